@@ -1,3 +1,4 @@
-//! A script of any bytes for every conversing engine. The body is in the library, where a bounded run of it is a test.
+//! Runs every stateful engine with a script of arbitrary bytes. The body is in the library, where a bounded run of it
+//! is a test.
 #![no_main]
 libfuzzer_sys::fuzz_target!(|data: &[u8]| longwire_proto::fuzz::converse(data));

@@ -1,3 +1,3 @@
-//! Any bytes into every codec. The body is in the library, where a bounded run of it is a test.
+//! Passes arbitrary bytes to every codec. The body is in the library, where a bounded run of it is a test.
 #![no_main]
 libfuzzer_sys::fuzz_target!(|data: &[u8]| longwire_proto::fuzz::decode(data));

@@ -1,29 +1,31 @@
-//! Endpoints as people type them: what is none is refused with the one that was most likely meant.
+//! Endpoint IDs from the command line. An invalid one is refused with a suggestion.
 
 use crate::failure::CommandFailure;
 use longwire_node::view::Link;
 use longwire_proto::bp::Eid;
 use longwire_settings::error::{Error, nearest};
 
-/// Reads an endpoint.
+/// Parses an endpoint ID and refuses the null endpoint.
 pub(crate) fn check(text: &str) -> Result<Eid, CommandFailure> {
     match text.parse::<Eid>() {
         Ok(eid) if !eid.is_null() => Ok(eid),
         Ok(_) => {
-            let what = format!("`{text}` is nobody: what goes there is thrown away");
-            Err(CommandFailure::Usage(Error::new(what).hint("name an endpoint: dtn://bob/files, ipn:7.1")))
+            let what = format!("`{text}` is the null endpoint; bundles sent there are discarded");
+            Err(CommandFailure::Usage(
+                Error::new(what).hint("give an endpoint such as dtn://bob/files or ipn:7.1"),
+            ))
         }
         Err(_) => {
             let hint = match meant(text) {
                 Some(meant) => format!("did you mean {meant}?"),
-                None => "an endpoint looks like dtn://bob/files or ipn:7.1".to_owned(),
+                None => "an endpoint ID looks like dtn://bob/files or ipn:7.1".to_owned(),
             };
-            Err(CommandFailure::Usage(Error::new(format!("`{text}` is not an endpoint")).hint(hint)))
+            Err(CommandFailure::Usage(Error::new(format!("`{text}` is not a valid endpoint ID")).hint(hint)))
         }
     }
 }
 
-/// What somebody who typed this most likely meant.
+/// Returns the endpoint ID that was most likely meant by an invalid one.
 fn meant(text: &str) -> Option<String> {
     let text = text.trim();
     if text.trim_matches('/').is_empty() {
@@ -54,14 +56,14 @@ fn meant(text: &str) -> Option<String> {
     name.parse::<Eid>().is_ok_and(|eid| !eid.is_null()).then_some(name)
 }
 
-/// A neighbour whose name is nearly that of the destination's node: it may have been meant.
+/// Returns the ID of a neighbour, or of this node, that closely resembles an unknown destination node.
 pub(crate) fn neighbour_meant(to: &Eid, node: &str, links: &[Link]) -> Option<String> {
     let wanted = to.node_id().to_string();
     let known: Vec<&str> = links.iter().filter_map(|link| link.peer.as_deref()).chain([node]).collect();
     if known.contains(&wanted.as_str()) {
         return None;
     }
-    // The schemes are the same: only what is behind them tells.
+    // Without the scheme, which would make all IDs similar.
     let name = |id: &str| id.rsplit_once("//").map_or(id, |(_, name)| name).trim_end_matches('/').to_owned();
     let names: Vec<String> = known.iter().map(|id| name(id)).collect();
     let near = nearest(&name(&wanted), names.iter().map(String::as_str))?;
@@ -86,7 +88,7 @@ mod tests {
             ("ipn://7.1", "ipn:7.1?"),
             ("7.1", "ipn:7.1?"),
             ("", "looks like dtn://bob/files"),
-            ("dtn:none", "name an endpoint"),
+            ("dtn:none", "give an endpoint"),
         ] {
             match check(text) {
                 Err(CommandFailure::Usage(error)) => {

@@ -5,24 +5,24 @@ use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Why a command did not end well.
+/// Reason for which a command ends before its regular end.
 #[derive(Debug)]
 pub(crate) enum CommandFailure {
-    /// The command asks for something that does not exist or makes no sense.
+    /// The command line or a configuration is invalid.
     Usage(Error),
-    /// Something went wrong while it was carried out.
+    /// An operation failed while the command ran.
     Failed(Error),
-    /// Nobody reads what is written any more, and that is no failure.
+    /// The reader of stdout has closed it, which counts as success.
     OutputClosed,
-    /// Ctrl-C ended it early; what was there by then has been shown.
+    /// Ctrl-C ended the command early; it has printed its results so far.
     Interrupted,
 }
 
-/// The exit status of what Ctrl-C ended, as shells have it: 128 and the signal's number.
+/// Exit status after Ctrl-C, as in shells: 128 plus the number of the signal.
 pub(crate) const INTERRUPTED: u8 = 130;
 
 impl CommandFailure {
-    /// Says it on stderr.
+    /// Prints the error on stderr and returns the exit status.
     pub(crate) fn tell(&self) -> ExitCode {
         match self {
             CommandFailure::Usage(error) => {
@@ -38,28 +38,26 @@ impl CommandFailure {
         }
     }
 
-    /// Writing to stdout went wrong.
+    /// Failure to write to stdout.
     pub(crate) fn of_stdout(error: &io::Error) -> CommandFailure {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return CommandFailure::OutputClosed;
         }
         let what = format!("cannot write the result to standard output: {error}");
-        CommandFailure::Failed(Error::new(what).hint("--out DIR writes it into files"))
+        CommandFailure::Failed(Error::new(what).hint("use --out DIR to write files instead"))
     }
 
-    /// A directory that was asked for cannot be made.
+    /// Failure to create an output directory.
     pub(crate) fn of_directory(directory: &Path, error: &io::Error) -> CommandFailure {
         let what =
-            format!("cannot make the directory {}: {error}\nNothing was computed.", directory.display());
-        CommandFailure::Failed(Error::new(what).hint("name a directory in a place that can be written to"))
+            format!("cannot create the directory {}: {error}\nNothing was computed.", directory.display());
+        CommandFailure::Failed(Error::new(what).hint("choose a directory that you can write to"))
     }
 
-    /// Writing files went wrong after the result was shown.
+    /// Failure to write files after the result was printed.
     pub(crate) fn of_file(error: &io::Error) -> CommandFailure {
-        let what = format!("cannot write {error}\nThe result above is complete; its files are not.");
-        CommandFailure::Failed(
-            Error::new(what).hint("name a directory that can be written to with --out or --trace"),
-        )
+        let what = format!("cannot write {error}\nThe result above is complete, but its files are not.");
+        CommandFailure::Failed(Error::new(what).hint("choose a writable directory with --out or --trace"))
     }
 }
 

@@ -1,44 +1,44 @@
-//! Values of flags, and what is said of wrong ones: numbers and lengths of time are written in one way everywhere.
+//! Parsers for the values of options. Numbers and durations have the same form everywhere.
 
-use longwire_settings::toml_text::{DURATION_HINT, duration_of};
+use longwire_settings::duration::{self, DURATION_HINT};
 use std::time::Duration;
 
-/// A length of time, as in configurations: `200ms`, `1.5 h`. Zero is one.
+/// Parses a duration as in configurations: `200ms`, `1.5 h`. Zero is valid.
 pub(crate) fn time(text: &str) -> Result<Duration, String> {
-    duration_of(text).ok_or_else(|| format!("that is no length of time; {DURATION_HINT}"))
+    duration::parse(text).ok_or_else(|| format!("not a valid duration; {DURATION_HINT}"))
 }
 
-/// A length of time above zero.
+/// Parses a duration greater than zero.
 pub(crate) fn time_above_zero(text: &str) -> Result<Duration, String> {
     let time = time(text)?;
-    if time.is_zero() { Err("it would be over before it began".to_owned()) } else { Ok(time) }
+    if time.is_zero() { Err("must be greater than zero".to_owned()) } else { Ok(time) }
 }
 
-/// The same in seconds.
+/// Parses a duration and returns it in seconds.
 pub(crate) fn seconds(text: &str) -> Result<f64, String> {
     time(text).map(|time| time.as_secs_f64())
 }
 
-/// A whole number from `least` to `most`, of the type that the flag has.
+/// Returns a parser for whole numbers from `least` to `most`, of the type of the option.
 pub(crate) fn whole<T>(least: u64, most: u64) -> impl Fn(&str) -> Result<T, String> + Clone
 where
     T: TryFrom<u64>,
 {
     move |text: &str| {
-        // Where more than anybody wants are possible, the end says nothing.
+        // An upper limit beyond all practical values does not help the user.
         let wanted = || match u32::try_from(most) {
-            Ok(most) if most < u32::MAX => format!("a whole number from {least} to {most} is wanted"),
-            _ => format!("a whole number from {least} on is wanted, and not too large a one"),
+            Ok(most) if most < u32::MAX => format!("must be a whole number from {least} to {most}"),
+            _ => format!("must be a whole number, {least} or more, and not too large"),
         };
         let number = text.parse::<u64>().ok().filter(|number| (least..=most).contains(number));
         number.and_then(|number| T::try_from(number).ok()).ok_or_else(wanted)
     }
 }
 
-/// A number from zero on.
+/// Parses a number of zero or more.
 pub(crate) fn number(text: &str) -> Result<f64, String> {
     let number = text.parse::<f64>().ok().filter(|number| *number >= 0.0 && number.is_finite());
-    number.ok_or_else(|| "a number from 0 on is wanted".to_owned())
+    number.ok_or_else(|| "must be a number, 0 or more".to_owned())
 }
 
 #[cfg(test)]
@@ -64,10 +64,11 @@ mod tests {
         let port = whole::<u8>(0, 15);
         assert_eq!((port("0"), port("15")), (Ok(0), Ok(15)));
         for wrong in ["16", "-1", "x", "", "1.5", "99999999999999999999"] {
-            assert_eq!(port(wrong), Err("a whole number from 0 to 15 is wanted".to_owned()), "{wrong}");
+            assert_eq!(port(wrong), Err("must be a whole number from 0 to 15".to_owned()), "{wrong}");
         }
         assert!(
-            whole::<usize>(1, u64::MAX)("0").is_err_and(|said| said.starts_with("a whole number from 1 on "))
+            whole::<usize>(1, u64::MAX)("0")
+                .is_err_and(|said| said.starts_with("must be a whole number, 1 or more"))
         );
         assert!(number("-1").is_err() && number("nan").is_err() && number("2.5") == Ok(2.5));
     }

@@ -1,7 +1,7 @@
-//! The longwire command: one file a verb.
+//! The longwire command: one file per verb.
 //!
-//! Data go to stdout and talk to stderr. The exit status is 0 if all went well, 1 if something failed, 2 if the
-//! command was not understood, 70 if a node ends because a part of it failed, and 130 if Ctrl-C left work out.
+//! Data goes to stdout and messages go to stderr. The exit status is 0 on success, 1 on failure, 2 on a usage error,
+//! 70 after an internal error of a running node, and 130 if Ctrl-C interrupted the command.
 
 mod endpoint;
 mod failure;
@@ -14,8 +14,8 @@ mod verb;
 use clap::Parser;
 use std::process::ExitCode;
 
-/// Move files and messages over links that TCP cannot cope with, and measure, in virtual time and with the same
-/// protocol code, which protocol and which settings a link deserves.
+/// Move files and messages over links too slow, lossy or intermittent for ordinary TCP/IP, and measure which
+/// protocol and settings suit each link.
 #[derive(Debug, Parser)]
 #[command(name = "longwire", version, max_term_width = 100, arg_required_else_help = true, after_help = STATUS)]
 struct Arguments {
@@ -23,9 +23,9 @@ struct Arguments {
     verb: verb::Verb,
 }
 
-/// The promise to scripts.
-const STATUS: &str = "Exit status: 0 if all went well, 1 if something failed, 2 if the command was not understood, 70 if a node ends \
-                      because a part of it failed by a fault of this program, 130 if Ctrl-C ended a computation early.";
+/// Exit statuses, on which scripts can rely.
+const STATUS: &str = "Exit status: 0 on success, 1 on failure, 2 on a usage error, 70 after an internal error of a running node, \
+                      130 if interrupted by Ctrl-C.";
 
 fn main() -> ExitCode {
     match Arguments::parse().verb.run() {

@@ -1,4 +1,4 @@
-//! How the verbs that talk to a node reach it.
+//! Connection of a verb to a node.
 
 use crate::endpoint;
 use crate::failure::CommandFailure;
@@ -15,21 +15,21 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// A node on this machine answers within this time, or something is wrong with it.
+/// Time within which a node on this machine must reply.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Nobody is told of waiting that is shorter.
+/// Longest wait for a node that is not reported.
 const SILENT: Duration = Duration::from_secs(1);
-/// From one try to the next.
+/// Interval between attempts to connect.
 const BETWEEN_TRIES: Duration = Duration::from_millis(50);
 
-/// Which node.
+/// Options that select the node.
 #[derive(Debug, Args)]
 pub(crate) struct NodeOptions {
-    /// The node's configuration, which names its control socket
+    /// Configuration of the node, which names its control socket
     #[arg(long, value_name = "FILE", global = true)]
     config: Option<PathBuf>,
-    /// The node's control socket [default: that of --config, then $LONGWIRE_CONTROL, ./longwire.sock,
+    /// Control socket of the node [default: from --config, then $LONGWIRE_CONTROL, ./longwire.sock,
     /// /run/longwire/longwire.sock]
     #[arg(long, value_name = "PATH", conflicts_with = "config", global = true)]
     control: Option<PathBuf>,
@@ -60,7 +60,7 @@ impl NodeOptions {
         Ok(NodeConversation { connection })
     }
 
-    /// Connects to a node that may just be starting: waits some seconds for it, and says so unless it is to be quiet.
+    /// Connects to a node that may still be starting. Retries for `starting.node_within`, and reports the wait unless `quiet`.
     pub(crate) fn connect_to_starting(
         &self,
         starting: &StartingNodeOptions,
@@ -81,14 +81,14 @@ impl NodeOptions {
                 Err(_) => {}
             }
             if !said_so && began.elapsed() > SILENT {
-                talk(format_args!("no node answers at {} yet; waiting for one that starts", path.display()));
+                talk(format_args!("no node is listening at {} yet; waiting for it to start", path.display()));
                 said_so = true;
             }
             std::thread::sleep(BETWEEN_TRIES);
         }
     }
 
-    /// Prints what was found: as JSON, or in the given words.
+    /// Prints the result as JSON, or else as the given text.
     pub(crate) fn show(
         &self,
         found: &impl Serialize,
@@ -103,33 +103,33 @@ impl NodeOptions {
     }
 }
 
-/// Lines on stdout.
+/// Prints lines on stdout.
 pub(crate) fn print(text: &str) -> Result<(), CommandFailure> {
     let mut out = io::stdout().lock();
     let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
     write!(out, "{text}{end}").and_then(|()| out.flush()).map_err(|error| CommandFailure::of_stdout(&error))
 }
 
-/// For a node that is being started meanwhile.
+/// Options for a node that may still be starting.
 #[derive(Debug, Args)]
 pub(crate) struct StartingNodeOptions {
-    /// How long to wait for a node that is just starting
+    /// Time to wait for the node to start
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = flag::time)]
     node_within: Duration,
 }
 
-/// A conversation with a node.
+/// Requests to a node, and its replies.
 pub(crate) struct NodeConversation {
     connection: ControlConnection,
 }
 
 impl NodeConversation {
-    /// Asks for something.
+    /// Sends a request.
     pub(crate) fn ask(&mut self, request: impl Into<Message<Request>>) -> Result<(), CommandFailure> {
         self.connection.say(request).map_err(|error| lost(&error))
     }
 
-    /// The next thing that the node says; none: not in time. What it refuses is a failure.
+    /// Returns the next reply of the node; `None` if there is none in time. A refusal is a failure.
     pub(crate) fn hear_within(
         &mut self,
         patience: Duration,
@@ -142,7 +142,7 @@ impl NodeConversation {
         }
     }
 
-    /// The next thing that the node says, refusals included; none: not in time.
+    /// Returns the next reply of the node, which can be a refusal; `None` if there is none in time.
     pub(crate) fn hear_all_within(
         &mut self,
         patience: Duration,
@@ -150,7 +150,7 @@ impl NodeConversation {
         self.connection.hear(patience).map_err(|error| lost(&error))
     }
 
-    /// The first of what the node says that `wanted` takes.
+    /// Returns the value of the first reply that `wanted` accepts.
     pub(crate) fn wait<T>(
         &mut self,
         mut wanted: impl FnMut(Message<Reply>) -> Option<T>,
@@ -163,20 +163,20 @@ impl NodeConversation {
                     }
                 }
                 None => {
-                    let what = format!("the node has not answered for {} s", PATIENCE.as_secs());
-                    return Err(CommandFailure::Failed(Error::new(what).hint("its log may tell why")));
+                    let what = format!("the node has not responded for {} s", PATIENCE.as_secs());
+                    return Err(CommandFailure::Failed(Error::new(what).hint("check the log of the node")));
                 }
             }
         }
     }
 
-    /// Asks for something that is done or refused.
+    /// Sends a request that the node either carries out or refuses.
     pub(crate) fn done(&mut self, request: Request) -> Result<(), CommandFailure> {
         self.ask(request)?;
         self.wait(|said| (said.head == Reply::Done).then_some(()))
     }
 
-    /// How the node is.
+    /// Requests the state of the node.
     pub(crate) fn status(&mut self) -> Result<Status, CommandFailure> {
         self.ask(Request::Status)?;
         self.wait(|said| match said.head {
@@ -187,7 +187,7 @@ impl NodeConversation {
 }
 
 impl NodeConversation {
-    /// All links.
+    /// Requests the state of all links.
     pub(crate) fn links(&mut self) -> Result<Vec<Link>, CommandFailure> {
         self.ask(Request::Links)?;
         self.wait(|said| match said.head {
@@ -196,39 +196,39 @@ impl NodeConversation {
         })
     }
 
-    /// Says on stderr if a neighbour has nearly the name that a bundle is to go to.
+    /// Prints a note on stderr if the destination is unknown and closely resembles a neighbour.
     pub(crate) fn note_neighbour(&mut self, to: &Eid) -> Result<(), CommandFailure> {
         let links = self.links()?;
         let node = self.status()?.node;
         if let Some(meant) = endpoint::neighbour_meant(to, &node, &links) {
             let node = to.node_id();
-            talk(format_args!("note: no neighbour is called {node}; {meant} is one"));
+            talk(format_args!("note: there is no neighbour {node}; did you mean {meant}?"));
         }
         Ok(())
     }
 }
 
-/// Nobody answers there.
+/// Failure to connect to the control socket at `path`.
 fn unreachable_at(path: &Path, error: &io::Error) -> CommandFailure {
     let path = path.display();
     CommandFailure::Failed(match error.kind() {
-        io::ErrorKind::PermissionDenied => {
-            Error::new(format!("this user may not talk to the node at {path}"))
-                .hint("the socket's group may: `ls -l` says which; or use the user that runs the node")
-        }
-        io::ErrorKind::ConnectionRefused => Error::new(format!("the node at {path} has ended"))
-            .hint("start it with `longwire node`; what it had accepted is safe in its store"),
-        _ => Error::new(format!("no node answers at {path}: {error}"))
-            .hint("start one with `longwire node`; --config or --control says where it is"),
+        io::ErrorKind::PermissionDenied => Error::new(format!(
+            "permission denied for the control socket {path}"
+        ))
+        .hint("join the group of the socket (see `ls -l`), or run the command as the user of the node"),
+        io::ErrorKind::ConnectionRefused => Error::new(format!("the node at {path} is not running"))
+            .hint("start it with `longwire node`; everything that it accepted is in its store"),
+        _ => Error::new(format!("cannot connect to a node at {path}: {error}"))
+            .hint("start the node with `longwire node`, or give its location with --config or --control"),
     })
 }
 
 fn lost(error: &io::Error) -> CommandFailure {
-    let hint = "what it had accepted is safe in its store; start it again";
-    CommandFailure::Failed(Error::new(format!("the connection to the node broke: {error}")).hint(hint))
+    let hint = "start the node again; everything that it accepted is in its store";
+    CommandFailure::Failed(Error::new(format!("lost the connection to the node: {error}")).hint(hint))
 }
 
-/// Bytes for people: `1234567` is `1.2 MB`.
+/// Formats a number of bytes: `1234567` is `1.2 MB`.
 pub(crate) fn bytes(count: u64) -> String {
     let units = [("GB", 1e9), ("MB", 1e6), ("kB", 1e3)];
     match units.iter().find(|(_, size)| count as f64 >= *size) {
@@ -237,7 +237,7 @@ pub(crate) fn bytes(count: u64) -> String {
     }
 }
 
-/// Seconds for people.
+/// Formats a number of seconds with a suitable unit.
 pub(crate) fn seconds(time: f64) -> String {
     match time {
         time if time < 100.0 => format!("{time:.0} s"),

@@ -1,4 +1,4 @@
-//! What every measuring verb can be told, and how what it found is shown.
+//! Options of the measuring verbs, and the output of their findings.
 
 use crate::failure::{CommandFailure, INTERRUPTED};
 use crate::flag;
@@ -17,19 +17,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// The flags of verbs that compute without chance: nothing but where it goes.
+/// Options of verbs without randomness: only the form and place of the output.
 #[derive(Debug, Args)]
 pub(crate) struct Show {
     /// Print one JSON document instead of tables
     #[arg(long)]
     json: bool,
-    /// Write report.html, records.csv, runs.csv and the JSON document into this directory
+    /// Write report.html, records.csv, runs.csv and the JSON document to this directory
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
 
 impl Show {
-    /// Shows and writes what was found.
+    /// Prints the finding and writes its files.
     pub(crate) fn carry_out(&self, finding: &Finding) -> Result<(), CommandFailure> {
         if let Some(directory) = &self.out {
             write_report(directory, finding)?;
@@ -38,30 +38,30 @@ impl Show {
     }
 }
 
-/// The flags of all verbs that measure.
+/// Options of all measuring verbs.
 #[derive(Debug, Args)]
 pub(crate) struct Measure {
     /// Print one JSON document instead of tables
     #[arg(long)]
     json: bool,
-    /// Write report.html, records.csv, runs.csv and the JSON document into this directory [default:
-    /// longwire-report; with --json, none]
+    /// Write report.html, records.csv, runs.csv and the JSON document to this directory [default:
+    /// longwire-report; none with --json]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Write packet captures, time-sequence graphs, goodput traces and timelines into this directory
+    /// Write packet captures, time-sequence graphs, goodput traces and timelines to this directory
     #[arg(long, value_name = "DIR")]
     pub(crate) trace: Option<PathBuf>,
-    /// The seed of all randomness: the same seed gives the same bytes
-    // A scenario holds it, and TOML's numbers end there.
+    /// Random seed; the same seed gives byte-identical output
+    // A scenario contains the seed, and integers in TOML have 64 bits with a sign.
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = flag::whole::<u64>(0, i64::MAX as u64))]
     pub(crate) seed: Option<u64>,
-    /// How many runs, each with its own noise; Ctrl-C ends with those that are done, and a second one at once
+    /// Number of runs, each with its own channel noise; Ctrl-C stops after the current runs, a second Ctrl-C stops at once
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = flag::whole::<u32>(1, u32::MAX.into()))]
     runs: Option<u32>,
-    /// How many threads to compute on; changes nothing but the time it takes [default: all]
+    /// Number of threads; does not change the result [default: all processors]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = flag::whole::<usize>(1, 4096))]
     threads: Option<usize>,
-    /// Say nothing on stderr but errors
+    /// Print only errors on stderr
     #[arg(long, short)]
     quiet: bool,
 }
@@ -75,26 +75,26 @@ impl Measure {
         self.threads.unwrap_or_else(parallel::threads_available)
     }
 
-    /// Computes with progress on stderr, then shows and writes what was found.
+    /// Computes with progress on stderr, then prints the finding and writes its files.
     pub(crate) fn carry_out(
         &self,
         compute: impl FnOnce(&Progress) -> Result<Finding, Error>,
     ) -> Result<(), CommandFailure> {
         let stop = interrupts()?;
-        // Better told before a long computation than after it.
+        // A directory that cannot be created is reported before a long computation, not after it.
         for directory in [&self.out, &self.trace].into_iter().flatten() {
             fs::create_dir_all(directory).map_err(|error| CommandFailure::of_directory(directory, &error))?;
         }
         let visible = !self.quiet && io::stderr().is_terminal();
         let progress = Progress::until(stop);
         let finding = progress::shown(visible, &progress, compute)?;
-        // Ctrl-C that came in the last round has stopped nothing.
+        // Ctrl-C during the last round stops nothing.
         let is_stopped = progress.left_out() > 0;
         if is_stopped {
-            self.say(format_args!("stopped: this is what the runs that were done by then give"));
+            self.say(format_args!("stopped early; the results cover the completed runs"));
         }
         let shown = print(&finding, self.json);
-        // Whoever stops reading still gets the files.
+        // The files are written even if the reader of stdout has closed it.
         self.write(&finding)?;
         shown?;
         if is_stopped { Err(CommandFailure::Interrupted) } else { Ok(()) }
@@ -124,18 +124,18 @@ impl Measure {
     }
 }
 
-/// True from the first Ctrl-C on; a second one ends the process.
+/// Returns a flag that is true from the first Ctrl-C on; a second Ctrl-C ends the process.
 pub(crate) fn interrupts() -> Result<Arc<AtomicBool>, CommandFailure> {
     let stop = Arc::new(AtomicBool::new(false));
     let watched = signal_hook::flag::register_conditional_shutdown(SIGINT, INTERRUPTED.into(), stop.clone())
         .and_then(|_| signal_hook::flag::register(SIGINT, stop.clone()));
     watched.map_err(|error| {
-        CommandFailure::Failed(Error::new(format!("the system gives no signals: {error}")))
+        CommandFailure::Failed(Error::new(format!("cannot install a signal handler: {error}")))
     })?;
     Ok(stop)
 }
 
-/// What was found, on stdout.
+/// Prints the finding on stdout.
 fn print(finding: &Finding, json: bool) -> Result<(), CommandFailure> {
     let mut out = io::stdout().lock();
     let written = if json {
@@ -147,18 +147,18 @@ fn print(finding: &Finding, json: bool) -> Result<(), CommandFailure> {
     written.and_then(|()| out.flush()).map_err(|error| CommandFailure::of_stdout(&error))
 }
 
-/// What was found, as files; says where the page is.
+/// Writes the finding as files and returns the path of the page.
 fn write_report(directory: &Path, finding: &Finding) -> Result<PathBuf, CommandFailure> {
     let written = output::write(directory, &finding.experiment, &finding.report);
     Ok(written.map_err(|error| CommandFailure::of_file(&error))?.swap_remove(0))
 }
 
-/// A line on stderr. That nobody reads it is no failure.
+/// Prints a line on stderr. A closed stderr is not a failure.
 pub(crate) fn talk(what: fmt::Arguments<'_>) {
     let _ = writeln!(io::stderr(), "{what}");
 }
 
-/// How wide lines may be, and whether to use colour.
+/// Returns the maximum width of a line on stdout, and whether to use colour.
 fn stdout_style() -> (usize, bool) {
     let stdout = io::stdout();
     if !stdout.is_terminal() {
@@ -170,7 +170,7 @@ fn stdout_style() -> (usize, bool) {
     (width.max(40), !plain)
 }
 
-/// A name as a folder's name.
+/// Turns a name into the name of a folder.
 fn folder(name: &str) -> String {
     let fits = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' };
     let all: String = name.chars().map(fits).collect();

@@ -1,4 +1,4 @@
-//! Progress on stderr: how far, how fast, how long still. Only for what takes longer than two seconds.
+//! Progress line on stderr: completed runs, rate and time left. Shown only for computations of more than two seconds.
 
 use longwire_lab::progress::Progress;
 use std::io::{self, Write};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 const BEFORE_FIRST: Duration = Duration::from_secs(2);
 const BETWEEN: Duration = Duration::from_millis(250);
 
-/// Computes; if `visible`, a line on stderr says how far it is, and is gone when it is done.
+/// Computes; if `visible`, shows a progress line on stderr and erases it at the end.
 pub(crate) fn shown<R>(visible: bool, progress: &Progress, compute: impl FnOnce(&Progress) -> R) -> R {
     if !visible {
         return compute(progress);
@@ -17,7 +17,7 @@ pub(crate) fn shown<R>(visible: bool, progress: &Progress, compute: impl FnOnce(
     let (done, wait) = mpsc::channel();
     thread::scope(|scope| {
         scope.spawn(move || show(progress, &wait));
-        // Dropped at the end, even by a panic: that ends the thread that shows.
+        // Dropped at the end, even by a panic, which ends the thread that shows the line.
         let _done: mpsc::Sender<()> = done;
         compute(progress)
     })
@@ -31,7 +31,7 @@ fn show(progress: &Progress, wait: &mpsc::Receiver<()>) {
         pause = BETWEEN;
         let line = match progress.is_stopped() {
             false => line(progress.done(), progress.total(), began.elapsed()),
-            true => "finishing the runs under way; Ctrl-C again stops at once".to_owned(),
+            true => "finishing the current runs; press Ctrl-C again to stop at once".to_owned(),
         };
         let shown = write!(io::stderr(), "\r{line:width$}");
         width = line.chars().count();
@@ -44,10 +44,10 @@ fn show(progress: &Progress, wait: &mpsc::Receiver<()>) {
     }
 }
 
-/// `1234 of 2160 runs, 57 %, 41 runs/s, 23 s left`.
+/// Formats the progress line: `1234 of 2160 runs, 57 %, 41 runs/s, 23 s left`.
 fn line(done: u64, total: u64, elapsed: Duration) -> String {
     if done == 0 || total == 0 {
-        return format!("{done} of {total} runs, {} so far", time(elapsed.as_secs_f64()));
+        return format!("{done} of {total} runs, {} elapsed", time(elapsed.as_secs_f64()));
     }
     let rate = done as f64 / elapsed.as_secs_f64().max(1e-3);
     let left = total.saturating_sub(done) as f64 / rate;
@@ -74,7 +74,7 @@ mod tests {
         assert_eq!(line(1234, 2160, at), "1234 of 2160 runs, 57 %, 41 runs/s, 23 s left");
         assert_eq!(line(3, 2160, at), "3 of 2160 runs, 0 %, 0.1 runs/s, 6.0 h left");
         assert_eq!(line(150, 2160, at), "150 of 2160 runs, 6 %, 5.0 runs/s, 7 min left");
-        assert_eq!(line(0, 0, at), "0 of 0 runs, 30 s so far");
+        assert_eq!(line(0, 0, at), "0 of 0 runs, 30 s elapsed");
     }
 
     #[test]

@@ -1,12 +1,12 @@
-//! Every command's whole output, as a user meets it: one snapshot each.
+//! Snapshots of the complete output of commands, as a user sees it.
 //!
-//! `INSTA_UPDATE=always cargo test -p longwire` writes the snapshots anew.
+//! `INSTA_UPDATE=always cargo test -p longwire` updates the snapshots.
 
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
-/// A place of its own for each test, gone at its end.
+/// Temporary folder of a test, removed on drop.
 struct Place(PathBuf);
 
 impl Place {
@@ -28,7 +28,7 @@ impl Place {
         self.command(words).output().unwrap()
     }
 
-    /// The command, its exit status and all that it said.
+    /// Runs a command and returns it with its output and exit status.
     fn transcript(&self, words: &[&str]) -> String {
         let output = self.output(words);
         let mut out = format!("$ longwire {}\n", words.join(" "));
@@ -199,14 +199,14 @@ fn a_reader_who_has_seen_enough_is_no_failure() {
     assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Ctrl-C ends with the runs that are done: whole rounds, so that all had the same noise.
+/// After Ctrl-C the completed runs are shown, in whole rounds, so that all protocols had the same noise.
 #[test]
 fn an_interrupted_comparison_shows_what_it_has() {
     use rustix::process::{Pid, Signal, kill_process};
     let place = Place::new("interrupted");
     let words = ["compare", "letter.txt", "--link", "cislunar", "--runs", "20000", "--json", "--out", "out"];
     let mut child = place.command(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // The folder is made once Ctrl-C is heeded.
+    // The folder is created after the signal handler is installed.
     while !place.0.join("out").exists() {
         assert!(child.try_wait().unwrap().is_none(), "it ended before it began");
         std::thread::yield_now();
@@ -214,7 +214,7 @@ fn an_interrupted_comparison_shows_what_it_has() {
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{output:?}");
-    assert!(String::from_utf8_lossy(&output.stderr).contains("stopped: "), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("stopped early; "), "{output:?}");
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let records = document["records"].as_array().unwrap();
     let all = records.iter().filter(|record| record["metric"] == "delivered");
@@ -222,12 +222,12 @@ fn an_interrupted_comparison_shows_what_it_has() {
     assert!(counts.len() > 8 && counts.iter().all(|count| *count == counts[0]), "{counts:?}");
     assert!((1..20_000).contains(&counts[0]), "{counts:?}");
     let page = fs::read_to_string(place.0.join("out/report.html")).unwrap();
-    assert!(page.contains(" runs of each instead of 20,000."), "{counts:?}");
+    assert!(page.contains(" of 20,000 runs of each completed."), "{counts:?}");
     assert!(page.contains(&format!("--runs {}", counts[0])), "the command gives this very page again");
 }
 
-/// Wireshark's judgement of captures of an error-free line: nothing is malformed, and nothing sent again. Skipped where there is
-/// no tshark.
+/// Wireshark finds no malformed packets and no retransmissions in captures of an error-free link. Skipped if tshark is not
+/// installed.
 #[test]
 fn wireshark_finds_nothing_wrong_in_the_captures_of_a_good_line() {
     let tshark = |words: &[&str]| Command::new("tshark").args(words).output();
@@ -252,7 +252,7 @@ fn wireshark_finds_nothing_wrong_in_the_captures_of_a_good_line() {
                 assert_eq!(lines(filter), "", "{stack} at {node}: {filter}");
             }
             let all = lines("tcp");
-            // Two until there is a connection, and three that carry the letter.
+            // Two segments open the connection, and three carry the letter.
             assert!(all.lines().count() >= 5, "{all}");
             assert_eq!(all.contains("TCPCL"), stack != "tcp-linux-6", "{all}");
             looked_at += 1;
@@ -261,20 +261,20 @@ fn wireshark_finds_nothing_wrong_in_the_captures_of_a_good_line() {
     assert_eq!(looked_at, 6);
 }
 
-/// An error-free link and few bytes: what the protocols do there, byte for byte, changes only on purpose.
+/// A few bytes over an error-free link: the output changes only if the behaviour of a protocol is changed on purpose.
 #[test]
 fn compare() {
     let place = Place::new("compare");
     insta::assert_snapshot!(place.transcript(&["compare", "letter.txt", "--link", "lan", "--runs", "2"]));
 }
 
-/// The lead and what misses: the tables between are long, and the lab's own tests look at them.
+/// Only the lead and the misses: the tables in between are long, and the tests of the lab check them.
 #[test]
 fn a_paper_says_what_it_predicts_and_what_misses() {
     let place = Place::new("paper");
     let said = place.transcript(&["paper", "ax25-throughput", "--runs", "2"]);
     let parts: Vec<&str> = said.split("\n\n").collect();
-    let misses = parts.iter().position(|part| part.starts_with("What misses, and why")).unwrap();
+    let misses = parts.iter().position(|part| part.starts_with("Misses and their reasons")).unwrap();
     insta::assert_snapshot!([parts[0], parts[misses], parts[misses + 1]].join("\n\n"));
 }
 

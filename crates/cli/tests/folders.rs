@@ -1,6 +1,6 @@
-//! Watched folders as a user meets them: real processes, and SIGKILL between any two steps.
+//! Watched folders as a user sees them: real processes, and SIGKILL at any step.
 //!
-//! `LONGWIRE_KILLS=200 cargo test -p longwire --test folders` kills more often.
+//! `LONGWIRE_KILLS=200 cargo test -p longwire --test folders` sets the number of kills.
 
 mod common;
 
@@ -11,14 +11,14 @@ use std::path::Path;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// What every node here is configured with: links come back soon.
+/// Configuration of every node here: links reconnect quickly.
 const QUICK: &str = "[tcpcl]\nreconnect-min = '20 ms'\nreconnect-max = '100 ms'";
 
 fn configure(place: &Place, name: &str, text: &str) {
     place.configure(name, &format!("{text}\n{QUICK}"));
 }
 
-/// What a node says of itself, once it answers.
+/// Returns the status of a node as soon as it answers.
 fn status(place: &Place, name: &str) -> serde_json::Value {
     let began = Instant::now();
     loop {
@@ -33,7 +33,7 @@ fn status(place: &Place, name: &str) -> serde_json::Value {
 fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap());
     let files = entries.filter(|entry| entry.file_type().unwrap().is_file());
-    // One that is moved away meanwhile is not there.
+    // A file that is moved away between listing and reading is left out.
     files
         .filter_map(|entry| Some((entry.file_name().into_string().unwrap(), fs::read(entry.path()).ok()?)))
         .collect()
@@ -42,7 +42,7 @@ fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
 #[track_caller]
 fn wait(what: &str, place: &Place, mut is_so: impl FnMut() -> bool) {
     let began = Instant::now();
-    // Folders are looked at now and then: to look without rest would take the processor from the nodes.
+    // Pauses between two checks, so that the nodes get the processor.
     let (_alive, never) = mpsc::channel::<()>();
     while !is_so() {
         assert!(began.elapsed() < DEADLINE, "waited in vain: {what}\n{}", place.statuses());
@@ -65,8 +65,8 @@ fn what_is_put_in_comes_out() {
     );
     configure(&place, "bob", &format!("listen = ['{at}']\n[[receive]]\nfolder = 'in'\nendpoint = 'files'"));
     let words = String::from_utf8(place.ask("alice", &["node", "--check"]).stdout).unwrap();
-    assert!(words.contains("out is sent to dtn://bob/files, and moved to its `sent`"), "{words}");
-    // What is there already, from before the node was.
+    assert!(words.contains("out: files are sent to dtn://bob/files, and moved to its `sent`"), "{words}");
+    // A file that is in the folder before the node starts.
     fs::create_dir_all(place.path("out")).unwrap();
     fs::write(place.path("out/early.txt"), "early").unwrap();
     let (alice, bob) = (place.start("alice"), place.start("bob"));
@@ -76,7 +76,7 @@ fn what_is_put_in_comes_out() {
     fs::write(place.path("away/note.txt"), "note").unwrap();
     fs::write(place.path("out/half.part"), "ha").unwrap();
     wait("three come", &place, || files(&place.path("in")).len() == 3);
-    // The same name again replaces nothing, here or there.
+    // A second file of the same name replaces no file at either node.
     fs::write(place.path("out/early.txt"), "late").unwrap();
     wait("four come", &place, || files(&place.path("in")).len() == 4);
     let got = files(&place.path("in"));
@@ -90,7 +90,7 @@ fn what_is_put_in_comes_out() {
     drop((alice, bob));
 }
 
-/// One is too long for the node, and one has another name elsewhere.
+/// One file is too long for the node, and one has a second hard link elsewhere.
 #[test]
 fn what_cannot_be_sent_holds_up_nothing_else() {
     let place = Place::new("long");
@@ -104,7 +104,7 @@ fn what_cannot_be_sent_holds_up_nothing_else() {
     fs::write(place.path("out/a-long"), noise(5_000_000, 1)).unwrap();
     let _alice = place.start("alice");
     let trouble = || status(&place, "alice")["folders"][0]["trouble"].to_string();
-    wait("it is told", &place, || trouble().contains("a-long waits: it exceeds a limit"));
+    wait("it is told", &place, || trouble().contains("a-long is waiting: the bundle exceeds a limit"));
     fs::write(place.path("letter"), "letter").unwrap();
     fs::hard_link(place.path("letter"), place.path("out/letter")).unwrap();
     wait("the other one comes", &place, || files(&place.path("in")).len() == 1);
@@ -114,7 +114,8 @@ fn what_cannot_be_sent_holds_up_nothing_else() {
     assert!(claims.into_iter().any(|claim| claim.join("a-long").exists()), "it is kept");
 }
 
-/// A link is in the place of the folder for what was sent: a file that could not be put away is not sent, and not sent again.
+/// The folder for sent files is replaced by a symbolic link: a file that could not be moved there afterwards is
+/// not sent, neither at once nor repeatedly.
 #[test]
 fn what_could_not_be_put_away_is_not_sent() {
     let place = Place::new("unkept");
@@ -138,9 +139,9 @@ fn what_could_not_be_put_away_is_not_sent() {
     let folder = |status: &serde_json::Value| status["folders"][0].clone();
     wait("it is told", &place, || {
         let trouble = folder(&status(&place, "alice"))["trouble"].to_string();
-        trouble.contains("letter waits: what was sent cannot be kept: sent is a link")
+        trouble.contains("letter is waiting: cannot archive sent files: sent is not a folder")
     });
-    // Files that need not be kept go, and nothing else has.
+    // Files that need not be kept are sent; no other file has been.
     begun("away", "note");
     wait("the other goes", &place, || status(&place, "alice")["folders"][1]["files"] == 1);
     let said = status(&place, "alice");
@@ -156,8 +157,14 @@ fn what_cannot_be_right_is_said() {
     let place = Place::new("wrong");
     let cases = [
         ("[[drop]]\nfolder = 'x'\nto = 'nowhere'", "is not an endpoint"),
-        ("[[drop]]\nto = 'dtn://b/c'\n[[receive]]\nfolder = ''\nendpoint = 'x'", "a folder of its own"),
-        ("[[drop]]\nfolder = 'x'\nto = 'dtn://b/c'\n[[receive]]\nfolder = 'x'\nendpoint = 'y'", "of its own"),
+        (
+            "[[drop]]\nto = 'dtn://b/c'\n[[receive]]\nfolder = ''\nendpoint = 'x'",
+            "[[drop]] or [[receive]] without `folder`",
+        ),
+        (
+            "[[drop]]\nfolder = 'x'\nto = 'dtn://b/c'\n[[receive]]\nfolder = 'x'\nendpoint = 'y'",
+            "each needs its own folder",
+        ),
         ("[[receive]]\nfolder = 'x'", "has no `endpoint`"),
         ("[[drop]]\nfoldr = 'x'", "did you mean `folder`"),
     ];
@@ -169,7 +176,7 @@ fn what_cannot_be_right_is_said() {
     }
 }
 
-/// Both nodes are killed again and again while files go through their folders: each arrives once and whole.
+/// Both nodes are killed repeatedly while files pass through their folders: each file arrives once and complete.
 #[test]
 fn nothing_is_lost_or_doubled_when_nodes_are_killed() {
     let kills: u64 = std::env::var("LONGWIRE_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(30);
@@ -198,7 +205,7 @@ fn nothing_is_lost_or_doubled_when_nodes_are_killed() {
             fs::rename(hidden, place.path(&format!("out/{name}"))).unwrap();
             expected.insert(name, content);
         }
-        // The instant is random; from the first look at the folder on there is much to do.
+        // A random delay: the node works on the files from its first look at the folder.
         let wait = Duration::from_micros(u64::from(random[kill * 4 + 3]) * 400);
         let _ = mpsc::channel::<()>().1.recv_timeout(wait);
         let victim = ["alice", "bob"][usize::from(random[kill * 4]) / 16 % 2];

@@ -1,4 +1,4 @@
-//! `longwire monitor`, with a TNC over TCP or an AGWPE server that hears a transfer.
+//! `longwire monitor` with a TNC over TCP, or an AGWPE server, that receives a transfer.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -8,7 +8,7 @@ use bytes::{Bytes, BytesMut};
 use longwire_proto::ax25::{Address, CommandResponse, Control, Frame, Modulo, Supervisory, Unnumbered};
 use longwire_proto::{agwpe, kiss};
 
-/// Nothing here takes this long.
+/// Limit for reading from the monitor.
 const DEADLINE: std::time::Duration = std::time::Duration::from_secs(60);
 const HERE: &str = "EI7IG-1";
 const THERE: &str = "EI2GYB";
@@ -37,7 +37,7 @@ fn transfer() -> Vec<Bytes> {
     ]
 }
 
-/// What a TNC in KISS mode says, who is asked nothing.
+/// Sends the transfer as a TNC in KISS mode, which needs no requests.
 fn by_kiss(line: &mut TcpStream) {
     let mut bytes = BytesMut::new();
     let frames = transfer().into_iter().map(|frame| kiss::Frame::data(0, frame));
@@ -45,7 +45,7 @@ fn by_kiss(line: &mut TcpStream) {
     line.write_all(&bytes).unwrap();
 }
 
-/// The next frame from the monitor.
+/// Reads a request of the monitor and checks its kind.
 fn asked(line: &mut TcpStream, kind: agwpe::Kind) {
     let mut header = [0; agwpe::HEADER_BYTES];
     line.read_exact(&mut header).unwrap();
@@ -53,7 +53,7 @@ fn asked(line: &mut TcpStream, kind: agwpe::Kind) {
     assert_eq!((frame.kind, frame.port), (kind, 1));
 }
 
-/// What a server of two ports says when it is asked for its ports and for raw frames; the second port hears the transfer.
+/// Answers requests for the ports and for raw frames as a server with two ports, of which the second receives the transfer.
 fn by_agwpe(line: &mut TcpStream) {
     use agwpe::{Frame, Kind};
     asked(line, Kind::Ports);
@@ -67,7 +67,7 @@ fn by_agwpe(line: &mut TcpStream) {
     transfer().iter().for_each(|frame| line.write_all(&raw(1, frame)).unwrap());
 }
 
-/// What it says of the transfer, without the times; it ends with an interrupt.
+/// Returns the output of a monitor that receives the transfer and is then interrupted.
 fn heard(prefix: &str, options: &[&str], says: impl Fn(&mut TcpStream)) -> Vec<String> {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("{prefix}{}", listener.local_addr().unwrap());
@@ -89,15 +89,15 @@ fn heard(prefix: &str, options: &[&str], says: impl Fn(&mut TcpStream)) -> Vec<S
     assert!(monitor.wait().unwrap().success());
     let mut talk = String::new();
     monitor.stderr.take().unwrap().read_to_string(&mut talk).unwrap();
-    assert_eq!(talk, format!("{address} listens\n"));
-    // It listens, and nothing else.
+    assert_eq!(talk, format!("listening on {address}\n"));
+    // The monitor sends nothing else.
     let mut sent = vec![];
     line.read_to_end(&mut sent).unwrap();
     assert!(sent.is_empty(), "{sent:?}");
     lines
 }
 
-/// All of it, as it is printed without the times.
+/// Checks the printed transfer, without the times.
 #[track_caller]
 fn shows_the_transfer(lines: &[String]) {
     let (frames, end) = lines.split_at(transfer().len());
@@ -107,18 +107,18 @@ fn shows_the_transfer(lines: &[String]) {
         [
             "EI7IG-1 > EI2GYB  SABM P",
             "EI2GYB > EI7IG-1  UA F",
-            "EI7IG-1 > EI2GYB  I S0 R0 pid F0, 11 bytes, number 1 of its window, 1 unacknowledged",
-            "EI7IG-1 > EI2GYB  I S1 R0 P pid F0, 8 bytes, number 2 of its window, 2 unacknowledged",
+            "EI7IG-1 > EI2GYB  I S0 R0 pid F0, 11 bytes, frame 1 of the window, 1 unacknowledged",
+            "EI7IG-1 > EI2GYB  I S1 R0 P pid F0, 8 bytes, frame 2 of the window, 2 unacknowledged",
             "EI2GYB > EI7IG-1  RR R2 F",
-            "EI7IG-1 > EI2GYB  I S2 R0 P pid F0, 3 bytes, number 1 of its window, 1 unacknowledged",
-            "5 bytes that are no frame: the data end too early",
+            "EI7IG-1 > EI2GYB  I S2 R0 P pid F0, 3 bytes, frame 1 of the window, 1 unacknowledged",
+            "invalid frame, 5 bytes: unexpected end of data",
         ]
     );
     assert_eq!(
         end,
         [
             "",
-            "Windows really used: I frames until the other side was heard, and how often",
+            "Window sizes in use: station, I frames until the other station transmitted, number of windows",
             &format!("EI7IG-1     1      1  {}", "#".repeat(50)),
             &format!("EI7IG-1     2      1  {}", "#".repeat(50)),
         ]
@@ -135,7 +135,7 @@ fn an_agwpe_server_is_asked_for_the_raw_frames_of_a_port() {
     shows_the_transfer(&heard("agwpe:", &["--port", "1"], by_agwpe));
 }
 
-/// What it says of something that is no server, when it has tried once.
+/// Message after the first attempt to connect to a server of another protocol.
 #[test]
 fn what_is_no_agwpe_server_is_called_so() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -152,7 +152,7 @@ fn what_is_no_agwpe_server_is_called_so() {
     let said = talk.next().unwrap().unwrap();
     monitor.kill().unwrap();
     monitor.wait().unwrap();
-    assert_eq!(said, format!("no line to {address}: it does not speak AGWPE; it is tried again"));
+    assert_eq!(said, format!("no connection to {address}: not an AGWPE server; retrying"));
 }
 
 #[test]

@@ -1,6 +1,6 @@
-//! Nodes as a user meets them: real processes, real sockets, real disks, and SIGKILL.
+//! Nodes as a user sees them: real processes, sockets and disks, and SIGKILL.
 //!
-//! `LONGWIRE_KILLS=200 cargo test -p longwire --test node` kills more often.
+//! `LONGWIRE_KILLS=200 cargo test -p longwire --test node` sets the number of kills.
 
 mod common;
 
@@ -27,10 +27,10 @@ fn a_file_goes_from_one_node_to_another_and_the_receipt_comes_back() {
     let file = noise(3_000_000, 1);
     fs::write(place.path("photo.jpg"), &file).unwrap();
     let alice = place.start("alice");
-    assert!(alice.line.contains("dtn://alice/ is up"), "{}", alice.line);
-    // Nobody is there yet: the node takes it all the same, and says why it is still there.
+    assert!(alice.line.contains("dtn://alice/ is ready"), "{}", alice.line);
+    // The destination is not running yet: the node accepts the file and reports why it is still there.
     let id = place.asked("alice", &["send", "photo.jpg", "--to", "dtn://bob/files"]);
-    let id = id.trim().strip_prefix("the node has it: ").unwrap().to_owned();
+    let id = id.trim().strip_prefix("queued as ").unwrap().to_owned();
     let list = place.asked("alice", &["bundles"]);
     assert!(list.starts_with(&id) && list.contains("no route"), "{list}");
     let bob = place.start("bob");
@@ -39,45 +39,45 @@ fn a_file_goes_from_one_node_to_another_and_the_receipt_comes_back() {
     let received = String::from_utf8(place.ended(receiving, "recv has the photo").stdout).unwrap();
     assert!(received.contains("photo.jpg (3.0 MB) from dtn://alice/"), "{received}");
     assert_eq!(fs::read(place.path("got/photo.jpg")).unwrap(), file);
-    // With a receipt, a second file of that name gets a number.
+    // With a delivery report; a second file of the same name gets a number.
     let mut following = place
         .longwire(&["recv", "got", "--follow", "--config", "bob.toml"])
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
     let said = place.asked("alice", &["send", "photo.jpg", "--to", "dtn://bob/files", "--wait", "--quiet"]);
-    assert!(said.starts_with("delivered, says dtn://bob/"), "{said}");
+    assert!(said.starts_with("delivered ") && said.contains("(reported by dtn://bob/"), "{said}");
     assert_eq!(fs::read(place.path("got/photo-2.jpg")).unwrap(), file);
     following.kill().unwrap();
     following.wait().unwrap();
     let pings = place.asked("alice", &["ping", "dtn://bob/", "--count", "2", "--interval", "0s"]);
-    assert!(pings.contains("2 of 2 came back"), "{pings}");
+    assert!(pings.contains("2 sent, 2 received, "), "{pings}");
     let links = place.asked("bob", &["links"]);
     assert!(links.contains("peer dtn://alice/"), "{links}");
-    // Cut, nothing goes; opened again, it goes on.
+    // Over a link that is cut nothing is sent until it is opened again.
     place.asked("alice", &["links", "cut", "bob"]);
     let id = place.asked("alice", &["send", "photo.jpg", "--to", "dtn://bob/files"]);
-    let id = id.trim().strip_prefix("the node has it: ").unwrap().to_owned();
+    let id = id.trim().strip_prefix("queued as ").unwrap().to_owned();
     let status: serde_json::Value =
         serde_json::from_str(&place.asked("alice", &["status", "--json"])).unwrap();
     assert_eq!(status["bundles"], 1);
     let bundles = place.asked("alice", &["bundles"]);
-    assert!(bundles.contains("link `bob` to dtn://bob/ is down: cut here"), "{bundles}");
+    assert!(bundles.contains("link `bob` to dtn://bob/ is down: closed by the operator"), "{bundles}");
     place.asked("alice", &["bundles", "cancel", &id]);
     assert_eq!(place.asked("alice", &["bundles"]), "no bundles\n");
     place.asked("alice", &["links", "heal", "bob"]);
     let pings = place.asked("alice", &["ping", "dtn://bob/", "--count", "1", "--json"]);
     let pings: serde_json::Value = serde_json::from_str(&pings).unwrap();
     assert_eq!(pings["received"], 1);
-    // Ctrl-C ends it with what there is by then.
+    // Ctrl-C ends the command with a summary of the pings so far.
     let words = ["ping", "dtn://bob/", "--count", "1000000", "--config", "alice.toml"];
     let mut child = place.longwire(&words).stdout(Stdio::piped()).spawn().unwrap();
     let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
-    assert!(said.next().unwrap().unwrap().contains("number 0"));
+    assert!(said.next().unwrap().unwrap().contains(": seq=0 time="));
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let last = said.last().unwrap().unwrap();
     assert!(
-        last.contains(" came back, 0 % lost; least") || last.contains(" came back, 50 % lost;"),
+        last.contains(" received, 0 % loss; round trip ") || last.contains(" received, 50 % loss; "),
         "{last}"
     );
     assert_eq!(place.ended(child, "the pings end").status.code(), Some(130));
@@ -98,30 +98,30 @@ fn two_nodes_with_certificates_of_their_own_authority_prove_who_they_are() {
     let port = bob
         .line
         .split_once("127.0.0.1:")
-        .and_then(|(_, rest)| rest.split_once(','))
+        .and_then(|(_, rest)| rest.split_once(';'))
         .expect("it says where it is")
         .0;
     let link = format!("[[link]]\nname = 'bob'\naddress = 'localhost:{port}'\n");
     place.configure("alice", &format!("{}{link}", certificate("alice")));
     let check = place.asked("alice", &["node", "--check"]);
-    for part in ["TLS on link `bob` is required.", "Its certificate proves dtn://alice/;"] {
+    for part in ["TLS on link `bob` is required.", "Certificate: proves dtn://alice/;"] {
         assert!(check.contains(part) && !check.contains("WARNING"), "{check}");
     }
     let _alice = place.start("alice");
     let pings = place.asked("alice", &["ping", "dtn://bob/", "--count", "1"]);
-    assert!(pings.contains("1 of 1 came back"), "{pings}");
+    assert!(pings.contains("1 sent, 1 received, "), "{pings}");
     for (here, there) in [("alice", "bob"), ("bob", "alice")] {
         let links = place.asked(here, &["links"]);
         assert!(links.contains(&format!("(TLS 1.3, proven: dtn://{there}/)")), "{links}");
     }
-    // A file that is not there is named before anything starts.
+    // A missing file is named before the node starts.
     fs::remove_file(place.path("tls/bob.key")).unwrap();
     let output = place.ask("bob", &["node", "--check"]);
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(!output.status.success() && said.contains("tls/bob.key") && said.contains("hint: "), "{said}");
 }
 
-/// As in `longwire node 2>&1 | head -3`.
+/// The reader of stderr closes it, as in `longwire node 2>&1 | head -3`.
 #[test]
 fn a_node_lives_on_when_nobody_reads_what_it_says() {
     let place = Place::new("unread");
@@ -130,14 +130,14 @@ fn a_node_lives_on_when_nobody_reads_what_it_says() {
     let mut alice = command.stderr(Stdio::piped()).spawn().unwrap();
     let mut said = BufReader::new(alice.stderr.take().unwrap());
     let mut line = String::new();
-    while !line.contains(" is up: ") {
+    while !line.contains(" is ready: ") {
         line.clear();
         assert_ne!(said.read_line(&mut line).unwrap(), 0, "it does not come up");
     }
     drop(said);
     let pid = Pid::from_child(&alice);
-    // A stranger's session, and a bundle that is none: the node says which rule it breaks.
-    let address = line.split_once("peers call at ").and_then(|(_, rest)| rest.split_once(',')).unwrap().0;
+    // An unknown peer sends an invalid bundle, and the node reports which rule it breaks.
+    let address = line.split_once("listening on ").and_then(|(_, rest)| rest.split_once(';')).unwrap().0;
     let mut stranger = session(address.parse().unwrap());
     stranger
         .write_all(&[&[1, 3][..], &[0; 8], &[0; 4], &3_u64.to_be_bytes(), b"\x9f\x89\x07"].concat())
@@ -157,7 +157,7 @@ fn a_node_lives_on_when_nobody_reads_what_it_says() {
         let began = Instant::now();
         loop {
             assert_eq!(alice.try_wait().unwrap(), None, "{what}");
-            // Its configuration may make no sense by now.
+            // By --control, because the configuration can be invalid here.
             let mut ask = place.longwire(&["status", "--json", "--control", "alice/longwire.sock"]);
             let asked = place.ended(ask.stdout(Stdio::piped()).spawn().unwrap(), "the node says how it is");
             let status: serde_json::Value = serde_json::from_slice(&asked.stdout).unwrap();
@@ -175,7 +175,7 @@ fn a_node_lives_on_when_nobody_reads_what_it_says() {
     assert!(alice.wait().unwrap().success());
 }
 
-/// A session of TCPCL version 4 without keep-alives (RFC 9174 4.2, 4.6): it stands when this returns.
+/// Establishes a session of TCPCL version 4 without keepalives (RFC 9174 4.2, 4.6).
 fn session(at: SocketAddr) -> TcpStream {
     let mut stream = TcpStream::connect(at).unwrap();
     stream.set_read_timeout(Some(DEADLINE)).unwrap();
@@ -183,12 +183,12 @@ fn session(at: SocketAddr) -> TcpStream {
     let lengths = [1_u64 << 20, 1 << 30].map(u64::to_be_bytes).concat();
     let init = [&[7, 0, 0][..], &lengths, &[0, name.len() as u8], name, &[0; 4]].concat();
     stream.write_all(&[b"dtn!\x04\x00", &init[..]].concat()).unwrap();
-    // Its contact header, and all but the names of its SESS_INIT.
+    // The contact header of the node, and its SESS_INIT up to the node ID.
     stream.read_exact(&mut [0; 6 + 1 + 2 + 8 + 8]).unwrap();
     stream
 }
 
-/// As with a terminal that is held, or a logger that hangs: the pipe is full, and stays so.
+/// The pipe is full and stays full, as with a stopped terminal or a logger that hangs.
 #[test]
 fn a_node_neither_waits_for_who_does_not_read_what_it_says_nor_forgets_to_say_it() {
     let place = Place::new("held");
@@ -201,7 +201,7 @@ fn a_node_neither_waits_for_who_does_not_read_what_it_says_nor_forgets_to_say_it
     let pid = Pid::from_child(&alice);
     let began = Instant::now();
     let status = || loop {
-        // Its configuration makes no sense later on.
+        // By --control, because the configuration is invalid later.
         let mut ask = place.longwire(&["status", "--json", "--control", "alice/longwire.sock"]);
         let child = ask.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let asked = place.ended(child, "the node says how it is");
@@ -213,7 +213,7 @@ fn a_node_neither_waits_for_who_does_not_read_what_it_says_nor_forgets_to_say_it
     while status()["ready"] != true {
         assert!(began.elapsed() < DEADLINE, "it is not ready: {:#}", status());
     }
-    // It has said that it is up, and nobody has heard it. It hears, does and answers all the same.
+    // No reader has received the line that the node is ready. The node still accepts requests and signals.
     place.configure("alice", "peers = 'nobody'");
     for times in 0.. {
         kill_process(pid, Signal::HUP).unwrap();
@@ -223,11 +223,11 @@ fn a_node_neither_waits_for_who_does_not_read_what_it_says_nor_forgets_to_say_it
         }
         assert!(began.elapsed() < DEADLINE, "it does not read its configuration: {status:#}");
     }
-    // Read at last, it has all that it said.
+    // Once the pipe is read, all lines of the node arrive.
     let (sender, heard) = mpsc::channel();
     thread::spawn(move || {
         let mut lines = BufReader::new(&mut read).lines().map_while(Result::ok);
-        for wanted in ["dtn://alice/ is up: ", "the configuration before stays in force: "] {
+        for wanted in ["dtn://alice/ is ready: ", "configuration not reloaded, the previous one stays in use: "] {
             while !lines.next()?.contains(wanted) {}
             let _ = sender.send((wanted, None));
         }
@@ -238,7 +238,7 @@ fn a_node_neither_waits_for_who_does_not_read_what_it_says_nor_forgets_to_say_it
     assert!(next("that it is up").is_none());
     assert!(next("what is wrong").is_none());
     let _unread = next("more");
-    // An end does not wait for ever, either, though there is something that nobody reads.
+    // The node also ends in limited time while lines remain unread.
     full.fill();
     place.configure("alice", "peers = 'somebody'");
     kill_process(pid, Signal::HUP).unwrap();
@@ -249,13 +249,13 @@ fn a_node_neither_waits_for_who_does_not_read_what_it_says_nor_forgets_to_say_it
     assert!(place.ended(alice, "the node ends").status.success());
 }
 
-/// A pipe that has no room.
+/// Full pipe.
 struct FullPipe(fs::File);
 
 impl FullPipe {
-    /// Fills it, with empty lines.
+    /// Opens the pipe for writing and fills it with empty lines.
     fn of(read: &std::io::PipeReader) -> FullPipe {
-        // Opened anew: the others that write to it are to wait for room.
+        // Opened separately, because `O_NONBLOCK` must not apply to the node, which shares the original.
         let path = format!("/proc/self/fd/{}", read.as_raw_fd());
         let open = fs::File::options()
             .write(true)
@@ -288,7 +288,7 @@ fn every_verb_says_what_it_did_and_what_was_meant() {
     let json = |words: &[&str]| -> serde_json::Value {
         serde_json::from_str(&place.asked("alice", &[words, &["--json"]].concat())).unwrap()
     };
-    // Standard input is sent, under a name.
+    // Standard input is sent under a name.
     let mut sending = place
         .longwire(&["send", "-", "--name", "../notes.txt", "--to", "dtn://bob/files", "--lifetime", "1h"])
         .args(["--priority", "expedited", "--wait", "--json", "--config", "alice.toml"])
@@ -302,7 +302,7 @@ fn every_verb_says_what_it_did_and_what_was_meant() {
     let sent: serde_json::Value = serde_json::from_slice(&sent.stdout).unwrap();
     assert_eq!(sent["delivered"], true, "{sent}");
     assert_eq!(fs::read(place.path("got/notes.txt")).unwrap(), b"a line\n", "a name is never a path");
-    // What waits is listed, shown and cancelled.
+    // A waiting bundle is listed, shown and deleted.
     fs::write(place.path("letter"), "hello").unwrap();
     let sent = json(&["send", "letter", "--to", "dtn://mars/files"]);
     let id = sent["bundle"].as_str().unwrap();
@@ -310,23 +310,23 @@ fn every_verb_says_what_it_did_and_what_was_meant() {
     assert_eq!(json(&["bundles", "--state", "queued"]), serde_json::json!([]));
     assert_eq!(json(&["bundles", "show", id])[0]["state"], "no_route");
     let shown = place.asked("alice", &["bundles", "show", id]);
-    assert!(shown.contains("why it is here  no route leads"), "{shown}");
+    assert!(shown.contains("state           no route to"), "{shown}");
     assert_eq!(json(&["bundles", "cancel", id])["cancelled"], id);
     let again = place.ask("alice", &["bundles", "cancel", id]);
-    assert!(String::from_utf8_lossy(&again.stderr).contains("there is no bundle"), "{again:?}");
-    // Links come and go.
+    assert!(String::from_utf8_lossy(&again.stderr).contains("no such bundle"), "{again:?}");
+    // Links are added and removed.
     let links = json(&["links", "add", "mars", "127.0.0.1:1"]);
     assert!(links.as_array().unwrap().iter().any(|link| link["name"] == "mars"), "{links}");
     let wrong = place.ask("alice", &["links", "cut", "boby"]);
     assert!(String::from_utf8_lossy(&wrong.stderr).contains("did you mean `bobby`?"), "{wrong:?}");
     let links = json(&["links", "remove", "mars"]);
     assert!(links.as_array().unwrap().iter().all(|link| link["name"] != "mars"), "{links}");
-    // Long pings come back, too, and are added up.
+    // Long pings are answered, too, and are summed up.
     let pings = json(&["ping", "dtn://bob", "--count", "2", "--interval", "0s", "--size", "300000"]);
     assert_eq!(pings["received"], 2, "{pings}");
     assert_eq!(pings["lost_percent"], 0.0, "{pings}");
     assert!(pings["mean_ms"].as_f64() >= pings["least_ms"].as_f64(), "{pings}");
-    // What is no endpoint is answered with one, and a neighbour of nearly that name is named.
+    // An invalid endpoint ID is refused with a suggestion, and a similar neighbour is named.
     for (to, hint) in [("bob/files", "did you mean dtn://bob/files?"), ("ipn:7", "did you mean ipn:7.1?")] {
         let wrong = place.ask("alice", &["send", "letter", "--to", to]);
         assert_eq!(wrong.status.code(), Some(2));
@@ -334,12 +334,12 @@ fn every_verb_says_what_it_did_and_what_was_meant() {
     }
     let near = place.ask("alice", &["send", "letter", "--to", "dtn://bbob/files"]);
     assert!(near.status.success());
-    let note = "note: no neighbour is called dtn://bbob/; dtn://bob/ is one";
+    let note = "note: there is no neighbour dtn://bbob/; did you mean dtn://bob/?";
     assert!(String::from_utf8_lossy(&near.stderr).contains(note), "{near:?}");
-    // A node that has ended is told from one that was never there.
+    // A node that has stopped is distinguished from one that never ran.
     bob.kill();
     let ended = place.ask("bob", &["status"]);
-    assert!(String::from_utf8_lossy(&ended.stderr).contains("has ended"), "{ended:?}");
+    assert!(String::from_utf8_lossy(&ended.stderr).contains("is not running"), "{ended:?}");
     alice.kill();
 }
 
@@ -348,7 +348,7 @@ fn commands_without_a_node_say_what_to_do() {
     let place = Place::new("without");
     fs::write(place.path("wrong.toml"), "node = 'dtn://a/'\nlistn = []").unwrap();
     let cases: [(&[&str], i32, &str); 6] = [
-        (&["status"], 1, "hint: start one with `longwire node`"),
+        (&["status"], 1, "hint: start the node with `longwire node`"),
         (&["node"], 2, "cannot read node.toml"),
         (&["node", "--config", "wrong.toml"], 2, "hint: did you mean `listen`?"),
         (&["send", "nothing", "--to", "dtn://b/c"], 1, "Nothing was sent."),
@@ -356,7 +356,7 @@ fn commands_without_a_node_say_what_to_do() {
         (
             &["send", "wrong.toml", "--to", "dtn://b/c", "--lifetime", "5"],
             2,
-            "that is no length of time; write it as \"200 ms\"",
+            "not a valid duration; use a form such as \"200 ms\"",
         ),
     ];
     for (words, status, said) in cases {
@@ -367,7 +367,7 @@ fn commands_without_a_node_say_what_to_do() {
     }
 }
 
-/// The commands of the README in one block: nobody waits for the nodes to be up before the next command.
+/// Commands in one block, as in the README: the next one begins before the nodes are ready.
 #[test]
 fn send_and_recv_wait_for_a_node_that_starts_and_say_so() {
     let place = Place::new("starting");
@@ -391,7 +391,7 @@ fn send_and_recv_wait_for_a_node_that_starts_and_say_so() {
     let (receiving, mut of_recv) = begun("bob", &["recv", "got"]);
     for said in [of_send.next().unwrap(), of_recv.next().unwrap()] {
         assert!(
-            said.starts_with("no node answers at ") && said.ends_with("waiting for one that starts"),
+            said.starts_with("no node is listening at ") && said.ends_with("waiting for it to start"),
             "{said}"
         );
     }
@@ -402,32 +402,32 @@ fn send_and_recv_wait_for_a_node_that_starts_and_say_so() {
     assert!(received.status.success(), "{said:?}");
     assert_eq!(fs::read(place.path("got/letter")).unwrap(), b"hello");
     drop(of_send);
-    // Without time to wait the answer is the old one.
+    // Without a time to wait the command fails at once.
     bob.kill();
-    // Longer than it waits before it says so, and nothing but the failure is said.
+    // With --quiet only the failure is printed, although the wait is long enough for the note.
     for words in [&["send", "letter", "--to", "dtn://bob/files"][..], &["recv", "got"]] {
         let ended = place.ask("bob", &[words, &["--quiet", "--node-within", "1500ms"]].concat());
         let said = String::from_utf8_lossy(&ended.stderr);
         assert!(
-            said.starts_with("error: ") && !said.contains("waiting for one that starts"),
+            said.starts_with("error: ") && !said.contains("waiting for it to start"),
             "{words:?}: {said}"
         );
     }
     let ended = place.ask("bob", &["recv", "got", "--node-within", "0s"]);
-    assert!(String::from_utf8_lossy(&ended.stderr).contains("has ended"), "{ended:?}");
+    assert!(String::from_utf8_lossy(&ended.stderr).contains("is not running"), "{ended:?}");
 }
 
-/// The commands of the README, word by word, as a shell gets them when they are pasted together.
+/// The commands of the README, word for word, as a shell gets them when they are pasted as one block.
 #[test]
 fn the_commands_of_the_readme_work_as_one_block() {
     let place = Place::new("readme");
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let readme = fs::read_to_string(root.join("README.md")).unwrap();
-    let section = readme.split_once("## A file between two nodes").unwrap().1;
+    let section = readme.split_once("## Send a file between two nodes").unwrap().1;
     let block = section.split("```").nth(1).unwrap();
     let commands: Vec<&str> = block.trim().lines().filter(|line| !line.starts_with("cargo build")).collect();
     assert_eq!(commands.len(), 3, "{block}");
-    // A loaded machine may take longer to start a node than a person waits for.
+    // A loaded machine can take longer to start a node than the default wait.
     let script = commands.join("\n").replace("./target/release/longwire", env!("CARGO_BIN_EXE_longwire"));
     let script =
         script.replace(" send ", " send --node-within 120s ").replace(" recv ", " recv --node-within 120s ");
@@ -442,7 +442,7 @@ fn the_commands_of_the_readme_work_as_one_block() {
     }
     let photo = noise(300_000, 3);
     fs::write(place.path("photo.jpg"), &photo).unwrap();
-    // With the nodes that it has started, should it not end.
+    // The trap also ends the nodes that the script has started.
     let script = format!("trap 'kill $(jobs -p); wait' EXIT\n{script}");
     let child = Command::new("timeout")
         .args([&(DEADLINE / 2).as_secs().to_string(), "bash", "-c", &script])
@@ -457,7 +457,7 @@ fn the_commands_of_the_readme_work_as_one_block() {
     assert_eq!(fs::read(place.path("inbox/photo.jpg")).unwrap(), photo);
 }
 
-/// A sender hears at once why nothing goes on, and a receiver that nothing is there yet.
+/// A sender is told at once why the bundle waits, and a receiver that there is no file yet.
 #[test]
 fn what_waits_and_who_waits_is_told() {
     let place = Place::new("waits");
@@ -472,20 +472,20 @@ fn what_waits_and_who_waits_is_told() {
         String::from_utf8(output.stderr).unwrap()
     };
     let said = note("dtn://mars/files", &[]);
-    assert!(said.contains("note: it waits here: no route leads to its destination"), "{said}");
+    assert!(said.contains("note: waiting at this node: no route to the destination"), "{said}");
     assert_eq!(note("dtn://mars/files", &["--quiet"]), "");
-    // The link that is configured for the destination has never been up.
+    // The link configured for the destination has never been up.
     let said = note("dtn://bob/files", &[]);
-    assert!(said.contains("note: it waits here: link `bob` to dtn://bob/ is down: "), "{said}");
+    assert!(said.contains("note: waiting at this node: link `bob` to dtn://bob/ is down: "), "{said}");
     let links = place.asked("alice", &["links"]);
     assert!(!links.contains("down for"), "{links}");
     let bob = place.start("bob");
     let receiving =
         place.longwire(&["recv", "got", "--config", "bob.toml"]).stderr(Stdio::piped()).spawn().unwrap();
     assert!(place.ended(receiving, "recv has the letter").status.success());
-    // Cut by hand: that is the reason, and no lack of a route.
+    // The reason is the link that was cut, not a missing route.
     place.asked("alice", &["links", "cut", "bob"]);
-    // Its session ends in good order.
+    // The session of the link ends in good order.
     let began = Instant::now();
     loop {
         let links = place.asked("alice", &["links", "--json"]);
@@ -496,12 +496,15 @@ fn what_waits_and_who_waits_is_told() {
         assert!(began.elapsed() < DEADLINE, "the link goes down: {links}");
     }
     let said = note("dtn://bob/files", &[]);
-    assert!(said.contains("note: it waits here: link `bob` to dtn://bob/ is down: cut here"), "{said}");
+    assert!(
+        said.contains("note: waiting at this node: link `bob` to dtn://bob/ is down: closed by the operator"),
+        "{said}"
+    );
     let bundles: serde_json::Value =
         serde_json::from_str(&place.asked("alice", &["bundles", "--json", "--to", "dtn://bob/*"])).unwrap();
     assert_eq!(bundles[0]["state"], "links_down", "{bundles}");
     assert_eq!(bundles[0]["transmitted_bytes"], 0, "{bundles}");
-    // Nothing is there for whoever asks now.
+    // Nothing waits for a receiver now.
     let mut waiting = place
         .longwire(&["recv", "got", "--config", "bob.toml"])
         .stdout(Stdio::null())
@@ -511,7 +514,7 @@ fn what_waits_and_who_waits_is_told() {
     let mut lines = BufReader::new(waiting.stderr.take().unwrap()).lines().map_while(Result::ok);
     assert_eq!(
         lines.next().unwrap(),
-        "waiting for what comes for dtn://bob/files; the first ends it, or Ctrl-C"
+        "waiting for files addressed to dtn://bob/files; stops after the first file, or on Ctrl-C"
     );
     place.asked("alice", &["links", "heal", "bob"]);
     assert!(place.ended(waiting, "recv has the second letter").status.success());
@@ -535,7 +538,7 @@ fn a_check_is_short_and_finds_what_a_start_would() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success() && said.contains(what) && said.contains("hint: "), "{said}");
     };
-    refused("bob", "listen = ['127.0.0.1']", "`listen`: `127.0.0.1` is no address");
+    refused("bob", "listen = ['127.0.0.1']", "`listen`: `127.0.0.1` is not a valid address");
     refused("bob", "listen = ['192.0.2.7:4556']", "cannot listen on 192.0.2.7:4556");
     let http = "[http]\nlisten = '192.0.2.7:8080'\ntoken = 'a-long-token-that-nobody-guesses'";
     refused("bob", http, "cannot listen for HTTP on 192.0.2.7:8080");
@@ -543,16 +546,16 @@ fn a_check_is_short_and_finds_what_a_start_would() {
     refused("carol", "", "the store");
     let long = format!("control = '{}.sock'", "a".repeat(120));
     refused("dora", &long, "path must be shorter than SUN_LEN");
-    // As a newer version would have written it.
+    // A segment as a newer version would write it.
     fs::create_dir_all(place.path("emil/store")).unwrap();
     fs::write(place.path("emil/store/00000001.log"), b"LWSEG002 and what follows").unwrap();
-    refused("emil", "", "a newer version of this program wrote 00000001.log");
+    refused("emil", "", "00000001.log was written by a newer version of Longwire");
     let files: Vec<_> = fs::read_dir(place.path("emil/store")).unwrap().collect();
     assert_eq!(files.len(), 1, "nothing was made: {files:?}");
 }
 
-/// Sender, relay and receiver are killed at random instants while files flow, each with every size and both versions in turn;
-/// every file arrives once and whole.
+/// Sender, relay and receiver are killed at random instants during transfers, each with every file size and both versions in
+/// turn; every file arrives once and complete.
 #[test]
 fn nothing_is_lost_when_nodes_are_killed() {
     let kills: usize =
@@ -578,9 +581,9 @@ fn nothing_is_lost_when_nodes_are_killed() {
 }
 
 const NAMES: [&str; 3] = ["alice", "relay", "carol"];
-/// Bytes.
+/// File sizes, bytes.
 const LENGTHS: [usize; 5] = [1_000, 10_000, 100_000, 1_000_000, 10_000_000];
-/// Kills until each node was killed with each size.
+/// Number of kills after which each node was killed with each size.
 const ROUND: usize = NAMES.len() * LENGTHS.len();
 
 fn kill_in_turn(place: &Place, kills: usize, seed: u64) {
@@ -588,7 +591,7 @@ fn kill_in_turn(place: &Place, kills: usize, seed: u64) {
     let mut expected: BTreeMap<String, Vec<u8>> = BTreeMap::new();
     let random = noise(kills, seed);
     for (kill, instant) in random.into_iter().enumerate() {
-        // The numbers of both have no common divisor: each goes with each.
+        // The two lengths are coprime, so all combinations occur.
         let (length, victim) = (LENGTHS[kill % LENGTHS.len()], NAMES[kill % NAMES.len()]);
         let name = format!("file-{kill}");
         let content = noise(length, kill as u64);
@@ -596,7 +599,7 @@ fn kill_in_turn(place: &Place, kills: usize, seed: u64) {
         let output = place.ask("alice", &["send", &name, "--to", "dtn://carol/files"]);
         assert!(output.status.success(), "{output:?}");
         expected.insert(name, content);
-        // The instant is random; what is waited for is only that it comes.
+        // A random delay before the kill.
         let wait = Duration::from_micros(u64::from(instant) * 300);
         let _ = mpsc::channel::<()>().1.recv_timeout(wait);
         nodes.remove(victim).unwrap().kill();
@@ -611,7 +614,7 @@ fn kill_in_turn(place: &Place, kills: usize, seed: u64) {
     }
 }
 
-/// Receives until everything is there, and some more, should anything come twice.
+/// Receives until all files have arrived, and checks that none arrives twice.
 fn collect(place: &Place, expected: &BTreeMap<String, Vec<u8>>) {
     let mut receiving = place
         .longwire(&["recv", "got", "--follow", "--config", "carol.toml"])
@@ -627,7 +630,7 @@ fn collect(place: &Place, expected: &BTreeMap<String, Vec<u8>>) {
         let why = || format!("{count} of {}: {}{}", expected.len(), whereabouts(place), place.statuses());
         heard.recv_timeout(left).unwrap_or_else(|_| panic!("{}", why()));
     }
-    // All nodes are empty then: nothing is on its way a second time.
+    // When all nodes are empty, no copy of a file is left that could arrive.
     while ["alice", "relay", "carol"].iter().any(|node| place.asked(node, &["bundles"]) != "no bundles\n") {
         assert!(began.elapsed() < DEADLINE, "{}{}", whereabouts(place), place.statuses());
     }
@@ -649,8 +652,8 @@ fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     files.map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap())).collect()
 }
 
-/// The name of a file goes before its bytes. To whom that may be no name is told once, unless it is known to be a Longwire node, and
-/// where nobody asked for silence; what scripts read is the same.
+/// The file name precedes the content. The note on this appears once per destination, unless that is known to be a Longwire
+/// node or `--quiet` is set; standard output is the same in all cases.
 #[test]
 fn a_file_name_for_an_unknown_node_is_told_of_once() {
     let place = Place::new("names");
@@ -663,11 +666,12 @@ fn a_file_name_for_an_unknown_node_is_told_of_once() {
         let output = place.ask("alice", &[&["send", "letter", "--to", to], more].concat());
         assert!(output.status.success(), "{output:?}");
         let said = String::from_utf8(output.stdout).unwrap();
-        assert!(said.starts_with("the node has it: dtn://alice/@") && said.lines().count() == 1, "{said}");
+        assert!(said.starts_with("queued as dtn://alice/@") && said.lines().count() == 1, "{said}");
         String::from_utf8(output.stderr).unwrap()
     };
     let is_told = |said: &str| {
-        let (note, hint) = (said.contains("note: the file's name goes"), said.contains("hint: --raw"));
+        let (note, hint) =
+            (said.contains("note: the bundle starts with the file name"), said.contains("hint: use --raw"));
         assert_eq!(note, hint, "{said}");
         note
     };
@@ -676,7 +680,7 @@ fn a_file_name_for_an_unknown_node_is_told_of_once() {
     assert!(is_told(&send("ipn:2.7", &[])));
     assert!(!is_told(&send("ipn:2.8", &[])), "it was told of that node");
     assert!(!is_told(&send("dtn://alice/files", &[])), "it is this node");
-    // A node that has sent a file with a name is a Longwire.
+    // A node that has sent a file with a name is a Longwire node.
     let _bob = place.start("bob");
     place.asked("bob", &["send", "letter", "--to", "dtn://alice/files"]);
     let mut receiving = place.longwire(&["recv", "got", "--config", "alice.toml"]);

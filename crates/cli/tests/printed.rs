@@ -1,4 +1,4 @@
-//! The settings that `compare` prints for nodes run in the example configurations that are shipped.
+//! Runs the settings that `compare` prints for nodes in the example configurations of the manual.
 
 mod common;
 
@@ -12,7 +12,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 
-/// An example of the manual, in a place of its own: its paths, addresses and callsigns are a test's.
+/// Returns an example configuration of the manual, with the paths, addresses and callsigns of the test.
 fn example(place: &Place, name: &str, at: SocketAddr) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(format!("{name}.toml"));
     let text = fs::read_to_string(&path).unwrap();
@@ -23,7 +23,7 @@ fn example(place: &Place, name: &str, at: SocketAddr) -> String {
         .fold(text, |text, address| text.replace(address, &at.to_string()))
 }
 
-/// The printed sections in the place of those of an example that have the same names.
+/// Replaces the sections of an example with the printed sections of the same names.
 fn inserted(example: &str, printed: &str) -> String {
     let is_head = |line: &str| line.starts_with('[');
     let heads: Vec<&str> = printed.lines().filter(|line| is_head(line)).collect();
@@ -43,18 +43,18 @@ fn inserted(example: &str, printed: &str) -> String {
     if taken { kept } else { format!("{kept}\n{printed}") }
 }
 
-/// The link of an example on the air, of another kind.
+/// Changes the kind of the radio link of an example.
 fn of_kind(example: &str, kind: &str) -> String {
     let text = example.replace("kind = \"ax25cl\"", &format!("kind = \"{kind}\""));
     if kind != "uicl" {
         return text;
     }
-    // A group has a callsign of its own, and members instead of a peer.
+    // A group has its own callsign, and members instead of a peer.
     let text = text.replace("peer = \"dtn://bob/\"", "uicl.members = [\"dtn://bob/\"]");
     text.replace("tnc = \"uhf\"\ncallsign = \"DL1XYZ-2\"", "tnc = \"uhf\"\ncallsign = \"QST\"")
 }
 
-/// Every stack that nodes have, over every shipped link that it runs on: what would be printed of it is accepted as it is.
+/// A node accepts the printed settings of every protocol that nodes support, for every built-in link on which it runs.
 #[test]
 fn whatever_wins_is_printed_so_that_a_node_takes_it() {
     let place = Place::new("printed");
@@ -81,7 +81,7 @@ fn whatever_wins_is_printed_so_that_a_node_takes_it() {
                 let config = Config::parse(&text, &name, Path::new("/"));
                 let config = config.unwrap_or_else(|error| panic!("{name} over {link}: {error}\n{text}"));
                 assert_eq!(config.link[0].kind.name(), if is_radio { kind } else { "tcp" });
-                // The operating system's part is made of its own commands.
+                // The block for the operating system contains only commands of that system.
                 for line in codes.get(1).iter().flat_map(|text| text.lines()) {
                     let known = ["# ", "sysctl -w net.", "ip route replace PEER via GATEWAY dev DEVICE "];
                     assert!(known.iter().any(|start| line.starts_with(start)), "{name} over {link}: {line}");
@@ -93,7 +93,7 @@ fn whatever_wins_is_printed_so_that_a_node_takes_it() {
     assert!(count > 20, "only {count} were looked at");
 }
 
-/// The block behind a caption, as a reader would copy it.
+/// Returns the block after a caption, as a reader would copy it.
 fn block(output: &[u8], caption: &str) -> String {
     let output = String::from_utf8_lossy(output);
     let behind = output.split_once(caption).unwrap_or_else(|| panic!("{output}")).1;
@@ -110,7 +110,7 @@ fn compared(place: &Place, link: &str) -> String {
     block(&output.stdout, "node configuration: ")
 }
 
-/// From the command to two nodes between which a letter goes.
+/// Two nodes with the printed settings transfer a letter.
 #[test]
 fn what_compare_prints_runs_in_the_two_nodes_of_the_manual() {
     for link in ["lan", "cislunar"] {
@@ -131,12 +131,12 @@ fn what_compare_prints_runs_in_the_two_nodes_of_the_manual() {
     }
 }
 
-/// The same on the air: the nodes start, and wait for a TNC that is not there.
+/// The same with radio links: the nodes start and wait for a TNC that does not exist.
 #[test]
 fn what_compare_prints_starts_the_two_radios_of_the_manual() {
     let place = Place::new("printed-radios");
     let printed = compared(&place, "ax25-9600");
-    let kind = printed.split_once("has kind = \"").and_then(|(_, rest)| rest.split_once('"')).unwrap().0;
+    let kind = printed.split_once("set kind = \"").and_then(|(_, rest)| rest.split_once('"')).unwrap().0;
     for name in ["alice", "bob"] {
         let example = example(&place, &format!("two-radios/{name}"), reserved());
         fs::write(place.path(&format!("{name}.toml")), of_kind(&inserted(&example, &printed), kind)).unwrap();

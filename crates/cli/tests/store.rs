@@ -1,13 +1,13 @@
-//! `longwire store` as a user meets it: one snapshot of all that it says of a store, sound and damaged.
+//! Snapshot of the complete output of `longwire store` for an intact and a damaged store.
 //!
-//! `INSTA_UPDATE=always cargo test -p longwire --test store` writes the snapshot anew.
+//! `INSTA_UPDATE=always cargo test -p longwire --test store` updates the snapshot.
 
 use longwire_proto::codec::crc::crc32c;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// A folder with a copy of a store, gone at its end.
+/// Temporary folder with a copy of a store, removed on drop.
 struct Place(PathBuf);
 
 impl Place {
@@ -23,7 +23,7 @@ impl Place {
         Place(path)
     }
 
-    /// The command, its exit status and all that it said.
+    /// Runs a command and returns it with its output and exit status.
     fn transcript(&self, words: &[&str]) -> String {
         let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
         command.args(words).current_dir(&self.0).env_clear().stdin(Stdio::null());
@@ -63,7 +63,7 @@ fn a_store_is_checked_and_repaired() {
     say(&["store", "repair", "--help"]);
     say(&["store", "check"]);
     say(&["store", "check", "--json", "--store", "store"]);
-    // The first opening makes the listings.
+    // The first opening writes the listings of the segments.
     say(&["store", "repair"]);
     place.change("00000001.log", |bytes| {
         let at = bytes.windows(20).position(|window| window == b"line 123 of a poem\nl").unwrap();
@@ -74,7 +74,7 @@ fn a_store_is_checked_and_repaired() {
     say(&["store", "check", "--json"]);
     say(&["store", "repair"]);
     say(&["store", "repair", "--json"]);
-    // As a newer version would have written it.
+    // A segment as a newer version would write it.
     place.change("00000002.log", |bytes| {
         bytes[7] = b'2';
         let crc = crc32c(&bytes[..16]);

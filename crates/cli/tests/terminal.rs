@@ -1,4 +1,4 @@
-//! Comparisons on terminals of different widths: real pseudo-terminals, whole answers.
+//! Complete output of comparisons on pseudo-terminals of different widths.
 
 use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -8,7 +8,7 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// A folder of its own, gone at the end.
+/// Temporary folder, removed on drop.
 struct Place(PathBuf);
 
 impl Drop for Place {
@@ -17,7 +17,7 @@ impl Drop for Place {
     }
 }
 
-/// A comparison as a terminal so many columns wide shows it.
+/// Returns the output of a comparison on a terminal of the given width.
 fn shown(width: u16, link: &str) -> String {
     let name = format!("longwire-terminal-{link}-{width}-{}", std::process::id());
     let place = Place(std::env::temp_dir().join(name));
@@ -40,13 +40,13 @@ fn shown(width: u16, link: &str) -> String {
         .spawn()
         .unwrap();
     let mut shown = Vec::new();
-    // A terminal that nobody has open any more is an error to read from.
+    // Reading fails once the other end of the terminal is closed.
     let _ = fs::File::from(ours).read_to_end(&mut shown);
     assert!(child.wait().unwrap().success());
     String::from_utf8(shown).unwrap().replace("\r\n", "\n")
 }
 
-/// All before the settings, at all widths: the answer, the ranking, the remarks.
+/// Returns the output before the settings at all widths: the answer, the ranking and the remarks.
 fn answers(link: &str) -> String {
     let mut all = String::new();
     for width in [80, 100, 120] {
@@ -57,9 +57,9 @@ fn answers(link: &str) -> String {
             assert!(line.chars().count() <= width.into(), "{width}: {line}");
         }
         assert!(!answer.contains('…'), "a name is cut: {answer}");
-        // The loss of what has no guarantee is said once.
+        // The missing guarantee of delivery is mentioned once.
         let words = answer.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(words.matches("nothing is acknowledged").count() <= 1, "{answer}");
+        assert!(words.matches("there are no acknowledgements").count() <= 1, "{answer}");
         all += &format!("-- {width} columns\n{answer}\n");
     }
     all

@@ -1,4 +1,4 @@
-//! Batches of runs: the same point with different seeds, many points at once, spread over threads.
+//! Batches of runs: many points with several seeds each, spread over threads.
 
 use crate::parallel::{Shard, spread_rounds};
 use crate::progress::Progress;
@@ -7,35 +7,35 @@ use crate::run::{Outcome, Setup, Wanted};
 
 /// Runs of one series at one point.
 pub struct Batch {
-    /// Whose runs.
+    /// Series of the runs.
     pub series: String,
-    /// At which point.
+    /// Parameters of the point.
     pub params: Params,
-    /// The world.
+    /// Scenario, ready to run.
     pub setup: Setup,
-    /// How many runs.
+    /// Number of runs.
     pub runs: u32,
-    /// What each is asked for.
+    /// Additional results to collect in each run.
     pub wanted: Wanted,
 }
 
 impl Batch {
-    /// So many runs of a setup.
+    /// Creates a batch of this number of runs.
     pub fn new(series: impl Into<String>, params: Params, setup: Setup, runs: u32) -> Batch {
         Batch { series: series.into(), params, setup, runs, wanted: Wanted::default() }
     }
 
-    /// Asked for more than the outcome.
+    /// Collects additional results.
     pub fn wanting(mut self, wanted: Wanted) -> Batch {
         self.wanted = wanted;
         self
     }
 }
 
-/// Plays a share of the runs of all batches, and returns each batch's outcomes in order of their numbers. Stopped early, it
-/// returns those that all batches have: at least the first.
+/// Plays a share of the runs of all batches and returns the outcomes of each batch in the order of the runs. After an
+/// early stop it returns the runs that all batches have, at least the first.
 pub fn play(batches: &[Batch], threads: usize, shard: Shard, progress: &Progress) -> Vec<Vec<Outcome>> {
-    // By turns, so that batches that take long are not all at the end.
+    // Interleaved, so that slow batches are not all at the end.
     let most = batches.iter().map(|batch| batch.runs).max().unwrap_or(0);
     let all = (0..most).flat_map(|run| {
         let with_that_run = move |(_, batch): &(usize, &Batch)| run < batch.runs;

@@ -1,12 +1,14 @@
-//! What a bundle link is seen to do: a witness between an agent and its convergence layers.
+//! Observer of a bundle link, between an agent and its convergence layers.
 //!
-//! [`BundleObserver`] is an engine around the convergence layers that passes everything through and reads along. It knows
-//! every bundle's head, so it can say of each byte of a file whether it was acknowledged, and whether it was handed
-//! down again afterwards. That is the proof behind "an outage never costs a byte already acknowledged".
+//! [`BundleObserver`] is an engine around the convergence layers that passes everything through and records it. It
+//! knows the header of every bundle, so it can determine for each byte of a file whether it was acknowledged and
+//! whether it was sent again later. This supports the statement that an outage never costs a byte that was already
+//! acknowledged.
 //!
-//! After a break the sender goes on from what it knows to be acknowledged; the receiver may have kept a little more,
-//! whose acknowledgement was lost. It then holds two fragments that overlap, and as a relay it sends both on. Those
-//! bytes are counted apart: they are the price of the earlier hop's break, and no acknowledged transfer is repeated.
+//! After a break the sender continues from the last byte that it knows to be acknowledged; the receiver may have kept
+//! more if an acknowledgement was lost. It then holds two overlapping fragments, and as a relay it forwards both. Those
+//! bytes are counted separately: they are the cost of the break on the previous hop, and no acknowledged transfer is
+//! repeated.
 
 use bytes::{Bytes, BytesMut};
 use longwire_proto::bp::{BundleId, DecodePolicy, decode_head};
@@ -18,69 +20,69 @@ use longwire_proto::time::Instant;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-/// A head that is not complete after so many bytes is not waited for.
+/// Limit of the header length, bytes; a longer incomplete header is not tracked.
 const HEAD_BYTES_MAX: usize = 65_536;
 
-/// What one link was seen to carry away from the node.
+/// Traffic of one link away from the node.
 #[derive(Clone, Debug, Default)]
 pub struct ObservedTraffic {
-    /// When the first byte of a bundle was handed down.
+    /// Time at which the first byte of a bundle was passed down.
     pub first_piece: Option<Instant>,
-    /// When the last so far was.
+    /// Time of the latest byte passed down.
     pub last_piece: Option<Instant>,
-    /// When the last byte so far came to the node from elsewhere.
+    /// Time at which the latest byte arrived at the node from another link.
     pub last_came: Option<Instant>,
-    /// Transfers that were opened.
+    /// Transfers started.
     pub transfers: u64,
-    /// Transfers that ended before their end.
+    /// Transfers ended before completion.
     pub broken: u64,
-    /// Payload bytes handed down, repetitions included.
+    /// Payload bytes passed down, including retransmissions.
     pub handed_bytes: u64,
-    /// Of these, bytes that the peer had acknowledged before: what must never be.
+    /// Payload bytes that the peer had acknowledged before; must be zero.
     pub acknowledged_again_bytes: u64,
-    /// Payload bytes that the peer already had from another fragment of the same bundle: fragments that overlap.
+    /// Payload bytes that the peer already had from another fragment of the same bundle (overlapping fragments).
     pub overlap_bytes: u64,
-    /// Bytes that are not payload: heads and ends of bundles.
+    /// Bytes other than payload: headers and ends of bundles.
     pub head_bytes: u64,
-    /// When the peer had how many payload bytes safe, summed over all bundles.
+    /// Payload bytes acknowledged by the peer over time, summed over all bundles.
     pub acknowledged: Vec<(Instant, u64)>,
-    /// When the link came up (none) or went down (why).
+    /// Changes of the link: `None` for up, the reason for down.
     pub changes: Vec<(Instant, Option<DownReason>)>,
 }
 
 impl ObservedTraffic {
-    /// Payload bytes that the peer had safe at `now`.
+    /// Payload bytes that the peer had acknowledged at `now`.
     pub fn acknowledged_at(&self, now: Instant) -> u64 {
         let later = self.acknowledged.partition_point(|(at, _)| *at <= now);
         if later == 0 { 0 } else { self.acknowledged[later - 1].1 }
     }
 }
 
-/// What the witnesses of a run saw, one [`ObservedTraffic`] a hop; shared between the nodes and whoever asks.
+/// Observations of a run, one [`ObservedTraffic`] per hop, shared between the nodes and the reader.
 pub type SharedObservations = Arc<Mutex<Vec<ObservedTraffic>>>;
 
-/// An empty record for so many hops.
+/// Creates an empty record for this number of hops.
 pub fn record(hops: usize) -> SharedObservations {
     Arc::new(Mutex::new(vec![ObservedTraffic::default(); hops]))
 }
 
-/// The witness of one node.
+/// Observer of one node.
 #[derive(Debug)]
 pub struct BundleObserver<L> {
     lower: L,
     record: SharedObservations,
-    /// The time last told, for the poll that is told none.
+    /// Latest time received, for polls without a time.
     now: Instant,
-    /// The link that is watched, and the hop that it is.
+    /// Observed link and its hop number.
     watched: Option<(LinkId, usize)>,
     transfers: BTreeMap<TransferId, ObservedTransfer>,
-    /// What the peer has of each bundle.
+    /// Payload that the peer has of each bundle.
     bundles: BTreeMap<BundleId, PayloadRanges>,
-    /// The same for each stretch that was to be carried. What is left of it after a break ends where it ended.
+    /// The same for each range to be carried. After a break the remainder ends where the range ended.
     stretches: BTreeMap<(BundleId, u64), PayloadRanges>,
 }
 
-/// An outgoing transfer.
+/// Outgoing transfer.
 #[derive(Debug, Default)]
 struct ObservedTransfer {
     start: BytesMut,
@@ -88,7 +90,7 @@ struct ObservedTransfer {
     handed: u64,
 }
 
-/// Where a transfer's payload lies: in the transfer, and in the bundle's whole payload.
+/// Position of the payload of a transfer: within the transfer, and within the complete payload of the bundle.
 #[derive(Clone, Debug)]
 struct PayloadPlace {
     bundle: BundleId,
@@ -98,12 +100,12 @@ struct PayloadPlace {
 }
 
 impl PayloadPlace {
-    /// The bundle and where in its whole payload this transfer's ends.
+    /// Returns the bundle and the end of this transfer within the complete payload.
     fn stretch(&self) -> (BundleId, u64) {
         (self.bundle.clone(), self.offset + self.length)
     }
 
-    /// The part of the whole payload that bytes `from..to` of the transfer carry.
+    /// Returns the range of the complete payload that bytes `from..to` of the transfer contain.
     fn payload(&self, from: u64, to: u64) -> (u64, u64) {
         let within = |at: u64| self.offset + at.saturating_sub(self.head_length).min(self.length);
         (within(from), within(to))
@@ -111,7 +113,7 @@ impl PayloadPlace {
 }
 
 impl<L> BundleObserver<L> {
-    /// Around `lower`, watching what goes out over `watched` for the hop with that number (from zero).
+    /// Wraps `lower` and observes outgoing traffic on `watched` for the hop with that number (from zero).
     pub fn new(lower: L, watched: Option<(LinkId, usize)>, record: SharedObservations) -> Self {
         let now = Instant::ZERO;
         BundleObserver {
@@ -127,7 +129,7 @@ impl<L> BundleObserver<L> {
 
     fn note(&self, act: impl FnOnce(&mut ObservedTraffic)) {
         if let Some((_, hop)) = self.watched {
-            act(&mut self.record.lock().expect("no witness panics")[hop]);
+            act(&mut self.record.lock().expect("no observer panics")[hop]);
         }
     }
 
@@ -173,7 +175,7 @@ impl<L> BundleObserver<L> {
             BundlesIndication::Acked { transfer, up_to } => self.see_acknowledged(now, *transfer, *up_to),
             BundlesIndication::Sent { transfer } => {
                 self.see_acknowledged(now, *transfer, u64::MAX);
-                // What ends there and comes later is another copy, not the rest of this one.
+                // A later transfer that ends there is another copy, not the remainder of this one.
                 if let Some(placed) = self.transfers.remove(transfer).and_then(|transfer| transfer.head) {
                     self.stretches.remove(&placed.stretch());
                 }
@@ -210,7 +212,7 @@ impl<L> BundleObserver<L> {
     }
 }
 
-/// Where the payload of the bundle that begins so lies, once its head is complete.
+/// Returns the position of the payload of a bundle that starts with these bytes, once its header is complete.
 fn place(start: &BytesMut) -> Option<PayloadPlace> {
     let (head, length) = decode_head(&start.clone().freeze(), &DecodePolicy::default()).ok()?;
     let mut bundle = head.id();
@@ -266,7 +268,7 @@ impl<L: Engine<Above = Many<LinkId, Bundles>>> Engine for BundleObserver<L> {
     }
 }
 
-/// Stretches of a payload, in order, apart from each other.
+/// Ranges of a payload, ascending and disjoint.
 #[derive(Clone, Debug, Default)]
 struct PayloadRanges(Vec<(u64, u64)>);
 
@@ -305,7 +307,7 @@ mod tests {
 
     const LINK: LinkId = LinkId(1);
 
-    /// Convergence layers that say only what they are told to.
+    /// Convergence layers that emit scripted indications only.
     #[derive(Default)]
     struct ScriptedLayer(VecDeque<(LinkId, BundlesIndication)>);
 
@@ -336,7 +338,7 @@ mod tests {
     }
 
     struct ObserverTest {
-        witness: BundleObserver<ScriptedLayer>,
+        observer: BundleObserver<ScriptedLayer>,
         record: SharedObservations,
     }
 
@@ -344,16 +346,16 @@ mod tests {
         fn new() -> ObserverTest {
             let record = record(1);
             ObserverTest {
-                witness: BundleObserver::new(ScriptedLayer::default(), Some((LINK, 0)), record.clone()),
+                observer: BundleObserver::new(ScriptedLayer::default(), Some((LINK, 0)), record.clone()),
                 record,
             }
         }
 
         fn down(&mut self, request: BundlesRequest) {
-            self.witness.handle_request(Instant::ZERO, (LINK, request));
+            self.observer.handle_request(Instant::ZERO, (LINK, request));
         }
 
-        /// Opens a transfer and hands down `upto` bytes of it in two pieces.
+        /// Starts a transfer and passes down `upto` bytes of it in two pieces.
         fn hand(&mut self, transfer: TransferId, bytes: &Bytes, upto: usize) {
             let length = bytes.len() as u64;
             self.down(BundlesRequest::Open { transfer, priority: Priority::Normal, length });
@@ -363,8 +365,8 @@ mod tests {
         }
 
         fn up(&mut self, indication: BundlesIndication) {
-            self.witness.handle_indication(Instant::from_secs(1), (LINK, indication));
-            while self.witness.poll_indication().is_some() {}
+            self.observer.handle_indication(Instant::from_secs(1), (LINK, indication));
+            while self.observer.poll_indication().is_some() {}
         }
 
         fn seen(&self) -> ObservedTraffic {
@@ -372,14 +374,14 @@ mod tests {
         }
     }
 
-    /// A bundle's bytes, and how long its head is.
+    /// Returns the bytes of a bundle and the length of its header.
     fn bundle(head: Head) -> (Bytes, u64) {
         let length = head.to_bytes().len() as u64;
         let payload = vec![7; head.payload.length as usize];
         (Bundle::new(head, payload.into()).to_bytes(), length)
     }
 
-    /// The first transfer breaks when 400 bytes of the payload are acknowledged; then `second` is sent whole.
+    /// The first transfer breaks when 400 bytes of the payload are acknowledged; then `second` is sent completely.
     fn after_a_break(second: Head) -> ObservedTraffic {
         let mut scene = ObserverTest::new();
         let (bytes, head_length) = bundle(head());

@@ -1,4 +1,4 @@
-//! `compare`: which protocol and which settings move these files over that link best.
+//! `compare`: ranks protocols and settings for transferring files over a link.
 
 mod advice;
 
@@ -23,37 +23,37 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use toml::Value;
 
-/// Runs of each stack, if the files are not too long for that.
+/// Runs of each protocol, unless the files are too large.
 const RUNS: u32 = 16;
-/// The fewest that still give an interval worth the name.
+/// Smallest number of runs that gives a useful interval.
 const RUNS_MIN: u32 = 4;
-/// Bytes that all runs of a stack may transfer together, so that the whole ends within about a minute.
+/// Maximum bytes transferred by all runs of a protocol, so that a comparison takes about a minute.
 const BYTES_MAX: u64 = 160_000_000;
 
-/// What is compared.
+/// Options of a comparison.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The files, all transferred in every run.
+    /// Files, all transferred in every run.
     pub files: Vec<PathBuf>,
-    /// A shipped link, or the path of a link profile.
+    /// Built-in link, or path of a link profile.
     pub link: String,
-    /// Runs of each stack; none: as many as fit.
+    /// Runs of each protocol; `None` for as many as fit.
     pub runs: Option<u32>,
-    /// The seed.
+    /// Seed.
     pub seed: u64,
-    /// Threads.
+    /// Number of threads.
     pub threads: usize,
-    /// Keep the frames of each stack's first run.
+    /// Keeps the frames of the first run of each protocol.
     pub traces: bool,
 }
 
-/// One stack and its runs.
+/// Protocol with settings, and its runs.
 struct Contender {
     name: String,
     about: String,
-    /// Everything that has to be said for its settings.
+    /// Configuration that its settings need.
     advice: Advice,
-    /// A node can be configured so.
+    /// True if a node can be configured so.
     in_nodes: bool,
     acknowledges: bool,
     resumes: bool,
@@ -80,7 +80,7 @@ impl Contender {
         self.outcomes.iter().filter(|outcome| outcome.delivered).collect()
     }
 
-    /// Transfer times of the runs that arrived.
+    /// Transfer times of the completed runs.
     fn times(&self) -> Vec<f64> {
         finding::samples(&self.arrived(), "transfer_s")
     }
@@ -89,12 +89,12 @@ impl Contender {
         finding::why_missed(&self.outcomes.iter().collect::<Vec<_>>())
     }
 
-    /// Nodes have such links, and what one has accepted outlives a break.
+    /// Returns true for a node that keeps accepted data after a break.
     fn keeps(&self) -> bool {
         self.in_nodes && self.acknowledges
     }
 
-    /// Mean transfer time of the runs that arrived; infinite where none did.
+    /// Mean transfer time of the completed runs; infinite without any.
     fn mean_s(&self) -> f64 {
         match &self.times()[..] {
             [] => f64::INFINITY,
@@ -102,33 +102,33 @@ impl Contender {
         }
     }
 
-    /// The limit that its times are held against: that of the runs that arrived, of which there is one at least.
+    /// Ideal time for the completed runs, of which there must be at least one.
     fn limit_s(&self) -> f64 {
         finding::limit_s(&self.arrived())
     }
 
-    /// That limit in words: a single run is held against its time without errors.
+    /// Describes the ideal time: a single run is compared with the time without errors.
     fn limit_in_words(&self) -> &'static str {
         match self.arrived().len() {
-            1 => "what the channel itself needs without an error",
-            _ => "what the channel itself needs",
+            1 => "the ideal time without errors",
+            _ => "the ideal time",
         }
     }
 
-    /// One that always arrives comes first, then the faster one.
+    /// Orders by complete delivery first, then by mean time.
     fn order(&self, other: &Contender) -> Ordering {
         let missing = |contender: &Contender| contender.outcomes.len() - contender.times().len();
         missing(self).cmp(&missing(other)).then(self.mean_s().total_cmp(&other.mean_s()))
     }
 
-    /// Between contenders that take equally long: who keeps what was accepted comes first, then who needs no
-    /// configuration, then who is faster by its mean.
+    /// Orders protocols that tie: those that keep accepted data first, then those that need no configuration, then by
+    /// mean time.
     fn order_in_tie(&self, other: &Contender) -> Ordering {
         let needs = |contender: &Contender| (!contender.keeps(), !contender.advice.is_empty());
         needs(self).cmp(&needs(other)).then(self.order(other))
     }
 
-    /// True if the runs do not tell which of the two is faster.
+    /// Returns true if the runs show no significant difference.
     fn ties_with(&self, other: &Contender) -> bool {
         let (ours, theirs) = finding::pairs(&self.arrived(), &other.arrived(), "transfer_s");
         if self.times().len() != other.times().len() || ours.is_empty() {
@@ -139,8 +139,8 @@ impl Contender {
     }
 }
 
-/// The contenders with a guarantee of delivery by rank, those that tie with the fastest in the order in which they are to be
-/// preferred, and how many these are; then those without a guarantee.
+/// Returns the protocols with guaranteed delivery by rank, those that tie with the fastest in order of preference, and
+/// the number of these; then the protocols without guaranteed delivery.
 fn ranked(contenders: Vec<Contender>) -> (Vec<Contender>, usize, Vec<Contender>) {
     let (mut ranked, mut unsure): (Vec<Contender>, Vec<Contender>) =
         contenders.into_iter().partition(|contender| contender.acknowledges);
@@ -150,7 +150,7 @@ fn ranked(contenders: Vec<Contender>) -> (Vec<Contender>, usize, Vec<Contender>)
         return (ranked, 0, unsure);
     }
     let rest = ranked.split_off(1);
-    // One with a wide interval may tie behind another that does not.
+    // A protocol with a wide interval may tie although it ranks behind one that does not.
     let (tied, behind): (Vec<Contender>, Vec<Contender>) =
         rest.into_iter().partition(|other| ranked[0].ties_with(other));
     ranked.extend(tied);
@@ -160,10 +160,10 @@ fn ranked(contenders: Vec<Contender>) -> (Vec<Contender>, usize, Vec<Contender>)
     (ranked, leading, unsure)
 }
 
-/// Compares every stack that fits.
+/// Compares all protocols that suit the link.
 ///
 /// # Errors
-/// A file that is missing or empty, an unknown link.
+/// Fails if a file is missing or empty, or the link is unknown.
 pub fn compare(options: &Options, progress: &Progress) -> Result<Finding, Error> {
     let files = read_files(&options.files)?;
     let link = LinkProfile::load(&options.link, Path::new("."))?;
@@ -174,7 +174,7 @@ pub fn compare(options: &Options, progress: &Progress) -> Result<Finding, Error>
     let batch = |(name, setup)| Batch::new(name, Params::new(), setup, runs);
     let batches: Vec<Batch> = setups.into_iter().map(batch).collect();
     let outcomes = batch::play(&batches, options.threads, Shard::WHOLE, progress);
-    // Stopped early, there are fewer.
+    // After an early stop there are fewer runs.
     let (planned, runs) = (runs, outcomes.first().map_or(runs, |outcomes| outcomes.len() as u32));
     let (contenders, leading, unsure) = ranked(batches.iter().zip(outcomes).map(Contender::of).collect());
     let traces = if options.traces { sweep::traces(&batches) } else { Vec::new() };
@@ -182,10 +182,10 @@ pub fn compare(options: &Options, progress: &Progress) -> Result<Finding, Error>
     Ok(Finding { traces, ..comparison.finding() })
 }
 
-/// The text on a stack of the table (`tcpcl4/tuned`), should it be the best over this link.
+/// Returns the configuration for a protocol of the table (`tcpcl4/tuned`) over this link.
 ///
 /// # Errors
-/// An unknown stack or link.
+/// Fails if the protocol or the link is unknown.
 pub fn use_of(name: &str, link: &str) -> Result<Vec<PageBlock>, Error> {
     let profile = LinkProfile::load(link, Path::new("."))?;
     let (stack, variant) = stack::find(name)?;
@@ -196,23 +196,22 @@ pub fn use_of(name: &str, link: &str) -> Result<Vec<PageBlock>, Error> {
 
 fn read_files(paths: &[PathBuf]) -> Result<Vec<Bytes>, Error> {
     if paths.is_empty() {
-        return Err(Error::new("there is no file to compare with").hint("name one or more files"));
+        return Err(Error::new("no files given").hint("give one or more files"));
     }
     let read = |path: &PathBuf| {
         let content = longwire_settings::file::read(path).map_err(|error| {
             let hint = match error.kind() {
-                std::io::ErrorKind::NotFound => {
-                    "check the path; any file will do, its bytes are what is sent"
-                }
-                std::io::ErrorKind::FileTooLarge => "name a shorter one: the whole of it is sent, many times",
-                std::io::ErrorKind::IsADirectory => "name the files in it; a folder is not sent",
-                _ => "a file that you may read is needed",
+                std::io::ErrorKind::NotFound => "check the path; the content of the file is sent",
+                std::io::ErrorKind::FileTooLarge => "use a smaller file; it is sent in full in every run",
+                std::io::ErrorKind::IsADirectory => "folders cannot be sent; give the files in it",
+                _ => "use a file that you can read",
             };
             Error::new(format!("cannot read {}: {error}", path.display())).hint(hint)
         })?;
         if content.is_empty() {
-            return Err(Error::new(format!("{} is empty", path.display()))
-                .hint("there is nothing to transfer: name a file with at least one byte"));
+            return Err(
+                Error::new(format!("{} is empty", path.display())).hint("use a file with at least one byte")
+            );
         }
         Ok(Bytes::from(content))
     };
@@ -233,20 +232,20 @@ fn setups(options: &Options, files: &[Bytes], link: &LinkProfile) -> Result<Vec<
     stack::fitting(link).0.into_iter().flat_map(stack::Stack::names).map(setup).collect()
 }
 
-/// What came out, on its way to paper.
+/// Result of a comparison, to be reported.
 struct Comparison<'a> {
     options: &'a Options,
     link: &'a LinkProfile,
     bytes: u64,
-    /// How many runs of each there were to be.
+    /// Planned number of runs of each protocol.
     planned: u32,
-    /// How many there were.
+    /// Number of runs of each protocol that were made.
     runs: u32,
-    /// Those with a guarantee of delivery, by rank.
+    /// Protocols with guaranteed delivery, by rank.
     contenders: Vec<Contender>,
-    /// How many of them tie as the best.
+    /// Number of protocols that tie as the fastest.
     leading: usize,
-    /// Those without one.
+    /// Protocols without guaranteed delivery.
     unsure: Vec<Contender>,
 }
 
@@ -265,7 +264,7 @@ impl Comparison<'_> {
         self.contenders.iter().chain(&self.unsure)
     }
 
-    /// The same for all: the link has no outages, and one hop.
+    /// Equal for all protocols: the link has no outages, and there is one hop.
     fn limit_s(&self) -> f64 {
         finding::limit_s(&self.contenders[0].outcomes.iter().collect::<Vec<_>>())
     }
@@ -295,7 +294,7 @@ impl Comparison<'_> {
         let link = &self.options.link;
         let best = &self.contenders[0];
         if best.times().is_empty() {
-            return format!("No stack that is sure to deliver gets {what} over `{link}` at all.");
+            return format!("No protocol delivered {what} over `{link}`.");
         }
         let time = Summary::of(&best.times());
         let limit_s = best.limit_s();
@@ -305,7 +304,8 @@ impl Comparison<'_> {
         let tied = &self.contenders[..self.leading];
         if tied.len() == 1 {
             return format!(
-                "`{}` is the best of {count} for {what} over `{link}`: {took} s on average, {times} times {} ({limit} s).",
+                "`{}` is the fastest of {count} for {what} over `{link}`: {took} s on average, {times} times {} \
+                 ({limit} s).",
                 best.name,
                 best.limit_in_words()
             );
@@ -315,12 +315,12 @@ impl Comparison<'_> {
         let span =
             if least == most { figure(least) } else { format!("{} to {}", figure(least), figure(most)) };
         let apart = match tied.iter().all(|other| other.times() == best.times()) {
-            true => "and exactly as long in every run".to_owned(),
-            false => format!("and {} runs do not tell them apart", time.n),
+            true => "with identical times in every run".to_owned(),
+            false => format!("and {} runs show no significant difference", time.n),
         };
         format!(
-            "{} tie as the best of {count} for {what} over `{link}`: {span} s on average, {apart}. {} `{}` takes {took} s, {times} \
-             times {} ({limit} s).",
+            "{} are the fastest of {count} for {what} over `{link}`: {span} s on average, {apart}. {} `{}` takes \
+             {took} s, {times} times {} ({limit} s).",
             named(tied),
             self.what_decides(),
             best.name,
@@ -328,19 +328,19 @@ impl Comparison<'_> {
         )
     }
 
-    /// Why the first of those that tie stands first.
+    /// Explains why the first of those that tie is listed first.
     fn what_decides(&self) -> String {
         let (best, others) = (&self.contenders[0], &self.contenders[1..self.leading]);
         let keeps = best.keeps() && others.iter().any(|other| !other.keeps());
         let rivals = || others.iter().filter(|other| other.keeps() == best.keeps());
         let plain = best.advice.is_empty() && rivals().any(|other| !other.advice.is_empty());
         let why = match (keeps, plain) {
-            (true, true) => "keeps what it accepted when a link or a node breaks, and needs no configuration",
-            (true, false) => "keeps what it accepted when a link or a node breaks",
+            (true, true) => "keeps accepted data when a link or node fails, and needs no configuration",
+            (true, false) => "keeps accepted data when a link or node fails",
             (false, true) => "needs no configuration",
-            (false, false) => "has the shortest mean, and nothing else divides them",
+            (false, false) => "has the shortest mean time, and the others offer no other advantage",
         };
-        let mut said = format!("`{}` stands first: it {why}.", best.name);
+        let mut said = format!("`{}` is listed first because it {why}.", best.name);
         if !best.advice.is_empty() {
             let without: Vec<&Contender> = others.iter().filter(|other| other.advice.is_empty()).collect();
             if !without.is_empty() {
@@ -354,11 +354,11 @@ impl Comparison<'_> {
     fn caveats(&self) -> Vec<String> {
         let mut said = Vec::new();
         if self.runs == 1 {
-            said.push("One run of each: how much chance there is in these times is not known.".to_owned());
+            said.push("One run of each, so the variation is unknown.".to_owned());
         }
         for contender in self.all() {
             let named = |caution: &String| format!("`{}`: {caution}.", contender.name);
-            // Of those without a guarantee it is said above their table.
+            // The text above their table says so for protocols without guaranteed delivery.
             if self.unsure.iter().all(|unsure| unsure.name != contender.name) {
                 said.extend(contender.cautions.iter().map(named));
             }
@@ -368,55 +368,53 @@ impl Comparison<'_> {
         said.extend(self.left_out());
         if self.runs < self.planned {
             let (runs, planned) = (figure(self.runs.into()), figure(self.planned.into()));
-            said.push(format!("Stopped early: {runs} runs of each instead of {planned}."));
+            said.push(format!("Stopped early: {runs} of {planned} runs of each completed."));
         }
         if self.planned < RUNS && self.options.runs.is_none() {
             said.push(format!(
-                "{} runs of each instead of {RUNS}, because the files are long; `--runs` sets another number.",
+                "{} runs of each instead of {RUNS} because the files are large; change this with `--runs`.",
                 self.planned
             ));
         }
         said
     }
 
-    /// Who cannot run here.
+    /// Names the protocols that the link does not support.
     fn left_out(&self) -> Option<String> {
         let (_, others) = stack::fitting(self.link);
         let names: Vec<String> = others.iter().map(|stack| format!("`{}`", stack.name)).collect();
         self.link.radio.is_some().then(|| {
             format!(
-                "Not run: {} need a link that carries IP packets. On this one IP itself runs over AX.25: `tcp-ax25`.",
+                "Not applicable: {} need a link for IP packets. For IP on this link see `tcp-ax25`, which runs over \
+                 AX.25.",
                 names.join(", ")
             )
         })
     }
 
-    /// Those that nobody can rely on, with what they did.
+    /// Results of the protocols without guaranteed delivery.
     fn without_guarantee(&self) -> Vec<PageBlock> {
         if self.unsure.is_empty() {
             return Vec::new();
         }
         let whole = |contender: &&Contender| contender.times().len() == contender.outcomes.len();
-        // The first by rank is not the fastest where several tie.
+        // The first by rank is not the fastest if several tie.
         let best_s = self.contenders.iter().map(Contender::mean_s).fold(f64::INFINITY, f64::min);
         let faster: Vec<&Contender> =
             self.unsure.iter().filter(whole).filter(|contender| contender.mean_s() < best_s).collect();
         let mut words =
-            "Without a guarantee of delivery, and so without a rank: nothing is acknowledged, and what the \
-                         channel loses is lost."
+            "Not ranked, because delivery is not guaranteed: there are no acknowledgements, and lost data is not \
+             resent."
                 .to_owned();
         if !faster.is_empty() {
             let was = if faster.len() == 1 { "was" } else { "were" };
             let _ = write!(
                 words,
-                " {} {was} the fastest, and complete in every run: here the channel lost nothing.",
+                " {} {was} fastest and complete in every run, because this channel lost nothing.",
                 named(faster)
             );
         }
-        vec![
-            PageBlock::Text(words),
-            PageBlock::Table(self.table(&self.unsure, "without a guarantee of delivery", false)),
-        ]
+        vec![PageBlock::Text(words), PageBlock::Table(self.table(&self.unsure, "not ranked", false))]
     }
 
     fn ranking(&self) -> Table {
@@ -427,19 +425,19 @@ impl Comparison<'_> {
         let mut columns = vec![Column::text("protocol/settings"), Column::number("time", "s")];
         columns.extend([
             Column::number("goodput", "byte/s").left_out(4),
-            Column::number("x limit", "").left_out(5),
+            Column::number("x ideal", "").left_out(5),
         ]);
-        columns.push(Column::number("sent again", "s").left_out(1));
-        columns.extend(self.link.radio.is_some().then(|| Column::number("turns", "s").left_out(3)));
-        columns.push(Column::number("silent", "s").left_out(2));
+        columns.push(Column::number("resent", "s").left_out(1));
+        columns.extend(self.link.radio.is_some().then(|| Column::number("turnaround", "s").left_out(3)));
+        columns.push(Column::number("idle", "s").left_out(2));
         columns.push(Column::text("arrived"));
         if by_rank {
             columns.insert(0, Column::number("rank", ""));
         }
         let missed = contenders.iter().any(|contender| !contender.why_missed().is_empty());
-        columns.extend(missed.then(|| Column::text("why not")));
+        columns.extend(missed.then(|| Column::text("problem")));
         let caption = format!(
-            "{} over {}, {which}: {} runs each, 95 % intervals; the limit is {} s",
+            "{} over {}, {which}: {} runs each, 95 % confidence intervals; ideal time {} s",
             bytes_in_words(self.bytes),
             self.options.link,
             self.runs,
@@ -447,7 +445,7 @@ impl Comparison<'_> {
         );
         let mut table = Table::new(caption, columns);
         for (at, contender) in contenders.iter().enumerate() {
-            // Those that tie share their rank.
+            // Protocols that tie share a rank.
             let rank = if at < self.leading { 1 } else { at + 1 };
             let mut cells = self.row(by_rank && at == 0, contender);
             if by_rank {
@@ -481,7 +479,7 @@ impl Comparison<'_> {
                 Cell::precise(time.mean / contender.limit_s(), 2),
                 Cell::precise(entry("repeated"), 1),
             ]);
-            // Keying and waiting for the channel are all there is to turns.
+            // A turnaround consists of keying and access.
             let turns = Cell::precise(entry("keying") + entry("access"), 1);
             cells.extend(self.link.radio.is_some().then_some(turns));
             cells.push(Cell::precise(entry("idle") + entry("outage"), 1));
@@ -490,7 +488,7 @@ impl Comparison<'_> {
         cells
     }
 
-    /// The winner's settings; where it carries no bundles, a node's with the best that does, too.
+    /// Settings of the winner; if it is not a node, also those of the best node.
     fn configuration(&self) -> Vec<PageBlock> {
         let best = &self.contenders[0];
         let blocks = |contender: &Contender, caption: String| {
@@ -499,13 +497,13 @@ impl Comparison<'_> {
         let node = self.contenders.iter().find(|other| other.keeps() && !other.times().is_empty());
         let mut all = Vec::new();
         if !best.keeps() && !best.times().is_empty() {
-            let caption = format!("settings: {} (a plain stream: nothing is kept when it breaks)", best.name);
+            let caption = format!("settings: {} (plain TCP: a broken transfer starts over)", best.name);
             all.extend(blocks(best, caption));
         }
         if let Some(node) = node {
             let kept = match node.resumes {
-                true => "keeps what it accepted, and goes on where it stopped",
-                false => "keeps what it accepted, and begins a bundle anew where it stopped",
+                true => "keeps accepted data and resumes after a break",
+                false => "keeps accepted bundles and restarts an interrupted one",
             };
             all.extend(blocks(node, format!("node configuration: {} ({kept})", node.name)));
         }
@@ -513,22 +511,21 @@ impl Comparison<'_> {
     }
 
     fn report(&self, configuration: Vec<PageBlock>) -> Report {
-        let answer = Section::new("Which is best").with(self.ranking()).with(self.chart());
+        let answer = Section::new("Result").with(self.ranking()).with(self.chart());
         let answer = self.without_guarantee().into_iter().fold(answer, Section::with);
         let answer = self.caveats().into_iter().fold(answer, Section::with);
         let words = match self.link.radio {
             None => {
-                "Where the time went, on average, on the line towards the destination. Every run's entries sum to its elapsed \
-                 time. Time in which nothing is sent is time spent waiting: for acknowledgements, for timers, or for the last \
-                 bits to arrive."
+                "Mean use of time on the link towards the destination. The entries of every run add up to its \
+                 duration. Idle time is spent waiting for acknowledgements, timers or the last bits to arrive."
             }
             Some(_) => {
-                "Where the time of the channel went, on average, both stations together. Every run's entries sum to its elapsed \
-                 time. Whoever turns the channel round waits for its slot (access) and keys up (keying); idle is time in which \
-                 nobody wanted it: both waited for timers."
+                "Mean use of the channel by both stations. The entries of every run add up to its duration. Access \
+                 is waiting for a slot; keying is TXDELAY and TXTAIL; idle is time in which both stations wait for \
+                 timers."
             }
         };
-        let stacks = self.all().fold(Section::new("What was compared"), |section, contender| {
+        let stacks = self.all().fold(Section::new("Protocols and settings"), |section, contender| {
             section.with(format!("`{}`: {}.", contender.name, contender.about))
         });
         Report {
@@ -538,8 +535,8 @@ impl Comparison<'_> {
             facts: self.facts(),
             sections: vec![
                 answer,
-                Section::new("Where the time went").with(words).with(self.ledger()),
-                configuration.into_iter().fold(Section::new("Use it"), Section::with),
+                Section::new("Use of time").with(words).with(self.ledger()),
+                configuration.into_iter().fold(Section::new("Configuration"), Section::with),
                 stacks,
             ],
             assumptions: assumptions(self.link.radio.is_some()),
@@ -564,14 +561,14 @@ impl Comparison<'_> {
         let fact = |name: &str, value: String| (name.to_owned(), value);
         vec![
             fact("seed", self.options.seed.to_string()),
-            fact("runs of each", self.runs.to_string()),
+            fact("runs each", self.runs.to_string()),
             fact("line rate", format!("{} bit/s", figure(link.rate_bps as f64))),
             match &link.radio {
                 None => fact("one-way delay", format!("{} ms", link.delay_ms)),
                 Some(radio) => fact("TXDELAY, TXTAIL, slot time, persistence", radio.in_words()),
             },
             fact("bit-error rate", crate::record::number(link.mean_ber())),
-            fact("limit", format!("{} s", figure(self.limit_s()))),
+            fact("ideal time", format!("{} s", figure(self.limit_s()))),
             fact(
                 "best packet",
                 format!("{} bytes of payload", self.contenders[0].outcomes[0].limit.payload_bytes),
@@ -581,16 +578,17 @@ impl Comparison<'_> {
 
     fn chart(&self) -> RankChart {
         let arrived = self.contenders.iter().filter(|contender| !contender.times().is_empty());
-        // Those without a guarantee are in a table of their own.
+        // Protocols without guaranteed delivery have their own table.
         let row = |contender: &Contender| RankRow {
             name: contender.name.clone(),
             summary: Summary::of(&contender.times()),
         };
         RankChart {
             title: "Transfer time".into(),
-            caption: "Mean of the runs that arrived, with 95 % intervals. All stacks met the same noise in the same \
-                      runs. The upright line is what the channel itself needs."
-                .into(),
+            caption:
+                "Mean of completed runs with 95 % confidence intervals. All protocols have the same channel \
+                      noise in the same runs. The vertical line is the ideal time."
+                    .into(),
             quantity: "time".into(),
             unit: "s".into(),
             rows: arrived.map(row).collect(),
@@ -600,13 +598,13 @@ impl Comparison<'_> {
 
     fn whose_ledger(&self) -> &'static str {
         match self.link.radio {
-            None => "The line towards the destination.",
-            Some(_) => "The channel, whoever sent.",
+            None => "Link towards the destination.",
+            Some(_) => "Channel, both stations.",
         }
     }
 
     fn ledger(&self) -> LedgerChart {
-        let mut chart = finding::ledger_chart("Where the time went", self.whose_ledger());
+        let mut chart = finding::ledger_chart("Use of time", self.whose_ledger());
         for contender in self.all() {
             let arrived = contender.arrived();
             if !arrived.is_empty() {
@@ -622,7 +620,7 @@ fn bytes_in_words(bytes: u64) -> String {
     if bytes == 1 { "1 byte".into() } else { format!("{} bytes", figure(bytes as f64)) }
 }
 
-/// A word as a shell takes it.
+/// Quotes a word for a shell.
 fn quoted(word: &str) -> String {
     let plain = |letter: char| letter.is_alphanumeric() || "-_./+,:@%".contains(letter);
     match !word.is_empty() && word.chars().all(plain) {
@@ -640,7 +638,7 @@ fn file_names(paths: &[PathBuf]) -> String {
     }
 }
 
-/// Their names in a row.
+/// Joins their names.
 fn named<'a>(contenders: impl IntoIterator<Item = &'a Contender>) -> String {
     let mut names: Vec<String> =
         contenders.into_iter().map(|contender| format!("`{}`", contender.name)).collect();
@@ -660,25 +658,25 @@ fn assumptions(radio: bool) -> Vec<Assumption> {
     };
     let mut all = vec![
         assume(
-            "Nothing else uses the link.",
-            "a dedicated channel, as space links are; on a shared one everything is slower",
+            "No other traffic uses the link.",
+            "a dedicated channel, like a space link; shared channels are slower",
         ),
-        assume("Hosts and disks take no time.", "their time is small beside that of the link"),
+        assume("Hosts and disks add no delay.", "their delay is small compared with the link"),
         assume(
-            "A file has arrived when its last byte is with the receiving application.",
-            "what a user waits for; the sender hears of it a round trip later at best",
+            "A file has arrived when the receiving application has its last byte.",
+            "this is what the user waits for; the sender learns of it at least one round trip later",
         ),
         assume(
-            "The limit has packets of the best size with the fewest header bytes that any protocol here could do with (28 on a \
-             line, 19 on a radio channel), and a sender that knows at once what was lost.",
-            "a bound below every protocol: no mean can stay below it",
+            "The ideal time assumes packets of the best size with the smallest possible headers (28 bytes on IP \
+             links, 19 on radio channels) and a sender that learns of losses at once.",
+            "a lower bound for every protocol",
         ),
     ];
     if radio {
         all.push(assume(
-            "The limit has no stuffed bits, no acknowledgements and no more waiting for a slot than the average.",
-            "what stuffing costs depends on the bytes, 1.6 % for random ones; a file that acknowledges nothing turns the \
-             channel round only where a key-up may be no longer",
+            "The ideal time includes no bit stuffing, no acknowledgements and only the mean wait for a slot.",
+            "bit stuffing depends on the data, 1.6 % for random bytes; a transfer without acknowledgements turns the \
+             channel round only where a key-up reaches its maximum length",
         ));
     }
     all

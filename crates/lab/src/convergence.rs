@@ -1,5 +1,5 @@
-//! A bundle over a connected AX.25 link, between two stations on a simulated radio channel: by AX25CM-CL, TCPCL 3 on the
-//! link, or by our own convergence layer.
+//! Bundle over a connected AX.25 link, between two stations on a simulated radio channel: by AX25CM-CL (TCPCL 3 on the
+//! link) or by AX25-CL, the convergence layer of Longwire.
 
 use crate::packets::{AT, LINK, Since, Transfer, way};
 use bytes::Bytes;
@@ -19,17 +19,17 @@ type Sessions = Many<LinkId, Bundles>;
 type Engines = Box<dyn Engine<Above = Sessions, Below = Many<LinkId, Packets>> + Send>;
 
 const TRANSFER: TransferId = TransferId(1);
-/// What belongs to the call is over after this, seconds; below the keep-alive interval.
+/// Time after which the set-up of the link is over, seconds; shorter than the keep-alive interval.
 const CALM_S: u64 = 20;
-/// No transfer is watched longer than this, seconds.
+/// Time limit of a transfer, seconds.
 const WATCHED_S: u64 = 100_000;
 
-/// A convergence layer over connected AX.25.
+/// Convergence layer over connected-mode AX.25.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layer {
-    /// AX25CM-CL, with its default of an acknowledgement for eight segments.
+    /// AX25CM-CL with its default of an acknowledgement for every eight segments.
     Ax25Cm,
-    /// Ours; the caller knows whom it calls.
+    /// Longwire's own; the caller knows the called node.
     Own,
 }
 
@@ -63,28 +63,29 @@ fn ax25cm(name: &str, rng: &Rng) -> Engines {
     }))
 }
 
-/// A bundle that is carried from one station to the other.
+/// Bundle carried from one station to the other.
 #[derive(Clone, Debug)]
 pub struct Carried {
-    /// The channel and the link; its packets do not matter.
+    /// Channel and link; its packets are not used.
     pub transfer: Transfer,
-    /// Who carries it.
+    /// Convergence layer.
     pub layer: Layer,
-    /// When the clock starts.
+    /// Start of the measured time.
     pub since: Since,
-    /// How long the receiver's store takes to have safe what rose.
+    /// Time that the receiver needs to store a received bundle.
     pub stored_after: Duration,
-    /// The bundle.
+    /// Encoded bundle.
     pub bundle: Bytes,
 }
 
 impl Carried {
-    /// Seconds to the acknowledgement of the whole bundle; none if it does not arrive as it was sent.
+    /// Simulates the transfer; returns the seconds until the complete bundle is acknowledged, `None` if it does not
+    /// arrive unchanged.
     pub fn seconds(&self, seed: u64) -> Option<f64> {
         self.seconds_with(seed, None)
     }
 
-    /// The same, while somebody hears of every frame.
+    /// The same with a trace of every frame.
     pub fn seconds_with(&self, seed: u64, trace: Option<FrameSink>) -> Option<f64> {
         let mut stage = Stage::set(self, seed);
         trace.into_iter().for_each(|sink| stage.world.set_trace(sink));
@@ -103,15 +104,15 @@ impl Carried {
     }
 }
 
-/// A bundle on its way.
+/// Transfer in progress.
 struct Stage {
     world: Simulation<Sessions>,
     sender: NodeId,
     bundle: Bytes,
-    /// Bytes that were handed down.
+    /// Bytes passed down.
     handed: usize,
     room: u64,
-    /// The session stands at the sender.
+    /// True while the sender has a session.
     up: bool,
     open: bool,
     heard: Vec<u8>,
@@ -152,7 +153,7 @@ impl Stage {
         }
     }
 
-    /// Plays on while this holds; false if it can hold for ever.
+    /// Runs while the condition holds; returns false after a failure or the time limit.
     fn run(&mut self, goes_on: impl Fn(&Stage) -> bool) -> bool {
         let limit = self.world.now() + Duration::from_secs(WATCHED_S);
         while goes_on(self) {
@@ -172,7 +173,7 @@ impl Stage {
         self.hand();
     }
 
-    /// Both users do their part.
+    /// Lets both users act.
     fn act(&mut self) {
         while let Some((_, node, (link, said))) = self.world.pop_indication() {
             let sends = node == self.sender;
@@ -187,7 +188,7 @@ impl Stage {
                     self.world.request_at(at, node, (link, accept));
                 }
                 BundlesIndication::Sent { .. } => self.sent = true,
-                // A link that went down comes back by itself.
+                // A link that failed is re-established by the engine.
                 BundlesIndication::Failed { .. } | BundlesIndication::Lost { .. } => self.failed = true,
                 _ => {}
             }
@@ -195,7 +196,7 @@ impl Stage {
         }
     }
 
-    /// As much of the bundle as there is room for.
+    /// Passes down as much of the bundle as there is room for.
     fn hand(&mut self) {
         let left = self.bundle.len() - self.handed;
         if !self.open || self.room == 0 || left == 0 {

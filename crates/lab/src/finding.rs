@@ -1,4 +1,4 @@
-//! What an experiment hands to whoever shows it: records, a page, and what the terminal says.
+//! Findings: the result of an experiment as records, a page and a terminal summary.
 
 use crate::ledger;
 use crate::record::{Experiment, Params, Record, Run, Value};
@@ -14,22 +14,22 @@ pub struct Finding {
     pub experiment: Experiment,
     /// The page for people.
     pub report: Report,
-    /// What a terminal shows: the answer in a few paragraphs and tables.
+    /// Terminal summary: the answer in a few paragraphs and tables.
     pub summary: Vec<PageBlock>,
-    /// The frames of single runs, where they were asked for.
+    /// Frames of single runs, if requested.
     pub traces: Vec<Trace>,
 }
 
 /// The frames of one run.
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
-    /// Which run, for people and for a folder's name.
+    /// Name of the run, for display and for the name of its folder.
     pub name: String,
-    /// Every frame.
+    /// All frames.
     pub frames: Vec<CapturedFrame>,
 }
 
-/// What is measured of every run: its name with its unit, the unit in words, and the value, where the run has one.
+/// Metric of a run: name including the unit, unit for display, and value, if the run has one.
 type RunMetric = (&'static str, &'static str, fn(&Outcome) -> Option<f64>);
 
 const METRICS: &[RunMetric] = &[
@@ -58,11 +58,11 @@ const METRICS: &[RunMetric] = &[
     ("events", "events", |outcome| Some(outcome.events as f64)),
 ];
 
-/// The time that the channel itself needs for what these runs did, seconds: a single run is held against its time without errors, the
-/// mean of several against the mean that errors leave.
+/// Ideal time for these runs, seconds: a single run is compared with the time without errors, the mean of several runs
+/// with the mean time including errors.
 ///
 /// # Panics
-/// Without a run.
+/// Panics without a run.
 pub fn limit_s(outcomes: &[&Outcome]) -> f64 {
     let whole = outcomes.iter().all(|outcome| outcome.is_stored_whole());
     let bound = |outcome: &&Outcome| match whole {
@@ -75,8 +75,8 @@ pub fn limit_s(outcomes: &[&Outcome]) -> f64 {
     }
 }
 
-/// Why runs that arrived were faster on average than the channel allows, by more than their interval; none if they were not.
-/// No protocol is so fast for long: such runs are too few, or chosen by what befell them.
+/// Explains why completed runs were faster on average than the ideal time, by more than their interval; `None` if they
+/// were not. No protocol can be so fast permanently: such runs are too few, or selected by their errors.
 pub fn beyond_limit(outcomes: &[&Outcome]) -> Option<String> {
     let arrived: Vec<&Outcome> = outcomes.iter().copied().filter(|outcome| outcome.delivered).collect();
     let times = samples(&arrived, "transfer_s");
@@ -86,20 +86,16 @@ pub fn beyond_limit(outcomes: &[&Outcome]) -> Option<String> {
     let (time, limit_s) = (Summary::of(&times), limit_s(&arrived));
     let (_, most_s) = time.interval();
     let missing = outcomes.len() - arrived.len();
-    // Equal times are summed in another order than the limit's.
+    // Equal times are summed in a different order for the limit.
     (most_s < limit_s * (1.0 - 1e-9)).then(|| {
         let why = match missing {
-            0 => format!("its {} runs met fewer errors than are to be expected", times.len()),
+            0 => format!("its {} runs had fewer errors than expected", times.len()),
             _ => format!(
-                "{missing} of its {} runs did not arrive and do not count, and those that did met fewer errors",
+                "{missing} of its {} runs did not complete and are not counted; the others had fewer errors",
                 outcomes.len()
             ),
         };
-        format!(
-            "{} s are less than the {} s that the channel needs on average: {why}",
-            with_error(&time),
-            figure(limit_s)
-        )
+        format!("{} s is below the mean ideal time of {} s: {why}", with_error(&time), figure(limit_s))
     })
 }
 
@@ -107,7 +103,7 @@ fn count(outcome: &Outcome, name: &str) -> f64 {
     outcome.tally.get(name).copied().unwrap_or(0) as f64
 }
 
-/// A run as a row.
+/// Returns a run as a row.
 pub fn run_row(series: &str, params: &Params, outcome: &Outcome) -> Run {
     let values = METRICS.iter().filter_map(|(name, _, value)| Some(((*name).to_owned(), value(outcome)?)));
     Run {
@@ -119,21 +115,22 @@ pub fn run_row(series: &str, params: &Params, outcome: &Outcome) -> Run {
     }
 }
 
-/// The samples of a metric over runs; runs that lack it are left out.
+/// Returns the samples of a metric over runs; runs without it are omitted.
 pub fn samples(outcomes: &[&Outcome], metric: &str) -> Vec<f64> {
     let (.., value) = METRICS.iter().find(|(name, ..)| *name == metric).expect("a metric of the table");
     outcomes.iter().filter_map(|outcome| value(outcome)).collect()
 }
 
-/// The values of a metric in the runs where both have one, run by run: only those met the same noise.
+/// Returns the values of a metric in the runs in which both have one, run by run, because only the same runs have the
+/// same noise.
 pub fn pairs(ours: &[&Outcome], theirs: &[&Outcome], metric: &str) -> (Vec<f64>, Vec<f64>) {
     let (.., value) = METRICS.iter().find(|(name, ..)| *name == metric).expect("a metric of the table");
     let same_run = |our: &&Outcome| theirs.iter().find(|their| their.run == our.run);
     ours.iter().filter_map(|our| Some((value(our)?, value(same_run(our)?)?))).unzip()
 }
 
-/// The record of a metric over runs, the limit of the same runs beside transfer times and goodputs; none where no run has
-/// it. The limit of a goodput is that without errors: the mean of quotients has no other.
+/// Returns the record of a metric over runs, with the limit of the same runs for transfer times and goodputs; `None` if
+/// no run has it. The limit of a goodput is that without errors, because the mean of quotients has no other bound.
 pub fn record_of(series: &str, params: &Params, outcomes: &[&Outcome], metric: &str) -> Option<Record> {
     let (name, unit, value) =
         METRICS.iter().find(|(name, ..)| *name == metric).expect("a metric of the table");
@@ -153,12 +150,12 @@ pub fn record_of(series: &str, params: &Params, outcomes: &[&Outcome], metric: &
     })
 }
 
-/// The records of every metric over runs.
+/// Returns the records of all metrics over runs.
 pub fn records_of(series: &str, params: &Params, outcomes: &[&Outcome]) -> Vec<Record> {
     METRICS.iter().filter_map(|(name, ..)| record_of(series, params, outcomes, name)).collect()
 }
 
-/// Why runs did not deliver, each reason once; empty if all did.
+/// Reasons why runs did not deliver, each once; empty if all runs delivered.
 pub fn why_missed(outcomes: &[&Outcome]) -> String {
     let mut reasons: Vec<String> = Vec::new();
     for missed in outcomes.iter().filter_map(|outcome| outcome.missed) {
@@ -170,7 +167,7 @@ pub fn why_missed(outcomes: &[&Outcome]) -> String {
     reasons.join("; ")
 }
 
-/// The means of a hop's ledger over runs, towards the destination (0) or back (1), seconds.
+/// Means of the ledger of a hop over runs, towards the destination (0) or back (1), seconds.
 pub fn mean_ledger(outcomes: &[&Outcome], hop: usize, way: usize) -> Vec<f64> {
     let entry = |index: usize| {
         let nanos = |outcome: &&Outcome| outcome.hops[hop].ledgers[way].nanos[index] as f64 / 1e9;
@@ -179,7 +176,7 @@ pub fn mean_ledger(outcomes: &[&Outcome], hop: usize, way: usize) -> Vec<f64> {
     (0..ledger::ENTRIES.len()).map(entry).collect()
 }
 
-/// An empty chart with the ledger's entries for shares.
+/// Creates an empty chart with the entries of the ledger as shares.
 pub fn ledger_chart(title: &str, caption: &str) -> LedgerChart {
     let share = |(name, meaning, silent): &(&str, &str, bool)| match silent {
         true => LedgerShare::idle(*name, *meaning),
@@ -194,12 +191,12 @@ pub fn ledger_chart(title: &str, caption: &str) -> LedgerChart {
     }
 }
 
-/// A bar of the chart.
+/// Creates a bar of the chart.
 pub fn ledger_bar(name: &str, outcomes: &[&Outcome], hop: usize, way: usize, limit: Option<f64>) -> Bar {
     Bar { name: name.to_owned(), values: mean_ledger(outcomes, hop, way), limit }
 }
 
-/// The parameters that differ, in words: `ber 1e-6, delay_ms 2000`.
+/// Describes parameters, such as `ber 1e-6, delay_ms 2000`.
 pub fn point_name(params: &Params) -> String {
     let word = |(name, value): (&str, &Value)| format!("{name} {value}");
     params.iter().map(word).collect::<Vec<_>>().join(", ")
@@ -232,7 +229,7 @@ mod tests {
         assert_eq!(samples(&ours, "transfer_s").len(), samples(&theirs, "transfer_s").len());
         let both = vec![0.0, 3.0];
         assert_eq!(pairs(&ours, &theirs, "transfer_s"), (both.clone(), both));
-        // A run that is no sample has no say in the limit either.
+        // A run that is not a sample does not affect the limit either.
         let with_limits: Vec<Outcome> = timed(1)
             .into_iter()
             .map(|mut outcome| {
@@ -246,7 +243,7 @@ mod tests {
         assert_eq!((record.n, record.limit), (3, Some(2.0)));
         let record = record_of("tcp", &Params::new(), &all[3..], "transfer_s").expect("one run has it");
         assert_eq!(record.limit, Some(1.0), "a single run is held against its time without errors");
-        // Times of 0, 2 and 3 s have a wide interval; of 1.5 s three times, none.
+        // Times of 0, 2 and 3 s have a wide interval; three times 1.5 s has none.
         assert_eq!(beyond_limit(&all), None);
         let timed = |seconds: f64| -> Vec<Outcome> {
             let with_time = |outcome: &Outcome| Outcome {
@@ -258,7 +255,8 @@ mod tests {
         let equal = timed(1.5);
         let words = beyond_limit(&equal.iter().collect::<Vec<_>>()).expect("nobody is so fast");
         assert!(
-            words.starts_with("1.5 ± 0 s are less than the 2 s") && words.contains("1 of its 4 runs"),
+            words.starts_with("1.5 ± 0 s is below the mean ideal time of 2 s")
+                && words.contains("1 of its 4 runs"),
             "{words}"
         );
         assert_eq!(beyond_limit(&timed(2.0).iter().collect::<Vec<_>>()), None);

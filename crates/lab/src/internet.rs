@@ -18,42 +18,42 @@ use longwire_proto::time::Duration;
 use longwire_sim::{RadioConfig, TncConfig};
 use std::net::Ipv4Addr;
 
-/// The interface that leads to the other station.
+/// Interface towards the other station.
 const INTERFACE: InterfaceId = InterfaceId(0);
-/// The station's name for the other one.
+/// Link to the other station.
 const OTHER: LinkId = LinkId(0);
-/// What stations and their controllers are allowed for an answer beside what the channel takes.
+/// Allowance for stations and their controllers in acknowledgement timers, in addition to the time on the channel.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A host of a station on a radio channel, as an engine over the channel's frames.
+/// Host of a station on a radio channel, as an engine over frames of the channel.
 pub type RadioHost = Box<dyn Engine<Above = Many<LinkId, Stream>, Below = Frames> + Send>;
 
 /// Two hosts, 44.0.0.1 and 44.0.0.2, on a radio channel.
 #[derive(Clone, Debug)]
 pub struct Internet {
-    /// The channel; both stations are like its first one.
+    /// Channel; both stations have the properties of its first station.
     pub radio: RadioConfig,
-    /// The controller between each host and the channel; none: an ideal one.
+    /// Controller between each host and the channel; `None` for an ideal one.
     pub tnc: Option<TncConfig>,
-    /// The share of frames that do not arrive, whatever their length, 0 to 1.
+    /// Share of frames lost, whatever their length, 0 to 1.
     pub loss: f64,
-    /// What carries the packets.
+    /// Carrier of the packets.
     pub carriage: IpMode,
-    /// The longest packet with its IPv4 header, and so the longest information field, bytes.
+    /// Maximum packet length including the IPv4 header, which is the maximum information field, bytes.
     pub mtu_bytes: u16,
-    /// Frames on their way at a time (k), 1 to 7; over UI frames it does not matter.
+    /// Window of the link (k), 1 to 7 frames; not used over UI frames.
     pub window_frames: u8,
-    /// How TCP behaves.
+    /// TCP profile.
     pub profile: Profile,
 }
 
-/// The address of a host, 0 or 1.
+/// Returns the address of a host, 0 or 1.
 pub fn address(at: usize) -> Ipv4Addr {
     Ipv4Addr::new(44, 0, 0, 1 + at as u8)
 }
 
 impl Internet {
-    /// Host 0 or 1, which answers on these ports, and for which these links mean these ports of the other host.
+    /// Creates host 0 or 1, which accepts connections on these ports and maps these links to ports of the other host.
     pub fn host(&self, at: usize, listen: Vec<u16>, calls: &[(LinkId, u16)], rng: &Rng) -> RadioHost {
         let peers = calls.iter().map(|(link, port)| PeerConfig {
             link: *link,
@@ -108,7 +108,7 @@ fn callsign(at: usize) -> Callsign {
     format!("N0CALL-{}", at + 1).parse().expect("a callsign")
 }
 
-/// What a station knows of a channel of which all stations are like the first one.
+/// Parameters that a station knows about a channel whose stations are all like the first one.
 pub(crate) fn station_radio(radio: &RadioConfig) -> ax25::RadioParameters {
     let station = radio.stations.first().cloned().unwrap_or_default();
     ax25::RadioParameters {

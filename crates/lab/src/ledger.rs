@@ -1,9 +1,9 @@
-//! The ledger: where the time of a channel went. Its entries sum to the time elapsed, to the nanosecond.
+//! The ledger: use of the time of a channel. Its entries add up to the elapsed time, to the nanosecond.
 
 use longwire_sim::Airtime;
 use serde::Serialize;
 
-/// Which way of a hop.
+/// Direction of a hop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HopDirection {
@@ -11,37 +11,37 @@ pub enum HopDirection {
     There,
     /// Towards the source.
     Back,
-    /// Both on one channel.
+    /// Both directions on one channel.
     Shared,
 }
 
-/// What the time of a channel can go to: the name, what counts as it, and whether the line is silent then.
+/// Entries of the ledger: name, meaning, and whether the line is silent meanwhile.
 pub const ENTRIES: [(&str, &str, bool); 12] = [
-    ("payload", "bytes of the user of the transport, sent for the first time", false),
-    ("headers", "headers of what is sent for the first time: TCP and IP, AX.25", false),
-    ("repeated", "everything that is sent once more than once", false),
-    ("acknowledgements", "segments that do nothing but acknowledge", false),
-    ("control", "opening, closing, probing and keeping alive", false),
-    ("repair", "bytes that are there to repair others", false),
-    ("framing", "what the link adds to each frame", false),
-    ("stuffing", "bits put between the others so that they do not look like a flag", false),
-    ("keying", "a transmitter was keyed and sent no frame: TXDELAY, TXTAIL", false),
-    ("access", "waiting for the channel to be clear and for a slot, turning round", true),
-    ("outage", "there was no link", true),
-    ("idle", "nothing was sent", true),
+    ("payload", "user data, sent for the first time", false),
+    ("headers", "headers of first transmissions (TCP/IP, AX.25)", false),
+    ("repeated", "retransmissions", false),
+    ("acknowledgements", "pure acknowledgements", false),
+    ("control", "connection setup, teardown, probes and keep-alives", false),
+    ("repair", "forward error correction", false),
+    ("framing", "link framing", false),
+    ("stuffing", "bit stuffing", false),
+    ("keying", "keyed without a frame: TXDELAY and TXTAIL", false),
+    ("access", "waiting for a clear channel and a slot, turnaround", true),
+    ("outage", "link outage", true),
+    ("idle", "nothing sent", true),
 ];
 
-/// Where the time of one way of a hop went.
+/// Use of the time of one direction of a hop.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Ledger {
-    /// Which way.
+    /// Direction.
     pub way: HopDirection,
-    /// Nanoseconds, in the order of [`ENTRIES`].
+    /// Durations in nanoseconds, in the order of [`ENTRIES`].
     pub nanos: [u64; ENTRIES.len()],
 }
 
 impl Ledger {
-    /// Of what a channel counted.
+    /// Creates the ledger from the counters of a channel.
     pub fn of(way: HopDirection, airtime: &Airtime) -> Ledger {
         let nanos = [
             airtime.payload,
@@ -60,15 +60,15 @@ impl Ledger {
         Ledger { way, nanos }
     }
 
-    /// The time elapsed, nanoseconds.
+    /// Elapsed time, nanoseconds.
     pub fn total(&self) -> u64 {
         self.nanos.iter().sum()
     }
 
-    /// An entry by its name, seconds.
+    /// Returns an entry by its name, seconds.
     ///
     /// # Panics
-    /// If there is no such entry.
+    /// Panics if there is no such entry.
     pub fn seconds(&self, name: &str) -> f64 {
         let entry = ENTRIES.iter().position(|(known, ..)| *known == name);
         self.nanos[entry.unwrap_or_else(|| panic!("no entry is called {name}"))] as f64 / 1e9

@@ -1,22 +1,23 @@
-//! The limit: the time that the channel itself would need.
+//! The limit: the ideal time that the channel itself needs.
 //!
-//! Two bounds, both below every protocol here, both on the very outages of the run: nothing is sent during an outage, and
-//! what left before it arrives.
+//! Two bounds, both below every protocol here and both with the outages of the run: nothing is sent during an outage,
+//! and what was sent before it arrives.
 //!
-//! * **Without errors**: no run is faster. The file is cut into the fewest packets, each with the fewest header bytes that any
-//!   protocol here could do with: [`IP_BYTES`] on a line, [`AX25_BYTES`] on a radio channel. They leave back to back at the
-//!   line rate, and the one-way delay comes on top. A single run is held against it.
-//! * **On average**: the mean of many runs is no less. To the above come the repetitions that bit errors make necessary, in
-//!   packets of the best size, and nobody waits to be told which. A packet of `b` bits arrives with probability
-//!   `(1 - ber)^b`; where errors come in bursts, see [`bursts`]. Outages count here as far as the transfer without errors meets
-//!   them: whether repetitions run into a later one, each run decides for itself.
+//! - **Without errors**: no run is faster. The file is divided into the fewest packets, each with the smallest header
+//!   of any protocol here: [`IP_BYTES`] on a line, [`AX25_BYTES`] on a radio channel. They leave back to back at the
+//!   line rate, plus the one-way delay. A single run is compared with this bound.
+//! - **On average**: the mean of many runs is not lower. In addition to the above it includes the retransmissions that
+//!   bit errors make necessary, in packets of the best size, from a sender that learns of losses at once. A packet of
+//!   `b` bits arrives with probability `(1 - ber)^b`; for errors in bursts see [`bursts`]. Outages count only as far as
+//!   they affect the transfer without errors: whether retransmissions run into a later outage differs between runs.
 //!
-//! On a half-duplex radio channel nobody is asked to acknowledge anything, no bit is stuffed, and every key-up is as long as is
-//! allowed: before it there is TXDELAY, and on average a wait for a slot; between two of them there is TXTAIL. Whoever
-//! acknowledges has to key up more often.
+//! On a half-duplex radio channel there are no acknowledgements and no bit stuffing, and every key-up has the maximum
+//! length: it is preceded by TXDELAY and, on average, a wait for a slot; between two of them there is TXTAIL. Stations
+//! that acknowledge have to key up more often.
 //!
-//! Over several hops there are two of each: storing the whole file at every node is [`Limit::store_and_forward`]; passing each
-//! packet on as it comes, in packets of any length, is [`Limit::streaming`]. Over one hop they are the same.
+//! Over several hops there are two of each: [`Limit::store_and_forward`] for storing the complete file at every node,
+//! and [`Limit::streaming`] for forwarding each packet as it arrives, in packets of any length. Over one hop they are
+//! equal.
 
 pub mod bursts;
 
@@ -24,22 +25,22 @@ use longwire_sim::Errors;
 
 /// Header bytes of a packet on a line: IPv4 and UDP. TCP without options has 12 more.
 pub const IP_BYTES: u32 = 28;
-/// Bytes of an AX.25 frame beside its information: two addresses of 7, control, protocol identifier, check sequence of 2 and
-/// the flag behind it.
+/// Bytes of an AX.25 frame besides its information: two addresses of 7, control, protocol identifier, check sequence of
+/// 2 and the closing flag.
 pub const AX25_BYTES: u32 = 19;
 
-/// What a transmitter on a half-duplex channel takes beside its frames.
+/// Time of a transmitter on a half-duplex channel besides its frames.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Keying {
-    /// The mean wait for a slot before a key-up, seconds. A single one may find its slot at once.
+    /// Mean wait for a slot before a key-up, seconds. A single key-up may get its slot at once.
     pub access_s: f64,
-    /// From keying up to the first frame (TXDELAY), seconds.
+    /// Time from key-up to the first frame (TXDELAY), seconds.
     pub before_s: f64,
-    /// Behind the last one (TXTAIL), seconds.
+    /// Time after the last frame (TXTAIL), seconds.
     pub after_s: f64,
-    /// No frame of a key-up begins later than this after the first, seconds.
+    /// Maximum time from the start of the first frame of a key-up to the start of the last one, seconds.
     pub burst_max_s: f64,
-    /// A key-up has so many frames at most.
+    /// Maximum frames in a key-up.
     pub frames_max: u32,
 }
 
@@ -50,46 +51,47 @@ pub struct LimitHop {
     pub rate_bps: f64,
     /// One-way delay, seconds.
     pub delay_s: f64,
-    /// How bits go wrong.
+    /// Model of the bit errors.
     pub errors: Errors,
-    /// What each packet has beside its payload, bytes.
+    /// Header bytes of each packet.
     pub header_bytes: u32,
-    /// The longest payload of a packet, bytes, 1 or more.
+    /// Maximum payload of a packet, bytes, at least 1.
     pub payload_max_bytes: u32,
-    /// What keying takes, if the channel is shared.
+    /// Keying, if the channel is shared.
     pub keying: Option<Keying>,
-    /// When the link is out: beginning and end, seconds since the run began, in order.
+    /// Outages of the link: start and end, seconds since the start of the run, ascending.
     pub outages: Vec<(f64, f64)>,
 }
 
 /// Two lower bounds, seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Bound {
-    /// Of every single run.
+    /// Bound of every single run.
     pub error_free_s: f64,
-    /// Of the mean of many.
+    /// Bound of the mean of many runs.
     pub mean_s: f64,
 }
 
-/// The time that the channel itself would need for a file.
+/// Ideal time of a file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limit {
-    /// The whole file at every node before the next hop begins.
+    /// The complete file is stored at every node before the next hop starts.
     pub store_and_forward: Bound,
-    /// Every packet passed on as it comes.
+    /// Every packet is forwarded as it arrives.
     pub streaming: Bound,
-    /// The best packet's payload on the slowest hop, bytes.
+    /// Payload of the best packet on the slowest hop, bytes.
     pub payload_bytes: u32,
 }
 
-/// The limit for `bytes` bytes over these hops.
+/// Computes the limit for `bytes` bytes over these hops.
 ///
 /// # Panics
-/// Without a hop, or where packets have no room for a payload.
+/// Panics without a hop, or if packets have no room for a payload.
 pub fn limit(hops: &[LimitHop], bytes: u64) -> Limit {
     assert!(!hops.is_empty(), "a path has a hop");
-    // The hop `at` carries all bytes, in packets that suit it best, and the others one byte, before it and after it. No way
-    // of cutting the file is faster, so the latest over all hops is a bound, for tiny files and unequal hops, too.
+    // The hop `at` carries all bytes in the packets that suit it best, and the others one byte, before and after it. No
+    // division of the file is faster, so the latest time over all hops is a bound, also for tiny files and unequal
+    // hops.
     let through = |at: usize| arrival(hops, |hop| if hop == at { bytes } else { bytes.min(1) });
     let streaming = (0..hops.len()).map(through).fold(Bound::default(), Bound::later);
     let slowest = hops
@@ -103,10 +105,10 @@ pub fn limit(hops: &[LimitHop], bytes: u64) -> Limit {
     }
 }
 
-/// The payload with which a byte takes the least time on this hop.
+/// Returns the payload with which a byte takes the least time on this hop.
 ///
 /// # Panics
-/// Where packets have no room for a payload.
+/// Panics if packets have no room for a payload.
 pub fn best_payload_bytes(hop: &LimitHop) -> u32 {
     assert!(hop.payload_max_bytes > 0, "packets have no room for a payload");
     match hop.errors {
@@ -120,7 +122,7 @@ pub fn best_payload_bytes(hop: &LimitHop) -> u32 {
     }
 }
 
-/// Where `(m + h) / m * exp(growth * m)` is least: at `m (m + h) = h / growth`.
+/// Minimises `(m + h) / m * exp(growth * m)`: the minimum is at `m (m + h) = h / growth`.
 fn even_payload_bytes(ber: f64, header_bytes: u32) -> f64 {
     let (growth, header) = (growth_a_byte(ber), f64::from(header_bytes));
     if growth == 0.0 {
@@ -129,19 +131,19 @@ fn even_payload_bytes(ber: f64, header_bytes: u32) -> f64 {
     ((header * header + 4.0 * header / growth).sqrt() - header) / 2.0
 }
 
-/// The logarithm of how much more often a packet is sent with each byte that it is longer.
+/// Growth of the logarithm of the number of transmissions of a packet with each byte of its length.
 fn growth_a_byte(ber: f64) -> f64 {
     -8.0 * libm::log1p(-ber)
 }
 
-/// When the last byte arrives where these bytes cross each hop, one hop after the other.
+/// Arrival of the last byte if these bytes cross each hop, one hop after the other.
 fn arrival(hops: &[LimitHop], bytes: impl Fn(usize) -> u64) -> Bound {
     let (mut at, mut errors_before) = (Bound::default(), false);
     for (index, hop) in hops.iter().enumerate() {
         let HopTime { air, keyed } = hop.sending(bytes(index));
         let out_s = hop.sent_at(at.error_free_s, air.error_free_s);
         let error_free_s = out_s.max(at.error_free_s + keyed.error_free_s);
-        // Where sending begins at a known moment, what errors add to the time on the air they add to its end, too.
+        // If transmission starts at a known time, the airtime added by errors is added to its end, too.
         let later_s = if errors_before { 0.0 } else { out_s + air.mean_s - air.error_free_s };
         let mean_s = error_free_s.max(at.mean_s + keyed.mean_s).max(later_s);
         at = Bound { error_free_s: error_free_s + hop.delay_s, mean_s: mean_s + hop.delay_s };
@@ -150,17 +152,17 @@ fn arrival(hops: &[LimitHop], bytes: impl Fn(usize) -> u64) -> Bound {
     at
 }
 
-/// How long a file takes a hop, without its delay and its outages.
+/// Time of a file on a hop, without delay and outages.
 #[derive(Clone, Copy)]
 struct HopTime {
-    /// The packets alone.
+    /// Packets only.
     air: Bound,
-    /// With the key-ups that they take.
+    /// Packets with their key-ups.
     keyed: Bound,
 }
 
 impl Bound {
-    /// The later of both, each by itself.
+    /// Returns the later of both bounds, separately for each.
     fn later(self, other: Bound) -> Bound {
         Bound {
             error_free_s: self.error_free_s.max(other.error_free_s),
@@ -177,7 +179,7 @@ impl LimitHop {
         let error_free_s = 8.0 * line_bytes as f64 / self.rate_bps;
         let air_s = self.repeated_s(bytes, fewest).max(error_free_s);
         let (fewest_keyed_s, keyed_s) = self.keyed_s(error_free_s, air_s);
-        // In bursts the time that a sender may have to sit out counts, too.
+        // In bursts the time that a sender may have to wait counts, too.
         let in_bursts_s = match self.errors {
             Errors::GilbertElliott(model) => {
                 let ceiling = bursts::ceiling(&model, self.header_bytes, self.payload_max_bytes);
@@ -191,9 +193,10 @@ impl LimitHop {
         }
     }
 
-    /// How long so many bytes occupy the line on average, all repetitions together, in `fewest` packets or more. Cost grows
-    /// ever faster with a packet's length, so packets of equal length are best; their number is one of the two beside the
-    /// best. In bursts it is as long as if the line were always in its better state.
+    /// Mean time for which this number of bytes occupies the line including all retransmissions, in at least `fewest`
+    /// packets. The cost grows ever faster with the length of a packet, so packets of equal length are best; their
+    /// number is one of the two integers next to the optimum. In bursts the line counts as if it were always in its
+    /// better state.
     fn repeated_s(&self, bytes: u64, fewest: u64) -> f64 {
         let ber = match self.errors {
             Errors::GilbertElliott(model) => model.good_ber.min(model.bad_ber),
@@ -212,12 +215,12 @@ impl LimitHop {
             .fold(f64::MAX, f64::min)
     }
 
-    /// Seconds of frames with the key-ups that they take: at least, and where they are `mean_s` on average.
+    /// Time of frames with their key-ups, seconds: minimum, and with frames that take `mean_s` on average.
     fn keyed_s(&self, least_s: f64, mean_s: f64) -> (f64, f64) {
         let Some(keying) = self.keying else { return (least_s, mean_s) };
         let longest_s = 8.0 * f64::from(self.payload_max_bytes + self.header_bytes) / self.rate_bps;
         let burst_s = (keying.burst_max_s + longest_s).min(longest_s * f64::from(keying.frames_max));
-        // Not one more for a rounding in the last bit.
+        // Tolerates rounding errors in the last bit.
         let fewest = (least_s / burst_s - 1e-9).ceil().max(1.0);
         let keyed_s = |air_s: f64, bursts: f64, access_s: f64| {
             air_s + bursts * (access_s + keying.before_s) + (bursts - 1.0) * keying.after_s
@@ -225,7 +228,7 @@ impl LimitHop {
         (keyed_s(least_s, fewest, 0.0), keyed_s(mean_s, fewest.max(mean_s / burst_s), keying.access_s))
     }
 
-    /// When `air` seconds of sending that begin at `from` are over, given the outages.
+    /// Returns the end of `air` seconds of transmission that start at `from`, given the outages.
     fn sent_at(&self, from: f64, air: f64) -> f64 {
         let (mut at, mut left) = (from, air);
         for (begin, end) in &self.outages {
@@ -263,7 +266,7 @@ mod tests {
         (a - b).abs() < 1e-3
     }
 
-    /// Without errors both bounds are one.
+    /// Returns true if both bounds are equal to this time, as without errors.
     fn same(bound: Bound, seconds: f64) -> bool {
         near(bound.error_free_s, seconds) && near(bound.mean_s, seconds)
     }
@@ -281,7 +284,7 @@ mod tests {
     fn two_hops_stored_and_streamed() {
         let found = limit(&[hop(2.0, 0.0), hop(2.0, 0.0)], 1_000_000);
         assert!(same(found.store_and_forward, 145.5333), "{found:?}");
-        // The second hop begins one byte in a packet (29 bytes, 2 ms) and one delay late, and ends so.
+        // The second hop starts one byte in a packet (29 bytes, 2 ms) and one delay late, and ends as late.
         assert!(same(found.streaming, 70.7667 + 0.0020 + 4.0), "{found:?}");
     }
 
@@ -292,7 +295,7 @@ mod tests {
         for bytes in [1, 50, 200, 216, 217, 1000] {
             for path in [[slow.clone(), fast.clone()], [fast.clone(), slow.clone()]] {
                 let found = limit(&path, bytes);
-                // What packets of one length need, each passed on as it comes.
+                // Time for packets of one length, each forwarded as it arrives.
                 let by = |payload: u64| {
                     let (mut free, mut arrived, mut left) = ([0.0, 0.0], 0.0, bytes);
                     while left > 0 {
@@ -327,7 +330,7 @@ mod tests {
         assert!(near(found.streaming.error_free_s, 72.7667), "no error has to come: {found:?}");
     }
 
-    /// Whatever the lengths of its packets, no file is faster on average; the best way of cutting it comes near.
+    /// No division into packets of any lengths is faster on average; the best one comes close.
     #[test]
     fn no_way_of_cutting_a_file_is_faster_on_average() {
         for ber in [1e-5, 1e-4, 1e-3] {
@@ -374,7 +377,7 @@ mod tests {
         assert!(same(limit(&[path], 1_000_000).streaming, 72.7667 + 10.0), "one under way at the start");
     }
 
-    /// Nothing leaves before its end, whether it began before the run or before the second hop has the file.
+    /// Nothing leaves before the end of an outage that started before the run or before the second hop has the file.
     #[test]
     fn an_outage_under_way_at_the_start_takes_what_is_left_of_it() {
         let mut path = hop(2.0, 0.0);
@@ -389,20 +392,20 @@ mod tests {
 
     #[test]
     fn an_outage_that_only_some_runs_meet_is_not_in_the_limit_of_their_mean() {
-        // 70.77 s without errors, 74.42 s on average: some runs are over before 72 s.
+        // 70.77 s without errors, 74.42 s on average: some runs end before 72 s.
         let mut path = hop(0.0, 1e-5);
         path.outages = vec![(72.0, 1072.0)];
         let found = limit(&[path.clone()], 1_000_000);
         assert!((found.streaming.mean_s - 76.42).abs() < 0.03, "{found:?}");
-        // One that all meet is, and errors come on top of it.
+        // All runs meet this outage, and errors are added to it.
         path.outages = vec![(30.0, 60.0)];
         let found = limit(&[path.clone()], 1_000_000);
         assert!((found.streaming.mean_s - 106.42).abs() < 0.03, "{found:?}");
-        // A second hop begins when the first is over, and that is not known.
+        // A second hop starts when the first one ends, which is not known.
         let second = limit(&[hop(0.0, 1e-5), path], 1_000_000);
         assert!((second.store_and_forward.mean_s - 2.0 * 76.42).abs() < 0.06, "{second:?}");
         assert!(near(second.store_and_forward.error_free_s, 2.0 * 70.7667), "{second:?}");
-        // Nor when a third one begins: all that is known is that it is not over before its outage.
+        // The same holds for the start of a third hop: it cannot end before its outage.
         let late = LimitHop { outages: vec![(150.0, 1150.0)], ..hop(0.0, 1e-5) };
         let third = limit(&[hop(0.0, 1e-5), hop(0.0, 1e-5), late], 1_000_000).store_and_forward;
         assert!(near(third.error_free_s, 1000.0 + 3.0 * 70.7667), "{third:?}");
@@ -429,13 +432,14 @@ mod tests {
         let found = limit(std::slice::from_ref(&shared), 7182).streaming;
         assert!(near(found.mean_s, 51.5533 + 3.0 * 0.6 + 2.0 * 0.02), "{found:?}");
         assert!(near(found.error_free_s, 51.5533 + 3.0 * 0.4 + 2.0 * 0.02), "every slot free: {found:?}");
-        // Ten frames each: three again; and at a hundred times the rate, three of ten frames where one would do for the time.
+        // Ten frames each: three key-ups again; and at a hundred times the rate, three of ten frames although one would
+        // suffice for the time.
         let few = Keying { frames_max: 10, burst_max_s: 1000.0, ..keying };
         let found = limit(&[LimitHop { keying: Some(few), ..shared.clone() }], 7182).streaming;
         assert!(near(found.mean_s, 51.5533 + 3.0 * 0.6 + 2.0 * 0.02), "{found:?}");
         let fast = LimitHop { rate_bps: 120_000.0, ..shared.clone() };
         assert!(near(limit(&[fast], 7182).streaming.mean_s, 0.5155 + 0.6));
-        // A transmitter may be keyed in an outage, so that its first frame leaves when the channel is back.
+        // A transmitter may be keyed during an outage, so that its first frame leaves when the channel is back.
         let out = LimitHop { outages: vec![(0.0, 100.0)], ..shared };
         assert!(near(limit(&[out], 7182).streaming.error_free_s, 151.5533));
     }

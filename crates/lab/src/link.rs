@@ -1,7 +1,7 @@
 //! Link profiles: a channel as a small TOML file.
 //!
-//! The shipped ones are part of the binary; a user's own is a copy with other numbers, given by its path. In a
-//! scenario a profile may be changed key by key, or written out in place.
+//! The built-in profiles are part of the binary; a user's own profile is a copy with other numbers, given by its path.
+//! In a scenario a profile may be changed key by key, or written out in place.
 
 mod radio;
 
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 use toml::Table;
 
-/// The profiles that are part of the binary: name and TOML text.
+/// Profiles in the binary: name and TOML text.
 pub const SHIPPED: &[(&str, &str)] = &[
     ("ax25-1200", include_str!("../../../scenarios/links/ax25-1200.toml")),
     ("ax25-9600", include_str!("../../../scenarios/links/ax25-9600.toml")),
@@ -26,12 +26,12 @@ pub const SHIPPED: &[(&str, &str)] = &[
     ("mars", include_str!("../../../scenarios/links/mars.toml")),
 ];
 
-/// A link between two nodes: point to point, or, with `[radio]`, a half-duplex channel that both ends share. "Forward" is the
-/// way the files go, "back" the other; what is not said of the way back is as on the way forward.
+/// Link between two nodes: point to point or, with `[radio]`, a half-duplex channel that both ends share. "Forward" is
+/// the direction of the files, "back" the other one; properties not set for the way back are those of the way forward.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct LinkProfile {
-    /// A name for people.
+    /// Display name.
     pub title: String,
     /// Line rate, bit/s. Default 115,200.
     pub rate_bps: u64,
@@ -43,31 +43,31 @@ pub struct LinkProfile {
     /// One-way delay on the way back, milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub back_delay_ms: Option<f64>,
-    /// The delay as it changes, both ways: straight lines between these points, in order of time. If there are any,
-    /// `delay-ms` does not count.
+    /// Changes of the delay in both directions: straight lines between these points, ascending in time. Replaces
+    /// `delay-ms`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub delay_schedule: Vec<DelayPoint>,
-    /// The probability that a bit is flipped. Default 0.
+    /// Bit-error rate. Default 0.
     pub ber: f64,
-    /// The same on the way back.
+    /// Bit-error rate on the way back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub back_ber: Option<f64>,
-    /// Bit errors in bursts, both ways; then `ber` does not count.
+    /// Bit errors in bursts, both directions; replaces `ber`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bursts: Option<Bursts>,
-    /// The longest frame, without what the link itself adds, bytes; on a radio channel the information field (N1). Default
-    /// 1500.
+    /// Maximum frame length without the overhead of the link itself, bytes; on a radio channel the information field
+    /// (N1). Default 1500.
     pub mtu_bytes: u32,
-    /// What may wait at each end's interface, bytes. Default 20,000.
+    /// Queue of the interface at each end, bytes. Default 20,000.
     pub queue_bytes: u64,
-    /// True: whoever finds the queue full is dropped, as at a router in the middle. False (the default): the host sees
-    /// its own interface's queue and waits.
+    /// True: frames that find the queue full are dropped, as at a router in the path. False (the default): the host
+    /// sees the queue of its own interface and waits.
     pub tail_drop: bool,
-    /// The frame check that the link adds: `none` (damaged frames are delivered as they are), `crc16` (2 bytes) or
-    /// `crc32` (4 bytes). Default `crc16`.
+    /// Frame check that the link adds: `none` (damaged frames are delivered unchanged), `crc16` (2 bytes) or `crc32` (4
+    /// bytes). Default `crc16`.
     pub fcs: FrameCheck,
-    /// Both ends share a radio channel, and speak AX.25 on it. Delays, queues and checks are then the channel's own. Default:
-    /// each way has a line of its own.
+    /// Shared radio channel with AX.25, with its own delays, queues and checks. Default: each direction has its own
+    /// line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub radio: Option<RadioChannel>,
 }
@@ -93,13 +93,13 @@ impl Default for LinkProfile {
     }
 }
 
-/// A link's delay at a moment.
+/// Delay of a link at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct DelayPoint {
-    /// Seconds since the run began.
+    /// Time since the start of the run, seconds.
     pub at_s: f64,
-    /// The one-way delay then, milliseconds.
+    /// One-way delay at that time, milliseconds.
     pub delay_ms: f64,
 }
 
@@ -117,7 +117,7 @@ pub struct Bursts {
     pub bad_bits: f64,
 }
 
-/// What a link adds to each frame to tell damage.
+/// Frame check of a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FrameCheck {
@@ -131,18 +131,19 @@ pub enum FrameCheck {
 }
 
 impl LinkProfile {
-    /// The profile of this name or, if it ends in `.toml` or has a slash, in this file (relative to `base`).
+    /// Loads the built-in profile with this name or, if the name ends in `.toml` or contains a slash, the profile in
+    /// this file (relative to `base`).
     ///
     /// # Errors
-    /// An unknown name, a file that cannot be read, or a key or value that makes no sense; each with a hint.
+    /// Fails if the name is unknown, the file cannot be read, or a key or value is invalid; each with a hint.
     pub fn load(name: &str, base: &Path) -> Result<LinkProfile, Error> {
         LinkProfile::from_table(table_of(name, base)?, &format!("link `{name}`"))
     }
 
-    /// The profile that a scenario's `[[link]]` says: the one named by `profile`, if any, with the other keys over it.
+    /// Resolves the `[[link]]` of a scenario: the profile named by `profile`, if any, with the other keys applied.
     ///
     /// # Errors
-    /// As [`LinkProfile::load`].
+    /// Returns the errors of [`LinkProfile::load`].
     pub fn resolve(said: &Table, base: &Path) -> Result<LinkProfile, Error> {
         let mut over = said.clone();
         let table = match over.remove("profile") {
@@ -153,8 +154,8 @@ impl LinkProfile {
                 table
             }
             Some(other) => {
-                return Err(Error::new(format!("`profile = {other}` is not a name"))
-                    .hint(format!("shipped profiles: {}", shipped_names())));
+                return Err(Error::new(format!("`profile = {other}` is not a valid name"))
+                    .hint(format!("built-in profiles: {}", shipped_names())));
             }
         };
         LinkProfile::from_table(table, "[[link]]")
@@ -169,7 +170,7 @@ impl LinkProfile {
     fn check(&self, place: &str) -> Result<(), Error> {
         let wrong = |key: &str, rule: &str| Err(Error::new(format!("{place}: `{key}` {rule}")));
         let probability = |ber: f64| (0.0..=0.5).contains(&ber);
-        // The clock counts nanoseconds; much faster, and frames would take no time.
+        // The clock counts nanoseconds; at much higher rates frames would take no time.
         let rate = |rate: u64| (1..=1_000_000_000_000).contains(&rate);
         if !rate(self.rate_bps) {
             return wrong("rate-bps", "must be from 1 to 1e12");
@@ -207,29 +208,30 @@ impl LinkProfile {
         self.radio.iter().try_for_each(|radio| radio.check(self, place))
     }
 
-    /// The slowest round trip without queues, seconds.
+    /// Longest round trip without queues, seconds.
     pub fn round_trip_s(&self) -> f64 {
         let constant = self.delay_ms + self.back_delay_ms.unwrap_or(self.delay_ms);
         let scheduled = self.delay_schedule.iter().map(|point| 2.0 * point.delay_ms);
         scheduled.reduce(f64::max).unwrap_or(constant) / 1e3
     }
 
-    /// What fits into the link both ways while a byte and its acknowledgement travel, bytes.
+    /// Bandwidth-delay product of both directions: data in transit during the round trip of a byte and its
+    /// acknowledgement, bytes.
     pub fn bandwidth_delay_bytes(&self) -> f64 {
         self.round_trip_s() * self.rate_bps as f64 / 8.0
     }
 
-    /// The mean bit-error rate forward.
+    /// Mean bit-error rate forward.
     pub fn mean_ber(&self) -> f64 {
         self.errors(Direction::Forward).mean_ber()
     }
 
-    /// What a station on it knows of its channel and the longest key-up there; none on a line.
+    /// Parameters that a station knows about the channel, and the maximum key-up; `None` on a line.
     pub fn believed_radio(&self) -> Option<(ax25::RadioParameters, Duration)> {
         self.radio.as_ref().map(|radio| (radio.believed(self), radio.key_up_max()))
     }
 
-    /// How bits go wrong in this direction.
+    /// Model of the bit errors in this direction.
     pub fn errors(&self, direction: Direction) -> Errors {
         let ber = if direction == Direction::Forward { self.ber } else { self.back_ber.unwrap_or(self.ber) };
         match self.bursts {
@@ -244,11 +246,12 @@ impl LinkProfile {
         }
     }
 
-    /// The hop forward as the limit sees it, with these outages.
+    /// Returns the hop forward for the limit, with these outages.
     pub fn hop(&self, outages: Vec<(f64, f64)>) -> limit::LimitHop {
         let scheduled = self.delay_schedule.iter().map(|point| point.delay_ms);
         let soonest = scheduled.reduce(f64::min).unwrap_or(self.delay_ms);
-        // The longest information field is that of a frame, and the longest packet one with its headers.
+        // On a radio channel the MTU is the information field of a frame; on a line it is a packet including its
+        // headers.
         let (header_bytes, payload_max_bytes) = match self.radio {
             Some(_) => (limit::AX25_BYTES, self.mtu_bytes),
             None => (limit::IP_BYTES, self.mtu_bytes - limit::IP_BYTES),
@@ -269,7 +272,7 @@ fn is_time(millis: f64) -> bool {
     (0.0..=1e9).contains(&millis)
 }
 
-/// The shipped profiles' names, for people.
+/// Names of the built-in profiles, for display.
 pub fn shipped_names() -> String {
     SHIPPED.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
 }
@@ -279,17 +282,17 @@ fn table_of(name: &str, base: &Path) -> Result<Table, Error> {
         return toml_text::parse(text, name);
     }
     if !name.contains('/') && !name.ends_with(".toml") {
-        let known = format!("known links: {}; or give the path of your own .toml file", shipped_names());
+        let known = format!("built-in links: {}; or give the path of a .toml file", shipped_names());
         let hint = match nearest(name, SHIPPED.iter().map(|(name, _)| *name)) {
             Some(near) => format!("did you mean `{near}`? {known}"),
             None => known,
         };
-        return Err(Error::new(format!("there is no link called `{name}`")).hint(hint));
+        return Err(Error::new(format!("no such link profile: `{name}`")).hint(hint));
     }
     let path = base.join(name);
     let text = longwire_settings::file::read_text(&path).map_err(|error| {
         Error::new(format!("cannot read the link profile {}: {error}", path.display()))
-            .hint(format!("known links: {}; or give the path of your own .toml file", shipped_names()))
+            .hint(format!("built-in links: {}; or give the path of a .toml file", shipped_names()))
     })?;
     toml_text::parse(&text, &path.display().to_string())
 }

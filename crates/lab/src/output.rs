@@ -1,4 +1,4 @@
-//! Where figures and pages go: a terminal, a directory.
+//! Output of figures and pages to a terminal or a directory.
 
 use crate::record::Experiment;
 use crate::report::{PageBlock, Report};
@@ -6,10 +6,10 @@ use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// Blocks for a terminal so many columns wide. Plots and ledgers are shown as their tables, and `colour` adds weight
-/// and colour to what the words already say.
+/// Formats blocks for a terminal of this width in columns. Plots and ledgers are shown as their tables, and `colour`
+/// adds weight and colour to what the text already states.
 pub fn terminal(blocks: &[PageBlock], width: usize, colour: bool) -> String {
-    // Long lines of words are hard to read, however wide the terminal.
+    // Limits the length of text lines, because long lines are hard to read however wide the terminal is.
     const WORDS_MAX: usize = 100;
     let words = |text: &str| wrapped(&text.replace('`', ""), width.min(WORDS_MAX));
     let part = |block: &PageBlock| match block {
@@ -23,11 +23,11 @@ pub fn terminal(blocks: &[PageBlock], width: usize, colour: bool) -> String {
     blocks.iter().map(part).collect::<Vec<_>>().join("\n")
 }
 
-/// Writes `report.html`, `NAME.json`, `records.csv` and `runs.csv` into a directory, which is made if need be; says
-/// which files it wrote.
+/// Writes `report.html`, `NAME.json`, `records.csv` and `runs.csv` to a directory, which is created if necessary;
+/// returns the files written.
 ///
 /// # Errors
-/// Those of the files, with the name of the one at fault.
+/// Returns errors of the files, with the name of the file.
 pub fn write(directory: &Path, experiment: &Experiment, report: &Report) -> io::Result<Vec<PathBuf>> {
     make(directory)?;
     let json = format!("{}.json", experiment.experiment);
@@ -43,7 +43,7 @@ pub(crate) fn make(directory: &Path) -> io::Result<()> {
     fs::create_dir_all(directory).map_err(|error| named(error, directory))
 }
 
-/// Writes one file; an error names it.
+/// Writes one file; an error contains its name.
 pub(crate) fn file(
     directory: &Path,
     name: &str,
@@ -62,7 +62,7 @@ fn named(error: io::Error, path: &Path) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
-/// Broken between words.
+/// Wraps a text between words.
 fn wrapped(text: &str, width: usize) -> String {
     let mut out = String::new();
     let mut column = 0;
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn the_terminal_gets_words_tables_and_code() {
-        let mut table = Table::new("", [Column::text("stack"), Column::number("time", "s")]);
+        let mut table = Table::new("", [Column::text("protocol"), Column::number("time", "s")]);
         table.row([Cell::text("tcpcl4"), Cell::number(105.0)]);
         let blocks = [
             PageBlock::Text("`tcpcl4` is the fastest of them all.".into()),
@@ -106,9 +106,9 @@ mod tests {
 tcpcl4 is the
 fastest of them all.
 
-stack   time (s)
-------  --------
-tcpcl4       105
+protocol  time (s)
+--------  --------
+tcpcl4         105
 
 node.toml
 

@@ -1,4 +1,4 @@
-//! Packets over a connected AX.25 link between two stations on a simulated radio channel: AX.25 by itself, without bundles.
+//! Packets over a connected AX.25 link between two stations on a simulated radio channel: AX.25 without bundles.
 
 use crate::internet::station_radio;
 use bytes::Bytes;
@@ -19,26 +19,26 @@ type Links = Both<Many<LinkId, Packets>, Many<LinkId, Datagrams>>;
 
 pub(crate) const AT: InterfaceId = OnRadio::INTERFACE;
 pub(crate) const LINK: LinkId = LinkId(0);
-/// What Linux waits for before it acknowledges on its own (T2).
+/// Delay of Linux before it acknowledges by itself (T2).
 const LINUX_T2: Duration = Duration::from_secs(3);
-/// What belongs to the call is over after this, seconds.
+/// Time after which the set-up of the link is over, seconds.
 const CALM_S: u64 = 30;
-/// No transfer is watched longer than this, seconds.
+/// Time limit of a transfer, seconds.
 const WATCHED_S: u64 = 100_000;
 
-/// When the clock starts.
+/// Start of the measured time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Since {
-    /// With the call: what carries is opened for what is sent.
+    /// The connection request: the link is opened for the transfer.
     Call,
-    /// With the wish to send, on a link that stands.
+    /// The send request, on an established link.
     Wish,
 }
 
-/// What stands between a station and its channel.
+/// Engines between a station and its channel.
 pub(crate) type StationTower = Box<dyn Engine<Above = Frames, Below = Frames> + Send>;
 
-/// A controller, if there is one, on a channel on which a share of frames does not arrive.
+/// Creates a controller, if there is one, on a channel that loses a share of the frames.
 pub(crate) fn way(tnc: Option<&TncConfig>, loss: f64, rng: &Rng) -> StationTower {
     let controller: StationTower = match tnc {
         None => Box::new(PassThrough::<Frames>::new()),
@@ -51,27 +51,27 @@ pub(crate) fn way(tnc: Option<&TncConfig>, loss: f64, rng: &Rng) -> StationTower
     Box::new(Stack::new(controller, Impair::<Frames>::new(config, rng.fork("loss"))))
 }
 
-/// A transfer of packets from one station to another.
+/// Transfer of packets from one station to another.
 #[derive(Clone, Debug)]
 pub struct Transfer {
-    /// The channel; both stations are like its first one.
+    /// Channel; both stations have the properties of its first station.
     pub radio: RadioConfig,
-    /// The controller between each station and the channel; none: an ideal one.
-    /// With one, hosts are as Linux has them: frames go to it as soon as the window allows, the one that fills the window
-    /// is answered at once, and others after 3 s (T2).
+    /// Controller between each station and the channel; `None` for an ideal one. With a controller, hosts behave like
+    /// Linux: frames go to it as soon as the window allows, the frame that fills the window is acknowledged at once,
+    /// and others after 3 s (T2).
     pub tnc: Option<TncConfig>,
-    /// The share of frames that do not arrive, whatever their length, 0 to 1.
+    /// Share of frames lost, whatever their length, 0 to 1.
     pub loss: f64,
-    /// The window (k), 1 to 7 frames.
+    /// Window (k), 1 to 7 frames.
     pub window: u8,
-    /// Information octets of an I frame at most (N1).
+    /// Maximum information octets of an I frame (N1).
     pub information_bytes: u32,
-    /// The packets, each an I frame.
+    /// Packets, one per I frame.
     pub packets: Vec<Bytes>,
 }
 
 impl Transfer {
-    /// Seconds to the last acknowledgement; none if not every packet arrives as it was sent.
+    /// Seconds until the last acknowledgement; `None` if not every packet arrives unchanged.
     pub fn seconds(&self, since: Since, seed: u64) -> Option<f64> {
         let mut stage = Stage::set(self, seed);
         let mut began = stage.world.now();
@@ -90,7 +90,7 @@ impl Transfer {
         (stage.heard == self.packets).then_some(took.as_secs_f64())
     }
 
-    /// Both stations: the one that calls, and the one that is called.
+    /// Configurations of both stations: the calling one and the called one.
     pub(crate) fn stations(&self) -> [ax25::Config; 2] {
         let peer = PeerStation { station: callsign("N0CALL-2"), path: Vec::new(), link: self.link() };
         [self.station("N0CALL-1", Some(peer)), self.station("N0CALL-2", None)]
@@ -115,8 +115,8 @@ impl Transfer {
     }
 }
 
-/// A link as the host of such a controller has it: see [`Transfer::tnc`]. Linux asks (P) with the frame that fills the
-/// window, and the recipient answers that frame at once without being asked.
+/// Configuration of the link for the host of such a controller: see [`Transfer::tnc`]. Linux sets P in the frame that
+/// fills the window, and the receiver acknowledges that frame at once even without P.
 pub(crate) fn of_host(tnc: Option<&TncConfig>, link: LinkConfig) -> LinkConfig {
     match tnc {
         None => link,
@@ -128,17 +128,17 @@ fn callsign(text: &str) -> Callsign {
     text.parse().expect("a callsign")
 }
 
-/// A transfer in progress.
+/// Transfer in progress.
 struct Stage {
     world: Simulation<Links>,
     sender: NodeId,
     connected: bool,
     room: u64,
-    /// The last one first.
+    /// Packets to be sent, in reverse order.
     waiting: Vec<Bytes>,
     acknowledged: u64,
     heard: Vec<Bytes>,
-    /// A link ended.
+    /// True when a link has ended.
     closed: bool,
 }
 
@@ -166,7 +166,7 @@ impl Stage {
         }
     }
 
-    /// Plays on while this holds; false if it can hold for ever.
+    /// Runs while the condition holds; returns false after a failure or the time limit.
     fn run(&mut self, goes_on: impl Fn(&Stage) -> bool) -> bool {
         let limit = self.world.now() + Duration::from_secs(WATCHED_S);
         self.act();
@@ -179,7 +179,7 @@ impl Stage {
         true
     }
 
-    /// Both users do their part.
+    /// Lets both users act.
     fn act(&mut self) {
         while let Some((_, node, said)) = self.world.pop_indication() {
             let Port::First((id, said)) = said else { continue };

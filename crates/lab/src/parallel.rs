@@ -1,20 +1,18 @@
-//! Work spread over threads with its results in order: the number of threads changes how long it takes and nothing
-//! else.
+//! Work spread over threads with ordered results: the number of threads affects only the duration.
 
 use crate::progress::Progress;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
-/// How many threads this machine runs at once.
+/// Number of threads that this computer runs at once.
 pub fn threads_available() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Does jobs `0..jobs` on `threads` threads and returns their results by number. `progress` hears how many are done,
-/// after each, on the caller's thread.
+/// Runs jobs `0..jobs` on `threads` threads and returns their results by number. Reports the number of completed jobs
+/// to `progress` after each, on the caller's thread.
 ///
-/// Threads take the next job when they are free, so long jobs hold up nobody but themselves. A panic in a job is
-/// passed on.
+/// Threads take the next job when they are free, so long jobs do not delay the others. A panic in a job is propagated.
 pub fn spread<R: Send>(
     jobs: usize,
     threads: usize,
@@ -25,9 +23,9 @@ pub fn spread<R: Send>(
     results.into_iter().map(|result| result.expect("every job was done")).collect()
 }
 
-/// The same for jobs that come in rounds, which may be stopped: `round` says which one a job belongs to, and never falls. The
-/// first round is always done; once `progress` is stopped no job of another one is begun, and what comes back are the results
-/// of the rounds that were done whole: the first so many of the jobs. `progress` is told how many were left out.
+/// The same for jobs in rounds, which can be stopped: `round` returns the round of a job, and never decreases. The
+/// first round is always completed; after `progress` is stopped no job of another round is started, and the results are
+/// those of the completed rounds, a prefix of the jobs. `progress` receives the number of jobs left out.
 pub fn spread_rounds<R: Send>(
     jobs: usize,
     threads: usize,
@@ -45,7 +43,7 @@ pub fn spread_rounds<R: Send>(
     results.into_iter().map(|result| result.expect("only whole rounds are left")).collect()
 }
 
-/// The results of the jobs that were begun: none of the others.
+/// Results of the jobs that were started; none of the others.
 fn spread_while<R: Send>(
     jobs: usize,
     threads: usize,
@@ -77,20 +75,20 @@ fn spread_while<R: Send>(
     results
 }
 
-/// A share of the jobs: `2/5` does every fifth job beginning with the second, so that five machines do all of them.
+/// Share of the jobs: `2/5` does every fifth job starting with the second, so that five machines do all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
-    /// Which share, from 1.
+    /// Index of the share, from 1.
     pub index: usize,
-    /// Of how many.
+    /// Number of shares.
     pub count: usize,
 }
 
 impl Shard {
-    /// All of it.
+    /// All jobs.
     pub const WHOLE: Shard = Shard { index: 1, count: 1 };
 
-    /// True if this job belongs to this share.
+    /// Returns true if this job belongs to this share.
     pub fn has(self, job: usize) -> bool {
         job % self.count == self.index - 1
     }
@@ -104,8 +102,8 @@ impl std::str::FromStr for Shard {
             Some(Shard { index: index.trim().parse().ok()?, count: count.trim().parse().ok()? })
         });
         parsed.filter(|shard| 1 <= shard.index && shard.index <= shard.count).ok_or_else(|| {
-            crate::error::Error::new(format!("`{text}` is not a share of the work"))
-                .hint("write i/n with i from 1 to n, such as 2/5")
+            crate::error::Error::new(format!("`{text}` is not a valid share"))
+                .hint("use i/n with i from 1 to n, such as 2/5")
         })
     }
 }
@@ -134,7 +132,7 @@ mod tests {
         use std::sync::Arc;
         use std::sync::atomic::AtomicBool;
         const CASES: usize = 5;
-        // Stopped while this job is done, or before all.
+        // Stopped during this job, or before all of them.
         for (stopped_in, least, most) in [(None, 1, 1), (Some(2), 1, 2), (Some(12), 2, 4), (Some(19), 3, 4)] {
             for threads in [1, 3] {
                 let stop = Arc::new(AtomicBool::new(stopped_in.is_none()));

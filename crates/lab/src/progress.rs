@@ -1,10 +1,11 @@
-//! How far a long computation is: counted by its threads, read by whoever shows it; and whether it is to end early, and did.
+//! Progress of a long computation, counted by its threads and read by a display; with a request to stop early and a
+//! record that it did.
 
 use crate::report::figure;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Units done, of a total that may grow. Shared by reference between threads.
+/// Completed units of a total that may grow. Shared by reference between threads.
 #[derive(Debug, Default)]
 pub struct Progress {
     done: AtomicU64,
@@ -15,60 +16,60 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Nothing done, nothing to do.
+    /// Creates an empty progress.
     pub fn new() -> Progress {
         Progress::default()
     }
 
-    /// The same, of a computation that ends early once `stop` is true: with what it has then.
+    /// Creates the progress of a computation that ends early once `stop` is true, with its results so far.
     pub fn until(stop: Arc<AtomicBool>) -> Progress {
         Progress { stop, ..Progress::default() }
     }
 
-    /// The same, of a computation that ends early once so many units are done.
+    /// Creates the progress of a computation that ends early after this number of units.
     pub fn up_to(units: u64) -> Progress {
         Progress { units_max: Some(units), ..Progress::default() }
     }
 
-    /// True once it is to end early.
+    /// Returns true once the computation has to end early.
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed) || self.units_max.is_some_and(|units| self.done() >= units)
     }
 
-    /// Notes units that are not done, or count for nothing, because it ended early.
+    /// Counts units that are omitted or discarded because of an early stop.
     pub fn leave_out(&self, units: u64) {
         self.left_out.fetch_add(units, Ordering::Relaxed);
     }
 
-    /// Units left out: none if it did not end early, whatever it was told.
+    /// Units left out; zero if the computation was complete in spite of a request to stop.
     pub fn left_out(&self) -> u64 {
         self.left_out.load(Ordering::Relaxed)
     }
 
-    /// How many runs there are, in words, if some were left out.
+    /// Describes the number of runs made if some were left out.
     pub fn early_end(&self) -> Option<String> {
         let (left_out, total) = (self.left_out(), self.total());
         let made = || figure(total.saturating_sub(left_out) as f64);
         (left_out > 0)
-            .then(|| format!("Stopped early: {} of {} runs were made.", made(), figure(total as f64)))
+            .then(|| format!("Stopped early: {} of {} runs completed.", made(), figure(total as f64)))
     }
 
-    /// So many units more are to be done.
+    /// Adds units to the total.
     pub fn expect(&self, units: u64) {
         self.total.fetch_add(units, Ordering::Relaxed);
     }
 
-    /// So many units more are done.
+    /// Adds completed units.
     pub fn advance(&self, units: u64) {
         self.done.fetch_add(units, Ordering::Relaxed);
     }
 
-    /// Units done.
+    /// Completed units.
     pub fn done(&self) -> u64 {
         self.done.load(Ordering::Relaxed)
     }
 
-    /// Units to be done in all, as far as is known.
+    /// Total units, as far as known.
     pub fn total(&self) -> u64 {
         self.total.load(Ordering::Relaxed)
     }
@@ -98,7 +99,7 @@ mod tests {
         assert!(progress.is_stopped());
         assert_eq!(progress.early_end(), None);
         progress.leave_out(1997);
-        let words = "Stopped early: 3 of 2,000 runs were made.";
+        let words = "Stopped early: 3 of 2,000 runs completed.";
         assert_eq!((progress.left_out(), progress.early_end().as_deref()), (1997, Some(words)));
     }
 }

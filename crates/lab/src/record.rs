@@ -1,8 +1,8 @@
-//! What an experiment found: one [`Record`] a measured figure, one [`Run`] a run; as JSON and as CSV.
+//! Results of an experiment: one [`Record`] per measured figure, one [`Run`] per run, as JSON and CSV.
 //!
-//! The JSON document is `{"experiment", "seed", "records": [..]}`, every record with the same keys in the same
-//! order, absent values as `null`. Numbers are rounded to twelve significant digits, in both formats, so that
-//! what is printed does not hang on the last bit of a sum.
+//! The JSON document is `{"experiment", "seed", "records": [..]}`, every record with the same keys in the same order,
+//! absent values as `null`. Numbers are rounded to twelve significant digits in both formats, so that the output does
+//! not depend on the last bit of a sum.
 
 use crate::stats::Summary;
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -10,65 +10,65 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Write};
 
-/// All that one experiment found.
+/// All results of one experiment.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Experiment {
-    /// Its name, such as `cislunar`.
+    /// Name, such as `cislunar`.
     pub experiment: String,
-    /// The seed from which every run's randomness is drawn.
+    /// Seed of the random numbers of all runs.
     pub seed: u64,
-    /// The figures, in the order in which they are printed.
+    /// Figures, in the order of the output.
     pub records: Vec<Record>,
-    /// The runs behind them: `runs.csv`, not part of the JSON document.
+    /// Runs behind them, for `runs.csv`; not part of the JSON document.
     #[serde(skip)]
     pub runs: Vec<Run>,
 }
 
-/// One figure: a metric of one series at one point of the parameters, over all its runs.
+/// Figure: a metric of one series at one point of the parameters, over all its runs.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Record {
-    /// Whose figure: a protocol with its settings, such as `tcpcl3`.
+    /// Series: a protocol with its settings, such as `tcpcl3`.
     pub series: String,
-    /// At which point.
+    /// Parameters of the point.
     pub params: Params,
-    /// What was measured, its unit in the name: `goodput_byte_per_s`.
+    /// Name of the metric including its unit, such as `goodput_byte_per_s`.
     pub metric: String,
-    /// How many runs.
+    /// Number of runs.
     pub n: usize,
-    /// Their mean.
+    /// Mean of the runs.
     #[serde(serialize_with = "rounded")]
     pub mean: f64,
-    /// Half the width of the 95 % interval of the mean; none for a single run.
+    /// Half the width of the 95 % confidence interval of the mean; `None` for a single run.
     #[serde(serialize_with = "rounded_option")]
     pub ci95: Option<f64>,
-    /// The smallest.
+    /// Minimum.
     #[serde(serialize_with = "rounded")]
     pub min: f64,
-    /// The largest.
+    /// Maximum.
     #[serde(serialize_with = "rounded")]
     pub max: f64,
-    /// The published figure.
+    /// Published figure.
     #[serde(serialize_with = "rounded_option")]
     pub reference: Option<f64>,
-    /// Where it is published: `section III.A`.
+    /// Place of publication, such as `section III.A`.
     pub source: Option<String>,
-    /// What our figure is worth beside the published one.
+    /// Relation of our figure to the published one.
     pub kind: FigureKind,
-    /// The unit in words, for axes and tables: `byte/s`.
+    /// Unit for axes and tables, such as `byte/s`.
     pub unit: String,
-    /// What the channel itself would allow, in the same unit.
+    /// Ideal value in the same unit.
     #[serde(serialize_with = "rounded_option")]
     pub limit: Option<f64>,
-    /// The mean over the limit.
+    /// Mean divided by the ideal value.
     #[serde(serialize_with = "rounded_option")]
     pub ratio: Option<f64>,
 }
 
 impl Record {
-    /// The figure that these samples, one a run, come to: predicted, and nothing to compare it with yet.
+    /// Creates the predicted figure of these samples, one per run, without a reference.
     ///
     /// # Panics
-    /// Without a sample ([`Summary::of`]).
+    /// Panics without a sample ([`Summary::of`]).
     pub fn of(
         series: impl Into<String>,
         params: Params,
@@ -95,43 +95,43 @@ impl Record {
         }
     }
 
-    /// With the published figure beside it.
+    /// Adds the published figure.
     pub fn with_reference(mut self, value: f64, source: impl Into<String>) -> Record {
         self.reference = Some(value);
         self.source = Some(source.into());
         self
     }
 
-    /// With what the channel itself would allow.
+    /// Adds the ideal value.
     pub fn with_limit(mut self, limit: f64) -> Record {
         self.limit = Some(limit);
         self.ratio = (limit != 0.0).then_some(self.mean / limit);
         self
     }
 
-    /// Of another kind.
+    /// Changes the kind.
     pub fn with_kind(mut self, kind: FigureKind) -> Record {
         self.kind = kind;
         self
     }
 
-    /// Its samples' summary again.
+    /// Returns the summary of the samples.
     pub fn summary(&self) -> Summary {
         Summary { n: self.n, mean: self.mean, ci95: self.ci95, min: self.min, max: self.max }
     }
 }
 
-/// What a figure of ours is worth beside a published one.
+/// Relation of our figure to a published one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FigureKind {
-    /// A constant of ours, or a choice between readings, was fitted to that very figure.
+    /// A constant or a choice between readings was fitted to this figure.
     Calibrated,
-    /// Nothing was fitted to it.
+    /// Nothing was fitted to this figure.
     Predicted,
-    /// From a formula.
+    /// Computed by a formula.
     ClosedForm,
-    /// From a live run.
+    /// Measured in a live run.
     Measured,
 }
 
@@ -149,37 +149,37 @@ impl fmt::Display for FigureKind {
 /// One run: one seed at one point.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Run {
-    /// Whose run.
+    /// Series of the run.
     pub series: String,
-    /// At which point.
+    /// Parameters of the point.
     pub params: Params,
-    /// Its number at that point, from 0.
+    /// Number of the run at that point, from 0.
     pub run: u32,
-    /// Its own seed.
+    /// Seed of the run.
     pub seed: u64,
-    /// What was measured: metric (with its unit in the name) and value, in the order of the columns. A run may
-    /// lack a metric.
+    /// Measurements: metric (with its unit in the name) and value, in the order of the columns. A run may lack a
+    /// metric.
     pub values: Vec<(String, f64)>,
 }
 
 impl Run {
-    /// The value of a metric.
+    /// Returns the value of a metric.
     pub fn value(&self, metric: &str) -> Option<f64> {
         self.values.iter().find(|(name, _)| name == metric).map(|(_, value)| *value)
     }
 }
 
-/// A point: names and values, in the order in which they were set.
+/// Point: names and values of parameters, in the order in which they were set.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Params(Vec<(String, Value)>);
 
 impl Params {
-    /// No parameters.
+    /// Creates an empty point.
     pub fn new() -> Params {
         Params::default()
     }
 
-    /// With this one, too; it keeps its place if it was set before.
+    /// Sets a parameter; one that was set before keeps its position.
     pub fn with(mut self, name: impl Into<String>, value: impl Into<Value>) -> Params {
         let (name, value) = (name.into(), value.into());
         match self.0.iter_mut().find(|(known, _)| *known == name) {
@@ -189,19 +189,19 @@ impl Params {
         self
     }
 
-    /// The value of one.
+    /// Returns the value of a parameter.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value)
     }
 
-    /// All of them, in order.
+    /// Iterates over all parameters in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
     }
 }
 
 impl fmt::Display for Params {
-    /// `delay_ms=2000 ber=0.000001`.
+    /// Formats as `delay_ms=2000 ber=0.000001`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let words: Vec<String> = self.iter().map(|(name, value)| format!("{name}={value}")).collect();
         f.pad(&words.join(" "))
@@ -218,19 +218,19 @@ impl Serialize for Params {
     }
 }
 
-/// A parameter's value.
+/// Value of a parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// A whole number.
+    /// Integer.
     Integer(i64),
-    /// Another number.
+    /// Number other than an integer.
     Number(f64),
-    /// A word.
+    /// Text.
     Text(String),
 }
 
 impl Value {
-    /// As a number, if it is one.
+    /// Returns the value as a number, if it is one.
     pub fn as_f64(&self) -> Option<f64> {
         match self {
             Value::Integer(value) => Some(*value as f64),
@@ -259,7 +259,7 @@ impl From<u32> for Value {
 }
 
 impl From<f64> for Value {
-    /// A whole number stays one, so that 0.0 and 0 are the same point.
+    /// Converts integers to `Integer`, so that 0.0 and 0 are the same point.
     fn from(value: f64) -> Value {
         let whole = value.fract() == 0.0 && value.abs() < 1e15;
         if whole { Value::Integer(value as i64) } else { Value::Number(value) }
@@ -279,7 +279,7 @@ impl From<String> for Value {
 }
 
 impl fmt::Display for Value {
-    /// Very small and very large numbers as `1e-6`.
+    /// Formats very small and very large numbers as `1e-6`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Value::Integer(value) => f.pad(&value.to_string()),
@@ -300,28 +300,28 @@ impl Serialize for Value {
 }
 
 impl Experiment {
-    /// The JSON document, with a newline at its end.
+    /// Writes the JSON document, with a newline at its end.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// Returns errors of the writer.
     pub fn write_json(&self, mut out: impl Write) -> io::Result<()> {
         serde_json::to_writer_pretty(&mut out, self)?;
         out.write_all(b"\n")
     }
 
-    /// The same document without blanks.
+    /// Writes the same document without blanks.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// Returns errors of the writer.
     pub fn write_compact_json(&self, mut out: impl Write) -> io::Result<()> {
         serde_json::to_writer(&mut out, self)?;
         out.write_all(b"\n")
     }
 
-    /// `records.csv`: one row a record, one column a parameter.
+    /// Writes `records.csv`: one row per record, one column per parameter.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// Returns errors of the writer.
     pub fn write_records_csv(&self, out: impl Write) -> io::Result<()> {
         let names = param_names(self.records.iter().map(|record| &record.params));
         let mut csv = csv::Writer::from_writer(out);
@@ -353,10 +353,10 @@ impl Experiment {
         csv.flush()
     }
 
-    /// `runs.csv`: one row a run, one column a parameter, one column a metric.
+    /// Writes `runs.csv`: one row per run, one column per parameter, one column per metric.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// Returns errors of the writer.
     pub fn write_runs_csv(&self, out: impl Write) -> io::Result<()> {
         let names = param_names(self.runs.iter().map(|run| &run.params));
         let mut metrics = DistinctNames::default();
@@ -379,7 +379,7 @@ impl Experiment {
     }
 }
 
-/// Different names in the order in which they first came.
+/// Distinct names in the order of their first occurrence.
 #[derive(Default)]
 struct DistinctNames {
     in_order: Vec<String>,
@@ -409,13 +409,13 @@ fn optional(value: Option<f64>) -> String {
     value.map(number).unwrap_or_default()
 }
 
-/// Twelve significant digits.
+/// Rounds to twelve significant digits.
 fn round(value: f64) -> f64 {
     if value.is_finite() { format!("{value:.11e}").parse().unwrap_or(value) } else { value }
 }
 
-/// A number as it is written in CSV and in tables of parameters: twelve significant digits at the most,
-/// `1e-6` where plain digits would be long.
+/// Formats a number for CSV and tables of parameters: at most twelve significant digits, `1e-6` where plain digits
+/// would be long.
 pub fn number(value: f64) -> String {
     let value = round(value);
     let size = value.abs();

@@ -1,8 +1,8 @@
-//! One run of a scenario, and what came of it.
+//! One run of a scenario and its outcome.
 //!
-//! A run is a simulation with its own seed: channels draw their noise from the run's number and the channel's name and
-//! from nothing else, so every protocol meets the same noise (common random numbers), and the same run gives the same
-//! bytes on every machine and on any number of threads.
+//! A run is a simulation with its own seed: channels draw their noise from the number of the run and the name of the
+//! channel only, so that every protocol meets the same noise (common random numbers), and the same run gives the same
+//! bytes on every machine and with any number of threads.
 
 use crate::bundle_observer::{self, ObservedTraffic};
 use crate::error::Error;
@@ -25,122 +25,123 @@ use longwire_sim::{
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-/// The interface of a node that leads towards the destination.
+/// Interface of a node towards the destination.
 pub const ONWARD: InterfaceId = InterfaceId(1);
-/// The interface of a node that leads towards the source.
+/// Interface of a node towards the source.
 pub const INWARD: InterfaceId = InterfaceId(0);
 
-/// The loss where times are rounded to nanoseconds, and sums of them to what a float holds, seconds.
+/// Allowance for rounding of times to nanoseconds and of their sums to floating point, seconds.
 const ROUNDING_S: f64 = 1e-6;
 
-/// A scenario, ready to run: links resolved, files read, stack assembled.
+/// Scenario ready to run: links resolved, files read, protocol assembled.
 #[derive(Clone)]
 pub struct Setup {
-    /// The scenario.
+    /// Scenario.
     pub scenario: Scenario,
-    /// Its links, one a hop.
+    /// Links, one per hop.
     pub links: Vec<LinkProfile>,
-    /// The files that are transferred.
+    /// Files to transfer.
     pub files: Vec<Bytes>,
     assembly: Assembly,
 }
 
-/// What came of a run.
+/// Outcome of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// The run's number, from zero.
+    /// Number of the run, from zero.
     pub run: u32,
-    /// Its seed.
+    /// Seed of the run.
     pub seed: u64,
-    /// True if every file arrived, whole and unchanged.
+    /// True if every file arrived complete and unchanged.
     pub delivered: bool,
-    /// From the start to the last byte of the last file at the destination; none if it never came.
+    /// Time from the start to the last byte of the last file at the destination; `None` if it did not arrive.
     pub transfer_s: Option<f64>,
-    /// Bytes of all files.
+    /// Total bytes of all files.
     pub file_bytes: u64,
-    /// What the channel itself would have needed, on this run's outages.
+    /// Limit with the outages of this run.
     pub limit: Limit,
-    /// Why it was not delivered, if it was not.
+    /// Reason why it was not delivered; `None` if it was.
     pub missed: Option<NotDelivered>,
-    /// Tries that failed at the source, in order.
+    /// Attempts that failed at the source, in order.
     pub failures: Vec<TryFailure>,
-    /// What each hop did.
+    /// Outcome of each hop.
     pub hops: Vec<HopOutcome>,
-    /// What the nodes counted, summed.
+    /// Counters of the nodes, summed.
     pub tally: Tally,
-    /// Connections were watched after the transfer, too.
+    /// True if connections were observed after the transfer, too.
     pub lingered: bool,
-    /// Events of the simulation.
+    /// Number of events of the simulation.
     pub events: u64,
-    /// Every frame, if they were asked for.
+    /// All frames, if requested.
     pub frames: Vec<CapturedFrame>,
 }
 
-/// Why a run did not deliver every file.
+/// Reason why a run did not deliver every file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum NotDelivered {
-    /// What arrived is not what was sent.
+    /// The received file differs from the original.
     Changed,
-    /// The source gave a file up, after so many failures; the last one was this.
+    /// The source cancelled a file after this number of failures; with the last failure.
     GivenUp(usize, TryFailure),
-    /// The run was ended after so many seconds.
+    /// The run reached its time limit, seconds.
     Time(f64),
-    /// Nobody had anything to do any more.
+    /// No node had anything to do.
     Silence,
 }
 
 impl std::fmt::Display for NotDelivered {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            NotDelivered::Changed => f.write_str("what arrived is not what was sent"),
+            NotDelivered::Changed => f.write_str("the received file differs from the original"),
             NotDelivered::GivenUp(tries, why) => {
                 write!(
                     f,
-                    "given up after {tries} {}, the last: {why}",
+                    "failed after {tries} {}, most recently: {why}",
                     if *tries == 1 { "try" } else { "tries" }
                 )
             }
-            NotDelivered::Time(limit_s) => write!(f, "not done after {} s", figure(*limit_s)),
-            NotDelivered::Silence => f.write_str("both ends fell silent"),
+            NotDelivered::Time(limit_s) => write!(f, "timed out after {} s", figure(*limit_s)),
+            NotDelivered::Silence => f.write_str("both ends stopped sending"),
         }
     }
 }
 
-/// What one hop did in a run.
+/// Outcome of one hop in a run.
 #[derive(Clone, Debug)]
 pub struct HopOutcome {
-    /// Where its time went until the end of the transfer, towards the destination and back; on a shared channel twice that of
-    /// the channel.
+    /// Use of time until the end of the transfer, towards the destination and back; on a shared channel both are that
+    /// of the channel.
     pub ledgers: [Ledger; 2],
-    /// What its outages were: beginning and end, seconds.
+    /// Outages: start and end, seconds.
     pub outages: Vec<(f64, f64)>,
-    /// When the first and the last byte of a file left on it, seconds.
+    /// Times at which the first and the last byte of a file left on this hop, seconds.
     pub data_s: Option<(f64, f64)>,
-    /// When the last byte of a file had come to the node that sends on it, seconds; none at the source.
+    /// Time at which the last byte of a file arrived at the sending node of this hop, seconds; `None` at the source.
     pub came_s: Option<f64>,
-    /// When its first frame left and its last arrived, either way, seconds, and of the time after the transfer, too.
+    /// Times of the first frame sent and the last frame received in either direction, seconds, including the time after
+    /// the transfer.
     pub active_s: Option<(f64, f64)>,
     /// Frames towards the destination.
     pub frames: u64,
-    /// Of these, frames with something that had been sent before.
+    /// Frames of these that contain retransmitted data.
     pub repeated_frames: u64,
-    /// Of these, frames that bit errors took.
+    /// Frames of these that were lost to bit errors.
     pub damaged_frames: u64,
-    /// Bundle bytes that the next node had safe when the first outage began.
+    /// Bundle bytes acknowledged by the next node when the first outage started.
     pub acknowledged_at_outage_bytes: Option<u64>,
-    /// Bundle bytes that were sent again after they had been acknowledged.
+    /// Bundle bytes sent again after they had been acknowledged.
     pub acknowledged_again_bytes: u64,
-    /// Everything the witness of its bundles saw; empty for plain streams.
+    /// Observations of its bundles; empty for plain streams.
     pub seen: ObservedTraffic,
 }
 
 impl Outcome {
-    /// Bytes of the files over the time they took, byte/s; zero if they did not arrive.
+    /// Bytes of the files divided by their transfer time, byte/s; zero if they did not arrive.
     pub fn goodput(&self) -> f64 {
         self.transfer_s.map_or(0.0, |seconds| self.file_bytes as f64 / seconds)
     }
 
-    /// Every node had all files whole before it passed the first byte on.
+    /// Returns true if every node had all files completely before it forwarded the first byte.
     pub fn is_stored_whole(&self) -> bool {
         self.hops.iter().skip(1).all(|hop| match (hop.came_s, hop.data_s) {
             (Some(last), Some((first, _))) => first >= last,
@@ -148,39 +149,38 @@ impl Outcome {
         })
     }
 
-    /// The time that the channel itself would have needed for what this run did: with the files stored at every node, or passed on as
-    /// they came.
+    /// Ideal time for the behaviour of this run: with the files stored at every node, or forwarded as they arrived.
     pub fn bound(&self) -> Bound {
         if self.is_stored_whole() { self.limit.store_and_forward } else { self.limit.streaming }
     }
 
-    /// A run that is faster than its channel is a fault of this program.
+    /// Detects a run that is faster than its channel, which is a bug of this program.
     ///
     /// # Panics
-    /// If it is.
+    /// Panics in this case.
     fn check_limit(&self) {
         let (Some(seconds), least) = (self.transfer_s, self.limit.streaming.error_free_s) else { return };
         assert!(
             !self.delivered || seconds + ROUNDING_S >= least,
-            "run {} (seed {}) took {seconds} s, and the channel alone {least} s without an error",
+            "run {} (seed {}) took {seconds} s, less than the {least} s that the channel needs without errors",
             self.run,
             self.seed
         );
     }
 
-    /// From the first byte of a file on the last hop to the end of the transfer.
+    /// Time from the first byte of a file on the last hop to the end of the transfer.
     pub fn last_hop_s(&self) -> Option<f64> {
         let (begin, _) = self.hops.last()?.data_s?;
         Some(self.transfer_s? - begin)
     }
 
-    /// The goodput of the last hop alone, byte/s.
+    /// Goodput of the last hop only, byte/s.
     pub fn last_hop_goodput(&self) -> f64 {
         self.last_hop_s().map_or(0.0, |seconds| self.file_bytes as f64 / seconds)
     }
 
-    /// Bytes of the files over the time from the first frame on the last hop to the last one, keep-alives before and
-    /// after the data included, byte/s.
+    /// Bytes of the files divided by the time from the first to the last frame on the last hop, including keep-alives
+    /// before and after the data, byte/s.
     pub fn goodput_with_keepalives(&self) -> f64 {
         let active = self.hops.last().and_then(|hop| hop.active_s);
         match (self.transfer_s, active) {
@@ -190,63 +190,63 @@ impl Outcome {
     }
 }
 
-/// What a run is asked for besides its outcome.
+/// Additional results of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Wanted {
-    /// Every frame.
+    /// Collects all frames.
     pub frames: bool,
-    /// Watch so long after the transfer is over, seconds.
+    /// Time for which the run continues after the transfer, seconds.
     pub linger_s: f64,
 }
 
 impl Setup {
-    /// Makes a scenario ready; what it names by path is relative to `base`.
+    /// Prepares a scenario; its paths are relative to `base`.
     ///
     /// # Errors
-    /// Links, files, a stack or settings that do not exist.
+    /// Fails if links, files, the protocol or settings do not exist.
     pub fn new(scenario: Scenario, base: &Path) -> Result<Setup, Error> {
         let files = scenario.workload.contents(base, scenario.seed)?;
         Setup::with_files(scenario, base, files)
     }
 
-    /// The same with these files for a workload.
+    /// Prepares a scenario with these files as its workload.
     ///
     /// # Errors
-    /// As [`Setup::new`].
+    /// Returns the errors of [`Setup::new`].
     pub fn with_files(scenario: Scenario, base: &Path, files: Vec<Bytes>) -> Result<Setup, Error> {
         let links = scenario.links(base)?;
         let assembly = stack::assemble(&scenario.stack, &links, &scenario.settings)?;
         Ok(Setup { scenario, links, files, assembly })
     }
 
-    /// The stack's settings in full.
+    /// Complete settings of the protocol.
     pub fn settings(&self) -> &toml::Table {
         &self.assembly.settings
     }
 
-    /// What is to be said about the settings on this path, in words.
+    /// Warnings about the settings on this path.
     pub fn cautions(&self) -> &[String] {
         &self.assembly.cautions
     }
 
-    /// True if the stack carries bundles, false for a plain stream.
+    /// Returns true if the protocol carries bundles, false for a plain stream.
     pub fn carries_bundles(&self) -> bool {
         self.assembly.carries_bundles
     }
 
-    /// The seed of a run: a function of the scenario's seed and the run's number alone.
+    /// Seed of a run: a function of the scenario's seed and the run's number only.
     pub fn seed_of(&self, run: u32) -> u64 {
         Rng::new(self.scenario.seed).fork(&format!("run {run}")).next_u64()
     }
 
-    /// Plays one run.
+    /// Simulates one run.
     pub fn run(&self, run: u32, wanted: Wanted) -> Outcome {
         let mut stage = Stage::set(self, self.seed_of(run), self.outages(run), wanted);
         stage.play();
         stage.outcome(run)
     }
 
-    /// The outages of a run, beginnings drawn: a function of the scenario's seed and the run's number alone.
+    /// Outages of a run with random starts: a function of the scenario's seed and the run's number only.
     fn outages(&self, run: u32) -> Vec<Outage> {
         let draws = Rng::new(self.seed_of(run)).fork("outages");
         let lasting = self.scenario.outage.iter().enumerate().filter(|(_, outage)| outage.length_s > 0.0);
@@ -299,7 +299,7 @@ fn millis(millis: f64) -> Duration {
     Duration::from_nanos((millis * 1e6) as u64)
 }
 
-/// What the frames of one hop were.
+/// Frame statistics of one hop.
 #[derive(Clone, Debug, Default)]
 struct Watched {
     active: Option<(Instant, Instant)>,
@@ -309,7 +309,7 @@ struct Watched {
     damaged: u64,
 }
 
-/// What the trace of a run gathers.
+/// Data collected from the trace of a run.
 #[derive(Debug, Default)]
 struct Gathered {
     hops: Vec<Watched>,
@@ -323,7 +323,7 @@ impl Gathered {
             let end = record.received.or(record.left).unwrap_or(started);
             let (first, last) = hop.active.get_or_insert((started, end));
             (*first, *last) = ((*first).min(started), (*last).max(end));
-            // On a shared channel direction says nothing.
+            // The direction of a record is undefined on a shared channel, so the interface of the sender decides.
             if record.from.interface == ONWARD {
                 hop.note_forward(&record, started);
             }
@@ -346,12 +346,12 @@ impl Watched {
     }
 }
 
-/// A run in progress.
+/// Run in progress.
 struct Stage<'a> {
     setup: &'a Setup,
     seed: u64,
     wanted: Wanted,
-    /// The outages of this run.
+    /// Outages of this run.
     scheduled: Vec<Outage>,
     simulation: Simulation<FileTask>,
     nodes: Vec<NodeId>,
@@ -359,7 +359,7 @@ struct Stage<'a> {
     bundles: bundle_observer::SharedObservations,
     tally: Arc<Mutex<Tally>>,
     gathered: Arc<Mutex<Gathered>>,
-    /// Outages that wait for data, and those that have begun: hop, beginning, end.
+    /// Outages relative to data that have started: hop, start, end.
     outages: Vec<(usize, Instant, Instant)>,
     missing: usize,
     intact: bool,
@@ -435,7 +435,7 @@ impl<'a> Stage<'a> {
                 let hop = outage.hop - 1;
                 let stream = !self.setup.assembly.carries_bundles;
                 let radio = self.setup.links[hop].radio.is_some();
-                // The payload of a plain stream is all file.
+                // The complete payload of a plain stream is file data.
                 let begins = match (stream, radio) {
                     (false, _) => bundles.lock().expect("nobody panics")[hop].first_piece.is_some(),
                     (true, false) => simulation.airtime(channels[hop], Direction::Forward).payload > 0,
@@ -484,7 +484,7 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Takes the ledgers of all channels, which have to account for every nanosecond.
+    /// Takes the ledgers of all channels, which must account for every nanosecond.
     fn close_ledgers(&mut self) {
         let elapsed = self.simulation.now();
         let closed = |channel: ChannelId, way, airtime: Airtime| {
@@ -508,7 +508,7 @@ impl<'a> Stage<'a> {
         let Stage { setup, seed, simulation, bundles, tally, gathered, .. } = self;
         let names: Vec<String> = self.nodes.iter().map(|node| simulation.name(*node).to_owned()).collect();
         let events = simulation.events();
-        // The nodes enter their counts as they are dropped.
+        // The nodes add their counters when they are dropped.
         drop(simulation);
         let gathered = std::mem::take(&mut *gathered.lock().expect("nobody panics"));
         let seen = std::mem::take(&mut *bundles.lock().expect("nobody panics"));
@@ -566,7 +566,7 @@ fn add_channel(
     channel
 }
 
-/// The beginning and end of a hop's outages on a schedule, in order.
+/// Scheduled outages of a hop: start and end, ascending.
 fn on_schedule<'a>(outages: impl Iterator<Item = &'a Outage>, hop: usize) -> Vec<(f64, f64)> {
     let scheduled = outages.filter(|outage| outage.hop == hop + 1 && outage.from == OutageFrom::Run);
     let mut spans: Vec<(f64, f64)> =
@@ -575,12 +575,12 @@ fn on_schedule<'a>(outages: impl Iterator<Item = &'a Outage>, hop: usize) -> Vec
     spans
 }
 
-/// The outages of a hop that everybody knows beforehand.
+/// Outages of a hop that all nodes know beforehand.
 fn announced(outages: &[Outage], hop: usize) -> Vec<(f64, f64)> {
     on_schedule(outages.iter().filter(|outage| outage.announced), hop)
 }
 
-/// The outages of a hop: those of the schedule and those that waited for data.
+/// Outages of a hop: scheduled ones and those relative to data.
 fn outages_of(outages: &[Outage], hop: usize, begun: &[(usize, Instant, Instant)]) -> Vec<(f64, f64)> {
     let mut spans = on_schedule(outages.iter(), hop);
     let begun = begun.iter().filter(|(at_hop, ..)| *at_hop == hop);
@@ -612,7 +612,7 @@ fn hop_outcome(
     }
 }
 
-/// The trace's frames with the nodes' names.
+/// Converts the frames of the trace, with the names of the nodes.
 fn captured(frames: Option<Vec<FrameRecord>>, names: &[String]) -> Vec<CapturedFrame> {
     let frames = frames.unwrap_or_default();
     frames.into_iter().map(|frame| CapturedFrame::of(frame, names)).collect()
@@ -623,7 +623,7 @@ mod tests {
     use super::*;
 
     #[test]
-    #[should_panic(expected = "and the channel alone")]
+    #[should_panic(expected = "that the channel needs without errors")]
     fn a_run_that_is_faster_than_its_channel_ends_the_program() {
         let text = "stack = 'tcp/tuned'\n[workload]\nbytes = 1000\n[[link]]\nprofile = 'cislunar'\nber = 0";
         let scenario = Scenario::parse(text, "test").expect("a scenario");

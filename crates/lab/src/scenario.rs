@@ -1,4 +1,4 @@
-//! Scenario files: a world as data.
+//! Scenario files.
 //!
 //! ```toml
 //! title = "A megabyte from the Moon through an orbiter"
@@ -9,7 +9,7 @@
 //! [workload]
 //! bytes = 1000000
 //!
-//! [[link]]                       # one for every hop, or one that all hops are like
+//! [[link]]                       # one per hop, or one for all hops
 //! profile = "cislunar"
 //! delay-ms = 2000
 //!
@@ -19,7 +19,7 @@
 //! from = "data"
 //! length-s = 120
 //!
-//! [settings.tcp]                 # over those of the stack
+//! [settings.tcp]                 # override those of the protocol
 //! mss-bytes = 1460
 //!
 //! [sweep]
@@ -37,40 +37,39 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
-/// The longest file of random bytes.
+/// Maximum length of a file of random bytes.
 const BYTES_MAX: u64 = 1 << 32;
-/// The most points a grid may have.
+/// Maximum points of a grid.
 const POINTS_MAX: usize = 100_000;
 
-/// One world: who is there, what is between them, what they do.
+/// Scenario: nodes, links between them, and their workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Scenario {
-    /// A name for people.
+    /// Display name.
     pub title: String,
-    /// What it is about, in a sentence or two.
+    /// Description, in a sentence or two.
     pub about: String,
-    /// Which stack the nodes run, with its settings: `tcpcl3/dtn2`. Without the part behind the stroke, the first
-    /// settings that the stack has.
+    /// Protocol of the nodes with its settings, such as `tcpcl3/dtn2`. Without the part after the slash, the first
+    /// settings of the protocol.
     pub stack: String,
-    /// The nodes, a chain from the source to the destination. Default `["tx", "rx"]`.
+    /// Nodes, a chain from the source to the destination. Default `["tx", "rx"]`.
     pub nodes: Vec<String>,
-    /// How many runs with different seeds. Default 16.
+    /// Number of runs with different seeds. Default 16.
     pub runs: u32,
-    /// The seed from which every run's randomness is drawn. Default 1.
+    /// Seed of the random numbers of all runs. Default 1.
     pub seed: u64,
-    /// When a run that is not done is given up, seconds of virtual time. Default 1,000,000.
+    /// Time limit of a run, seconds of virtual time. Default 1,000,000.
     pub duration_limit_s: f64,
-    /// What is transferred.
+    /// Data transferred.
     pub workload: Workload,
-    /// The links: one for each hop, or one that all hops are like. See [`LinkProfile`]; `profile` names one to begin
-    /// with.
+    /// Links: one per hop, or one for all hops. See [`LinkProfile`]; `profile` names the profile to start from.
     pub link: Vec<Table>,
-    /// When links are out.
+    /// Outages of the links.
     pub outage: Vec<Outage>,
-    /// Changes of the stack's settings.
+    /// Changes of the protocol's settings.
     pub settings: Table,
-    /// Dotted keys of this file, each with the values to try.
+    /// Parameter sweeps: dotted keys of this file, each with a list of values.
     pub sweep: Table,
 }
 
@@ -93,11 +92,11 @@ impl Default for Scenario {
     }
 }
 
-/// What is transferred: real files, or bytes drawn from the seed.
+/// Data transferred: real files, or random bytes drawn from the seed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Workload {
-    /// The length of one file of random bytes, where no files are named; up to 2^32. Default 1,000,000.
+    /// Length of one file of random bytes, used if no files are named; maximum 2^32. Default 1,000,000.
     pub bytes: u64,
     /// Files, relative to the scenario file.
     pub files: Vec<PathBuf>,
@@ -110,10 +109,10 @@ impl Default for Workload {
 }
 
 impl Workload {
-    /// The files' contents.
+    /// Reads or draws the contents of the files.
     ///
     /// # Errors
-    /// A file that cannot be read.
+    /// Fails if a file cannot be read.
     pub fn contents(&self, base: &Path, seed: u64) -> Result<Vec<bytes::Bytes>, Error> {
         if self.files.is_empty() {
             let mut content = vec![0; self.bytes as usize];
@@ -132,22 +131,23 @@ impl Workload {
     }
 }
 
-/// A time without a link.
+/// Outage of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Outage {
-    /// Which hop, from 1. Default 1.
+    /// Hop, from 1. Default 1.
     pub hop: usize,
-    /// When it begins, in seconds counted from `from`. Default 0.
+    /// Start, in seconds since `from`. Default 0.
     pub after_s: f64,
-    /// How much later it may begin, seconds: drawn anew in every run, uniformly, from the run's seed and nothing else,
-    /// so that the same run of every point has it at the same moment. Default 0.
+    /// Maximum random delay of the start, seconds: uniform, drawn in every run from the run's seed only, so that the
+    /// same run of every point has the same delay. Default 0.
     pub spread_s: f64,
-    /// From where `after-s` counts. Default `run`.
+    /// Reference of `after-s`. Default `run`.
     pub from: OutageFrom,
-    /// How long it lasts, seconds; 0 is no outage.
+    /// Duration, seconds; 0 for no outage.
     pub length_s: f64,
-    /// True: both ends know the schedule and see the carrier go. False (the default): nobody is told.
+    /// True: both ends know the schedule and detect the loss of the carrier. False (the default): neither end is
+    /// informed.
     pub announced: bool,
 }
 
@@ -157,31 +157,31 @@ impl Default for Outage {
     }
 }
 
-/// From where an outage's beginning counts.
+/// Reference of the start of an outage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OutageFrom {
-    /// The beginning of the run.
+    /// Start of the run.
     #[default]
     Run,
-    /// The first payload byte that leaves over that hop towards the destination.
+    /// First payload byte sent over that hop towards the destination.
     Data,
 }
 
-/// One point of a scenario's grid.
+/// Point of a scenario's grid.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GridPoint {
-    /// What the sweeps set here.
+    /// Parameters set by the sweeps.
     pub params: Params,
-    /// The scenario with that.
+    /// Scenario with these parameters.
     pub scenario: Scenario,
 }
 
 impl Scenario {
-    /// Reads a scenario's text; `place` names it in errors.
+    /// Parses the text of a scenario; `place` names it in errors.
     ///
     /// # Errors
-    /// What is not TOML, unknown keys with the nearest known one, values that make no sense.
+    /// Fails if the text is not TOML, a key is unknown, with the nearest known one, or a value is invalid.
     pub fn parse(text: &str, place: &str) -> Result<Scenario, Error> {
         Scenario::from_table(toml_text::parse(text, place)?, place)
     }
@@ -189,16 +189,16 @@ impl Scenario {
     /// Reads a scenario file.
     ///
     /// # Errors
-    /// As [`Scenario::parse`], and a file that cannot be read.
+    /// Fails if the file cannot be read; otherwise returns the errors of [`Scenario::parse`].
     pub fn load(path: &Path) -> Result<Scenario, Error> {
         Scenario::parse(&Scenario::text(path)?, &path.display().to_string())
     }
 
-    /// The text of a scenario file.
+    /// Reads the text of a scenario file.
     pub(crate) fn text(path: &Path) -> Result<String, Error> {
         longwire_settings::file::read_text(path).map_err(|error| {
             Error::new(format!("cannot read the scenario {}: {error}", path.display()))
-                .hint("the shipped ones are in the folder scenarios/")
+                .hint("sample scenarios are in scenarios/")
         })
     }
 
@@ -214,14 +214,14 @@ impl Scenario {
         if self.nodes.len() < 2 {
             return wrong("`nodes` needs at least a source and a destination".into());
         }
-        // They are host names in endpoint ids (RFC 9171 4.2.5.1.1).
+        // Node names are host names in endpoint IDs (RFC 9171 4.2.5.1.1).
         let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '_';
         if let Some(name) = self.nodes.iter().find(|name| name.is_empty() || !name.chars().all(is_plain)) {
-            return wrong(format!("`{name}` is not a node's name: letters, digits, `-` and `_` make one"));
+            return wrong(format!("`{name}` is not a valid node name; use letters, digits, `-` and `_`"));
         }
         if let Some(twice) = self.nodes.iter().enumerate().find(|(at, name)| self.nodes[..*at].contains(name))
         {
-            return wrong(format!("there are two nodes called `{}`", twice.1));
+            return wrong(format!("duplicate node name `{}`", twice.1));
         }
         if self.link.len() > 1 && self.link.len() != hops {
             return wrong(format!(
@@ -241,12 +241,10 @@ impl Scenario {
         }
         for outage in &self.outage {
             if !(1..=hops).contains(&outage.hop) {
-                return wrong(format!("there is no hop {}; hops are numbered from 1 to {hops}", outage.hop));
+                return wrong(format!("no such hop: {}; hops are numbered from 1 to {hops}", outage.hop));
             }
             if outage.announced && outage.from == OutageFrom::Data {
-                return wrong(
-                    "an outage that waits for data cannot be announced; say `from = \"run\"`".into(),
-                );
+                return wrong("an outage relative to data cannot be announced; use `from = \"run\"`".into());
             }
             let sensible = |seconds: f64| (0.0..=1e9).contains(&seconds);
             if ![outage.after_s, outage.spread_s, outage.length_s].into_iter().all(sensible) {
@@ -263,26 +261,26 @@ impl Scenario {
                     && b.after_s < a.after_s + a.spread_s + a.length_s
             };
             if self.outage[at + 1..].iter().filter(lasting).any(|b| meets(&b)) {
-                return wrong(format!("two outages of hop {} overlap: make them one", a.hop));
+                return wrong(format!("outages of hop {} overlap; merge them", a.hop));
             }
         }
         Ok(())
     }
 
-    /// The scenario as a TOML text that [`Scenario::parse`] reads back.
+    /// Formats the scenario as a TOML text that [`Scenario::parse`] reads.
     pub fn to_text(&self) -> String {
         toml::to_string(self).expect("a scenario is TOML")
     }
 
-    /// How many hops the chain has.
+    /// Number of hops of the chain.
     pub fn hops(&self) -> usize {
         self.nodes.len().saturating_sub(1)
     }
 
-    /// The link of each hop; profiles given by path are relative to `base`.
+    /// Links of all hops; profiles given by path are relative to `base`.
     ///
     /// # Errors
-    /// As [`LinkProfile::resolve`].
+    /// Returns the errors of [`LinkProfile::resolve`].
     pub fn links(&self, base: &Path) -> Result<Vec<LinkProfile>, Error> {
         let default = Table::new();
         (0..self.hops())
@@ -293,11 +291,11 @@ impl Scenario {
             .collect()
     }
 
-    /// The grid that the file's own sweeps and these further ones make, the last key varying fastest. A key that is
-    /// given again replaces the file's values.
+    /// Expands the grid of the file's own sweeps and further ones, the last key varying fastest. A key that is given
+    /// again replaces the values of the file.
     ///
     /// # Errors
-    /// A key or value that the scenario does not take, or a grid that is too large.
+    /// Fails if the scenario does not accept a key or value, or the grid is too large.
     pub fn points(&self, further: &[(String, Vec<Value>)]) -> Result<Vec<GridPoint>, Error> {
         let mut base = toml_text::to_table(self);
         base.remove("sweep");
@@ -308,19 +306,19 @@ impl Scenario {
     }
 }
 
-/// Every combination of the values of these keys, the last one varying fastest: what it is called, and the table with it.
+/// Expands all combinations of the values of these keys, the last one varying fastest: parameters and table of each.
 ///
 /// # Errors
-/// Keys that cannot be set, and grids that are empty or too large.
+/// Fails if a key cannot be set, or the grid is empty or too large.
 pub(crate) fn grid(base: Table, sweeps: &[(String, Vec<Value>)]) -> Result<Vec<(Params, Table)>, Error> {
     let mut points = vec![(Params::new(), base)];
     for (key, values) in sweeps {
         if values.is_empty() || points.len() * values.len() > POINTS_MAX {
             return Err(Error::new(format!(
-                "the sweep of `{key}` makes {} points",
+                "the sweep of `{key}` has {} points",
                 points.len() * values.len()
             ))
-            .hint(format!("a grid has from 1 to {POINTS_MAX}")));
+            .hint(format!("a grid can have 1 to {POINTS_MAX} points")));
         }
         let mut finer = Vec::with_capacity(points.len() * values.len());
         for (params, table) in &points {
@@ -335,10 +333,10 @@ pub(crate) fn grid(base: Table, sweeps: &[(String, Vec<Value>)]) -> Result<Vec<(
     Ok(points)
 }
 
-/// The sweeps of a file, with others in place of those of the same key and behind them.
+/// Merges the sweeps of a file with further ones, which replace those of the same key and follow the others.
 ///
 /// # Errors
-/// A sweep that is no list.
+/// Fails if a sweep is not a list.
 pub(crate) fn merged(
     own: &Table,
     further: &[(String, Vec<Value>)],
@@ -347,7 +345,7 @@ pub(crate) fn merged(
     for (key, values) in own {
         let values = values.as_array().ok_or_else(|| {
             Error::new(format!("the sweep of `{key}` is not a list"))
-                .hint(format!("write \"{key}\" = [first, second]"))
+                .hint(format!("use \"{key}\" = [first, second]"))
         })?;
         sweeps.push((key.clone(), values.clone()));
     }
@@ -360,19 +358,20 @@ pub(crate) fn merged(
     Ok(sweeps)
 }
 
-/// `--sweep key=a,b,c` as a key and its values.
+/// Parses `--sweep key=a,b,c` into a key and its values.
 ///
 /// # Errors
-/// A word without `=`.
+/// Fails without `=`.
 pub fn parse_sweep(word: &str) -> Result<(String, Vec<Value>), Error> {
     let parts = word.split_once('=').filter(|(key, values)| !key.is_empty() && !values.is_empty());
     let (key, values) = parts.ok_or_else(|| {
-        Error::new(format!("`{word}` is not a sweep")).hint("write key=a,b,c, such as link.ber=0,1e-6,1e-5")
+        Error::new(format!("`{word}` is not a valid sweep"))
+            .hint("use key=a,b,c, such as link.ber=0,1e-6,1e-5")
     })?;
     Ok((key.to_owned(), values.split(',').map(toml_text::value_of).collect()))
 }
 
-/// A key's name in records: its last part, with underlines (`link.delay-ms` is `delay_ms`).
+/// Name of a key in records: its last part with underscores (`link.delay-ms` is `delay_ms`).
 fn param_name(key: &str) -> String {
     match key.rsplit_once('.') {
         Some((before, last)) if before.starts_with("outage") => format!("outage_{last}"),

@@ -1,22 +1,23 @@
-//! Statistics of runs: means with Student-t 95 % intervals, paired differences, fitted lines and exponentials.
+//! Statistics of runs: means with 95 % confidence intervals by Student's t, paired differences, fitted lines and
+//! exponentials.
 //!
-//! Sums run in the order of the samples and transcendental functions come from `libm`, so the same samples give
-//! the same bits on every machine.
+//! Sums run in the order of the samples and transcendental functions come from `libm`, so the same samples give the
+//! same bits on every machine.
 
 use core::f64::consts::PI;
 
-/// What a set of samples comes to.
+/// Summary of a set of samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
-    /// How many samples.
+    /// Number of samples.
     pub n: usize,
-    /// Their mean.
+    /// Mean of the samples.
     pub mean: f64,
-    /// Half the width of the 95 % confidence interval of the mean; none for a single sample, which has none.
+    /// Half the width of the 95 % confidence interval of the mean; `None` for a single sample.
     pub ci95: Option<f64>,
-    /// The smallest.
+    /// Minimum.
     pub min: f64,
-    /// The largest.
+    /// Maximum.
     pub max: f64,
 }
 
@@ -24,7 +25,7 @@ impl Summary {
     /// Summarises samples.
     ///
     /// # Panics
-    /// If there is no sample, or one is not a finite number: a run that ended without a result is not a sample.
+    /// Panics if there is no sample, or one is not a finite number: a run that ended without a result is not a sample.
     pub fn of(samples: &[f64]) -> Summary {
         assert!(!samples.is_empty(), "a summary needs a sample");
         assert!(samples.iter().all(|x| x.is_finite()), "a sample is not a finite number: {samples:?}");
@@ -32,7 +33,7 @@ impl Summary {
         let min = samples.iter().copied().fold(f64::INFINITY, f64::min);
         let max = samples.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         if min == max {
-            // Equal samples: no rounding in the mean, and a width of exactly zero.
+            // Equal samples have no rounding in the mean, and a width of exactly zero.
             return Summary { n, mean: min, ci95: (n > 1).then_some(0.0), min, max };
         }
         let mean = mean(samples);
@@ -42,52 +43,52 @@ impl Summary {
         Summary { n, mean, ci95: Some(student_t_95(degrees) * error), min, max }
     }
 
-    /// Summarises `ours - theirs`, sample by sample: run `i` of both met the same channel noise, so the noise
-    /// cancels and the interval is that of the difference itself.
+    /// Summarises `ours - theirs`, sample by sample: run `i` of both had the same channel noise, so the noise cancels
+    /// and the interval is that of the difference itself.
     ///
     /// # Panics
-    /// If the two have not the same number of runs.
+    /// Panics if the numbers of runs differ.
     pub fn of_differences(ours: &[f64], theirs: &[f64]) -> Summary {
         assert_eq!(ours.len(), theirs.len(), "paired runs come in pairs");
         let differences: Vec<f64> = ours.iter().zip(theirs).map(|(a, b)| a - b).collect();
         Summary::of(&differences)
     }
 
-    /// The interval's ends; both the mean where there is no interval.
+    /// Ends of the interval; both are the mean without an interval.
     pub fn interval(&self) -> (f64, f64) {
         let half = self.ci95.unwrap_or(0.0);
         (self.mean - half, self.mean + half)
     }
 
-    /// Half the width of the interval that holds the mean with another confidence, as a share (0.95 gives `ci95`); none
-    /// for a single sample.
+    /// Half the width of the interval of the mean with another confidence, as a share (0.95 gives `ci95`); `None` for a
+    /// single sample.
     pub fn half_width(&self, share: f64) -> Option<f64> {
         let degrees = self.n.checked_sub(1).filter(|degrees| *degrees > 0)?;
         Some(self.ci95? / student_t_95(degrees) * student_t(share, degrees))
     }
 
-    /// True if zero lies outside the interval: for differences, that one side is better.
+    /// Returns true if zero lies outside the interval: for differences, that one side is better.
     pub fn is_significant(&self) -> bool {
         let (low, high) = self.interval();
         self.ci95.is_some() && (low > 0.0 || high < 0.0)
     }
 }
 
-/// A line `intercept + slope * x`, fitted by least squares.
+/// Line `intercept + slope * x`, fitted by least squares.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FittedLine {
     /// Growth per unit of x.
     pub slope: f64,
-    /// Half the width of the slope's 95 % interval; none with fewer than three points.
+    /// Half the width of the 95 % confidence interval of the slope; `None` with fewer than three points.
     pub slope_ci95: Option<f64>,
     /// Value at x = 0.
     pub intercept: f64,
-    /// The share of the variance that the line explains, 0 to 1.
+    /// Share of the variance that the line explains, 0 to 1.
     pub r_squared: f64,
 }
 
 impl FittedLine {
-    /// Fits a line; none if fewer than two different x.
+    /// Fits a line; `None` with fewer than two different x.
     pub fn fit(points: &[(f64, f64)]) -> Option<FittedLine> {
         let n = points.len() as f64;
         let mean_x = points.iter().map(|p| p.0).sum::<f64>() / n;
@@ -108,25 +109,25 @@ impl FittedLine {
         Some(FittedLine { slope, slope_ci95, intercept: mean_y - slope * mean_x, r_squared })
     }
 
-    /// The line at `x`.
+    /// Value of the line at `x`.
     pub fn at(&self, x: f64) -> f64 {
         self.intercept + self.slope * x
     }
 }
 
-/// An exponential `scale * exp(rate * x)`, fitted as a line through the logarithms.
+/// Exponential `scale * exp(rate * x)`, fitted as a line through the logarithms.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Exponential {
     /// Growth per unit of x; negative for decay.
     pub rate: f64,
     /// Value at x = 0.
     pub scale: f64,
-    /// The share of the logarithms' variance that it explains, 0 to 1.
+    /// Share of the variance of the logarithms that it explains, 0 to 1.
     pub r_squared: f64,
 }
 
 impl Exponential {
-    /// Fits an exponential; none if fewer than two different x, or a value is not positive.
+    /// Fits an exponential; `None` with fewer than two different x, or if a value is not positive.
     pub fn fit(points: &[(f64, f64)]) -> Option<Exponential> {
         if points.iter().any(|p| p.1 <= 0.0) {
             return None;
@@ -136,26 +137,26 @@ impl Exponential {
         Some(Exponential { rate: line.slope, scale: libm::exp(line.intercept), r_squared: line.r_squared })
     }
 
-    /// The exponential at `x`.
+    /// Value of the exponential at `x`.
     pub fn at(&self, x: f64) -> f64 {
         self.scale * libm::exp(self.rate * x)
     }
 }
 
-/// The mean, summed in order.
+/// Computes the mean, summed in order.
 ///
 /// # Panics
-/// If there is no sample.
+/// Panics if there is no sample.
 pub fn mean(samples: &[f64]) -> f64 {
     assert!(!samples.is_empty(), "a mean needs a sample");
     samples.iter().sum::<f64>() / samples.len() as f64
 }
 
-/// The number of standard errors either side of the mean that hold 95 % of Student's t distribution with so many
+/// Number of standard errors either side of the mean that contain 95 % of Student's t distribution with this number of
 /// degrees of freedom.
 ///
 /// # Panics
-/// With no degree of freedom.
+/// Panics without a degree of freedom.
 pub fn student_t_95(degrees: usize) -> f64 {
     assert!(degrees > 0, "Student's t needs a degree of freedom");
     // From a thousand degrees on, the first terms of the expansion around the normal distribution are exact to
@@ -169,15 +170,15 @@ pub fn student_t_95(degrees: usize) -> f64 {
     student_t(0.95, degrees)
 }
 
-/// The number of standard errors either side of the mean that hold this share of Student's t distribution.
+/// Number of standard errors either side of the mean that contain this share of Student's t distribution.
 ///
 /// # Panics
-/// With no degree of freedom, or where the share is not between 0 and 1.
+/// Panics without a degree of freedom, or if the share is not between 0 and 1.
 pub fn student_t(share: f64, degrees: usize) -> f64 {
     assert!(degrees > 0, "Student's t needs a degree of freedom");
     assert!(share > 0.0 && share < 1.0, "a share lies between 0 and 1, this is {share}");
     let (mut low, mut high) = (0.0, 16.0);
-    // Ends: the distribution's share grows to 1.
+    // The loop ends because the share of the distribution approaches 1.
     while student_t_within(high, degrees) < share {
         high *= 2.0;
     }
@@ -192,7 +193,7 @@ pub fn student_t(share: f64, degrees: usize) -> f64 {
     (low + high) / 2.0
 }
 
-/// The probability that Student's t lies within `-t..t`: a finite series (Abramowitz and Stegun 26.7.3, 26.7.4).
+/// Probability that Student's t lies within `-t..t`: a finite series (Abramowitz and Stegun 26.7.3, 26.7.4).
 fn student_t_within(t: f64, degrees: usize) -> f64 {
     let theta = libm::atan(t / (degrees as f64).sqrt());
     let (sine, cosine) = (libm::sin(theta), libm::cos(theta));

@@ -1,4 +1,4 @@
-//! `run`: any scenario, with its sweeps.
+//! `run`: runs a scenario with its sweeps.
 
 use crate::batch::{self, Batch};
 use crate::error::Error;
@@ -16,33 +16,33 @@ use crate::toml_text;
 use std::path::{Path, PathBuf};
 use toml::Value as TomlValue;
 
-/// What is run.
+/// Options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The scenario file.
+    /// Scenario file.
     pub scenario: PathBuf,
     /// Further sweeps: keys with their values.
     pub sweeps: Vec<(String, Vec<TomlValue>)>,
-    /// Runs a point, if not those of the file.
+    /// Runs per point; `None` for the number in the file.
     pub runs: Option<u32>,
-    /// The seed, if not that of the file.
+    /// Seed; `None` for the seed in the file.
     pub seed: Option<u64>,
-    /// Which share of the runs.
+    /// Share of the runs.
     pub shard: Shard,
-    /// Threads.
+    /// Number of threads.
     pub threads: usize,
-    /// Keep the frames of the first run at every point.
+    /// Keeps the frames of the first run at every point.
     pub traces: bool,
 }
 
 /// Runs a scenario file.
 ///
 /// # Errors
-/// What is wrong with the file, or with what it names.
+/// Fails if the file, or something that it names, is invalid.
 pub fn run(options: &Options, progress: &Progress) -> Result<Finding, Error> {
     let place = options.scenario.display().to_string();
     let table = toml_text::parse(&Scenario::text(&options.scenario)?, &place)?;
-    // A world of meetings is told by them, and a shared channel by itself: a chain has neither.
+    // Tables of this name identify a scenario of meetings or of a shared channel: a chain has neither.
     if table.contains_key("meeting") {
         return meetings::run(meetings::MeetingScenario::from_table(table, &place)?, options, progress);
     }
@@ -75,7 +75,7 @@ pub fn run(options: &Options, progress: &Progress) -> Result<Finding, Error> {
         .finding(traces))
 }
 
-/// The first run at every point once more, with its frames.
+/// Repeats the first run at every point with its frames.
 pub(crate) fn traces(batches: &[Batch]) -> Vec<Trace> {
     let trace = |batch: &Batch| {
         let name = match finding::point_name(&batch.params) {
@@ -89,18 +89,18 @@ pub(crate) fn traces(batches: &[Batch]) -> Vec<Trace> {
     batches.iter().map(trace).collect()
 }
 
-/// What came out, on its way to paper.
+/// Result of a scenario, to be reported.
 struct Sweep<'a> {
     options: &'a Options,
     scenario: &'a Scenario,
     batches: &'a [Batch],
     outcomes: &'a [Vec<Outcome>],
-    /// A note that it was stopped early.
+    /// Note about an early stop.
     early_end: Option<String>,
 }
 
 impl Sweep<'_> {
-    /// The batches of which this share has runs, with those runs.
+    /// Batches of which this share has runs, with those runs.
     fn points(&self) -> impl Iterator<Item = (&Batch, Vec<&Outcome>)> {
         let pairs = self.batches.iter().zip(self.outcomes);
         pairs
@@ -132,7 +132,7 @@ impl Sweep<'_> {
             self.points().flat_map(|(_, outcomes)| outcomes).filter(|outcome| outcome.delivered).count();
         let title = if self.scenario.title.is_empty() { "Scenario" } else { &self.scenario.title };
         format!(
-            "{title}: {} {}, {runs} {}, {arrived} of which delivered every byte.{}",
+            "{title}: {} {}, {runs} {}, {arrived} complete.{}",
             self.points().count(),
             if self.points().count() == 1 { "point" } else { "points" },
             if runs == 1 { "run" } else { "runs" },
@@ -140,13 +140,13 @@ impl Sweep<'_> {
         )
     }
 
-    /// The runs a point: those asked for, or where it was stopped early, those made.
+    /// Runs per point: the number requested, or after an early stop the number made.
     fn runs(&self) -> u32 {
         let made = || self.outcomes.iter().flatten().map(|outcome| outcome.run + 1).max().unwrap_or(0);
         if self.early_end.is_some() { made() } else { self.scenario.runs }
     }
 
-    /// Points whose mean is below the limit, and why.
+    /// Describes the points whose mean is below the ideal time.
     fn beyond_limit(&self) -> Vec<String> {
         let of_point = |(batch, outcomes): (&Batch, Vec<&Outcome>)| {
             let words = finding::beyond_limit(&outcomes)?;
@@ -168,11 +168,11 @@ impl Sweep<'_> {
             Column::number("runs", ""),
             Column::number("time", "s"),
             Column::number("goodput", "byte/s"),
-            Column::number("x limit", ""),
+            Column::number("x ideal", ""),
             Column::text("arrived"),
         ]);
-        let columns = columns.chain(missed.then(|| Column::text("why not")));
-        let mut table = Table::new("Transfer time and goodput, 95 % intervals", columns);
+        let columns = columns.chain(missed.then(|| Column::text("problem")));
+        let mut table = Table::new("Transfer time and goodput with 95 % confidence intervals", columns);
         for (batch, outcomes) in self.points() {
             let value = |value: &Value| match value.as_f64() {
                 Some(_) => Cell { value: value.as_f64(), ..Cell::text(value.to_string()) },
@@ -193,9 +193,9 @@ impl Sweep<'_> {
         if let Some(plot) = self.plot(&experiment.records) {
             results = results.with(plot);
         }
-        let mut ledgers = Section::new("Where the time went")
-            .with("On average, one bar a point, each hop's line towards the destination, or its radio channel, whoever sent. Every \
-                   run's entries sum to its elapsed time.");
+        let mut ledgers = Section::new("Use of time")
+            .with("Mean use of time at each point, for the link of each hop towards the destination or for its radio \
+                   channel. The entries of every run add up to its duration.");
         for hop in 0..self.scenario.hops() {
             let title =
                 format!("Hop {}: {} to {}", hop + 1, self.scenario.nodes[hop], self.scenario.nodes[hop + 1]);
@@ -247,7 +247,8 @@ impl Sweep<'_> {
         )
     }
 
-    /// Transfer time over the numeric parameter with the most values, one series for each point of the others.
+    /// Plot of the transfer time over the numeric parameter with the most values, with one series for each point of the
+    /// others.
     fn plot(&self, records: &[Record]) -> Option<Plot> {
         let times: Vec<&Record> = records.iter().filter(|record| record.metric == "transfer_s").collect();
         let first = times.first()?;
@@ -281,11 +282,11 @@ impl Sweep<'_> {
         for series in &mut plot.series {
             series.points.sort_by(|a, b| a.x.total_cmp(&b.x));
         }
-        Some(plot.captioned("Means of the runs that arrived, with 95 % intervals."))
+        Some(plot.captioned("Means of completed runs with 95 % confidence intervals."))
     }
 }
 
-/// Time, goodput, ratio to the limit and share of arrivals.
+/// Time, goodput, ratio to the ideal time and share of completed runs.
 fn figures(outcomes: &[&Outcome]) -> [Cell; 4] {
     let arrived: Vec<&Outcome> = outcomes.iter().copied().filter(|outcome| outcome.delivered).collect();
     let complete = arrived.len() == outcomes.len();

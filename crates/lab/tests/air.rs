@@ -1,4 +1,4 @@
-//! Stacks over AX.25 on simulated radio channels, as `compare` runs them.
+//! Protocols over AX.25 on simulated radio channels, as `compare` runs them.
 
 use longwire_lab::compare::{Options, compare};
 use longwire_lab::ledger::HopDirection;
@@ -26,7 +26,8 @@ fn mean(outcomes: &[Outcome], of: impl Fn(&Outcome) -> f64) -> f64 {
     outcomes.iter().map(of).sum::<f64>() / outcomes.len() as f64
 }
 
-/// On good and on bad channels: every byte arrives, the ledger of the channel closes, and nobody beats the limit.
+/// On good and bad channels every byte arrives, the ledger of the channel adds up, and no protocol is faster than the
+/// limit.
 #[test]
 fn every_stack_delivers_and_accounts_for_its_time() {
     for (link, ber) in [("ax25-1200", "0"), ("ax25-9600", "0"), ("ax25-1200", "5e-5"), ("ax25-9600", "5e-5")]
@@ -47,7 +48,7 @@ fn every_stack_delivers_and_accounts_for_its_time() {
                 }
                 assert_eq!(ledger.seconds("outage"), 0.0, "{text}");
             }
-            // Who draws its slot at once waits for nothing, and who keys up once may be so lucky.
+            // A station that draws its slot at once does not wait, which may happen with a single key-up.
             assert!(mean(&outcomes, |outcome| outcome.hops[0].ledgers[0].seconds("access")) > 0.0, "{text}");
             let ratio =
                 mean(&outcomes, |outcome| outcome.transfer_s.unwrap() / outcome.limit.streaming.mean_s);
@@ -58,7 +59,7 @@ fn every_stack_delivers_and_accounts_for_its_time() {
     }
 }
 
-/// What TCP puts into a frame is told apart: on a channel without errors its payload is the file, byte for byte.
+/// The bytes of TCP in a frame are classified: on a channel without errors its payload equals the file.
 #[test]
 fn the_headers_and_acknowledgements_of_tcp_are_not_payload() {
     let text = "stack = 'tcp-ax25/frames-tuned'\n[workload]\nbytes = 20000\n[[link]]\nprofile = 'ax25-9600'\nber = 0";
@@ -67,12 +68,13 @@ fn the_headers_and_acknowledgements_of_tcp_are_not_payload() {
     let file_s = (20_000.0 + 12.0) * 8.0 / 9600.0;
     assert!((ledger.seconds("payload") / file_s - 1.0).abs() < 0.001, "{ledger:?}");
     assert!(ledger.seconds("acknowledgements") > 0.0 && ledger.seconds("control") > 0.0, "{ledger:?}");
-    // AX.25, IP and TCP: 56 bytes for each 216, give or take the options.
+    // AX.25, IP and TCP: 56 bytes for each 216, apart from options.
     let share = ledger.seconds("headers") / ledger.seconds("payload");
     assert!((0.24..0.32).contains(&share), "{share}");
 }
 
-/// The channel is gone in the middle: what was acknowledged is not sent again, and the ledger says how long it was gone.
+/// During an outage of the channel in the middle, acknowledged data are not sent again, and the ledger contains the
+/// length of the outage.
 #[test]
 fn an_outage_costs_no_acknowledged_byte() {
     for name in ["ax25cl/k4", "ax25cm/k4"] {
@@ -115,7 +117,7 @@ fn a_stack_on_a_link_that_does_not_suit_it_is_refused_with_those_that_do() {
         let text = format!("stack = '{stack}'\n[[link]]\nprofile = '{link}'");
         let scenario = Scenario::parse(&text, "test").unwrap();
         let error = Setup::new(scenario, Path::new(".")).err().unwrap().to_string();
-        assert!(error.contains("cannot run here") && error.contains(hint), "{error}");
+        assert!(error.contains("cannot be used on this link") && error.contains(hint), "{error}");
     }
 }
 
@@ -147,13 +149,13 @@ fn traces_of_a_radio_channel_are_ax25() {
             assert_eq!(interface.linktype, pcap_file::DataLink::AX25);
         }
     }
-    for words in ["tx > rx  SetMode, poll", "I 0, next 0", "ReceiveReady, next 4, final"] {
+    for words in ["tx > rx  SABM, poll", "I N(S)=0 N(R)=0", "RR N(R)=4, final"] {
         assert!(timeline.contains(words), "{words}\n{timeline}");
     }
     assert!(written("tcp-ax25/frames").1.contains("> 5001 SYN 0"));
 }
 
-/// The winner's settings are those of a node where nodes have such links; else the best that has is beside it.
+/// The winner's settings are those of a node if nodes have such links; otherwise those of the best node are added.
 #[test]
 fn the_configuration_is_that_of_a_node() {
     let file = std::env::temp_dir().join(format!("longwire-air-{}", std::process::id()));
@@ -187,11 +189,11 @@ fn the_configuration_is_that_of_a_node() {
         finding
             .summary
             .iter()
-            .any(|block| matches!(block, PageBlock::Text(text) if text.starts_with("Not run: `tcp`")))
+            .any(|block| matches!(block, PageBlock::Text(text) if text.starts_with("Not applicable: `tcp`")))
     );
 }
 
-/// The end of one outage is not the end of another that is still under way.
+/// The end of one outage is not the end of another that is still in progress.
 #[test]
 fn outages_of_a_channel_that_overlap_last_until_the_last_has_ended() {
     for (scheduled_s, waiting_s) in [(100, 10), (4, 100)] {
@@ -210,7 +212,7 @@ fn outages_of_a_channel_that_overlap_last_until_the_last_has_ended() {
     }
 }
 
-/// Frames longer than those of the link are no protocol of it, and its limit is none for them.
+/// Frames longer than those of the link are invalid, and the limit does not apply to them.
 #[test]
 fn an_information_field_longer_than_the_frames_of_the_link_is_refused() {
     for name in on_radio() {
@@ -224,6 +226,6 @@ fn an_information_field_longer_than_the_frames_of_the_link_is_refused() {
         };
         assert_eq!(refused(64), None, "{name}");
         let said = refused(65).unwrap_or_else(|| panic!("{name} takes 65 bytes where frames have 64"));
-        assert!(said.contains("information-bytes-max") && said.contains("set it to 64 or less"), "{said}");
+        assert!(said.contains("information-bytes-max") && said.contains("set it to at most 64"), "{said}");
     }
 }

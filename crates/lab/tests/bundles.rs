@@ -11,7 +11,7 @@ fn play(text: &str, run: u32) -> Outcome {
 
 const STACKS: [&str; 4] = ["tcpcl3/dtn2", "tcpcl3/tuned", "tcpcl4/default", "tcpcl4/tuned"];
 
-/// A megabyte over two hops of 2 s each, an outage on the second 40 s after its first byte.
+/// A megabyte over two hops of 2 s each, with an outage on the second hop 40 s after its first byte.
 fn two_hops(stack: &str, ber: f64, outage_s: u32) -> String {
     format!(
         "stack = '{stack}'\nnodes = ['tx', 'mx', 'rx']\n[[link]]\nprofile = 'cislunar'\nber = {ber}\ndelay-ms = 2000\n\

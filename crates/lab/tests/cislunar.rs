@@ -1,4 +1,4 @@
-//! The published cislunar evaluation, a small part of it: what it says of delays, errors and outages.
+//! A small part of the published cislunar evaluation: its statements about delays, errors and outages.
 
 use longwire_lab::cislunar::{Options, SCENARIO, reproduce};
 use longwire_lab::finding::Finding;
@@ -9,7 +9,7 @@ use longwire_lab::scenario::{Scenario, parse_sweep};
 use longwire_lab::stats::mean;
 use std::path::Path;
 
-/// The outcomes of some runs at one point.
+/// Returns the outcomes of some runs at one point.
 fn at(delay_ms: u32, ber: f64, outage_s: u32, runs: u32) -> Vec<Outcome> {
     let scenario = Scenario::parse(SCENARIO, "cislunar").unwrap();
     let sweeps = [
@@ -41,7 +41,7 @@ fn at_1e_5_the_published_goodput_lies_between_the_two_readings() {
     assert!(whole < 776.0 && 776.0 < last, "{whole} on the whole path, {last} from mx to rx");
 }
 
-/// The published goodputs are met, all three at once, when bits are flipped between mx and rx alone.
+/// With bit errors between mx and rx only, all three published goodputs are reproduced.
 #[test]
 fn errors_on_the_second_hop_alone_give_the_published_goodputs() {
     for (ber, published, tolerance) in [(0.0, 5400.0, 0.10), (1e-6, 2550.0, 0.15), (1e-5, 776.0, 0.15)] {

@@ -1,4 +1,4 @@
-//! The limit is one: whatever the errors are like, no stack is faster than its channel.
+//! The limit holds: whatever the errors, no protocol is faster than its channel.
 
 use longwire_lab::finding;
 use longwire_lab::run::{Outcome, Setup, Wanted};
@@ -14,8 +14,8 @@ fn outcomes(text: &str, runs: u32) -> Vec<Outcome> {
     (0..runs).map(|run| setup.run(run, Wanted::default())).collect()
 }
 
-/// The mean of the runs that arrived over the limit of these; none where none did. No run is below its time without errors, or
-/// it would not have ended.
+/// Mean of the completed runs divided by the limit of these; `None` without any. No run is below its time without
+/// errors: such a run panics.
 fn ratio(outcomes: &[Outcome]) -> Option<f64> {
     let arrived: Vec<&Outcome> = outcomes.iter().filter(|outcome| outcome.delivered).collect();
     let times = finding::samples(&arrived, "transfer_s");
@@ -23,8 +23,8 @@ fn ratio(outcomes: &[Outcome]) -> Option<f64> {
     (!arrived.is_empty()).then(|| mean_s / finding::limit_s(&arrived))
 }
 
-/// Bursts that take nearly every frame they meet, and rarely come; bursts that last for many frames, and leave some; and bursts
-/// that come and go within a frame.
+/// Rare bursts that destroy nearly every frame that they meet; bursts that last for many frames and leave some; and
+/// bursts that are shorter than a frame.
 const BURSTS: [&str; 3] = [
     "{ good-ber = 0, bad-ber = 0.3, good-bits = 200000, bad-bits = 500 }",
     "{ good-ber = 1e-6, bad-ber = 2e-4, good-bits = 100000, bad-bits = 20000 }",
@@ -55,7 +55,7 @@ fn no_stack_is_faster_than_a_line_or_a_channel_with_bursts() {
     }
 }
 
-/// A stack that only passes bundles on is not held against nodes that store all of it first.
+/// A protocol that only forwards bundles is not compared with nodes that store all of a file first.
 #[test]
 fn a_relay_that_passes_fragments_on_is_held_against_its_channels_and_not_against_storage() {
     let two = |stack: &str| {
@@ -70,8 +70,8 @@ fn a_relay_that_passes_fragments_on_is_held_against_its_channels_and_not_against
     assert!((1.0..1.5).contains(&stored), "{stored} times the limit");
 }
 
-/// A file that is shorter than the delay has left the source before the first of it comes to the relay, and is passed on in
-/// pieces all the same.
+/// A file that is shorter than the delay has left the source before its first byte arrives at the relay, but is still
+/// forwarded in pieces.
 #[test]
 fn a_file_shorter_than_the_delay_is_not_taken_for_stored_whole_where_its_pieces_are_passed_on() {
     let text = |stack: &str, bytes: u32| {
@@ -95,8 +95,8 @@ fn a_file_shorter_than_the_delay_is_not_taken_for_stored_whole_where_its_pieces_
     }
 }
 
-/// With one packet in three lost, those runs in which all happened to arrive say nothing of the others, and are not passed off
-/// as faster than the channel.
+/// With one packet in three lost, runs in which all packets happened to arrive do not represent the others, and are not
+/// reported as faster than the channel.
 #[test]
 fn runs_that_were_lucky_are_said_to_be() {
     let text = "stack = 'udp'\nduration-limit-s = 1000\n[workload]\nbytes = 1000\n[[link]]\nprofile = 'cislunar'\nber = 4e-5";
@@ -104,5 +104,5 @@ fn runs_that_were_lucky_are_said_to_be() {
     let arrived = outcomes.iter().filter(|outcome| outcome.delivered).count();
     assert!((2..12).contains(&arrived), "{arrived} of 12 arrived");
     let words = finding::beyond_limit(&outcomes.iter().collect::<Vec<_>>()).expect("they were lucky");
-    assert!(words.contains(&format!("{} of its 12 runs did not arrive", 12 - arrived)), "{words}");
+    assert!(words.contains(&format!("{} of its 12 runs did not complete", 12 - arrived)), "{words}");
 }

@@ -1,4 +1,4 @@
-//! Routers in the same world of meetings: what has to hold between them, whatever the seed.
+//! Routers in the same scenario of meetings: relations that must hold between them with any seed.
 
 use longwire_lab::meetings::{MeetingScenario, Outcome};
 use longwire_lab::parallel::Shard;
@@ -18,7 +18,8 @@ fn plan(change: impl FnOnce(&mut toml::Table)) -> MeetingScenario {
     MeetingScenario::from_table(table, "valley").expect("it makes sense")
 }
 
-/// What holds in every world: who has more ways brings no less and no later, who counts copies keeps to the count.
+/// Relations that hold in every scenario: a router with more routes does not deliver less or later, and one that limits
+/// copies keeps to the limit.
 fn law(plan: &MeetingScenario, copies: usize, run: u32) -> Result<(), String> {
     let play = |router| plan.play(router, run);
     let (fixed, planned) = (play(RouterChoice::Static), play(RouterChoice::ContactPlan));
@@ -50,10 +51,10 @@ fn who_has_more_ways_brings_no_less_and_who_counts_copies_keeps_to_them() {
 
 #[test]
 fn the_laws_notice_copies_that_nobody_counts_and_ways_that_are_kept_secret() {
-    // The sources make sixteen copies of what the law takes for two.
+    // The sources make sixteen copies, where the relation expects two.
     let many = plan(|table| drop(table.insert("copies".into(), 16.into())));
     assert!(law(&many, 2, 0).expect_err("it is broken").contains("spray keeps to its copies"));
-    // Nobody who has no route meets anybody: what is copied gets no further than what is routed.
+    // No node without a route meets another: copies get no further than routed messages.
     let alone = plan(|table| drop(table.insert("meeting".into(), toml::Value::Array(Vec::new()))));
     assert!(law(&alone, 4, 0).expect_err("it is broken").contains("copies cost bytes"));
 }
@@ -85,9 +86,9 @@ fn the_same_seed_is_the_same_world_and_prints_the_same() {
 #[test]
 fn a_world_that_makes_no_sense_is_refused() {
     for (key, value, what) in [
-        ("nodes", "['a']", "is none of `nodes`"),
-        ("copies", "0", "`copies` is 1 to 127"),
-        ("routers", "[]", "need at least one each"),
+        ("nodes", "['a']", "is not in `nodes`"),
+        ("copies", "0", "`copies` from 1 to 127"),
+        ("routers", "[]", "must each have at least one entry"),
         ("rate", "1", "unknown"),
     ] {
         let text = std::fs::read_to_string(valley()).expect("it is shipped");

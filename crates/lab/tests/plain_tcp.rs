@@ -1,4 +1,4 @@
-//! Plain TCP in virtual time, beside what a kernel measured over the same links.
+//! Plain TCP in virtual time, compared with measurements of a kernel over the same links.
 
 use longwire_lab::run::{Outcome, Setup, Wanted};
 use longwire_lab::scenario::Scenario;
@@ -36,7 +36,7 @@ fn the_same_run_gives_the_same_outcome_and_another_run_another() {
     assert!(first.hops[0].damaged_frames > 0);
 }
 
-/// The smallest packets that a link may have are enough for the options of a segment and some bytes of data.
+/// The smallest MTU of a link suffices for the options of a segment and some bytes of data.
 #[test]
 fn every_mtu_that_a_link_may_have_carries_a_file() {
     for mtu in [64, 65, 80, 103, 104, 128] {
@@ -59,8 +59,8 @@ fn every_mtu_that_a_link_may_have_carries_a_file() {
     }
 }
 
-/// Without timestamps a SYN that was repeated leaves no sample. A round trip of 10 s is longer than the 3 s of RFC 6298 5.7, but
-/// not than what two SYNs have backed the timer off to.
+/// Without timestamps a retransmitted SYN gives no sample. A round trip of 10 s is longer than the 3 s of RFC 6298 5.7,
+/// but shorter than the timeout after the back-off of two SYNs.
 #[test]
 fn a_repeated_syn_does_not_make_data_time_out_falsely() {
     let profile = longwire_lab::toml_text::to_table(&Profile::ns3_2010());
@@ -78,5 +78,5 @@ fn a_repeated_syn_does_not_make_data_time_out_falsely() {
 fn a_relay_is_refused_with_a_hint() {
     let scenario = Scenario::parse("stack = 'tcp'\nnodes = ['a', 'b', 'c']", "test").unwrap();
     let error = Setup::new(scenario, Path::new(".")).err().unwrap().to_string();
-    assert!(error.contains("choose a bundle stack"), "{error}");
+    assert!(error.contains("choose a bundle protocol"), "{error}");
 }

@@ -1,4 +1,4 @@
-//! Single frames on a shared channel, from the file to what came of them.
+//! Single frames on a shared channel, from the file to the results.
 
 use longwire_lab::parallel::Shard;
 use longwire_lab::progress::Progress;
@@ -27,7 +27,7 @@ fn one_who_is_alone_waits_for_its_slots_its_key_up_and_its_bits() {
     // Flags, addresses, control, identifier, check sequence and 64 octets, a few bits stuffed; TXDELAY is 0.3 s.
     let least = 0.3 + 8.0 * (64.0 + 20.0) / 1200.0 - 1e-9;
     assert!((least..least + 0.02).contains(&outcome.delays_s[0]), "{}", outcome.delays_s[0]);
-    // Three slots of 0.1 s on average, and now and then two frames at once.
+    // Three slots of 0.1 s on average, and occasionally two frames at once.
     let mean = outcome.mean_delay_s().expect("all arrived");
     assert!((mean - least - 0.3).abs() < 0.1, "{mean} s");
 }
@@ -70,7 +70,7 @@ fn the_shipped_channel_is_a_grid_and_a_page() {
     let delivered: Vec<_> =
         finding.experiment.records.iter().filter(|record| record.metric == "delivered").collect();
     assert_eq!(delivered.len(), 5 * 2, "every load on every channel");
-    // The load varies slower than the errors do: a bad channel loses more at each.
+    // The load varies more slowly than the errors: a bad channel loses more at each load.
     assert!(delivered.chunks(2).all(|pair| pair[1].mean < pair[0].mean), "{delivered:?}");
     assert_eq!(finding.experiment.runs.len(), 30);
 }
@@ -81,7 +81,7 @@ fn what_makes_no_sense_is_named() {
     let two = "nodes = [\"a\", \"b\"]\n";
     assert!(refused("nodes = [\"a\"]").contains("nodes"));
     assert!(refused(&format!("{two}[frames]\nfrom = [\"c\"]")).contains("`c`"));
-    assert!(refused(&format!("{two}[frames]\nto = [\"a\"]")).contains("talks to itself"));
+    assert!(refused(&format!("{two}[frames]\nto = [\"a\"]")).contains("other than the sender"));
     assert!(refused(&format!("{two}[frames]\nbytes = 3")).contains("frames.bytes"));
     assert!(refused(&format!("{two}[frames]\nper-minute = 0")).contains("frames"));
     assert!(refused(&format!("{two}[radio]\nrate-bps = 0")).contains("rate-bps"));

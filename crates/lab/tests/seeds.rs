@@ -1,15 +1,15 @@
-//! Every paper with many seeds: whatever the noise, a page comes of it.
+//! Every paper with many seeds: each must produce a page, whatever the noise.
 
 use longwire_lab::finding::Finding;
 use longwire_lab::progress::Progress;
 use longwire_lab::{ax25_throughput, cislunar, dtn_ax25};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Seeds that each paper is played with, one run a place.
+/// Seeds with which each paper is run, one run per point.
 const SEEDS: core::ops::Range<u64> = 0..50;
 const THREADS: usize = 2;
 
-/// Plays a paper with every seed, and names those with which it fails.
+/// Runs a paper with every seed, and names those with which it fails.
 fn with_many_seeds(paper: impl Fn(u64) -> Finding) {
     let fails = |seed: &u64| {
         catch_unwind(AssertUnwindSafe(|| {

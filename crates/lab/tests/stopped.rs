@@ -1,4 +1,5 @@
-//! Computations that are stopped early: at once, or after a few runs. Each gives what its runs give, and says how many there were.
+//! Computations that are stopped early: at once, or after a few runs. Each reports the results of its runs and their
+//! number.
 
 use longwire_lab::error::Error;
 use longwire_lab::finding::Finding;
@@ -29,7 +30,7 @@ fn stopped(places: &[u64], compute: impl Fn(&Progress) -> Result<Finding, Error>
     places.iter().map(stopped).collect()
 }
 
-/// How many runs the point with the fewest has.
+/// Number of runs of the point with the fewest.
 fn fewest(finding: &Finding) -> u64 {
     let transfers = || finding.experiment.records.iter().filter(|record| record.metric == "delivered");
     transfers().map(|record| record.n as u64).min().expect("something is measured")
@@ -41,7 +42,7 @@ fn a_stopped_cislunar_page_has_the_runs_that_were_made() {
         cislunar::Options { runs: Some(RUNS), seed: None, threads: THREADS, traces: false, thin: true };
     let findings = stopped(&[0, 60], |progress| cislunar::reproduce(&options, progress));
     assert!(findings[0].report.command.ends_with(" --runs 1"), "{}", findings[0].report.command);
-    assert!(findings[0].report.facts.contains(&("runs a point".into(), "1".into())));
+    assert!(findings[0].report.facts.contains(&("runs per point".into(), "1".into())));
 }
 
 #[test]
@@ -49,29 +50,29 @@ fn a_stopped_dtn_ax25_page_has_the_runs_that_were_made() {
     let options = dtn_ax25::Options { runs: Some(RUNS), seed: None, threads: THREADS, thin: true };
     let findings = stopped(&[0, 20, 300], |progress| Ok(dtn_ax25::reproduce(&options, progress)));
     assert!(findings[0].report.command.ends_with(" --runs 1"), "{}", findings[0].report.command);
-    assert!(findings[0].report.facts.contains(&("runs a row".into(), "1".into())));
+    assert!(findings[0].report.facts.contains(&("runs per row".into(), "1".into())));
     assert!(findings[0].experiment.runs.iter().all(|run| run.run == 0));
 }
 
 #[test]
 fn a_stopped_ax25_throughput_page_has_the_runs_that_were_made() {
-    // The other assumptions are left out then: it need not be thin.
+    // The other assumptions are then left out, so `thin` is not needed.
     let options = ax25_throughput::Options { runs: Some(8), seed: None, threads: THREADS, thin: false };
     let findings = stopped(&[0, 1300], |progress| Ok(ax25_throughput::reproduce(&options, progress)));
     for finding in &findings {
         let made = finding.experiment.runs.iter().map(|run| run.run + 1).max().unwrap();
         assert!(finding.report.command.contains(&format!(" --runs {made} ")), "{}", finding.report.command);
-        // A quarter of the runs is of long files, as in a page that was to have so many.
+        // A quarter of the runs are of long files, as in a complete page with this number of runs.
         let is_long = |run: &&Run| run.params.get("file_bytes").and_then(Value::as_f64) == Some(65_536.0);
         let long = finding.experiment.runs.iter().filter(is_long).map(|run| run.run + 1).max();
         assert_eq!(long, Some(made.div_ceil(4)), "of {made}");
     }
     assert!(findings[0].report.command.contains(" --runs 1 "), "{}", findings[0].report.command);
-    assert!(findings[0].report.facts.contains(&("runs a transfer".into(), "1".into())));
+    assert!(findings[0].report.facts.contains(&("runs per transfer".into(), "1".into())));
     assert!(findings[0].experiment.runs.iter().all(|run| run.run == 0));
 }
 
-/// A folder of its own, gone at the end.
+/// Temporary folder, removed on drop.
 struct Place(PathBuf);
 
 impl Place {
@@ -106,7 +107,7 @@ fn a_stopped_comparison_has_the_runs_that_were_made() {
     assert!(findings[0].report.command.ends_with(" --runs 1"), "{}", findings[0].report.command);
 }
 
-/// A chain, a world of meetings and a shared channel.
+/// A chain, a scenario of meetings and a shared channel.
 #[test]
 fn a_stopped_run_of_any_scenario_has_the_runs_that_were_made() {
     let chain = "title = 'Chain'\nruns = 200\n[workload]\nbytes = 1000\n[[link]]\nprofile = 'lan'\n[sweep]\n'link.ber' = [0, 1e-5]";

@@ -1,4 +1,4 @@
-//! Bundles over UDP in virtual time: as fast as the link, and nobody repeats anything.
+//! Bundles over UDP in virtual time: as fast as the link, without retransmissions.
 
 use longwire_lab::run::{NotDelivered, Outcome, Setup, Wanted};
 use longwire_lab::scenario::Scenario;
@@ -15,7 +15,7 @@ fn play(nodes: &str, link: &str, run: u32) -> Outcome {
 
 #[test]
 fn a_clean_link_is_used_from_the_first_bit_to_the_last() {
-    // Every datagram is a bundle with a head of its own: of short ones a third is head.
+    // Every datagram is a bundle with its own header: with short datagrams a third is header.
     for (link, most) in
         [("ber = 0", 1.15), ("ber = 0\ntail-drop = true", 1.15), ("ber = 0\nmtu-bytes = 300", 1.9)]
     {
@@ -35,7 +35,7 @@ fn a_relay_sends_each_fragment_on_when_it_has_come() {
     let two = play("'tx', 'mx', 'rx'", "ber = 0", 0);
     assert!(two.delivered);
     let more = two.transfer_s.unwrap() - one;
-    // The relay's name makes each fragment a little longer than a datagram, so that it goes on as two.
+    // The relay's name makes each fragment a little longer than a datagram, so that it is forwarded as two.
     assert!(
         (1.28..one / 4.0).contains(&more),
         "{more} s more than {one} s: a delay of 1.28 s, and not the file again"

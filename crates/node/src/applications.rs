@@ -1,9 +1,9 @@
-//! The desk: many applications over the one agent.
+//! Applications of the node: many of them share the one agent.
 //!
 //! Each application has its own numbers for its sends; an endpoint belongs to one application at a time. Payload waits
 //! here until the agent has room for it, and counts against its application's budget until then, so a full store or a
-//! slow disk slows the application and fills no memory. Deliveries are said to an application a window at a time; what is
-//! over waits in the agent's storage, and here by number only.
+//! slow disk slows the application down and does not fill the memory. An application is notified of deliveries up to a
+//! window; the deliveries beyond it wait in the agent's storage, and only their numbers wait here.
 
 use crate::client::{ClientEnd, MESSAGE_BYTES, is_payload};
 use crate::envelope;
@@ -17,22 +17,22 @@ use longwire_proto::service::{
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::Ordering;
 
-/// Deliveries said to an application and not taken.
+/// Maximum deliveries announced to an application and not taken.
 const WINDOW_DELIVERIES: usize = 1024;
-/// Payload bytes of those that come with their deliveries.
+/// Maximum payload bytes of the deliveries that are announced with their payload.
 const WINDOW_BYTES: u64 = 4 << 20;
-/// Replies that an application may leave unread; with more it is cut off.
+/// Maximum unread replies of an application; with more it is disconnected.
 const REPLIES_MAX: usize = 65_536;
-/// Replies that it may leave unread before progress is no longer said.
+/// Number of unread replies from which progress is not reported.
 const REPLIES_BUSY: usize = 1024;
-/// The most that one read brings.
+/// Maximum bytes that one read returns.
 const READ_BYTES_MAX: u32 = 256 * 1024;
-/// Payload bytes handed to the agent at once.
+/// Maximum payload bytes passed to the agent at once.
 const PIECE_BYTES_MAX: usize = 256 * 1024;
-/// Bundles whose reports are still waited for, for each application.
+/// Maximum bundles per application whose reports are still expected.
 const REPORTABLE_MAX: usize = 65_536;
 
-/// A delivery as the agent says it.
+/// A delivery that the agent has announced and the application has not taken.
 #[derive(Clone, Debug)]
 struct PendingDelivery {
     client: ClientId,
@@ -40,14 +40,14 @@ struct PendingDelivery {
     destination: String,
     created: (u64, u64),
     length: u64,
-    /// Its payload comes with it: what was read so far.
+    /// Payload read so far, if the payload is sent with the delivery.
     inline: Option<BytesMut>,
     said: bool,
-    /// Bytes that count in the application's window.
+    /// Bytes that count against the application's window.
     said_bytes: u64,
 }
 
-/// A bundle whose reports are waited for.
+/// A bundle whose reports are expected.
 #[derive(Debug)]
 struct ReportedBundle {
     send: u64,
@@ -58,7 +58,7 @@ struct ReportedBundle {
 struct ConnectedApp {
     end: ClientEnd,
     sends: BTreeMap<u64, SendId>,
-    /// By creation timestamp, to tell whose report one is.
+    /// Bundles by creation timestamp, to find the send that a report belongs to.
     reportable: BTreeMap<(u64, u64), ReportedBundle>,
     registered: BTreeMap<String, u32>,
     said: usize,
@@ -67,7 +67,7 @@ struct ConnectedApp {
 }
 
 impl ConnectedApp {
-    /// A delivery no longer takes a place in the window.
+    /// Removes a delivery from the window.
     fn close(&mut self, delivery: &PendingDelivery) {
         if delivery.said {
             self.said -= 1;
@@ -82,22 +82,22 @@ struct PendingSend {
     number: u64,
     source: String,
     destination: String,
-    /// Bytes that the application still owes.
+    /// Bytes that the application has announced and not sent yet.
     owed: u64,
     pieces: VecDeque<Bytes>,
     reports: bool,
-    /// It begins with a file's name, and the application wants to know if that may stay there.
+    /// True if the payload begins with a file name and the application asks whether the destination may keep that name.
     note_name: bool,
 }
 
-/// See the [module](self).
+/// The applications of the node, with their sends, registrations and deliveries.
 #[derive(Debug)]
 pub(crate) struct Applications {
     node: String,
     apps: BTreeMap<ClientId, ConnectedApp>,
     next_send: u64,
     sends: BTreeMap<SendId, PendingSend>,
-    /// Sends with payload that waits for room.
+    /// Sends whose payload waits for room.
     waiting: VecDeque<SendId>,
     room: u64,
     owners: BTreeMap<String, ClientId>,
@@ -107,7 +107,7 @@ pub(crate) struct Applications {
 }
 
 impl Applications {
-    /// A desk of the node with this id, in full.
+    /// No applications yet. `node` is the complete node ID.
     pub(crate) fn new(node: String) -> Self {
         Applications {
             apps: BTreeMap::new(),
@@ -123,12 +123,12 @@ impl Applications {
         }
     }
 
-    /// How many applications there are.
+    /// Number of applications.
     pub(crate) fn applications(&self) -> usize {
         self.apps.len()
     }
 
-    /// The endpoints that applications have registered.
+    /// Endpoints that applications have registered.
     pub(crate) fn endpoints(&self) -> impl Iterator<Item = &str> {
         self.owners.keys().map(String::as_str)
     }
@@ -146,7 +146,7 @@ impl Applications {
         self.apps.insert(client, app);
     }
 
-    /// An application is gone: what it has begun ends, what it has not taken waits.
+    /// Removes an application: cancels its incomplete sends; deliveries that it has not taken wait.
     pub(crate) fn leave(&mut self, client: ClientId) {
         let Some(app) = self.apps.remove(&client) else { return };
         app.end.budget.close();
@@ -165,12 +165,12 @@ impl Applications {
         self.deliveries.retain(|_, delivery| delivery.client != client);
     }
 
-    /// The next thing that the agent is asked.
+    /// Returns the next request for the agent.
     pub(crate) fn next_request(&mut self) -> Option<AppRequest> {
         self.down.pop_front().or_else(|| self.next_piece())
     }
 
-    /// Payload against room, the sends in turn.
+    /// Returns the next payload piece that the room allows, one per send in turn.
     fn next_piece(&mut self) -> Option<AppRequest> {
         while self.room > 0 {
             let send = self.waiting.pop_front()?;
@@ -184,7 +184,7 @@ impl Applications {
             }
             self.room -= length as u64;
             if sending.owed == 0 && sending.pieces.is_empty() {
-                // It may be long until the send ends: its queue takes no memory until then.
+                // The send may last long: its empty queue frees its memory.
                 sending.pieces = VecDeque::new();
             } else if !sending.pieces.is_empty() {
                 self.waiting.push_back(send);
@@ -202,7 +202,7 @@ impl Applications {
         let waiting = app.end.waiting.fetch_add(1, Ordering::Relaxed);
         let heard = app.end.replies.send(reply.into()).is_ok();
         if !heard || waiting > REPLIES_MAX {
-            // It does not read.
+            // The application does not read its replies.
             self.leave(client);
         }
     }
@@ -211,7 +211,7 @@ impl Applications {
         full_endpoint(&self.node, endpoint)
     }
 
-    /// Hears an application; what the desk knows nothing of comes back.
+    /// Handles a request of an application; returns requests that are not about sends, registrations or deliveries.
     pub(crate) fn request(&mut self, client: ClientId, message: Message<Request>) -> Option<Request> {
         let Message { head, body } = message;
         if let Some(app) = self.apps.get(&client)
@@ -251,7 +251,7 @@ impl Applications {
         app.end.budget.add_permits(MESSAGE_BYTES);
         if app.sends.contains_key(&number) {
             app.end.budget.add_permits(body.len());
-            return self.say(client, Reply::error(format!("send {number} is open already"), None));
+            return self.say(client, Reply::error(format!("send {number} is already open"), None));
         }
         let note_name = options.note_name && envelope::read(&body).is_some();
         let mut options = options.options();
@@ -287,7 +287,7 @@ impl Applications {
         app.end.budget.add_permits(MESSAGE_BYTES);
         match app.sends.get(&number).copied() {
             Some(send) => self.add_piece(client, send, body),
-            // It has failed, and the application will hear of it.
+            // The send has failed, and the application is notified of that.
             None => app.end.budget.add_permits(body.len()),
         }
     }
@@ -297,7 +297,7 @@ impl Applications {
         if body.len() as u64 > sending.owed {
             let number = sending.number;
             self.down.push_back(AppRequest::Cancel { send });
-            let what = format!("send {number} has more bytes than it announced; it is given up");
+            let what = format!("send {number} exceeds its announced length and was cancelled");
             if let Some(app) = self.apps.get(&client) {
                 app.end.budget.add_permits(body.len());
             }
@@ -317,12 +317,13 @@ impl Applications {
     fn register(&mut self, client: ClientId, endpoint: &str, inline_bytes: u32) {
         let endpoint = self.full(endpoint);
         if endpoint.parse::<longwire_proto::bp::Eid>().map_or(true, |eid| eid.is_null()) {
-            let hint = Some("an endpoint looks like dtn://name/inbox or ipn:3.1");
-            return self.say(client, Reply::error(format!("`{endpoint}` is not an endpoint"), hint));
+            let hint = Some("an endpoint ID looks like dtn://name/inbox or ipn:3.1");
+            return self.say(client, Reply::error(format!("`{endpoint}` is not a valid endpoint ID"), hint));
         }
         if self.owners.get(&endpoint).is_some_and(|owner| *owner != client) {
-            let hint = Some("one application at a time: end the other one first");
-            let what = format!("another application receives for {endpoint}");
+            let hint =
+                Some("only one application at a time can receive for an endpoint; stop the other one first");
+            let what = format!("another application is receiving for {endpoint}");
             return self.say(client, Reply::error(what, hint));
         }
         let Some(app) = self.apps.get_mut(&client) else { return };
@@ -337,7 +338,7 @@ impl Applications {
         let Some(app) = self.apps.get_mut(&client) else { return };
         if app.registered.remove(&endpoint).is_some() {
             self.owners.remove(&endpoint);
-            // What it has not taken is for whoever asks next.
+            // Deliveries that it has not taken wait for the next registration.
             let theirs = |known: &PendingDelivery| known.client == client && known.destination == endpoint;
             for (_, handed_back) in self.deliveries.extract_if(.., |_, known| theirs(known)) {
                 app.close(&handed_back);
@@ -351,7 +352,7 @@ impl Applications {
     fn read(&mut self, client: ClientId, delivery: u64, offset: u64, length: u32) {
         let known = self.deliveries.get(&DeliveryId(delivery)).is_some_and(|known| known.client == client);
         if !known {
-            return self.say(client, Reply::error(format!("there is no delivery {delivery}"), None));
+            return self.say(client, Reply::error(format!("no such delivery: {delivery}"), None));
         }
         let length = length.min(READ_BYTES_MAX);
         self.down.push_back(AppRequest::Read { delivery: DeliveryId(delivery), offset, length });
@@ -363,7 +364,7 @@ impl Applications {
         }
     }
 
-    /// Hears the agent.
+    /// Handles an indication of the agent.
     pub(crate) fn indication(&mut self, indication: AppIndication) {
         match indication {
             AppIndication::Room(room) => self.room = room,
@@ -427,7 +428,7 @@ impl Applications {
         );
     }
 
-    /// Where a bundle was sent whose reports are waited for.
+    /// Destination of a bundle whose reports are expected.
     pub(crate) fn destination_of(&self, created: (u64, u64)) -> Option<&str> {
         self.apps.values().find_map(|app| Some(app.reportable.get(&created)?.destination.as_str()))
     }
@@ -480,7 +481,7 @@ impl Applications {
         self.say_deliveries(client);
     }
 
-    /// Says what waits, as far as the application's window is open.
+    /// Announces waiting deliveries as far as the application's window allows.
     fn say_deliveries(&mut self, client: ClientId) {
         loop {
             let Some(app) = self.apps.get_mut(&client) else { return };
@@ -517,7 +518,7 @@ impl Applications {
             return self.say(client, Message { head, body: data });
         };
         if offset != read.len() as u64 {
-            // The answer to an application that was told of it before.
+            // The answer to a read from an application that had this delivery before.
             return;
         }
         let whole = read.is_empty() && data.len() as u64 == delivery.length;
@@ -544,7 +545,7 @@ impl Applications {
         self.say_deliveries(delivery.client);
     }
 
-    /// Answers something that the desk knew nothing of.
+    /// Answers a request that [`request`](Self::request) has returned.
     pub(crate) fn answer(&mut self, client: ClientId, reply: Reply) {
         self.say(client, reply);
     }
@@ -562,7 +563,7 @@ impl PendingDelivery {
     }
 }
 
-/// An endpoint as an application names it: in full, or what stands behind the node's id.
+/// Completes an endpoint ID that an application has given in full or as the part after the node ID.
 pub(crate) fn full_endpoint(node: &str, endpoint: &str) -> String {
     if endpoint.contains(':') {
         return endpoint.to_owned();
@@ -573,7 +574,7 @@ pub(crate) fn full_endpoint(node: &str, endpoint: &str) -> String {
     }
 }
 
-/// Why a send failed, in one word.
+/// Reason of a failed send, as an identifier.
 fn code(failure: SendFailure) -> &'static str {
     match failure {
         SendFailure::BadEndpoint => "bad_endpoint",
@@ -587,17 +588,21 @@ fn code(failure: SendFailure) -> &'static str {
     }
 }
 
-/// Why a send failed, for a person.
+/// Reason of a failed send, as text.
 fn words(failure: SendFailure) -> &'static str {
     match failure {
-        SendFailure::BadEndpoint => "the destination or the source is not an endpoint that this node can use",
-        SendFailure::Full => "there is no space for it: the store, or the disk under it, is full",
-        SendFailure::Expired => "its lifetime ended before it got there",
-        SendFailure::Cancelled => "it was cancelled",
-        SendFailure::Limit => "it exceeds a limit of the node",
+        SendFailure::BadEndpoint => "the destination or source is not a valid endpoint for this node",
+        SendFailure::Full => "the store or its disk is full",
+        SendFailure::Expired => "the lifetime expired before delivery",
+        SendFailure::Cancelled => "cancelled",
+        SendFailure::Limit => "the bundle exceeds a limit of this node",
         SendFailure::Storage => "the store failed",
-        SendFailure::Refused(RefuseReason::NotAcceptable) => "every next hop says that it is not acceptable",
-        SendFailure::Refused(_) => "every next hop refuses it",
-        SendFailure::NoCustody => "custody is for bundles of version 6 with a source and one destination",
+        SendFailure::Refused(RefuseReason::NotAcceptable) => {
+            "every next hop rejected the bundle as not acceptable"
+        }
+        SendFailure::Refused(_) => "every next hop refused the bundle",
+        SendFailure::NoCustody => {
+            "custody transfer needs a bundle of version 6 with a source and a singleton destination"
+        }
     }
 }

@@ -1,32 +1,33 @@
-//! A task that is woken without end: an engine asks, over and over, for a time that has passed.
+//! Protection against a busy loop: an engine that keeps requesting a wake-up at a time that has passed.
 //!
-//! Every event is something to do, and so is a time that has come. But an engine that was just told what time it is, and
-//! wants to be told the same again, does nothing and takes a processor for it. It is a fault of the program, and shows
-//! itself: tests end with who it is, and a release goes on at a pace that costs little, counts it and says so once.
+//! Each pass of the event loop has an event or a due timer to handle. An engine that was just given the current time and
+//! requests the same time again does nothing and uses up a processor. That is an internal error, and it is made visible:
+//! tests fail with the name of the engine; a release build continues at a pace that costs little, counts the passes and
+//! reports the error once.
 //!
-//! Units: turns. Limits: [`TURNS_MAX`].
+//! Units: passes of the event loop. Limits: [`TURNS_MAX`].
 
 use crate::task::Task;
 use longwire_proto::engine::Engine;
 use longwire_proto::time::{Duration, Instant};
 
-/// Turns in a row in which nothing was heard, and after which a time is asked for that had come before them: some, because
-/// an engine may do what is due in steps.
+/// Maximum consecutive passes without an event that end with a request for a wake-up in the past. More than one, because an
+/// engine may do due work in steps.
 pub(crate) const TURNS_MAX: u32 = 64;
-/// The pace of a task that has no rest.
+/// Interval between passes of a task in a busy loop.
 pub(crate) const PACE: Duration = Duration::from_millis(50);
 
-/// See the [module](self).
+/// Counts consecutive passes without an event and delays the next one if there are too many.
 #[derive(Debug, Default)]
 pub(crate) struct BusyLoopGuard {
     turns: u32,
-    /// How often the pace had to be slowed down.
+    /// Number of delayed passes.
     slowed: u64,
 }
 
 impl BusyLoopGuard {
-    /// A turn is over that began `now`: when to wake, if `wake` is what was asked for, and whether that is a fault to be
-    /// told of, for the first time in a row.
+    /// Ends a pass that began at `now`. Returns the time of the next pass if `wake` was requested, and true if this is an error
+    /// to report, which is the first one of a series.
     pub(crate) fn turn(&mut self, now: Instant, heard: bool, wake: Instant) -> (Instant, bool) {
         if heard || wake > now {
             self.turns = 0;
@@ -40,14 +41,14 @@ impl BusyLoopGuard {
         (now + PACE, self.turns == TURNS_MAX + 1)
     }
 
-    /// How often the pace had to be slowed down.
+    /// Number of delayed passes.
     pub(crate) fn slowed(&self) -> u64 {
         self.slowed
     }
 }
 
 impl Task {
-    /// When the task is to be woken, if nothing is heard.
+    /// Returns the time at which the task wakes up if no event arrives before.
     pub(crate) fn rest(&mut self, now: Instant, heard: bool, clock_at: Instant) -> Instant {
         let wakes = [self.engines.poll_timeout(), self.store.wakes_at(), self.status_waiters.wakes_at()];
         let wake = wakes.into_iter().flatten().fold(clock_at, Instant::min);
@@ -56,14 +57,14 @@ impl Task {
             let [engines, store, news] = wakes;
             let (agent, links) = (self.engines.upper.poll_timeout(), self.engines.lower.poll_timeout());
             let what = format!(
-                "it is {now}, and the engines ask to be woken at a time that has passed, over and over: all {engines:?} \
+                "the engines keep requesting a wake-up in the past (now {now}): all {engines:?} \
                  (agent {agent:?}, below {links:?}), store {store:?}, news {news:?}"
             );
             if cfg!(debug_assertions) {
                 panic!("{what}");
             }
             crate::standard_error::say(format_args!(
-                "longwire: {what}\nhint: this is a fault of the program; it goes on, more slowly"
+                "longwire: {what}\nhint: this is an internal error, please report it; the node continues, more slowly"
             ));
         }
         wake

@@ -1,16 +1,16 @@
-//! Callers: how many connections peers may open, and who gives way when there are too many.
+//! Incoming connections: how many peers may open, and which one is replaced when there are too many.
 //!
 //! ```text
-//!   a peer calls --> too many of its address? --> the oldest of them that has no session gives way; none: turned away
-//!                --> too many at all?         --> the oldest without a session gives way; none: one of the address that has
-//!                                                 most, if that are two more than the caller's has; none: of those whose
-//!                                                 session carries no bundles, the one that did so longest ago; none: turned away
+//!   new connection --> too many from its address? --> replaces the oldest of them without a session, or is refused
+//!                  --> too many in total?         --> replaces, in this order: the oldest without a session; one of the
+//!                                                     address with the most, if that has two more than the new one's; the
+//!                                                     one whose session has been idle longest; or is refused
 //! ```
 //!
-//! So whoever connects and says nothing keeps nobody out, and few addresses do not, whatever they send: a session that carries
-//! bundles ends for a stranger only if its address has more of them than the stranger's. Bundles that are refused do not count as
-//! carried.
-//! An address is an IPv4 address, or the first 64 bits of an IPv6 address: of these one customer has all.
+//! So peers that connect and send nothing keep no other peer out, and neither do a few addresses, whatever they send: a session
+//! that carries bundles is replaced by one of another address only if its own address has more of them. Refused bundles do not
+//! count as carried.
+//! An address is an IPv4 address, or the first 64 bits of an IPv6 address: one customer has all of these.
 //!
 //! Units: connections.
 
@@ -22,41 +22,41 @@ use longwire_proto::time::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
-/// A connection that a peer opened.
+/// An incoming connection.
 #[derive(Clone, Debug)]
 struct Caller {
     host: String,
-    /// Payload bytes that its session had carried when it was looked at last.
+    /// Payload bytes that the session had carried at the last check.
     carried: u64,
-    /// Transfers that were refused to it by then.
+    /// Transfers refused to the peer up to the last check.
     refused: u64,
-    /// When it was last seen to carry some.
+    /// Time of the last check at which the session had carried bundles.
     active: Instant,
 }
 
-/// All of them.
+/// All incoming connections.
 #[derive(Debug, Default)]
 pub(crate) struct CallerTable {
     callers: BTreeMap<LinkId, Caller>,
-    /// Those without a session. Later callers have higher ids.
+    /// Connections without a session. Later connections have higher IDs.
     opening: BTreeSet<LinkId>,
     by_host: BTreeMap<String, BTreeSet<LinkId>>,
     counters: view::Callers,
 }
 
-/// What becomes of a caller.
+/// Decision on a new connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallerAdmission {
-    /// There is a place.
+    /// Accepts the connection.
     Admit,
-    /// There is one as soon as this one has gone.
+    /// Accepts the connection and closes this one.
     InPlaceOf(LinkId),
-    /// There is none.
+    /// Refuses the connection.
     Refuse,
 }
 
 impl CallerTable {
-    /// Somebody calls from here.
+    /// Decides on a new connection from this address.
     pub(crate) fn admit(&mut self, now: Instant, address: &str, limits: &StreamSettings) -> CallerAdmission {
         self.counters.arrived += 1;
         let admission = self.judge(now, &host_of(address), limits);
@@ -96,7 +96,7 @@ impl CallerTable {
         }
     }
 
-    /// A caller has its place.
+    /// Adds an accepted connection.
     pub(crate) fn enter(&mut self, now: Instant, link: LinkId, address: &str) {
         let host = host_of(address);
         self.by_host.entry(host.clone()).or_default().insert(link);
@@ -104,7 +104,7 @@ impl CallerTable {
         self.callers.insert(link, Caller { host, carried: 0, refused: 0, active: now });
     }
 
-    /// Its session stands.
+    /// The session of a connection is established.
     pub(crate) fn up(&mut self, now: Instant, link: LinkId) {
         self.opening.remove(&link);
         if let Some(caller) = self.callers.get_mut(&link) {
@@ -112,14 +112,14 @@ impl CallerTable {
         }
     }
 
-    /// Its session is over, and its connection soon: that is nothing to keep a place for.
+    /// The session of a connection has ended: the connection may be replaced.
     pub(crate) fn down(&mut self, link: LinkId) {
         if self.callers.contains_key(&link) {
             self.opening.insert(link);
         }
     }
 
-    /// Its connection is over.
+    /// The connection is closed.
     pub(crate) fn leave(&mut self, link: LinkId) {
         let Some(caller) = self.callers.remove(&link) else { return };
         self.opening.remove(&link);
@@ -131,8 +131,8 @@ impl CallerTable {
         }
     }
 
-    /// Looks who carries bundles, from the payload bytes of each session and the transfers that were refused to it. A few bytes now
-    /// and then do not count, and neither do bytes that came along with a refusal.
+    /// Checks which sessions carry bundles, from the payload bytes of each session and the transfers refused to it. Fewer than 64
+    /// bytes per check do not count, and neither do bytes that came along with a refusal.
     pub(crate) fn look(&mut self, now: Instant, carried: impl Fn(LinkId) -> (u64, u64)) {
         const SOME_BYTES: u64 = 64;
         for (link, caller) in &mut self.callers {
@@ -146,7 +146,7 @@ impl CallerTable {
         }
     }
 
-    /// One was not let in.
+    /// Counts a peer whose session was refused.
     pub(crate) fn refused(&mut self, refusal: CallerRefusal) {
         let counters = &mut self.counters;
         *match refusal {
@@ -157,7 +157,7 @@ impl CallerTable {
         } += 1;
     }
 
-    /// What it comes to, for people.
+    /// Counters for the status.
     pub(crate) fn view(&self) -> view::Callers {
         view::Callers {
             now: self.callers.len() as u64,
@@ -167,7 +167,7 @@ impl CallerTable {
     }
 }
 
-/// What is taken for one caller, of the text of an address and port.
+/// Address that limits count as one peer, from the text of an address and port.
 pub(crate) fn host_of(address: &str) -> String {
     match address.parse::<SocketAddr>().map(|address| address.ip().to_canonical()) {
         Ok(IpAddr::V4(ip)) => ip.to_string(),
@@ -216,11 +216,11 @@ mod tests {
         assert_eq!(callers.admit(at(1), "10.0.1.1:9", &LIMITS), CallerAdmission::InPlaceOf(link(1)));
         (1..4).for_each(|number| callers.up(at(2), link(number)));
         assert_eq!(callers.admit(at(3), "10.0.1.1:9", &LIMITS), CallerAdmission::Refuse);
-        // Number 2 has carried nothing for a minute, and nobody else for longer.
+        // Number 2 has carried nothing for a minute; no other connection has been idle longer.
         callers.look(at(50), |of| if of == link(2) { (10, 0) } else { (1000, 0) });
         assert_eq!(callers.admit(at(61), "10.0.1.1:9", &LIMITS), CallerAdmission::Refuse);
         assert_eq!(callers.admit(at(62), "10.0.1.1:9", &LIMITS), CallerAdmission::InPlaceOf(link(2)));
-        // One that is about to go is the first.
+        // A connection whose session has ended is replaced first.
         callers.down(link(3));
         assert_eq!(callers.admit(at(62), "10.0.1.1:9", &LIMITS), CallerAdmission::InPlaceOf(link(3)));
         callers.leave(link(3));
@@ -240,12 +240,12 @@ mod tests {
         }
         callers.look(at(5), |of| (1000 * u64::from(of.0), 0));
         callers.look(at(10), |of| (if of == link(1) { 0 } else { 1 << 60 }, 0));
-        // The one of an address with two that has carried nothing for longest gives way, though all are at work.
+        // All are active; of the address with two, the one that has been idle longest is replaced.
         assert_eq!(callers.admit(at(10), "10.0.1.1:9", &LIMITS), CallerAdmission::InPlaceOf(link(1)));
         callers.leave(link(1));
         callers.enter(at(10), link(4), "10.0.1.1:9");
         callers.up(at(10), link(4));
-        // Two to one is no more than the newcomer would have.
+        // The new connection would make two of its address, as many as the other address has.
         assert_eq!(callers.admit(at(10), "10.0.1.1:10", &LIMITS), CallerAdmission::Refuse);
         assert!(matches!(callers.admit(at(10), "10.0.2.1:9", &LIMITS), CallerAdmission::InPlaceOf(_)));
     }
@@ -271,14 +271,14 @@ mod tests {
         for (number, port) in [(0, 1), (1, 2)] {
             callers.enter(at(0), link(number), &format!("[2001:db8::{port}]:{port}"));
         }
-        // The same customer, the next address.
+        // The next address of the same customer.
         assert_eq!(callers.admit(at(0), "[2001:db8::99]:9", &LIMITS), CallerAdmission::InPlaceOf(link(0)));
         callers.up(at(1), link(0));
         assert_eq!(callers.admit(at(1), "[2001:db8::99]:9", &LIMITS), CallerAdmission::InPlaceOf(link(1)));
         callers.up(at(1), link(1));
         assert_eq!(callers.admit(at(1), "[2001:db8::99]:9", &LIMITS), CallerAdmission::Refuse);
         assert_eq!(callers.admit(at(1), "[2001:db8:1::99]:9", &LIMITS), CallerAdmission::Admit);
-        // IPv4 in the clothes of IPv6 is IPv4.
+        // An IPv4-mapped IPv6 address counts as the IPv4 address.
         assert_eq!(host_of("[::ffff:10.0.0.1]:7"), host_of("10.0.0.1:8"));
     }
 }

@@ -1,4 +1,5 @@
-//! An application's side of a node, in the same process. The control socket is a pump over one of these.
+//! An application's interface to a node in the same process. The control socket copies messages between a connection and one of
+//! these.
 
 use crate::message::{BODY_BYTES_MAX, Message, Reply, Request};
 use crate::task_event::{ClientId, TaskEvent};
@@ -6,20 +7,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::{Semaphore, mpsc};
 
-/// Bytes of sends that may wait in the node for each application.
+/// Maximum bytes of sends that wait in the node, per application.
 pub(crate) const BUDGET_BYTES: usize = 4 << 20;
-/// What a message costs beside its body.
+/// Bytes that a message counts in addition to its body.
 pub(crate) const MESSAGE_BYTES: usize = 256;
-/// Other requests of each application that may wait to be heard.
+/// Maximum other requests that wait in the node, per application.
 const ASKED_MAX: usize = 1024;
 
-/// Whether a request brings payload, which counts by its bytes.
+/// True if a request carries payload, which counts by its bytes.
 pub(crate) fn is_payload(request: &Request) -> bool {
     matches!(request, Request::Send { .. } | Request::Piece { .. })
 }
 
-/// An application. Dropping it ends what it has begun: sends that are not whole are given up, deliveries that were not
-/// taken wait for the next registration.
+/// An application. Dropping it cancels its incomplete sends; deliveries that were not taken wait for the next registration.
 #[derive(Debug)]
 pub struct AppClient {
     id: ClientId,
@@ -30,14 +30,14 @@ pub struct AppClient {
     waiting: Arc<AtomicUsize>,
 }
 
-/// The node's side of it.
+/// The node's side of the application.
 #[derive(Debug)]
 pub(crate) struct ClientEnd {
     pub(crate) budget: Arc<Semaphore>,
-    /// Room for requests that bring no payload; what was heard gives its place back.
+    /// Room for requests without payload; handling a request frees its place.
     pub(crate) asked: Arc<Semaphore>,
     pub(crate) replies: mpsc::UnboundedSender<Message<Reply>>,
-    /// Replies that were not read.
+    /// Number of unread replies.
     pub(crate) waiting: Arc<AtomicUsize>,
 }
 
@@ -57,8 +57,8 @@ impl AppClient {
         AppClient { id, events, budget, asked, replies, waiting }
     }
 
-    /// Asks the node for something. Waits while too much of what this application sends or asks is in the node's memory;
-    /// false: the node is gone.
+    /// Sends a request to the node. Waits while too many bytes or requests of this application are in the node's memory. Returns
+    /// false if the node has stopped.
     pub async fn request(&self, request: impl Into<Message<Request>>) -> bool {
         let message = request.into();
         assert!(message.body.len() <= BODY_BYTES_MAX, "bodies are bounded");
@@ -74,14 +74,14 @@ impl AppClient {
         self.events.send(TaskEvent::Request(self.id, message)).is_ok()
     }
 
-    /// The next thing that the node says; none: it is gone, or has cut this application off.
+    /// Returns the next reply of the node; `None` if the node has stopped or has disconnected this application.
     pub async fn reply(&mut self) -> Option<Message<Reply>> {
         let reply = self.replies.recv().await?;
         self.waiting.fetch_sub(1, Ordering::Relaxed);
         Some(reply)
     }
 
-    /// The next thing that the node has said already.
+    /// Returns the next reply if one is waiting.
     pub fn try_reply(&mut self) -> Option<Message<Reply>> {
         let reply = self.replies.try_recv().ok()?;
         self.waiting.fetch_sub(1, Ordering::Relaxed);

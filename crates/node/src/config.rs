@@ -1,4 +1,4 @@
-//! A node's configuration: plain fields, the same in code and in TOML.
+//! Configuration of a node: plain fields, the same in code and in TOML.
 //!
 //! ```toml
 //! node = "dtn://alice/"
@@ -13,8 +13,9 @@
 //! via = "bob"
 //! ```
 //!
-//! `[agent]` and `[tcpcl]` are the engines' own settings, so what an experiment finds best is pasted as it is; of TCP, which is
-//! the kernel's, `[tcp]` has what a program can tell it. Lengths of time are written `"200 ms"`, `"90 s"`, `"20 min"`.
+//! `[agent]` and `[tcpcl]` are the settings of the engines, so the settings that an experiment recommends can be pasted
+//! unchanged. `[tcp]` has those settings of the kernel's TCP that a program can change. Durations are written `"200 ms"`,
+//! `"90 s"`, `"20 min"`.
 
 mod explain;
 mod here;
@@ -47,67 +48,69 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The configuration of a node.
+/// Configuration of a node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Config {
-    /// The node id: `dtn://name/` or `ipn:N.0`. There is no default: each node needs its own. RFC 9171 4.2.5.
+    /// Node ID: `dtn://name/` or `ipn:N.0`. No default: each node needs its own. RFC 9171 4.2.5.
     pub node: String,
-    /// Addresses on which peers may call, `host:port`; TCPCL has port 4556. Default: none. RFC 9174 8.1.
+    /// Addresses on which the node accepts TCPCL connections, `host:port`; the port of TCPCL is 4556. Default: none. RFC
+    /// 9174 8.1.
     pub listen: Vec<String>,
-    /// Addresses on which anybody may send bundles over UDP, `host:port`; port 4556. Default: none. RFC 7122 3.2.2.
+    /// Addresses on which the node accepts bundles over UDP from anyone, `host:port`; the port is 4556. Default: none. RFC
+    /// 7122 3.2.2.
     pub listen_udp: Vec<String>,
-    /// Which callers over TCP are let in, by the node id that they say: `known`, `proven` or `any`. Default: `any` from this
-    /// machine, `known` from elsewhere. RFC 9174 4.6.
+    /// Peers whose incoming TCP connections are accepted, by the node ID that they claim: `known`, `proven` or `any`.
+    /// Default: `any` from this machine, `known` from elsewhere. RFC 9174 4.6.
     pub peers: Option<PeerPolicy>,
-    /// The socket for applications. Default: `longwire.sock` beside the store.
+    /// Control socket for applications. Default: `longwire.sock` next to the store.
     pub control: Option<PathBuf>,
-    /// Further endpoints that this node takes bundles for, though their node id is another: groups. Default: none.
+    /// Further endpoints, of other node IDs, for which this node accepts bundles: groups. Default: none.
     pub endpoints: Vec<String>,
-    /// Where DTN time comes from. Default: the system's clock.
+    /// Source of DTN time. Default: the system's clock.
     pub clock: ClockSource,
-    /// Answer pings, at service 7 or `echo`. Default: yes.
+    /// Answers pings at service 7 or `echo`. Default: true.
     pub echo: bool,
-    /// Applications on this machine, over the socket for them.
+    /// Limits for applications on the control socket.
     pub applications: ApplicationLimits,
-    /// The HTTP interface, with events and metrics. Default: off.
+    /// HTTP interface, with events and metrics. Default: off.
     pub http: HttpSettings,
-    /// The store.
+    /// Store.
     pub storage: StorageSettings,
-    /// Limits of what waits between a connection and the engines.
+    /// Limits of the buffers between connections and engines.
     pub stream: StreamSettings,
-    /// TNCs: packet radio.
+    /// TNCs for packet radio.
     pub tnc: Vec<TncSettings>,
-    /// Neighbours that this node calls.
+    /// Links to neighbours.
     pub link: Vec<LinkSettings>,
-    /// What is special about single peers, whoever calls whom.
+    /// Exceptions for single peers, whichever side opens the connection.
     pub peer: Vec<PeerRules>,
-    /// Ways to nodes that are no neighbours.
+    /// Routes to nodes that are not neighbours.
     pub route: Vec<RouteSettings>,
-    /// When links can be used.
+    /// Contact plan: the times at which links can be used.
     pub contact: Vec<crate::contacts::PlannedContact>,
     /// Folders from which files are sent.
     pub drop: Vec<DropFolder>,
-    /// Folders in which files appear.
+    /// Folders to which received files are written.
     pub receive: Vec<ReceiveFolder>,
-    /// How bundles find their way.
+    /// Routing of bundles.
     pub routing: agent::RoutingConfig,
-    /// The bundle agent.
+    /// Bundle agent.
     pub agent: agent::Config,
-    /// All TCPCL sessions.
+    /// Defaults of all TCPCL sessions.
     pub tcpcl: tcpcl::Config,
-    /// The node's certificate, and whom it trusts: for sessions with TLS.
+    /// Certificate of the node and trusted authorities, for sessions with TLS.
     pub tls: tls::TlsSettings,
-    /// All links over UDP.
+    /// Defaults of all links over UDP.
     pub udp: udpcl::Config,
-    /// All sessions of Longwire's convergence layer over AX.25.
+    /// Defaults of all sessions of Longwire's convergence layer over AX.25 (AX25-CL).
     pub ax25cl: ax25cl::Config,
-    /// All sessions of TCPCL 3 over AX.25 (AX25CM-CL, DTN2's).
+    /// Defaults of all sessions of TCPCL 3 over AX.25 (AX25CM-CL, as in DTN2).
     pub ax25cm: tcpcl::Config,
-    /// All links to groups in UI frames of AX.25. What is as by default of `rate-bps`, `frame-bytes`, `access` and
-    /// `answer-slot` is taken from the TNC's channel instead; `members` are a link's own.
+    /// Defaults of all links to groups in UI frames of AX.25. Where `rate-bps`, `frame-bytes`, `access` and `answer-slot`
+    /// have their default, the value is taken from the TNC's channel instead; `members` is set per link.
     pub uicl: uicl::Config,
-    /// Settings of the kernel's TCP, which is the node's.
+    /// Settings of the kernel's TCP, which the node uses.
     pub tcp: TcpSettings,
 }
 
@@ -142,7 +145,8 @@ impl Default for Config {
             tls: tls::TlsSettings::default(),
             udp: udpcl::Config::default(),
             ax25cl: ax25cl::Config::default(),
-            // The link itself says when nobody answers. A table has no word for no limit; left out, it would be that of TCP.
+            // The AX.25 link itself reports when the peer does not answer. TOML has no null, and without a value the table
+            // would get the default of TCP.
             ax25cm: tcpcl::Config {
                 connect_timeout: Some(longwire_proto::time::Duration::from_secs(86_400)),
                 ..tcpcl::Config::ax25("")
@@ -153,33 +157,34 @@ impl Default for Config {
     }
 }
 
-/// Where DTN time comes from.
+/// Source of DTN time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClockSource {
     /// The system's clock, once it is past the year 2024: a board without a battery starts in 1970.
     #[default]
     System,
-    /// There is none: bundles carry their age (RFC 9171 4.4.2).
+    /// No clock: bundles carry their age (RFC 9171 4.4.2).
     None,
 }
 
-/// The store.
+/// Settings of the store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct StorageSettings {
-    /// Its folder. Default: `store`, beside the configuration.
+    /// Folder of the store. Default: `store`, relative to the configuration file.
     pub path: PathBuf,
-    /// What it is kept on. Default: disk.
+    /// Storage medium. Default: disk.
     pub kind: StorageKind,
-    /// Bytes of what was written last that stay in memory. Default 16 MiB.
+    /// Cache for the most recently written data, bytes. Default 16 MiB.
     pub cache_bytes: usize,
-    /// The most that a store in memory keeps, bytes; what is over is refused. From an eighth of it on, applications and
-    /// peers are slowed to what leaves it. Default 256 MiB.
+    /// Maximum size of a store in memory, bytes; further bundles are refused. When an eighth of it is in use, applications
+    /// and peers are slowed to the rate at which bundles leave it. Default 256 MiB.
     pub memory_bytes: usize,
-    /// So long after all that is on disk was read, reading it again begins, to find damage early; 0 s: never. Default 7 d.
+    /// Interval between the end of one pass over the store and the start of the next, to find damage early; `0 s` turns
+    /// scrubbing off. Default 7 d.
     pub scrub_every: Duration,
-    /// Bytes that this reads in a second while it lasts. Default 1 MiB.
+    /// Rate at which scrubbing reads, bytes per second. Default 1 MiB.
     pub scrub_bytes_per_s: u64,
 }
 
@@ -196,25 +201,25 @@ impl Default for StorageSettings {
     }
 }
 
-/// What a store is kept on.
+/// Storage medium.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StorageKind {
-    /// Disk: what is accepted survives.
+    /// Disk: accepted bundles survive a restart.
     #[default]
     Disk,
-    /// Memory: everything is gone with the node. For measurements.
+    /// Memory: bundles are lost when the node stops. For measurements.
     Memory,
 }
 
-/// Applications on this machine, over the socket for them (`control`).
+/// Limits for applications on the control socket (`control`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ApplicationLimits {
-    /// Connections at a time; more are turned away. Default 256.
+    /// Maximum concurrent connections; further ones are refused. Default 256.
     pub connections_max: usize,
-    /// An application that reads nothing of what it is told for so long is cut off; what it has not taken waits for the next
-    /// that asks. Default 5 min.
+    /// Time after which an application that reads nothing is disconnected; deliveries that it has not accepted wait for the
+    /// next application that registers. Default 5 min.
     pub patience: Duration,
 }
 
@@ -224,80 +229,80 @@ impl Default for ApplicationLimits {
     }
 }
 
-/// A neighbour that this node calls.
+/// Settings of a link to a neighbour.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct LinkSettings {
-    /// What it is called, by routes and commands.
+    /// Name of the link, for routes and commands.
     pub name: String,
-    /// What carries bundles there. Default: tcp.
+    /// Convergence layer. Default: tcp.
     pub kind: LinkKind,
-    /// Where it is: `host:port`. Over AX.25 `tnc` and `callsign` say that.
+    /// Address of the neighbour: `host:port`. Over AX.25, `tnc` and `callsign` are used instead.
     pub address: String,
-    /// Over AX.25: the name of the `[[tnc]]` over which it is called.
+    /// AX.25 only: name of the `[[tnc]]` that carries the link.
     pub tnc: String,
-    /// Over AX.25: its callsign, with its SSID where it has one; that of a group, such as `QST`.
+    /// AX.25 only: callsign of the neighbour, with its SSID if it has one; for a group, a callsign such as `QST`.
     pub callsign: String,
-    /// Over AX.25: the callsigns of the digipeaters on the way, the nearest first; at most eight. Default: none. AX.25 3.12.5.
+    /// AX.25 only: callsigns of the digipeaters on the path, nearest first; at most eight. Default: none. AX.25 3.12.5.
     pub path: Vec<String>,
-    /// The node id that it must have; over UDP, that it is taken to have. Default: any; over UDP none is known, and bundles
-    /// take the link by a route only.
+    /// Node ID that the neighbour must have; over UDP, the node ID that it is assumed to have. Default: any; over UDP the
+    /// node ID is then unknown, and bundles use the link only through a route.
     pub peer: Option<String>,
-    /// Open from the start. Default: yes.
+    /// Opened at startup. Default: true.
     pub open: bool,
-    /// Its rate in bit/s, for fitting bundles into what is left of a contact; over UDP the rate of sending, too. Zero: not
-    /// known. Default zero.
+    /// Rate of the link, bit/s, for fitting bundles into the rest of a contact; over UDP also the sending rate. Zero if
+    /// unknown. Default zero.
     pub rate_bps: u64,
-    /// Bundles longer than this are fragmented, bytes; zero: only as the peer asks. Default zero. RFC 9171 5.8.
+    /// Bundles longer than this are fragmented, bytes; zero: only if the peer limits the length. Default zero. RFC 9171 5.8.
     pub bundle_bytes_max: u64,
-    /// Faults that are accepted of its peer: `primary-without-crc`, `no-time-no-age`,
-    /// `fragment-blocks-numbered-zero`. Default: nothing. docs/peers.md.
+    /// Deviations that are accepted from the peer: `primary-without-crc`, `no-time-no-age`, `fragment-blocks-numbered-zero`.
+    /// Default: none. docs/peers.md.
     pub accept: Vec<Accept>,
-    /// How bundles are made that go over it: `no-payload-crc`, `two-element-ipn`, `three-element-ipn`. Default: as RFC 9171
-    /// has them.
+    /// Deviations in bundles sent over the link: `no-payload-crc`, `two-element-ipn`, `three-element-ipn`. Default: none, as
+    /// in RFC 9171.
     pub emit: Vec<Emit>,
-    /// It goes over an amateur radio band, where nothing may be encrypted: it never uses TLS. Default: no.
+    /// The link uses an amateur radio band, where encryption is not allowed: it never uses TLS. Default: false.
     pub amateur: bool,
-    /// Its sessions, where they differ from all others: keys of `[tcpcl]`.
+    /// Settings that differ from `[tcpcl]`, with the same keys.
     pub tcpcl: toml::Table,
-    /// What its peer's certificate has to prove, where that differs: keys of `[tls.policy]`.
+    /// Requirements for the peer's certificate that differ from `[tls.policy]`, with the same keys.
     pub tls: toml::Table,
-    /// How it uses UDP, where that differs from all others: keys of `[udp]`.
+    /// Settings that differ from `[udp]`, with the same keys.
     pub udp: toml::Table,
-    /// How its AX.25 link works, where that differs from others of its TNC: keys of `[tnc.ax25]`.
+    /// Settings of the AX.25 link that differ from `[tnc.ax25]`, with the same keys.
     pub ax25: toml::Table,
-    /// Its sessions, where they differ from all others: keys of `[ax25cl]`.
+    /// Settings that differ from `[ax25cl]`, with the same keys.
     pub ax25cl: toml::Table,
-    /// Its sessions, where they differ from all others: keys of `[ax25cm]`.
+    /// Settings that differ from `[ax25cm]`, with the same keys.
     pub ax25cm: toml::Table,
-    /// Its group, `members` and all that differs from other groups: keys of `[uicl]`.
+    /// `members` of the group, and settings that differ from `[uicl]`, with the same keys.
     pub uicl: toml::Table,
 }
 
-/// What carries bundles over a link.
+/// Convergence layer of a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LinkKind {
-    /// TCPCL over TCP: acknowledged, encrypted where that is wanted.
+    /// TCPCL over TCP: acknowledged, encrypted with TLS if configured.
     #[default]
     Tcp,
-    /// One bundle a datagram over UDP: nothing is acknowledged.
+    /// One bundle per UDP datagram, without acknowledgements.
     Udp,
-    /// Longwire's own over AX.25: acknowledged, goes on where a lost link broke off.
+    /// Longwire's convergence layer over AX.25: acknowledged, resumes after an interruption.
     Ax25cl,
     /// TCPCL 3 over AX.25 (AX25CM-CL): for nodes that run DTN2.
     Ax25cm,
-    /// To a group in UI frames of AX.25, which all of its stations hear: acknowledged by the members that are named.
+    /// Group in UI frames of AX.25, which all its stations receive: acknowledged by the configured members.
     Uicl,
 }
 
 impl LinkKind {
-    /// It goes over a TNC.
+    /// Returns true if the link uses a TNC.
     pub fn is_radio(self) -> bool {
         matches!(self, LinkKind::Ax25cl | LinkKind::Ax25cm | LinkKind::Uicl)
     }
 
-    /// Its name in configurations.
+    /// Returns the name of the kind in configurations.
     pub fn name(self) -> &'static str {
         match self {
             LinkKind::Tcp => "tcp",
@@ -336,36 +341,35 @@ impl Default for LinkSettings {
     }
 }
 
-/// A way to nodes that are no neighbours.
+/// Route to nodes that are not neighbours.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct RouteSettings {
-    /// For which endpoints; a trailing `*` stands for any rest.
+    /// Destination endpoints; a trailing `*` matches anything.
     pub to: String,
-    /// Over which link, or by which node.
+    /// Name of the link, or node ID of the next hop.
     pub via: String,
-    /// The lower, the better. Default zero.
+    /// Cost; the lowest wins. Default zero.
     pub cost: u32,
 }
 
-/// A folder from which files are sent: whatever is put into it.
+/// Folder from which files are sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct DropFolder {
-    /// The folder. It is made if it is not there.
+    /// Path of the folder, which is created if necessary.
     pub folder: PathBuf,
-    /// Where its files go: `dtn://bob/files`.
+    /// Destination endpoint: `dtn://bob/files`.
     pub to: String,
-    /// How long they are worth delivering. Default 1 day.
+    /// Lifetime of the bundles. Default 1 day.
     pub lifetime: Duration,
-    /// How urgent they are. Default normal.
+    /// Priority. Default normal.
     pub priority: Priority,
-    /// Send the bytes as they are, without the file's name. Default: no.
+    /// Sends the contents alone, without the file's name. Default: false.
     pub raw: bool,
-    /// What was sent stays, in the folder's `sent`. Default: yes; else it is removed.
+    /// Moves sent files to the subfolder `sent` instead of removing them. Default: true.
     pub keep: bool,
-    /// A file of which the system does not tell when it is finished is sent once it has not changed for so long. Default
-    /// 2 s.
+    /// If the system does not report when a file is complete: time without changes after which it is sent. Default 2 s.
     pub settle: Duration,
 }
 
@@ -383,34 +387,34 @@ impl Default for DropFolder {
     }
 }
 
-/// A folder in which files appear: whatever comes for an endpoint.
+/// Folder to which files for an endpoint are written.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ReceiveFolder {
-    /// The folder. It is made if it is not there.
+    /// Path of the folder, which is created if necessary.
     pub folder: PathBuf,
-    /// For which endpoint of this node: `files`, or `1` of an `ipn` node.
+    /// Endpoint of this node: `files`, or `1` of an `ipn` node.
     pub endpoint: String,
 }
 
 impl Config {
-    /// Reads a file. Paths in it are meant beside it.
+    /// Reads a configuration file. Paths in it are relative to its folder.
     ///
     /// # Errors
-    /// What cannot be read or makes no sense, with a hint.
+    /// Fails, with a hint, if the file cannot be read or the configuration is invalid.
     pub fn load(path: &Path) -> Result<Config, Error> {
         let text = longwire_settings::file::read_text(path).map_err(|error| {
             Error::new(format!("cannot read {}: {error}", path.display()))
-                .hint("--config names the node's configuration")
+                .hint("give the configuration of the node with --config")
         })?;
         let folder = path.parent().unwrap_or(Path::new("."));
         Config::parse(&text, &path.display().to_string(), folder)
     }
 
-    /// Reads a text that `place` names in errors; its paths are meant in `folder`.
+    /// Parses a configuration. `place` names it in errors; paths in it are relative to `folder`.
     ///
     /// # Errors
-    /// What makes no sense, with a hint.
+    /// Fails, with a hint, if the configuration is invalid.
     pub fn parse(text: &str, place: &str, folder: &Path) -> Result<Config, Error> {
         let said = toml_text::parse(text, place)?;
         if let Some(toml::Value::Table(tcp)) = said.get("tcp") {
@@ -435,17 +439,17 @@ impl Config {
         Ok(config)
     }
 
-    /// Whether it makes sense.
+    /// Checks that the configuration is valid.
     ///
     /// # Errors
-    /// The first thing that does not.
+    /// Returns the first fault.
     pub fn check(&self) -> Result<(), Error> {
         self.node_id()?;
         self.http.check()?;
         for (key, addresses) in [("listen", &self.listen), ("listen-udp", &self.listen_udp)] {
             if let Some(wrong) = addresses.iter().find(|address| !is_address(address)) {
-                return Err(Error::new(format!("`{key}`: `{wrong}` is no address")).hint(
-                    "write host:port, such as 127.0.0.1:4556, or [::]:4556 for all addresses of this machine; TCPCL has port 4556",
+                return Err(Error::new(format!("`{key}`: `{wrong}` is not a valid address")).hint(
+                    "use host:port, such as 127.0.0.1:4556, or [::]:4556 for all addresses; the port of TCPCL is 4556",
                 ));
             }
         }
@@ -466,46 +470,45 @@ impl Config {
         self.tcpcl.check().map_err(|fault| out_of_range(fault.within("tcpcl")))?;
         self.tcp.check()?;
         if self.uses_tls() && self.clock == ClockSource::None {
-            return Err(Error::new("without a clock no certificate can be judged")
-                .hint("`clock = \"system\"`, or leave `tls` off"));
+            return Err(Error::new("TLS needs a clock to check certificates")
+                .hint("set `clock = \"system\"` or turn `tls` off"));
         }
         if !self.agent.links.is_empty() {
-            return Err(Error::new("`agent.links` is not for nodes")
-                .hint("say `rate-bps` and `bundle-bytes-max` in the [[link]] itself"));
+            return Err(Error::new("`agent.links` cannot be set for a node")
+                .hint("set `rate-bps` and `bundle-bytes-max` in the [[link]]"));
         }
         if self.agent.routing != agent::RoutingConfig::default() {
-            return Err(Error::new("`agent.routing` is not for nodes").hint("say it in [routing]"));
+            return Err(Error::new("`agent.routing` cannot be set for a node").hint("use [routing]"));
         }
         self.check_folders()?;
         self.stream.check()?;
         if self.storage.scrub_bytes_per_s == 0 {
-            return Err(Error::new("`storage.scrub-bytes-per-s` is more than zero")
-                .hint("`storage.scrub-every = \"0 s\"` turns it off"));
+            return Err(Error::new("`storage.scrub-bytes-per-s` must be greater than zero")
+                .hint("to turn scrubbing off, set `storage.scrub-every = \"0 s\"`"));
         }
         if self.applications.connections_max == 0 || self.applications.patience.is_zero() {
             return Err(Error::new(
-                "`applications.connections-max` and `applications.patience` are more than zero",
+                "`applications.connections-max` and `applications.patience` must be greater than zero",
             )
-            .hint("leave them out"));
+            .hint("remove them to use the defaults"));
         }
         Ok(())
     }
 
-    /// The node id in full.
+    /// Returns the complete node ID.
     ///
     /// # Errors
-    /// It is not one.
+    /// Fails if `node` is not a valid node ID.
     pub fn node_id(&self) -> Result<Eid, Error> {
         if self.node.is_empty() {
-            return Err(
-                Error::new("`node` is missing").hint("give the node an id, such as dtn://alice/ or ipn:7.0")
-            );
+            return Err(Error::new("`node` is missing")
+                .hint("set `node` to a node ID such as dtn://alice/ or ipn:7.0"));
         }
         let eid = self.node.parse::<Eid>().or_else(|_| format!("{}/", self.node).parse::<Eid>());
         match eid {
             Ok(eid) if eid.is_singleton() && eid.node_id() == eid => Ok(eid.detached()),
-            _ => Err(Error::new(format!("`{}` is not a node id", self.node))
-                .hint("a node id looks like dtn://alice/ or ipn:7.0")),
+            _ => Err(Error::new(format!("`{}` is not a valid node ID", self.node))
+                .hint("a node ID looks like dtn://alice/ or ipn:7.0")),
         }
     }
 
@@ -517,31 +520,31 @@ impl Config {
         }
         if let Some(receive) = self.receive.iter().find(|receive| receive.endpoint.is_empty()) {
             let what = format!("[[receive]] {} has no `endpoint`", receive.folder.display());
-            return Err(Error::new(what).hint("such as endpoint = \"files\""));
+            return Err(Error::new(what).hint("set it, for example endpoint = \"files\""));
         }
         let drops = self.drop.iter().map(|drop| &drop.folder);
         let mut folders: Vec<&PathBuf> = drops.chain(self.receive.iter().map(|it| &it.folder)).collect();
         folders.sort();
+        if folders.first().is_some_and(|folder| folder.as_os_str().is_empty()) {
+            return Err(Error::new("[[drop]] or [[receive]] without `folder`").hint("set `folder`"));
+        }
         if let Some(twice) = folders.windows(2).find(|two| two[0] == two[1]) {
-            let what = format!("{} is two folders of [[drop]] and [[receive]]", twice[0].display());
-            return Err(Error::new(what).hint("each needs a folder of its own, or what arrives is sent"));
+            let what = format!("{} is used twice in [[drop]] and [[receive]]", twice[0].display());
+            return Err(
+                Error::new(what).hint("each needs its own folder; otherwise received files would be sent")
+            );
         }
-        match folders.iter().find(|folder| folder.as_os_str().is_empty()) {
-            Some(_) => Err(Error::new("a [[drop]] or [[receive]] has no `folder`").hint("name one")),
-            None => Ok(()),
-        }
+        Ok(())
     }
 
     fn check_link(&self, at: usize, link: &LinkSettings) -> Result<(), Error> {
         if link.name.is_empty() {
             return Err(Error::new(format!("[[link]] number {} has no `name`", at + 1))
-                .hint("routes and commands need one"));
+                .hint("routes and commands refer to links by name"));
         }
         self.check_place(link)?;
         if self.link[..at].iter().any(|other| other.name == link.name) {
-            return Err(
-                Error::new(format!("two links are called `{}`", link.name)).hint("name one otherwise")
-            );
+            return Err(Error::new(format!("duplicate link name `{}`", link.name)).hint("rename one"));
         }
         self.check_sections(link)?;
         self.neighbour(link)?;
@@ -550,7 +553,7 @@ impl Config {
         self.session(link).map(drop)
     }
 
-    /// Where a link leads to.
+    /// Checks the address of a link.
     fn check_place(&self, link: &LinkSettings) -> Result<(), Error> {
         let radio = link.kind.is_radio();
         let said = [
@@ -560,21 +563,20 @@ impl Config {
             ("path", !link.path.is_empty(), true),
         ];
         if let Some((key, ..)) = said.iter().find(|(_, said, on_radio)| *said && *on_radio != radio) {
-            let what =
-                format!("link `{}` is of kind {}: `{key}` means nothing there", link.name, link.kind.name());
+            let what = format!("link `{}`: `{key}` does not apply to kind {}", link.name, link.kind.name());
             return Err(Error::new(what).hint(match radio {
-                true => "`tnc` and `callsign` say where it leads",
-                false => "`kind = \"ax25cl\"` goes over a TNC",
+                true => "use `tnc` and `callsign`",
+                false => "for a TNC, set `kind = \"ax25cl\"`",
             }));
         }
         if !radio && !is_address(&link.address) {
-            let what = format!("link `{}`: `{}` is no address", link.name, link.address);
-            return Err(Error::new(what).hint("write host:port; TCPCL has port 4556"));
+            let what = format!("link `{}`: `{}` is not a valid address", link.name, link.address);
+            return Err(Error::new(what).hint("use host:port; the port of TCPCL is 4556"));
         }
         Ok(())
     }
 
-    /// The sections of a link that are for another kind.
+    /// Checks that a link has no sections of other kinds.
     fn check_sections(&self, link: &LinkSettings) -> Result<(), Error> {
         let sections: [(&str, &toml::Table, &[LinkKind]); 7] = [
             ("tcpcl", &link.tcpcl, &[LinkKind::Tcp]),
@@ -590,18 +592,20 @@ impl Config {
         };
         match sections.iter().find(strange) {
             Some((key, ..)) => Err(Error::new(format!(
-                "link `{}` is of kind {}: `{key}` means nothing there",
+                "link `{}`: `{key}` does not apply to kind {}",
                 link.name,
                 link.kind.name()
             ))
-            .hint("`kind` says what carries a link: tcp, udp, ax25cl, ax25cm or uicl")),
+            .hint("`kind` is tcp, udp, ax25cl, ax25cm or uicl")),
             None => Ok(()),
         }
     }
 
     fn check_route(&self, route: &RouteSettings) -> Result<(), Error> {
         if route.to.is_empty() {
-            return Err(Error::new("a [[route]] has no `to`").hint("such as to = \"dtn://carol/*\""));
+            return Err(
+                Error::new("a [[route]] has no `to`").hint("set it, for example to = \"dtn://carol/*\"")
+            );
         }
         let is_link = self.link.iter().any(|link| link.name == route.via);
         let is_node = route.via.parse::<Eid>().is_ok_and(|eid| !eid.is_null());
@@ -611,27 +615,27 @@ impl Config {
         let names = self.link.iter().map(|link| link.name.as_str());
         let hint = match nearest(&route.via, names) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => "name a [[link]] or a node id".to_owned(),
+            None => "use the name of a [[link]] or a node ID".to_owned(),
         };
-        Err(Error::new(format!("route to {}: there is no link `{}`", route.to, route.via)).hint(hint))
+        Err(Error::new(format!("route to {}: no such link: `{}`", route.to, route.via)).hint(hint))
     }
 
     fn check_peers(&self) -> Result<(), Error> {
         if !self.agent.peers.is_empty() {
-            return Err(Error::new("`agent.peers` is not for nodes").hint("say it in [[peer]]"));
+            return Err(Error::new("`agent.peers` cannot be set for a node").hint("use [[peer]]"));
         }
         let is_node = |text: &str| text.parse::<Eid>().is_ok_and(|eid| eid.is_node_id());
         match self.peer.iter().find(|peer| !peer.node.ends_with('*') && !is_node(&peer.node)) {
-            Some(peer) => Err(Error::new(format!("[[peer]]: `{}` is not a node id", peer.node))
-                .hint("such as node = \"dtn://bob/\" or \"ipn:7.0\"; a trailing * stands for any rest")),
+            Some(peer) => Err(Error::new(format!("[[peer]]: `{}` is not a valid node ID", peer.node))
+                .hint("for example node = \"dtn://bob/\" or \"ipn:7.0\"; a trailing * matches anything")),
             None => Ok(()),
         }
     }
 
-    /// The settings of a link's sessions.
+    /// Returns the settings of a link's sessions.
     ///
     /// # Errors
-    /// Its own settings make no sense.
+    /// Fails if the link's own settings are invalid.
     pub(crate) fn session(&self, link: &LinkSettings) -> Result<tcpcl::Config, Error> {
         let mut table =
             toml_text::to_table(&tcpcl::Config { node_id: self.callers().node_id, ..self.tcpcl.clone() });
@@ -639,16 +643,13 @@ impl Config {
         let session: tcpcl::Config = toml_text::from_table(table, &format!("link `{}`: [tcpcl]", link.name))?;
         let encrypts = link.tcpcl.get("tls").is_some_and(|tls| tls.as_str() != Some("off"));
         if link.amateur && encrypts {
-            return Err(Error::new(format!(
-                "link `{}` is `amateur`, and nothing may be encrypted there",
-                link.name
-            ))
-            .hint("leave `tls` out: an amateur link never uses it"));
+            return Err(Error::new(format!("link `{}` is `amateur`: encryption is not allowed", link.name))
+                .hint("remove `tls`; amateur links never use it"));
         }
         let tls = if link.amateur { Tls::Off } else { session.tls };
         if tls == Tls::Require && session.versions == Versions::Three {
             return Err(Error::new(format!("link `{}`: TCPCL version 3 has no TLS", link.name))
-                .hint("`versions = \"4\"`, or `tls = \"off\"`"));
+                .hint("set `versions = \"4\"` or `tls = \"off\"`"));
         }
         let session = tcpcl::Config { tls, ..session };
         session
@@ -662,10 +663,10 @@ impl Config {
         Ok(tcpcl::Config { peer_node_id: session.peer_node_id.or(peer), tls_identity, ..session })
     }
 
-    /// How a link uses UDP.
+    /// Returns the UDP settings of a link.
     ///
     /// # Errors
-    /// Its own settings make no sense.
+    /// Fails if the link's own settings are invalid.
     pub(crate) fn udp(&self, link: &LinkSettings) -> Result<udpcl::Config, Error> {
         let mut table = toml_text::to_table(&self.udp);
         if link.rate_bps > 0 {
@@ -675,8 +676,8 @@ impl Config {
         let place = format!("link `{}`: [udp]", link.name);
         let udp: udpcl::Config = toml_text::from_table(table, &place)?;
         if udp.keepalive.is_some_and(|interval| interval < udpcl::config::KEEPALIVE_MIN) {
-            return Err(Error::new(format!("{place}: `keepalive` is at least 15 s (RFC 7122 3.4)"))
-                .hint("leave it out for none"));
+            return Err(Error::new(format!("{place}: `keepalive` must be at least 15 s (RFC 7122 3.4)"))
+                .hint("remove it to send no keep-alives"));
         }
         let peer = match &link.peer {
             Some(peer) => Some(peer.parse::<Eid>().map_err(|_| no_endpoint(peer))?.to_string()),
@@ -685,17 +686,17 @@ impl Config {
         Ok(udpcl::Config { peer_node_id: udp.peer_node_id.clone().or(peer), ..udp })
     }
 
-    /// What the certificate of a link's peer has to prove.
+    /// Returns the requirements for the certificate of a link's peer.
     ///
     /// # Errors
-    /// Its own settings make no sense.
+    /// Fails if the link's own settings are invalid.
     pub(crate) fn policy(&self, link: &LinkSettings) -> Result<tls::CertificatePolicy, Error> {
         let mut table = toml_text::to_table(&self.tls.policy);
         toml_text::merge(&mut table, &link.tls);
         toml_text::from_table(table, &format!("link `{}`: [tls]", link.name))
     }
 
-    /// Some session may use TLS.
+    /// Returns true if any session can use TLS.
     pub fn uses_tls(&self) -> bool {
         let calls = |link: &LinkSettings| {
             link.kind == LinkKind::Tcp && self.session(link).is_ok_and(|session| session.tls != Tls::Off)
@@ -703,28 +704,28 @@ impl Config {
         (self.tcpcl.tls != Tls::Off && !self.listen.is_empty()) || self.link.iter().any(calls)
     }
 
-    /// What sessions with TLS need, read from its files; none where no session uses it.
+    /// Returns certificate, key and trusted authorities, read from their files; `None` if no session uses TLS.
     ///
     /// # Errors
-    /// A file is not named, cannot be read, or holds something else.
+    /// Fails if a file is not configured, cannot be read, or has the wrong contents.
     pub fn credentials(&self) -> Result<Option<Credentials>, Error> {
         if self.uses_tls() { Credentials::load(&self.tls).map(Some) } else { Ok(None) }
     }
 
-    /// The settings of sessions that peers open.
+    /// Returns the settings of sessions that peers open.
     pub(crate) fn callers(&self) -> tcpcl::Config {
         let node_id = self.node_id().map(|eid| eid.to_string()).unwrap_or_default();
         let tls_identity = self.tcpcl.tls_identity || self.tls.policy.node_id == Rule::Require;
         tcpcl::Config { node_id, tls_identity, ..self.tcpcl.clone() }
     }
 
-    /// The socket for applications.
+    /// Returns the path of the control socket.
     pub fn control(&self) -> PathBuf {
         self.control.clone().unwrap_or_else(|| self.storage.path.with_file_name("longwire.sock"))
     }
 }
 
-/// True for `host:port`, and for `[address]:port` where the address has colons itself.
+/// Returns true for `host:port`, and for `[address]:port` if the address contains colons.
 fn is_address(text: &str) -> bool {
     let Some((host, port)) = text.rsplit_once(':') else { return false };
     let bracketed = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
@@ -735,7 +736,7 @@ fn is_address(text: &str) -> bool {
     names && port.parse::<u16>().is_ok()
 }
 
-/// A setting of an engine with which it could not work.
+/// Returns the error for a setting outside its range.
 fn out_of_range(fault: Fault) -> Error {
     Error::new(fault.to_string()).hint(fault.hint)
 }

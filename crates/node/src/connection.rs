@@ -10,7 +10,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-/// A connection to a node. What it says is read by a thread, so that neither side ever waits for the other to read.
+/// A connection to a node. A thread reads the replies, so that neither side waits for the other to read.
 #[derive(Debug)]
 pub struct ControlConnection {
     stream: UnixStream,
@@ -19,33 +19,33 @@ pub struct ControlConnection {
 }
 
 impl ControlConnection {
-    /// Connects to the node whose control socket this is.
+    /// Connects to the node that owns this control socket.
     ///
     /// # Errors
-    /// No node answers there.
+    /// Fails if no node answers on the socket.
     pub fn open(path: &Path) -> io::Result<ControlConnection> {
         let stream = UnixStream::connect(path)?;
         let reading = stream.try_clone()?;
-        // A few: who does not read them slows the node's side down, and no memory fills.
+        // A small queue: an application that does not read blocks the node's side, and no memory fills.
         let (sender, replies) = mpsc::sync_channel(256);
         thread::Builder::new().name("replies".into()).spawn(move || read(reading, &sender))?;
         Ok(ControlConnection { stream, replies, out: BytesMut::new() })
     }
 
-    /// Says something to the node.
+    /// Sends a request to the node.
     ///
     /// # Errors
-    /// The node is gone.
+    /// Fails if the node has stopped.
     pub fn say(&mut self, request: impl Into<Message<Request>>) -> io::Result<()> {
         self.out.clear();
         encode(&request.into(), &mut self.out);
         self.stream.write_all(&self.out)
     }
 
-    /// The next thing that the node says; none: not in time.
+    /// Returns the next reply of the node; `None` if none arrives within `patience`.
     ///
     /// # Errors
-    /// The node is gone.
+    /// Fails if the node has stopped.
     pub fn hear(&mut self, patience: Duration) -> io::Result<Option<Message<Reply>>> {
         match self.replies.recv_timeout(patience) {
             Ok(reply) => reply.map(Some),
@@ -62,7 +62,7 @@ impl Drop for ControlConnection {
 }
 
 fn gone() -> io::Error {
-    io::Error::new(io::ErrorKind::ConnectionAborted, "the node has ended, or has ended the connection")
+    io::Error::new(io::ErrorKind::ConnectionAborted, "the node has stopped or closed the connection")
 }
 
 fn read(mut stream: UnixStream, sender: &mpsc::SyncSender<io::Result<Message<Reply>>>) {

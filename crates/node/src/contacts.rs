@@ -1,4 +1,4 @@
-//! Contacts: when a link can be used, as the operator plans it.
+//! Contacts: the times at which a link can be used, as planned by the operator.
 //!
 //! ```toml
 //! [[contact]]
@@ -11,8 +11,8 @@
 //! delay = "1300 ms"                  # one way
 //! ```
 //!
-//! The same plan may be given to every node: what is `from` another node is left alone. A link without any contact may be
-//! used at all times.
+//! Every node may have the same plan: a contact `from` another node is ignored. A link without contacts can be used at all
+//! times.
 
 use crate::config::{Config, LinkSettings};
 use longwire_proto::bp::Eid;
@@ -22,33 +22,33 @@ use longwire_settings::error::Error;
 use serde::{Deserialize, Serialize};
 use toml::value::{Datetime, Offset};
 
-/// How many windows to come the agent is told of each contact; the rest follows as time goes on.
+/// Number of future windows of each contact that the agent gets in advance; later windows follow as time passes.
 const WINDOWS_AHEAD: usize = 8;
-/// The most contacts that are planned.
+/// Maximum number of contacts in the plan.
 const CONTACTS_MAX: usize = 4096;
 
-/// A window, or a series of them, in which a link can be used.
+/// Window, or series of windows, in which a link can be used.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct PlannedContact {
-    /// The node that sends in it: its node id. Default: this one. What other nodes do is left alone.
+    /// Node ID of the sending node. Default: this node. Contacts of other nodes are ignored.
     pub from: Option<String>,
-    /// The link, by its name or by the node id of its peer.
+    /// Name of the link, or node ID of its peer.
     pub to: String,
-    /// When it begins: TOML's date and time with `Z` or an offset (RFC 3339). Default: `after` the node's start.
+    /// Start: date and time in TOML, with `Z` or an offset (RFC 3339). Default: `after` the start of the node.
     pub start: Option<Datetime>,
-    /// How long after the node's start it begins, where `start` does not say so. Default zero.
+    /// Start relative to the start of the node, without `start`. Default zero.
     pub after: Duration,
-    /// How long it lasts. There is no default.
+    /// Duration. No default.
     pub lasts: Duration,
-    /// From one beginning to the next; zero: there is only one. Default zero.
+    /// Interval between the starts of repeated windows; zero for a single window. Default zero.
     pub every: Duration,
-    /// From then on none begins: a time in UTC. Default: none.
+    /// End of the series, in UTC: no window starts at this time or later. Default: none.
     pub until: Option<Datetime>,
-    /// The rate in it, bit/s, for fitting bundles into what is left; zero: that of the link. Default zero.
+    /// Rate during the contact, bit/s, for fitting bundles into the rest of it; zero for the rate of the link. Default zero.
     pub rate_bps: u64,
-    /// How long a bit takes to the other end. What is not acknowledged when the window ends is sent again, so nothing is
-    /// begun whose acknowledgement cannot be back by then. Default zero.
+    /// One-way delay. Data that is unacknowledged when the window ends is resent, so no transfer begins whose
+    /// acknowledgement cannot arrive before. Default zero.
     pub delay: Duration,
 }
 
@@ -68,12 +68,12 @@ impl Default for PlannedContact {
     }
 }
 
-/// DTN milliseconds of a date and time; none: it is not all there, or before the year 2000.
+/// Converts a date and time to DTN milliseconds; `None` if a part is missing or the time is before the year 2000.
 fn dtn_ms(at: &Datetime) -> Option<u64> {
     let (date, clock, offset) = (at.date?, at.time?, at.offset?);
     let month = time::Month::try_from(date.month).ok()?;
     let date = time::Date::from_calendar_date(i32::from(date.year), month, date.day).ok()?;
-    // A leap second is the first of the next minute: DTN time does not count them (RFC 9171 4.2.6).
+    // DTN time does not count leap seconds (RFC 9171 4.2.6), so a leap second is mapped to the second before it.
     let second = clock.second.unwrap_or(0).min(59);
     let milli = u16::try_from(clock.nanosecond.unwrap_or(0) / 1_000_000).ok()?;
     let clock = time::Time::from_hms_milli(clock.hour, clock.minute, second, milli).ok()?;
@@ -86,12 +86,12 @@ fn dtn_ms(at: &Datetime) -> Option<u64> {
     u64::try_from(dtn_ms).ok()
 }
 
-/// A DTN time for people: `12:30:00 UTC`, with the day where it is not within a day from `now`.
+/// Formats a DTN time for operators: `12:30:00 UTC`, with the date unless it is less than a day from `now`.
 pub(crate) fn clock_time(at_dtn_ms: u64, now_dtn_ms: u64) -> String {
     let unix_s = crate::node_setup::unix_s(at_dtn_ms);
     let at =
         i64::try_from(unix_s).ok().and_then(|unix_s| time::OffsetDateTime::from_unix_timestamp(unix_s).ok());
-    let Some(at) = at else { return "a time far away".into() };
+    let Some(at) = at else { return "the distant future".into() };
     let clock = format!("{:02}:{:02}:{:02} UTC", at.hour(), at.minute(), at.second());
     match at_dtn_ms.abs_diff(now_dtn_ms) < 86_400_000 {
         true => clock,
@@ -104,7 +104,7 @@ fn millis(duration: Duration) -> u64 {
 }
 
 impl PlannedContact {
-    /// True if it is one of this link, at this node.
+    /// Returns true if the contact is for this link of this node.
     pub(crate) fn concerns(&self, config: &Config, link: &LinkSettings) -> bool {
         let id = |text: &str| text.parse::<Eid>().or_else(|_| format!("{text}/").parse()).ok();
         let ours = self.from.as_deref().is_none_or(|from| id(from) == config.node_id().ok());
@@ -112,7 +112,7 @@ impl PlannedContact {
         ours && (self.to == link.name || (peer.is_some() && id(&self.to) == peer))
     }
 
-    /// Its windows that are not over, the first few of them; else the last one.
+    /// Returns the first windows that are not over; if all are over, the first of the series.
     fn windows(&self, started_dtn_ms: u64, now_dtn_ms: u64) -> Vec<Contact> {
         let first = match &self.start {
             None => started_dtn_ms.saturating_add(millis(self.after)),
@@ -129,27 +129,27 @@ impl PlannedContact {
         let count = if every == 0 { 1 } else { WINDOWS_AHEAD as u64 };
         let series = (over..over.saturating_add(count)).map(window);
         let series: Vec<Contact> = series.take_while(|contact| contact.start_dtn_ms < last).collect();
-        // A plan that is over still is a plan: the link may not be used any more.
+        // An expired plan remains a plan: the link must not become usable at all times.
         if series.is_empty() { vec![window(0)] } else { series }
     }
 
-    /// In words.
+    /// Describes the contact for an operator.
     pub(crate) fn explain(&self) -> String {
         let start = match &self.start {
-            None => format!("from {} s after the node's start on", self.after.as_secs_f64()),
-            Some(at) => format!("from {at} on"),
+            None => format!("starting {} s after startup", self.after.as_secs_f64()),
+            Some(at) => format!("starting at {at}"),
         };
         let again = match (self.every.is_zero(), &self.until) {
             (true, _) => String::new(),
-            (false, None) => format!(", again every {} s", self.every.as_secs_f64()),
-            (false, Some(until)) => format!(", again every {} s until {until}", self.every.as_secs_f64()),
+            (false, None) => format!(", repeated every {} s", self.every.as_secs_f64()),
+            (false, Some(until)) => format!(", repeated every {} s until {until}", self.every.as_secs_f64()),
         };
         let rate = match self.rate_bps {
             0 => String::new(),
             rate => format!(", at {rate} bit/s"),
         };
         format!(
-            "There is contact with {} {start}, for {} s{again}{rate}, {} ms away.",
+            "Contact with {} {start}, for {} s{again}{rate}, one-way delay {} ms.",
             self.to,
             self.lasts.as_secs_f64(),
             self.delay.as_millis()
@@ -158,7 +158,7 @@ impl PlannedContact {
 }
 
 impl Config {
-    /// The windows of a link; none: it may be used at all times.
+    /// Returns the windows of a link; `None` for a link that can be used at all times.
     pub(crate) fn windows(
         &self,
         link: &LinkSettings,
@@ -169,7 +169,7 @@ impl Config {
         let mut windows: Vec<Contact> =
             planned.flat_map(|planned| planned.windows(started_dtn_ms, now_dtn_ms)).collect();
         windows.sort_by_key(|contact| contact.start_dtn_ms);
-        // Of two at a time the earlier is kept to its end.
+        // Where two windows overlap, the earlier one keeps its end.
         let mut apart: Vec<Contact> = Vec::with_capacity(windows.len());
         for mut contact in windows {
             if let Some(before) = apart.last() {
@@ -182,16 +182,15 @@ impl Config {
         (!apart.is_empty()).then_some(apart)
     }
 
-    /// True if this link has a plan.
+    /// Returns true if the link has a contact plan.
     pub(crate) fn is_planned(&self, link: &LinkSettings) -> bool {
         self.contact.iter().any(|planned| planned.concerns(self, link))
     }
 
     pub(crate) fn check_contacts(&self) -> Result<(), Error> {
         if self.contact.len() > CONTACTS_MAX {
-            return Err(
-                Error::new(format!("more than {CONTACTS_MAX} contacts")).hint("`every` makes one of many")
-            );
+            return Err(Error::new(format!("more than {CONTACTS_MAX} contacts"))
+                .hint("use `every` for repeated contacts"));
         }
         for planned in &self.contact {
             self.check_contact(planned).map_err(|error| Error {
@@ -206,25 +205,25 @@ impl Config {
         let wrong = |what: &str, hint: &str| Err(Error::new(what).hint(hint));
         let is_time = |at: &Datetime| dtn_ms(at).is_some();
         if planned.lasts.is_zero() {
-            return wrong("`lasts` is missing", "such as lasts = \"10 min\"");
+            return wrong("`lasts` is missing", "set it, for example lasts = \"10 min\"");
         }
         if !planned.every.is_zero() && planned.every < planned.lasts {
             return wrong(
                 "`every` is shorter than `lasts`",
-                "leave the contact out: the link is always there",
+                "remove the contact; without one the link is always available",
             );
         }
         if planned.start.is_some() && !planned.after.is_zero() {
-            return wrong("it has both `start` and `after`", "one of them says when it begins");
+            return wrong("both `start` and `after` are set", "remove one");
         }
         if planned.start.iter().chain(&planned.until).any(|at| !is_time(at)) {
-            let hint = "such as start = 2026-11-21T12:30:00Z, with Z for UTC, without quotes";
-            return wrong("`start` or `until` is no time", hint);
+            let hint = "use a form such as start = 2026-11-21T12:30:00Z, with Z for UTC, without quotes";
+            return wrong("`start` or `until` is not a valid time", hint);
         }
         let ours = PlannedContact { from: None, ..planned.clone() };
         let known = self.link.iter().any(|link| ours.concerns(self, link));
         if planned.from.is_none() && !known {
-            return wrong("there is no such link", "name a [[link]], or the `peer` of one");
+            return wrong("no such link", "use the name of a [[link]] or its `peer`");
         }
         Ok(())
     }
@@ -252,10 +251,10 @@ mod tests {
         assert_eq!(at("2000-01-01T01:00:00+01:00"), Some(0));
         assert_eq!(at("2026-11-21T12:30:00.250Z"), Some(848_579_400_250));
         assert_eq!(at("1999-12-31T23:59:59Z"), None);
-        assert_eq!(at("2026-11-21T12:30:00"), None, "whose time is that?");
+        assert_eq!(at("2026-11-21T12:30:00"), None, "a local time is ambiguous");
         assert_eq!(clock_time(848_579_400_250, 848_579_400_000), "12:30:00 UTC");
         assert_eq!(clock_time(848_579_400_250, 0), "2026-11-21 12:30:00 UTC");
-        assert_eq!(clock_time(u64::MAX, 0), "a time far away");
+        assert_eq!(clock_time(u64::MAX, 0), "the distant future");
     }
 
     #[test]
@@ -293,9 +292,9 @@ mod tests {
     fn contacts_that_make_no_sense_are_refused() {
         for (text, what) in [
             ("to = 'bob'", "`lasts` is missing"),
-            ("to = 'carol'\nlasts = '1 s'", "there is no such link"),
+            ("to = 'carol'\nlasts = '1 s'", "contact with `carol`: no such link"),
             ("to = 'bob'\nlasts = '1 min'\nevery = '1 s'", "`every` is shorter"),
-            ("to = 'bob'\nlasts = '1 min'\nstart = 2026-11-21T12:30:00", "is no time"),
+            ("to = 'bob'\nlasts = '1 min'\nstart = 2026-11-21T12:30:00", "is not a valid time"),
             ("to = 'bob'\nlasts = '1 min'\nstarts = 1", "unknown field `starts`"),
         ] {
             let said = config(&format!("[[contact]]\n{text}")).expect_err(text).to_string();
@@ -308,8 +307,8 @@ mod tests {
         let text = "[[contact]]\nto = 'bob'\nstart = 2026-11-21T12:30:00Z\nlasts = '8 min'\nevery = '95 min'\n\
                     rate-bps = 9600\ndelay = '1300 ms'";
         let words = config(text).expect("fine").explain_all();
-        let part = "contact with bob from 2026-11-21T12:30:00Z on, for 480 s, again every 5700 s, at 9600 bit/s, \
-                    1300 ms away";
+        let part = "Contact with bob starting at 2026-11-21T12:30:00Z, for 480 s, repeated every 5700 s, at 9600 bit/s, \
+                    one-way delay 1300 ms.";
         assert!(words.contains(part), "{words}");
     }
 }

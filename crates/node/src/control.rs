@@ -1,4 +1,5 @@
-//! The control socket: applications on this machine, one connection each. A pump over a [`AppClient`](crate::AppClient).
+//! Control socket: applications on this machine, one connection each. Copies messages between a connection and an
+//! [`AppClient`](crate::AppClient).
 
 use crate::client::AppClient;
 use crate::config::ApplicationLimits;
@@ -19,10 +20,10 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::runtime::Runtime;
 use tokio::sync::Semaphore;
 
-/// Bytes of replies that one write takes.
+/// Bytes of replies from which no more are added to one write.
 const WRITE_BYTES: usize = 256 * 1024;
 
-/// How many connections there are, and what became of those that were too many or too slow.
+/// Number of connections, and counters of those that were refused or too slow.
 #[derive(Debug)]
 pub(crate) struct ControlCounters {
     connections_max: usize,
@@ -52,7 +53,7 @@ impl ControlCounters {
     }
 }
 
-/// Listens for applications. A socket that a crash left behind is taken over; one that is answered is not.
+/// Listens for applications. Replaces a socket that a crash has left; fails if another node answers on it.
 pub(crate) fn listen(
     path: &Path,
     client_factory: ClientFactory,
@@ -60,8 +61,8 @@ pub(crate) fn listen(
     runtime: &Runtime,
 ) -> Result<(), Error> {
     let bound = bind(path).map_err(|error| {
-        Error::new(format!("cannot make the control socket {}: {error}", path.display()))
-            .hint("`control` names a path that this user may write to, shorter than 108 bytes")
+        Error::new(format!("cannot create the control socket {}: {error}", path.display()))
+            .hint("set `control` to a writable path shorter than 108 bytes")
     })?;
     runtime.spawn(async move {
         loop {
@@ -80,25 +81,25 @@ fn bind(path: &Path) -> io::Result<UnixListener> {
     }
     if path.exists() {
         if std::os::unix::net::UnixStream::connect(path).is_ok() {
-            return Err(io::Error::new(io::ErrorKind::AddrInUse, "another node answers there"));
+            return Err(io::Error::new(io::ErrorKind::AddrInUse, "another node is using it"));
         }
         std::fs::remove_file(path)?;
     }
     let listener = UnixListener::bind(path)?;
-    // Whoever may write to it commands the node.
+    // Write access to the socket is full control of the node.
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o660))?;
     Ok(listener)
 }
 
-/// Serves an application, if there is a place.
+/// Serves an application unless there are too many.
 fn admit(stream: UnixStream, client_factory: &ClientFactory, counted: &ControlCounters) {
     let Ok(place) = counted.places.clone().try_acquire_owned() else {
         counted.turned_away.fetch_add(1, Ordering::Relaxed);
         counted.counter_changes.changed();
-        let hint = Some("end another one, or raise `applications.connections-max`");
+        let hint = Some("close another application or raise `applications.connections-max`");
         let mut out = BytesMut::new();
         encode(&Reply::error("too many applications are connected", hint).into(), &mut out);
-        // As much as fits into an empty buffer: nobody is waited for.
+        // Only what fits into the empty socket buffer: the node does not wait for the application.
         let _ = stream.try_write(&out);
         return;
     };
@@ -112,13 +113,13 @@ fn admit(stream: UnixStream, client_factory: &ClientFactory, counted: &ControlCo
     });
 }
 
-/// Serves one application until either side has enough.
+/// Serves one application until either side closes the connection.
 async fn serve(stream: UnixStream, mut client: AppClient, patience: WriteTimeout) {
     let (mut read, write) = stream.into_split();
     let mut write = WriteTimeoutStream::new(write, patience);
     let mut input = BytesMut::new();
     let mut out = BytesMut::new();
-    // Asks for more than may be waiting.
+    // The request that waits until earlier replies are sent.
     let mut held: Option<Message<Request>> = None;
     loop {
         while out.len() < WRITE_BYTES
@@ -136,8 +137,8 @@ async fn serve(stream: UnixStream, mut client: AppClient, patience: WriteTimeout
                 }
             }
         }
-        // An application that does not read gets no more to read for the asking. A request with a small answer is heard all the
-        // same: an application of one thread may write while it could read, and each side would wait for the other.
+        // An application that does not read cannot cause more output by its requests. A request with a small answer is accepted
+        // all the same: a single-threaded application may write while it could read, and each side would wait for the other.
         if let Some(request) = held.take_if(|request| out.is_empty() || has_small_answer(&request.head)) {
             if !client.request(request).await {
                 return;
@@ -175,7 +176,7 @@ fn has_small_answer(request: &Request) -> bool {
     )
 }
 
-/// Puts a message behind others.
+/// Appends an encoded message to `out`.
 pub(crate) fn encode<T: serde::Serialize>(message: &Message<T>, out: &mut BytesMut) {
     let start = out.len();
     out.put_u64(0);
@@ -186,7 +187,7 @@ pub(crate) fn encode<T: serde::Serialize>(message: &Message<T>, out: &mut BytesM
     out.extend_from_slice(&message.body);
 }
 
-/// Takes the next message from the front of `input`; none: it is not whole.
+/// Removes the next message from the front of `input`; `None` if it is incomplete.
 pub(crate) fn decode<T: serde::de::DeserializeOwned>(
     input: &mut BytesMut,
     head_bytes_max: usize,
@@ -195,7 +196,9 @@ pub(crate) fn decode<T: serde::de::DeserializeOwned>(
     let head_bytes = u32::from_be_bytes([lengths[0], lengths[1], lengths[2], lengths[3]]) as usize;
     let body_bytes = u32::from_be_bytes([lengths[4], lengths[5], lengths[6], lengths[7]]) as usize;
     if head_bytes > head_bytes_max || body_bytes > BODY_BYTES_MAX {
-        return Err(format!("a message of {head_bytes} and {body_bytes} bytes is too long"));
+        return Err(format!(
+            "a message with a header of {head_bytes} bytes and a body of {body_bytes} bytes is too long"
+        ));
     }
     if rest.len() < head_bytes + body_bytes {
         input.reserve(head_bytes + body_bytes);

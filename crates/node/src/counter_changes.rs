@@ -1,15 +1,15 @@
-//! Tells the engines' task that a counter beside the engines has changed, so that who waits for what happens hears of it.
+//! Notifies the engines' task of changes to counters outside the engines, so that applications waiting for a new status get it.
 //!
-//! Counters of the HTTP interface and of the control socket change on connections that may never say anything to the task.
+//! Counters of the HTTP interface and of the control socket change on connections that may never send an event to the task.
 //!
-//! Limits: one event until the task has heard it, however often they change.
+//! Limits: one event until the task has handled it, however often the counters change.
 
 use crate::task_event::TaskEvent;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::mpsc::UnboundedSender;
 
-/// See the [module](self).
+/// Sends at most one pending event per change of counters.
 #[derive(Clone, Debug)]
 pub(crate) struct CounterChanges {
     tell: UnboundedSender<TaskEvent>,
@@ -21,15 +21,15 @@ impl CounterChanges {
         CounterChanges { tell, unheard: Arc::default() }
     }
 
-    /// A counter has changed before this.
+    /// Notifies the task of a change that the caller has just made.
     pub(crate) fn changed(&self) {
         if !self.unheard.swap(true, Ordering::AcqRel) {
-            // A task that is over counts nothing.
+            // The task has ended: the change is of no use to it.
             let _ = self.tell.send(TaskEvent::Counted(self.clone()));
         }
     }
 
-    /// The task has heard it: it looks at the counters after this.
+    /// The task has received the event and reads the counters after this.
     pub(crate) fn heard(&self) {
         self.unheard.swap(false, Ordering::AcqRel);
     }

@@ -1,11 +1,11 @@
-//! Datagrams: one pump for each UDP socket, between it and the engines.
+//! Datagrams: for each UDP socket one task (the pump) that copies between it and the engines.
 //!
-//! What goes out was handed over against room: so many datagrams as the pump holds. What comes in is bounded by the window:
-//! as long as so many bytes are not released, nothing is read, and the system drops what its own buffer
+//! Outgoing datagrams are limited by the room that the engine is granted: as many as the pump queues. Incoming ones are limited
+//! by the window: while that many bytes are not released, the pump does not read, and the system drops what its own buffer
 //! (`stream.udp-receive-buffer-bytes`) cannot hold.
 //!
-//! A peer answers from any port to the one on which this node listens. A datagram that comes there from the address of a link is
-//! taken for one of that link, if one link only leads to that address, or to that very port; the rest came from anybody.
+//! A peer answers from any port to the one on which this node listens. A datagram that arrives there from the address of a link
+//! belongs to that link if it is the only link to that address, or if it leads to the same port; all others are from unknown senders.
 //!
 //! Units: bytes of datagram, without headers.
 
@@ -26,48 +26,48 @@ use tokio::io::Interest;
 use tokio::net::{UdpSocket, lookup_host};
 use tokio::sync::mpsc;
 
-/// Datagrams that a pump holds.
+/// Datagrams that a pump queues.
 const QUEUE: u64 = 64;
-/// The longest datagram that there is.
+/// Maximum length of a datagram.
 const LENGTH_MAX: usize = 65_536;
-/// The longest that can be sent over version 4 of IP, and over version 6: 65,535 less the headers.
+/// Maximum length of a sent datagram over IPv4 and over IPv6: 65,535 minus the headers.
 const SENT_BYTES_MAX: (u64, u64) = (65_507, 65_527);
-/// Datagrams read before others get their turn.
+/// Datagrams read before other tasks run.
 const READS_MAX: usize = 64;
 
-/// From a pump.
+/// Events of a pump.
 #[derive(Debug)]
 pub(crate) enum SocketEvent {
-    /// The socket is there.
+    /// The socket is open.
     Joined {
-        /// The longest datagram that it can send.
+        /// Maximum length of a datagram that it can send.
         bytes_max: u64,
-        /// The one peer that it has; none: it listens.
+        /// Address of its only peer; `None` for a listening socket.
         at: Option<SocketAddr>,
     },
-    /// One datagram was handed to the system.
+    /// One datagram was passed to the system.
     Sent,
-    /// A datagram came from here.
+    /// A datagram arrived from this address.
     Datagram(Bytes, SocketAddr),
-    /// The socket failed: the last word.
+    /// The socket failed. The last event.
     Left(CloseReason),
 }
 
-/// A socket, as the task knows it.
+/// A socket, as known to the task.
 #[derive(Debug)]
 struct Socket {
-    /// Never the same twice.
+    /// Unique number of the socket.
     number: u64,
     requests: mpsc::UnboundedSender<DatagramsRequest>,
     queued: u64,
     address: String,
-    /// The one peer that it has, once it stands.
+    /// Address of its only peer; `None` before the socket is open and for a listening socket.
     at: Option<SocketAddr>,
-    /// Bytes that rose as this link's, and that the pumps of other sockets have read: they are told of the release.
+    /// Bytes that were passed to this link's engine and read by the pumps of other sockets, which get the release.
     lent: VecDeque<(LinkId, u64)>,
 }
 
-/// All sockets for datagrams.
+/// All UDP sockets.
 #[derive(Debug)]
 pub(crate) struct Sockets {
     sockets: BTreeMap<LinkId, Socket>,
@@ -77,11 +77,11 @@ pub(crate) struct Sockets {
     tell: mpsc::UnboundedSender<TaskEvent>,
 }
 
-/// The kernel's buffer for what comes over a socket and was not read: how long it is to be, and how long it is.
+/// Receive buffer of the kernel: requested and actual size.
 #[derive(Debug)]
 pub(crate) struct ReceiveBuffer {
     asked: u32,
-    /// The least that a socket was given, bytes; zero: there is no socket yet.
+    /// Smallest size that a socket got, bytes; zero before the first socket.
     given: AtomicU64,
 }
 
@@ -90,11 +90,11 @@ impl ReceiveBuffer {
         ReceiveBuffer { asked, given: AtomicU64::new(0) }
     }
 
-    /// Asks the kernel for it. Says what to tell, the first time that it gives less.
+    /// Requests the buffer size from the kernel. Returns a warning the first time that the kernel gives less.
     fn enlarge(&self, socket: &UdpSocket) -> Option<String> {
-        // A socket keeps the buffer that it had where a larger one cannot be had.
+        // On failure a socket keeps its buffer.
         let _ = set_socket_recv_buffer_size(socket, self.asked as usize);
-        // The kernel says twice what it gives: the other half is for its own book-keeping (socket(7)).
+        // The kernel reports twice the usable size: the other half is for its own book-keeping (socket(7)).
         let given = socket_recv_buffer_size(socket).map_or(0, |twice| twice as u64 / 2);
         let before = self.given.load(Ordering::Relaxed);
         if before == 0 || given < before {
@@ -103,14 +103,14 @@ impl ReceiveBuffer {
         let is_new = before == 0 || before >= u64::from(self.asked);
         (given < u64::from(self.asked) && is_new).then(|| {
             format!(
-                "the kernel gives UDP sockets {given} of {asked} bytes for what comes; what comes faster than it is read is lost\n\
-                 hint: `sysctl -w net.core.rmem_max={asked}`, or a smaller `stream.udp-receive-buffer-bytes`",
+                "UDP receive buffer limited to {given} of {asked} bytes; datagrams that arrive faster than they are read are lost\n\
+                 hint: run `sysctl -w net.core.rmem_max={asked}` or reduce `stream.udp-receive-buffer-bytes`",
                 asked = self.asked
             )
         })
     }
 
-    /// Asks the kernel for it, and says on the standard error when it gives less.
+    /// Requests the buffer size from the kernel, and writes a warning to standard error if it gives less.
     fn set(&self, socket: &UdpSocket) {
         if let Some(words) = self.enlarge(socket) {
             crate::standard_error::say(format_args!("longwire: {words}"));
@@ -119,35 +119,35 @@ impl ReceiveBuffer {
 }
 
 impl Sockets {
-    /// None yet. `window`: the most bytes that rise of one without being released; `buffer`: what the kernel is to keep before.
+    /// No sockets yet. `window`: maximum unreleased bytes of a socket; `buffer`: size of the receive buffer to request.
     pub(crate) fn new(window: u64, buffer: u32, tell: mpsc::UnboundedSender<TaskEvent>) -> Self {
         let buffer = Arc::new(ReceiveBuffer::new(buffer));
         Sockets { sockets: BTreeMap::new(), made: 0, window, buffer, tell }
     }
 
-    /// The smallest receive buffer that the kernel gave a socket, bytes; zero: there was no socket yet.
+    /// Smallest receive buffer that the kernel gave a socket, bytes; zero before the first socket.
     pub(crate) fn receive_buffer_bytes(&self) -> u64 {
         self.buffer.given.load(Ordering::Relaxed)
     }
 
-    /// Where the other end of a link is, or where others send to.
+    /// Address of the other end of a link, or of a listening socket.
     pub(crate) fn address(&self, link: LinkId) -> Option<&str> {
         self.sockets.get(&link).map(|socket| socket.address.as_str())
     }
 
-    /// The one peer that a link has, while its socket stands.
+    /// Address of the peer of a link while its socket is open.
     pub(crate) fn at(&self, link: LinkId) -> Option<SocketAddr> {
         self.sockets.get(&link)?.at
     }
 
-    /// A socket on which others may send.
+    /// Adds a listening socket.
     pub(crate) fn listen(&mut self, link: LinkId, socket: UdpSocket, address: String) {
         let (requests, tell) = self.enter(link, address);
         self.buffer.set(&socket);
         tokio::spawn(pump(socket, requests, self.window, tell));
     }
 
-    /// Carries out what the engine asks for; `address`: where the peer is.
+    /// Handles a request of an engine; `address` returns the address of the peer.
     pub(crate) fn request(&mut self, link: LinkId, request: DatagramsRequest, address: impl Fn() -> String) {
         match request {
             DatagramsRequest::Join => self.join(link, address()),
@@ -156,13 +156,13 @@ impl Sockets {
             request => {
                 let Some(socket) = self.sockets.get_mut(&link) else { return };
                 socket.queued += u64::from(matches!(request, DatagramsRequest::Datagram(_)));
-                // A pump that is over has said so, and is heard soon.
+                // A pump that has ended has sent an event about it, which arrives soon.
                 let _ = socket.requests.send(request);
             }
         }
     }
 
-    /// What a pump says, as the engine hears it.
+    /// Handles an event of a pump and returns the indications for the engine.
     pub(crate) fn hear(
         &mut self,
         link: LinkId,
@@ -196,7 +196,7 @@ impl Sockets {
         }
     }
 
-    /// The link that leads to whoever sent from here.
+    /// Link that leads to the sender at this address.
     fn link_to(&self, from: SocketAddr) -> Option<LinkId> {
         let same =
             |socket: &Socket| socket.at.filter(|at| at.ip().to_canonical() == from.ip().to_canonical());
@@ -219,7 +219,7 @@ impl Sockets {
         }
     }
 
-    /// Tells of so many bytes whoever has read them: other pumps first.
+    /// Passes the release of these bytes to the pumps that have read them: other pumps first.
     fn release(&mut self, link: LinkId, mut bytes: u64) {
         let Some(socket) = self.sockets.get_mut(&link) else { return };
         let mut parts = Vec::new();
@@ -246,7 +246,7 @@ impl Sockets {
         }
     }
 
-    /// The pump ends when nobody can ask it for anything. Bytes that its link had from other pumps are released to these.
+    /// Removes a socket: its pump ends, and bytes read by other pumps are released to these.
     fn remove(&mut self, link: LinkId) {
         if let Some(gone) = self.sockets.remove(&link) {
             self.tell_released(gone.lent);
@@ -284,7 +284,7 @@ impl Sockets {
 }
 
 impl Task {
-    /// A pump says something to the engines.
+    /// Passes an event of a pump to the engines.
     pub(crate) fn hear_datagrams(&mut self, now: Instant, link: LinkId, number: u64, said: SocketEvent) {
         let comes_or_goes = matches!(said, SocketEvent::Joined { .. } | SocketEvent::Left(_));
         let heard = self.sockets.hear(link, number, said);
@@ -300,7 +300,7 @@ impl Task {
         }
     }
 
-    /// An engine asks something of its socket.
+    /// Handles an engine's request to its socket.
     pub(crate) fn datagrams_request(&mut self, link: LinkId, request: DatagramsRequest) {
         if matches!(request, DatagramsRequest::Leave) {
             self.engines.lower.second.identities.forget(link);
@@ -311,7 +311,7 @@ impl Task {
     }
 }
 
-/// A socket towards one peer: it hears nobody else, and hears when nobody is there.
+/// Opens a socket to one peer: it receives from no other, and reports an error if no program listens at the peer.
 async fn connected(to: &str) -> io::Result<UdpSocket> {
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
     for address in lookup_host(to).await? {
@@ -325,7 +325,7 @@ async fn connected(to: &str) -> io::Result<UdpSocket> {
     Err(last)
 }
 
-/// Moves datagrams until the socket fails, or nobody wants it any more.
+/// Copies datagrams until the socket fails or is removed.
 async fn pump(
     socket: UdpSocket,
     mut requests: mpsc::UnboundedReceiver<DatagramsRequest>,
@@ -365,15 +365,15 @@ async fn pump(
     }
 }
 
-/// What the other side, or a router, has said against an earlier datagram: most often that nobody listens.
+/// Error that the peer or a router has reported for an earlier datagram: usually that no program listens at the peer.
 fn fault(socket: &UdpSocket) -> io::Result<()> {
     let error = socket.take_error()?;
-    // It is not there any more: the socket is to say so when there is another.
+    // Clears the readiness, so that the socket signals the next error.
     let _ = socket.try_io(Interest::ERROR, || Err::<(), _>(io::ErrorKind::WouldBlock.into()));
     error.map_or(Ok(()), Err)
 }
 
-/// Reads what is there, as far as the window goes.
+/// Reads the waiting datagrams as far as the window allows.
 fn read(
     socket: &UdpSocket,
     buffer: &mut [u8],
@@ -419,7 +419,7 @@ mod tests {
         (sockets, asked)
     }
 
-    /// A datagram comes to the port on which this node listens; for whose it is taken.
+    /// Passes a datagram to the port on which this node listens; returns the link that it is assigned to.
     fn comes(sockets: &mut Sockets, from: &str, bytes: usize) -> LinkId {
         let said = SocketEvent::Datagram(vec![0; bytes].into(), from.parse().expect("an address"));
         let heard = sockets.hear(HERE, 1, said);
@@ -448,14 +448,14 @@ mod tests {
         ] {
             assert_eq!(comes(&mut all, from, 10), link, "{from}");
         }
-        // Two at one address are told apart by their ports, or not at all.
+        // Two links to one address are distinguished by their ports, or not at all.
         let (mut all, _asked) = sockets(&[(BOB, "192.0.2.7:4556"), (CAROL, "192.0.2.7:4557")]);
         for (from, link) in [("192.0.2.7:4556", BOB), ("192.0.2.7:4557", CAROL), ("192.0.2.7:9", HERE)] {
             assert_eq!(comes(&mut all, from, 10), link, "{from}");
         }
         all.request(BOB, DatagramsRequest::Leave, String::new);
         assert_eq!(comes(&mut all, "192.0.2.7:9", 10), CAROL);
-        // The socket of a link brings what is that link's.
+        // A datagram on the socket of a link belongs to that link.
         let (mut all, _asked) = sockets(&[(BOB, "192.0.2.7:4556"), (CAROL, "192.0.2.7:4556")]);
         let said = SocketEvent::Datagram(vec![0; 10].into(), "192.0.2.7:4556".parse().expect("an address"));
         assert_eq!(all.hear(CAROL, 3, said)[0].0, CAROL);
@@ -475,7 +475,7 @@ mod tests {
         let sums =
             [HERE, BOB].map(|link| released(asked.get_mut(&link).expect("a socket")).iter().sum::<u64>());
         assert_eq!(sums, [150, 7]);
-        // Bytes that a link has not released when it goes are released with it.
+        // Bytes that a link has not released when it is removed are released with it.
         assert_eq!(comes(&mut all, "192.0.2.7:9", 30), BOB);
         all.hear(BOB, 2, SocketEvent::Left(CloseReason::Refused));
         assert_eq!(released(asked.get_mut(&HERE).expect("a socket")), [30]);
@@ -489,7 +489,7 @@ mod tests {
             .trim()
             .parse()
             .expect("a number");
-        // The kernel doubles it, and counts in 31 bits.
+        // The kernel doubles the value and counts in 31 bits.
         let most = most.min(i32::MAX as u32 / 2);
         let some = most.min(50_000);
         let small = ReceiveBuffer::new(some);

@@ -1,22 +1,22 @@
-//! The echo service: what comes to it goes back to where it came from, as an application of its own node.
+//! Echo service: an application of the node itself that returns each payload to its source.
 //!
-//! Its endpoint is service 7 of `ipn` nodes, `echo` of `dtn` nodes. It does not answer another echo service, nor itself:
-//! two of them would never end. What is long goes back in parts, one payload at a time, so that memory holds a part only.
+//! Its endpoint is service 7 of `ipn` nodes, `echo` of `dtn` nodes. It answers neither other echo services nor itself: two of
+//! them would never stop. A long payload is returned in parts, one payload at a time, so that only a part is in memory.
 
 use crate::client::AppClient;
 use crate::message::{Message, MessageOptions, Reply, Request};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Payloads longer than this get no answer.
+/// Maximum payload length that is answered.
 pub(crate) const PAYLOAD_BYTES_MAX: u32 = 16 << 20;
-/// Payloads up to this length come with their delivery.
+/// Maximum payload length that is delivered together with its notification.
 const INLINE_BYTES: u32 = 64 * 1024;
-/// Bytes that are read at once.
+/// Bytes per read.
 const READ_BYTES: u32 = 256 * 1024;
-/// Answers that were handed over and are not durable, or wait for their turn.
+/// Maximum answers that are not durable yet or wait for their turn.
 const PENDING_MAX: usize = 256;
 
-/// The service of an endpoint with this scheme.
+/// Service name of an endpoint with this scheme.
 pub fn service(is_ipn: bool) -> &'static str {
     if is_ipn { "7" } else { "echo" }
 }
@@ -25,16 +25,16 @@ fn is_echo(endpoint: &str) -> bool {
     endpoint.ends_with("/echo") || (endpoint.starts_with("ipn:") && endpoint.ends_with(".7"))
 }
 
-/// A long payload that goes back in parts.
+/// A long payload that is returned in parts.
 #[derive(Debug)]
 struct Long {
     delivery: u64,
     to: String,
     length: u64,
     send: u64,
-    /// So much of it was read and handed over.
+    /// Bytes read and passed on.
     at: u64,
-    /// So much was asked for.
+    /// Bytes requested.
     asked: u64,
 }
 
@@ -42,13 +42,13 @@ struct Echo {
     client: AppClient,
     endpoint: String,
     next: u64,
-    /// The send that answers a delivery: when that is durable, the delivery is taken.
+    /// Delivery that each send answers: the delivery is taken once the send is durable.
     pending: BTreeMap<u64, u64>,
     waiting: VecDeque<Long>,
     copying: Option<Long>,
 }
 
-/// Answers until the node ends.
+/// Answers until the node stops.
 pub(crate) async fn serve(client: AppClient, is_ipn: bool) {
     let endpoint = service(is_ipn).to_owned();
     let register = Request::Register { endpoint: endpoint.clone(), inline_bytes: INLINE_BYTES };
@@ -65,7 +65,7 @@ pub(crate) async fn serve(client: AppClient, is_ipn: bool) {
 }
 
 impl Echo {
-    /// Hears the node; false: it is gone.
+    /// Handles a reply of the node. Returns false if the node has stopped.
     async fn hear(&mut self, Message { head, body }: Message<Reply>) -> bool {
         match head {
             Reply::Delivered { delivery, source, length, .. } => {
@@ -90,7 +90,7 @@ impl Echo {
             },
             Reply::Accepted { send, .. } | Reply::Sent { send } | Reply::Failed { send, .. } => {
                 if self.copying.as_ref().is_some_and(|long| long.send == send) {
-                    // It failed before all of it was handed over.
+                    // The send failed before all of the payload was passed on.
                     self.copying = None;
                 }
                 let taken = match self.pending.remove(&send) {
@@ -113,7 +113,7 @@ impl Echo {
         }
     }
 
-    /// Opens an answer; its number, or none: the node is gone.
+    /// Opens an answer and returns its number; `None` if the node has stopped.
     async fn open(&mut self, delivery: u64, to: String, length: u64, body: bytes::Bytes) -> Option<u64> {
         self.next += 1;
         let send = self.next;
@@ -123,7 +123,7 @@ impl Echo {
         self.client.request(Message { head, body }).await.then_some(send)
     }
 
-    /// Reads on in what goes back in parts, and begins with the next when that is through; false: the node is gone.
+    /// Reads the next part of the long payload, or begins with the next payload. Returns false if the node has stopped.
     async fn go_on(&mut self) -> bool {
         if self.copying.as_ref().is_some_and(|long| long.at >= long.length) {
             self.copying = None;

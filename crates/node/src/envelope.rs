@@ -1,23 +1,23 @@
-//! Files in bundles: how the name travels.
+//! Files in bundles: encoding of the file name.
 //!
 //! ```text
 //!   "LWFILE1\n" | length of the name 2 | name, UTF-8 .. | CRC-32C 4 | the file's bytes ..
 //! ```
 //!
-//! The checksum covers everything before it, so that no other payload passes for a file. A payload that does not begin so
-//! is taken as it is, and gets a name made of its bundle's source and time. Numbers are big-endian; a name has at most
-//! 255 bytes. What a name may be is the receiver's affair ([`safe_name`]): it is a name, never a path.
+//! The checksum covers everything before it, so that no other payload passes for a file. A payload without this header is
+//! stored as it is, under a name made of its bundle's source and time. Numbers are big-endian; a name has at most
+//! 255 bytes. The receiver decides which names are valid ([`safe_name`]): a name, never a path.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use longwire_proto::codec::crc::crc32c;
 
 const MAGIC: &[u8; 8] = b"LWFILE1\n";
-/// Bytes of a name at the most.
+/// Maximum length of a name, bytes.
 pub const NAME_BYTES_MAX: usize = 255;
-/// Bytes before the file at the most: so much of a payload tells.
+/// Maximum length of the header, bytes: enough of a payload to decode it.
 pub const HEAD_BYTES_MAX: usize = 8 + 2 + NAME_BYTES_MAX + 4;
 
-/// What stands before the bytes of a file with this name.
+/// Header of a file with this name.
 pub fn head(name: &str) -> Bytes {
     let name = cut(name, NAME_BYTES_MAX);
     let mut out = BytesMut::new();
@@ -29,8 +29,7 @@ pub fn head(name: &str) -> Bytes {
     out.freeze()
 }
 
-/// The name at the beginning of a payload, as the sender has it, and where the file begins; none: it is not a file with a
-/// name.
+/// Decodes the header: the name as sent, and the offset of the file's first byte; `None` if the payload has no header.
 pub fn read(payload: &[u8]) -> Option<(&str, usize)> {
     let rest = payload.strip_prefix(MAGIC)?;
     let (length, rest) = rest.split_first_chunk::<2>()?;
@@ -45,8 +44,8 @@ pub fn read(payload: &[u8]) -> Option<(&str, usize)> {
     fits.then(|| std::str::from_utf8(name).ok().map(|name| (name, before + 4)))?
 }
 
-/// A name that is a file in a folder and nothing else: no path, nothing hidden, no control characters, nothing that
-/// another system reads as a device.
+/// Turns a name into the name of a file in a folder: no path, not hidden, no control characters, no device name of another
+/// system.
 pub fn safe_name(name: &str) -> String {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let plain: String = last
@@ -54,7 +53,7 @@ pub fn safe_name(name: &str) -> String {
         .map(|c| if c.is_control() || "<>:\"|?*".contains(c) || is_invisible(c) { '_' } else { c })
         .collect();
     let plain = plain.trim().trim_end_matches('.');
-    // A place for a number, should there be one of that name already.
+    // Leaves space for a number, in case the name exists.
     let plain = cut(plain, NAME_BYTES_MAX - 16);
     let stem = plain.split('.').next().unwrap_or_default().to_ascii_uppercase();
     let device = matches!(stem.as_str(), "CON" | "PRN" | "AUX" | "NUL")
@@ -66,12 +65,12 @@ pub fn safe_name(name: &str) -> String {
     }
 }
 
-/// Characters that turn the direction of a text or cannot be seen: names are to be what they look like.
+/// True for characters that change the direction of a text or are invisible: a name must be what it looks like.
 fn is_invisible(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
-/// The longest beginning of a text that has so many bytes at the most.
+/// Longest prefix of a text with at most this many bytes.
 fn cut(text: &str, bytes_max: usize) -> &str {
     let mut end = text.len().min(bytes_max);
     while !text.is_char_boundary(end) {

@@ -1,8 +1,8 @@
-//! What happens, one event after the other, for whoever watches.
+//! Log of events for programs that watch the node.
 //!
-//! A ring of the latest events, each with its number. A reader goes through it at its own pace; what the ring has dropped
-//! before it was read is missed, and the reader is told how much. What happens to bundles is noted only while somebody
-//! watches, and a minute longer, for readers that come back; the rest always.
+//! A ring buffer of the latest events, each with its sequence number. A reader goes through it at its own pace; it misses events
+//! that the ring has dropped before it read them, and gets their number. Events of bundles are recorded only while there is a
+//! reader, and for a minute after that, for readers that reconnect; all others always.
 
 use crate::view::{Event, EventRecord};
 use std::collections::VecDeque;
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
 
-/// See the [module](self).
+/// Ring buffer of the latest events.
 #[derive(Debug)]
 pub(crate) struct EventLog {
     ring: Mutex<EventRing>,
@@ -22,18 +22,18 @@ pub(crate) struct EventLog {
 struct EventRing {
     events: VecDeque<Arc<EventRecord>>,
     events_max: usize,
-    /// The number of the next.
+    /// Sequence number of the next event.
     next: u64,
 }
 
 impl EventLog {
-    /// A ring that keeps so many.
+    /// An empty ring for `events_max` events.
     pub(crate) fn new(events_max: usize) -> Self {
         let ring = EventRing { events: VecDeque::new(), events_max, next: 1 };
         EventLog { ring: Mutex::new(ring), newest: watch::Sender::new(0), readers: AtomicUsize::new(0) }
     }
 
-    /// Notes an event.
+    /// Adds an event.
     pub(crate) fn add(&self, uptime_s: f64, dtn_ms: Option<u64>, event: Event) {
         let sequence = {
             let mut ring = self.ring.lock().expect("no thread panics while it has the events");
@@ -48,18 +48,18 @@ impl EventLog {
         self.newest.send_replace(sequence);
     }
 
-    /// Up to so many events behind a number, and how many between that and them are gone.
+    /// Returns up to `count_max` events after the sequence number `after`, and the number of events after it that were dropped.
     pub(crate) fn behind(&self, after: u64, count_max: usize) -> (u64, Vec<Arc<EventRecord>>) {
         let ring = self.ring.lock().expect("no thread panics while it has the events");
         let first = ring.next - ring.events.len() as u64;
-        // A number that was never given is of another start.
+        // A sequence number that was not assigned yet is from an earlier start of the node.
         let after = if after >= ring.next { 0 } else { after };
         let missed = first.saturating_sub(after + 1);
         let skipped = (after + 1).saturating_sub(first) as usize;
         (missed, ring.events.iter().skip(skipped).take(count_max).cloned().collect())
     }
 
-    /// A new reader. It begins behind `after`, or with what comes.
+    /// Adds a reader. It begins after the sequence number `after`, or with the next event.
     pub(crate) fn reader(self: &Arc<Self>, after: Option<u64>) -> EventReader {
         self.readers.fetch_add(1, Ordering::Relaxed);
         let newest = self.newest.subscribe();
@@ -67,13 +67,13 @@ impl EventLog {
         EventReader { events: self.clone(), newest, after }
     }
 
-    /// How many read.
+    /// Number of readers.
     pub(crate) fn readers(&self) -> usize {
         self.readers.load(Ordering::Relaxed)
     }
 }
 
-/// Somebody who reads.
+/// A reader of the log.
 #[derive(Debug)]
 pub(crate) struct EventReader {
     events: Arc<EventLog>,
@@ -82,7 +82,7 @@ pub(crate) struct EventReader {
 }
 
 impl EventReader {
-    /// The next events, at least one or some that were missed; none: there will be no more.
+    /// Waits for the next events, at least one, and returns them with the number of missed events; `None` after the last event.
     pub(crate) async fn next(&mut self, count_max: usize) -> Option<(u64, Vec<Arc<EventRecord>>)> {
         loop {
             self.newest.borrow_and_update();

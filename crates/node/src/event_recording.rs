@@ -1,4 +1,4 @@
-//! Events as the engines' task meets them.
+//! Recording of events by the engines' task.
 
 use crate::task::Task;
 use crate::view::{BundleName, Event, bundle_id};
@@ -8,40 +8,40 @@ use longwire_proto::service::{
 };
 use longwire_proto::time::{Duration, Instant};
 
-/// For so long after the last reader has gone bundles are still noted: it may come back.
+/// Time for which events of bundles are still recorded after the last reader has disconnected: it may reconnect.
 const LINGER: Duration = Duration::from_secs(60);
-/// Between two events about a full store.
+/// Minimum time between two events about a full store.
 const BETWEEN_FULL: Duration = Duration::from_secs(10);
 
-/// Whether somebody watches.
+/// State of the recording of events.
 #[derive(Debug, Default)]
 pub(crate) struct EventWatchers {
-    /// What happens to bundles is noted.
+    /// True while events of bundles are recorded.
     bundles: bool,
-    /// When somebody read last.
+    /// Time at which there was a reader last.
     read_at: Instant,
     full_at: Option<Instant>,
 }
 
 impl EventWatchers {
-    /// True while what happens to bundles is noted.
+    /// True while events of bundles are recorded.
     pub(crate) fn has_bundles(&self) -> bool {
         self.bundles
     }
 }
 
-/// Milliseconds as seconds.
+/// Converts milliseconds to seconds.
 pub(crate) fn in_seconds(ms: i64) -> f64 {
     ms as f64 / 1000.0
 }
 
 impl Task {
-    /// Notes an event.
+    /// Records an event.
     pub(crate) fn note(&self, now: Instant, event: Event) {
         self.event_log.add(now.as_secs_f64(), self.dtn_ms(), event);
     }
 
-    /// From here on what happens to bundles is noted, too.
+    /// Starts the recording of events of bundles.
     pub(crate) fn watch(&mut self, now: Instant) {
         self.watching.read_at = now;
         if !self.watching.bundles {
@@ -49,7 +49,7 @@ impl Task {
         }
     }
 
-    /// Notes bundles no longer once nobody has watched for long enough.
+    /// Stops the recording of events of bundles some time after the last reader has disconnected.
     pub(crate) fn look_at_watchers(&mut self, now: Instant) {
         if self.event_log.readers() > 0 {
             self.watching.read_at = now;
@@ -64,7 +64,7 @@ impl Task {
         self.note(now, Event::BundlesWatched { on });
     }
 
-    /// Notes what the agent says, as far as it is for those who watch. False: it is not for applications.
+    /// Records an indication of the agent as an event. Returns false if applications must not get it.
     pub(crate) fn record_indication(&mut self, now: Instant, indication: &AppIndication) -> bool {
         match indication {
             AppIndication::ClockJumped { by_ms } => {
@@ -176,7 +176,7 @@ pub(crate) fn refuse_word(reason: RefuseReason) -> &'static str {
     }
 }
 
-/// What a status report says, in one word.
+/// Status of a report, as an identifier.
 fn status_word(status: ReportedStatus) -> &'static str {
     match status {
         ReportedStatus::Received => "received",
@@ -187,7 +187,7 @@ fn status_word(status: ReportedStatus) -> &'static str {
     }
 }
 
-/// A reason in one word: `LifetimeExpired` is `lifetime_expired`.
+/// Reason code, as an identifier: `LifetimeExpired` is `lifetime_expired`.
 fn reason_word(reason: ReasonCode) -> String {
     if let ReasonCode::Unknown(number) = reason {
         return format!("reason_{number}");

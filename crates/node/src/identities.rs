@@ -1,24 +1,24 @@
-//! Node ids of sessions: who may call, and who has a node id when several claim it.
+//! Node IDs of sessions: which peers may connect, and which session has a node ID that several claim.
 //!
 //! ```text
-//!   a caller has said who it is --> this node's own id?          --> refused
-//!                               --> not whom `peers` lets in?    --> refused
-//!                               --> another caller has its id?   --> refused; proven where the other is not: in its place
-//!                               --> a link of the configuration leads to that node? --> let in without the id, unless proven
+//!   a peer has sent its node ID --> this node's own ID?               --> refused
+//!                               --> not accepted by `peers`?          --> refused
+//!                               --> another caller has the node ID?   --> refused; if only the new one is proven: replaces it
+//!                               --> a configured link leads to that node? --> accepted without the node ID, unless proven
 //! ```
 //!
-//! Bundles go to a node id, so over plain TCP, where anybody may claim any, at most one caller has it at a time: the one that TLS
-//! has proved, or else the one that stands. A session without the id can hand bundles in and gets none. It takes the id over when
-//! the link of the configuration goes down, which makes no difference to the bundles that are under way; two nodes that call each
-//! other so have both of their sessions, and each sends over its own.
+//! Bundles are sent to a node ID. Over plain TCP any peer can claim any node ID, so at most one caller has it at a time: the one
+//! proven by TLS, or else the one whose session is established. A session without the node ID can send bundles to this node and
+//! gets none. It gets the node ID when the configured link goes down, which makes no difference to bundles being sent. Two nodes
+//! that connect to each other keep both sessions that way, and each sends over its own.
 //!
-//! A link over UDP has the node id that the configuration says, and tells nobody whether anything arrives. So while there is a session
-//! over TCP with that node it does without: one that it calls, one that is proven, or a caller at the same address. To a caller from
-//! elsewhere, which may be anybody, it leaves nothing.
+//! A link over UDP has the node ID of the configuration, and reports no arrivals. So it is not used while there is a session over
+//! TCP with that node: a configured link, a proven session, or a caller at the same address. A caller from another address may
+//! be any node, and does not replace the link.
 //!
-//! A caller that is refused for another one may be the same node behind a connection that broke without a word; so the one that
-//! stands is sent a sign of life, and if nobody is there, it ends. Where keep-alives are off, the system asks the other end's system
-//! ([`crate::node_setup::prepare_caller`]).
+//! A caller that is refused for another one may be the same node behind a connection that broke unnoticed; so the established
+//! session sends a keep-alive, and ends if the peer does not answer. Where keep-alives are off, the kernel probes the peer's
+//! kernel ([`crate::node_setup::prepare_caller`]).
 
 use crate::config::{Config, PeerPolicy, is_loopback};
 use longwire_proto::bp::agent::parse_node;
@@ -28,21 +28,21 @@ use longwire_proto::tcpcl::{AdmissionDecision, CallerIdentity};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-/// Why a caller may not come in.
+/// Reason for refusing a caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallerRefusal {
-    /// It says that it is this node.
+    /// It claims the node ID of this node.
     Own,
-    /// The configuration does not name its node id.
+    /// Its node ID is not in the configuration.
     Unknown,
-    /// Its node id is not proven.
+    /// Its node ID is not proven.
     Unproven,
-    /// This session has its node id.
+    /// This session already has its node ID.
     Taken(LinkId),
 }
 
 impl CallerRefusal {
-    /// What the session says to the caller.
+    /// Answer of the session to the caller.
     pub(crate) fn verdict(self) -> AdmissionDecision {
         match self {
             CallerRefusal::Own | CallerRefusal::Unknown | CallerRefusal::Unproven => {
@@ -52,7 +52,7 @@ impl CallerRefusal {
         }
     }
 
-    /// In one word.
+    /// Reason, as an identifier.
     pub(crate) fn word(self) -> &'static str {
         match self {
             CallerRefusal::Own => "own_id",
@@ -62,57 +62,57 @@ impl CallerRefusal {
         }
     }
 
-    /// For a person, with what would help.
+    /// Reason, as text, with what would help.
     pub(crate) fn words(self) -> &'static str {
         match self {
-            CallerRefusal::Own => "it calls itself what this node is called",
+            CallerRefusal::Own => "it claims the node ID of this node",
             CallerRefusal::Unknown => {
-                "the configuration names no such node: `[[peer]] node` with its id lets it in, `peers = \"any\"` everybody"
+                "its node ID is not in the configuration; add it with `[[peer]] node`, or accept every peer with `peers = \"any\"`"
             }
             CallerRefusal::Unproven => {
-                "no certificate proves its node id, and `peers = \"proven\"` asks for that"
+                "no certificate proves its node ID, and `peers = \"proven\"` requires one"
             }
-            CallerRefusal::Taken(_) => "another session has its node id",
+            CallerRefusal::Taken(_) => "another session already has its node ID",
         }
     }
 }
 
-/// A session that is up and has a node id, or would like to.
+/// An established session that has or claims a node ID.
 #[derive(Clone, Debug)]
 struct NamedSession {
     node: Eid,
     said: String,
     proven: bool,
-    /// Its peer says what has arrived: it goes over TCP.
+    /// True over TCP, where the peer acknowledges what has arrived.
     acknowledges: bool,
-    /// Whether bundles go to it by that node id.
+    /// True while the session has the node ID, which is where bundles are sent.
     named: bool,
-    /// It is told to end.
+    /// True once the session was told to end.
     ends: bool,
 }
 
-/// What else changes when a session comes up.
+/// Change to other sessions when a session comes up or goes down.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum IdentityChange {
-    /// This session loses its node id, or gets it.
+    /// The session gets this node ID; `None` if it loses its node ID.
     Named(LinkId, Option<String>),
-    /// This session ends.
+    /// The session must end.
     Ends(LinkId),
 }
 
-/// See the [module](self).
+/// Node IDs that are configured, and those that sessions have and claim.
 #[derive(Debug)]
 pub(crate) struct Identities {
     own: Option<Eid>,
     peers: Option<PeerPolicy>,
-    /// Node ids that the configuration names: who says one is let in.
+    /// Node IDs in the configuration: sessions that claim one are accepted.
     known: Vec<String>,
-    /// Those of a `[[peer]]`: who says one is believed from wherever it calls.
+    /// Node IDs of `[[peer]]` entries: sessions that claim one are trusted from any address.
     trusted: Vec<String>,
-    /// Where the other end of a connection is, if it is at an address.
+    /// Address of the other end of each connection that has one.
     addresses: BTreeMap<LinkId, IpAddr>,
     sessions: BTreeMap<LinkId, NamedSession>,
-    /// An address was learned, or a session came or went, since the callers beside links were last asked for.
+    /// True if addresses or sessions have changed since the last call of [`new_beside_links`](Self::new_beside_links).
     changed: bool,
 }
 
@@ -129,7 +129,7 @@ impl Identities {
         }
     }
 
-    /// The configuration was read again. Sessions that are up stay up.
+    /// Takes over a reloaded configuration. Established sessions stay up.
     pub(crate) fn configure(&mut self, config: &Config) {
         self.peers = config.peers;
         self.known = config.known_nodes();
@@ -137,19 +137,19 @@ impl Identities {
         self.changed = true;
     }
 
-    /// The other end of a connection is here.
+    /// Sets the address of the other end of a connection.
     pub(crate) fn set_address(&mut self, link: LinkId, address: IpAddr) {
         self.addresses.insert(link, address.to_canonical());
         self.changed = true;
     }
 
-    /// A connection is over.
+    /// Removes the address of a connection that has ended.
     pub(crate) fn forget(&mut self, link: LinkId) {
         self.addresses.remove(&link);
         self.changed = true;
     }
 
-    /// Whether a caller may come in.
+    /// Decides whether to accept a caller.
     pub(crate) fn judge(&self, link: LinkId, claim: CallerIdentity<'_>) -> Result<(), CallerRefusal> {
         let node = claim.node_id.and_then(parse_node);
         if node.is_some() && node == self.own {
@@ -157,7 +157,7 @@ impl Identities {
         }
         let peers = self.peers.unwrap_or(match self.addresses.get(&link) {
             Some(address) if !is_loopback(*address) => PeerPolicy::Known,
-            // Of this machine, or a pipe of this process.
+            // A connection from this machine, or a pipe within this process.
             Some(_) | None => PeerPolicy::Any,
         });
         match peers {
@@ -174,17 +174,17 @@ impl Identities {
         }
     }
 
-    /// True if the configuration names this node.
+    /// True if the configuration contains this node.
     fn is_known(&self, node: &Eid) -> bool {
         is_among(&self.known, node)
     }
 
-    /// True if the configuration names this node in a `[[peer]]`.
+    /// True if the configuration contains this node in a `[[peer]]`.
     pub(crate) fn is_trusted(&self, node: &Eid) -> bool {
         is_among(&self.trusted, node)
     }
 
-    /// The caller that has this node id.
+    /// Caller that has this node ID.
     fn caller_named(&self, node: &Eid) -> Option<(LinkId, &NamedSession)> {
         let of_node = |(link, session): &(&LinkId, &NamedSession)| {
             link.is_incoming() && session.named && session.node == *node
@@ -192,9 +192,11 @@ impl Identities {
         self.sessions.iter().find(of_node).map(|(link, session)| (*link, session))
     }
 
-    /// A session is up whose peer says this. True if it has that node id; and what else changes before.
+    /// Adds an established session whose peer claims the node ID `said`. Returns true if it has that node ID, and the changes to
+    /// make before.
     ///
-    /// Callers are judged one after the other, and may come up together: of two that claim one node id the rules hold here, too.
+    /// Callers are judged one after the other and may come up together, so the rules for two that claim one node ID apply here,
+    /// too.
     pub(crate) fn up(
         &mut self,
         link: LinkId,
@@ -228,18 +230,18 @@ impl Identities {
         (self.sessions.get(&link).is_some_and(|session| session.named), changes)
     }
 
-    /// A session is down. Others may get the node id that it had.
+    /// Removes a session. Returns the changes: other sessions may get its node ID.
     pub(crate) fn down(&mut self, link: LinkId) -> Vec<IdentityChange> {
         let Some(gone) = self.sessions.remove(&link) else { return Vec::new() };
         self.changed = true;
         self.settle(&gone.node)
     }
 
-    /// Says which sessions have this node id, and what that changes: first who loses it.
+    /// Assigns this node ID to sessions and returns the changes: first the sessions that lose it.
     fn settle(&mut self, node: &Eid) -> Vec<IdentityChange> {
         let all = || self.sessions.iter().filter(move |(_, session)| session.node == *node && !session.ends);
         let is_called = all().any(|(link, session)| !link.is_incoming() && session.acknowledges);
-        // The session that has it keeps it.
+        // A session that has the node ID keeps it.
         let best = |may: &dyn Fn(LinkId, &NamedSession) -> bool| {
             let callers = all().filter(|(link, session)| link.is_incoming() && may(**link, session));
             callers.min_by_key(|(link, session)| (!session.named, **link)).map(|(link, _)| *link)
@@ -261,7 +263,7 @@ impl Identities {
         changes
     }
 
-    /// True if there is no link over UDP to this node, or this caller is where one leads.
+    /// True if there is no link over UDP to this node, or this caller is at the address of one.
     fn may_stand_for_datagrams(&self, caller: LinkId, node: &Eid) -> bool {
         let datagrams = |(link, session): &(&LinkId, &NamedSession)| {
             !link.is_incoming() && !session.acknowledges && session.node == *node
@@ -275,14 +277,14 @@ impl Identities {
         address.is_some() && address == self.addresses.get(&other)
     }
 
-    /// True if a caller is beside a link of the configuration.
+    /// True if a configured link leads to the node of this caller, as [`links_beside`](Self::links_beside) defines.
     pub(crate) fn is_beside_its_link(&self, caller: LinkId) -> bool {
         self.links_beside(caller).next().is_some()
     }
 
-    /// The links of the configuration that are up and lead to the node that a caller says to be: it calls from the address
-    /// there, or a `[[peer]]` names it, or a certificate proves it. Where a certificate proves that another session is with that
-    /// node, whoever only says so is somebody else.
+    /// Established configured links that lead to the node that a caller claims to be: the caller connects from the link's
+    /// address, a `[[peer]]` contains its node ID, or a certificate proves it. Where a certificate proves that another session is
+    /// with that node, a caller without a certificate does not count.
     fn links_beside(&self, caller: LinkId) -> impl Iterator<Item = LinkId> {
         let said = self.sessions.get(&caller).filter(|_| caller.is_incoming());
         let said = said.filter(|said| said.proven || !self.has_proof(&said.node));
@@ -300,7 +302,7 @@ impl Identities {
         self.sessions.values().any(|session| session.proven && session.node == *node)
     }
 
-    /// The callers beside links of the configuration, each with such a link, where that may have changed since it was last asked.
+    /// Callers with the configured links that lead to the same node; `None` if nothing has changed since the last call.
     pub(crate) fn new_beside_links(&mut self) -> Option<BTreeSet<(LinkId, LinkId)>> {
         if !core::mem::take(&mut self.changed) {
             return None;
@@ -309,18 +311,19 @@ impl Identities {
         Some(callers.flat_map(|caller| self.links_beside(caller).map(move |link| (caller, link))).collect())
     }
 
-    /// True if TLS has proved the node id of this session.
+    /// True if TLS has proved the node ID of this session.
     pub(crate) fn is_proven(&self, link: LinkId) -> bool {
         self.sessions.get(&link).is_some_and(|session| session.proven)
     }
 
-    /// The node id that a session has by now, where it has said one: that may have changed since it came up.
+    /// Node ID that a session has now; it may have changed since the session came up. The outer `None` is for a session that has
+    /// claimed none.
     pub(crate) fn name(&self, link: LinkId) -> Option<Option<&str>> {
         let session = self.sessions.get(&link)?;
         Some(session.named.then_some(session.said.as_str()))
     }
 
-    /// The node id that a session claims and does not have.
+    /// Node ID that a session claims and does not have.
     pub(crate) fn claims(&self, link: LinkId) -> Option<&str> {
         self.sessions.get(&link).filter(|session| !session.named).map(|session| session.said.as_str())
     }
@@ -380,7 +383,7 @@ mod tests {
             let plain = cases.map(|name| bob.judge(caller(1), claim(name, false)).is_ok());
             (plain, bob.judge(caller(1), claim("dtn://mallory/", true)).is_ok())
         };
-        // A pattern says how nodes are treated, and names none.
+        // A pattern sets how nodes are treated and adds no node ID to those known.
         let (all, known, none) = ([true; 6], [true, true, true, false, false, false], [false; 6]);
         assert_eq!(judged("", false), (all, true), "from this machine");
         assert_eq!(judged("", true), (known, true), "from elsewhere");
@@ -394,7 +397,7 @@ mod tests {
         let mut bob = identities("");
         assert_eq!(bob.up(caller(1), ALICE, false, true), (true, vec![]));
         assert_eq!(bob.judge(caller(2), claim("dtn://alice", false)), Err(CallerRefusal::Taken(caller(1))));
-        // A proven one comes in its place, and gives way to nobody.
+        // A proven session replaces it, and is not replaced itself.
         assert_eq!(bob.judge(caller(3), claim(ALICE, true)), Ok(()));
         let changes = vec![IdentityChange::Named(caller(1), None), IdentityChange::Ends(caller(1))];
         assert_eq!(bob.up(caller(3), ALICE, true, true), (true, changes));
@@ -413,19 +416,19 @@ mod tests {
         assert_eq!(bob.up(caller(1), ALICE, false, true), (true, vec![]));
         assert_eq!(bob.up(link, ALICE, false, true), (true, vec![IdentityChange::Named(caller(1), None)]));
         assert_eq!(bob.claims(caller(1)), Some(ALICE));
-        // Others are let in, without it; proven ones have it, too.
+        // Others are accepted without the node ID; proven ones get it, too.
         assert_eq!(bob.judge(caller(2), claim(ALICE, false)), Ok(()));
         assert_eq!(bob.up(caller(2), ALICE, false, true), (false, vec![]));
         assert_eq!(bob.up(caller(3), ALICE, true, true), (true, vec![]));
         assert_eq!(bob.down(caller(3)), []);
         assert_eq!(bob.down(link), [IdentityChange::Named(caller(1), Some(ALICE.to_owned()))]);
         assert_eq!((bob.claims(caller(1)), bob.claims(caller(2))), (None, Some(ALICE)));
-        // One after the other.
+        // The node ID goes to one after the other.
         assert_eq!(bob.down(caller(1)), [IdentityChange::Named(caller(2), Some(ALICE.to_owned()))]);
         assert_eq!(bob.down(caller(2)), []);
     }
 
-    /// Both were judged before either was up.
+    /// Both were judged before either came up.
     #[test]
     fn of_two_callers_that_come_up_together_one_has_the_node_id_and_the_other_ends() {
         for (first, second, stays) in [(false, false, 1), (true, false, 1), (true, true, 1), (false, true, 2)]
@@ -446,7 +449,7 @@ mod tests {
             assert_eq!(bob.down(ends), [], "{first} {second}");
             let names = [1, 2].map(|number| bob.name(caller(number)).flatten());
             assert_eq!(names[stays - 1], Some(ALICE), "{first} {second}");
-            // One that is told to end is no heir.
+            // A session that was told to end does not get the node ID.
             let (_, changes) = bob.up(ends, ALICE, false, true);
             assert_eq!(changes, [IdentityChange::Ends(ends)]);
             assert_eq!(bob.down(caller(stays as u32)), []);
@@ -462,25 +465,25 @@ mod tests {
         bob.set_address(caller(1), FAR);
         bob.set_address(caller(2), FARTHER);
         assert_eq!(bob.up(datagrams, ALICE, false, false), (true, vec![]));
-        // Where it leads: the session is the better way.
+        // At the address of the link: the session is used instead.
         assert_eq!(bob.up(caller(1), ALICE, false, true), (true, vec![named(datagrams, false)]));
         assert_eq!(bob.down(caller(1)), [named(datagrams, true)]);
-        // From elsewhere, that is anybody; a certificate makes the difference.
+        // From another address the caller may be any node, unless a certificate proves it.
         assert_eq!(bob.up(caller(2), ALICE, false, true), (false, vec![]));
         assert_eq!(bob.down(caller(2)), []);
         assert_eq!(bob.up(caller(2), ALICE, true, true), (true, vec![named(datagrams, false)]));
         assert_eq!(bob.down(caller(2)), [named(datagrams, true)]);
-        // And so does a link that is called.
+        // A configured link over TCP is used instead, too.
         assert_eq!(bob.up(LinkId(2), ALICE, false, true), (true, vec![named(datagrams, false)]));
         assert_eq!(bob.up(caller(1), ALICE, false, true), (false, vec![]));
         assert_eq!(bob.down(LinkId(2)), [named(caller(1), true)]);
-        // A link that comes up later takes nothing from a session at its address.
+        // A link that comes up later does not replace a session at its address.
         assert_eq!(bob.down(datagrams), []);
         assert_eq!(bob.up(datagrams, ALICE, false, false), (false, vec![]));
         assert_eq!(bob.name(caller(1)), Some(Some(ALICE)));
     }
 
-    /// A caller from elsewhere claims the node id of a link over UDP, in vain, and the link ends.
+    /// A caller from another address claims the node ID of a link over UDP without getting it, and the link ends.
     #[test]
     fn whoever_has_a_node_id_keeps_it_though_another_one_came_first() {
         let mut bob = identities("");
@@ -530,7 +533,7 @@ mod tests {
         bob.up(caller(2), ALICE, false, true);
         bob.up(caller(3), "dtn://mallory/", false, true);
         assert_eq!([1, 2, 3].map(|number| bob.is_beside_its_link(caller(number))), [true, false, false]);
-        // Where there is no address, nobody is beside anything.
+        // A connection without an address is not beside a link.
         bob.forget(LinkId(1));
         bob.forget(caller(1));
         assert!(!bob.is_beside_its_link(caller(1)));
@@ -589,20 +592,20 @@ mod tests {
             for number in [1, 2] {
                 bob.set_address(caller(number), address);
             }
-            // A link that is proven.
+            // A proven link.
             bob.up(LinkId(1), ALICE, true, true);
             bob.up(caller(1), ALICE, false, true);
             assert!(!bob.is_beside_its_link(caller(1)), "{address}");
             bob.up(caller(2), ALICE, true, true);
             assert!(bob.is_beside_its_link(caller(2)), "{address}");
             bob.down(LinkId(1));
-            // A caller that is.
+            // A proven caller.
             bob.up(LinkId(1), ALICE, false, true);
             assert!(!bob.is_beside_its_link(caller(1)) && bob.is_beside_its_link(caller(2)), "{address}");
-            // Nobody is.
+            // No session is proven.
             bob.down(caller(2));
             assert!(bob.is_beside_its_link(caller(1)), "{address}");
-            // Another node is.
+            // A session with another node is proven.
             bob.up(caller(2), "dtn://carol/", true, true);
             assert!(bob.is_beside_its_link(caller(1)), "{address}");
         }

@@ -1,12 +1,12 @@
-//! A folder into which deliveries become files: each appears whole or not at all, and once.
+//! A folder for received files: each delivery becomes one file, which appears complete or not at all.
 //!
 //! ```text
 //!   written to .longwire/ID.part, synced --> linked under its name --> (taken) --> .longwire/ID.part is removed
 //! ```
 //!
-//! As long as the part file has its second name, the delivery has been placed: should the node say it again after a crash,
-//! it is taken without another file. No file that is there is ever replaced: a second one of a name gets a number. Files, and
-//! folders that are made, are for their user only.
+//! As long as the part file has its second name, the delivery has been placed: if the node announces it again after a crash, it
+//! is taken without another file. Existing files are never replaced: a second file of the same name gets a number. Files and
+//! created folders are accessible to their user only.
 
 use crate::envelope;
 use crate::private_files;
@@ -15,15 +15,15 @@ use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Files of one name that get a number.
+/// Maximum files of one name.
 const NUMBERS_MAX: u32 = 100_000;
 
-/// Which bundle a file comes from.
+/// Bundle that a file comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileOrigin {
-    /// The bundle's source.
+    /// Source of the bundle.
     pub source: String,
-    /// Its creation timestamp.
+    /// Creation timestamp of the bundle.
     pub created: (u64, u64),
 }
 
@@ -36,38 +36,38 @@ impl FileOrigin {
         format!("{}-{}-{hash:016x}.part", self.created.0, self.created.1)
     }
 
-    /// The name of a payload that has none.
+    /// File name for a payload without one.
     fn fallback_name(&self) -> String {
         let source = self.source.trim_end_matches('/').replace(['/', ':'], "-");
         format!("bundle-{}-{}-{}", source.replace("---", "-"), self.created.0, self.created.1)
     }
 }
 
-/// A file that is arriving.
+/// A file that is being received.
 #[derive(Debug)]
 pub struct ArrivingFile {
     folder: PathBuf,
     part: PathBuf,
     origin: FileOrigin,
     file: File,
-    /// The payload's beginning, until it tells whether a name stands there.
+    /// Beginning of the payload, until it shows whether there is a file name.
     head: Option<Vec<u8>>,
     name: Option<String>,
 }
 
-/// What became of the beginning.
+/// Result of [`begin`].
 #[derive(Debug)]
 pub enum FileStart {
-    /// It is wanted.
+    /// The file is to be received.
     Arriving(Box<ArrivingFile>),
-    /// It was placed before a crash: it only has to be taken.
+    /// The file was placed before a crash: it only has to be taken.
     AlreadyPlaced,
 }
 
-/// Makes a folder for files that arrive, if it is missing.
+/// Creates a folder for received files if it does not exist.
 ///
 /// # Errors
-/// It cannot be made.
+/// Fails if the folder cannot be created.
 pub fn make(folder: &Path) -> io::Result<()> {
     private_files::make_folder(folder)
 }
@@ -75,7 +75,7 @@ pub fn make(folder: &Path) -> io::Result<()> {
 /// Begins a file in a folder.
 ///
 /// # Errors
-/// The folder cannot be written to.
+/// Fails if the folder is not writable.
 pub fn begin(folder: &Path, origin: FileOrigin) -> io::Result<FileStart> {
     let parts = folder.join(".longwire");
     private_files::make_folder(&parts)?;
@@ -84,21 +84,22 @@ pub fn begin(folder: &Path, origin: FileOrigin) -> io::Result<FileStart> {
         return Ok(FileStart::AlreadyPlaced);
     }
     let file = private_files::file().create(true).truncate(false).write(true).open(&part)?;
-    // As long as it is locked nobody tidies it away.
-    file.try_lock().map_err(|_| io::Error::new(io::ErrorKind::WouldBlock, "another program receives it"))?;
+    // The lock keeps `tidy` of another process from removing the file.
+    file.try_lock()
+        .map_err(|_| io::Error::new(io::ErrorKind::WouldBlock, "another program is receiving it"))?;
     file.set_len(0)?;
     let arriving =
         ArrivingFile { folder: folder.to_owned(), part, origin, file, head: Some(Vec::new()), name: None };
     Ok(FileStart::Arriving(Box::new(arriving)))
 }
 
-/// Forgets how a delivery was placed, once it is gone from the node.
+/// Removes the record of a placed delivery, once the node has deleted the delivery.
 pub fn forget(folder: &Path, origin: &FileOrigin) {
-    // If it is still there at the next start it does no harm.
+    // A leftover is harmless at the next start.
     let _ = fs::remove_file(folder.join(".longwire").join(origin.part_name()));
 }
 
-/// Removes what a crash left: parts that were never placed, and those whose file was removed since.
+/// Removes leftovers of a crash: parts that were never placed, and those whose file was removed since.
 pub fn tidy(folder: &Path) {
     let Ok(parts) = fs::read_dir(folder.join(".longwire")) else { return };
     for part in parts.flatten().map(|entry| entry.path()) {
@@ -112,10 +113,10 @@ pub fn tidy(folder: &Path) {
 }
 
 impl ArrivingFile {
-    /// The payload's next bytes.
+    /// Writes the next bytes of the payload.
     ///
     /// # Errors
-    /// The disk is full, or worse.
+    /// Fails if the disk is full or fails.
     pub fn write(&mut self, data: &[u8]) -> io::Result<()> {
         let Some(head) = &mut self.head else { return self.file.write_all(data) };
         head.extend_from_slice(data);
@@ -134,10 +135,10 @@ impl ArrivingFile {
         self.file.write_all(&head[from..])
     }
 
-    /// All of it is written: it appears under its name.
+    /// Ends the file, which appears under its name.
     ///
     /// # Errors
-    /// The disk is full, or worse; the file does not appear.
+    /// Fails if the disk is full or fails; the file does not appear.
     pub fn finish(mut self) -> io::Result<PathBuf> {
         self.read_head()?;
         self.file.sync_all()?;
@@ -154,18 +155,18 @@ impl ArrivingFile {
                 Ok(()) => return Ok(path),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(_) if !path.exists() => {
-                    // A file system without links, such as FAT: a crash right here may bring the file twice.
+                    // A file system without links, such as FAT: a crash at this point may produce the file twice.
                     fs::rename(&self.part, &path)?;
                     return Ok(path);
                 }
                 Err(_) => {}
             }
         }
-        Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("there are too many files called {name}")))
+        Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("too many files named {name}")))
     }
 }
 
-/// The first of a name is plain, the next ones have a number before the ending.
+/// Returns the name itself for number 1, and a name with the number before the extension for others.
 fn numbered(name: &str, number: u32) -> String {
     if number == 1 {
         return name.to_owned();
@@ -205,7 +206,7 @@ mod tests {
         let folder = TestFolder::new("inbox-whole");
         for sequence in 0..3 {
             let mut file = arriving(&folder, sequence);
-            // One byte at a time: the name may be cut anywhere.
+            // One byte at a time: the name may be split anywhere.
             for byte in envelope::head("../letter.txt").iter().chain(b"hello") {
                 file.write(&[*byte]).unwrap();
                 assert_eq!(visible(&folder).len(), sequence as usize, "not before it is whole");

@@ -1,4 +1,4 @@
-//! The convergence layer of a link: a TCPCL session over a stream, or bundles in datagrams.
+//! Convergence layer of a link: a TCPCL session over a stream, or bundles in datagrams.
 
 use crate::links::CountedSession;
 use crate::view::{self, Counts};
@@ -8,17 +8,17 @@ use longwire_proto::tcpcl::AdmissionDecision;
 use longwire_proto::time::Instant;
 use longwire_proto::udpcl;
 
-/// Whichever a link has. What is meant for the other kind is a mistake of the owner.
+/// The convergence layer of one link. A request or indication for the other kind is an error of the caller.
 #[derive(Debug)]
 pub(crate) enum Layer {
     /// TCPCL, over the first port.
     Tcp(Box<CountedSession>),
-    /// UDP, over the second.
+    /// UDP, over the second port.
     Udp(Box<udpcl::Link>),
 }
 
 impl Layer {
-    /// The TCPCL session, if it is one.
+    /// The TCPCL session; `None` for UDP.
     pub(crate) fn session(&self) -> Option<&CountedSession> {
         match self {
             Layer::Tcp(session) => Some(session),
@@ -26,14 +26,14 @@ impl Layer {
         }
     }
 
-    /// Answers a caller that waits to be let in.
+    /// Answers a caller that waits for its admission.
     pub(crate) fn judge(&mut self, now: Instant, verdict: AdmissionDecision) {
         if let Layer::Tcp(session) = self {
             session.judge(now, verdict);
         }
     }
 
-    /// What it has counted.
+    /// Counters of the layer.
     pub(crate) fn counts(&self) -> Counts {
         match self {
             Layer::Tcp(session) => view::counts(session.counters()),

@@ -1,21 +1,21 @@
-//! The daemon as a library: sockets, disk and clock around the engines.
+//! The node as a library: sockets, disk and clock around the engines.
 //!
 //! ```text
 //!    applications (control socket, or in this process)
-//!         |  message                                              operators
-//!      Client  ---------------->  Task: Desk, engines, operate  <----'
-//!                                   |                   |
-//!                             storage::Drive       stream::pump, one a connection
-//!                                   |                   |
-//!                            threads: Log, reader    TCP, TLS over it, or a pipe in memory
+//!         |  message                                                   operators
+//!     AppClient  ----->  Task: Applications, engines, management  <----'
+//!                                |                   |
+//!                     storage::StorageDriver   stream::pump, one per connection
+//!                                |                   |
+//!                       threads: Log, reader   TCP, TLS over it, or a pipe in memory
 //! ```
 //!
-//! A [`Node`] runs on a thread of its own with one event queue: the engines' task and the pumps share it, so nothing is
-//! handed from core to core but what goes to the disk. Everything that waits anywhere has a limit: what goes out by the
-//! room that the engines are told, what comes in by the window of its connection, what applications send by their budget.
+//! A [`Node`] runs on its own thread with one event queue, which the engines' task and the pumps share, so that only what is
+//! written to the disk is passed between processor cores. Every queue has a limit: output is limited by the room that the engines
+//! are granted, input by the window of its connection, sends of applications by their budget.
 
 #![cfg(unix)]
-// A reader that has gone would make these panic, and one that stands still would hold the node: see `standard_error`.
+// Printing panics once the reader has gone and blocks the node while the reader stops: see `standard_error`.
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
 mod applications;

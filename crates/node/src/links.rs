@@ -1,4 +1,4 @@
-//! The links of a node: those of its configuration, and those that peers open.
+//! Links of a node: those of its configuration, and those that peers open.
 
 use crate::config::{Config, LinkKind, LinkSettings, RadioNeighbour};
 use crate::layer::Layer;
@@ -16,12 +16,12 @@ use longwire_settings::error::Error;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
-/// Sessions side by side.
+/// Sessions by link.
 pub(crate) type Sessions = Fan<LinkId, Layer, Box<dyn FnMut(LinkId, Origin) -> Option<Layer> + Send>>;
-/// What sessions that are over have counted.
+/// Sum of the counters of closed sessions.
 pub(crate) type ClosedSessionCounters = Arc<Mutex<tcpcl::Counters>>;
 
-/// A session whose counts outlive it.
+/// A session that adds its counters to those of closed sessions when it is dropped.
 #[derive(Debug)]
 pub(crate) struct CountedSession {
     session: Session,
@@ -36,7 +36,7 @@ impl std::ops::Deref for CountedSession {
 }
 
 impl CountedSession {
-    /// Answers a caller that waits to be let in.
+    /// Answers a caller that waits for its admission.
     pub(crate) fn judge(&mut self, now: Instant, verdict: tcpcl::AdmissionDecision) {
         self.session.judge(now, verdict);
     }
@@ -44,7 +44,7 @@ impl CountedSession {
 
 impl Drop for CountedSession {
     fn drop(&mut self) {
-        // While a panic unwinds, counts no longer matter.
+        // A poisoned lock: a panic is unwinding, and the counters do not matter.
         if let Ok(mut closed_session_counters) = self.closed_session_counters.lock() {
             *closed_session_counters = closed_session_counters.plus(self.session.counters());
         }
@@ -78,37 +78,37 @@ impl Engine for CountedSession {
     }
 }
 
-/// A link.
+/// A link and its settings.
 #[derive(Clone, Debug)]
 pub(crate) struct KnownLink {
     pub(crate) link: LinkSettings,
     pub(crate) session: tcpcl::Config,
     pub(crate) policy: CertificatePolicy,
     pub(crate) udp: udpcl::Config,
-    /// What it needs if it goes over a TNC.
+    /// Radio neighbour of a link over a TNC.
     pub(crate) neighbour: Option<RadioNeighbour>,
 }
 
 /// Names of removed links that are kept.
 const REMOVED_MAX: usize = 64;
 
-/// The links of the configuration, and the settings of those that peers open.
+/// Links of the configuration, and the settings of those that peers open.
 #[derive(Debug)]
 pub(crate) struct LinkTable {
     known: BTreeMap<LinkId, KnownLink>,
-    /// Names of those that were removed last, the oldest first: their ends are still to be told.
+    /// Names of recently removed links, the oldest first: events about their end still follow.
     removed: VecDeque<(LinkId, String)>,
     callers: tcpcl::Config,
-    /// Those who call over TNCs: Longwire's convergence layer, and TCPCL 3.
+    /// Settings for callers over TNCs: AX25-CL (Longwire) and TCPCL 3.
     radio_callers: (ax25cl::Config, tcpcl::Config),
-    /// Sockets on which others may send datagrams, and where they are.
+    /// Listening UDP sockets and their addresses.
     listening: BTreeMap<LinkId, String>,
     udp: udpcl::Config,
     next: u32,
     next_caller: u32,
 }
 
-/// The fan asks for settings whenever it makes a session.
+/// Shared, since the fan asks for settings whenever it creates a session.
 pub(crate) type SharedLinks = Arc<Mutex<LinkTable>>;
 
 impl LinkTable {
@@ -129,7 +129,7 @@ impl LinkTable {
         Ok(links)
     }
 
-    /// A new link has a new id: nothing of an older one of that name sticks to it.
+    /// Adds a link with a new ID, so that it inherits no state of an earlier link with the same name.
     pub(crate) fn add(&mut self, config: &Config, link: &LinkSettings) -> Result<LinkId, Error> {
         let id = LinkId(self.next);
         self.next += 1;
@@ -166,7 +166,7 @@ impl LinkTable {
         self.known.iter().find(|(_, known)| known.link.name == name).map(|(id, _)| *id)
     }
 
-    /// The name of a link, for people.
+    /// Display name of a link.
     pub(crate) fn name(&self, id: LinkId) -> String {
         if let Some(at) = self.listening.get(&id) {
             return format!("udp {at}");
@@ -181,33 +181,33 @@ impl LinkTable {
         }
     }
 
-    /// The id of the next caller.
+    /// Returns the ID of the next caller.
     pub(crate) fn next_caller(&mut self) -> LinkId {
         let id = LinkId(self.next_caller);
         self.next_caller = self.next_caller.checked_add(1).unwrap_or(LinkId::FIRST_INCOMING);
         id
     }
 
-    /// The id of a socket on which others may send datagrams.
+    /// Adds a listening UDP socket and returns its ID.
     pub(crate) fn listening(&mut self, at: String) -> LinkId {
         let id = self.next_caller();
         self.listening.insert(id, at);
         id
     }
 
-    /// What a reload changes for those who call.
+    /// Takes over the settings for callers from a reloaded configuration.
     pub(crate) fn set_callers(&mut self, config: &Config) {
         self.callers = config.callers();
         self.radio_callers = config.radio_callers();
     }
 
-    /// How those are met who call over TNCs.
+    /// Settings for callers over TNCs.
     pub(crate) fn radio_callers(&self) -> &(ax25cl::Config, tcpcl::Config) {
         &self.radio_callers
     }
 }
 
-/// What is special about a link, for the agent.
+/// Settings of a link for the agent.
 pub(crate) fn special(config: &Config, id: LinkId, link: &LinkSettings) -> LinkConfig {
     LinkConfig {
         link: id,
@@ -220,7 +220,7 @@ pub(crate) fn special(config: &Config, id: LinkId, link: &LinkSettings) -> LinkC
     }
 }
 
-/// The sessions of these links, and where their counts end.
+/// Creates the sessions of these links.
 pub(crate) fn sessions(
     links: SharedLinks,
     rng: Rng,
@@ -241,7 +241,7 @@ pub(crate) fn sessions(
             Origin::Above => links.get(id).and_then(|known| match known.link.kind {
                 LinkKind::Tcp => Some(counted(Session::active(known.session.clone(), rng))),
                 LinkKind::Udp => Some(Layer::Udp(Box::new(udpcl::Link::new(known.udp.clone())))),
-                // They are not here.
+                // `Radios` handles these.
                 LinkKind::Ax25cl | LinkKind::Ax25cm | LinkKind::Uicl => None,
             }),
             Origin::Below if links.listening.contains_key(&id) => {

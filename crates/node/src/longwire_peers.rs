@@ -1,18 +1,18 @@
-//! Which nodes are known to be Longwire's: their applications take off the name that goes before a file.
+//! Nodes known to run Longwire: their applications remove the file name in front of a file.
 //!
-//! Nothing in a bundle or in TCPCL says what program a node runs, so it is learnt: who is a neighbour over Longwire's own
-//! convergence layer, and who has sent a file with a name, is one. Of all others nothing is known. Anybody can say so of
-//! anybody; it costs a note, and nothing else depends on it.
+//! Neither bundles nor TCPCL identify the program of a node, so this is learnt: a neighbour over Longwire's own convergence
+//! layer runs Longwire, and so does a node that has sent a file with a name. All other nodes are unknown. Any node can forge
+//! this for any other; that costs an entry, and nothing else depends on it.
 //!
-//! Limits: [`NODES_MAX`] nodes that are known, and as many of whom it was told that they are not; beyond, who comes first by
-//! name gives way.
+//! Limits: [`NODES_MAX`] known nodes, and as many unknown nodes for which a notice was given; beyond that the first by name is
+//! removed.
 
 use longwire_proto::bp::agent::parse_node;
 use std::collections::BTreeSet;
 
 const NODES_MAX: usize = 1024;
 
-/// See the [module](self).
+/// Nodes known to run Longwire, and unknown nodes for which a notice was given.
 #[derive(Debug, Default)]
 pub(crate) struct LongwirePeers {
     known: BTreeSet<String>,
@@ -20,21 +20,21 @@ pub(crate) struct LongwirePeers {
 }
 
 impl LongwirePeers {
-    /// This node is one.
+    /// Starts with this node as the only known one.
     pub(crate) fn own(node: &str) -> Self {
         let mut longwire_peers = LongwirePeers::default();
         longwire_peers.add(node);
         longwire_peers
     }
 
-    /// This is one, or the endpoint of one.
+    /// Adds a node, given as its node ID or one of its endpoints.
     pub(crate) fn add(&mut self, endpoint: &str) {
         if let Some(node) = parse_node(endpoint) {
             insert(&mut self.known, node.to_string());
         }
     }
 
-    /// True the first time that somebody asks about the node of an endpoint of whom nothing is known.
+    /// True the first time that this is called for an unknown node, given as one of its endpoints.
     pub(crate) fn is_news(&mut self, endpoint: &str) -> bool {
         let Some(node) = parse_node(endpoint).map(|node| node.to_string()) else { return false };
         !self.known.contains(&node) && insert(&mut self.told, node)

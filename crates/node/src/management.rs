@@ -1,4 +1,4 @@
-//! What operators ask of a node: how it is, what it holds and why, its links.
+//! Requests of operators: state of the node, stored bundles and why they wait, links.
 
 use crate::config::{Config, LinkSettings, RouteSettings};
 use crate::contacts::clock_time;
@@ -16,11 +16,11 @@ use longwire_proto::time::Instant;
 use longwire_settings::error::nearest;
 use std::collections::BTreeSet;
 
-/// Bundles that one answer looks at: what comes in meanwhile does not wait longer than that.
+/// Maximum bundles examined for one answer, so that other events wait no longer than that takes.
 const LOOKED_AT_MAX: usize = 1000;
 
 impl Task {
-    /// Carries out what is neither a send nor a delivery.
+    /// Handles requests that are not about sends, registrations or deliveries.
     pub(crate) fn operate(&mut self, now: Instant, request: Request) -> Reply {
         match request {
             Request::Status | Request::NextStatus => Reply::Status { status: Box::new(self.status(now)) },
@@ -47,14 +47,14 @@ impl Task {
             | Request::Register { .. }
             | Request::Unregister { .. }
             | Request::Read { .. }
-            | Request::Taken { .. } => unreachable!("the desk does these"),
+            | Request::Taken { .. } => unreachable!("`Applications::request` handles these"),
         }
     }
 
-    /// The operator says that the clock is right: lifetimes go by it from here on.
+    /// Confirms the clock: lifetimes follow it from now on.
     fn trust_clock(&mut self, now: Instant) -> Reply {
         if self.engines.upper.clock_ahead_ms() == 0 {
-            return Reply::error("lifetimes go by the clock already: it has not jumped", None);
+            return Reply::error("the clock has not jumped; there is nothing to confirm", None);
         }
         self.ask(now, AppRequest::TrustClock);
         self.note(now, view::Event::ClockTrusted);
@@ -113,12 +113,12 @@ impl Task {
         }
     }
 
-    /// A part of the list, and where the next one begins: what one turn has time for.
+    /// Returns a page of the list and the position of the next one.
     fn bundles(&self, now: Instant, after: Option<&str>, limit: usize, filter: &Filter) -> Reply {
         let Ok(after) = after.map_or(Ok(0), str::parse) else {
             return Reply::error(
-                "`after` is no place in the list",
-                Some("say what the answer before called `next`"),
+                "`after` is not a valid position in the list",
+                Some("use the value of `next` from the previous answer"),
             );
         };
         let agent = &self.engines.upper;
@@ -178,9 +178,9 @@ impl Task {
         }
     }
 
-    /// Payload bytes that have gone to the next hop, as far as is known: over AX.25, whose links take a few frames at a time,
-    /// what they were handed, and of Longwire's own by the frames that the other station has; over TCP, whose kernel takes much
-    /// that has not left, what is safe there.
+    /// Payload bytes transmitted to the next hop, as far as known: over AX25-CL by the frames that the other station has
+    /// acknowledged; over other links over TNCs, which queue only a few frames, the bytes passed to the link; over TCP, where the
+    /// kernel queues many bytes, the bytes that the next hop has acknowledged.
     fn transmitted_bytes(&self, bundle: &BundleStatus) -> u64 {
         let RetentionReason::OnTheWay(link) = bundle.why else { return bundle.safe_bytes };
         let radios = &self.engines.lower.second.radios;
@@ -195,84 +195,80 @@ impl Task {
         gone.clamp(bundle.safe_bytes, bundle.payload_bytes.max(bundle.safe_bytes))
     }
 
-    /// Why a bundle is still here, for a person.
+    /// Reason why a bundle is still stored, as text.
     fn why(&self, now: Instant, bundle: &BundleStatus) -> (State, String) {
         let names = |ids: &[LinkId]| {
             let links = self.links.lock().expect("no thread panics while it has the links");
             ids.iter().map(|id| format!("`{}`", links.name(*id))).collect::<Vec<_>>().join(", ")
         };
         match &bundle.why {
-            RetentionReason::Arriving => (State::Arriving, "it is still arriving".into()),
-            RetentionReason::Storing => (State::Storing, "it is being stored".into()),
+            RetentionReason::Arriving => (State::Arriving, "being received".into()),
+            RetentionReason::Storing => (State::Storing, "being written to the store".into()),
             RetentionReason::NoRoute => match self.neighbour_that_is_down(&bundle.destination) {
                 Some(words) => (State::LinksDown, words),
                 None => {
-                    let words = "no route leads to its destination, and no such neighbour is connected";
+                    let words = "no route to the destination, and it is not a connected neighbour";
                     (State::NoRoute, format!("{words}{}", self.links_that_might_lead_there()))
                 }
             },
             RetentionReason::LinksDown(ids) => {
-                (State::LinksDown, format!("every link that it may take is down: {}", names(ids)))
+                (State::LinksDown, format!("every usable link is down: {}", names(ids)))
             }
             RetentionReason::NoContact { link, next_dtn_ms: None } => {
-                (State::NoContact, format!("no further contact is planned for link {}", names(&[*link])))
+                (State::NoContact, format!("no further contact planned for link {}", names(&[*link])))
             }
             RetentionReason::NoContact { link, next_dtn_ms: Some(next) } => {
                 let dtn_ms = self.dtn_ms().unwrap_or(0);
                 let wait = next.saturating_sub(dtn_ms) / 1000;
                 let words = format!(
-                    "it waits for the contact over link {} at {}, in {wait} s",
+                    "waiting for the contact over link {} at {}, in {wait} s",
                     names(&[*link]),
                     clock_time(*next, dtn_ms)
                 );
                 (State::NoContact, words)
             }
-            RetentionReason::Queued(link) => {
-                (State::Queued, format!("it waits its turn for link {}", names(&[*link])))
-            }
+            RetentionReason::Queued(link) => (State::Queued, format!("queued for link {}", names(&[*link]))),
             RetentionReason::OnTheWay(link) => {
-                (State::OnTheWay, format!("it is on its way over link {}", names(&[*link])))
+                (State::OnTheWay, format!("being sent over link {}", names(&[*link])))
             }
             RetentionReason::BetterHop { until } => {
                 let wait = until.saturating_since(now).as_secs();
-                let words = format!("the better of its ways is down; the next one is taken in {wait} s");
+                let words = format!("the preferred link is down; the next one is used in {wait} s");
                 (State::BetterHop, words)
             }
-            RetentionReason::Spread { given, copies: Some(1) } => (
-                State::Spread,
-                format!("{given} nodes have a copy; this one waits for the destination itself"),
-            ),
+            RetentionReason::Spread { given, copies: Some(1) } => {
+                (State::Spread, format!("{given} nodes have a copy; the last copy waits for the destination"))
+            }
             RetentionReason::Spread { given, copies } => {
-                let more = copies.map_or(String::new(), |copies| format!(", {copies} are left to give"));
-                let words = format!("{given} nodes have a copy{more}; it waits for a node that has none");
+                let more = copies.map_or(String::new(), |copies| format!(", {copies} copies left"));
+                let words = format!("{given} nodes have a copy{more}; waiting for a node without one");
                 (State::Spread, words)
             }
             RetentionReason::Resting(until) => {
                 let wait = until.saturating_since(now).as_secs();
-                let words = format!("the next hop had no place for it; it is tried again in {wait} s");
+                let words = format!("the next hop had no space; retrying in {wait} s");
                 (State::Resting, words)
             }
             RetentionReason::InCustody { of, until } => {
                 let wait = until.saturating_since(now).as_secs();
-                let to = of.as_ref().map_or(String::new(), |node| format!(" {node} has it;"));
-                let words =
-                    format!("in custody:{to} waiting for a custody signal, it is sent again in {wait} s");
+                let to = of.as_ref().map_or(String::new(), |node| format!(" sent to {node};"));
+                let words = format!("in custody:{to} waiting for a custody signal, resending in {wait} s");
                 (State::InCustody, words)
             }
             RetentionReason::InParts { have, of } => {
-                (State::InParts, format!("it is for this node, and {have} of {of} bytes are here"))
+                (State::InParts, format!("for this node: {have} of {of} bytes received"))
             }
             RetentionReason::NobodyRegistered(_) => {
-                (State::NobodyRegistered, "it is for this node, and no application asks for it".into())
+                (State::NobodyRegistered, "for this node: no application has registered the endpoint".into())
             }
             RetentionReason::NotTaken(_) => {
-                (State::NotTaken, "an application was told of it and has not taken it".into())
+                (State::NotTaken, "for this node: the application has not taken it".into())
             }
         }
     }
 
-    /// A note for a person that the link to this destination's node is down, and why: the link that its neighbour was
-    /// connected over, or that is configured for it.
+    /// Message that the link to the node of this destination is down, with the reason. It is the link over which that neighbour
+    /// was last connected, or the one that is configured for it.
     fn neighbour_that_is_down(&self, destination: &Eid) -> Option<String> {
         let node = destination.node_id().to_string();
         let links = self.links.lock().expect("no thread panics while it has the links");
@@ -287,9 +283,9 @@ impl Task {
         Some(format!("link `{}` to {node} is down: {why}", links.name(*id)))
     }
 
-    /// The links of which nobody knows yet where they lead to, for a person.
+    /// Links whose neighbour is still unknown, as text.
     fn links_that_might_lead_there(&self) -> String {
-        /// More are not named.
+        /// Maximum number of links named.
         const NAMED_MAX: usize = 3;
         let links = self.links.lock().expect("no thread panics while it has the links");
         let unknown = |(id, known): &(LinkId, &KnownLink)| {
@@ -303,14 +299,14 @@ impl Task {
         }
         match names.split_last() {
             None => String::new(),
-            Some((only, [])) => format!("; link {only} was not up yet, and may lead there"),
+            Some((only, [])) => format!("; link {only} has not connected yet and may lead there"),
             Some((last, rest)) => {
-                format!("; links {} and {last} were not up yet, and may lead there", rest.join(", "))
+                format!("; links {} and {last} have not connected yet and may lead there", rest.join(", "))
             }
         }
     }
 
-    /// Why a link is down: in one word, and for a person.
+    /// Reason why a link is down, as an identifier and as text.
     pub(crate) fn down_words(&self, link: LinkId, reason: DownReason) -> (&'static str, &'static str) {
         match self.engines.lower.second.radios.owns(link) {
             true => radio_down_words(reason),
@@ -396,9 +392,9 @@ impl Task {
     fn add_link(&mut self, now: Instant, name: String, address: String) -> Reply {
         if address.parse::<Callsign>().is_ok() {
             return Reply::error(
-                format!("`{address}` is a callsign: only links over TCP are added like this"),
+                format!("`{address}` is a callsign; this command adds TCP links only"),
                 Some(
-                    "write a [[link]] with `kind`, `tnc` and `callsign` into the configuration; a hang-up signal or `POST /reload` takes it at once",
+                    "add a [[link]] with `kind`, `tnc` and `callsign` to the configuration, then send SIGHUP or `POST /reload`",
                 ),
             );
         }
@@ -425,7 +421,7 @@ impl Task {
         }
         let mut config = self.setup.config.clone();
         config.link.retain(|link| link.name != name);
-        // What is planned for it alone goes, too: a plan without a link makes no sense.
+        // Contacts that concern this link only are removed, too: a contact without a link is invalid.
         let old = &self.setup.config;
         config.contact.retain(|planned| {
             old.link.iter().all(|link| link.name != name || !planned.concerns(old, link))
@@ -456,20 +452,19 @@ impl Task {
         config.route.retain(|route| route.to != to || route.via != via);
         if config.route.len() == self.setup.config.route.len() {
             return Reply::error(
-                format!("there is no route to {to} via {via}"),
-                Some("`GET /routes` lists them"),
+                format!("no such route: {to} via {via}"),
+                Some("list routes with `GET /routes`"),
             );
         }
         self.apply(now, config)
     }
 
-    /// Takes over the links and routes of a configuration; the rest waits for the next start.
+    /// Applies the links and routes of a configuration; other settings take effect after a restart.
     pub(crate) fn apply(&mut self, now: Instant, new: Config) -> Reply {
-        // Lines are opened when the node starts.
+        // Lines to TNCs are opened at startup only.
         let new = Config { tnc: self.setup.config.tnc.clone(), ..new };
         if let Err(error) = new.check() {
-            let hint =
-                error.hint.or_else(|| Some("a new TNC is used from the node's next start on".to_owned()));
+            let hint = error.hint.or_else(|| Some("restart the node to use a new TNC".to_owned()));
             return Reply::Error { what: error.what, hint };
         }
         let old = std::mem::take(&mut self.setup.config);
@@ -487,7 +482,7 @@ impl Task {
             links.set_callers(&new);
             for link in &new.link {
                 if !(shared && old.link.contains(link)) {
-                    // It was checked when it was read.
+                    // The configuration was checked before.
                     let Ok(id) = links.add(&new, link) else { continue };
                     added.push(id);
                     opened.extend(link.open.then_some(id));
@@ -540,7 +535,7 @@ impl Task {
         Reply::Done
     }
 
-    /// Tells the agent what is special about each link.
+    /// Passes the settings of each link to the agent.
     fn configure_links(&mut self) {
         self.engines.upper.configure_peers(self.setup.config.peer.clone());
         let links = self.links.lock().expect("no thread panics while it has the links");
@@ -551,55 +546,56 @@ impl Task {
 }
 
 fn no_bundle(source: &str, created: (u64, u64)) -> Reply {
-    let what = format!("there is no bundle {}", view::bundle_id(source, created));
-    Reply::error(what, Some("it may have been delivered, or gone on; `longwire bundles` lists what there is"))
+    let what = format!("no such bundle: {}", view::bundle_id(source, created));
+    Reply::error(what, Some("it may have been delivered or forwarded; list bundles with `longwire bundles`"))
 }
 
 fn no_link(config: &Config, name: &str) -> Reply {
     let hint = match nearest(name, config.link.iter().map(|link| link.name.as_str())) {
         Some(near) => format!("did you mean `{near}`?"),
-        None => "`longwire links` shows them".to_owned(),
+        None => "list links with `longwire links`".to_owned(),
     };
-    Reply::error(format!("there is no link `{name}`"), Some(&hint))
+    Reply::error(format!("no such link: `{name}`"), Some(&hint))
 }
 
-/// Why a link is down: in one word, and for a person.
+/// Reason why a link is down, as an identifier and as text.
 fn down_words(reason: DownReason) -> (&'static str, &'static str) {
     match reason {
-        DownReason::Closed => ("cut", "cut here"),
+        DownReason::Closed => ("cut", "closed by the operator"),
         DownReason::PeerClosed => ("peer_closed", "the peer ended the session"),
         DownReason::Idle => ("idle", "idle"),
-        DownReason::KeepAlive => ("keepalive", "the peer fell silent"),
-        DownReason::ProtocolError => ("protocol_error", "the peer broke the protocol"),
-        DownReason::Version => ("version", "the peer speaks no version that this node does"),
-        DownReason::Insecure => ("insecure", "TLS is required, and the peer offers none"),
-        DownReason::Contact => ("contact", "the peer refuses the session"),
-        DownReason::Identity => ("identity", "the peer is not who it should be"),
+        DownReason::KeepAlive => ("keepalive", "no keep-alive from the peer"),
+        DownReason::ProtocolError => ("protocol_error", "protocol error by the peer"),
+        DownReason::Version => ("version", "no common protocol version"),
+        DownReason::Insecure => ("insecure", "TLS is required but the peer does not offer it"),
+        DownReason::Contact => ("contact", "the peer refused the session"),
+        DownReason::Identity => ("identity", "the node ID of the peer is not the expected one"),
         DownReason::Busy => ("busy", "the peer is busy"),
         DownReason::Stream(CloseReason::Finished) => ("finished", "the connection was closed"),
-        DownReason::Stream(CloseReason::Aborted) => ("aborted", "the connection was given up"),
-        DownReason::Stream(CloseReason::Reset) => ("reset", "the connection broke"),
-        DownReason::Stream(CloseReason::Refused) => ("refused", "nobody listens there"),
-        DownReason::Stream(CloseReason::TimedOut) => ("timed_out", "no answer"),
-        DownReason::Stream(CloseReason::Unreachable) => ("unreachable", "no way to that address"),
-        DownReason::Stream(CloseReason::Insecure) => ("insecure", "TLS failed or was refused"),
-        DownReason::Stream(CloseReason::Limit) => ("limit", "a limit of this node was reached"),
-        DownReason::Stream(CloseReason::Damaged) => ("damaged", "what came is not what was sent"),
-        DownReason::Stream(CloseReason::Stalled) => ("stalled", "the peer took nothing for too long"),
+        DownReason::Stream(CloseReason::Aborted) => ("aborted", "connection aborted"),
+        DownReason::Stream(CloseReason::Reset) => ("reset", "connection reset"),
+        DownReason::Stream(CloseReason::Refused) => ("refused", "connection refused"),
+        DownReason::Stream(CloseReason::TimedOut) => ("timed_out", "connection timed out"),
+        DownReason::Stream(CloseReason::Unreachable) => ("unreachable", "address unreachable"),
+        DownReason::Stream(CloseReason::Insecure) => ("insecure", "TLS handshake failed"),
+        DownReason::Stream(CloseReason::Limit) => ("limit", "limit of this node reached"),
+        DownReason::Stream(CloseReason::Damaged) => ("damaged", "received data is corrupted"),
+        DownReason::Stream(CloseReason::Stalled) => ("stalled", "the peer stopped reading"),
     }
 }
 
-/// The same of a link over a TNC.
+/// Reason why a link over a TNC is down, as an identifier and as text.
 fn radio_down_words(reason: DownReason) -> (&'static str, &'static str) {
     match reason {
-        DownReason::Stream(CloseReason::Refused) => ("refused", "the station refuses the link"),
+        DownReason::Stream(CloseReason::Refused) => ("refused", "the station refused the link"),
         DownReason::Stream(CloseReason::Limit) => {
-            ("limit", "there is a link with this station already, or there are too many")
+            ("limit", "a link to this station exists already, or there are too many links")
         }
         DownReason::Stream(CloseReason::Reset) => {
-            ("reset", "the link broke: the two sides did not agree any more")
+            ("reset", "link reset: the two stations lost synchronization")
         }
-        DownReason::Stream(CloseReason::Finished) => ("finished", "the station ended the link"),
+        DownReason::Stream(CloseReason::Finished) => ("finished", "the station closed the link"),
+        DownReason::Stream(CloseReason::TimedOut) => ("timed_out", "the station does not answer"),
         other => down_words(other),
     }
 }
@@ -609,7 +605,7 @@ fn same_link(old: &Config, new: &Config, name: &str) -> bool {
     find(old) == find(new) && same_sessions(old, new)
 }
 
-/// What is the same for all links is the same as before.
+/// True if the settings shared by all links are equal.
 fn same_sessions(old: &Config, new: &Config) -> bool {
     old.callers() == new.callers()
         && old.radio_callers() == new.radio_callers()

@@ -1,14 +1,14 @@
-//! What an application and a node say to each other.
+//! Messages between an application and a node.
 //!
-//! A message is a head, in JSON, and a body of bytes. On the control socket:
+//! A message is a header, in JSON, and a body of bytes. On the control socket:
 //!
 //! ```text
-//!   head length 4 | body length 4 | head (JSON) .. | body ..          lengths big-endian
+//!   header length 4 | body length 4 | header (JSON) .. | body ..       lengths big-endian
 //! ```
 //!
-//! The first message of a connection may be any request; there is no greeting. Requests are answered in order, as far as
-//! they have an answer; what happens later (deliveries, progress, reports) comes in between. A request that cannot be
-//! carried out is answered by `error`, with the words for a person in it.
+//! The first message of a connection may be any request; there is no greeting. Requests are answered in order, if they have an
+//! answer; later indications (deliveries, progress, reports) are sent in between. A request that fails is answered by `error`,
+//! which contains the reason as text.
 //!
 //! ```text
 //!   {"request":"send","send":1,"to":"dtn://earth/inbox","length":5}  + body "hello"
@@ -16,8 +16,8 @@
 //!   {"reply":"sent","send":1}
 //! ```
 //!
-//! Bodies: of `send` and `piece` the payload's next bytes; of `data` what was read; of `delivered` the whole payload, if
-//! it is no longer than the registration's `inline_bytes`. Limits: the head of a request 64 KiB, of a reply 4 MiB, a body
+//! Bodies: of `send` and `piece` the payload's next bytes; of `data` the bytes read; of `delivered` the whole payload, if
+//! it is no longer than the registration's `inline_bytes`. Limits: the header of a request 64 KiB, of a reply 4 MiB, a body
 //! 1 MiB.
 
 use crate::view;
@@ -26,19 +26,19 @@ use longwire_proto::service::{BundleVersion, Priority, SendOptions};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Bytes of a head that an application sends, at the most.
+/// Maximum length of a header from an application, bytes.
 pub const HEAD_BYTES_MAX: usize = 64 * 1024;
-/// Bytes of a head that a node sends, at the most: lists of links and bundles are long.
+/// Maximum length of a header from a node, bytes: lists of links and bundles are long.
 pub const REPLY_HEAD_BYTES_MAX: usize = 4 << 20;
-/// Bytes of a body at the most.
+/// Maximum length of a body, bytes.
 pub const BODY_BYTES_MAX: usize = 1 << 20;
 
-/// A head with its body.
+/// A header with its body.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message<T> {
-    /// What is said.
+    /// Header: the request or reply.
     pub head: T,
-    /// The bytes that belong to it.
+    /// Body.
     pub body: Bytes,
 }
 
@@ -48,41 +48,41 @@ impl<T> From<T> for Message<T> {
     }
 }
 
-/// How a bundle is to be sent.
+/// Parameters of a bundle to send.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MessageOptions {
-    /// Its urgency: `bulk`, `normal`, `expedited`.
+    /// Priority: `bulk`, `normal`, `expedited`.
     pub priority: Priority,
-    /// How long it is worth delivering, seconds. Default one day.
+    /// Lifetime, seconds. Default one day.
     pub lifetime_s: f64,
-    /// Ask for a report on delivery.
+    /// Requests a delivery report.
     pub report_delivery: bool,
-    /// Ask every node for a report on reception.
+    /// Requests reception reports from every node.
     pub report_reception: bool,
-    /// Ask every node for a report on forwarding.
+    /// Requests forwarding reports from every node.
     pub report_forwarding: bool,
-    /// Ask every node for a report on deletion.
+    /// Requests deletion reports from every node.
     pub report_deletion: bool,
-    /// Never fragment it.
+    /// Forbids fragmentation.
     pub must_not_fragment: bool,
-    /// The most hops it may take.
+    /// Hop limit; `None` or zero for none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hop_limit: Option<u8>,
-    /// The endpoint of this node that it is sent from; none: the node itself.
+    /// Source endpoint of this node; `None` for the node ID.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// The version of the Bundle Protocol that it is sent in, 6 or 7; none: as the node's configuration says.
+    /// Bundle Protocol version, 6 or 7; `None` for the configured one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bundle_version: Option<BundleVersion>,
-    /// The creation timestamp that it is to have, for who sends the same bundle again after a crash.
+    /// Creation timestamp, for applications that send the same bundle again after a crash.
     #[serde(skip)]
     pub created: Option<(u64, u64)>,
-    /// Ask for custody transfer, which makes it a bundle of version 6.
+    /// Requests custody transfer, which implies version 6.
     #[serde(skip_serializing_if = "core::ops::Not::not")]
     pub custody: bool,
-    /// Say in the answer if the payload begins with a file's name and nothing is known of whether the destination's
-    /// applications take it off; once for each node.
+    /// Asks whether the file name at the beginning of the payload may stay there because the destination's applications are not
+    /// known to remove it; answered once per node.
     #[serde(skip_serializing_if = "core::ops::Not::not")]
     pub note_name: bool,
 }
@@ -108,9 +108,9 @@ impl Default for MessageOptions {
 }
 
 impl MessageOptions {
-    /// As the agent has them.
+    /// Converts the parameters for the agent.
     pub(crate) fn options(&self) -> SendOptions {
-        // Ten thousand years are for ever, and fit into what follows.
+        // 3.2e11 s (10,000 years) serve as no limit, and fit into the following types.
         let lifetime = if self.lifetime_s.is_nan() { 0.0 } else { self.lifetime_s.clamp(0.0, 3.2e11) };
         SendOptions {
             priority: self.priority,
@@ -131,252 +131,250 @@ impl MessageOptions {
     }
 }
 
-/// From an application.
+/// Requests of an application.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Request {
-    /// Opens a bundle; the body is the first of its payload.
+    /// Opens a bundle; the body is the beginning of its payload.
     Send {
-        /// The application's number for it, its own and never used twice.
+        /// Number of the send, chosen by the application and never reused.
         send: u64,
-        /// Where it goes.
+        /// Destination.
         to: String,
-        /// The payload's length, bytes.
+        /// Payload length, bytes.
         length: u64,
-        /// How.
+        /// Parameters.
         #[serde(default)]
         options: MessageOptions,
     },
-    /// The next bytes of its payload.
+    /// Sends the next bytes of the payload.
     Piece {
-        /// The send.
+        /// Number of the send.
         send: u64,
     },
-    /// Gives a send up.
+    /// Cancels a send.
     Cancel {
-        /// The send.
+        /// Number of the send.
         send: u64,
     },
-    /// Wants the bundles for an endpoint; one application at a time.
+    /// Registers an endpoint; one application at a time.
     Register {
-        /// The endpoint: whole, or what stands behind the node id.
+        /// Endpoint: complete, or the part after the node ID.
         endpoint: String,
-        /// Payloads of so many bytes at the most come with their delivery.
+        /// Maximum length of payloads that are sent together with their delivery, bytes.
         #[serde(default)]
         inline_bytes: u32,
     },
-    /// Wants them no longer.
+    /// Removes a registration.
     Unregister {
-        /// The endpoint.
+        /// Registered endpoint.
         endpoint: String,
     },
     /// Reads a part of a delivery.
     Read {
-        /// The delivery.
+        /// Number of the delivery.
         delivery: u64,
-        /// Bytes from its beginning.
+        /// Offset in the payload, bytes.
         offset: u64,
-        /// How many; at most 262,144.
+        /// Maximum bytes to read; at most 262,144.
         length: u32,
     },
-    /// The application has it safe: the node may forget it.
+    /// Takes a delivery: the application has stored it, and the node may delete it.
     Taken {
-        /// The delivery.
+        /// Number of the delivery.
         delivery: u64,
     },
-    /// How the node is.
+    /// Requests the state of the node.
     Status,
-    /// How the node is, answered by `status` once something has happened since this application last heard that; asked
-    /// again before, it is answered once.
+    /// Waits for a change since the last `status` sent to this application, and is then answered by `status`. Several pending
+    /// requests get one answer.
     NextStatus,
-    /// What is stored, and why it is still here, in parts.
+    /// Lists stored bundles and why each is still there, in pages.
     Bundles {
-        /// At most so many; fewer come where many were looked at that are not wanted.
+        /// Maximum bundles in the page; it has fewer if many examined bundles do not pass the filter.
         limit: usize,
-        /// Behind this place: what the answer before called `next`.
+        /// Position to continue from: `next` of the previous page.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         after: Option<String>,
-        /// Which.
+        /// Filter.
         #[serde(default)]
         filter: view::Filter,
     },
-    /// All that is known of one bundle and its fragments.
+    /// Returns one bundle and its fragments in detail.
     Bundle {
-        /// Its source.
+        /// Source of the bundle.
         source: String,
-        /// Its creation timestamp.
+        /// Creation timestamp of the bundle.
         created: (u64, u64),
     },
     /// Deletes a bundle.
     Delete {
-        /// Its source.
+        /// Source of the bundle.
         source: String,
-        /// Its creation timestamp.
+        /// Creation timestamp of the bundle.
         created: (u64, u64),
     },
-    /// All links.
+    /// Lists all links.
     Links,
-    /// Adds a link, until the next start.
+    /// Adds a link until the node restarts.
     AddLink {
-        /// What it is called.
+        /// Name of the link.
         name: String,
-        /// Where the peer is: host and port.
+        /// Address of the peer: host and port.
         address: String,
     },
-    /// Cuts a link, until it is opened again.
+    /// Closes a link until it is opened again.
     CutLink {
-        /// What it is called.
+        /// Name of the link.
         name: String,
     },
-    /// Opens a link that was cut.
+    /// Opens a link that was closed.
     OpenLink {
-        /// What it is called.
+        /// Name of the link.
         name: String,
     },
-    /// Removes a link, until the next start; bundles that would take it wait for another way.
+    /// Removes a link until the node restarts; its bundles wait for another route.
     RemoveLink {
-        /// What it is called.
+        /// Name of the link.
         name: String,
     },
-    /// All static routes.
+    /// Lists all static routes.
     Routes,
-    /// Adds a route, until the next start.
+    /// Adds a route until the node restarts.
     AddRoute {
-        /// Where it leads.
+        /// Route to add.
         route: view::Route,
     },
-    /// Removes a route, until the next start.
+    /// Removes a route until the node restarts.
     RemoveRoute {
-        /// For which endpoints.
+        /// Destination pattern of the route.
         to: String,
-        /// Over which link, or by which node.
+        /// Name of the link, or node ID of the next hop.
         via: String,
     },
-    /// Notes what happens to bundles, too, for whoever reads events.
+    /// Starts the recording of events of bundles, for programs that read events.
     Watch,
-    /// Says that the clock is right although it has jumped: lifetimes go by it from here on, and what is over by it is
-    /// deleted.
+    /// Confirms the clock after a jump: lifetimes follow it, and bundles that it makes expired are deleted.
     TrustClock,
-    /// Reads the configuration again: links and routes change without a restart.
+    /// Reloads the configuration: links and routes change without a restart.
     Reload,
 }
 
-/// From the node.
+/// Replies of the node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "reply", rename_all = "kebab-case")]
 pub enum Reply {
-    /// It was done.
+    /// The request was carried out.
     Done,
-    /// It could not be done.
+    /// The request failed.
     Error {
-        /// What happened.
+        /// Reason, as text.
         what: String,
-        /// What may help.
+        /// Hint on what to do.
         #[serde(skip_serializing_if = "Option::is_none")]
         hint: Option<String>,
     },
-    /// The bundle is durable: from here on it is the node's.
+    /// The bundle is durable in the node's store.
     Accepted {
-        /// The send.
+        /// Number of the send.
         send: u64,
-        /// The bundle's source.
+        /// Source of the bundle.
         source: String,
-        /// Its creation timestamp.
+        /// Creation timestamp of the bundle.
         created: (u64, u64),
-        /// It begins with a file's name, and nothing is known of whether the destination's applications take that off.
+        /// True if the payload begins with a file name and the destination's applications are not known to remove it.
         #[serde(default, skip_serializing_if = "core::ops::Not::not")]
         name_may_stay: bool,
     },
-    /// How much of it is safe with the next hop.
+    /// The next hop has acknowledged a part of the payload.
     Progress {
-        /// The send.
+        /// Number of the send.
         send: u64,
-        /// Bytes of payload.
+        /// Acknowledged bytes from the beginning of the payload.
         up_to: u64,
     },
-    /// All of it is safe with the next hop, or it was delivered here: the last word.
+    /// The next hop has acknowledged the whole bundle, or it was delivered on this node. The last reply for the send.
     Sent {
-        /// The send.
+        /// Number of the send.
         send: u64,
     },
-    /// It could not be sent: the last word.
+    /// The send failed. The last reply for the send.
     Failed {
-        /// The send.
+        /// Number of the send.
         send: u64,
-        /// Why, for a person.
+        /// Reason, as text.
         reason: String,
-        /// Why, in one word: `bad_endpoint`, `full`, `expired`, `cancelled`, `limit`, `storage`, `refused`,
-        /// `no_custody`.
+        /// Reason, as an identifier: `bad_endpoint`, `full`, `expired`, `cancelled`, `limit`, `storage`, `refused`, `no_custody`.
         #[serde(default)]
         code: String,
     },
     /// A status report about a bundle that this application sent.
     Report {
-        /// The send.
+        /// Number of the send.
         send: u64,
-        /// `received`, `forwarded`, `delivered`, `deleted`.
+        /// `received`, `forwarded`, `delivered`, `deleted`, `in custody`.
         status: String,
-        /// The reason code.
+        /// Reason code (RFC 9171 9.5).
         reason: u64,
-        /// Who says so.
+        /// Node that sent the report.
         reporter: String,
     },
-    /// The registration stands.
+    /// The endpoint is registered.
     Registered {
-        /// The endpoint in full.
+        /// Complete endpoint ID.
         endpoint: String,
     },
-    /// A bundle is here, whole. Said again at each registration until it is taken.
+    /// A complete bundle is ready for delivery. Sent again at each registration until it is taken.
     Delivered {
-        /// The node's number for it.
+        /// Number of the delivery, assigned by the node.
         delivery: u64,
-        /// Who sent it.
+        /// Source of the bundle.
         source: String,
-        /// The endpoint it is for.
+        /// Destination of the bundle.
         destination: String,
-        /// Its creation timestamp.
+        /// Creation timestamp of the bundle.
         created: (u64, u64),
-        /// The payload's length, bytes.
+        /// Payload length, bytes.
         length: u64,
     },
     /// A part of a delivery.
     Data {
-        /// The delivery.
+        /// Number of the delivery.
         delivery: u64,
-        /// Bytes from its beginning.
+        /// Offset in the payload, bytes.
         offset: u64,
     },
-    /// The delivery is over.
+    /// The delivery has ended.
     Gone {
-        /// The delivery.
+        /// Number of the delivery.
         delivery: u64,
-        /// True if it was taken, and that is durable; false if it expired first.
+        /// True if it was taken, which is durable; false if it expired before.
         taken: bool,
     },
-    /// How the node is.
+    /// State of the node.
     Status {
-        /// All of it.
+        /// State and counters.
         status: Box<view::Status>,
     },
-    /// What is stored.
+    /// Stored bundles.
     Bundles {
-        /// A part of it.
+        /// Page of the list.
         page: view::Page,
     },
     /// All links.
     Links {
-        /// Each.
+        /// Links.
         links: Vec<view::Link>,
     },
     /// All static routes.
     Routes {
-        /// Each.
+        /// Routes.
         routes: Vec<view::Route>,
     },
 }
 
 impl Reply {
-    /// It could not be done.
+    /// An error with its reason and a hint.
     pub(crate) fn error(what: impl Into<String>, hint: Option<&str>) -> Self {
         Reply::Error { what: what.into(), hint: hint.map(str::to_owned) }
     }

@@ -13,29 +13,29 @@ use longwire_proto::tcpcl::AdmissionDecision;
 use longwire_proto::time::Instant;
 use std::collections::VecDeque;
 
-/// A caller that was not let in.
+/// A caller whose session was refused.
 #[derive(Clone, Debug)]
 pub(crate) struct RefusedCaller {
     pub(crate) link: LinkId,
-    /// The node id that it claims.
+    /// Node ID that it claims.
     pub(crate) claim: Option<String>,
     pub(crate) refusal: CallerRefusal,
 }
 
-/// The sessions of a node, each where its link goes.
+/// Sessions of a node by the network of their link.
 #[derive(Debug)]
 pub(crate) struct Neighbours {
-    /// Over TCP and UDP.
+    /// Sessions over TCP and UDP.
     pub(crate) internet: Sessions,
-    /// Over TNCs.
+    /// Sessions over TNCs.
     pub(crate) radios: Radios,
-    /// Which session over TCP has which node id.
+    /// Node IDs of the sessions over TCP and UDP.
     pub(crate) identities: Identities,
-    /// Callers that were not let in, for the task, which takes them each turn.
+    /// Refused callers, which the task collects in each pass.
     pub(crate) refused: Vec<RefusedCaller>,
-    /// What the agent hears next.
+    /// Next indications for the agent.
     up: VecDeque<(LinkId, BundlesIndication)>,
-    /// What sessions are asked next.
+    /// Next requests to sessions.
     down: VecDeque<(LinkId, BundlesRequest)>,
 }
 
@@ -51,7 +51,7 @@ impl Neighbours {
         }
     }
 
-    /// Judges a caller that has said who it is.
+    /// Judges a caller that has sent its node ID.
     fn judge(&mut self, now: Instant, link: LinkId) {
         let Some(session) = self.internet.get(link).and_then(Layer::session) else { return };
         let Some(claim) = session.claim() else { return };
@@ -61,7 +61,7 @@ impl Neighbours {
                 let claim = claim.node_id.map(str::to_owned);
                 self.refused.push(RefusedCaller { link, claim, refusal });
                 if let CallerRefusal::Taken(other) = refusal {
-                    // If nobody is there any more, it is found out now.
+                    // A request to connect makes the session probe its peer, and end if the peer is dead.
                     self.down.push_back((other, BundlesRequest::Connect));
                 }
                 refusal.verdict()
@@ -70,7 +70,7 @@ impl Neighbours {
         self.internet.change(link, |layer| layer.judge(now, verdict));
     }
 
-    /// Gives node ids to sessions as they come and go.
+    /// Assigns node IDs to sessions as they come up and go down.
     fn rises(&mut self, link: LinkId, said: BundlesIndication) -> (LinkId, BundlesIndication) {
         match said {
             BundlesIndication::Up { peer: Some(peer), interleave, transfer_bytes_max } => {
@@ -140,7 +140,7 @@ impl Engine for Neighbours {
 
     fn poll_request(&mut self, now: Instant) -> Option<Request<Self::Below>> {
         while let Some((link, request)) = self.down.pop_front() {
-            // A session that is gone meanwhile is not made again.
+            // A session that has ended in the meantime is not created again.
             self.internet.change(link, |layer| layer.handle_request(now, request));
         }
         let internet = self.internet.poll_request(now).map(Port::First);

@@ -34,7 +34,7 @@ use tokio::runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
-/// A running node, on a thread of its own. Dropping it ends it as a crash would.
+/// A running node on its own thread. Dropping it ends it as a crash would.
 #[derive(Debug)]
 pub struct Node {
     events: mpsc::UnboundedSender<TaskEvent>,
@@ -46,7 +46,7 @@ pub struct Node {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Makes applications' ends.
+/// Creates the interfaces of applications.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientFactory {
     events: mpsc::UnboundedSender<TaskEvent>,
@@ -54,7 +54,7 @@ pub(crate) struct ClientFactory {
 }
 
 impl ClientFactory {
-    /// For the task that hears these events.
+    /// Creates the factory for the task that receives these events.
     pub(crate) fn new(events: mpsc::UnboundedSender<TaskEvent>) -> Self {
         ClientFactory { events, next_client: Arc::new(AtomicU64::new(0)) }
     }
@@ -66,10 +66,10 @@ impl ClientFactory {
 }
 
 impl Node {
-    /// Starts a node: opens its store, listens, calls. It is there when this returns.
+    /// Starts a node: opens its store, listens, and opens its links. The node is running when this returns.
     ///
     /// # Errors
-    /// The store cannot be opened, or an address is taken.
+    /// Fails if the store cannot be opened or an address is in use.
     pub fn start(setup: NodeSetup) -> Result<Node, Error> {
         setup.config.check()?;
         descriptors::raise();
@@ -78,8 +78,9 @@ impl Node {
         let (store, scrub, opened) = open_store(&setup, &tell)?;
         let links = Arc::new(Mutex::new(LinkTable::new(&setup.config)?));
         let rng = Rng::new(random_u64());
-        let agent = Agent::new(agent_config(&setup), rng.fork("agent"))
-            .map_err(|error| Error::new(format!("`{}` is not a node id: {error}", setup.config.node)))?;
+        let agent = Agent::new(agent_config(&setup), rng.fork("agent")).map_err(|error| {
+            Error::new(format!("`{}` is not a valid node ID: {error}", setup.config.node))
+        })?;
         let closed_session_counters = links::ClosedSessionCounters::default();
         let sessions = links::sessions(links.clone(), rng.fork("tcpcl"), closed_session_counters.clone());
         let radios = Radios::new(&setup.config, links.clone(), &rng)?;
@@ -88,7 +89,7 @@ impl Node {
         let runtime = runtime::Builder::new_current_thread()
             .enable_all()
             .build()
-            .map_err(|error| Error::new(format!("the system gives no event queue: {error}")))?;
+            .map_err(|error| Error::new(format!("cannot start the event loop: {error}")))?;
         let client_factory = ClientFactory::new(tell.clone());
         let udp_addresses;
         let counter_news = CounterChanges::new(tell.clone());
@@ -135,75 +136,75 @@ impl Node {
         let thread = std::thread::Builder::new()
             .name("node".into())
             .spawn(move || runtime.block_on(async { Task::new(parts).run().await }))
-            .map_err(|error| Error::new(format!("the system gives no thread: {error}")))?;
+            .map_err(|error| Error::new(format!("cannot start a thread: {error}")))?;
         let next_client = client_factory.next_client;
         Ok(Node { events: tell, next_client, addresses, udp_addresses, http, opened, thread: Some(thread) })
     }
 
-    /// A new application.
+    /// Connects a new application.
     pub fn client(&self) -> AppClient {
         ClientFactory { events: self.events.clone(), next_client: self.next_client.clone() }.client()
     }
 
-    /// Something that makes applications, from elsewhere.
+    /// Returns a function that connects applications, for use from other threads.
     pub fn clients(&self) -> impl Fn() -> AppClient + Send + Sync + 'static {
         let client_factory =
             ClientFactory { events: self.events.clone(), next_client: self.next_client.clone() };
         move || client_factory.client()
     }
 
-    /// Where peers may call: the configured addresses, with the ports that the system chose for port 0.
+    /// Addresses on which the node listens for TCPCL, with the ports that the system chose for port 0.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
-    /// Where the HTTP interface is, if it is on.
+    /// Address of the HTTP interface; `None` if it is off.
     pub fn http_address(&self) -> Option<SocketAddr> {
         self.http.as_ref().map(HttpInterface::address)
     }
 
-    /// Where anybody may send over UDP, as [`addresses`](Self::addresses).
+    /// Addresses on which the node listens for UDP, as in [`addresses`](Self::addresses).
     pub fn udp_addresses(&self) -> &[SocketAddr] {
         &self.udp_addresses
     }
 
-    /// What opening the store met.
+    /// Result of opening the store.
     pub fn opened(&self) -> Opened {
         self.opened
     }
 
-    /// A peer calls, over this.
+    /// Adds an incoming connection over `wire`, from a peer at the address `from`.
     pub fn call(&self, wire: impl ByteStream, from: &str) {
         let _ = self.events.send(TaskEvent::Caller(Box::new(wire), from.to_owned()));
     }
 
-    /// The wall clock has jumped.
+    /// Notifies the node that the wall clock has jumped.
     pub fn clock_jumped(&self) {
         let _ = self.events.send(TaskEvent::Clock);
     }
 
-    /// Reads the configuration again: links and routes change without a restart.
+    /// Reloads the configuration: links and routes change without a restart.
     pub fn reload(&self) {
         let _ = self.events.send(TaskEvent::Reload);
     }
 
-    /// Ends it in good order.
+    /// Shuts the node down and waits for its end.
     pub fn stop(mut self) {
         self.end(false);
     }
 
-    /// Waits until it ends.
+    /// Waits until the node ends.
     pub fn wait(mut self) {
         self.join();
     }
 
-    /// Something that ends it in good order, from elsewhere.
+    /// Returns a function that shuts the node down, for use from other threads.
     pub fn stopper(&self) -> impl Fn() + Send + Sync + 'static {
         let events = self.events.clone();
         move || drop(events.send(TaskEvent::Stop { at_once: false }))
     }
 
-    /// Something that makes it read its configuration again, from elsewhere.
+    /// Returns a function that reloads the configuration, for use from other threads.
     pub fn reloader(&self) -> impl Fn() + Send + Sync + 'static {
         let events = self.events.clone();
         move || drop(events.send(TaskEvent::Reload))
@@ -239,7 +240,7 @@ fn agent_config(setup: &NodeSetup) -> agent::Config {
     config.routing = setup.config.routing.clone();
     config.peers = setup.config.peer.clone();
     config.node = setup.config.node_id().map(|eid| eid.to_string()).unwrap_or_default();
-    // Links have their ids in the order of the configuration, from 1.
+    // Links have IDs in the order of the configuration, from 1.
     let special = setup.config.link.iter().zip(1..).map(|(link, id)| {
         let id = longwire_proto::service::LinkId(id);
         crate::links::special(&setup.config, id, link)
@@ -257,7 +258,7 @@ fn open_store(setup: &NodeSetup, tell: &mpsc::UnboundedSender<TaskEvent>) -> Res
     let failed = |error: OpenError| {
         Error::new(format!("cannot open the store {}: {error}", storage.path.display())).hint(error.hint())
     };
-    let no_thread = |error| Error::new(format!("the system gives no thread: {error}"));
+    let no_thread = |error| Error::new(format!("cannot start a thread: {error}"));
     if let Some(forgetful) = &setup.forgetful {
         let drive = StorageDriver::start(forgetful.open(), storage.cache_bytes, tell).map_err(no_thread)?;
         return Ok((drive, None, Opened::default()));
@@ -283,8 +284,9 @@ fn listen(
     let mut addresses = Vec::new();
     for text in &setup.config.listen {
         let listener = bind(text, setup).map_err(|error| {
-            Error::new(format!("cannot listen on {text}: {error}"))
-                .hint("another program may have the port; `listen` takes host:port, TCPCL has 4556")
+            Error::new(format!("cannot listen on {text}: {error}")).hint(
+                "another program may be using the port; `listen` is host:port, and the port of TCPCL is 4556",
+            )
         })?;
         addresses.extend(listener.local_addr());
         runtime.spawn(accept(listener, tell.clone()));
@@ -302,7 +304,7 @@ fn listen_udp(setup: &NodeSetup, tell: &mpsc::UnboundedSender<TaskEvent>) -> Res
         let bound = socket.and_then(|socket| Ok((socket.local_addr()?, socket)));
         let (address, socket) = bound.map_err(|error| {
             Error::new(format!("cannot listen on {text} over UDP: {error}"))
-                .hint("another program may have the port; `listen-udp` takes host:port, port 4556")
+                .hint("another program may be using the port; `listen-udp` is host:port, usually port 4556")
         })?;
         addresses.push(address);
         let _ = tell.send(TaskEvent::Listens(socket, address.to_string()));
@@ -328,9 +330,9 @@ fn bind(text: &str, setup: &NodeSetup) -> std::io::Result<TcpListener> {
     Err(last)
 }
 
-/// Hang-up reads the configuration again; interrupt and terminate end the node in good order, and a second time at once.
+/// SIGHUP reloads the configuration; SIGINT and SIGTERM shut the node down, and a second one ends it at once.
 fn heed_signals(tell: &mpsc::UnboundedSender<TaskEvent>, runtime: &runtime::Runtime) -> Result<(), Error> {
-    let failed = |error: std::io::Error| Error::new(format!("the system gives no signals: {error}"));
+    let failed = |error: std::io::Error| Error::new(format!("cannot install a signal handler: {error}"));
     let mut hang_up = signal(SignalKind::hangup()).map_err(failed)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
@@ -362,7 +364,7 @@ async fn accept(listener: TcpListener, tell: mpsc::UnboundedSender<TaskEvent>) {
                     return;
                 }
             }
-            // Out of descriptors, most likely: others have to end first.
+            // Probably out of file descriptors: other connections must close first.
             Err(_) => tokio::time::sleep(std::time::Duration::from_millis(100)).await,
         }
     }

@@ -1,4 +1,4 @@
-//! What a node is started with.
+//! Parameters with which a node starts.
 
 use crate::config::{ClockSource, Config};
 use crate::quick_ack::QuickAck;
@@ -16,36 +16,36 @@ use tokio::net::{TcpSocket, TcpStream, lookup_host};
 
 /// Milliseconds from the Unix epoch to the DTN epoch, 2000-01-01 (RFC 9171 4.2.6).
 pub(crate) const DTN_EPOCH_MS: u64 = 946_684_800_000;
-/// 2024-01-01 in DTN time: a clock that is before it has not been set.
+/// 2024-01-01 in DTN time: an earlier clock has not been set.
 const PLAUSIBLE_DTN_MS: u64 = 757_382_400_000;
 
-/// DTN time now, milliseconds; none: there is no clock.
+/// Source of DTN time, milliseconds; returns `None` without a clock.
 pub type WallClock = Arc<dyn Fn() -> Option<u64> + Send + Sync>;
-/// A call under way.
+/// Connection attempt in progress.
 pub type Calling = Pin<Box<dyn Future<Output = io::Result<Box<dyn ByteStream>>> + Send>>;
-/// How links are called.
+/// Function that connects a link.
 pub type Connector = Arc<dyn Fn(String, &Config) -> Calling + Send + Sync>;
 
-/// What a node is started with: its configuration, and what tests exchange.
+/// Parameters with which a node starts: its configuration, and replacements for tests.
 #[derive(Clone)]
 pub struct NodeSetup {
-    /// The configuration.
+    /// Configuration.
     pub config: Config,
-    /// Its file, for reading it again.
+    /// Path of the configuration file, for reloads.
     pub path: Option<PathBuf>,
-    /// The wall clock.
+    /// Wall clock.
     pub wall_clock: WallClock,
-    /// How links are called. By TCP.
+    /// Function that connects a link; TCP by default.
     pub connector: Connector,
-    /// Whether the process's signals are the node's: hang-up reads the configuration again, interrupt and terminate end
-    /// it in good order.
+    /// True if the node handles the signals of the process: SIGHUP reloads the configuration, SIGINT and SIGTERM stop the
+    /// node in an orderly way.
     pub signals: bool,
-    /// A store that forgets what was not synced, instead of the configured one.
+    /// Store that loses unsynced data, used instead of the configured one.
     pub forgetful: Option<VolatileStore>,
 }
 
 impl NodeSetup {
-    /// With this configuration, and the world as it is.
+    /// Creates the parameters for this configuration, with the system clock and TCP.
     pub fn new(config: Config) -> Self {
         let wall_clock: WallClock = match config.clock {
             ClockSource::System => Arc::new(system_dtn_ms),
@@ -62,24 +62,24 @@ impl NodeSetup {
     }
 }
 
-/// DTN time as Unix seconds.
+/// Converts DTN time to Unix seconds.
 pub(crate) fn unix_s(dtn_ms: u64) -> u64 {
     dtn_ms.saturating_add(DTN_EPOCH_MS) / 1000
 }
 
-/// The time by the system's clock, Unix seconds, if that has been set.
+/// Returns the time of the system clock, Unix seconds; `None` if the clock is not set.
 pub fn unix_now() -> Option<i64> {
     system_dtn_ms().and_then(|dtn_ms| i64::try_from(unix_s(dtn_ms)).ok())
 }
 
-/// DTN time by the system's clock, if that has been set.
+/// Returns DTN time by the system clock; `None` if the clock is not set.
 pub fn system_dtn_ms() -> Option<u64> {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
     let dtn_ms = u64::try_from(since.as_millis()).ok()?.checked_sub(DTN_EPOCH_MS)?;
     (dtn_ms >= PLAUSIBLE_DTN_MS).then_some(dtn_ms)
 }
 
-/// The time since this machine's start, sleep included, where the system says it.
+/// Returns the time since this machine started, including sleep; `None` if the system does not provide it.
 pub(crate) fn steady() -> Option<SteadyReading> {
     static START: LazyLock<Option<u64>> = LazyLock::new(|| {
         let name = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
@@ -93,7 +93,7 @@ pub(crate) fn steady() -> Option<SteadyReading> {
     Some(SteadyReading { of, ms })
 }
 
-/// Calls by TCP, one address of the host after the other.
+/// Connects by TCP, trying the addresses of the host in turn.
 async fn call(to: String, config: Config) -> io::Result<Box<dyn ByteStream>> {
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
     for address in lookup_host(&to).await? {
@@ -110,7 +110,7 @@ async fn call(to: String, config: Config) -> io::Result<Box<dyn ByteStream>> {
     Err(last)
 }
 
-/// Sets the sizes of the kernel's buffers, where the configuration says them.
+/// Sets the sizes of the kernel's buffers, if configured.
 pub(crate) fn set_buffers(socket: &TcpSocket, config: &Config) -> io::Result<()> {
     if let Some(bytes) = config.tcp.send_buffer_bytes {
         socket.set_send_buffer_size(bytes)?;
@@ -121,15 +121,16 @@ pub(crate) fn set_buffers(socket: &TcpSocket, config: &Config) -> io::Result<()>
     Ok(())
 }
 
-/// Small messages are not to wait for others: the engines put together what belongs together.
+/// Disables Nagle's algorithm: small messages must not wait, and the engines already combine what belongs together.
 pub(crate) fn prepare(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)
 }
 
-/// The same for a connection that a peer has opened. Its session may have no keep-alives (RFC 9174 4.7), and holds a place and a node
-/// id: so its system is asked whether it is there, after two minutes in which nothing came, and taken for gone after one more. While
-/// data are on their way to it, it is not asked: they are repeated `net.ipv4.tcp_retries2` times. `TCP_USER_TIMEOUT` would end that
-/// sooner, and a caller, too, that answers and does not read for so long (tcp(7)): that is no reason to take it for gone.
+/// Prepares a connection that a peer opened. Its session may have no keep-alives (RFC 9174 4.7) and occupies a connection
+/// and a node ID, so TCP keep-alive probes its system after two idle minutes and closes the connection one minute later.
+/// While sent data is unacknowledged, TCP retransmits it `net.ipv4.tcp_retries2` times instead of probing.
+/// `TCP_USER_TIMEOUT` would end that sooner, but also disconnect a peer that answers without reading for that long (tcp(7)),
+/// which is no sign of a dead peer.
 pub(crate) fn prepare_caller(stream: &TcpStream) -> io::Result<()> {
     prepare(stream)?;
     sockopt::set_socket_keepalive(stream, true)?;

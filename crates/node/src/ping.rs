@@ -1,17 +1,17 @@
-//! Pings: small bundles to a node's echo service that come back. What the command and the HTTP interface have in common.
+//! Pings: small bundles that a node's echo service returns. Shared by the command and the HTTP interface.
 //!
-//! A ping's payload begins with its number, eight bytes, big-endian; the rest is filling.
+//! A ping's payload begins with its number, eight bytes, big-endian; the rest is padding.
 
 use crate::echo;
 use crate::view::Pings;
 use bytes::{BufMut, Bytes, BytesMut};
 
-/// Bytes of a ping at the least: its number.
+/// Minimum payload length of a ping: its number.
 pub const BYTES_MIN: u32 = 8;
-/// Bytes of a ping at the most: so much an echo service answers.
+/// Maximum payload length of a ping: the longest that an echo service answers.
 pub const BYTES_MAX: u32 = echo::PAYLOAD_BYTES_MAX;
 
-/// The echo service of a node that is named by its id; anything else is an endpoint already.
+/// Returns the echo service of a node given by its node ID; any other text is an endpoint ID already.
 pub fn target(to: &str) -> String {
     match to {
         to if to.starts_with("dtn://") && to.ends_with('/') => format!("{to}{}", echo::service(false)),
@@ -25,7 +25,7 @@ pub fn target(to: &str) -> String {
     }
 }
 
-/// The payload of a ping.
+/// Payload of a ping.
 pub fn payload(number: u64, bytes: u32) -> Bytes {
     let bytes = bytes.clamp(BYTES_MIN, BYTES_MAX) as usize;
     let mut payload = BytesMut::with_capacity(bytes);
@@ -34,12 +34,12 @@ pub fn payload(number: u64, bytes: u32) -> Bytes {
     payload.freeze()
 }
 
-/// The number of a ping that came back.
+/// Number of a returned ping.
 pub fn number(payload: &[u8]) -> Option<u64> {
     payload.first_chunk::<8>().map(|number| u64::from_be_bytes(*number))
 }
 
-/// What a number of pings, each with its round trip in milliseconds, add up to.
+/// Summary of pings, each with its round-trip time in milliseconds, or `None` if unanswered.
 pub fn add_up(to: String, round_trips_ms: Vec<Option<f64>>) -> Pings {
     let back: Vec<f64> = round_trips_ms.iter().flatten().copied().collect();
     let (sent, received) = (round_trips_ms.len() as u64, back.len() as u64);

@@ -1,5 +1,5 @@
-//! Files and folders that are for this node's user only, whatever the umask says: what passes through a node is nobody
-//! else's business, and who may write to it commands it.
+//! Files and folders that only this node's user can access, whatever the umask is: bundles are confidential, and write
+//! access would give control over the node.
 
 use rustix::fs::OFlags;
 use rustix::process::geteuid;
@@ -8,27 +8,27 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::Path;
 
-/// Makes a folder with those above it, as far as they are missing: rwx for its user and nothing for others.
+/// Creates a folder and its missing parents: rwx for its user, no rights for others.
 pub(crate) fn make_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// For a file that is rw for its user, and nothing for others, if it is made.
+/// Returns options for a file that, when created, is rw for its user and closed to others.
 pub(crate) fn file() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.mode(0o600);
     options
 }
 
-/// Makes or opens a file, and never the target of a link in its place. A file that the superuser makes in somebody's folder
-/// belongs to them, as far as the file system can: they have to read it when the superuser is done.
+/// Creates or opens a file, without following a symbolic link at its path. A file that the superuser creates in another
+/// user's folder gets that user as its owner, if the file system supports it, so that the user can read it later.
 pub(crate) fn make(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     let file = options.custom_flags(OFlags::NOFOLLOW.bits() as i32).open(path)?;
     give(path, &file)?;
     Ok(file)
 }
 
-/// Makes a folder in one that is there, unless it is there; the same holds for it.
+/// Creates a folder in an existing one, unless it exists; ownership is set as for files.
 pub(crate) fn make_folder_in(path: &Path) -> io::Result<()> {
     make_folder(path)?;
     let link_or_folder =
@@ -41,7 +41,7 @@ fn give(path: &Path, file: &File) -> io::Result<()> {
         && let Some(folder) = path.parent()
     {
         let (made, folder) = (file.metadata()?, fs::metadata(folder)?);
-        // Of a file that has another name, too, that may be the superuser's own.
+        // A file with another hard link may be the superuser's own.
         if made.uid() == 0 && folder.uid() != 0 && (made.is_dir() || made.nlink() == 1) {
             let _ = fchown(file, Some(folder.uid()), Some(folder.gid()));
         }
@@ -49,8 +49,8 @@ fn give(path: &Path, file: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Takes from others what rights they have to a file or folder that is there. False: it belongs to another user, or its file
-/// system knows no rights, and they keep them.
+/// Removes the rights of others to an existing file or folder. Returns false if it belongs to another user or its file
+/// system has no rights, so that they remain.
 pub(crate) fn close(path: &Path) -> io::Result<bool> {
     let mode = fs::metadata(path)?.permissions().mode();
     if mode & 0o077 == 0 {
@@ -68,7 +68,7 @@ pub(crate) fn close(path: &Path) -> io::Result<bool> {
 mod tests {
     use super::*;
 
-    /// The files of a process take no other rights from anybody.
+    /// Rights to the files of a process in /proc cannot be changed.
     #[test]
     fn rights_that_cannot_be_taken_are_no_error() {
         assert!(!close(Path::new("/proc/self/status")).unwrap());

@@ -1,9 +1,9 @@
-//! TCP connections whose peer does not wait for acknowledgements.
+//! TCP connections that acknowledge received data at once.
 //!
-//! Linux holds an acknowledgement back for up to 40 ms, to send it with an answer. A peer that writes the head of a message and its
-//! payload one after the other, with Nagle's algorithm on (as ION does), keeps the payload until the head is acknowledged. So after
-//! each read that leaves nothing, the kernel is asked to acknowledge at once: it forgets that whenever it sees fit, and has to be
-//! asked again (tcp(7), `TCP_QUICKACK`).
+//! Linux delays an acknowledgement for up to 40 ms to send it with an answer. A peer that writes the header of a message and its
+//! payload one after the other, with Nagle's algorithm on (as ION does), keeps the payload until the header is acknowledged. So
+//! after each read that empties the socket, the kernel is asked to acknowledge at once: it may clear that setting at any time, and
+//! has to be asked again (tcp(7), `TCP_QUICKACK`).
 
 use rustix::net::sockopt::set_tcp_quickack;
 use std::io::{self, IoSlice};
@@ -12,7 +12,7 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// See the [module](self).
+/// A TCP connection that acknowledges received data at once.
 #[derive(Debug)]
 pub(crate) struct QuickAck(TcpStream);
 
@@ -34,9 +34,9 @@ impl AsyncRead for QuickAck {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.0).poll_read(context, buffer);
-        // With a full buffer there is more, and the next read will ask.
+        // A full buffer means that more data is waiting: the next read asks the kernel.
         if buffer.filled().len() > before && buffer.remaining() > 0 {
-            // Where the kernel does not do it, nothing but time is lost.
+            // A failure costs nothing but time.
             let _ = set_tcp_quickack(&self.0, true);
         }
         read
@@ -80,7 +80,7 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
 
-    /// Exchanges of a byte each way; how often the kernel would have held back the next acknowledgement.
+    /// Exchanges one byte each way; returns how often the kernel would have delayed the next acknowledgement.
     async fn held_back(quick: bool, exchanges: u32) -> u32 {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let calling = TcpStream::connect(listener.local_addr().expect("it has one"));

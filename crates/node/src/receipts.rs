@@ -1,17 +1,18 @@
-//! Which status reports are believed.
+//! Trusted status reports.
 //!
-//! Bundles are not signed, so anybody can make a report that seems to come from anybody, and who made it cannot be told from what it
-//! says. It can be told who has handed it in. A report is believed if all of it came over
+//! Bundles are not signed, so any node can forge a report of any other, and its content does not prove its sender. What is known is
+//! the session that it came over. A report is trusted if all of it came over
 //!
-//! - a link of the configuration, whoever is at its other end;
-//! - a caller at the address of such a link that says that it is the node there: two nodes that call each other, each of which sends
-//!   over its own link;
-//! - a caller whose node id a certificate proves, or a `[[peer]]` names, whether bundles go to it or over a link of this node's own: a
-//!   neighbour like these may be on the way back, which need not be the way there;
-//! - a caller to which bundles for the destination go, or for whoever makes the report.
+//! - a configured link, whatever peer it is connected to;
+//! - a caller at the address of such a link that claims the node ID of the node there: two nodes that connect to each other, each of
+//!   which sends over its own link;
+//! - a caller whose node ID is proven by a certificate or contained in a `[[peer]]`, whether bundles go to it or over a link of this
+//!   node: a neighbour like these may be on the way back, which need not be the way there;
+//! - a caller to which bundles for the destination go, or for the node that sends the report.
 //!
-//! That leaves out unknown nodes, and who says a node id that another session has: that it is the `peer` of a link or the `via` of a
-//! route lets it in, and no more. Nor does an address or a `[[peer]]` help where a certificate proves another session's node id. Those that are believed can lie, and pass on what others have made up.
+//! That excludes unknown nodes, and a caller that claims a node ID that another session has: being the `peer` of a link or the `via`
+//! of a route lets it connect, and no more. Neither an address nor a `[[peer]]` helps where a certificate proves another session's
+//! node ID. Trusted nodes can lie, and pass on what other nodes have invented.
 
 use crate::task::Task;
 use longwire_proto::bp::Eid;
@@ -19,7 +20,7 @@ use longwire_proto::bp::agent::parse_node;
 use longwire_proto::service::{AppIndication, LinkId};
 
 impl Task {
-    /// True unless it is a report that is not believed.
+    /// False for a report that is not trusted.
     pub(crate) fn believes(&mut self, indication: &AppIndication) -> bool {
         let AppIndication::Report { created, reporter, over, .. } = indication else { return true };
         let Some(reporter) = parse_node(reporter) else { return false };
@@ -30,7 +31,7 @@ impl Task {
         }
     }
 
-    /// True if who hands in a report over this link is believed.
+    /// True if reports that arrive over this link are trusted.
     fn trusts(&mut self, link: LinkId, reporter: &Eid, to: Option<&Eid>) -> bool {
         let identities = &self.engines.lower.second.identities;
         if !link.is_incoming() || identities.is_beside_its_link(link) || identities.is_proven(link) {

@@ -1,12 +1,12 @@
-//! Pressure: what all connections together keep in memory.
+//! Memory limit for received data, over all connections.
 //!
-//! Every connection has a window of its own for what comes in, and a queue for what goes out; a thousand of them at a time
-//! could still fill any memory. So there is a limit on the sum. While it is reached, a connection reads and queues no more
-//! than a small share, which keeps everybody going; and while as much waits for the store, nobody reads anything.
+//! Each connection has a window for received data and a queue for data to send; a thousand connections could still fill any memory.
+//! So there is a limit on the sum. While it is reached, a connection reads and queues no more than a small share, which is enough to
+//! make progress; while as many bytes wait for the store, no connection reads.
 //!
-//! Received bytes are handed on without a copy, and may stay: in the store's cache, in the queue of a peer that reads nothing. A
-//! little of it keeps the whole buffer that it came in. So buffers count for as long as anything of them is left; and while they
-//! are too many, what stays is copied, and buffers are short.
+//! Received bytes are passed on without a copy and may stay: in the store's cache, in the queue of a peer that does not read. A few
+//! bytes keep the whole buffer that they arrived in. So a buffer counts for as long as any part of it is in use; while there are too
+//! many, bytes that stay are copied, and buffers are short.
 //!
 //! Units: bytes.
 
@@ -15,16 +15,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::Waker;
 
-/// What a connection may have in any case: more than any head of a bundle, which is kept until it is whole.
+/// Bytes that each connection may use in any case: more than the longest header of a bundle, which is kept until it is complete.
 pub(crate) const SHARE_BYTES: u64 = 32 * 1024;
 
-/// What has come in over all connections and is not dealt with.
+/// Bytes received over all connections and not processed yet.
 #[derive(Debug)]
 pub(crate) struct ReceiveBudget {
     most: u64,
     unreleased: AtomicU64,
     store: AtomicU64,
-    /// Of buffers of which something is left.
+    /// Bytes of buffers that are partly in use.
     buffers: AtomicU64,
     /// Pumps that wait for the store.
     waiting: Mutex<Vec<Waker>>,
@@ -41,7 +41,7 @@ impl ReceiveBudget {
         }
     }
 
-    /// Bytes that came in and are not released.
+    /// Bytes received and not released.
     pub(crate) fn unreleased(&self) -> u64 {
         self.unreleased.load(Ordering::Relaxed)
     }
@@ -54,8 +54,8 @@ impl ReceiveBudget {
         self.unreleased.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Whether a connection that has so much unreleased, of this window, may read on. If only the store is in the way, it
-    /// is woken when that has caught up.
+    /// True if a connection with `unreleased` bytes out of its `window` may read on. If only the store is behind, `waker` is
+    /// woken when it has caught up.
     pub(crate) fn allows(&self, unreleased: u64, window: u64, waker: &Waker) -> bool {
         if unreleased >= window {
             return false;
@@ -70,12 +70,12 @@ impl ReceiveBudget {
         unreleased < SHARE_BYTES || self.unreleased() < self.most
     }
 
-    /// True while the buffers of which something is left are as much as may be kept: what stays is better copied.
+    /// True while the buffers in use reach the limit: bytes that stay must be copied.
     pub(crate) fn is_full_of_buffers(&self) -> bool {
         self.buffers.load(Ordering::Relaxed) >= self.most
     }
 
-    /// So much waits for the store.
+    /// Sets the number of bytes that wait for the store.
     pub(crate) fn set_store(&self, bytes: u64) {
         self.store.store(bytes, Ordering::Relaxed);
         if bytes < self.most {
@@ -85,7 +85,7 @@ impl ReceiveBudget {
     }
 }
 
-/// The memory of a buffer, which counts until nothing of it is left.
+/// Memory of a buffer; it counts until no part of it is in use.
 #[derive(Debug)]
 pub(crate) struct BufferMemory {
     bytes: u64,
@@ -99,7 +99,7 @@ impl BufferMemory {
         Arc::new(BufferMemory { bytes, all })
     }
 
-    /// Bytes of that buffer, which keep it.
+    /// Returns bytes of this buffer that keep it in memory.
     pub(crate) fn part(self: &Arc<Self>, bytes: Bytes) -> Bytes {
         Bytes::from_owner(BufferPart { bytes, _memory: self.clone() })
     }

@@ -1,9 +1,9 @@
-//! Bundles that were refused because they break a rule: which rule, where in the bundle, and from whom.
+//! Bundles that were refused because they break a rule: the rule, the place in the bundle, and the peer.
 //!
-//! A peer that sends one such bundle most often sends more, so what is kept is counted by peer and rule. It is told on the
-//! standard error and as an event when it begins; `status` shows the count.
+//! A peer that sends one such bundle usually sends more, so refusals are counted by peer and rule. The first one is reported on
+//! standard error and as an event; `status` shows the count.
 //!
-//! Limits: [`ENTRIES_MAX`] peers and rules, of which the address with most of them gives up its oldest for a new one; a line in
+//! Limits: [`ENTRIES_MAX`] peers and rules, of which the address with the most loses its oldest for a new one; one line in
 //! [`BETWEEN_LINES`].
 
 use crate::callers::host_of;
@@ -15,22 +15,22 @@ use longwire_proto::time::{Duration, Instant};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Peers and rules that are kept.
+/// Maximum peers and rules in the log.
 const ENTRIES_MAX: usize = 64;
-/// The least time between two lines on the standard error: whoever calls under ever new names fills no disk.
+/// Minimum time between two lines on standard error, so that a peer with ever new node IDs cannot fill a disk.
 const BETWEEN_LINES: Duration = Duration::from_secs(10);
 
 /// A peer, as far as it is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RefusedPeer {
     pub(crate) link: String,
-    /// The node id that it says.
+    /// Node ID that it claims.
     pub(crate) peer: Option<String>,
     pub(crate) address: Option<String>,
 }
 
 impl RefusedPeer {
-    /// A key that one attacker has few of: its address without the port, or the link over which anybody may come.
+    /// Key of which an attacker has few: its address without the port, or the link to which any station may connect.
     fn host(&self) -> String {
         self.address.as_deref().map_or_else(|| self.link.clone(), host_of)
     }
@@ -38,7 +38,7 @@ impl RefusedPeer {
 
 impl fmt::Display for RefusedPeer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let peer = self.peer.as_deref().unwrap_or("a peer without a name");
+        let peer = self.peer.as_deref().unwrap_or("a peer without a node ID");
         write!(f, "{peer} (link `{}`", self.link)?;
         match &self.address {
             Some(address) => write!(f, ", {address})"),
@@ -52,7 +52,7 @@ struct RefusalEntry {
     from: RefusedPeer,
     host: String,
     reason: RefuseReason,
-    /// The last one of this rule.
+    /// Latest breach of this rule.
     breach: Breach,
     accept: Vec<&'static str>,
     count: u64,
@@ -60,7 +60,7 @@ struct RefusalEntry {
     is_told: bool,
 }
 
-/// See the [module](self).
+/// Refused bundles by peer and rule.
 #[derive(Debug, Default)]
 pub(crate) struct RefusalLog {
     entries: Vec<RefusalEntry>,
@@ -68,7 +68,8 @@ pub(crate) struct RefusalLog {
 }
 
 impl RefusalLog {
-    /// A bundle is refused. Says what is to be told of it now, for a person: nothing where it was told before, or too much was.
+    /// Counts a refused bundle. Returns the line to report; `None` if this peer and rule were reported before, or another line
+    /// was reported too recently.
     fn add(
         &mut self,
         now: Instant,
@@ -110,7 +111,7 @@ impl RefusalLog {
         Some(format!("a bundle from {} is refused: {}", entry.from, entry.breach))
     }
 
-    /// Makes place for one more: who has most gives way.
+    /// Makes space for an entry: removes the oldest one of the address with the most.
     fn make_place(&mut self) {
         if self.entries.len() < ENTRIES_MAX {
             return;
@@ -127,7 +128,7 @@ impl RefusalLog {
         }
     }
 
-    /// All that are kept, the latest first.
+    /// All entries, the latest first.
     pub(crate) fn view(&self, now: Instant) -> Vec<view::Refused> {
         let mut all: Vec<&RefusalEntry> = self.entries.iter().collect();
         all.sort_by_key(|entry| std::cmp::Reverse(entry.last));
@@ -151,14 +152,15 @@ fn names(accept: &[&'static str]) -> Vec<String> {
     accept.iter().map(|name| (*name).to_owned()).collect()
 }
 
-/// Advice for the operator; `None` where nothing helps.
+/// Advice for the operator; `None` if no setting helps.
 fn hint(accept: &[&'static str]) -> Option<String> {
     let list: Vec<String> = accept.iter().map(|name| format!("\"{name}\"")).collect();
-    (!list.is_empty()).then(|| format!("`accept = [{}]` for this peer takes such bundles", list.join(", ")))
+    (!list.is_empty())
+        .then(|| format!("to accept such bundles from this peer, set `accept = [{}]`", list.join(", ")))
 }
 
 impl Task {
-    /// Notes that a transfer was refused to a peer.
+    /// Records that a transfer was refused to a peer.
     pub(crate) fn record_refused(
         &mut self,
         now: Instant,

@@ -1,13 +1,13 @@
-//! Lines on the standard error.
+//! Lines on standard error.
 //!
-//! The reader may have gone, as `head` does after its lines, or may stand still, as a terminal does that is held: neither is a
-//! reason for a node to end or to wait, and strangers have a say in how much there is to say. So a thread of its own writes what
-//! the others hand it. Where it cannot keep up, lines are dropped, and how many is said in their place.
+//! Its reader may have gone, as `head` does after its lines, or may have stopped, as a suspended terminal does: neither is a reason
+//! for a node to end or to wait, and unknown peers influence the number of lines. So a thread of its own writes the lines of all
+//! others. If it cannot keep up, lines are dropped, and their number is written instead.
 //!
-//! Another program may have made a shared terminal or pipe one that does not wait (`O_NONBLOCK` is of what is open, not of a process):
-//! then the thread waits until there is room, and goes on where it was.
+//! Another program may have set a shared terminal or pipe to non-blocking (`O_NONBLOCK` belongs to the open file, not to a process):
+//! then the thread waits until there is room, and resumes where it stopped.
 //!
-//! Units: lines, bytes. Limits: 1 MiB waits, and as much is being written.
+//! Units: lines, bytes. Limits: 1 MiB waiting, and as much being written.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::VecDeque;
@@ -18,23 +18,24 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Bytes that may wait to be written: the lines of a start about a store with as much damage as is remembered, with names as they
-/// mostly are.
+/// Maximum bytes waiting to be written: enough for the lines at startup about a store with as much damage as is remembered, with
+/// names of common length.
 const BYTES_MAX: usize = 1 << 20;
-/// How long an end waits for what was said before it. A reader that reads takes a moment.
+/// Maximum time that the end of a process waits for earlier lines. A reader that reads takes a moment.
 const END_MAX: Duration = Duration::from_secs(2);
-/// Written at once by an end that has no thread for it: any pipe with room takes so much without waiting (POSIX, `_POSIX_PIPE_BUF`).
+/// Bytes per write at the end of a process without a writing thread: any pipe with room accepts this many without blocking
+/// (POSIX, `_POSIX_PIPE_BUF`).
 const PIECE_BYTES: usize = 512;
 
 static STANDARD_ERROR: LineQueue = LineQueue::new();
 
-/// Says this line, or these, to whoever reads. It waits for nobody, and never fails.
+/// Writes one or more lines. Never blocks and never fails.
 pub fn say(lines: fmt::Arguments<'_>) {
     STANDARD_ERROR.say(&format!("{lines}"));
     STANDARD_ERROR.begin();
 }
 
-/// Waits until all that was said is written, for a while.
+/// Waits until all lines are written, for a limited time.
 pub fn finish() {
     if STANDARD_ERROR.lock().has_something() {
         STANDARD_ERROR.begin();
@@ -42,12 +43,12 @@ pub fn finish() {
     STANDARD_ERROR.finish(&mut io::stderr(), END_MAX);
 }
 
-/// The place that lines go to.
+/// Destination of the lines.
 trait LineSink: Write {
-    /// Waits until there is room for something, or it is clear that there never will be; false: not so long.
+    /// Waits until there is room, or until it is certain that there never will be. Returns false after `longest`.
     ///
     /// # Errors
-    /// The system does not say.
+    /// Fails if the system call fails.
     fn has_room(&self, longest: Option<Duration>) -> io::Result<bool>;
 }
 
@@ -61,13 +62,13 @@ fn has_room(out: &impl AsFd, longest: Option<Duration>) -> io::Result<bool> {
     let longest = longest.map(|longest| Timespec::try_from(longest).map_err(io::Error::other)).transpose()?;
     match poll(&mut [PollFd::new(out, PollFlags::OUT)], longest.as_ref()) {
         Ok(ready) => Ok(ready > 0),
-        // Whoever asked asks again.
+        // The caller repeats the call.
         Err(rustix::io::Errno::INTR) => Ok(true),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Writes all of it, unless nobody reads any more; false: there was no room until then.
+/// Writes all bytes, or discards them if the reader has gone. Returns false if there was no room before `until`.
 fn write_all(out: &mut impl LineSink, mut bytes: &[u8], until: Option<Instant>) -> bool {
     while !bytes.is_empty() {
         let mut piece = bytes;
@@ -88,28 +89,28 @@ fn write_all(out: &mut impl LineSink, mut bytes: &[u8], until: Option<Instant>) 
                     return true;
                 }
             }
-            // Nobody is there to be told that nobody is there.
+            // The reader has gone: there is nowhere to report that.
             Err(_) => return true,
         }
     }
     true
 }
 
-/// The lines that are still to be written.
+/// Queue of lines to be written.
 struct LineQueue {
     waiting: Mutex<WaitingLines>,
-    /// Something is there to be written, or all that was is.
+    /// Signalled when a line was added or all are written.
     changed: Condvar,
 }
 
 struct WaitingLines {
-    /// Each ends with the end of a line.
+    /// Lines, each with its newline.
     texts: VecDeque<String>,
     bytes: usize,
-    /// Lines for which there was no room behind these.
+    /// Number of lines dropped after these for lack of space.
     dropped: u64,
     is_writing: bool,
-    /// A thread writes them.
+    /// True once the writing thread runs.
     has_thread: bool,
 }
 
@@ -118,7 +119,7 @@ impl WaitingLines {
         !self.texts.is_empty() || self.dropped > 0
     }
 
-    /// Takes what is to be written next.
+    /// Removes and returns the next lines to write.
     fn take(&mut self) -> (VecDeque<String>, u64) {
         self.bytes = 0;
         self.is_writing = true;
@@ -138,14 +139,14 @@ impl LineQueue {
         LineQueue { waiting: Mutex::new(waiting), changed: Condvar::new() }
     }
 
-    /// The lines are whole even where a thread has panicked with the lock.
+    /// The lines are consistent even if a thread has panicked while holding the lock.
     fn lock(&self) -> MutexGuard<'_, WaitingLines> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn say(&self, lines: &str) {
         let mut waiting = self.lock();
-        // Lines behind dropped ones are dropped, too, so that the place of the gap is known.
+        // Lines after dropped ones are dropped, too, so that the gap is in one place.
         if waiting.dropped > 0 || waiting.bytes + lines.len() >= BYTES_MAX {
             waiting.dropped += lines.lines().count().max(1) as u64;
         } else {
@@ -156,24 +157,24 @@ impl LineQueue {
         self.changed.notify_all();
     }
 
-    /// Begins to write on the standard error, if that has not begun.
+    /// Starts the writing thread if it does not run.
     fn begin(&'static self) {
         let mut waiting = self.lock();
         if !waiting.has_thread {
             let write = || self.write_to(&mut io::stderr());
-            // A system that has no thread now may have one for the next line.
+            // If the thread cannot be started, the next line tries again.
             waiting.has_thread = thread::Builder::new().name("standard-error".into()).spawn(write).is_ok();
         }
     }
 
-    /// Writes what is said, for ever.
+    /// Writes lines for ever.
     fn write_to(&self, out: &mut impl LineSink) {
         loop {
             self.write_next(out);
         }
     }
 
-    /// Waits for something, and writes what is there.
+    /// Waits for lines and writes them.
     fn write_next(&self, out: &mut impl LineSink) {
         let mut waiting = self.lock();
         while !waiting.has_something() {
@@ -182,7 +183,7 @@ impl LineQueue {
         self.write(out, waiting, None);
     }
 
-    /// Writes what waits. False if there was no room for all of it until then.
+    /// Writes the waiting lines. Returns false if there was not room for all before `until`.
     fn write(
         &self,
         out: &mut impl LineSink,
@@ -193,7 +194,7 @@ impl LineQueue {
         drop(waiting);
         if dropped > 0 {
             texts.push_back(format!(
-                "longwire: {dropped} lines are missing here: nobody read what was said before them\n"
+                "longwire: {dropped} log lines dropped here, because standard error was not being read\n"
             ));
         }
         let all = texts.iter().all(|text| write_all(out, text.as_bytes(), until));
@@ -203,8 +204,8 @@ impl LineQueue {
         all
     }
 
-    /// Waits until all that was said is written, and writes it itself where there is no thread for that. False if that takes longer
-    /// than this.
+    /// Waits until all lines are written, and writes them itself if there is no thread. Returns false if that takes longer than
+    /// `longest`.
     fn finish(&self, out: &mut impl LineSink, longest: Duration) -> bool {
         let began = Instant::now();
         let mut waiting = self.lock();
@@ -229,7 +230,7 @@ mod tests {
     use std::sync::Arc;
     use std::sync::mpsc::{Receiver, Sender, channel};
 
-    /// A reader that takes a text when it is let, after it has said that there is one.
+    /// A reader that announces each text and reads it when it is told to.
     struct TestReader {
         there: Sender<()>,
         may: Receiver<()>,
@@ -239,7 +240,7 @@ mod tests {
     impl Write for TestReader {
         fn write(&mut self, text: &[u8]) -> io::Result<usize> {
             let _ = self.there.send(());
-            // A sender that has gone lets it read all.
+            // Once the sender is dropped, the reader reads everything.
             let _ = self.may.recv();
             self.read.extend_from_slice(text);
             Ok(text.len())
@@ -270,7 +271,7 @@ mod tests {
         }
     }
 
-    /// A pipe, and who is told when there is no room in it.
+    /// A pipe that signals when it has no room.
     struct SignallingPipe(PipeWriter, Sender<()>);
 
     impl Write for SignallingPipe {
@@ -322,7 +323,7 @@ mod tests {
         is_there.recv().expect("it is about to be read");
         let finish = || queue.finish(&mut GoneReader, Duration::ZERO);
         assert!(!finish(), "it is not read");
-        // Nobody reads: as much as there is room for waits, and whoever says something does not.
+        // There is no reader: lines wait up to the limit, and the caller does not.
         let long = "x".repeat(BYTES_MAX / 2 - 1);
         queue.say(&long);
         queue.say(&long);
@@ -340,12 +341,12 @@ mod tests {
         assert!(finish(), "all is written");
         let read = String::from_utf8(read).expect("text");
         let lines: Vec<&str> = read.lines().filter(|line| !line.starts_with('x')).collect();
-        let missing = "longwire: 4 lines are missing here: nobody read what was said before them";
+        let missing = "longwire: 4 log lines dropped here, because standard error was not being read";
         assert_eq!(lines, ["the first", missing, "the last"]);
         assert_eq!(read.lines().count(), 5);
     }
 
-    /// An end waits for what was said, and for the line about what had no room, where there is a thread that writes them.
+    /// The end of the process waits for the lines, and for the line about dropped ones, if there is a thread that writes them.
     #[test]
     fn all_that_was_said_is_waited_for_where_somebody_writes_it() {
         let (_reader, mut writer) = io::pipe().expect("a pipe can be made");
@@ -359,13 +360,13 @@ mod tests {
         }
     }
 
-    /// The terminal or the pipe is shared with a program that does not want to wait for it.
+    /// The terminal or pipe is shared with a program that has set it to non-blocking.
     #[test]
     fn what_has_no_room_for_a_moment_is_written_when_there_is_some() {
         let (mut reader, writer) = io::pipe().expect("a pipe can be made");
         rustix::io::ioctl_fionbio(&writer, true).expect("it need not wait");
         let queue = LineQueue::new();
-        // More than a pipe takes at once.
+        // More than a pipe holds.
         let lines: Vec<String> = (0..20).map(|number| number.to_string().repeat(20_000)).collect();
         lines.iter().for_each(|line| queue.say(line));
         let (full, is_full) = channel();
@@ -380,7 +381,7 @@ mod tests {
         assert!(read.lines().eq(&lines), "{} of {} lines", read.lines().count(), lines.len());
     }
 
-    /// A system that has no thread for it, to the end.
+    /// The writing thread cannot be started, not even later.
     #[test]
     fn what_waits_is_written_at_the_end_though_no_thread_does_it() {
         let queue = LineQueue::new();
@@ -390,7 +391,7 @@ mod tests {
         queue.say(&long);
         assert!(queue.finish(&mut writer, Duration::from_secs(60)));
         assert!(queue.finish(&mut writer, Duration::ZERO), "there is nothing more");
-        // Nobody reads, and it waits for room: that ends.
+        // There is no reader, and each call waits for room: the wait ends.
         for _ in 0..10 {
             queue.say(&"y".repeat(100_000));
         }

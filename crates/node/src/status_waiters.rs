@@ -1,9 +1,9 @@
-//! The applications that want to hear how the node is once something has happened.
+//! Applications that wait for a change of the node's status.
 //!
-//! Something happens in a turn in which an event is heard, or a time has come; a question about the state is no event. Those
-//! that wait are told at a pace that costs little, so that a waiting application takes nothing from the node.
+//! A pass of the event loop that handles an event or an expired timer counts as a change; a request for the status does not. The
+//! applications are answered at a rate that costs little, so that waiting applications do not slow the node down.
 //!
-//! Limits: one wait for each application; one answer in [`PACE`].
+//! Limits: one wait per application; one answer per [`PACE`].
 
 use crate::message::Request;
 use crate::task::Task;
@@ -11,23 +11,23 @@ use crate::task_event::{ClientId, TaskEvent};
 use longwire_proto::time::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The least time between two answers.
+/// Minimum time between two answers.
 const PACE: Duration = Duration::from_millis(2);
 
-/// See the [module](self).
+/// Applications that wait for a change, and the change that each has seen last.
 #[derive(Debug, Default)]
 pub(crate) struct StatusWaiters {
-    /// Rises with each turn in which something happened.
+    /// Number of passes with a change.
     count: u64,
-    /// The count when an application was last told.
+    /// The count when each application got its last status.
     told: BTreeMap<ClientId, u64>,
     waiting: BTreeSet<ClientId>,
-    /// No answer is due before.
+    /// Earliest time of the next answer.
     next: Instant,
 }
 
 impl StatusWaiters {
-    /// True if hearing this changes something, or may.
+    /// True if handling this event changes the status, or may.
     pub(crate) fn is_some(event: &TaskEvent) -> bool {
         let TaskEvent::Request(_, message) = event else { return true };
         !matches!(
@@ -41,17 +41,17 @@ impl StatusWaiters {
         )
     }
 
-    /// Something has happened.
+    /// Counts a change.
     pub(crate) fn add(&mut self) {
         self.count += 1;
     }
 
-    /// An application is told how the node is, without having waited.
+    /// An application gets the status without having waited.
     pub(crate) fn told(&mut self, client: ClientId) {
         self.told.insert(client, self.count);
     }
 
-    /// An application waits for what happens since it was told.
+    /// Adds an application that waits for a change since its last status.
     pub(crate) fn wait(&mut self, client: ClientId) {
         self.waiting.insert(client);
     }
@@ -65,12 +65,12 @@ impl StatusWaiters {
         self.told.get(&client).is_none_or(|told| *told < self.count)
     }
 
-    /// When somebody is to be told, if nothing more happens.
+    /// Time of the next answer, if nothing else happens.
     pub(crate) fn wakes_at(&self) -> Option<Instant> {
         self.waiting.iter().any(|client| self.has_news(*client)).then_some(self.next)
     }
 
-    /// The applications that are to be told now.
+    /// Removes and returns the applications to answer now.
     pub(crate) fn due(&mut self, now: Instant) -> Vec<ClientId> {
         if now < self.next {
             return Vec::new();
@@ -89,7 +89,7 @@ impl StatusWaiters {
 }
 
 impl Task {
-    /// Tells how the node is to those who wait for something to have happened.
+    /// Sends the status to applications that wait for a change.
     pub(crate) fn tell_news(&mut self, now: Instant, happened: bool) {
         if happened {
             self.status_waiters.add();

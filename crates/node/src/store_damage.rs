@@ -1,9 +1,9 @@
-//! What was damaged in the store, told to people.
+//! Reports of damage in the store.
 //!
-//! The agent alone knows whose a record is, once it has read the store. Damage that opening meets, or that is found while the agent
-//! reads, waits for that.
+//! Only the agent knows which bundle a record belongs to, once it has read the store. Damage found on opening, or while the agent
+//! reads, is reported after that.
 //!
-//! Limit: as much waits as the store remembers before somebody listens; what is beyond that is told at once, without a name.
+//! Limit: as many reports wait as the store remembers before it has a listener; those beyond are reported at once, without a bundle.
 
 use crate::storage::{DAMAGE_WAITING_MAX, StoreDamage};
 use crate::task::Task;
@@ -11,20 +11,20 @@ use longwire_proto::service::RecordId;
 use longwire_proto::time::Instant;
 use std::collections::VecDeque;
 
-/// What was damaged since the start.
+/// Damage since startup.
 #[derive(Debug, Default)]
 pub(crate) struct DamageLog {
     told: u64,
-    /// Until it can be said whose it is, in order.
+    /// Damage that waits until its bundle can be named, in order.
     waiting: Vec<StoreDamage>,
-    /// The latest that were told, oldest first.
+    /// Latest reports, the oldest first.
     pub(crate) latest: VecDeque<String>,
 }
 
 impl DamageLog {
     const LATEST_MAX: usize = 16;
 
-    /// Places that were told, and those that wait for that.
+    /// Number of damaged places, reported or waiting.
     pub(crate) fn count(&self) -> u64 {
         self.told + self.waiting.len() as u64
     }
@@ -39,7 +39,7 @@ impl DamageLog {
 }
 
 impl Task {
-    /// Something that was stored is damaged: whose it is is told before the agent deletes it.
+    /// Handles new damage: it is reported with its bundle before the agent deletes that.
     pub(crate) fn hear_damage(&mut self, now: Instant, damage: StoreDamage) {
         if !self.engines.upper.is_ready() && self.damage.waiting.len() < DAMAGE_WAITING_MAX {
             self.damage.waiting.push(damage);
@@ -48,34 +48,35 @@ impl Task {
         }
     }
 
-    /// Tells what has waited for the agent, if that knows by now which bundles are here.
+    /// Reports waiting damage if the agent knows the stored bundles by now.
     pub(crate) fn tell_damage_with_names(&mut self, now: Instant) {
         if !self.damage.waiting.is_empty() && self.engines.upper.is_ready() {
             self.tell_waiting_damage(now);
         }
     }
 
-    /// Tells what has waited, with names or without.
+    /// Reports waiting damage, with or without bundles.
     pub(crate) fn tell_waiting_damage(&mut self, now: Instant) {
         let waiting = std::mem::take(&mut self.damage.waiting);
-        // A segment that is gone has many places of one record, and one line says so.
+        // A missing segment has many places of one record, which share a line.
         for places in waiting.chunk_by(is_more_of) {
             let bytes = places.iter().map(|damage| damage.bytes).sum();
             self.tell_damage(now, places.len() as u64, &StoreDamage { bytes, ..places[0].clone() });
         }
     }
 
-    /// Tells one place, or several of which this is the first, with the bytes of all.
+    /// Reports one place, or several of which this is the first, with the bytes of all.
     fn tell_damage(&mut self, now: Instant, places: u64, damage: &StoreDamage) {
         let bundle = damage.record.map(|record| self.bundle_of(now, record)).unwrap_or_default();
-        let more = if places > 1 { format!("; in {places} places from there on") } else { String::new() };
+        let more =
+            if places > 1 { format!("; {places} places in total, from there on") } else { String::new() };
         let line = format!("{damage}{more}{bundle}");
-        crate::standard_error::say(format_args!("longwire: the store: {line}"));
+        crate::standard_error::say(format_args!("longwire: store: {line}"));
         self.note(now, crate::view::Event::StoreDamaged { what: line.clone() });
         self.damage.add(places, line);
     }
 
-    /// The bundle that a record is of, as far as that is known.
+    /// Describes the bundle that a record belongs to, as far as it is known.
     fn bundle_of(&self, now: Instant, record: RecordId) -> String {
         let agent = &self.engines.upper;
         let found = agent.bundles_after(now, RecordId(record.0.wrapping_sub(1))).next();
@@ -83,18 +84,18 @@ impl Task {
             Some(found) => {
                 let (source, created) = (&found.id.source, found.id.timestamp);
                 format!(
-                    "; it is of {source} created at {}-{} for {}",
+                    "; belongs to the bundle {source}@{}-{} to {}",
                     created.time.0, created.sequence, found.destination
                 )
             }
-            // Its beginning is what is damaged, or it has gone meanwhile.
-            None if agent.is_ready() => "; no bundle that can be read is of it".to_owned(),
+            // The beginning of the bundle is damaged, or it was deleted in the meantime.
+            None if agent.is_ready() => "; belongs to no readable bundle".to_owned(),
             None => String::new(),
         }
     }
 }
 
-/// True if one line can say both: the same has happened to the same record in the same file, and no copy of it is kept.
+/// True if one line can report both: the same damage to the same record in the same file, of which no copy is kept.
 fn is_more_of(one: &StoreDamage, next: &StoreDamage) -> bool {
     let of = |damage: &StoreDamage| (damage.harm, damage.record, damage.file.clone());
     one.record.is_some() && of(one) == of(next) && one.kept.is_none() && next.kept.is_none()

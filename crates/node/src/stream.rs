@@ -1,14 +1,14 @@
-//! Streams: one pump for each connection, between its bytes and the engines.
+//! Streams: for each connection one task (the pump) that copies between its bytes and the engines.
 //!
-//! What goes out was handed over against room, and the engines' side counts it: the pump takes all of it, so an abort is
-//! never behind data. What comes in is bounded by the window: as long as so much is not released, nothing is read, and the
-//! peer's writes come to rest.
+//! Outgoing data is limited by the room that the engine is granted, and counted on the engines' side: the pump accepts all of it, so
+//! an abort never waits behind data. Incoming data is limited by the window: while that many bytes are not released, the pump does
+//! not read, and the peer's writes block.
 //!
-//! In mid-stream the bytes may be asked to go through TLS: once what was handed over before is written, the handshake is
-//! made, and the pump goes on with the secured connection. Nothing is read in between: what a peer says in plain text before
-//! the handshake has been heard by the engine, which then ends the session, and cannot pass for something secured.
+//! An engine may switch the stream to TLS: once earlier data is written, the handshake takes place, and the pump continues with the
+//! secured connection. It reads nothing in between: what a peer sends in plain text before the handshake has been received by the
+//! engine, which then ends the session, and cannot be taken for secured data.
 //!
-//! A peer that takes nothing for too long, though it may say that it is there, keeps its connection no longer.
+//! A peer that reads nothing for too long loses its connection, even if it sends keep-alives.
 //!
 //! Units: bytes.
 
@@ -29,71 +29,71 @@ use std::task::{Context, Poll, Waker};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::sync::mpsc;
 
-/// A connection's bytes: TCP, TLS over it, or a pipe in memory.
+/// Bytes of a connection: TCP, TLS over it, or a pipe in memory.
 pub trait ByteStream: AsyncRead + AsyncWrite + Any + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Any + Send + Unpin> ByteStream for T {}
 
-/// To a pump.
+/// Commands to a pump.
 #[derive(Debug)]
 pub(crate) enum PumpCommand {
-    /// Send these.
+    /// Sends these bytes.
     Write(Bytes),
-    /// So many bytes of what came in are dealt with.
+    /// Releases this many received bytes.
     Release(u64),
-    /// Go on with TLS, once everything is written.
+    /// Switches to TLS once all earlier data is written.
     Secure(Box<Handshake>),
-    /// Nothing more will be written.
+    /// Closes the sending direction after all earlier data.
     Close,
-    /// End it at once.
+    /// Aborts the connection.
     Abort,
 }
 
-/// From a pump.
+/// Events of a pump.
 #[derive(Debug)]
 pub(crate) enum PumpEvent {
-    /// The connection stands.
+    /// The connection is established.
     Connected {
-        /// Where the other end is, if the connection is TCP's.
+        /// Address of the peer, if the connection is over TCP.
         at: Option<IpAddr>,
     },
     /// Bytes from the peer.
     Data(Bytes),
-    /// So many bytes were handed to the kernel.
+    /// This many bytes were passed to the kernel.
     Written(u64),
-    /// TLS stands.
+    /// The TLS handshake is complete.
     Secured {
-        /// What it proved, for people.
+        /// Content of the peer's certificate, for the status.
         proven: Box<Proven>,
-        /// The node ids of the peer that the engine may believe.
+        /// Proven node IDs of the peer.
         identities: Vec<String>,
-        /// Its name and address are in order.
+        /// True if the certificate matches its host name or address.
         trusted: bool,
     },
-    /// TLS failed, now or after it stood: `Closed` follows.
+    /// TLS failed, during the handshake or later. `Closed` follows.
     Insecure(TlsFailure),
-    /// The peer writes no more.
+    /// The peer has closed its sending direction.
     PeerClosed,
-    /// It is over: the last word.
+    /// The connection has ended. The last event.
     Closed(CloseReason),
 }
 
-/// The least and the most that one read may bring.
+/// Minimum and maximum bytes per read.
 const READ_BYTES: (usize, usize) = (16 * 1024, 512 * 1024);
-/// Pieces that one write takes.
+/// Maximum pieces per write.
 const SLICES_MAX: usize = 64;
-/// Reads before others get their turn.
+/// Reads before other tasks run.
 const READS_MAX: usize = 4;
 
-/// What a connection is held to: the most that rises without being released, of it and of all, and how long it may stall.
+/// Limits of a connection: unreleased bytes, of it and of all connections, and the time for which it may stall.
 #[derive(Clone, Debug)]
 pub(crate) struct ConnectionLimits {
     pub(crate) bytes: u64,
     pub(crate) all: Arc<ReceiveBudget>,
-    /// With a peer that takes nothing.
+    /// Limits the time without progress in writing.
     pub(crate) patience: WriteTimeout,
 }
 
-/// What of a connection rose and is not released.
+/// Bytes of a connection that were passed on and not released.
 struct UnreleasedBytes {
     bytes: u64,
     all: Arc<ReceiveBudget>,
@@ -122,7 +122,7 @@ impl Drop for UnreleasedBytes {
     }
 }
 
-/// Moves bytes until the connection is over.
+/// Copies bytes until the connection ends.
 pub(crate) async fn pump(
     wire: Box<dyn ByteStream>,
     orders: mpsc::UnboundedReceiver<PumpCommand>,
@@ -159,11 +159,11 @@ pub(crate) async fn pump(
     tell(PumpEvent::Closed(reason));
 }
 
-/// What a pump comes to.
+/// Reason why a pump returns.
 enum PumpExit {
-    /// Its end.
+    /// The connection has ended.
     Over(CloseReason),
-    /// TLS.
+    /// The stream switches to TLS.
     Secure(Box<Handshake>),
 }
 
@@ -171,9 +171,9 @@ struct Pump<'a, T> {
     wire: Box<dyn ByteStream>,
     orders: mpsc::UnboundedReceiver<PumpCommand>,
     out: VecDeque<Bytes>,
-    /// To be made once everything is written.
+    /// Handshake to make once everything is written.
     securing: Option<Box<Handshake>>,
-    /// It was made.
+    /// True after the handshake.
     secured: bool,
     closing: bool,
     shut: bool,
@@ -181,9 +181,9 @@ struct Pump<'a, T> {
     unreleased: UnreleasedBytes,
     window: u64,
     buffer: BytesMut,
-    /// That of the buffer.
+    /// Memory of the buffer.
     memory: Arc<BufferMemory>,
-    /// How much the next read may bring: grows as long as reads are full.
+    /// Size of the next read: it grows as long as reads fill the buffer.
     read_bytes: usize,
     tell: &'a T,
 }
@@ -216,7 +216,7 @@ impl<T: Fn(PumpEvent)> Pump<'_, T> {
         Ok((self.shut && self.peer_closed).then_some(PumpExit::Over(CloseReason::Finished)))
     }
 
-    /// Makes the handshake. To end before it stands is to end it at once: there is nothing that would be lost.
+    /// Makes the handshake. A close during the handshake aborts: no data can be lost.
     async fn secure(mut self, handshake: Handshake) -> Result<Self, CloseReason> {
         let running = handshake.run(self.wire);
         tokio::pin!(running);
@@ -244,7 +244,7 @@ impl<T: Fn(PumpEvent)> Pump<'_, T> {
         }
     }
 
-    /// Takes all orders; true: it is to end at once.
+    /// Handles all commands. Returns true if the connection must be aborted.
     fn hear(&mut self, context: &mut Context<'_>) -> bool {
         while let Poll::Ready(order) = self.orders.poll_recv(context) {
             match order {
@@ -285,7 +285,7 @@ impl<T: Fn(PumpEvent)> Pump<'_, T> {
             result?;
             if self.out.is_empty() && self.closing && !self.shut {
                 match Pin::new(&mut self.wire).poll_shutdown(context) {
-                    // A peer that is gone already has closed its side, too.
+                    // A peer that has gone has closed its side, too.
                     Poll::Ready(_) => self.shut = true,
                     Poll::Pending => {}
                 }
@@ -324,7 +324,7 @@ impl<T: Fn(PumpEvent)> Pump<'_, T> {
             let read = pin!(self.wire.read_buf(&mut self.buffer));
             let Poll::Ready(result) = std::future::Future::poll(read, context) else { return Ok(()) };
             let some = match result {
-                // TLS without a closure alert: every message of TCPCL says where it ends (RFC 9174 4.4).
+                // TLS without a closure alert: every message of TCPCL has a defined end (RFC 9174 4.4).
                 Err(error) if self.secured && error.kind() == io::ErrorKind::UnexpectedEof => 0,
                 result => result?,
             };
@@ -339,13 +339,13 @@ impl<T: Fn(PumpEvent)> Pump<'_, T> {
             self.unreleased.add(some as u64);
             (self.tell)(PumpEvent::Data(self.memory.part(self.buffer.split().freeze())));
         }
-        // Others have their turn, then this one goes on.
+        // Other tasks run before the next read.
         context.waker().wake_by_ref();
         Ok(())
     }
 }
 
-/// What an error of the operating system means.
+/// Maps an error of the operating system to a reason.
 pub(crate) fn reason_of(error: &io::Error) -> CloseReason {
     if TlsFailure::of(error).is_some() {
         return CloseReason::Insecure;
@@ -372,7 +372,7 @@ mod tests {
     use std::time::Duration;
     use tokio::io::AsyncWriteExt;
 
-    /// The peer keeps the session alive with what it says, and takes nothing.
+    /// The peer keeps the session alive by sending, and reads nothing.
     #[tokio::test(start_paused = true)]
     async fn a_peer_that_talks_and_does_not_read_is_given_up() {
         let (here, mut there) = tokio::io::duplex(1000);

@@ -1,15 +1,15 @@
-//! The engines' task: it owns the engines, hears all that happens, and tells everyone what the engines say.
+//! The engines' task: it owns the engines, handles all events, and passes on what the engines emit.
 //!
 //! ```text
-//!      applications            Desk
+//!      applications            Applications
 //!     ----------------------------------------------------
 //!      engines      Agent over (storage, Neighbours)
 //!     ----------------------------------------------------
-//!      threads      Drive            pumps, one a connection
+//!      threads      StorageDriver    pumps, one per connection
 //! ```
 //!
-//! Events come in batches; the engines hear all of a batch and are drained once. Engine time is the time since the node's
-//! start, by a clock that never jumps; the wall clock is told again every few seconds, so that a jump is noticed.
+//! Events arrive in batches; the engines handle all of a batch and are drained once. Engine time is the time since the node's
+//! start, by a clock that never jumps; the wall clock is passed on again every few seconds, so that a jump is noticed.
 
 use crate::applications::Applications;
 use crate::busy_loop_guard::BusyLoopGuard;
@@ -50,9 +50,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
-/// How often the wall clock is told.
+/// Interval at which the wall clock is passed to the agent.
 const CLOCK_EVERY: Duration = Duration::from_secs(5);
-/// Events that are heard before the engines are drained.
+/// Maximum events handled before the engines are drained.
 const BATCH_EVENTS: usize = 256;
 
 /// All engines of a node.
@@ -63,32 +63,32 @@ pub(crate) type Engines = Stack<Agent, Beside<PassThrough<Storage>, Neighbours>>
 struct LinkConnection {
     id: ConnectionId,
     orders: mpsc::UnboundedSender<PumpCommand>,
-    /// Bytes handed over and not yet with the kernel.
+    /// Bytes queued and not yet accepted by the kernel.
     queued: u64,
     stands: bool,
-    /// Where the other end is.
+    /// Address of the other end.
     address: String,
-    /// What TLS proved of it.
+    /// Content of the peer's certificate.
     proven: Option<Box<Proven>>,
-    /// Its name and address are not in order.
+    /// True if the certificate does not match its host name or address.
     untrusted: bool,
 }
 
-/// What is known of a link, for people.
+/// State of a link, for the status.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LinkObservation {
     pub(crate) up: bool,
     pub(crate) peer: Option<String>,
-    /// Whom it leads to, or led to when it was last up.
+    /// Node ID of the neighbour now or when the link was last up.
     pub(crate) led_to: Option<String>,
     pub(crate) down: Option<DownReason>,
-    /// When it came up, or went down; for one that was never up, when it was first tried in vain.
+    /// Time at which the link came up or went down; for a link that was never up, the first failed attempt.
     pub(crate) since: Instant,
-    /// It was up at some time.
+    /// True if the link was up before or is now.
     pub(crate) was_up: bool,
 }
 
-/// See the [module](self).
+/// The engines of a node and everything around them.
 pub(crate) struct Task {
     pub(crate) engines: Engines,
     pub(crate) setup: NodeSetup,
@@ -97,20 +97,20 @@ pub(crate) struct Task {
     pub(crate) seen: BTreeMap<LinkId, LinkObservation>,
     pub(crate) callers: CallerTable,
     pub(crate) receive_budget: Arc<ReceiveBudget>,
-    /// With peers that take nothing.
+    /// Limits the time for which a peer may read nothing.
     pub(crate) patience: WriteTimeout,
     pub(crate) control: Arc<control::ControlCounters>,
-    /// Bytes handed over to connections and not yet with the kernel.
+    /// Bytes queued for connections and not yet accepted by the kernel.
     pub(crate) queued: u64,
-    /// That is as much as may be: each takes no more than a little.
+    /// True while the limit on queued bytes is reached: each connection gets only a small share.
     queue_is_full: bool,
     pub(crate) reports_not_believed: u64,
     pub(crate) refusals: RefusalLog,
     pub(crate) configuration: crate::view::Configuration,
     closed_session_counters: ClosedSessionCounters,
-    /// DTN time when it was first known.
+    /// First known DTN time.
     began_dtn_ms: Option<u64>,
-    /// The contact windows that the agent was told.
+    /// Contact windows passed to the agent.
     pub(crate) planned: BTreeMap<LinkId, Vec<Contact>>,
     pub(crate) folders: SharedStatus,
     pub(crate) credentials: Option<Arc<Credentials>>,
@@ -120,9 +120,9 @@ pub(crate) struct Task {
     pub(crate) turns: TurnMeter,
     pub(crate) busy_loop_guard: BusyLoopGuard,
     pub(crate) status_waiters: StatusWaiters,
-    /// What the HTTP interface counts, if it is on.
+    /// Counters of the HTTP interface, if it is on.
     pub(crate) http: Option<Arc<crate::http::HttpCounters>>,
-    /// What happens, for whoever watches.
+    /// Events, for programs that watch the node.
     pub(crate) event_log: Arc<EventLog>,
     pub(crate) watching: EventWatchers,
     started: tokio::time::Instant,
@@ -140,7 +140,7 @@ pub(crate) struct Task {
     pub(crate) lines: Lines,
 }
 
-/// What a task is made of.
+/// Parts from which a task is created.
 pub(crate) struct TaskParts {
     pub(crate) engines: Engines,
     pub(crate) setup: NodeSetup,
@@ -263,7 +263,8 @@ impl Task {
                 self.engines.upper.set_beside_links(callers);
             }
             if self.store.has_failed() || self.scrub.as_ref().is_some_and(Scrub::has_failed) {
-                // Its panic is passed on where it is waited for. The clock wakes this loop, so that it is not late.
+                // The panic of that thread is passed on where it is joined. The clock timer wakes this loop, so that this happens
+                // soon.
                 return;
             }
             self.tell_news(now, happened);
@@ -272,7 +273,7 @@ impl Task {
         }
     }
 
-    /// Ends sessions in good order, waits for them a little, and lets the store finish.
+    /// Closes sessions, waits up to 2 s for them, and lets the store finish.
     async fn stop(mut self, now: Instant, at_once: bool) {
         self.tell_waiting_damage(now);
         if at_once {
@@ -326,7 +327,7 @@ impl Task {
         }
     }
 
-    /// Tells the agent the contact windows that come next, where they have changed.
+    /// Passes the next contact windows to the agent, where they have changed.
     pub(crate) fn plan(&mut self, now: Instant) {
         let Some(dtn_ms) = self.dtn_ms() else { return };
         let began_dtn_ms = *self.began_dtn_ms.get_or_insert(dtn_ms);
@@ -345,12 +346,12 @@ impl Task {
         }
     }
 
-    /// A route as the agent has it.
+    /// Converts a route for the agent.
     pub(crate) fn route(&self, route: &crate::config::RouteSettings) -> Option<AppRequest> {
         Some(AppRequest::SetRoute { pattern: route.to.clone(), via: self.hop(&route.via)?, cost: route.cost })
     }
 
-    /// A link by its name, or a node.
+    /// Finds a link by its name, or else a node by its node ID.
     pub(crate) fn hop(&self, via: &str) -> Option<NextHop> {
         let links = self.links.lock().expect("no thread panics while it has the links");
         match links.named(via) {
@@ -359,7 +360,7 @@ impl Task {
         }
     }
 
-    /// Asks the agent for something.
+    /// Passes a request to the agent.
     pub(crate) fn ask(&mut self, now: Instant, request: AppRequest) {
         self.engines.handle_request(now, request);
     }
@@ -403,7 +404,7 @@ impl Task {
     }
 
     fn hear_application(&mut self, now: Instant, id: ClientId, message: Message<Request>) {
-        // What the desk was asked before is carried out before.
+        // Earlier requests of applications are carried out first.
         if let Some(request) = self.applications.request(id, message) {
             self.drain(now);
             match request {
@@ -460,8 +461,7 @@ impl Task {
         self.engines.handle_indication(now, Port::Second(Port::First((link, Port::First(indication)))));
     }
 
-    /// Says how much more each connection takes, once a batch. Where the sum comes to its limit, what was said to each before
-    /// holds no longer.
+    /// Tells each connection its room, once per batch. When the sum reaches its limit, the room granted before is void.
     fn tell_rooms(&mut self, now: Instant) {
         let stream = &self.setup.config.stream;
         let queue_is_full = self.queued >= stream.queued_bytes_max;
@@ -478,7 +478,7 @@ impl Task {
         }
     }
 
-    /// Notes what the engine had against the security of a session that is now over.
+    /// Records the reason if a session has ended for lack of security.
     fn note_refusal(&mut self, now: Instant, link: LinkId) {
         let session = self.engines.lower.second.internet.get(link).and_then(Layer::session);
         let down = session.and_then(|session| session.last_down());
@@ -520,14 +520,14 @@ impl Task {
         debug_assert!(self.by_id.contains_key(&id));
     }
 
-    /// Ends a connection at once, for want of places.
+    /// Ends a connection at once to free its place.
     fn end(&mut self, now: Instant, link: LinkId) {
         self.forget(link);
         let closed = StreamIndication::Closed(CloseReason::Limit);
         self.engines.handle_indication(now, Port::Second(Port::First((link, Port::First(closed)))));
     }
 
-    /// Looks which callers carry bundles.
+    /// Checks which callers carry bundles.
     fn look_at_callers(&mut self, now: Instant) {
         let sessions = &self.engines.lower.second.internet;
         let carried = |link| {
@@ -538,7 +538,7 @@ impl Task {
         self.callers.look(now, carried);
     }
 
-    /// What all sessions have counted, those that are over included.
+    /// Sum of the counters of all sessions, including closed ones.
     pub(crate) fn session_counters(&self) -> tcpcl::Counters {
         let closed_session_counters =
             *self.closed_session_counters.lock().expect("no thread panics with the counts");
@@ -553,7 +553,7 @@ impl Task {
         ConnectionLimits { bytes, all: self.receive_budget.clone(), patience: self.patience.clone() }
     }
 
-    /// Enters a new connection.
+    /// Adds a connection.
     fn connection(
         &mut self,
         link: LinkId,
@@ -591,19 +591,19 @@ impl Task {
             StreamRequest::Release(bytes) => PumpCommand::Release(bytes),
             StreamRequest::Secure { client, name } => match self.handshake(link, client, name) {
                 Some(handshake) => PumpCommand::Secure(Box::new(handshake)),
-                // TLS was turned on for a session, and the node has nothing to do it with: no configuration does that.
+                // A session requests TLS without credentials, which no configuration permits.
                 None => PumpCommand::Abort,
             },
             StreamRequest::Close => PumpCommand::Close,
             StreamRequest::Abort => PumpCommand::Abort,
         };
         if let Some(connection) = self.connections.get(&link) {
-            // A pump that is over has said so, and is heard soon.
+            // A pump that has ended has sent an event about it, which arrives soon.
             let _ = connection.orders.send(order);
         }
     }
 
-    /// What is needed for a handshake on this link.
+    /// Parameters of a handshake on this link.
     fn handshake(&self, link: LinkId, client: bool, name: Option<String>) -> Option<Handshake> {
         let links = self.links.lock().expect("no thread panics while it has the links");
         let known = links.get(link);
@@ -632,7 +632,7 @@ impl Task {
             tokio::pin!(calling);
             let wire = tokio::select! {
                 wire = &mut calling => wire,
-                // Nothing but the end of it is asked of a connection that does not stand.
+                // The only command to a connection that is not established is to end it.
                 _ = orders.recv() => return tell(PumpEvent::Closed(CloseReason::Aborted)),
             };
             match wire {
@@ -642,12 +642,12 @@ impl Task {
         });
     }
 
-    /// What TLS proved of the other end of a link's connection.
+    /// Content of the certificate of a link's peer.
     pub(crate) fn proven(&self, link: LinkId) -> Option<&Proven> {
         self.connections.get(&link).and_then(|connection| connection.proven.as_deref())
     }
 
-    /// Where the other end of a link's connection is.
+    /// Address of the other end of a link's connection.
     pub(crate) fn address(&self, link: LinkId) -> Option<&str> {
         let connection = self.connections.get(&link).map(|connection| connection.address.as_str());
         connection.or_else(|| self.sockets.address(link))
@@ -655,7 +655,7 @@ impl Task {
 
     // -- Engines ------------------------------------------------------------------------------------------------
 
-    /// Carries everything that the engines say to those it is for, until nobody has anything to say.
+    /// Passes on everything that the engines emit, until they emit nothing.
     pub(crate) fn drain(&mut self, now: Instant) {
         self.store.set_copies(self.receive_budget.is_full_of_buffers());
         loop {
@@ -690,7 +690,7 @@ impl Task {
         self.receive_budget.set_store(self.store.waiting_bytes());
     }
 
-    /// Notes callers that were not let in.
+    /// Records refused callers.
     fn see_refused(&mut self, now: Instant) {
         for RefusedCaller { link, claim, refusal } in std::mem::take(&mut self.engines.lower.second.refused) {
             self.callers.refused(refusal);
@@ -701,7 +701,7 @@ impl Task {
         }
     }
 
-    /// Notes what the agent says. False: it is not for applications.
+    /// Records an indication of the agent. Returns false if applications must not get it.
     fn see(&mut self, now: Instant, indication: &AppIndication) -> bool {
         let AppIndication::Link { link, peer, down } = indication else {
             return self.record_indication(now, indication);
@@ -713,7 +713,7 @@ impl Task {
         }
         let known = self.links.lock().expect("no thread panics while it has the links").get(*link).is_some();
         if !known && (down.is_some() || !link.is_incoming()) {
-            // A caller that is gone, or a link that the configuration no longer has.
+            // A closed incoming connection, or a link that is not in the configuration now.
             self.seen.remove(link);
             return false;
         }
@@ -723,7 +723,7 @@ impl Task {
         let peer = peer.as_deref().map(plain);
         let before = self.seen.remove(link);
         let up = down.is_none();
-        // A link that is tried again and again in vain has been down all the while.
+        // A link that fails to connect repeatedly has been down all the time.
         let since = before.as_ref().filter(|before| !before.up && !up).map_or(now, |before| before.since);
         let was_up = up || before.as_ref().is_some_and(|before| before.was_up);
         let led_to = peer.clone().or(before.and_then(|before| before.led_to));
@@ -731,7 +731,7 @@ impl Task {
         false
     }
 
-    /// Reads the configuration again, as far as there is a file; links and routes follow it.
+    /// Reloads the configuration file, if there is one; links and routes follow it.
     pub(crate) fn reload(&mut self, now: Instant) -> Reply {
         let Some(path) = self.setup.path.clone() else {
             return Reply::error("this node has no configuration file", None);
@@ -754,8 +754,8 @@ impl Task {
         self.tell_reload(now, done)
     }
 
-    /// Says what became of a configuration that was read again: to who asked, in `status`, as an event, and on the standard
-    /// error, where whoever has sent a signal looks.
+    /// Reports the result of a reload: to the requester, in `status`, as an event, and on standard error, for operators who use
+    /// the signal.
     fn tell_reload(&mut self, now: Instant, done: Result<Vec<String>, (String, Option<String>)>) -> Reply {
         match done {
             Ok(needs_restart) => {
@@ -763,10 +763,10 @@ impl Task {
                 let later = match &list[..] {
                     [] => String::new(),
                     list => {
-                        format!("; of what has changed, {} holds from the next start on", list.join(", "))
+                        format!("; changes to {} take effect after a restart", list.join(", "))
                     }
                 };
-                crate::standard_error::say(format_args!("longwire: the configuration was read again{later}"));
+                crate::standard_error::say(format_args!("longwire: configuration reloaded{later}"));
                 let configuration = crate::view::Configuration { refused: None, needs_restart };
                 self.configuration = configuration.clone();
                 let needs_restart = configuration.needs_restart;
@@ -776,7 +776,7 @@ impl Task {
             Err((what, hint)) => {
                 let more = hint.as_ref().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
                 crate::standard_error::say(format_args!(
-                    "longwire: the configuration before stays in force: {what}{more}"
+                    "longwire: configuration not reloaded, the previous one stays in use: {what}{more}"
                 ));
                 self.configuration.refused = Some(what.clone());
                 let event =
@@ -788,12 +788,12 @@ impl Task {
     }
 }
 
-/// Engine time as the time since the node's start.
+/// Converts engine time to the time since the node's start.
 fn since_start(at: Instant) -> Duration {
     Duration::from_nanos(at.as_nanos())
 }
 
-/// What a peer calls itself, as it may be shown: no longer than a name is, and nothing that a terminal obeys.
+/// Makes the node ID that a peer claims safe to display: limited length, no control characters.
 pub(crate) fn plain(name: &str) -> String {
     const CHARACTERS_MAX: usize = 128;
     name.chars().take(CHARACTERS_MAX).map(|c| if c.is_ascii_graphic() { c } else { '_' }).collect()

@@ -1,4 +1,4 @@
-//! What the engines' task hears.
+//! Events of the engines' task.
 
 use crate::client::ClientEnd;
 use crate::counter_changes::CounterChanges;
@@ -9,42 +9,42 @@ use crate::storage::StoreDamage;
 use crate::stream::{ByteStream, PumpEvent};
 use longwire_proto::service::{LinkId, StorageIndication};
 
-/// A connection, never the same twice.
+/// Unique ID of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ConnectionId(pub(crate) u64);
 
-/// An application.
+/// ID of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ClientId(pub(crate) u64);
 
 pub(crate) enum TaskEvent {
-    /// A thread of the store.
+    /// Indications of a thread of the store.
     Storage(Vec<StorageIndication>),
-    /// Something in the store is damaged; it was set aside.
+    /// Damage was found in the store and handled.
     Damage(StoreDamage),
-    /// A pump.
+    /// Event of a connection's pump.
     Stream(ConnectionId, PumpEvent),
-    /// A socket for datagrams, and which of the link's.
+    /// Event of a UDP socket of the link, with the number of the socket.
     Datagrams(LinkId, u64, datagram::SocketEvent),
-    /// The line of a TNC, and which of its lines.
+    /// Event of the line to a TNC, with the number of the connection.
     Line(LineId, u64, PumpEvent),
-    /// A socket on which others may send datagrams, and where it is.
+    /// A listening UDP socket and its address.
     Listens(tokio::net::UdpSocket, String),
-    /// A peer calls.
+    /// An incoming connection and its address.
     Caller(Box<dyn ByteStream>, String),
-    /// An application comes.
+    /// An application connects.
     Client(ClientId, ClientEnd),
-    /// It wants something.
+    /// An application sends a request.
     Request(ClientId, Message<Request>),
-    /// It goes.
+    /// An application disconnects.
     ClientGone(ClientId),
-    /// A counter of the HTTP interface or of the control socket.
+    /// A counter of the HTTP interface or of the control socket has changed.
     Counted(CounterChanges),
     /// The wall clock may have jumped.
     Clock,
-    /// The configuration is to be read again.
+    /// The configuration must be reloaded.
     Reload,
-    /// The node is to end; at once: as if it had crashed.
+    /// The node must stop; with `at_once` as if it had crashed.
     Stop { at_once: bool },
 }
 

@@ -1,9 +1,9 @@
-//! Folders for tests, each gone at the end of its own.
+//! Temporary folders for tests, removed on drop.
 
 use std::fs;
 use std::path::PathBuf;
 
-/// A folder, empty.
+/// An empty folder, removed on drop.
 pub(crate) struct TestFolder(pub(crate) PathBuf);
 
 impl TestFolder {

@@ -1,12 +1,12 @@
-//! How busy the node is: the turns of the engines' task, and what the process uses.
+//! Load of the node: passes of the event loop, and resources of the process.
 
 use crate::view;
 use longwire_proto::time::Duration;
 
-/// Bounds of the histogram of turns, seconds.
+/// Bounds of the histogram of passes, seconds.
 const BOUNDS_S: [f64; 8] = [0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 1.0];
 
-/// How long turns take. Whatever comes in waits for the turn under way, and is dealt with in the next.
+/// Durations of passes of the event loop. New input waits for the current pass and is handled in the next.
 #[derive(Debug, Default)]
 pub(crate) struct TurnMeter {
     counts: [u64; BOUNDS_S.len()],
@@ -16,7 +16,7 @@ pub(crate) struct TurnMeter {
 }
 
 impl TurnMeter {
-    /// One more turn.
+    /// Adds a pass.
     pub(crate) fn add(&mut self, took: Duration) {
         self.count += 1;
         self.busy += took;
@@ -39,13 +39,13 @@ impl TurnMeter {
     }
 }
 
-/// What the process uses, as far as the system tells.
+/// Resources of the process, as far as the system reports them.
 pub(crate) fn process() -> view::Process {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let memory = read("/proc/self/statm");
     let resident_pages: u64 =
         memory.split_whitespace().nth(1).and_then(|text| text.parse().ok()).unwrap_or(0);
-    // The name may hold anything but ends at the last bracket; user and system time are the 14th and 15th value.
+    // The name may contain any character and ends at the last bracket; user and system time are the 14th and 15th value.
     let times = read("/proc/self/stat");
     let behind_name = times.rsplit_once(')').map_or("", |(_, rest)| rest);
     let ticks: u64 =

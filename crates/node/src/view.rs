@@ -1,7 +1,7 @@
-//! What operators see of a node: the answers of the control socket and of the HTTP API, each defined once.
+//! Data that operators see of a node: the responses of the control socket and of the HTTP interface, each defined once.
 //!
-//! Names are in snake_case, with their unit at the end where they have one. What is counted comes as a map from names to
-//! numbers, so that a new counter appears everywhere at once.
+//! Names are in snake_case and end with their unit, if any. Counters are a map from names to numbers, so a new counter
+//! appears everywhere at once.
 
 use longwire_proto::service::Priority;
 use schemars::JsonSchema;
@@ -11,508 +11,510 @@ use std::collections::BTreeMap;
 mod event;
 pub use event::{Event, EventRecord};
 
-/// What was counted, by name, since the start.
+/// Counters since start, by name.
 pub type Counts = BTreeMap<String, u64>;
 
-/// How a node is.
+/// State of a node.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Status {
-    /// Its node id.
+    /// Node ID.
     pub node: String,
-    /// The version of the program.
+    /// Version of the program.
     pub version: String,
-    /// True once its store has been read.
+    /// True once the store has been read.
     pub ready: bool,
-    /// How bundles find their way: static, epidemic or spray-and-wait.
+    /// Router: static, contact-plan, epidemic or spray-and-wait.
     pub router: String,
-    /// Seconds since its start.
+    /// Seconds since the node started.
     pub uptime_s: f64,
-    /// DTN time by its clock, milliseconds since 2000-01-01 UTC; none: it has no clock, or a wrong one.
+    /// DTN time, milliseconds since 2000-01-01 UTC; null without a valid clock.
     pub dtn_ms: Option<u64>,
-    /// By how many seconds its clock is ahead of the time that lifetimes go by, because it has jumped and nobody has said
-    /// that it is right; zero: they go by the clock.
+    /// Seconds by which the clock is ahead of the time used for lifetimes, after a jump that the operator has not
+    /// confirmed; zero: lifetimes follow the clock.
     #[serde(default)]
     pub clock_ahead_s: f64,
-    /// Bundles that it holds, fragments counted each.
+    /// Number of stored bundles; each fragment counts.
     pub bundles: u64,
-    /// The most bundles that it holds.
+    /// Maximum number of stored bundles.
     pub bundles_max: u64,
-    /// Bytes of the bundles that it holds, as they count against the limit.
+    /// Bytes of the stored bundles, as counted against the limit.
     pub stored_bytes: u64,
-    /// The most bytes that it holds.
+    /// Maximum number of stored bytes.
     pub stored_bytes_max: u64,
-    /// Payload in memory, on its way to the store or to a link, bytes.
+    /// Payload bytes in memory, in transit to the store or a link.
     pub buffered_bytes: u64,
-    /// Applications that are connected.
+    /// Number of connected applications.
     pub applications: u64,
-    /// The endpoints that applications have registered.
+    /// Endpoints registered by applications.
     pub endpoints: Vec<String>,
-    /// What the bundle agent has counted.
+    /// Counters of the bundle agent.
     pub counters: Counts,
-    /// What opening and reading the store met.
+    /// State of the store, including damage found.
     pub store: Store,
-    /// Connections that peers opened.
+    /// Incoming connections.
     pub callers: Callers,
-    /// What all sessions have counted, those that are over included.
+    /// Counters of all sessions, including past ones.
     pub sessions: Counts,
-    /// The socket for applications on this machine.
+    /// Control socket for local applications.
     #[serde(default)]
     pub control: Control,
-    /// Status reports that are not believed: somebody handed them in whom this node does not know and sends nothing to.
+    /// Status reports ignored because they came from an unknown neighbour.
     #[serde(default)]
     pub reports_not_believed: u64,
-    /// Bundles that were refused because they break a rule, by peer and rule, the latest first; at most 64.
+    /// Invalid bundles refused, by peer and rule, latest first; at most 64.
     #[serde(default)]
     pub refused: Vec<Refused>,
-    /// Connections to peers that were ended because the peer took nothing for `stream.stall`.
+    /// Connections closed because the peer did not read for `stream.stall`.
     #[serde(default)]
     pub stalled_connections: u64,
-    /// Bytes received and not yet safe, over all connections.
+    /// Received bytes not yet stored, over all connections.
     pub received_bytes: u64,
-    /// Bytes handed over to connections and not yet with the kernel.
+    /// Bytes queued in connections and not yet accepted by the kernel.
     pub queued_bytes: u64,
-    /// The smallest receive buffer that the kernel gave a UDP socket, bytes; zero: there was no such socket. It may be less
-    /// than `stream.udp-receive-buffer-bytes` asks for.
+    /// Smallest receive buffer granted to a UDP socket, bytes; zero without a UDP socket. May be less than
+    /// `stream.udp-receive-buffer-bytes`.
     #[serde(default)]
     pub udp_receive_buffer_bytes: u64,
-    /// The configuration, since it was read last.
+    /// State of the configuration since it was last read.
     #[serde(default)]
     pub configuration: Configuration,
-    /// Folders from which files are sent, and in which they appear.
+    /// Drop and receive folders.
     pub folders: Vec<Folder>,
-    /// What TLS did.
+    /// TLS counters and errors.
     pub tls: Tls,
-    /// How long the node takes for a turn.
+    /// Duration of the passes of the event loop.
     pub turns: Turns,
-    /// What the process uses.
+    /// Resources used by the process.
     pub process: Process,
-    /// What the HTTP interface has counted; empty: it is off.
+    /// Counters of the HTTP interface; empty if it is disabled.
     pub http: Counts,
-    /// Its TNCs.
+    /// TNCs of the node.
     #[serde(default)]
     pub tncs: Vec<Tnc>,
-    /// Its links.
+    /// Links of the node.
     pub links: Vec<Link>,
 }
 
-/// Bundles that were refused to a peer because they break a rule.
+/// Invalid bundles refused from a peer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Refused {
-    /// The link over which the last of them came.
+    /// Link of the latest bundle.
     pub link: String,
-    /// The node id that the peer says.
+    /// Node ID claimed by the peer.
     pub peer: Option<String>,
-    /// Where the peer is: host and port.
+    /// Address of the peer: host and port.
     pub address: Option<String>,
-    /// The reason that the peer hears, in one word: `retransmit`, for it may be damaged on the way, or `not_acceptable`.
+    /// Reason sent to the peer: `retransmit` (possibly damaged in transit) or `not_acceptable`.
     pub reason: String,
-    /// The field, the rule and the block, for a person.
+    /// Field, rule and block, as text.
     pub what: String,
-    /// The clause, such as `RFC 9171 4.3.1`; none: a limit of this implementation, or the bytes ended too early.
+    /// Violated clause, such as `RFC 9171 4.3.1`; null for a limit of this implementation or truncated data.
     pub clause: Option<String>,
-    /// The block of the last of them, for a person; none: what is wrong is in no block.
+    /// Block of the latest bundle, as text; null if the fault is outside the blocks.
     pub block: Option<String>,
-    /// The values of `accept` for this peer with which such bundles are taken; empty: nothing helps.
+    /// Values of `accept` that would accept such bundles; empty if there is none.
     pub accept: Vec<String>,
-    /// How many.
+    /// Number of these refusals.
     pub count: u64,
-    /// When the last of them came, seconds ago.
+    /// Seconds since the latest refusal.
     pub last_s: f64,
 }
 
-/// A TNC.
+/// TNC.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Tnc {
-    /// What it is called.
+    /// Name of the TNC.
     pub name: String,
-    /// Where it is: host and port, or a device and its speed.
+    /// Address: host and port, or serial device and speed.
     pub address: String,
-    /// The callsign of this station on it.
+    /// Callsign of this station.
     pub callsign: String,
-    /// True while its line stands.
+    /// True while connected to the TNC.
     pub up: bool,
-    /// Why it does not, for a person; none: it does, or is being tried for the first time.
+    /// Reason for being down, as text; null while up or before the first attempt.
     pub why_down: Option<String>,
-    /// Attempts to have the line that failed in a row.
+    /// Consecutive failed attempts to connect.
     pub attempts_failed: u64,
-    /// Whether it tells when a frame has left (acknowledgement mode); none: that is not known yet.
+    /// True if the TNC reports transmitted frames (acknowledgement mode); null until known.
     pub acknowledges: Option<bool>,
-    /// Frames that it has and that have not left, as far as is known.
+    /// Frames in the TNC that are not known to have been transmitted.
     pub frames_waiting: u64,
-    /// What was counted of it, and of all AX.25 links over it.
+    /// Counters of the TNC and of all AX.25 links over it.
     pub counters: Counts,
 }
 
-/// The configuration, since it was read last.
+/// State of the configuration since it was last read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Configuration {
-    /// Why the one that was read last is not in force; none: it is.
+    /// Reason why the latest configuration is not in force; null if it is.
     pub refused: Option<String>,
-    /// Settings in it that hold from the node's next start on.
+    /// Changed settings that need a restart.
     pub needs_restart: Vec<String>,
 }
 
-/// How a link over a TNC is.
+/// State of a link over a TNC.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Radio {
-    /// The name of its TNC.
+    /// Name of the TNC.
     pub tnc: String,
-    /// The callsign of this station.
+    /// Callsign of this station.
     pub callsign: String,
-    /// The callsign of the peer, or of the group.
+    /// Callsign of the peer, or of the group.
     pub peer: String,
-    /// The digipeaters on the way, the nearest first.
+    /// Digipeaters, the nearest first.
     pub via: Vec<String>,
-    /// The convergence layer: `ax25cl`, `ax25cm` for TCPCL 3, or `uicl` for a group.
+    /// Convergence layer: `ax25cl`, `ax25cm` for TCPCL 3, or `uicl` for a group.
     pub convergence: String,
-    /// How it is, for a person: calling, connected, sending 4 of 29 frames, waiting for a clear channel ..
+    /// State, as text: calling, connected, sending 4 of 29 frames, waiting for a clear channel ..
     pub state: String,
-    /// Times in a row that no answer came.
+    /// Consecutive attempts without an answer.
     pub retries: u64,
-    /// After so many it is given up, and called again later.
+    /// Attempts after which the link fails and is retried later.
     pub retries_max: u64,
-    /// I frames on their way.
+    /// I frames sent and not yet acknowledged.
     pub frames_in_flight: u64,
-    /// The most that there may be.
+    /// Window size: maximum of unacknowledged I frames.
     pub window_frames: u64,
-    /// How far the numbers of its frames count: 8 or 128; zero: there is no link.
+    /// Modulus of the sequence numbers: 8 or 128; zero without a link.
     pub modulo: u64,
-    /// Of the bundles under way: frames that the peer has; none: nothing is under way.
+    /// Acknowledged frames of the bundles being sent; null if there are none.
     pub frames_acknowledged: Option<u64>,
-    /// Of the bundles under way: frames in all.
+    /// Total frames of the bundles being sent; null if there are none.
     pub frames_in_all: Option<u64>,
-    /// To a group: members that are asked for the bundle under way; zero: nobody is, or nothing is under way.
+    /// Group links: members polled for the current bundle; zero without members or a bundle.
     #[serde(default)]
     pub members: u64,
-    /// Of these, those that have said that they have it safe.
+    /// Of these, members that have confirmed the bundle.
     #[serde(default)]
     pub members_that_have_it: u64,
-    /// What the AX.25 link has counted, as long as it is there.
+    /// Counters of the AX.25 link, while it exists.
     pub link: Counts,
 }
 
-/// How long the node takes for a turn: whatever comes in waits for the one under way.
+/// Duration of the passes of the event loop, which delay all input.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Turns {
-    /// How many there were.
+    /// Number of passes.
     pub count: u64,
-    /// Seconds that they took together.
+    /// Total duration of all passes, seconds.
     pub busy_s: f64,
-    /// Seconds that the longest took.
+    /// Duration of the longest pass, seconds.
     pub longest_s: f64,
-    /// Turns that were put off, because they asked for a time that had passed, over and over: a fault of the program.
+    /// Passes delayed because a timer was repeatedly set in the past; indicates a bug.
     #[serde(default)]
     pub restless: u64,
-    /// How many took how long; those that are missing took longer than all bounds.
+    /// Histogram; passes longer than all bounds are not listed.
     pub within: Vec<Within>,
 }
 
-/// Turns that took longer than the bound before and no longer than this.
+/// Passes with a duration above the previous bound and up to this one.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Within {
-    /// The bound, seconds.
+    /// Upper bound, seconds.
     pub bound_s: f64,
-    /// How many.
+    /// Number of passes.
     pub count: u64,
 }
 
-/// What a process uses.
+/// Resources of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Process {
     /// Memory, bytes.
     pub resident_bytes: u64,
     /// Processor time since its start, seconds.
     pub cpu_s: f64,
-    /// Open files and sockets.
+    /// Number of open files and sockets.
     pub open_files: u64,
-    /// The most that the system lets it have open.
+    /// Maximum number of open files and sockets.
     #[serde(default)]
     pub open_files_max: u64,
 }
 
-/// The socket for applications on this machine.
+/// Control socket for local applications.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Control {
-    /// How many are connected.
+    /// Number of connected applications.
     pub now: u64,
-    /// Turned away, because there were too many.
+    /// Connections refused because of the limit.
     pub turned_away: u64,
-    /// Cut off, because they read nothing for `applications.patience`.
+    /// Applications disconnected because they did not read for `applications.patience`.
     pub stalled: u64,
 }
 
-/// Connections that peers opened.
+/// Incoming connections.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Callers {
-    /// How many there are.
+    /// Number of current connections.
     pub now: u64,
-    /// Of these, without a session: it is not agreed on yet, or it is over.
+    /// Of these, connections without a session: not yet negotiated, or ended.
     pub opening: u64,
-    /// How many there were.
+    /// Number of connections since start.
     pub arrived: u64,
-    /// Ended for a newcomer, because there were too many.
+    /// Connections closed in favour of a new one because of the limit.
     pub gave_way: u64,
-    /// Turned away, because there were too many and none could give way.
+    /// Connections refused because of the limit, with none to replace.
     pub turned_away: u64,
-    /// Not let in, because they say that they are this node.
+    /// Connections refused because they claimed the node ID of this node.
     #[serde(default)]
     pub refused_own_id: u64,
-    /// Not let in, because the configuration does not name the node id that they say.
+    /// Connections refused because the configuration does not name the claimed node ID.
     #[serde(default)]
     pub refused_unknown: u64,
-    /// Not let in, because nothing proves the node id that they say.
+    /// Connections refused because the claimed node ID was not proven.
     #[serde(default)]
     pub refused_unproven: u64,
-    /// Not let in, because another session has the node id that they say.
+    /// Connections refused because another session has the claimed node ID.
     #[serde(default)]
     pub refused_taken: u64,
 }
 
-/// A folder from which files are sent, or in which they appear.
+/// Drop or receive folder.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Folder {
-    /// The folder.
+    /// Path of the folder.
     pub folder: String,
-    /// Files in it are sent; else they appear there.
+    /// True for a drop folder, false for a receive folder.
     pub sends: bool,
-    /// Where they go, or for which endpoint they come.
+    /// Destination, or receiving endpoint.
     pub endpoint: String,
-    /// Files that went through since the start.
+    /// Files processed since start.
     pub files: u64,
-    /// Files that wait.
+    /// Files waiting.
     pub waiting: u64,
-    /// What does not work at the moment.
+    /// Current problem; null if there is none.
     pub trouble: Option<String>,
 }
 
-/// What opening and reading the store met.
+/// State of the store, including damage found.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Store {
-    /// Records that were there.
+    /// Records found at start.
     pub records_found: u64,
-    /// Bytes of a write that a crash had cut off; they were never acknowledged.
+    /// Bytes of writes interrupted by a crash; never acknowledged.
     pub torn_bytes: u64,
-    /// Batches of writes that were made durable since the start, each with one sync.
+    /// Batches of writes made durable since start, each with one sync.
     pub synced_batches: u64,
-    /// Their data, bytes.
+    /// Data of these batches, bytes.
     pub synced_bytes: u64,
-    /// Times since the start that the disk had no space for a bundle, or for more of one, though the limits of the store allow it.
+    /// Times since start that the disk had no space for a bundle, or for a part of one, although it was within the
+    /// limits.
     #[serde(default)]
     pub disk_full: u64,
-    /// Places that were found damaged since the start; what was there is set aside in the store's folder `damaged`.
+    /// Damaged places found since start; copies of the damaged data are kept in the folder `damaged` of the store.
     pub damaged: u64,
-    /// Records of which opening the store found something damaged or missing.
+    /// Records found damaged or incomplete at start.
     #[serde(default)]
     pub harmed: u64,
-    /// Records that were missing when the store was opened, and nothing says whose they were.
+    /// Records found missing at start without any identification of their owner.
     #[serde(default)]
     pub unnamed: u64,
-    /// Bytes that were read since the start to find damage early (`storage.scrub-every`).
+    /// Bytes scrubbed since start (`storage.scrub-every`).
     #[serde(default)]
     pub scrubbed_bytes: u64,
-    /// Times that all of the store was read so.
+    /// Complete scrubs.
     #[serde(default)]
     pub scrubs: u64,
-    /// The latest of them, oldest first, for a person: what, where, whose, and where it is kept.
+    /// Latest damage reports, oldest first, as text: damage, place, owner, copy.
     pub latest_damage: Vec<String>,
 }
 
-/// What TLS did since the node's start.
+/// TLS counters and errors since start.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Tls {
-    /// Handshakes that were made.
+    /// Completed handshakes.
     pub secured: u64,
-    /// What went wrong, by kind.
+    /// Errors by type.
     pub troubles: Counts,
-    /// What went wrong last, the latest first; at most 16.
+    /// Latest errors, latest first; at most 16.
     pub recent: Vec<TlsTrouble>,
 }
 
-/// Something that went wrong with TLS.
+/// TLS error.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TlsTrouble {
-    /// Seconds ago.
+    /// Seconds since the error.
     pub ago_s: f64,
-    /// Where the peer is.
+    /// Address of the peer.
     pub peer: String,
-    /// What happened, for a person.
+    /// Description as text.
     pub what: String,
 }
 
-/// What TLS proves of a peer.
+/// Identity of a peer proven by TLS.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Proven {
-    /// The version: `TLS 1.3`.
+    /// TLS version, such as `TLS 1.3`.
     pub version: String,
-    /// The cipher suite.
+    /// Cipher suite.
     pub cipher: String,
-    /// The node ids that its certificate is for.
+    /// Node IDs in the certificate.
     pub node_ids: Vec<String>,
-    /// The name or address that its certificate proves, of those that the connection has.
+    /// Host name or address of the connection that the certificate proves; null if there is none.
     pub network: Option<String>,
-    /// When its certificate expires, Unix seconds; none: it has shown none.
+    /// Expiry of the certificate, Unix seconds; null without a certificate.
     pub not_after_unix_s: Option<i64>,
 }
 
-/// A link.
+/// Link.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Link {
-    /// What it is called.
+    /// Name of the link.
     pub name: String,
-    /// Where the peer is: host and port.
+    /// Address of the peer: host and port.
     pub address: Option<String>,
-    /// True if the peer has called.
+    /// True for an incoming connection.
     pub calls: bool,
-    /// True if it is up.
+    /// True while the link is up.
     pub up: bool,
-    /// The peer's node id, as far as it has said it and no other session has it.
+    /// Node ID of the peer, once received and not in use by another session.
     pub peer: Option<String>,
-    /// The node id that it says and another session has: it may hand bundles in, and gets none.
+    /// Node ID that the peer claims but another session has; bundles from the peer are accepted, and none are sent to
+    /// it.
     #[serde(default)]
     pub claims: Option<String>,
-    /// The version of TCPCL that is spoken on it.
+    /// TCPCL version in use.
     pub tcpcl: Option<u8>,
-    /// The peer has not answered in version 4, and is called in version 3.
+    /// True if the peer did not respond in version 4 and is contacted in version 3.
     #[serde(default)]
     pub fell_back: bool,
-    /// How it is over its TNC; none: it goes over something else.
+    /// State over the TNC; null for other links.
     #[serde(default)]
     pub radio: Option<Radio>,
-    /// True over UDP: what is sent is handed over, and nobody knows whether it arrives.
+    /// True for UDP, which has no acknowledgements.
     pub unacknowledged: bool,
-    /// Why it is down, in one word.
+    /// Reason for being down, as an identifier; null while the link is up.
     pub down_reason: Option<String>,
-    /// Why it is down, for a person.
+    /// Reason for being down, as text; null while the link is up.
     pub why_down: Option<String>,
-    /// What TLS proves of the peer, while it is up; none: the link is not secured.
+    /// Identity proven by TLS while the link is up; null without TLS.
     pub tls: Option<Proven>,
-    /// What to accept from the peer for bundles that it sends in vain, by the names of configurations.
+    /// Values of `accept` that would accept the bundles refused from this peer.
     #[serde(default)]
     pub would_help: Vec<String>,
-    /// Seconds since it came up or went down; if it was never up, since it was first tried in vain.
+    /// Seconds since the link went up or down; if it has never been up, since the first failed attempt.
     pub since_s: f64,
-    /// True if it was up at some time since the node's start.
+    /// True if the link has been up since the node started.
     #[serde(default)]
     pub was_up: bool,
-    /// What its session has counted.
+    /// Counters of the session.
     pub counters: Counts,
 }
 
-/// A bundle, or a fragment of one, that the node holds.
+/// Stored bundle or fragment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Bundle {
-    /// Its name for commands: source and creation timestamp. All of its fragments have the same.
+    /// ID for commands: source and creation timestamp; shared by all fragments.
     pub id: String,
-    /// Who sent it.
+    /// Source.
     pub source: String,
-    /// When it was made: DTN milliseconds (zero: without a clock) and the sequence number.
+    /// Creation timestamp: DTN milliseconds (zero without a clock) and sequence number.
     pub created: (u64, u64),
-    /// Which part of the payload this is; none: all of it.
+    /// Position of the fragment; null for a complete bundle.
     pub fragment: Option<Fragment>,
-    /// The version of the Bundle Protocol that it is of: 6 or 7.
+    /// Bundle Protocol version: 6 or 7.
     pub version: u8,
-    /// It asks for custody transfer (version 6).
+    /// True if custody transfer is requested (version 6).
     pub wants_custody: bool,
-    /// The node that has custody of it, if one has (version 6).
+    /// Current custodian (version 6); null if there is none.
     pub custodian: Option<String>,
-    /// Where it goes.
+    /// Destination.
     pub destination: String,
-    /// Its urgency.
+    /// Priority.
     #[schemars(with = "Urgency")]
     pub priority: Priority,
-    /// Bytes of payload in it.
+    /// Payload length, bytes.
     pub payload_bytes: u64,
-    /// Of these, from the beginning, safe with the next hop.
+    /// Payload bytes from the beginning that the next hop has acknowledged.
     pub safe_bytes: u64,
-    /// Of these, transmitted to the next hop, as far as is known: at least those that are safe there.
+    /// Payload bytes transmitted to the next hop, as far as known; at least `safe_bytes`.
     #[serde(default)]
     pub transmitted_bytes: u64,
-    /// How old it is, seconds, as far as this node knows.
+    /// Age as known to this node, seconds.
     pub age_s: f64,
-    /// How much of its lifetime is left, seconds.
+    /// Remaining lifetime, seconds.
     pub lifetime_left_s: f64,
-    /// The link over which it came; none: it was made here, or came before the last start.
+    /// Link on which the bundle arrived; null if created here or received before the last start.
     pub arrived_over: Option<String>,
-    /// How often a peer had no place for it.
+    /// Number of refusals for lack of space by peers.
     pub refusals: u32,
-    /// Why it is still here, in one word.
+    /// State, as an identifier.
     pub state: State,
-    /// Why it is still here, for a person.
+    /// State, as text.
     pub why: String,
 }
 
-/// Which part of a payload a fragment has.
+/// Position of a fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Fragment {
-    /// Bytes before it.
+    /// Offset, bytes.
     pub offset_bytes: u64,
-    /// The length of the whole payload.
+    /// Length of the complete payload, bytes.
     pub total_bytes: u64,
 }
 
-/// How urgent a bundle is.
+/// Priority of a bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Urgency {
-    /// When nothing else wants the line.
+    /// Sent when nothing else is waiting.
     Bulk,
-    /// The usual.
+    /// Default priority.
     Normal,
-    /// Before everything else.
+    /// Sent first.
     Expedited,
 }
 
-/// Why a bundle is still here, in one word.
+/// State of a stored bundle: the reason why it is still stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// It is still arriving.
+    /// Being received.
     Arriving,
-    /// It is being stored.
+    /// Being stored.
     Storing,
-    /// No route leads to its destination.
+    /// No route to the destination.
     NoRoute,
-    /// Every link that it may take is down.
+    /// All suitable links are down.
     LinksDown,
-    /// No contact has begun.
+    /// Waiting for a contact.
     NoContact,
-    /// The better of its ways is down, and is waited for.
+    /// Waiting for a better route that is down (`failover-after`).
     BetterHop,
-    /// Copies of it go to nodes that are met.
+    /// Copied to nodes as they are encountered.
     Spread,
-    /// It waits its turn.
+    /// Queued.
     Queued,
-    /// It is on its way.
+    /// Being sent.
     OnTheWay,
-    /// The next hop had no place for it.
+    /// Refused by the next hop for lack of space; retried later.
     Resting,
-    /// The next hop has it, and this node is responsible for it until another one says that it is.
+    /// Sent, in custody of this node until another node accepts custody.
     InCustody,
-    /// It is for this node, and parts are missing.
+    /// For this node; waiting for fragments.
     InParts,
-    /// It is for this node, and no application asks for it.
+    /// For this node; no application is registered.
     NobodyRegistered,
-    /// It is for this node, and the application has not taken it.
+    /// For this node; not yet accepted by the application.
     NotTaken,
 }
 
-/// Which bundles are wanted: those that fit everything that is said.
+/// Filter for bundles; all given conditions must match.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Filter {
-    /// From this source; a trailing `*` stands for any rest.
+    /// Source; a trailing `*` matches anything.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// For this destination; a trailing `*` stands for any rest.
+    /// Destination; a trailing `*` matches anything.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub destination: Option<String>,
-    /// Still here for this reason.
+    /// State of the bundle.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<State>,
 }
 
 impl Filter {
-    /// True if a bundle is wanted.
+    /// True if a bundle matches the filter.
     pub(crate) fn wants(&self, bundle: &Bundle) -> bool {
         let fits = |pattern: &Option<String>, text: &str| match pattern.as_deref() {
             None => true,
@@ -527,169 +529,169 @@ impl Filter {
     }
 }
 
-/// A part of the list of bundles.
+/// Page of the list of bundles.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Page {
-    /// The bundles.
+    /// Bundles of this page.
     pub bundles: Vec<Bundle>,
-    /// How many the node holds in all, whatever was asked for.
+    /// Total number of stored bundles, regardless of the filter.
     pub total: u64,
-    /// Where the next part begins: what to say as `after`; none: this was the last.
+    /// Value of `after` for the next page; null on the last page.
     pub next: Option<String>,
 }
 
-/// All links.
+/// Links of the node.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Links {
-    /// Each.
+    /// Links.
     pub links: Vec<Link>,
 }
 
-/// All static routes.
+/// Static routes of the node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Routes {
-    /// Each.
+    /// Static routes.
     pub routes: Vec<Route>,
 }
 
-/// A static route.
+/// Static route.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Route {
-    /// For which endpoints; a trailing `*` stands for any rest.
+    /// Destination endpoints; a trailing `*` matches anything.
     pub to: String,
-    /// Over which link, or by which node.
+    /// Name of a link, or node ID of the next hop.
     pub via: String,
-    /// The lower, the better.
+    /// Cost; lower is better.
     #[serde(default)]
     pub cost: u32,
 }
 
-/// A bundle that the node has, durable.
+/// Bundle stored durably by the node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Accepted {
-    /// Its name for commands.
+    /// ID for commands: source and creation timestamp.
     pub id: String,
-    /// Who sends it.
+    /// Source.
     pub source: String,
-    /// When it was made: DTN milliseconds (zero: without a clock) and the sequence number.
+    /// Creation timestamp: DTN milliseconds (zero without a clock) and sequence number.
     pub created: (u64, u64),
-    /// Where it goes.
+    /// Destination.
     pub destination: String,
-    /// The payload's length, with the name before it.
+    /// Payload length including the file name, bytes.
     pub payload_bytes: u64,
 }
 
-/// An endpoint that is received for over HTTP.
+/// Endpoint registered over HTTP.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Registration {
-    /// The endpoint in full.
+    /// Complete endpoint.
     pub endpoint: String,
-    /// It ends after so long without use, seconds.
+    /// Seconds without use after which the registration expires.
     pub lease_s: u32,
-    /// How much has arrived and was not taken; at most 1,024 are told of at a time.
+    /// Number of pending deliveries; at most 1,024 are listed at a time.
     pub deliveries: u64,
 }
 
-/// The endpoints that are received for over HTTP.
+/// Endpoints registered over HTTP.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Registrations {
-    /// Each.
+    /// Registrations.
     pub registrations: Vec<Registration>,
 }
 
-/// A bundle that arrived, whole.
+/// Complete bundle for an application.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Delivery {
-    /// Its name for commands.
+    /// ID of the delivery.
     pub id: String,
-    /// The bundle: what tells whether it is one that was seen before.
+    /// ID of the bundle, for detecting duplicates.
     pub bundle: String,
-    /// Who sent it.
+    /// Source.
     pub source: String,
-    /// The endpoint it is for.
+    /// Destination endpoint.
     pub endpoint: String,
-    /// When it was made: DTN milliseconds (zero: without a clock) and the sequence number.
+    /// Creation timestamp: DTN milliseconds (zero without a clock) and sequence number.
     pub created: (u64, u64),
-    /// The payload's length, with the name before it, if it has one.
+    /// Payload length, bytes, including the file name if there is one.
     pub payload_bytes: u64,
 }
 
-/// What arrived for an endpoint.
+/// Pending deliveries of an endpoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Deliveries {
-    /// The endpoint in full.
+    /// Complete endpoint.
     pub endpoint: String,
-    /// Each that was not taken, at most 1,024: more come as these are taken.
+    /// Deliveries not yet accepted, at most 1,024; more follow as these are accepted.
     pub deliveries: Vec<Delivery>,
 }
 
-/// Pings and their round trips.
+/// Pings and their round-trip times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Pings {
-    /// The echo service.
+    /// Endpoint of the echo service.
     pub to: String,
-    /// How many were sent.
+    /// Pings sent.
     pub sent: u64,
-    /// How many came back in time.
+    /// Replies in time.
     pub received: u64,
-    /// How many of a hundred did not.
+    /// Loss, percent.
     pub lost_percent: f64,
-    /// The round trip of each, milliseconds; none: it did not come back in time.
+    /// Round-trip time of each ping, milliseconds; null without a reply in time.
     pub round_trips_ms: Vec<Option<f64>>,
-    /// The shortest.
+    /// Minimum round-trip time, milliseconds; null without a reply.
     pub least_ms: Option<f64>,
-    /// Their mean.
+    /// Mean round-trip time, milliseconds; null without a reply.
     pub mean_ms: Option<f64>,
-    /// The longest.
+    /// Maximum round-trip time, milliseconds; null without a reply.
     pub most_ms: Option<f64>,
-    /// Their standard deviation.
+    /// Standard deviation of the round-trip time, milliseconds; null without a reply.
     pub deviation_ms: Option<f64>,
 }
 
-/// A bundle, as events name it.
+/// Identification of a bundle in events.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BundleName {
-    /// Its name for commands.
+    /// ID for commands: source and creation timestamp.
     pub id: String,
-    /// Who sent it.
+    /// Source.
     pub source: String,
-    /// Where it goes.
+    /// Destination.
     pub destination: String,
-    /// Bytes of payload in it.
+    /// Payload length, bytes.
     pub payload_bytes: u64,
 }
 
-/// What went wrong.
+/// Error.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Problem {
-    /// What happened, for a person.
+    /// Description of the error, as text.
     pub error: String,
-    /// What may help.
+    /// Hint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
 
-/// It was done.
+/// Success.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Done {
-    /// What was done, for a person.
+    /// Description of the result, as text.
     pub done: String,
 }
 
-/// A bundle's name for commands, from its source and creation timestamp.
+/// Returns the ID of a bundle from its source and creation timestamp.
 pub fn bundle_id(source: &str, created: (u64, u64)) -> String {
     format!("{source}@{}-{}", created.0, created.1)
 }
 
-/// The source and creation timestamp that a bundle's name says.
+/// Returns the source and creation timestamp of a bundle ID; `None` if it is not one.
 pub fn parse_bundle_id(id: &str) -> Option<(String, (u64, u64))> {
     let (source, created) = id.rsplit_once('@')?;
     let (time, number) = created.split_once('-')?;
     Some((source.to_owned(), (time.parse().ok()?, number.parse().ok()?)))
 }
 
-/// Counters as a map.
+/// Converts counters to a map.
 pub(crate) fn counts(counters: &impl Serialize) -> Counts {
     let value = serde_json::to_value(counters).unwrap_or_default();
     let named = value.as_object().into_iter().flatten();

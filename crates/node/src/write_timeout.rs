@@ -1,7 +1,7 @@
-//! Connections whose peer may not stall: what is written has to move within a time, or the connection ends.
+//! Connections whose peer may not stall: a write must make progress within a time, or the connection ends.
 //!
-//! Slow is not stalled: whoever takes something now and then goes on. Reading waits as long as it likes: who says nothing is
-//! a matter of the protocol above.
+//! A slow peer does not stall: it continues as long as it reads something now and then. Reads have no limit here: a silent peer is a
+//! matter of the protocol above.
 //!
 //! Units: connections. Limits: `stream.stall`, `applications.patience`, `http.patience`.
 
@@ -17,7 +17,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
-/// How long a peer may take nothing, and how many did.
+/// Maximum time without progress, and the number of peers that exceeded it.
 #[derive(Clone, Debug)]
 pub(crate) struct WriteTimeout {
     time: Duration,
@@ -29,28 +29,28 @@ impl WriteTimeout {
         WriteTimeout { time, stalled: Arc::default() }
     }
 
-    /// How long.
+    /// Maximum time without progress.
     pub(crate) fn time(&self) -> Duration {
         self.time
     }
 
-    /// One more has stalled.
+    /// Counts a stalled peer.
     pub(crate) fn count(&self) {
         self.stalled.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many have.
+    /// Number of stalled peers.
     pub(crate) fn stalled(&self) -> u64 {
         self.stalled.load(Ordering::Relaxed)
     }
 }
 
-/// The peer took nothing for too long.
+/// The peer read nothing for too long.
 #[derive(Debug)]
 pub(crate) struct Stalled;
 
 impl Stalled {
-    /// Whether an error is this one.
+    /// True if an error is this one.
     pub(crate) fn is(error: &io::Error) -> bool {
         error.get_ref().is_some_and(|inner| inner.is::<Stalled>())
     }
@@ -58,13 +58,13 @@ impl Stalled {
 
 impl fmt::Display for Stalled {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the peer took nothing for too long")
+        f.write_str("the peer stopped reading")
     }
 }
 
 impl Error for Stalled {}
 
-/// See the [module](self).
+/// A connection whose writes fail with [`Stalled`] after too long without progress.
 pub(crate) struct WriteTimeoutStream<W> {
     wire: W,
     patience: WriteTimeout,

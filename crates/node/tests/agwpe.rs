@@ -1,4 +1,4 @@
-//! A node at an AGWPE server that is played: what is wrong with it is said, and mended without a new start.
+//! A node with a simulated AGWPE server: faults of the server are reported, and the node recovers without a restart.
 
 mod common;
 
@@ -9,17 +9,17 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-/// How the server is.
+/// Behaviour of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Server {
-    /// Something else listens there.
+    /// A web server listens on the port.
     Web,
-    /// It has so many ports.
+    /// The server has this many radio ports.
     Has(u8),
     Over,
 }
 
-/// Ends when it is dropped.
+/// A simulated server. Stops on drop.
 struct Played {
     at: SocketAddr,
     server: Arc<Mutex<Server>>,
@@ -46,7 +46,7 @@ impl Played {
         Played { at, server, line, thread: Some(thread) }
     }
 
-    /// From now on it is like that; whoever is there is sent away.
+    /// Changes the behaviour and disconnects the client.
     fn becomes(&self, server: Server) {
         *self.server.lock().unwrap() = server;
         if let Some(line) = self.line.lock().unwrap().take() {
@@ -58,13 +58,13 @@ impl Played {
 impl Drop for Played {
     fn drop(&mut self) {
         self.becomes(Server::Over);
-        // Who waits for a call gets one.
+        // Wakes the thread that waits in `accept`.
         drop(TcpStream::connect(self.at));
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }
 
-/// Until the line ends.
+/// Serves until the connection ends.
 fn serve(mut line: TcpStream, server: Server) {
     let mut header = [0; HEADER_BYTES];
     while line.read_exact(&mut header).is_ok() {
@@ -92,10 +92,10 @@ fn what_is_wrong_with_a_server_is_said_until_it_is_mended() {
     )));
     let mut app = App::new(&node);
     let mut is = |why: &str| app.wait_status(|status| status["tncs"][0]["why_down"] == why);
-    let status = is("it does not speak AGWPE");
+    let status = is("not an AGWPE server");
     assert_eq!(status["tncs"][0]["address"], format!("agwpe:{}", played.at));
     played.becomes(Server::Has(1));
-    is("it does not have the port");
+    is("no such AGWPE port");
     played.becomes(Server::Has(2));
     let status = app.wait_status(|status| status["tncs"][0]["up"] == true);
     assert_eq!(status["tncs"][0]["counters"]["connections"], 1, "what is of no use does not count");
@@ -103,5 +103,5 @@ fn what_is_wrong_with_a_server_is_said_until_it_is_mended() {
     played.becomes(Server::Has(2));
     app.wait_status(|status| status["tncs"][0]["counters"]["connections"] == 2);
     drop(played);
-    app.wait_status(|status| status["tncs"][0]["why_down"] == "nobody listens there");
+    app.wait_status(|status| status["tncs"][0]["why_down"] == "connection refused");
 }

@@ -1,5 +1,5 @@
-//! A wall clock that jumps, seen from outside: nothing is deleted for it, `status` says it, a restart knows it, and the
-//! operator has the last word.
+//! A wall clock that jumps, seen from outside: no bundle is deleted, `status` reports the jump, a restart remembers it, and the
+//! operator confirms the clock.
 
 mod common;
 
@@ -37,7 +37,7 @@ fn a_clock_two_days_ahead_deletes_nothing_until_it_is_said_to_be_right() {
         assert!((ahead_s - 172_800.0).abs() < 60.0, "{ahead_s}");
         node.stop();
     }
-    // The same at the next start; and where it jumps between two starts.
+    // The same at the next start; and where the clock jumps between two starts.
     let node = start(&place.0, &off_ms);
     let mut app = App::new(&node);
     let status = app.wait_status(|status| status["ready"] == true);
@@ -47,7 +47,7 @@ fn a_clock_two_days_ahead_deletes_nothing_until_it_is_said_to_be_right() {
     app.wait(|said| (said.head == Reply::Done).then_some(()));
     let status = app.wait_status(|status| status["bundles"] == 0);
     assert_eq!((&status["clock_ahead_s"], &status["counters"]["deleted_expired"]), (&0.0.into(), &1.into()));
-    // There is nothing more to say about it.
+    // The clock needs no further confirmation.
     app.ask(Request::TrustClock);
     assert!(matches!(app.hear().head, Reply::Error { .. }));
 }

@@ -1,4 +1,4 @@
-//! A plan of contacts over real sockets: bundles wait, flow, stop and flow again.
+//! A contact plan over real sockets: bundles wait, are sent, stop and are sent again.
 
 mod common;
 
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const BEGAN_DTN_MS: u64 = 800_000_000_000;
 const BOB: &str = "node = 'dtn://bob/'\nlisten = ['127.0.0.1:0']\n[storage]\nkind = 'memory'\n";
 
-/// A node that calls Bob, with these contacts.
+/// A node with a link to Bob and these contacts.
 fn alice(bob: &Node, contacts: &str) -> String {
     format!(
         "node = 'dtn://alice/'\n[storage]\nkind = 'memory'\n[tcpcl]\nreconnect-min = '10 ms'\nreconnect-max = '50 ms'\n\
@@ -38,7 +38,7 @@ impl Wall {
     }
 }
 
-/// Why the only bundle of a node is still there.
+/// Reason why the only bundle of a node is still stored.
 fn why(app: &mut App) -> String {
     app.ask(Request::Bundles { after: None, limit: 10, filter: Default::default() });
     app.wait(|said| match said.head {
@@ -75,7 +75,7 @@ fn a_link_opens_and_closes_with_its_contacts_and_bundles_say_what_they_wait_for(
     let early = send(&mut here, 1);
     assert_eq!(here.status()["links"][0]["up"], false);
     let waits = why(&mut here);
-    assert!(waits.starts_with("it waits for the contact over link `bob` at 06:23:20 UTC, in "), "{waits}");
+    assert!(waits.starts_with("waiting for the contact over link `bob` at 06:23:20 UTC, in "), "{waits}");
     assert_eq!(there.status()["links"].as_array().map(Vec::len), Some(0), "nobody has called");
 
     wall.jump_to(601, [&alice, &bob]);
@@ -89,7 +89,7 @@ fn a_link_opens_and_closes_with_its_contacts_and_bundles_say_what_they_wait_for(
     assert_eq!(here.wait_status(closed)["links"][0]["down_reason"], "cut");
     let between = send(&mut here, 3);
     let waits = why(&mut here);
-    assert!(waits.starts_with("it waits for the contact over link `bob` at 06:53:20 UTC, in "), "{waits}");
+    assert!(waits.starts_with("waiting for the contact over link `bob` at 06:53:20 UTC, in "), "{waits}");
     assert_eq!(here.status()["links"][0]["up"], false);
 
     wall.jump_to(2401, [&alice, &bob]);
@@ -99,7 +99,7 @@ fn a_link_opens_and_closes_with_its_contacts_and_bundles_say_what_they_wait_for(
     wall.jump_to(3001, [&alice, &bob]);
     here.wait_status(closed);
     send(&mut here, 4);
-    assert_eq!(why(&mut here), "no further contact is planned for link `bob`");
+    assert_eq!(why(&mut here), "no further contact planned for link `bob`");
     assert_eq!(there.status()["counters"]["delivered"], 3);
 }
 

@@ -1,5 +1,6 @@
-//! The most that a stranger can cost a node, held against what docs/limits.md states: places, the store, the time of others. The
-//! node is a process of its own; the stranger, with as many addresses and names as it likes, and a friend are here.
+//! The maximum cost of an unknown peer to a node, compared with docs/limits.md: connections, the store, the time of others. The
+//! node is a process of its own; the unknown peer, with any number of addresses and node IDs, and a friendly peer are in this
+//! one.
 
 #[path = "common/besieged.rs"]
 mod besieged;
@@ -37,7 +38,7 @@ fn besiege(title: &str, text: &str) -> Besieged {
     Besieged::new(title, "the_node_itself", text)
 }
 
-/// An address of this machine that nothing else in the test has.
+/// A loopback address that is not used elsewhere in the test.
 fn address(number: u8) -> Ipv4Addr {
     Ipv4Addr::new(127, 9, 9, number)
 }
@@ -48,7 +49,8 @@ fn memory_holds(bob: &Besieged) {
     assert!(peak < MEMORY_MAX, "the node has had {} MB", peak >> 20);
 }
 
-/// All places are taken, by sessions from four addresses, which come back whenever one ends: a friend comes all the same.
+/// All connections are taken by sessions from four addresses, which reconnect whenever one ends: the friendly peer connects all
+/// the same.
 #[test]
 fn sessions_from_four_addresses_keep_no_friend_out() {
     const PLACES: u64 = 512;
@@ -60,7 +62,7 @@ fn sessions_from_four_addresses_keep_no_friend_out() {
         sessions.push(Peer::up_4_from(from, bob.address, &format!("dtn://mallory-{number}/")).unwrap());
     }
     bob.wait_status("all sessions", |status| status["callers"]["opening"] == 0);
-    // One more of an address that has its part.
+    // One more from an address that has its maximum.
     assert!(Peer::up_4_from(address(0), bob.address, &stranger()).is_err());
     let callers = bob.status()["callers"].clone();
     assert_eq!((&callers["now"], &callers["turned_away"]), (&PLACES.into(), &1.into()), "{callers:#}");
@@ -68,7 +70,7 @@ fn sessions_from_four_addresses_keep_no_friend_out() {
         bob.unfriend();
         let left = if round == 1 { PLACES } else { PLACES - 1 };
         bob.wait_status("the friend has gone", |status| status["callers"]["now"] == left);
-        // The stranger takes what is left.
+        // The unknown peer takes the free place.
         if left < PLACES {
             let more =
                 (0..4).find_map(|number| Peer::up_4_from(address(number), bob.address, &stranger()).ok());
@@ -85,7 +87,7 @@ fn sessions_from_four_addresses_keep_no_friend_out() {
     memory_holds(&bob);
 }
 
-/// Of sessions from as many addresses, those whose bundles are all refused give way, and the one that carries bundles stays.
+/// Of sessions from as many addresses, those whose bundles are all refused are replaced, and the one that carries bundles stays.
 #[test]
 fn sessions_that_carry_nothing_give_way_first() {
     let mut bob = besiege("nothing-carried", "[stream]\ncallers-max = 8\ncaller-idle = '1 ms'\n");
@@ -103,7 +105,7 @@ fn sessions_that_carry_nothing_give_way_first() {
     }
     bob.wait_count("/counters/deleted_expired", 7);
     let received = bob.wait_status("the bundle", |status| status["counters"]["received"] == 1);
-    // The node looks every five seconds who carries anything.
+    // The node checks every 5 s which sessions carry bundles.
     let since = received["uptime_s"].as_f64().expect("a number");
     bob.wait_status("the next look", |status| status["uptime_s"].as_f64() > Some(since + 5.0));
     let mut newcomers = Vec::new();
@@ -113,15 +115,15 @@ fn sessions_that_carry_nothing_give_way_first() {
     }
     let callers = bob.status()["callers"].clone();
     assert_eq!((&callers["gave_way"], &callers["turned_away"]), (&7.into(), &0.into()), "{callers:#}");
-    // The first is there still.
+    // The first session still exists.
     sessions[0].send(&bundle("dtn://somebody/", "dtn://far/x", 100, b"still here"));
     sessions[0].finish();
     bob.wait_count("/counters/received", 2);
     drop(newcomers);
 }
 
-/// A stranger asks for reports without end, under its own name and under ever new ones: friends get their receipts, also one that
-/// comes only now.
+/// An unknown peer requests reports endlessly, under its own node ID and under ever new ones: friendly peers get their delivery
+/// reports, including one that connects only now.
 #[test]
 fn a_flood_of_report_requests_starves_no_receipt() {
     const PER_MINUTE: u64 = 600;
@@ -142,11 +144,12 @@ fn a_flood_of_report_requests_starves_no_receipt() {
     let status = bob.wait_status("the flood", |status| status["counters"]["received"] == 2 * FLOOD);
     let sent = status["counters"]["reports_sent"].as_u64().expect("a number");
     let minutes = status["uptime_s"].as_f64().expect("a number") / 60.0;
-    // Under any names, at most four times the allowance of one source, saved up and since; and at least that of new names.
+    // Under any node IDs, at most four times the allowance of one source, saved up and accrued since; and at least the allowance
+    // of new sources.
     let most = 4.0 * PER_MINUTE as f64 * (1.0 + minutes) + 4.0;
     assert!((sent as f64) <= most && sent >= PER_MINUTE, "{sent} reports, {most} at most");
     assert_eq!(status["counters"]["reports_suppressed"], 2 * FLOOD - sent);
-    // It goes on, while the friend comes for the first time.
+    // The requests continue while the friendly peer connects for the first time.
     let address = bob.address;
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = stop.clone();
@@ -168,7 +171,7 @@ fn a_flood_of_report_requests_starves_no_receipt() {
     memory_holds(&bob);
 }
 
-/// Empty bundles for nowhere, over one neighbour.
+/// Sends empty bundles without a route, over one neighbour.
 fn fill(sender: &mut Sender, count: u64, source: impl Fn(u64) -> String) {
     for sequence in 0..count {
         sender.send(
@@ -178,11 +181,11 @@ fn fill(sender: &mut Sender, count: u64, source: impl Fn(u64) -> String) {
     sender.finish();
 }
 
-/// Bundles of ever new sources with the longest names, which an application takes: that they were is remembered, and not by name;
-/// after a restart neither.
+/// Bundles of ever new sources with names of maximum length, taken by an application: the node remembers that they were taken,
+/// without storing the names; also after a restart.
 #[test]
 fn names_of_what_was_taken_fill_no_memory() {
-    // Half of what is remembered.
+    // Half of the number that is remembered.
     const TAKEN: u64 = 50_000;
     let mut bob = besiege("taken", "");
     bob.hears_the_friend(FILE_BYTES);
@@ -205,10 +208,11 @@ fn names_of_what_was_taken_fill_no_memory() {
     }
 }
 
-/// However many sources a neighbour makes up, it has its own share.
+/// A neighbour that invents any number of sources still has its own share.
 #[test]
 fn names_of_sources_share_the_part_of_their_neighbour() {
-    // Of 2,000 places a tenth is kept for applications, a neighbour has half of the others, and one source three quarters of that.
+    // Of 2,000 places a tenth is reserved for applications, a neighbour has half of the others, and one source three quarters of
+    // that.
     const SHARES: [u64; 2] = [900, 675];
     for (title, share, source) in [
         ("many-sources", SHARES[0], (|number| format!("dtn://mallory-{number}/x")) as fn(u64) -> String),
@@ -224,16 +228,16 @@ fn names_of_sources_share_the_part_of_their_neighbour() {
     }
 }
 
-/// Each new name of a neighbour takes half of what is left: with ten of them a friend still has its place, and with twenty what is
-/// kept for applications on the machine is left.
+/// Each new node ID of a neighbour takes half of the remaining places: after ten of them a friendly peer still has its place, and
+/// after twenty the places reserved for applications on the machine remain.
 #[test]
 fn names_of_neighbours_take_half_of_the_rest_each() {
-    // 18,000 of these are not kept for applications.
+    // 18,000 of these are not reserved for applications.
     let mut bob = besiege("many-names", "agent.limits.bundles-max = 20_000\n");
     let mut bundles = 0;
     let mut left: u64 = 18_000;
     for name in 0..20_u64 {
-        // Rounded up: a small store has a place for somebody, too.
+        // Rounded up: a small store has a place for another peer, too.
         let share = left.div_ceil(2);
         let mut take_share = |neighbour: String| {
             let mut sender = Peer::up_4(bob.address, &neighbour).unwrap().sender();
@@ -241,7 +245,7 @@ fn names_of_neighbours_take_half_of_the_rest_each() {
             bob.status()["bundles"].as_u64().expect("a number")
         };
         let mut here = take_share(format!("dtn://mallory-{name}/"));
-        // One name in 65,535 has the number, and with it the share, of one that was there before; another name has not.
+        // One node ID in 65,535 has the number, and so the share, of an earlier one; another node ID has not.
         for other in 0..3 {
             if here == bundles && share > 0 {
                 here = take_share(format!("dtn://mallory-{name}-or-{other}/"));
@@ -263,8 +267,8 @@ fn names_of_neighbours_take_half_of_the_rest_each() {
     memory_holds(&bob);
 }
 
-/// A source may have 75 % of the 50 % that its neighbour may have of the 90 % that are not kept for applications: so much is its
-/// largest bundle, too. What an application here sends may be longer.
+/// A source may use 75 % of the 50 % that its neighbour may use of the 90 % that are not reserved for applications, which is also
+/// the size of its largest bundle. An application on this machine may send longer ones.
 #[test]
 fn the_largest_bundle_of_one_source_is_a_third_of_the_store() {
     const STORE: u64 = 2_000_000;
@@ -275,10 +279,10 @@ fn the_largest_bundle_of_one_source_is_a_third_of_the_store() {
     sender.send(&bundle("dtn://mallory/", "dtn://far/x", 1, &vec![1; SHARE as usize]));
     sender.finish();
     bob.wait_count("/counters/refused_no_resources", 1);
-    // The part that came stays, as a fragment: this source has its share with that.
+    // The part that was received stays as a fragment, which uses up the share of this source.
     let mut bob = besiege("largest", "agent.limits.store-bytes-max = 2_000_000\n");
     let mut sender = Peer::up_4(bob.address, "dtn://mallory/").unwrap().sender();
-    // But for what is noted of each.
+    // Less the overhead per bundle.
     sender.send(&bundle("dtn://mallory/", "dtn://far/x", 1, &vec![1; SHARE as usize - 1_000]));
     sender.finish();
     bob.wait_count("/counters/received", 1);
@@ -288,7 +292,7 @@ fn the_largest_bundle_of_one_source_is_a_third_of_the_store() {
     bob.hears_the_friend(FILE_BYTES);
 }
 
-/// A keep-alive interval of a second: after two a peer that says nothing has no session.
+/// A keep-alive interval of 1 s: after 2 s without a message the session of a peer ends.
 #[test]
 fn a_peer_that_falls_silent_loses_its_session() {
     let mut bob = besiege("silent", "");
@@ -297,16 +301,16 @@ fn a_peer_that_falls_silent_loses_its_session() {
     bob.wait_count("/sessions/silent", 1);
 }
 
-/// So much is waited out after the end of a session, and then the connection is cut.
+/// This many bytes are discarded after the end of a session, and then the connection is closed.
 #[test]
 fn who_sends_on_after_its_session_has_ended_is_cut_off() {
     const WAITED_OUT: u64 = 4 << 20;
-    // The most that kernels keep on both sides of a connection.
+    // Maximum bytes that kernels buffer on both sides of a connection.
     const BUFFERS: u64 = 64 << 20;
     let mut bob = besiege("over", "");
     let mut peer = Peer::stranger_4(bob.address).unwrap();
     peer.deafen();
-    // A segment that nobody could hold ends the session.
+    // A segment longer than any buffer ends the session.
     peer.say(&segment_header(START, 1, Bytes::new(), 1 << 62)).unwrap();
     bob.wait_count("/sessions/violations", 1);
     let mut said = 0;
@@ -319,12 +323,12 @@ fn who_sends_on_after_its_session_has_ended_is_cut_off() {
     memory_holds(&bob);
 }
 
-/// Nobody of very many reads what waits for it: what waits for all of them together has a limit, in their queues and before them; and
-/// who reads gets what is for it all the same.
+/// None of very many peers reads its bundles: the bytes queued for all of them together have a limit, in their queues and before
+/// them; a peer that reads gets its bundles all the same.
 #[test]
 fn readers_of_nothing_take_what_their_queues_may_have() {
     const QUEUED_MAX: u64 = 8 << 20;
-    // The queue that each may have in any case.
+    // Queue that each connection may have in any case.
     const SHARE: u64 = 32 * 1024;
     const READERS: u64 = 400;
     let mut bob = besiege("unread", "[tcp]\nsend-buffer-bytes = 16384\n");
@@ -356,14 +360,14 @@ fn readers_of_nothing_take_what_their_queues_may_have() {
     drop(readers);
 }
 
-/// A bundle that nobody wants: its lifetime is over.
+/// A bundle that is not kept: its lifetime has expired.
 fn expired(sequence: u64, length: usize) -> Vec<u8> {
     let mut head = head("dtn://mallory/", "dtn://far/x", sequence, length as u64);
     head.primary.timestamp.time = DtnTime(now_dtn_ms() - 7_200_000);
     Bundle::new(head, Bytes::from(vec![2; length])).to_bytes().to_vec()
 }
 
-/// Little bundles that stay, each between long ones that do not: nothing of the long ones stays in memory with them.
+/// Short bundles that stay, each between long ones that do not: no part of the long ones stays in memory with them.
 #[test]
 fn what_is_kept_keeps_nothing_else_in_memory() {
     const KEPT: u64 = 500;
@@ -384,14 +388,14 @@ fn what_is_kept_keeps_nothing_else_in_memory() {
     bob.hears_the_friend(FILE_BYTES);
 }
 
-/// Bundles with a block each that nobody reads: the blocks are on the disk, and not in memory; after a restart, too. Blocks as long
-/// as a head may be, and as many bundles as have a place at all.
+/// Bundles with a block each that this node does not use: the blocks are on the disk and not in memory, also after a restart.
+/// Blocks of the maximum length of a header, and as many bundles as there are places.
 #[test]
 fn blocks_that_nobody_reads_fill_no_memory_at_every_place() {
     const PLACES: u64 = 100_000;
     let shares = "own-share-percent = 0\nneighbour-share-percent = 100\nsource-share-percent = 100\n";
     for (title, count, bytes) in [("long", 5_000, 15_900), ("many", PLACES, 600)] {
-        // The friend has a place, too.
+        // The friendly peer has a place, too.
         let places = PLACES + 100;
         let mut bob = besiege(title, &format!("[agent.limits]\nbundles-max = {places}\n{shares}"));
         let mut sender = Peer::up_4(bob.address, "dtn://mallory/").unwrap().sender();
@@ -407,13 +411,13 @@ fn blocks_that_nobody_reads_fill_no_memory_at_every_place() {
     }
 }
 
-/// The newest segment of a store.
+/// Latest segment of a store.
 fn last_segment(store: &Path) -> PathBuf {
     let files = fs::read_dir(store).unwrap().map(|entry| entry.unwrap().path());
     files.filter(|path| path.extension().is_some_and(|end| end == "log")).max().expect("there is one")
 }
 
-/// Five thousand bundles are missing: each is in the list, as many are remembered until the node is up as are stated, and all are
+/// Five thousand bundles are missing: each is in the list, as many are remembered until the node is up as documented, and all are
 /// counted.
 #[test]
 fn damage_that_is_too_much_to_be_remembered_is_counted() {
@@ -432,15 +436,15 @@ fn damage_that_is_too_much_to_be_remembered_is_counted() {
     });
     bob.hears_the_friend(FILE_BYTES);
     let damaged = bob.status()["store"]["damaged"].as_u64().expect("a number");
-    // Records of other kinds were there, too: the number of the start.
+    // Records of other kinds existed, too: the number of the start.
     assert!((BUNDLES..BUNDLES + 10).contains(&damaged), "{damaged}");
-    bob.wait_lines(REMEMBERED, |line| line.starts_with("longwire: the store: "));
+    bob.wait_lines(REMEMBERED, |line| line.starts_with("longwire: store: "));
     let list = fs::read_to_string(bob.store().join("damaged/list.jsonl")).unwrap();
     assert_eq!(list.lines().count() as u64, damaged);
     memory_holds(&bob);
 }
 
-/// A folder of damage, as it was left by earlier damage: so many copies of so many bytes in all, and whole segments.
+/// Creates the folder of earlier damage: `copies` copies of `copied_bytes` in total, and whole segments.
 fn left(store: &Path, copies: usize, copied_bytes: u64, whole_bytes: u64, list_bytes: u64) {
     let damaged = store.join("damaged");
     fs::create_dir_all(&damaged).unwrap();
@@ -452,12 +456,12 @@ fn left(store: &Path, copies: usize, copied_bytes: u64, whole_bytes: u64, list_b
     put("list.jsonl", list_bytes);
 }
 
-/// A folder of damage.
+/// Content of the folder of damage.
 #[derive(Debug, Default)]
 struct Kept {
-    /// How many copies there are.
+    /// Number of copies.
     copies: usize,
-    /// Their bytes.
+    /// Bytes of the copies.
     copied: u64,
     /// Bytes of whole files.
     whole: u64,
@@ -481,8 +485,8 @@ fn kept(store: &Path) -> Kept {
     kept
 }
 
-/// Three of a stranger's bundles are damaged, and there is place left for copies of two: by bytes, and by files. The segment of the
-/// third is put away as it is once nothing else in it counts, as long as there is place for it.
+/// Three bundles of an unknown peer are damaged, and there is space left for copies of two: by bytes, and by files. The segment
+/// of the third is kept whole once no other record in it counts, as long as there is space for it.
 #[test]
 fn copies_of_what_is_damaged_have_their_limits() {
     const COPIED_MAX: u64 = 64 << 20;
@@ -518,7 +522,7 @@ fn copies_of_what_is_damaged_have_their_limits() {
         });
         bob.wait_count("/store/damaged", 3);
         bob.hears_the_friend(FILE_BYTES);
-        // Whoever wants them gets none of them, and they go.
+        // An application that reads them gets none of them, and they are deleted.
         bob.reads_strangers("late", 3, PAYLOAD as u64 / 2);
         bob.wait_status("all that is damaged has gone", |status| status["bundles"] == 0);
         while harmed.exists() {
@@ -538,7 +542,7 @@ fn station(number: usize) -> Callsign {
     format!("MAL{number:03}").parse().expect("a callsign")
 }
 
-/// One of many stations says something to the node.
+/// Sends a frame from one of many stations to the node.
 fn say(guest: &mut Guest, from: usize, control: Control, information: Bytes) {
     let address =
         Address::new(station(from), "B0B".parse().expect("a callsign"), CommandResponse::Command, &[]);
@@ -550,7 +554,7 @@ fn unnumbered(function: Unnumbered) -> Control {
     Control::Unnumbered { function, poll_final: true }
 }
 
-/// Stations call, and each is answered.
+/// Connection requests of these stations; waits until each is answered.
 fn call(guest: &mut Guest, stations: Range<usize>, answer: Unnumbered) {
     for number in stations.clone() {
         say(guest, number, unnumbered(Unnumbered::SetMode), Bytes::new());
@@ -564,12 +568,13 @@ fn call(guest: &mut Guest, stations: Range<usize>, answer: Unnumbered) {
     });
 }
 
-/// One that was connected knows nothing of it any more.
+/// A station that was connected has lost its state.
 fn vanishes(guest: &mut Guest, number: usize) {
     say(guest, number, unnumbered(Unnumbered::DisconnectedMode), Bytes::new());
 }
 
-/// More stations call than a TNC has links; then each of many begins a bundle and is gone, and its session waits for it to call again.
+/// More stations connect than a TNC has links; then each of many begins a bundle and disappears, and its session waits for it to
+/// reconnect.
 #[test]
 fn stations_beyond_the_places_of_a_tnc_are_refused() {
     const LINKS: usize = 64;

@@ -1,5 +1,5 @@
-//! A store that is damaged behind the node's back: what is hit is set aside, told and given up for a reason, and
-//! everything else arrives.
+//! A store that is damaged while the node does not run: the damaged data is copied, reported, and its bundles are deleted with a
+//! reason; all others arrive.
 
 mod common;
 
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 fn start(place: &Place, name: &str, more: &str) -> Node {
     let path = place.0.join(name);
-    // Nothing is answered from memory: what is tested is the disk.
+    // No cache: the test is about the disk.
     let text = format!(
         "node = 'dtn://{name}/'\nstorage.path = '{}'\nstorage.cache-bytes = 0\n{more}",
         path.display()
@@ -19,7 +19,7 @@ fn start(place: &Place, name: &str, more: &str) -> Node {
     Node::start(NodeSetup::new(config(&text))).expect("it starts")
 }
 
-/// The only place in a store's segments where these bytes are.
+/// The only place in the segments of a store with these bytes.
 fn find(store: &Path, wanted: &[u8]) -> (PathBuf, u64) {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(store).unwrap().flatten() {
@@ -40,7 +40,7 @@ fn flip((path, at): (PathBuf, u64)) {
 
 const LENGTHS: [usize; 5] = [1000, 300_000, 1000, 300_000, 1000];
 
-/// Alice has five bundles for Bob, whose node is not there yet, and ends.
+/// A store in which Alice has five bundles for Bob, whose node is not running yet.
 fn filled(name: &str) -> Place {
     let place = Place::new(name);
     let alice = start(&place, "alice", "");
@@ -54,7 +54,7 @@ fn filled(name: &str) -> Place {
     place
 }
 
-/// Both nodes start; what arrives at Bob, and how Alice is when she has nothing left.
+/// Starts both nodes. Returns the payloads that arrive at Bob, and Alice's status once she has no bundles left.
 fn carried(place: &Place, count: usize) -> (Vec<bytes::Bytes>, serde_json::Value) {
     let bob = start(place, "bob", "listen = ['127.0.0.1:0']");
     let link = format!("link = [{{ name = 'bob', address = '{}' }}]", bob.addresses()[0]);
@@ -69,7 +69,7 @@ fn carried(place: &Place, count: usize) -> (Vec<bytes::Bytes>, serde_json::Value
         })
         .collect();
     let status = here.wait_status(|status| status["bundles"] == 0 && status["ready"] == true);
-    // Whoever follows the events is told what `status` tells.
+    // The events have the same lines as `status`.
     let told = web::event(alice.http_address().expect("it has an HTTP interface"), "store_damaged");
     assert_eq!(told["what"], status["store"]["latest_damage"][0]);
     (got, status)
@@ -79,7 +79,7 @@ fn carried(place: &Place, count: usize) -> (Vec<bytes::Bytes>, serde_json::Value
 fn a_damaged_payload_is_not_forwarded_as_if_whole_and_the_others_are() {
     for hit in [1, 2] {
         let place = filled(&format!("payload-{hit}"));
-        // In the middle: for the long one, entries before and behind it are whole.
+        // In the middle of the payload: for the long one, the entries before and after it are intact.
         let data = payload(LENGTHS[hit], hit as u64);
         let middle = LENGTHS[hit] / 2;
         flip(find(&place.0.join("alice"), &data[middle..middle + 16]));
@@ -91,7 +91,7 @@ fn a_damaged_payload_is_not_forwarded_as_if_whole_and_the_others_are() {
         assert_eq!(status["counters"]["forwarded"], 4);
         assert_eq!(status["store"]["damaged"], 1);
         let told = status["store"]["latest_damage"][0].as_str().expect("it is told");
-        assert!(told.contains("do not fit their checksum"), "{told}");
+        assert!(told.contains("checksum mismatch"), "{told}");
         let kept = std::fs::read_dir(place.0.join("alice/damaged")).unwrap().flatten();
         let kept: Vec<PathBuf> = kept.map(|entry| entry.path()).collect();
         let record =
@@ -106,7 +106,7 @@ fn an_entry_whose_header_is_damaged_arrives_all_the_same() {
     let place = filled("header");
     let data = payload(LENGTHS[2], 2);
     let (path, at) = find(&place.0.join("alice"), &data[..16]);
-    // The entry's header is before the bundle's own; whatever is hit there, nothing else goes.
+    // The header of the entry precedes that of the bundle; damage there affects no other bundle.
     let bytes = std::fs::read(&path).unwrap();
     let header = bytes[..at as usize].windows(4).rposition(|window| window == b"LWE1").expect("an entry");
     flip((path, header as u64 + 12));
@@ -142,7 +142,8 @@ fn a_segment_that_is_cut_short_takes_what_was_behind_the_cut_and_each_of_that_is
     assert_eq!(named.len(), 2, "{list}");
 }
 
-/// The end of one bundle is missing, and all of the next: of the one the start says whose it was, and of the other that nothing does.
+/// The end of one bundle is missing, and all of the next one: the first is reported with its bundle, and the other cannot be
+/// identified.
 #[test]
 fn what_a_start_finds_damaged_is_told_with_its_bundle() {
     let place = filled("named");
@@ -157,8 +158,9 @@ fn what_a_start_finds_damaged_is_told_with_its_bundle() {
     let mut records = std::collections::BTreeMap::<&str, Vec<(bool, bool)>>::new();
     for line in &lines {
         let Some((_, rest)) = line.split_once(", record ") else { continue };
-        let is_named = rest.contains("; it is of dtn://alice/") && rest.ends_with(" for dtn://bob/inbox");
-        let is_nameless = rest.ends_with("; no bundle that can be read is of it");
+        let is_named =
+            rest.contains("; belongs to the bundle dtn://alice/") && rest.ends_with(" to dtn://bob/inbox");
+        let is_nameless = rest.ends_with("; belongs to no readable bundle");
         let record = rest.split(';').next().expect("its number");
         records.entry(record).or_default().push((is_named, is_nameless));
     }
@@ -181,5 +183,5 @@ fn damage_of_what_nobody_reads_is_found_by_a_node_that_goes_on() {
     flip(find(&place.0.join("alice"), &data[150_000..150_016]));
     let status = app.wait_status(|status| status["store"]["damaged"] != 0);
     let told = status["store"]["latest_damage"][0].as_str().expect("it is told");
-    assert!(told.contains("do not fit their checksum") && told.contains("for dtn://bob/inbox"), "{told}");
+    assert!(told.contains("checksum mismatch") && told.contains("to dtn://bob/inbox"), "{told}");
 }

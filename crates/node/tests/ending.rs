@@ -1,4 +1,4 @@
-//! A node of which a part fails says so and ends, and does not go on as if it lived.
+//! A node of which a part fails reports that and ends, instead of continuing without it.
 
 mod common;
 
@@ -13,10 +13,10 @@ use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Tells a process of this test program which of its node's parts fails.
+/// Variable that tells a process of this test program which part of its node fails.
 const PART: &str = "LONGWIRE_FAILING_PART";
 
-/// For the process that fails; in others it does nothing.
+/// Used by the process that fails; does nothing in others.
 #[test]
 fn a_part_fails() {
     let Ok(part) = std::env::var(PART) else { return };
@@ -41,7 +41,7 @@ fn with(forgetful: &VolatileStore) -> NodeSetup {
     NodeSetup { forgetful: Some(forgetful.clone()), ..NodeSetup::new(config("node = 'dtn://alice/'")) }
 }
 
-/// A node whose store fails with the bundle that it has just been given.
+/// A node whose store fails on the bundle that it has just received.
 fn failing(forgetful: &VolatileStore) -> Node {
     let node = Node::start(with(forgetful)).expect("it starts");
     let mut app = App::new(&node);
@@ -68,15 +68,15 @@ fn a_process_with_a_node_of_which_a_thread_or_a_task_fails_ends_with_a_status_of
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(ending::EXIT_STATUS), "{said}");
         assert!(said.contains("as a test has asked for"), "why: {said}");
-        assert!(said.contains(&format!("a part of the node ({thread}) has failed")), "{said}");
+        assert!(said.contains(&format!("internal error in thread `{thread}`: the node stops")), "{said}");
     }
 }
 
-/// As with a terminal that is held: why it ends cannot be said, and it ends.
+/// With a standard error that is not read, as of a suspended terminal: the reason cannot be written, and the process ends.
 #[test]
 fn a_process_whose_node_fails_ends_though_nobody_reads_why() {
     let (read, write) = std::io::pipe().expect("a pipe");
-    // Opened anew: the process waits for room in it, and this test does not.
+    // Opened a second time: the process waits for room in the pipe, and this test does not.
     let options = OFlags::NONBLOCK | OFlags::WRONLY;
     let filling =
         open(format!("/proc/self/fd/{}", read.as_raw_fd()), options, Mode::empty()).expect("a pipe");

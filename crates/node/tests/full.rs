@@ -1,5 +1,5 @@
-//! A disk that is full, for real: a small file system of its own, in a mount namespace of its own. What was accepted is
-//! still there, what is refused is refused in the protocol's own words, and the node takes again when there is room.
+//! A disk that is really full: a small file system in its own mount namespace. Accepted bundles stay, others are refused with the
+//! reason code of the protocol, and the node accepts bundles again when there is space.
 
 mod common;
 #[path = "common/peer.rs"]
@@ -16,10 +16,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 const QUICK: &str = "[tcpcl]\nreconnect-min = '20 ms'\nreconnect-max = '100 ms'\n";
-/// The small file system's size.
+/// Size of the small file system.
 const DISK_BYTES: u64 = 24 << 20;
 
-/// What the small file system is.
+/// Kind of file system.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     /// ext4 in a file, over a loop device.
@@ -27,7 +27,7 @@ enum Kind {
     Tmpfs,
 }
 
-/// A small file system that nobody else sees: it is gone with the process that has mounted it.
+/// A small file system that no other process sees: it disappears with the process that has mounted it.
 struct SmallDisk {
     holder: Child,
     path: PathBuf,
@@ -35,9 +35,9 @@ struct SmallDisk {
 }
 
 impl SmallDisk {
-    /// None where this machine does not permit it; why is said.
+    /// `None` if this machine does not permit it; prints the reason.
     fn new(title: &str, kind: Kind) -> Option<SmallDisk> {
-        // Without the rights of an administrator, a user namespace has them over itself: enough for a tmpfs.
+        // Without administrator rights, a user namespace provides them within itself: enough for a tmpfs.
         let ways: [&[&str]; 2] = [&["--mount"], &["--user", "--map-root-user", "--mount"]];
         let mut troubles = Vec::new();
         for way in ways {
@@ -77,14 +77,14 @@ impl SmallDisk {
             let output = holder.wait_with_output().map_err(|error| error.to_string())?;
             return Err(String::from_utf8_lossy(&output.stderr).trim().to_owned());
         }
-        // The namespace is seen from here through the process that lives in it.
+        // The namespace is accessible through the process that lives in it.
         let relative = mounted.strip_prefix("/").map_err(|error| error.to_string())?;
         let path = PathBuf::from(format!("/proc/{}/root", holder.id())).join(relative);
         fs::read_dir(&path).map_err(|error| error.to_string())?;
         Ok(SmallDisk { holder, path, _place: place })
     }
 
-    /// Somebody else takes all that is free.
+    /// Another program uses all free space.
     fn fill(&self) -> Ballast {
         let path = self.path.join("ballast");
         let mut file = File::create(&path).expect("a file");
@@ -128,8 +128,8 @@ fn count(status: &serde_json::Value, counter: &str) -> u64 {
     status["counters"][counter].as_u64().expect("a counter")
 }
 
-/// More comes than the relay's disk has room for, while nothing can leave it: it refuses the rest, is restarted as it is,
-/// and all files arrive once and whole when there is a way on.
+/// More bundles arrive than the relay's disk can hold while none can leave: the relay refuses the rest, is restarted with the
+/// full disk, and all files arrive once and complete when it has a link.
 fn files_over_a_full_disk(kind: Kind, versions: &str) {
     const FILES: u64 = 40;
     let Some(disk) = SmallDisk::new(&format!("files-{versions}"), kind) else { return };
@@ -146,7 +146,7 @@ fn files_over_a_full_disk(kind: Kind, versions: &str) {
     }
     let mut there = App::new(&stopped);
     there.wait_status(|status| count(status, "refused_no_resources") > 3);
-    // It lives: it answers, says of its own that there is no room, and has what it has accepted.
+    // The node runs: it answers, refuses a send for lack of space, and has the bundles that it accepted.
     let own = there.send("dtn://carol/inbox", &payload(DISK_BYTES as usize, 99), MessageOptions::default());
     let reason = there.wait(|said| match said.head {
         Reply::Failed { send, reason, .. } if send == own => Some(reason),
@@ -154,7 +154,7 @@ fn files_over_a_full_disk(kind: Kind, versions: &str) {
     });
     assert!(reason.contains("full"), "{reason}");
     drop((there, stopped));
-    // As after a crash, on a disk that is as full.
+    // As after a crash, with the disk as full.
     let relay = relay(&disk.path, versions, at, later);
     let mut there = App::new(&relay);
     let status = there.wait_status(|status| status["ready"] == true);
@@ -196,7 +196,7 @@ fn files_over_a_full_tmpfs_by_version_4() {
     files_over_a_full_disk(Kind::Tmpfs, "4");
 }
 
-/// What a neighbour hears of its transfer: up to where it is acknowledged, or why it is refused.
+/// Answer to a transfer: `Ok` when all of it is acknowledged, or the reason code of the refusal.
 fn outcome(peer: &mut Peer, version: u8, whole: u64) -> Result<(), u8> {
     loop {
         let first = peer.hear(1).expect("the node answers")[0];
@@ -229,8 +229,8 @@ fn outcome(peer: &mut Peer, version: u8, whole: u64) -> Result<(), u8> {
     }
 }
 
-/// Somebody else fills the disk, and frees it again: what comes meanwhile is refused with the code for it, over the very
-/// session that goes on.
+/// Another program fills the disk and frees it again: bundles in between are refused with the proper reason code, over a session
+/// that continues.
 fn refused_with_the_code_for_it(kind: Kind, version: u8) {
     const NO_RESOURCES: u8 = 2;
     let Some(disk) = SmallDisk::new(&format!("code-{version}"), kind) else { return };
@@ -258,7 +258,7 @@ fn refused_with_the_code_for_it(kind: Kind, version: u8) {
     drop(ballast);
     assert_eq!(try_one(300_000), Ok(()));
     assert_eq!(app.status()["bundles"], 2);
-    // What was accepted is still there at the next start.
+    // Accepted bundles are still in the store after a restart.
     drop((app, node));
     let node = relay(&disk.path, &version.to_string(), at, nobody);
     let status = App::new(&node).wait_status(|status| status["ready"] == true);
@@ -280,7 +280,7 @@ fn a_full_tmpfs_is_no_resources_in_version_4() {
     refused_with_the_code_for_it(Kind::Tmpfs, 4);
 }
 
-/// Sends bundles that cannot leave until so many are accepted, or there is no space; which were accepted.
+/// Sends bundles that cannot leave until `wanted` are accepted or there is no space; returns the accepted ones.
 fn fill_with_bundles(app: &mut App, wanted: usize, refusals_max: usize) -> Vec<(u64, u64)> {
     let mut accepted = Vec::new();
     let mut refusals = 0;
@@ -300,8 +300,7 @@ fn fill_with_bundles(app: &mut App, wanted: usize, refusals_max: usize) -> Vec<(
     accepted
 }
 
-/// What is removed from a full disk makes room there, though the newest and the oldest file of the store have something
-/// that is still needed.
+/// Deleted bundles free space on a full disk, even if the newest and the oldest file of the store contain data in use.
 #[test]
 fn what_has_gone_from_a_full_disk_makes_room() {
     for kind in [Kind::Loop, Kind::Tmpfs] {
@@ -320,7 +319,7 @@ fn what_has_gone_from_a_full_disk_makes_room() {
             }
             kept += 2;
             app.wait_status(|status| status["bundles"] == kept);
-            // While the space comes back, some are refused.
+            // While the space is being freed, some are refused.
             let wanted = most - kept - 12;
             all = fill_with_bundles(&mut app, wanted, 200);
             assert_eq!(all.len(), wanted, "{kind:?}, round {round}: {most} at first, {kept} kept");

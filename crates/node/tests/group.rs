@@ -1,4 +1,4 @@
-//! Bundles to a group over packet radio: one sender and three receivers, whose TNCs are played by the test.
+//! Bundles to a group over packet radio: one sender and three receivers with simulated TNCs.
 
 mod common;
 
@@ -9,10 +9,10 @@ use longwire_node::message::MessageOptions;
 use std::collections::BTreeSet;
 
 const NAMES: [&str; 4] = ["alice", "bob", "carol", "dave"];
-/// The endpoint that all receivers share: it is on no node.
+/// Endpoint that all receivers share; it belongs to no node.
 const NEWS: &str = "dtn://news/~all";
 
-/// A station that is in the group `QST`.
+/// A station in the group `QST`.
 fn node(air: &Air, at: usize, more: &str) -> Node {
     start(config(&format!(
         "node = 'dtn://{}/'\n[storage]\nkind = 'memory'\n[agent]\nbackoff-min = '20 ms'\nbackoff-max = '100 ms'\n\
@@ -26,7 +26,7 @@ fn node(air: &Air, at: usize, more: &str) -> Node {
     )))
 }
 
-/// The sender, who names these members, and the receivers.
+/// The sender with these members, and the receivers.
 fn stations(air: &Air, members: &[&str]) -> (Node, Vec<Node>) {
     let members: Vec<String> = members.iter().map(|name| format!("'dtn://{name}/'")).collect();
     let route = "[[route]]\nto = 'dtn://news/*'\nvia = 'all'\n";
@@ -58,7 +58,7 @@ fn all_members_have_every_byte_where_a_quarter_of_the_frames_is_lost() {
         here.send(NEWS, file, MessageOptions::default());
     }
     for app in &mut there {
-        // Each by itself: nothing promises an order.
+        // Collected per receiver: the order is not guaranteed.
         let mut got = BTreeSet::new();
         for _ in &files {
             let (delivery, file) = app.receive();
@@ -67,7 +67,7 @@ fn all_members_have_every_byte_where_a_quarter_of_the_frames_is_lost() {
         }
         assert!(got == BTreeSet::from(files.clone()), "every byte is as it was sent");
     }
-    // Its sender knows it, and keeps nothing.
+    // The sender knows that all have the bundles, and keeps none.
     let status = here.wait_status(|status| status["bundles"] == 0);
     assert_eq!(status["counters"]["forwarded"], 2);
     let counters = &status["links"][0]["counters"];
@@ -77,7 +77,7 @@ fn all_members_have_every_byte_where_a_quarter_of_the_frames_is_lost() {
     }
 }
 
-/// Nothing that was accepted is lost: while a member lacks it, it stays; and the others get it once.
+/// An accepted bundle stays until all members have it; the others get it once.
 #[test]
 fn a_bundle_stays_until_all_members_have_it() {
     let air = Air::with(4, None);
@@ -105,7 +105,7 @@ fn a_bundle_stays_until_all_members_have_it() {
     }
 }
 
-/// Nobody is named: whoever listens gets it, and three questions that nobody answers end it.
+/// Without members: every station that listens gets the bundle, and three unanswered questions end the transfer.
 #[test]
 fn whoever_listens_gets_what_is_for_nobody_in_particular() {
     let air = Air::with(4, None);

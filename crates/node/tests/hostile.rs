@@ -1,5 +1,5 @@
-//! Peers that break every rule, over real sockets: the node's memory stays under a limit, its friends are served all the
-//! while, and each case is counted where `status` shows it.
+//! Peers that break every rule, over real sockets: the node's memory stays below a limit, its friendly peers are served all the
+//! time, and each case is counted in `status`.
 
 #[path = "common/besieged.rs"]
 mod besieged;
@@ -18,11 +18,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// No attack makes a node take more memory, bytes.
+/// Maximum memory of a node under attack, bytes.
 const MEMORY_MAX: u64 = 150 << 20;
-/// The friend's file.
+/// Length of the friendly peer's file.
 const FILE_BYTES: usize = 300_000;
-/// How long a connection that is to be ended may still be there.
+/// Maximum time until a connection ends that must be closed.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[test]
@@ -34,7 +34,7 @@ fn besiege(title: &str, text: &str) -> Besieged {
     Besieged::new(title, "the_node_itself", text)
 }
 
-/// The friend is served, and the memory is what it may be.
+/// Checks that the friendly peer is served and the memory is within its limit.
 #[track_caller]
 fn holds(bob: &mut Besieged) {
     let took = bob.hears_the_friend(FILE_BYTES);
@@ -47,18 +47,18 @@ fn holds(bob: &mut Besieged) {
 fn lengths_beyond_all_bounds() {
     let mut bob = besiege("lengths", "");
     let huge = 1 << 63;
-    // A transfer of that length is refused, and the session goes on: RFC 9174 5.2.4.
+    // A transfer of that length is refused, and the session continues: RFC 9174 5.2.4.
     let mut peer = Peer::stranger_4(bob.address).unwrap();
     peer.say(&segment_header(START, 1, transfer_length(huge), 10)).unwrap();
     peer.say(&[0; 10]).unwrap();
     let refusal = encoded(&Message::XferRefuse { reason: RefuseReason::NoResources, id: 1 });
     assert_eq!(peer.hear(refusal.len()).unwrap(), refusal);
     bob.wait_count("/sessions/refused", 1);
-    // A segment of that length ends it.
+    // A segment of that length ends the session.
     peer.say(&segment_header(START, 2, Bytes::new(), huge)).unwrap();
     peer.hear_all(PATIENCE);
     bob.wait_count("/sessions/violations", 1);
-    // Version 3: a LENGTH of that many bytes is refused, a number of eleven bytes is none.
+    // Version 3: a LENGTH of that many bytes is refused, a number of eleven bytes is invalid.
     let mut peer = Peer::stranger_3(bob.address).unwrap();
     peer.say(&[&[0x60][..], &sdnv_of(huge), &transfer_3(b"")].concat()).unwrap();
     assert_eq!(peer.hear(1).unwrap()[0] >> 4, 3, "a refusal");
@@ -67,7 +67,7 @@ fn lengths_beyond_all_bounds() {
     peer.hear_all(PATIENCE);
     bob.wait_count("/sessions/violations", 2);
     let mut peer = Peer::stranger_3(bob.address).unwrap();
-    // A segment that goes on for ever holds no more than what has come.
+    // An endless segment takes no more memory than what was received.
     peer.say(&[&[0x12][..], &sdnv_of(huge)].concat()).unwrap();
     peer.say(&bundle("dtn://mallory/", "dtn://bob/x", 1, &[7; 1000])).unwrap();
     // A payload of that length: the bundle is not acceptable.
@@ -96,7 +96,7 @@ fn half_open_sessions_give_way() {
     }
     holds(&mut bob);
     bob.wait_count("/callers/gave_way", 200);
-    // The friend's session, which stands, gives way to nobody.
+    // The friendly peer's established session is not replaced.
     for _ in 0..300 {
         peers.push(Peer::call(bob.address).unwrap());
     }
@@ -121,7 +121,7 @@ fn half_open_sessions_end_in_time() {
     holds(&mut bob);
 }
 
-/// Peers whose names are long and full of what a terminal obeys: what is said of them can still be read.
+/// Peers with long node IDs full of terminal control characters: messages about them remain readable.
 #[test]
 fn names_that_are_not_meant_to_be_read() {
     let mut bob = besiege("names", "");
@@ -165,7 +165,7 @@ fn thousands_of_connections() {
             _ => {}
         }
         peers.push(peer);
-        // What is long gone at the node's side goes here, too.
+        // Connections that the node has closed long ago are closed here, too.
         if peers.len() > 1500 {
             peers.drain(..500);
         }
@@ -188,7 +188,7 @@ fn senders_of_a_byte_now_and_then_and_readers_of_none() {
     let mut peers = Vec::new();
     for number in 0..50 {
         let mut peer = Peer::up_4(bob.address, &format!("dtn://slow-{number}/")).unwrap();
-        // In the middle of a head, of a payload, of a message.
+        // In the middle of a header, of a payload, of a message.
         let text = bundle("dtn://mallory/", "dtn://bob/x", number, &[1; 5000]);
         let message = transfer(1, &text);
         let most = [30, 3000, 9][number as usize % 3];
@@ -219,7 +219,7 @@ fn garbage_of_all_kinds() {
             1 => Peer::call(bob.address).and_then(|mut peer| peer.say(CONTACT_4).map(|()| peer)),
             2 => Peer::stranger_4(bob.address),
             3 => Peer::stranger_3(bob.address),
-            // What TLS would begin with, where nothing has agreed on it.
+            // The first bytes of TLS without an agreement on TLS.
             _ => Peer::call(bob.address).and_then(|mut peer| {
                 peer.say(
                     &[b"dtn!\x04\x01\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", &noise[..]].concat(),
@@ -227,13 +227,13 @@ fn garbage_of_all_kinds() {
                 Ok(peer)
             }),
         };
-        // It may end the connection while it is being said.
+        // The node may close the connection while this is being sent.
         if let Ok(mut peer) = peer {
             let _ = peer.say(&noise);
             peer.hang_up();
         }
     }
-    // Segments whose bytes are garbage, and bundles with single wrong bits.
+    // Segments of random bytes, and bundles with single wrong bits.
     let mut peer = Peer::stranger_4(bob.address).unwrap();
     peer.deafen();
     for id in 0..200 {
@@ -267,7 +267,7 @@ fn messages_that_belong_to_nothing() {
         let mut peer = Peer::stranger_4(bob.address).unwrap();
         peer.deafen();
         peer.say(case).unwrap();
-        // The session goes on, and a bundle still comes.
+        // The session continues, and a bundle still arrives.
         expected += 1;
         peer.say(&transfer(10, &bundle("dtn://mallory/", "dtn://bob/x", expected, b"still here"))).unwrap();
         bob.wait_count("/counters/received", expected);
@@ -275,7 +275,7 @@ fn messages_that_belong_to_nothing() {
     let status = bob.status();
     assert!(status["sessions"]["violations"].as_u64() >= Some(3), "{:#}", status["sessions"]);
     assert!(status["sessions"]["rejected"].as_u64() >= Some(1), "{:#}", status["sessions"]);
-    // In version 3 nobody can be told: the session ends.
+    // Version 3 has no message for this: the session ends.
     for case in [vec![0x10, 3, 1, 2, 3], vec![0x20, 5], vec![0xf0]] {
         let mut peer = Peer::stranger_3(bob.address).unwrap();
         peer.say(&case).unwrap();
@@ -291,7 +291,7 @@ fn floods_of_messages_that_do_nothing() {
     let ack = encoded(&Message::XferAck { flags: 0, id: 5, up_to: 5 });
     for flood in [vec![0x04; 100_000], reject.repeat(50_000), ack.repeat(50_000)] {
         let mut peer = Peer::stranger_4(bob.address).unwrap();
-        // It is ended before it is through.
+        // The node closes the connection before all is sent.
         let _ = peer.say(&flood);
         peer.hear_all(PATIENCE);
     }
@@ -314,7 +314,7 @@ fn fragments_that_never_become_a_whole() {
         head.primary.fragment = Some(Fragment { offset, total_length: total });
         sender.send(&Bundle::new(head, Bytes::copy_from_slice(payload)).to_bytes());
     };
-    // Beginnings of very many payloads; more parts of one than there may be.
+    // First fragments of very many payloads; more fragments of one than are allowed.
     for sequence in 0..5_000 {
         send(&mut sender, sequence, 0, 1000, b"a beginning");
     }
@@ -331,17 +331,17 @@ fn fragments_that_never_become_a_whole() {
     }
     sender.finish();
     bob.wait_count("/counters/refused_no_resources", 101);
-    // Parts that contradict each other: about the length of the whole, and about its bytes.
+    // Fragments that contradict each other: in the total length, and in their bytes.
     send(&mut sender, 8, 500, 2000, b"another length");
     send(&mut sender, 9, 0, 1000, &[1; 600]);
     send(&mut sender, 9, 400, 1000, &[2; 600]);
     sender.finish();
-    // And one with a friend, whose bundles come: see `holds`.
+    // And one with the friendly peer, whose bundles arrive: see `holds`.
     bob.wait_count("/counters/received", 5_000 + 1 + 99 + 3);
     holds(&mut bob);
 }
 
-/// Connections that each keep as much in the node's memory as they may.
+/// Connections that each use as much of the node's memory as they may.
 #[test]
 fn many_connections_together_fill_no_memory() {
     let mut bob = besiege("memory", "[storage]\ncache-bytes = 1_000_000\n");
@@ -370,8 +370,8 @@ fn many_connections_together_fill_no_memory() {
     drop(peers);
 }
 
-/// An announced bundle takes no place before it comes: nobody else is refused for it. Each is within the share of its source
-/// (of the last, 26 MB), and all of them together are five times the store.
+/// An announced bundle takes no place before it arrives: no other bundle is refused for it. Each is within the share of its
+/// source (the last one has 26 MB), and all of them together are five times the store.
 #[test]
 fn announced_bundles_take_no_place_in_the_store() {
     let mut bob = besiege("announced", "agent.limits.store-bytes-max = 100_000_000\n");
@@ -400,11 +400,11 @@ fn endless_small_transfers() {
             std::thread::spawn(move || flood_with_transfers(address, flood, &stop))
         })
         .collect();
-    // Each has its share, and hears so; whoever does not wait for answers is ended; nothing locks up.
+    // Each has its share, and gets an answer; a peer that does not wait for answers is disconnected; there is no deadlock.
     bob.wait_count("/counters/refused_no_resources", 1);
     bob.wait_count("/counters/refused_damaged", 1);
     bob.wait_count("/sessions/violations", 1);
-    // The first to come may have had its share before another began.
+    // The first to arrive may have used up its share before another began.
     bob.wait_count("/bundles", 900);
     bob.takes_a_send();
     holds(&mut bob);
@@ -416,12 +416,13 @@ fn endless_small_transfers() {
     assert!((900..=1800).contains(&bundles), "{bundles}");
 }
 
-/// Bundles for nowhere, for ever: neither applications here nor friends are refused for it, now or after a restart.
+/// Endless bundles without a route: neither applications on this machine nor friendly peers are refused for it, now or after a
+/// restart.
 #[test]
 fn one_stranger_does_not_close_the_node() {
     const FLOOD: u64 = 105_000;
-    // Of 100,000 places a tenth is kept for applications; of the others one neighbour has half, and one source of its
-    // three quarters of that.
+    // Of 100,000 places a tenth is reserved for applications; of the others one neighbour has half, and one source three quarters
+    // of that.
     const SHARE: u64 = 33_750;
     let mut bob = besiege("closing", "");
     let mut began = 0;
@@ -434,13 +435,13 @@ fn one_stranger_does_not_close_the_node() {
         }
         sender.finish();
         began += FLOOD;
-        // It has its share, and after a restart no more.
+        // It has its share, and no more after a restart.
         let refused = bob.wait_count("/counters/refused_no_resources", FLOOD - new);
         assert_eq!(refused, FLOOD - new);
         bob.takes_a_send();
         holds(&mut bob);
         let bundles = bob.status()["bundles"].as_u64().unwrap();
-        // And what applications here and the friend have sent.
+        // Plus the bundles of applications on this machine and of the friendly peer.
         assert!((SHARE..SHARE + 10).contains(&bundles), "{bundles}");
         bob.restart();
         bob.takes_a_send();
@@ -448,7 +449,8 @@ fn one_stranger_does_not_close_the_node() {
     }
 }
 
-/// Blocks that nobody reads, as long as a head may be: they are on the disk, and not in memory; after a restart, too.
+/// Blocks that this node does not use, of the maximum length of a header: they are on the disk and not in memory, also after a
+/// restart.
 #[test]
 fn long_heads_fill_no_memory() {
     const FLOOD: u64 = 20_000;
@@ -457,7 +459,7 @@ fn long_heads_fill_no_memory() {
     sender.send_long_heads(FLOOD, 15_900);
     bob.wait_count("/counters/received", FLOOD);
     holds(&mut bob);
-    // Names cannot stay on the disk: there is a budget for them.
+    // Names cannot stay on the disk: they have a budget.
     let mut sender = Peer::up_4(bob.address, "dtn://eve/").unwrap().sender();
     for id in 0..FLOOD {
         let name = format!("dtn://nowhere/{}", "x".repeat(1_000));
@@ -468,7 +470,7 @@ fn long_heads_fill_no_memory() {
     sender.finish();
     bob.wait_count("/counters/refused_no_resources", FLOOD - 5_000);
     holds(&mut bob);
-    // Many empty blocks take little on the line and much in memory.
+    // Many empty blocks are short on the wire and long in memory.
     let mut sender = Peer::up_4(bob.address, "dtn://frank/").unwrap().sender();
     for id in 0..FLOOD {
         let mut head = head("dtn://frank/", "dtn://nowhere/x", id, 0);
@@ -488,7 +490,7 @@ fn long_heads_fill_no_memory() {
     holds(&mut bob);
 }
 
-/// Bundles for nobody that there is, and transfers of nothing at all, without waiting for answers.
+/// Sends bundles to unknown nodes and empty transfers, without waiting for answers.
 fn flood_with_transfers(address: SocketAddr, flood: u64, stop: &AtomicBool) {
     let name = format!("dtn://mallory-{flood}/");
     let mut sequence = 0;
@@ -530,12 +532,12 @@ fn bundles_that_are_not_wanted() {
     travelled.head.set(&Content::HopCount(HopCount { limit: 3, count: 4 }));
     send(travelled);
     bob.wait_count("/counters/deleted_hop_limit", 1);
-    // From the future: kept, for its clock or this one is wrong, and counted.
+    // From the future: kept, since its clock or this one is wrong, and counted.
     let mut future = plain(4, "dtn://far/x");
     future.head.primary.timestamp.time = DtnTime(now_dtn_ms() + 365 * 86_400_000);
     send(future);
     bob.wait_count("/counters/received_from_future", 1);
-    // Twice the same: the second is not wanted.
+    // The same bundle twice: the second one is discarded.
     let twice = plain(5, "dtn://far/x");
     send(twice.clone());
     bob.wait_count("/counters/received", 2);
@@ -547,7 +549,7 @@ fn bundles_that_are_not_wanted() {
     double.head.blocks = vec![unknown_block(2, BlockFlags::NONE), unknown_block(2, BlockFlags::NONE)];
     send(double);
     bob.wait_count("/counters/refused_damaged", 1);
-    // A block that nobody knows, with every combination of its flags.
+    // A block of unknown type, with every combination of its flags.
     let all = [BlockFlags::REPLICATE, BlockFlags::REPORT, BlockFlags::DELETE_BUNDLE, BlockFlags::DISCARD];
     for combination in 0..16_u64 {
         let mut flags = BlockFlags::NONE;
@@ -565,8 +567,8 @@ fn bundles_that_are_not_wanted() {
     holds(&mut bob);
 }
 
-/// A refusal says which rule is broken, in which block and by whom: in `status`, as an event and in the log; and what of
-/// `accept` would help. Ever new peers take no more places than there are.
+/// A refusal reports the broken rule, the block and the peer, in `status`, as an event and in the log, and the values of `accept`
+/// that would help. Ever new peers take no more entries than there are.
 #[test]
 fn a_refusal_names_the_clause_the_block_and_the_peer() {
     let at = common::reserved();
@@ -612,7 +614,7 @@ fn a_refusal_names_the_clause_the_block_and_the_peer() {
         double["what"].as_str().unwrap()
     );
     bob.wait_lines(1, |said| said.contains(&line));
-    // A peer that comes under ever new names has a place for each, and no more than there are.
+    // A peer that connects under ever new node IDs has an entry for each, up to the limit.
     for number in 0..100 {
         let mut peer = Peer::up_4(bob.address, &format!("dtn://mallory-{number}/")).unwrap();
         peer.say(&transfer(1, b"no bundle")).unwrap();

@@ -1,4 +1,4 @@
-//! The HTTP interface, asked over real sockets, and held against its own description.
+//! The HTTP interface over real sockets, checked against its own description.
 
 mod common;
 
@@ -24,7 +24,7 @@ fn moon(more: &str) -> (Node, SocketAddr) {
     node("moon", &format!("http.listen = '127.0.0.1:0'\n{more}"))
 }
 
-/// Holds answers against the description, and remembers which operations were asked.
+/// Checks answers against the description, and records which operations were used.
 struct Described {
     at: SocketAddr,
     document: Value,
@@ -36,7 +36,7 @@ impl Described {
         Described { at, document: get(at, "/openapi.json").json(), asked: BTreeSet::new() }
     }
 
-    /// The schema of an operation's answer, with what it refers to beside it.
+    /// Schema of an operation's answer, with the schemas that it refers to.
     fn schema(&self, method: &str, path: &str, status: u16) -> Value {
         let responses = &self.document["paths"][path][method.to_lowercase()]["responses"];
         let status = status.to_string();
@@ -46,8 +46,7 @@ impl Described {
         json!({"allOf": [schema], "components": self.document["components"]})
     }
 
-    /// Asks, and fails if the answer is not as it is described.
-    /// Sends a payload as the body.
+    /// Sends a request, and fails if the answer does not match its description. Sends a payload as the body.
     #[track_caller]
     fn send(&mut self, query: &str, payload: &[u8]) -> (u16, Value) {
         self.asked.insert("POST /bundles".into());
@@ -137,7 +136,7 @@ fn every_operation_is_described_and_answers_as_described() {
     let (_, pings) = api.ask("POST", "/ping", "", &json!({"to": "dtn://moon/", "count": 3}));
     assert_eq!((&pings["to"], &pings["received"]), (&json!("dtn://moon/echo"), &json!(3)));
 
-    // What is not there is said so, in the same words as elsewhere.
+    // Missing objects are reported in the same words everywhere.
     for (method, path, named) in [
         ("GET", "/bundles/{id}", id.as_str()),
         ("DELETE", "/bundles/{id}", id.as_str()),
@@ -149,10 +148,7 @@ fn every_operation_is_described_and_answers_as_described() {
     ] {
         let (status, problem) = api.ask(method, path, named, &Value::Null);
         assert_eq!(status, 404, "{method} {path}: {problem}");
-        assert!(
-            problem["error"].as_str().is_some_and(|error| error.starts_with("there is no ")),
-            "{problem}"
-        );
+        assert!(problem["error"].as_str().is_some_and(|error| error.starts_with("no such ")), "{problem}");
     }
     for (method, path, named, body) in [
         ("GET", "/bundles", "limt=7", Value::Null),
@@ -164,7 +160,7 @@ fn every_operation_is_described_and_answers_as_described() {
         ("POST", "/routes", "", json!({"to": "*", "via": "mrs"})),
         ("POST", "/registrations", "", json!({"endpoint": "mars:inbox"})),
         ("POST", "/ping", "", json!({"to": "mars"})),
-        // Its clock has not jumped, and it has no file.
+        // The clock has not jumped, and the node has no file.
         ("POST", "/clock/trust", "", Value::Null),
         ("POST", "/reload", "", Value::Null),
     ] {
@@ -218,7 +214,7 @@ fn a_file_goes_from_one_node_to_another() {
         got.header("content-disposition"),
         Some("attachment; filename=\"photo.jpg\"; filename*=UTF-8''photo.jpg")
     );
-    // Somebody dies in the middle; the rest is there still, and so is all of it.
+    // A client fails in the middle; the rest is still there, and so is the whole payload.
     let mut broken = web::connect(there);
     broken.write_all(format!("GET {path} HTTP/1.1\r\nhost: {there}\r\n\r\n").as_bytes()).expect("it reads");
     let mut some = [0; 1000];
@@ -232,7 +228,7 @@ fn a_file_goes_from_one_node_to_another() {
     assert_eq!(ask(there, "GET", &path, "range: bytes=3000001-\r\n", b"").status, 416);
     let raw = get(there, &format!("{path}?raw=true"));
     assert!(raw.body.len() > file.len() && raw.body.ends_with(&file), "with the name before it");
-    // What a registration leaves, the next one finds; what was taken, none.
+    // The next registration finds the deliveries that were left, and none that was taken.
     assert_eq!(ask(there, "DELETE", "/registrations/files", "", b"").status, 200);
     assert_eq!(get(there, &path).status, 404);
     assert_eq!(post(there, "/registrations", &json!({"endpoint": "dtn://earth/files"})).status, 200);
@@ -270,7 +266,7 @@ impl Stream {
         Stream(stream)
     }
 
-    /// The next event that is called so, with its number; those before it are skipped.
+    /// Returns the next event with this name and its number; skips those before it.
     #[track_caller]
     fn wait(&mut self, name: &str) -> (Option<u64>, Value) {
         let (mut id, mut called) = (None, String::new());
@@ -304,7 +300,7 @@ fn what_happens_is_told_as_it_happens() {
     let schema = json!({"$ref": "#/components/schemas/Noted", "components": api.document["components"]});
     let noted = jsonschema::draft202012::new(&schema).expect("a schema");
     let mut told = Vec::new();
-    // The link came up before anybody watched, and is there still.
+    // The link came up before the stream was opened, and its event is kept.
     let mut stream = Stream::open(here, "?after=0", "");
     let (_, up) = stream.wait("link_up");
     assert_eq!((&up["link"], &up["peer"]), (&json!("earth"), &json!("dtn://earth/")));
@@ -333,7 +329,7 @@ fn what_happens_is_told_as_it_happens() {
     );
     told.push(report);
     drop(stream);
-    // Who comes back goes on behind what was seen.
+    // A client that reconnects resumes after the last event that it has seen.
     let deleted = ask(here, "POST", "/bundles?to=dtn://mars/x", "", b"hello").json()["id"].clone();
     ask(here, "DELETE", &format!("/bundles/{}", escaped(deleted.as_str().expect("an id"))), "", b"");
     let last = seen.expect("a number");
@@ -352,7 +348,7 @@ fn what_happens_is_told_as_it_happens() {
         let wrong: Vec<String> = noted.iter_errors(event).map(|error| error.to_string()).collect();
         assert!(wrong.is_empty(), "{wrong:?}: {event:#}");
     }
-    // Numbers go up by one, and none comes twice.
+    // Numbers increase by one, and none is repeated.
     let mut all = Stream::open(here, "?after=0", "");
     for expected in 1..=number.expect("a number") {
         let mut line = String::new();
@@ -408,7 +404,7 @@ fn what_cannot_be_sent_is_refused_and_costs_nothing() {
     gone.write_all(&payload(500_000, 1)).expect("it reads");
     app.wait_status(|status| status["applications"] == 4);
     drop(gone);
-    // The echo service, the interface itself, and this test are left; what was begun is given up.
+    // The echo service, the interface itself and this test remain; incomplete sends are cancelled.
     app.wait_status(|status| status["bundles"] == 0 && status["applications"] == 3);
     assert_eq!(ask(at, "POST", "/bundles?to=dtn://mars/x", "", &payload(1_400_000, 1)).status, 201);
     let full = ask(at, "POST", "/bundles?to=dtn://mars/x", "", &payload(1_400_000, 1));
@@ -441,7 +437,7 @@ fn pings_of_all_sizes_come_back() {
 fn the_description_is_a_document_by_its_own_rules() {
     let (_node, at) = moon("");
     let document = get(at, "/openapi.json").json();
-    // Everything that is referred to is there, and every schema is one.
+    // Every reference has its target, and every schema is valid.
     let mut references = Vec::new();
     collect(&document, &mut references);
     assert!(references.len() > 10);
@@ -522,7 +518,7 @@ fn metrics_say_the_same_as_the_status() {
         status["stored_bytes_max"].as_f64().expect("a number")
     );
     assert_eq!(sample("longwire_link_up", Some(("link", "earth"))), 1.0);
-    // Each counter of the status is there, with its value.
+    // Each counter of the status is present with its value.
     for (counter, count) in status["counters"].as_object().expect("counters") {
         let count = count.as_f64().expect("a number");
         let group = ["refused", "deleted", "dropped"]
@@ -541,7 +537,7 @@ fn metrics_say_the_same_as_the_status() {
     }
     assert_eq!(sample("longwire_agent_forwarded_total", None), 3.0);
     for (counter, count) in status["links"][0]["counters"].as_object().expect("counters") {
-        // Keep-alives may go at any time.
+        // Keep-alives may be sent at any time.
         if !counter.starts_with("keepalives") {
             let bytes = if counter.starts_with("payload") { "_bytes" } else { "" };
             let found = sample(&format!("longwire_link_{counter}{bytes}_total"), Some(("link", "earth")));
@@ -552,7 +548,7 @@ fn metrics_say_the_same_as_the_status() {
     assert!(sample("longwire_link_payload_sent_bytes_total", Some(("link", "earth"))) > 30_000.0);
     assert!(sample("process_resident_memory_bytes", None) > 100_000.0);
     assert!(sample("process_cpu_seconds_total", None) >= 0.0);
-    // What is counted never becomes less: turns go on, and the sum of the histogram is their number.
+    // Counters never decrease: passes of the event loop continue, and the sum of the histogram is their number.
     let turns = scrape.samples.iter().find_map(|sample| match &sample.value {
         prometheus_parse::Value::Histogram(buckets) if sample.metric == "longwire_turn_seconds" => {
             Some(buckets.clone())
@@ -566,7 +562,7 @@ fn metrics_say_the_same_as_the_status() {
             && last.count > 0.0
             && turns.windows(2).all(|two| two[0].count <= two[1].count)
     );
-    // Every family is explained.
+    // Every family has a help text.
     let families = text.lines().filter(|line| line.starts_with("# TYPE ")).count();
     assert_eq!(text.lines().filter(|line| line.starts_with("# HELP ")).count(), families);
     assert!(families > 40, "{families}");
@@ -580,10 +576,10 @@ fn an_address_that_others_reach_needs_a_token() {
         assert!(error.contains("hint: "), "{error}");
         error
     };
-    assert!(refused("listen = '0.0.0.0:0'").contains("without a token"));
-    assert!(refused("listen = '[::]:0'").contains("without a token"));
+    assert!(refused("listen = '0.0.0.0:0'").contains("needs a token"));
+    assert!(refused("listen = '[::]:0'").contains("needs a token"));
     assert!(refused("listen = '0.0.0.0:0'\ntoken = 'short'").contains("at least 16 characters"));
-    assert!(refused("listen = 'here'").contains("is no address"));
+    assert!(refused("listen = 'here'").contains("is not a valid address"));
     let setup = NodeSetup::new(config(&text("listen = '127.0.0.1:0'\ntoken-file = 'nothing-here'")));
     let error = Node::start(setup).expect_err("no token").to_string();
     assert!(error.contains("cannot read the token"), "{error}");
@@ -620,10 +616,10 @@ fn pages_from_elsewhere_command_nothing() {
     assert_eq!((&status["http"]["refused_origin"], &status["http"]["refused_host"]), (&json!(2), &json!(1)));
 }
 
-/// Connections whose heads come slowly have all places: whoever has the token is served all the same.
+/// Connections with slow headers take all places: a client with the token is served all the same.
 #[test]
 fn slow_heads_keep_nobody_out_who_has_the_token() {
-    // None is over by itself, however slow the machine is: who goes has given way.
+    // None times out by itself, however slow the machine is: a connection that ends was replaced.
     let settings = "http.connections-max = 8\nhttp.patience = '10 min'\nhttp.token = '0123456789abcdef'";
     let (node, at) = moon(settings);
     let mut slow: Vec<_> = (0..8).map(|_| web::connect(at)).collect();
@@ -635,7 +631,7 @@ fn slow_heads_keep_nobody_out_who_has_the_token() {
     let token = "authorization: Bearer 0123456789abcdef\r\n";
     for round in 0..50_u64 {
         assert_eq!(ask(at, "GET", "/status", token, b"").status, 200, "{round}");
-        // They come again, as far as they have given way.
+        // Those that were replaced connect again.
         let mut again = web::connect(at);
         again.write_all(b"GET /status HTTP/1.1\r\nx: ").expect("it reads");
         slow.push(again);
@@ -661,7 +657,7 @@ fn what_is_too_much_is_refused_and_counted() {
     let half = format!("POST /links HTTP/1.1\r\nhost: {at}\r\ncontent-length: 100\r\n\r\n{{\"name\":");
     assert_eq!(web::say(at, half.as_bytes()).status, 408, "a document that does not come");
     let mut app = App::new(&node);
-    // Those that say nothing are ended when they have tried its patience.
+    // Silent connections are closed after the timeout.
     let mut silent: Vec<_> = (0..2).map(|_| web::connect(at)).collect();
     silent[0].write_all(b"GET /status HTT").expect("it reads");
     for stream in &mut silent {
@@ -670,7 +666,7 @@ fn what_is_too_much_is_refused_and_counted() {
     }
     app.wait_status(|status| status["http"]["stalled"].as_u64() >= Some(3));
     assert_eq!(get(at, "/status").status, 200, "there is place again");
-    // Two that are told of events have all places, and give way to nobody.
+    // Two clients of the event stream take all places, and are not replaced.
     let mut busy = Vec::new();
     while busy.len() < 2 {
         let mut stream = BufReader::new(web::connect(at));

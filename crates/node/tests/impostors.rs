@@ -1,4 +1,4 @@
-//! Peers that say that they are somebody else, over real sockets.
+//! Peers that claim another node's ID, over real sockets.
 
 mod common;
 #[path = "common/peer.rs"]
@@ -39,7 +39,7 @@ fn with_peer(status: &Value, peer: &str) -> bool {
     link(status, |link| link["peer"] == peer).is_some()
 }
 
-/// Forty bundles go from one application to the endpoint `inbox` of another, all of them.
+/// Sends forty bundles from one application to the endpoint `inbox` of another; all of them arrive.
 fn all_arrive(from: &mut App, to: &mut App, node: &str) {
     let send = |number| from.send(&format!("{node}inbox"), &payload(1000, number), MessageOptions::default());
     let sent: Vec<u64> = (0..BUNDLES).map(send).collect();
@@ -50,7 +50,7 @@ fn all_arrive(from: &mut App, to: &mut App, node: &str) {
     sent.into_iter().for_each(|number| from.wait_sent(number));
 }
 
-/// One bundle goes, and its sender is told that it was delivered.
+/// Sends one bundle; its sender gets a delivery report.
 fn receipt_arrives(from: &mut App, to: &mut App, node: &str) {
     let send = from.send(&format!("{node}inbox"), &payload(1000, 1), reported());
     let (delivery, _) = to.receive();
@@ -58,7 +58,7 @@ fn receipt_arrives(from: &mut App, to: &mut App, node: &str) {
     delivered(from, send, node);
 }
 
-/// One bundle goes in custody, and stays with its sender until that hears that it was delivered.
+/// Sends one bundle with custody transfer; it stays with its sender until that gets the delivery report.
 fn custody_goes(from: &mut App, to: &mut App, node: &str) {
     let options = MessageOptions { custody: true, ..MessageOptions::default() };
     let send = from.send(&format!("{node}inbox"), &payload(1000, 2), options);
@@ -71,7 +71,7 @@ fn reported() -> MessageOptions {
     MessageOptions { report_delivery: true, ..MessageOptions::default() }
 }
 
-/// Waits until the sender of a bundle is told that it was delivered.
+/// Waits until the sender of a bundle gets a delivery report.
 fn delivered(from: &mut App, send: u64, by: &str) {
     let told = from.wait(|said| match said.head {
         Reply::Report { send, status, reporter, .. } => Some((send, status, reporter)),
@@ -98,7 +98,7 @@ fn a_second_caller_with_a_node_id_is_refused_and_gets_nothing() {
     assert_eq!(impostor.hear_all(PATIENCE), [0x52, 0x02], "a SHUTDOWN with the reason `busy`");
     all_arrive(&mut here, &mut there, "dtn://alice/");
     assert_eq!(here.status()["callers"]["refused_taken"], 4);
-    // When she has gone, the name is free, and waits for nobody.
+    // After she has left, the node ID is free without a delay.
     drop(there);
     alice.stop();
     here.wait_status(|status| !with_peer(status, "dtn://alice/"));
@@ -111,7 +111,7 @@ fn a_caller_with_the_node_id_of_a_link_that_is_up_gets_nothing() {
     let alice = start(config("node = 'dtn://alice/'\nlisten = ['127.0.0.1:0']\nstorage.kind = 'memory'"));
     let (mut here, mut there) = (App::new(&bob), App::new(&alice));
     there.register("inbox", 2000);
-    // An impostor that comes first has the name until the link is up, and one that comes later never.
+    // An impostor that connects first has the node ID until the link is up, and one that connects later never gets it.
     let at = bob.addresses()[0];
     let first = Peer::up_4(at, "dtn://alice/").unwrap();
     here.wait_status(|status| with_peer(status, "dtn://alice/"));
@@ -147,14 +147,15 @@ fn two_nodes_that_call_each_other_have_both_of_their_sessions() {
     }
     all_arrive(&mut here, &mut there, "dtn://alice/");
     all_arrive(&mut there, &mut here, "dtn://bob/");
-    // Each returns its receipts over its own link: to the other that is a caller without a name, at the address of its own link.
+    // Each returns its delivery reports over its own link: for the other that is a caller without a node ID, at the address of
+    // its own link.
     receipt_arrives(&mut here, &mut there, "dtn://alice/");
     receipt_arrives(&mut there, &mut here, "dtn://bob/");
     assert_eq!([&mut here, &mut there].map(|app| app.status()["reports_not_believed"].clone()), [0, 0]);
     // And its custody signals.
     custody_goes(&mut here, &mut there, "dtn://alice/");
     custody_goes(&mut there, &mut here, "dtn://bob/");
-    // Without its link, a node sends over what the other has opened.
+    // Without its link, a node sends over the connection that the other has opened.
     here.ask(Request::CutLink { name: "alice".into() });
     here.wait_status(|status| {
         link(status, |link| link["calls"] == true && link["peer"] == "dtn://alice/").is_some()
@@ -162,7 +163,7 @@ fn two_nodes_that_call_each_other_have_both_of_their_sessions() {
     all_arrive(&mut here, &mut there, "dtn://alice/");
 }
 
-/// As behind a translator of addresses, or with two uplinks.
+/// As with network address translation, or with two uplinks.
 #[test]
 fn a_neighbour_that_calls_from_elsewhere_is_believed_where_it_is_named() {
     let elsewhere = start(config(
@@ -218,7 +219,7 @@ impl Certificates {
         Certificates(place, authority, now)
     }
 
-    /// The part of a node's configuration that gives it a certificate for its node id.
+    /// Configuration of a node with a certificate for its node ID.
     fn of(&self, name: &str) -> String {
         let Certificates(place, authority, now) = self;
         let minted =
@@ -230,8 +231,8 @@ impl Certificates {
     }
 }
 
-/// Alice calls bob in these ways, and no other node has his name: he is named nowhere, by the link to him or by a route, and in all
-/// places where a certificate proves that he is at the other end of that link.
+/// Alice has a link to Bob in several ways, and no other node has his node ID: the configuration does not contain it, contains it
+/// in the link or in a route, and contains it everywhere while a certificate proves that he is at the other end of that link.
 fn where_bob_has_his_name(mut check: impl FnMut(&str, Node, Node)) {
     let plain = "[[route]]\nto = 'dtn://carol/*'\nvia = 'bob'\n";
     let by_link = format!("peer = 'dtn://bob/'\n{plain}");
@@ -270,7 +271,7 @@ fn forged_reports_deliver_nothing(named: &str, alice: Node, bob: Node) {
         number += 1;
         peer.say(&transfer(number, &receipt(by, created, number))).unwrap();
     };
-    // Strangers under their own name and under bob's, in all names, from elsewhere than bob.
+    // Strangers under their own node ID and under Bob's, reporting as any node, from another address than Bob's.
     let call = |name: &str| {
         Peer::call_from([127, 0, 0, 2].into(), alice.addresses()[0]).unwrap().greet_4(name).unwrap()
     };
@@ -292,7 +293,7 @@ fn forged_reports_deliver_nothing(named: &str, alice: Node, bob: Node) {
             }
         };
     }
-    // The true one is.
+    // The genuine report is trusted.
     there.register("inbox", 1000);
     let (delivery, _) = there.receive();
     there.take(delivery);
@@ -309,7 +310,7 @@ fn forged_signals_release_nothing(named: &str, alice: Node, bob: Node) {
     let options = MessageOptions { custody: true, ..MessageOptions::default() };
     let send = here.send("dtn://bob/inbox", &payload(100, 1), options);
     let created = here.wait_accepted(send);
-    // It is with bob, where nobody takes it yet.
+    // The bundle is at Bob's node, where no application has taken it yet.
     there.wait_status(|status| status["counters"]["received"] == 1);
     let call = |name: &str| {
         Peer::call_from([127, 0, 0, 2].into(), alice.addresses()[0]).unwrap().greet_4(name).unwrap()
@@ -321,14 +322,14 @@ fn forged_signals_release_nothing(named: &str, alice: Node, bob: Node) {
         assert_eq!(status["counters"]["custody_signals_not_believed"], heard, "bob is named {named}");
     }
     assert_eq!(here.status()["counters"]["custody_released"], 0, "bob is named {named}");
-    // His own is believed.
+    // His own report is trusted.
     there.register("inbox", 1000);
     let (delivery, _) = there.receive();
     there.take(delivery);
     here.wait_sent(send);
 }
 
-/// The same in two parts.
+/// The same bundle in two fragments.
 fn in_two_parts(whole: &[u8]) -> [Vec<u8>; 2] {
     let whole = Bundle::decode(&mut Bytes::copy_from_slice(whole)).expect("a bundle");
     let total_length = whole.payload.len() as u64;
@@ -356,7 +357,7 @@ fn a_receipt_that_comes_back_another_way_is_believed_of_neighbours_that_are_know
     let at = alice.addresses()[0];
     let [mut relay, mut dish] = ["dtn://relay/", "dtn://dish/"].map(|name| Peer::up_4(at, name).unwrap());
     let mut stranger = Peer::stranger_4(at).unwrap();
-    // A part that a stranger has handed in spoils it.
+    // A fragment from an unknown peer makes the whole report untrusted.
     let [first, second] = in_two_parts(&receipt("dtn://carol/", parts.1, 1));
     relay.say(&transfer(1, &first)).unwrap();
     stranger.say(&transfer(1, &second)).unwrap();
@@ -367,13 +368,13 @@ fn a_receipt_that_comes_back_another_way_is_believed_of_neighbours_that_are_know
     delivered(&mut here, parts.0, "dtn://carol/");
     relay.say(&transfer(3, &receipt("dtn://carol/", whole.1, 3))).unwrap();
     delivered(&mut here, whole.0, "dtn://carol/");
-    // A node that takes bundles for another endpoint, too, reports under its own name.
+    // A node that also receives for another endpoint reports under its own node ID.
     relay.say(&transfer(4, &receipt("dtn://carols-house/", alias.1, 4))).unwrap();
     delivered(&mut here, alias.0, "dtn://carols-house/");
     assert_eq!(here.status()["reports_not_believed"], 1);
 }
 
-/// A part that came before the last start may be anybody's: who has handed it in is not written down.
+/// A fragment from before the last start may be from any peer: the peer that sent it is not stored.
 #[test]
 fn a_receipt_of_which_a_part_came_before_the_last_start_is_not_believed() {
     let place = Place::new("impostors-parts");
@@ -414,8 +415,8 @@ fn callers_whom_nobody_knows_are_believed_about_themselves_and_what_goes_to_them
     here.wait_status(|status| status["reports_not_believed"] == 1);
 }
 
-/// A relay that nobody has named brings a receipt from where the bundle did not go: over a link that this node calls, or under a name
-/// that a certificate proves. Without either it is nobody.
+/// A relay that is not configured sends a report from a place where the bundle was not sent: over a link of this node, or under a
+/// node ID that a certificate proves. Without either it is unknown.
 #[test]
 fn a_receipt_of_a_relay_is_believed_over_a_link_of_this_node_or_with_a_certificate() {
     let certificates = Certificates::new("impostors-proven");
@@ -458,7 +459,7 @@ fn a_receipt_of_a_relay_is_believed_over_a_link_of_this_node_or_with_a_certifica
     }
 }
 
-/// The caller that has a node id may be gone without a word; when another one claims it, that is found out.
+/// The caller that has a node ID may have disappeared unnoticed; that is detected when another one claims the node ID.
 #[test]
 fn who_has_a_node_id_is_asked_whether_it_is_there_when_another_one_claims_it() {
     let bob = bob("tcpcl.keepalive = '1 h'");
@@ -472,7 +473,7 @@ fn who_has_a_node_id_is_asked_whether_it_is_there_when_another_one_claims_it() {
         assert_eq!(second.hear_all(PATIENCE), [CONTACT_4, &[5, 0, 3]].concat());
         let mut said = [0];
         if std::io::Read::read_exact(&mut first.0, &mut said).is_ok() {
-            // A KEEPALIVE; the next in good order would be due in an hour.
+            // A KEEPALIVE; the next regular one would be due in an hour.
             assert_eq!(said, [4]);
             return;
         }
@@ -510,7 +511,7 @@ fn a_session_that_acknowledges_is_preferred_to_a_link_over_udp() {
         link(status, |link| link["name"] == "datagrams").is_some_and(|link| link["peer"] == "dtn://alice/")
     };
     here.wait_status(has_it);
-    // One from elsewhere may be anybody.
+    // A caller from another address may be any node.
     let impostor =
         Peer::call_from([127, 0, 0, 2].into(), bob.addresses()[0]).unwrap().greet_4("dtn://alice/").unwrap();
     here.wait_status(|status| {
@@ -519,7 +520,7 @@ fn a_session_that_acknowledges_is_preferred_to_a_link_over_udp() {
     assert!(has_it(&here.status()));
     drop(impostor);
     here.wait_status(|status| link(status, |link| link["calls"] == true).is_none());
-    // She herself, where the link leads: nothing goes where nobody says that it came.
+    // Alice at the address of the link: bundles do not go where arrivals are not acknowledged.
     let alice = alice_calls(&bob, "");
     let mut there = App::new(&alice);
     there.register("inbox", 2000);
@@ -533,7 +534,7 @@ fn a_session_that_acknowledges_is_preferred_to_a_link_over_udp() {
     here.wait_status(has_it);
 }
 
-/// Without keep-alives nothing is said over an idle session, and a machine that vanishes says nothing, either.
+/// Without keep-alives an idle session is silent, and so is a machine that disappears.
 #[test]
 fn the_system_of_a_caller_without_keepalives_is_asked_whether_it_is_there() {
     let bob = bob("");
@@ -542,7 +543,7 @@ fn the_system_of_a_caller_without_keepalives_is_asked_whether_it_is_there() {
     let ends = (port(bob.addresses()[0]), port(peer.0.local_addr().unwrap()));
     let until = Until::new();
     loop {
-        // Its address, that of the other end, its state, what is queued, and its timer: 2 is the one of keep-alives (proc(5)).
+        // Local address, remote address, state, queues, and timer: 2 is the one of keep-alives (proc(5)).
         let sockets = std::fs::read_to_string("/proc/net/tcp").unwrap();
         let mut lines = sockets.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
         let socket = lines.find(|words| words[1].ends_with(&ends.0) && words[2].ends_with(&ends.1));
@@ -554,8 +555,8 @@ fn the_system_of_a_caller_without_keepalives_is_asked_whether_it_is_there() {
     }
 }
 
-/// A caller with this node id, from an address that is not this machine's; the type of the message that the node answers to its
-/// SESS_INIT.
+/// Connects with this node ID, from an address that is not on this machine; returns the type of the message by which the node
+/// answers the SESS_INIT.
 fn answer(node: &Node, node_id: &str) -> u8 {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let (mut here, there) = tokio::io::duplex(10_000);

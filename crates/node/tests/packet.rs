@@ -1,4 +1,4 @@
-//! Bundles over packet radio: nodes whose TNCs are played by the test, with troubles in the middle.
+//! Bundles over packet radio: nodes with simulated TNCs, and faults during the transfer.
 
 mod common;
 
@@ -16,7 +16,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 
-/// A channel on which nothing takes long, and links that are given up soon.
+/// A channel without delays, and links that fail quickly.
 fn tnc(air: &Air, at: usize, callsign: &str) -> String {
     format!(
         "[storage]\nkind = 'memory'\n[agent]\nbackoff-min = '20 ms'\nbackoff-max = '100 ms'\n\
@@ -43,7 +43,7 @@ fn bob(air: &Air) -> Node {
     start(config(&format!("node = 'dtn://bob/'\n{}", tnc(air, 1, "B0B-2"))))
 }
 
-/// A file each way at the same time, each whole.
+/// Transfers a file in each direction at the same time; both arrive complete.
 fn both_ways(here: &mut App, there: &mut App, length: usize, middle: impl FnOnce(&mut App, &mut App)) {
     let (out, back) = (payload(length, 1), payload(length, 2));
     here.register("inbox", 1 << 20);
@@ -57,7 +57,7 @@ fn both_ways(here: &mut App, there: &mut App, length: usize, middle: impl FnOnce
         assert!(got == file, "every byte is as it was sent");
         app.take(delivery);
     }
-    // Each has heard that the other has it, and keeps nothing.
+    // Each node knows that the other has the file, and keeps nothing.
     for app in [here, there] {
         app.wait_status(|status| status["bundles"] == 0 && status["counters"]["forwarded"] == 1);
     }
@@ -91,8 +91,8 @@ fn files_go_both_ways_as_dtn2_sends_them() {
     assert_eq!(there.status()["links"][0]["radio"]["convergence"], "ax25cm");
 }
 
-/// Waits until the planned trouble is there, and then until it has been noticed, by whether the TNC is up and by the words
-/// for the link over it; these.
+/// Waits for the planned fault, and then until it is noticed, by the state of the TNC and the text for the link over it; returns
+/// that text.
 #[track_caller]
 fn until_noticed(air: &Air, app: &mut App, noticed: impl Fn(bool, &str) -> bool) -> String {
     let word = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
@@ -110,9 +110,9 @@ fn a_tnc_that_ends_in_the_middle_costs_nothing_that_was_acknowledged() {
     air.plan(40, Trouble::Gone(0));
     both_ways(&mut here, &mut there, 20_000, |here, _| {
         let state = until_noticed(&air, here, |up, _| !up);
-        assert!(state.starts_with("its TNC is gone; what waits is kept"), "{state}");
+        assert!(state.starts_with("TNC disconnected; waiting bundles are kept"), "{state}");
         let status = here.wait_status(|status| status["tncs"][0]["attempts_failed"].as_u64() > Some(1));
-        assert_eq!(status["tncs"][0]["why_down"], "nobody listens there");
+        assert_eq!(status["tncs"][0]["why_down"], "connection refused");
         assert!(status["bundles"].as_u64() >= Some(1), "it is kept");
         air.heal();
     });
@@ -136,7 +136,7 @@ fn a_peer_that_is_not_heard_for_a_while_costs_nothing_that_was_acknowledged() {
     }
 }
 
-/// Long before a whole piece is safe with the peer, an operator sees how much of a bundle has gone.
+/// Long before a whole piece is acknowledged, an operator sees how much of a bundle was transmitted.
 #[test]
 fn how_much_of_a_bundle_was_transmitted_is_told_while_it_goes() {
     const LENGTH: u64 = 20_000;
@@ -165,7 +165,7 @@ fn how_much_of_a_bundle_was_transmitted_is_told_while_it_goes() {
     }
 }
 
-/// So long that the link is given up: the next one goes on where it broke off.
+/// A fault so long that the link fails: the next link resumes where this one stopped.
 #[test]
 fn a_link_that_is_given_up_goes_on_over_the_next_one() {
     let air = Air::new();
@@ -173,9 +173,7 @@ fn a_link_that_is_given_up_goes_on_over_the_next_one() {
     let (mut here, mut there) = (App::new(&alice), App::new(&bob));
     air.plan(80, Trouble::Unheard(1));
     both_ways(&mut here, &mut there, 20_000, |here, _| {
-        until_noticed(&air, here, |_, state| {
-            state.starts_with("the link is lost") || state.starts_with("calling")
-        });
+        until_noticed(&air, here, |_, state| state.starts_with("link lost") || state.starts_with("calling"));
         air.heal();
     });
     assert_eq!(air.segments(Segments::again), [0, 0], "no acknowledged segment is sent again");
@@ -209,7 +207,7 @@ fn several_neighbours_share_a_tnc() {
     assert_eq!(layers, ["ax25cl", "ax25cm"]);
 }
 
-/// One line, two TNCs on it with a channel each: a neighbour on each channel.
+/// One line with two TNCs, each with its own channel: a neighbour on each channel.
 #[test]
 fn links_go_over_several_ports_of_one_line() {
     let airs = [Air::new(), Air::new()];
@@ -283,7 +281,7 @@ fn two_that_call_each_other_have_one_link() {
     assert!(there.receive().1 == out && here.receive().1 == returned, "every byte is as it was sent");
 }
 
-/// The log, the events and the metrics say what the status says.
+/// The log, the events and the metrics agree with the status.
 #[test]
 fn a_lost_tnc_is_told_to_whoever_watches() {
     let air = Air::new();
@@ -313,13 +311,14 @@ fn a_lost_tnc_is_told_to_whoever_watches() {
     let names: Vec<_> = told.iter().map(|event| event["event"].as_str().unwrap_or_default()).collect();
     assert_eq!(names, ["tnc_up", "tnc_down", "tnc_up", "tnc_down"]);
     let down = &told[1];
-    for (key, words) in [("why", "closed the line"), ("kept", "stay in the store"), ("hint", "KISS over TCP")]
+    for (key, words) in
+        [("why", "connection closed"), ("kept", "stay in the store"), ("hint", "KISS over TCP")]
     {
         assert!(down[key].as_str().is_some_and(|said| said.contains(words)), "{down:#}");
     }
 }
 
-/// The first so many events that are about TNCs.
+/// The first `count` events about TNCs.
 fn events_of_tncs(at: std::net::SocketAddr, count: usize) -> Vec<serde_json::Value> {
     let mut stream = web::connect(at);
     let request = format!("GET /events?after=0 HTTP/1.1\r\nhost: {at}\r\n\r\n");
@@ -333,7 +332,7 @@ fn events_of_tncs(at: std::net::SocketAddr, count: usize) -> Vec<serde_json::Val
         .collect()
 }
 
-/// A TNC on a serial line: a pseudo-terminal, whose far end is the one that the air has over TCP.
+/// A TNC on a serial line: a pseudo-terminal, whose far end is connected to the simulated TNC over TCP.
 #[test]
 fn a_tnc_may_be_on_a_serial_line() {
     let air = Air::new();
@@ -344,7 +343,7 @@ fn a_tnc_may_be_on_a_serial_line() {
     let (mut heard, mut said) = (File::from(master.try_clone().expect("a copy")), File::from(master));
     let mut line = TcpStream::connect(air.at(0)).expect("the TNC takes programs");
     let mut back = line.try_clone().expect("a copy");
-    // Each ends when the other side of its line does.
+    // Each thread ends when the other side of its line ends.
     let there = std::thread::spawn(move || {
         let _ = std::io::copy(&mut heard, &mut line);
         let _ = line.shutdown(std::net::Shutdown::Both);
@@ -364,7 +363,7 @@ fn a_tnc_may_be_on_a_serial_line() {
     here.join().expect("it ends");
 }
 
-/// Links over a TNC come and go with the configuration; TNCs do with the next start.
+/// Links over a TNC are added and removed by a reload; TNCs by a restart.
 #[test]
 fn a_link_over_a_tnc_may_come_later() {
     let air = Air::new();
@@ -386,7 +385,7 @@ fn a_link_over_a_tnc_may_come_later() {
     there.wait_status(|status| status["links"].as_array().is_some_and(Vec::is_empty));
 }
 
-/// Who adds a link by a callsign is told how it is done.
+/// The error for a link added by a callsign explains how to add it.
 #[test]
 fn a_link_over_a_tnc_is_not_added_by_its_callsign() {
     let air = Air::new();
@@ -394,7 +393,7 @@ fn a_link_over_a_tnc_is_not_added_by_its_callsign() {
     let mut here = App::new(&alice);
     here.ask(Request::AddLink { name: "bob".into(), address: "B0B-2".into() });
     let Reply::Error { what, hint } = here.hear().head else { panic!("it is not refused") };
-    assert_eq!(what, "`B0B-2` is a callsign: only links over TCP are added like this");
+    assert_eq!(what, "`B0B-2` is a callsign; this command adds TCP links only");
     assert!(hint.is_some_and(|hint| hint.contains("[[link]]") && hint.contains("/reload")));
     assert_eq!(here.status()["links"].as_array().map(Vec::len), Some(0));
 }
@@ -417,7 +416,7 @@ fn a_node_that_ends_in_good_order_ends_its_links() {
     there.wait_status(|status| status["links"].as_array().is_some_and(Vec::is_empty));
 }
 
-/// Others speak on the channel: people at keyboards, beacons, programs that are no nodes.
+/// Other users of the channel: operators at keyboards, beacons, programs that are not nodes.
 #[test]
 fn callers_that_are_no_nodes_are_hung_up_on() {
     let air = Air::new();
@@ -440,7 +439,7 @@ fn callers_that_are_no_nodes_are_hung_up_on() {
     assert_eq!(status["links"].as_array().map(Vec::len), Some(0), "{status:#}");
 }
 
-/// What the stories above rest on: whoever listens sees it when an acknowledged segment is sent again.
+/// Basis of the tests above: the monitor of the channel detects an acknowledged segment that is resent.
 #[test]
 fn a_segment_that_is_sent_again_is_seen() {
     let frame = |from: usize, control: Control, length: usize| {

@@ -1,5 +1,5 @@
-//! Folders and files that a node makes are for its user only, whatever the umask says. A program of its own: the umask is
-//! the process's.
+//! Folders and files that a node creates are accessible to its user only, whatever the umask. A program of its own: the umask
+//! belongs to the process.
 
 mod common;
 
@@ -11,10 +11,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// All below a folder, with its rights.
+/// All entries below a folder, with their rights.
 fn modes(path: &Path, all: &mut Vec<(String, u32)>) {
     for entry in fs::read_dir(path).expect("a folder").flatten() {
-        // What has been moved away meanwhile is elsewhere, or no more.
+        // An entry that has been moved or removed in the meantime.
         let (path, Ok(about)) = (entry.path(), entry.metadata()) else { continue };
         all.push((path.display().to_string(), about.permissions().mode() & 0o7777));
         if about.is_dir() {
@@ -34,7 +34,7 @@ fn nobody_else_may_read_what_a_node_keeps() {
          [[receive]]\nfolder = '{base}/in/box'\nendpoint = 'files'\n"
     ));
     config.control = Some(place.0.join("run/deep/longwire.sock"));
-    // A store that an earlier version made for everybody to read.
+    // A store that an earlier version created with rights for all users.
     let store = place.0.join("var/store");
     fs::create_dir_all(&store).expect("a folder");
     let test_data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/store/format-1");
@@ -60,7 +60,7 @@ fn nobody_else_may_read_what_a_node_keeps() {
     assert!(all.len() > 12, "{all:#?}");
     for (path, mode) in all {
         let made_by_others = path.ends_with("/var") || path.ends_with("/b.txt") && path.contains("/out/");
-        // Its group may talk to the node, if it may go into the folder.
+        // Its group may connect to the node if it has access to the folder.
         let wanted = if path.ends_with(".sock") { 0o660 } else { mode & 0o700 };
         assert!(made_by_others || mode == wanted, "{path}: {mode:o}");
     }

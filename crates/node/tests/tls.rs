@@ -1,4 +1,4 @@
-//! TLS for TCPCL version 4 over real sockets: who gets through, who does not, and what operators read of it.
+//! TLS for TCPCL version 4 over real sockets: which peers are accepted, which are refused, and what the status shows.
 
 mod common;
 
@@ -20,7 +20,7 @@ fn now() -> i64 {
     (system_dtn_ms().expect("the clock is set") / 1000) as i64 + 946_684_800
 }
 
-/// An authority, and a folder with what it signed.
+/// An authority, and a folder with the certificates that it signed.
 struct Office {
     place: Place,
     authority: Authority,
@@ -38,7 +38,7 @@ impl Office {
         Office { place, authority }
     }
 
-    /// Signs a certificate; its settings.
+    /// Signs a certificate and returns the settings for it.
     fn issue(&self, name: &str, wish: &CertificateRequest) -> String {
         let minted = self.authority.sign(wish).expect("a certificate");
         self.file(name, &minted)
@@ -70,14 +70,14 @@ fn start(text: &str) -> Node {
     common::start(config(text))
 }
 
-/// A node that is called; `tls`: its policy, then its `[tls]`.
+/// A listening node; `tls`: its policy, then its `[tls]`.
 fn bob(tls: &str, settings: &str) -> Node {
     start(&format!(
         "node = 'dtn://bob/'\nlisten = ['127.0.0.1:0']\n[storage]\nkind = 'memory'\n{QUICK}tls = '{tls}'\n{settings}"
     ))
 }
 
-/// A node that calls.
+/// A node with a link to it.
 fn alice(port: u16, tls: &str, settings: &str) -> Node {
     start(&format!(
         "node = 'dtn://alice/'\n[storage]\nkind = 'memory'\n{QUICK}tls = '{tls}'\n{settings}\n\
@@ -89,7 +89,7 @@ fn port(node: &Node) -> u16 {
     node.addresses()[0].port()
 }
 
-/// Bundles go both ways; what TLS proved to the caller.
+/// Exchanges bundles in both directions; returns what TLS proved to the caller.
 fn exchange(alice: &Node, bob: &Node) -> serde_json::Value {
     let (mut here, mut there) = (App::new(alice), App::new(bob));
     here.register("inbox", 1000);
@@ -109,7 +109,7 @@ fn exchange(alice: &Node, bob: &Node) -> serde_json::Value {
     here.status()["links"][0]["tls"].clone()
 }
 
-/// Why the caller's link does not come up, in words; and what the other side has counted.
+/// Returns the reason, as text, why the caller's link does not come up; checks the counters of both sides.
 fn refused(alice: &Node, bob: &Node, here_kind: &str, there_kind: &str) -> String {
     let count = |status: &serde_json::Value, kind: &str| {
         kind.is_empty() || status["tls"]["troubles"][kind].as_u64().is_some_and(|count| count > 0)
@@ -138,7 +138,7 @@ fn both_sides_have_their_policy() {
                 }
                 ("require", "off") => {
                     let words = refused(&alice, &bob, "plain", "");
-                    assert_eq!(words, "TLS is required, and the peer offers none");
+                    assert_eq!(words, "TLS is required but the peer does not offer it");
                 }
                 _ => {
                     let tls = exchange(&alice, &bob);
@@ -166,7 +166,7 @@ fn certificates_that_prove_nothing_are_refused_with_a_reason() {
     let web = CertificateRequest { purposes: vec![vec![1, 3, 6, 1, 5, 5, 7, 3, 1]], ..ordinary("bob") };
     let cases = [
         // An authority of the same name is another one all the same.
-        (other.ordinary("bob"), "untrusted", "refused", "no authority"),
+        (other.ordinary("bob"), "untrusted", "refused", "not signed by an authority"),
         (office.issue("old", &old), "expired", "refused", "expired on"),
         (office.issue("future", &future), "not_yet_valid", "refused", "not valid before"),
         (office.issue("web", &web), "wrong_purpose", "refused", "bundle security"),
@@ -175,11 +175,11 @@ fn certificates_that_prove_nothing_are_refused_with_a_reason() {
             office.issue("nobody", &CertificateRequest { node_ids: vec![], ..ordinary("bob") }),
             "wrong_node_id",
             "",
-            "proves no node id",
+            "contains no node ID",
         ),
     ];
     for (for_bob, here, there, words) in cases {
-        // Bob trusts Alice's authority, whoever signed his own.
+        // Bob trusts Alice's authority; another one has signed his own certificate.
         let trust = format!("trust = ['{}']", office.place.0.join("ca.pem").display());
         let for_bob: String =
             for_bob.lines().filter(|line| !line.starts_with("trust")).collect::<Vec<_>>().join("\n");
@@ -190,7 +190,7 @@ fn certificates_that_prove_nothing_are_refused_with_a_reason() {
         let heard = App::new(&bob).status();
         if !there.is_empty() {
             assert_eq!(
-                heard["tls"]["recent"][0]["what"], "the peer broke TLS off: bad certificate",
+                heard["tls"]["recent"][0]["what"], "the peer aborted TLS: bad certificate",
                 "{heard:#}"
             );
         }
@@ -223,7 +223,7 @@ fn the_policy_says_what_has_to_be_proven() {
     let elsewhere = CertificateRequest { names: vec!["example.org".into()], ..ordinary("bob") };
     let here = CertificateRequest { addresses: vec!["127.0.0.1".parse().unwrap()], ..nobody.clone() };
     let unpurposed = CertificateRequest { purposes: vec![], ..ordinary("bob") };
-    // What Bob's certificate says, Alice's policy, and what comes of it.
+    // Content of Bob's certificate, Alice's policy, and the result.
     let cases: [(&str, &CertificateRequest, &str, Result<&str, &str>); 11] = [
         ("absent", &nobody, "node-id = 'if-present'", Ok("")),
         ("ignored", &ordinary("mallory"), "node-id = 'ignore'", Ok("")),
@@ -277,7 +277,7 @@ fn a_name_that_a_link_asks_for_has_to_be_proven() {
 const CONTACT_TLS: &[u8] = b"dtn!\x04\x01";
 const CONTACT_PLAIN: &[u8] = b"dtn!\x04\x00";
 
-/// SESS_INIT with a keep-alive of 0, any sizes, this node id and no extensions (RFC 9174 4.6).
+/// SESS_INIT with a keep-alive of 0, any sizes, this node ID and no extensions (RFC 9174 4.6).
 fn session_init(node_id: &str) -> Vec<u8> {
     let mut out = vec![7, 0, 0];
     out.extend(1_000_000_u64.to_be_bytes());
@@ -301,7 +301,7 @@ fn contact(stream: &mut TcpStream) {
     assert_eq!(header, CONTACT_TLS);
 }
 
-/// A TLS client that believes every server.
+/// A TLS client that trusts every server.
 fn client(
     versions: &[&'static rustls::SupportedProtocolVersion],
     certificate: Option<&IssuedCertificate>,
@@ -380,7 +380,7 @@ fn a_peer_of_tls_1_2_gets_through_and_one_without_a_certificate_does_not() {
         let expected =
             if versions.version == rustls::ProtocolVersion::TLSv1_2 { "TLS 1.2" } else { "TLS 1.3" };
         assert_eq!(status["links"][0]["tls"]["version"], expected);
-        // A connection that closes without an alert is closed, and no error of TLS (RFC 9174 4.4).
+        // A connection that closes without an alert is closed, which is not an error of TLS (RFC 9174 4.4).
         drop(tls);
         let status = App::new(&bob).wait_status(|status| status["links"].as_array().unwrap().is_empty());
         assert_eq!(status["tls"]["troubles"], serde_json::json!({}), "{status:#}");
@@ -388,7 +388,7 @@ fn a_peer_of_tls_1_2_gets_through_and_one_without_a_certificate_does_not() {
     let mut stream = call(&bob);
     contact(&mut stream);
     let mut tls = rustls::StreamOwned::new(client(&[&rustls::version::TLS13], None), stream);
-    // The alert may come before or after this is written.
+    // The alert may arrive before or after this is written.
     let _ = tls.write_all(&session_init("dtn://old/"));
     assert!(tls.read_exact(&mut [0]).is_err());
     App::new(&bob).wait_status(|status| status["tls"]["troubles"]["no_certificate"] == 1);
@@ -410,7 +410,7 @@ fn a_caller_without_a_certificate_gets_in_only_where_the_policy_says_so() {
         let mut stream = call(&bob);
         contact(&mut stream);
         let mut tls = rustls::StreamOwned::new(client(&[&rustls::version::TLS13], None), stream);
-        // The refusal may come before or after this is written.
+        // The refusal may arrive before or after this is written.
         let _ = tls.write_all(&session_init("dtn://nobody/"));
         let mut first = [0];
         let answer = tls.read_exact(&mut first).ok().map(|()| first[0]);
@@ -424,8 +424,8 @@ fn a_caller_without_a_certificate_gets_in_only_where_the_policy_says_so() {
     }
 }
 
-/// A caller that proves nothing has a node id until the one comes that has a certificate for it: then its session ends, and it
-/// hears so.
+/// A caller without a certificate has a node ID until a caller with a certificate for it connects: then its session ends with
+/// that reason.
 #[test]
 fn a_session_whose_node_id_another_caller_proves_ends() {
     let office = Office::new("proven");
@@ -454,14 +454,14 @@ fn a_session_whose_node_id_another_caller_proves_ends() {
 fn plain_text_is_refused_where_tls_is_required() {
     let office = Office::new("plain");
     let bob = bob("require", &office.ordinary("bob"));
-    // A peer that offers none: the answer is Contact Failure (RFC 9174 4.3).
+    // A peer that does not offer TLS: the answer is Contact Failure (RFC 9174 4.3).
     let mut stream = call(&bob);
     stream.write_all(CONTACT_PLAIN).expect("it is read");
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).expect("it closes");
     assert_eq!(answer, [CONTACT_TLS, &[5, 0, 4]].concat());
     drop(stream);
-    // One that offers it and goes on in plain text, before or instead of the handshake.
+    // A peer that offers TLS and continues in plain text, before or instead of the handshake.
     for early in [true, false] {
         let mut stream = call(&bob);
         if early {
@@ -471,7 +471,7 @@ fn plain_text_is_refused_where_tls_is_required() {
             stream.write_all(&session_init("dtn://x/")).expect("it is read");
         }
         let mut answer = Vec::new();
-        // It is closed, or reset where bytes were not read any more.
+        // The connection is closed, or reset if bytes were left unread.
         let _ = stream.read_to_end(&mut answer);
         assert!(!answer.contains(&7), "no SESS_INIT: {answer:?}");
     }
@@ -501,12 +501,13 @@ fn whoever_stalls_in_the_handshake_is_left() {
     stream.write_all(CONTACT_TLS).expect("it is read");
     let status =
         App::new(&alice).wait_status(|status| status["tls"]["troubles"]["unfinished"].as_u64() > Some(0));
-    assert_eq!(status["links"][0]["why_down"], "the TLS handshake was given up unfinished");
+    assert_eq!(status["links"][0]["why_down"], "TLS handshake timed out or cancelled");
 }
 
 // -- Somebody between --------------------------------------------------------------------------------------------
 
-/// Carries connections to `to`: what goes there passes `change`, with its place; false breaks the first connection.
+/// Forwards connections to `to`: `change` sees the bytes in that direction with their offset; if it returns false, the first
+/// connection breaks.
 fn between(
     to: SocketAddr,
     change: impl Fn(u64, &mut [u8]) -> bool + Send + Sync + 'static,
@@ -628,11 +629,11 @@ fn on_an_amateur_band_nothing_is_encrypted() {
         port(&bob)
     );
     let words = config(&text).explain_all();
-    assert!(words.contains("Link `bob` is on an amateur band: TLS is never used there."), "{words}");
+    assert!(words.contains("Link `bob` is amateur radio: TLS is never used."), "{words}");
     assert!(exchange(&start(&text), &bob).is_null());
     let asked = format!("{text}[link.tcpcl]\ntls = 'prefer'");
     let error = Config::parse(&asked, "test", std::path::Path::new("/")).expect_err("it contradicts itself");
-    assert!(error.to_string().contains("nothing may be encrypted"), "{error}");
+    assert!(error.to_string().contains("encryption is not allowed"), "{error}");
 }
 
 #[test]
@@ -643,25 +644,22 @@ fn files_that_do_not_do_are_named_before_the_start() {
     let failed = |settings: &str| {
         let config = config(&format!("{base}{settings}"));
         let error = config.credentials().expect_err(settings);
-        assert!(config.explain_all().contains("It cannot start"), "it is explained, too");
+        assert!(config.explain_all().contains("The node cannot start"), "it is explained, too");
         assert!(Node::start(NodeSetup::new(config)).is_err());
         error.to_string()
     };
     let said = failed("");
-    assert!(
-        said.contains("`tls.certificate` is not said") && said.contains("longwire certificate"),
-        "{said}"
-    );
+    assert!(said.contains("`tls.certificate` is not set") && said.contains("longwire certificate"), "{said}");
     let said = failed(&settings.replace("bob.pem", "none.pem"));
     assert!(said.contains("cannot read") && said.contains("none.pem"), "{said}");
     let said = failed(&settings.replace("bob.pem", "bob.key"));
-    assert!(said.contains("nothing of that kind"), "{said}");
+    assert!(said.contains("nothing usable in"), "{said}");
     office.ordinary("eve");
     let said = failed(&settings.replace("bob.key", "eve.key"));
-    assert!(said.contains("do not go together"), "{said}");
+    assert!(said.contains("does not match the certificate"), "{said}");
     let words = config(&format!("{base}{settings}")).explain_all();
     for part in
-        ["TLS with those who call is used where the peer offers it", "proves dtn://bob/;", "valid from"]
+        ["TLS for incoming connections is used if the peer offers it", "proves dtn://bob/;", "valid from"]
     {
         assert!(words.contains(part), "{words}");
     }

@@ -75,7 +75,7 @@ fn version_6_with_custody_stays_until_it_is_delivered() {
             let (delivery, got) = there.receive();
             assert_eq!(got, file);
             if custodian {
-                // Bob is responsible for it, taken or not.
+                // Bob's node is responsible for the bundle, whether it was taken or not.
                 here.wait_sent(sent);
             } else {
                 let until = common::Until::new();
@@ -89,7 +89,11 @@ fn version_6_with_custody_stays_until_it_is_delivered() {
                     assert_eq!((bundle.version, bundle.wants_custody), (6, true));
                     assert_eq!(bundle.custodian.as_deref(), Some("dtn://alice/"));
                     if bundle.state == State::InCustody {
-                        assert!(bundle.why.contains("dtn://bob/ has it"), "{}", bundle.why);
+                        assert!(
+                            bundle.why.contains("sent to dtn://bob/; waiting for a custody signal"),
+                            "{}",
+                            bundle.why
+                        );
                         break;
                     }
                     until.check(|| format!("the bundle is not in custody: {}", bundle.why));
@@ -225,7 +229,7 @@ fn a_long_list_comes_in_parts_and_as_it_was_asked_for() {
     assert_eq!(list(Some("dtn://elsewhere/*"), 1_000_000), (0, 3));
 }
 
-/// What is longer than a peer takes goes in fragments, in either version, and is whole at the other end.
+/// A bundle that is longer than a peer accepts is fragmented, in either version, and complete at the other end.
 #[test]
 fn a_bundle_that_is_longer_than_the_peer_takes_goes_in_fragments() {
     for version in ["4", "3"] {
@@ -288,7 +292,8 @@ fn what_waits_survives_a_stop_and_is_delivered_after_the_start() {
     assert_eq!(status["bundles"], 0, "{status:#}");
 }
 
-/// A client that says a lot before it reads, in one thread: it is heard although the node has more to say than it takes.
+/// A single-threaded client that sends many requests before it reads: its requests are handled although the node has more replies
+/// than the client reads.
 #[test]
 fn a_client_of_one_thread_is_heard_while_it_does_not_read() {
     const BUNDLES: u64 = 40;
@@ -314,7 +319,7 @@ fn a_client_of_one_thread_is_heard_while_it_does_not_read() {
     for _ in 0..20_000 {
         say(&mut stream, Request::Cancel { send: 1 });
     }
-    // All of what the node has said meanwhile is there.
+    // All replies sent in the meantime are there.
     let mut delivered = 0;
     while delivered < BUNDLES {
         let mut lengths = [0; 8];

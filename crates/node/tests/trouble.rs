@@ -1,4 +1,4 @@
-//! Power cuts, cut links, full stores, peers that do not read, clocks that jump: what was accepted is still there.
+//! Power failures, broken links, full stores, peers that do not read, clocks that jump: accepted bundles stay.
 
 mod common;
 
@@ -29,10 +29,10 @@ fn nothing_is_accepted_before_it_is_synced() {
     app.wait_accepted(first);
     disk.hold(true);
     app.send("dtn://alice/inbox", &payload(2000, 2), MessageOptions::default());
-    // Everything but the disk has been asked and has answered.
+    // All requests except those to the disk are complete.
     let status = app.wait_status(|status| status["bundles"] == 2);
     assert_eq!(status["counters"]["sent_here"], 1, "one is accepted, one is not");
-    // The power goes, and comes back: the second was never promised.
+    // The power fails and comes back: the second bundle was never accepted.
     let alice = {
         disk.open();
         disk.hold(false);
@@ -46,7 +46,7 @@ fn nothing_is_accepted_before_it_is_synced() {
     assert_eq!(app.wait_status(|status| status["ready"] == true)["bundles"], 1);
 }
 
-/// Sender, relay and receiver lose their power while bundles flow, each with every size and both versions in turn.
+/// Sender, relay and receiver lose their power while bundles are sent, each with every size and both versions in turn.
 #[test]
 fn power_cuts_lose_nothing_that_was_accepted() {
     const LENGTHS: [usize; 5] = [1_000, 10_000, 100_000, 1_000_000, 10_000_000];
@@ -57,7 +57,7 @@ fn power_cuts_lose_nothing_that_was_accepted() {
     }
 }
 
-/// How often each bundle arrived.
+/// Returns how often each bundle arrived.
 fn power_cuts(version: &str, cuts: usize, lengths: &[usize]) -> Vec<usize> {
     let [relay, carol] = [(); 2].map(|()| reserved());
     let tcpcl = format!("{QUICK}versions = '{version}'\n");
@@ -78,7 +78,7 @@ fn power_cuts(version: &str, cuts: usize, lengths: &[usize]) -> Vec<usize> {
         let mut app = App::new(nodes[0].as_ref().expect("it runs"));
         let send = app.send("dtn://carol/inbox", &file(cut), MessageOptions::default());
         app.wait_accepted(send);
-        // So many syncs later, or when nothing moves any more.
+        // After this many syncs, or when there is no more progress.
         let victim = cut % 3;
         let until = disks[victim].syncs() + rng.below(12);
         disks[victim].wait_for_syncs(until, Duration::from_millis(20));
@@ -101,16 +101,16 @@ fn power_cuts(version: &str, cuts: usize, lengths: &[usize]) -> Vec<usize> {
     arrived
 }
 
-/// A line between two nodes that can be cut and counts what goes over it.
+/// A connection between two nodes that can be cut and counts its bytes.
 struct Line {
     port: u16,
     carried: Arc<AtomicU64>,
-    /// Dropped, it cuts the first connection where that stands.
+    /// Dropping this cuts the first connection at the point where it has stopped.
     whole: mpsc::Sender<()>,
 }
 
 impl Line {
-    /// The first connection stands when so many bytes have gone to the listener.
+    /// The first connection stops after this many bytes to the listener.
     fn new(to: std::net::SocketAddr, stands_after: u64) -> Line {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -171,7 +171,7 @@ fn a_link_cut_in_the_middle_sends_only_the_rest_again() {
         assert_eq!(got, file);
         here.wait_sent(send);
         let again = line.carried.load(Ordering::Relaxed) - 30_000_000;
-        // What was on its way and not acknowledged, never what was acknowledged before.
+        // Only bytes that were outstanding, never bytes that were acknowledged before.
         let status = here.status();
         assert!(again < 10_000_000, "{again} bytes sent twice: {:#}", status["counters"]);
         assert!(
@@ -198,7 +198,7 @@ fn a_full_store_refuses_what_comes_and_keeps_what_it_has() {
     }
     let mut there = App::new(&bob);
     there.wait_status(|status| status["counters"]["refused_no_resources"].as_u64() > Some(0));
-    // Taken one by one they all come: nothing is lost, and nobody locks up.
+    // Taken one by one, all arrive: none is lost, and there is no deadlock.
     there.register("inbox", 0);
     let mut got = Vec::new();
     for _ in 0..4 {
@@ -207,7 +207,7 @@ fn a_full_store_refuses_what_comes_and_keeps_what_it_has() {
         got.push(data);
     }
     assert!((0..4).all(|seed| got.contains(&payload(100_000, seed))));
-    // The disk itself is full: the application hears it, and it can still be emptied.
+    // The disk itself is full: the send fails with that reason, and the store can still be emptied.
     disk.set_size(Some(20_000));
     let send = there.send("dtn://bob/inbox", &payload(50_000, 9), MessageOptions::default());
     let reason = there.wait(|said| match said.head {
@@ -221,7 +221,7 @@ fn a_full_store_refuses_what_comes_and_keeps_what_it_has() {
     there.take(delivery);
 }
 
-/// A session of version 3 with a peer that says what it needs, and reads nothing; it lasts as long as what is returned.
+/// A session of version 3 with a peer that sends its part and reads nothing; it lasts as long as the returned stream.
 fn with_a_deaf_peer(more: &str) -> (Node, TcpListener, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let deaf = listener.local_addr().unwrap();
@@ -230,7 +230,7 @@ fn with_a_deaf_peer(more: &str) -> (Node, TcpListener, TcpStream) {
          versions = '3'\n{more}"
     )));
     let (mut peer, _) = listener.accept().unwrap();
-    // A contact header of version 3 (RFC 7242 4.1): acknowledgements on, keep-alives off, no node id but `dtn:deaf`.
+    // A contact header of version 3 (RFC 7242 4.1): acknowledgements on, keep-alives off, node ID `dtn://deaf/`.
     peer.write_all(b"dtn!\x03\x01\x00\x00\x0bdtn://deaf/").unwrap();
     App::new(&alice).wait_status(|status| status["links"][0]["up"] == true);
     (alice, listener, peer)
@@ -258,7 +258,7 @@ fn a_peer_that_stops_reading_fills_no_memory_and_stops_nobody_else() {
     assert!(buffered < 1_000_000, "{buffered} bytes wait in memory");
 }
 
-/// A session can be kept alive without ever reading: its link is for those who do.
+/// A peer can keep its session alive without reading; its connection ends all the same.
 #[test]
 fn a_peer_that_takes_nothing_for_too_long_loses_its_connection() {
     let (alice, _listener, _peer) = with_a_deaf_peer("[stream]\nstall = '300 ms'");
@@ -291,19 +291,19 @@ fn an_application_that_does_not_read_is_cut_off_and_too_many_are_turned_away() {
     let mut said = String::new();
     let mut other = UnixStream::connect(&path).unwrap();
     other.set_read_timeout(Some(DEADLINE)).unwrap();
-    // Lengths, then the words.
+    // Lengths, then the message.
     other.read_exact(&mut [0; 8]).unwrap();
     other.read_to_string(&mut said).unwrap();
     assert!(said.contains("too many applications"), "{said}");
     let status = app.wait_status(|status| status["control"]["stalled"] == 1 && status["control"]["now"] == 0);
     assert_eq!(status["control"]["turned_away"], 1);
-    // It did not read, so the end may be a hard one.
+    // The peer has not read everything, so the connection may be reset.
     if let Err(error) = deaf.read_to_end(&mut Vec::new()) {
         assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
     }
 }
 
-/// A wall clock that runs with the steady one, and is set at will; zero: there is none.
+/// A wall clock that runs with the monotonic clock and can be set; zero stands for no clock.
 #[derive(Default)]
 struct Settable(Mutex<Option<(u64, Instant)>>);
 
@@ -321,7 +321,7 @@ impl Settable {
 #[test]
 fn a_clock_that_jumps_moves_no_lifetime_until_it_is_said_to_be_right() {
     const DAY_MS: u64 = 86_400_000;
-    // Less is a difference that clocks have: they are read one after the other.
+    // Smaller differences are normal: the clocks are read one after the other.
     const STEP_MS: u64 = 60_000;
     let wall = Arc::new(Settable::default());
     wall.set(800_000_000_000);
@@ -342,18 +342,18 @@ fn a_clock_that_jumps_moves_no_lifetime_until_it_is_said_to_be_right() {
     };
     let (first, created) = send(&mut app);
     assert!(created.0 >= 800_000_000_000);
-    // A day back: nothing expires, and what is sent now is another bundle, which no other node takes for older.
+    // A day back: no bundle expires, and a bundle sent now is a new one, which no node takes for an older one.
     wall.set(wall.says().unwrap() - DAY_MS);
     alice.clock_jumped();
     let (_, earlier) = send(&mut app);
     assert!(earlier.0 + STEP_MS > created.0 && earlier != created, "{earlier:?} after {created:?}");
     assert_eq!(app.status()["bundles"], 2);
-    // No clock at all: bundles carry their age.
+    // No clock: bundles carry their age.
     wall.set(0);
     alice.clock_jumped();
     let (_, unknown) = send(&mut app);
     assert_eq!(unknown.0, 0);
-    // Two days ahead: nothing is over. When the clock is right, the lifetimes that are counted by it are.
+    // Two days ahead: no bundle expires. Once the clock is confirmed, lifetimes follow it.
     wall.set(800_000_000_000 + 2 * DAY_MS);
     alice.clock_jumped();
     let status = app.wait_status(|status| status["clock_ahead_s"] != 0.0);
@@ -376,13 +376,13 @@ fn an_application_that_breaks_the_rules_is_told_and_harms_nobody() {
     assert!(matches!(&two.hear().head, Reply::Error { what, .. } if what.contains("another application")));
     two.ask(Request::Register { endpoint: "nonsense:".into(), inline_bytes: 0 });
     assert!(matches!(two.hear().head, Reply::Error { .. }));
-    // More bytes than announced: that send is given up, nothing else.
+    // More bytes than announced: only that send is cancelled.
     let head = Request::Send { send: 1, to: "ipn:7.3".into(), length: 3, options: MessageOptions::default() };
     two.ask(Message { head, body: payload(5, 1) });
-    assert!(matches!(&two.hear().head, Reply::Error { what, .. } if what.contains("more bytes")));
+    assert!(matches!(&two.hear().head, Reply::Error { what, .. } if what.contains("announced length")));
     assert!(matches!(two.hear().head, Reply::Failed { send: 1, .. }));
     two.ask(Request::Taken { delivery: 99 });
-    // An application that is gone leaves its endpoint to others, and what it was told to them.
+    // A disconnected application leaves its endpoint, and the deliveries that it has not taken, to others.
     let send = two.send("ipn:7.3", &payload(5, 1), MessageOptions::default());
     two.wait_accepted(send);
     let (_, got) = one.receive();
@@ -406,7 +406,7 @@ fn an_application_that_breaks_the_rules_is_told_and_harms_nobody() {
 fn what_one_application_has_not_taken_is_told_to_the_next() {
     let alice = start(config("node = 'ipn:7.0'\n[storage]\nkind = 'memory'"));
     let (mut one, mut two) = (App::new(&alice), App::new(&alice));
-    // With its payload, and without.
+    // Deliveries with their payload, and without.
     for inline_bytes in [1000, 0] {
         one.register("3", inline_bytes);
         let send = two.send("ipn:7.3", &payload(500, 1), MessageOptions::default());
@@ -414,7 +414,7 @@ fn what_one_application_has_not_taken_is_told_to_the_next() {
         assert_eq!(one.receive().1, payload(500, 1));
         one.ask(Request::Unregister { endpoint: "3".into() });
         one.wait(|said| matches!(said.head, Reply::Done).then_some(()));
-        // It is still connected, and has the endpoint no longer.
+        // It is still connected, and has no registration.
         two.register("3", inline_bytes);
         let (delivery, got) = two.receive();
         assert_eq!(got, payload(500, 1));
@@ -453,7 +453,7 @@ fn links_and_routes_change_without_a_restart() {
     here.send("dtn://far/x", &payload(10, 1), MessageOptions::default());
     App::new(&carol).wait_status(|status| status["bundles"] == 1);
     assert_eq!(App::new(&bob).status()["bundles"], 0);
-    // What makes no sense changes nothing.
+    // An invalid configuration changes nothing.
     std::fs::write(&path, "node = 'dtn://alice/'\nlnk = []").unwrap();
     here.ask(Request::Reload);
     let hint = loop {

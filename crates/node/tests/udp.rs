@@ -1,4 +1,4 @@
-//! Bundles over UDP, on real sockets: one a datagram, and nobody acknowledges anything.
+//! Bundles over UDP, on real sockets: one per datagram, without acknowledgements.
 
 mod common;
 #[path = "common/peer.rs"]
@@ -88,7 +88,7 @@ fn what_must_not_be_fragmented_and_fits_no_datagram_fails_with_a_reason() {
 fn a_bundle_is_the_datagram_and_junk_is_counted() {
     let bob = bob("");
     let to = bob.udp_addresses()[0];
-    // What Alice sends is a bundle and nothing else (RFC 9171 4.1: an indefinite array): any UDP port can take it.
+    // Alice sends a plain bundle (RFC 9171 4.1: an indefinite array), which any UDP port can receive.
     let peer = UdpSocket::bind("127.0.0.1:0").expect("a port");
     peer.set_read_timeout(Some(DEADLINE)).expect("a timeout");
     let alice = alice(peer.local_addr().expect("an address"), "");
@@ -97,7 +97,7 @@ fn a_bundle_is_the_datagram_and_junk_is_counted() {
     let mut buffer = [0; 2000];
     let length = peer.recv(&mut buffer).expect("a bundle");
     assert_eq!((buffer[0], buffer[length - 1]), (0x9f, 0xff));
-    // Handed on to Bob among junk, keep-alives and nothing at all, it arrives.
+    // Forwarded to Bob among invalid data, keep-alives and empty datagrams, it arrives.
     let mut there = App::new(&bob);
     there.register("inbox", 1000);
     for datagram in [&b"junk"[..], &[0; 4], &[], &[0x9f, 0xff], &buffer[..length]] {
@@ -117,16 +117,13 @@ fn a_bundle_is_the_datagram_and_junk_is_counted() {
 
 #[test]
 fn a_link_to_nobody_says_so_and_comes_back() {
-    // Nobody is there yet.
+    // No program listens there yet.
     let port = reserved();
     let alice = alice(port, "[link.udp]\nretry-min = '20 ms'\nretry-max = '50 ms'\n");
     let mut here = App::new(&alice);
     here.send("dtn://bob/inbox", &payload(10, 1), MessageOptions::default());
     let status = here.wait_status(|status| status["links"][0]["counters"]["failed"].as_u64() > Some(0));
-    assert_eq!(
-        status["links"][0]["why_down"].as_str().unwrap_or("nobody listens there"),
-        "nobody listens there"
-    );
+    assert_eq!(status["links"][0]["why_down"].as_str().unwrap_or("connection refused"), "connection refused");
     let bob = start(config(&format!("node = 'dtn://bob/'\nlisten-udp = ['{port}']\n{MEMORY}")));
     let mut there = App::new(&bob);
     there.register("inbox", 1000);
@@ -138,7 +135,7 @@ fn a_link_to_nobody_says_so_and_comes_back() {
 
 #[test]
 fn a_receipt_over_udp_is_believed_from_the_address_of_a_link() {
-    // Bob hears on one port and sends from another, as nodes do.
+    // Bob receives on one port and sends from another, as nodes do.
     let [bob, bob_sends, stranger] = ["127.0.0.1:0", "127.0.0.1:0", "127.0.0.2:0"]
         .map(|address| UdpSocket::bind(address).expect("a port"));
     bob.set_read_timeout(Some(DEADLINE)).expect("a timeout");
@@ -162,7 +159,7 @@ fn a_receipt_over_udp_is_believed_from_the_address_of_a_link() {
         _ => None,
     });
     assert_eq!(told, (send, "delivered".to_owned()));
-    // It came over the link.
+    // The bundle arrived over the link.
     let status = here.status();
     let received = |name: &str| {
         let links = status["links"].as_array().expect("links").iter();
@@ -178,7 +175,7 @@ fn a_receipt_over_udp_is_believed_from_the_address_of_a_link() {
     );
 }
 
-/// As ION's convergence layer over UDP makes them; the line that takes them stands on the link to it.
+/// As ION's UDP convergence layer sends them; the `accept` that permits them is in the link to it.
 #[test]
 fn fragments_with_blocks_numbered_zero_are_taken_from_the_address_of_a_link_that_says_so() {
     let [ion, ion_sends, stranger] = ["127.0.0.1:0", "127.0.0.1:0", "127.0.0.2:0"]
@@ -197,13 +194,13 @@ fn fragments_with_blocks_numbered_zero_are_taken_from_the_address_of_a_link_that
     };
     let mut there = App::new(&bob);
     there.register("inbox", 1000);
-    // The time of creation is a part of a bundle's identity: one head for all its fragments.
+    // The creation time is part of a bundle's identity: one header for all its fragments.
     let [forged, true_one] =
         ["dtn://mallory/", "dtn://ion/"].map(|from| peer::head(from, "dtn://bob/inbox", 1, 10));
     stranger.send_to(&fragment(&forged, 0, b"never"), at).expect("it is sent");
     let status = there.wait_status(|status| status["refused"][0]["count"] == 1);
     assert_eq!(status["refused"][0]["accept"][0], "fragment-blocks-numbered-zero", "{status:#}");
-    // It hears on one port and sends from another.
+    // It receives on one port and sends from another.
     ion_sends.send_to(&fragment(&true_one, 0, b"hello"), at).expect("it is sent");
     ion_sends.send_to(&fragment(&true_one, 5, b"world"), at).expect("it is sent");
     let (_, got) = there.receive();
@@ -218,15 +215,15 @@ fn a_configuration_says_what_it_means() {
     );
     let words = config(&text).explain_all();
     for part in [
-        "Anybody may send bundles over UDP to [::]:4556",
+        "Accepts bundles over UDP from anyone at [::]:4556",
         "at 9600 bit/s",
-        "Nothing is acknowledged",
-        "by a route",
+        "without acknowledgements",
+        "only through a route",
     ] {
         assert!(words.contains(part), "{words}");
     }
     for (wrong, what) in [
-        ("[link.tcpcl]\nversions = '4'", "means nothing there"),
+        ("[link.tcpcl]\nversions = '4'", "`tcpcl` does not apply to kind udp"),
         ("[link.udp]\nkeepalive = '1 s'", "at least 15 s"),
         ("[link.udp]\nrate = 5", "unknown field `rate`"),
     ] {
@@ -237,7 +234,8 @@ fn a_configuration_says_what_it_means() {
     }
 }
 
-/// Datagrams that come while nobody reads are kept, as far as the kernel was asked to, by listeners and by senders.
+/// Datagrams that arrive while the node does not read are kept up to the requested receive buffer, by listening and by sending
+/// sockets.
 #[test]
 fn both_ends_have_the_receive_buffer_that_they_ask_for() {
     let bob = bob("[stream]\nudp-receive-buffer-bytes = 65_536\n");

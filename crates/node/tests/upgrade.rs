@@ -1,4 +1,4 @@
-//! Stores that earlier versions wrote: everything in them is there, and goes on its way.
+//! Stores written by earlier versions: all their bundles are there and are forwarded.
 
 mod common;
 
@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// Shortly after the store of format 1 was written, DTN milliseconds.
 const THEN_DTN_MS: u64 = 848_633_600_000;
 
-/// A copy of a store in the folder of test data.
+/// Copies a store from the folder of test data.
 fn copied(place: &Place, name: &str) -> PathBuf {
     let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/store").join(name);
     let to = place.0.join("store");
@@ -28,7 +28,7 @@ fn start(text: &str) -> Node {
     Node::start(NodeSetup { wall_clock: Arc::new(|| Some(THEN_DTN_MS)), ..setup }).expect("it starts")
 }
 
-/// A file as `longwire send` wraps it.
+/// A file as encoded by `longwire send`.
 fn wrapped(name: &str, content: &[u8]) -> Bytes {
     [&envelope::head(name)[..], content].concat().into()
 }
@@ -48,7 +48,7 @@ fn a_store_of_format_1_is_carried_on() {
     let bob = start("node = 'dtn://bob/'\nlisten = ['127.0.0.1:0']\nstorage.kind = 'memory'");
     let mut there = App::new(&bob);
     there.register("files", 0);
-    // The second time it is as this version has left it.
+    // The second time, the store is as this version has left it.
     for name in ["first", "second"] {
         let alice = start(&format!("node = 'dtn://alice/'\nstorage.path = '{}'", store.display()));
         let mut here = App::new(&alice);

@@ -1,11 +1,11 @@
-//! What hosts of packet-radio controllers have in common, whatever they speak with them: what the channel takes, the line,
-//! and frames that a controller has.
+//! Parts that hosts of packet-radio controllers share, whatever their protocol: the parameters of the channel, the line
+//! to the controller, and the frames that a controller holds.
 //!
 //! ```text
-//!             Join              Connected, ready            told to end
-//!   Apart ------------> Calling ----------------> Open ------------------> Ending
-//!     ^    Call (timer)    |                        |                         |
-//!     +--------------------+------------------------+-------------------------+  Closed
+//!             Join              controller ready           end
+//!   Closed --------> Connecting ----------------> Open --------> Closing
+//!     ^   retry timer    |                          |               |
+//!     +------------------+--------------------------+---------------+  stream closed
 //! ```
 
 use crate::engine::Indication;
@@ -17,21 +17,22 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// What the channel behind a controller takes.
+/// Parameters of the radio channel behind a controller.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ChannelParameters {
-    /// Bit rate on the air, bit/s. Default 1,200.
+    /// Bit rate on the channel, bit/s. Default 1,200.
     pub rate_bps: u32,
-    /// From keying the transmitter to the first frame, to 10 ms. Default 300 ms.
+    /// Time from key-up to the first frame (TXDELAY), in steps of 10 ms. Default 300 ms.
     pub tx_delay: Duration,
-    /// From the end of the last frame to unkeying, to 10 ms. Default 20 ms.
+    /// Time from the end of the last frame to key-down (TXTAIL), in steps of 10 ms. Default 20 ms.
     pub tx_tail: Duration,
-    /// One slot of persistence, to 10 ms. Default 100 ms: shorter ones end before others' carrier is noticed.
+    /// Slot time of p-persistence, in steps of 10 ms. Default 100 ms; shorter slots end before another station's
+    /// carrier is detected.
     pub slot_time: Duration,
-    /// The chance to begin in a free slot, of 256: `persistence` + 1. Default 63, a quarter.
+    /// Persistence P: the probability of transmitting in a free slot is (P + 1) / 256. Default 63, a quarter.
     pub persistence: u8,
-    /// Both directions at once. Default no.
+    /// True if the station transmits and receives at the same time. Default false.
     pub full_duplex: bool,
 }
 
@@ -49,10 +50,10 @@ impl Default for ChannelParameters {
 }
 
 impl ChannelParameters {
-    /// Walks its numbers.
+    /// Checks that every number is in its range.
     ///
     /// # Errors
-    /// The first that is out of its range.
+    /// Returns the first number that is out of its range.
     pub fn check(&self) -> Result<(), Fault> {
         number("rate-bps", self.rate_bps, 1..=10_000_000, "1200 and 9600 are usual")?;
         for (key, time) in
@@ -64,16 +65,17 @@ impl ChannelParameters {
         Ok(())
     }
 
-    /// What a frame of so many bytes takes on the air, with check sequence, flag and the stuffing of random data.
+    /// Returns the time on the channel of a frame of `bytes` bytes, with check sequence, one flag and the bit stuffing
+    /// of random data.
     pub(crate) fn air_time(&self, bytes: usize) -> Duration {
-        /// A flag and the check sequence.
+        /// Length of a flag and the check sequence.
         const AROUND_BYTES: u64 = 3;
         let bits = 8 * (bytes as u64 + AROUND_BYTES);
         let bits = bits + bits / 62;
         Duration::from_nanos(bits * 1_000_000_000 / u64::from(self.rate_bps.max(1)))
     }
 
-    /// From a free channel to the first frame, on the average.
+    /// Returns the mean time from a free channel to the first frame.
     pub(crate) fn key_up(&self) -> Duration {
         if self.full_duplex {
             return self.tx_delay;
@@ -82,16 +84,16 @@ impl ChannelParameters {
     }
 }
 
-/// A controller as its host uses it.
+/// Settings of a host for its controller.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// The channel behind it.
+    /// Radio channel behind the controller.
     pub channel: ChannelParameters,
-    /// Frames that it holds at a time, one or more. Default 64.
+    /// Maximum frames that the controller holds at once, at least 1. Default 64.
     pub burst_frames_max: u32,
-    /// From the loss of the line to the first attempt to have it again; doubled after each. Default 1 s.
+    /// Delay between the loss of the line and the first attempt to reconnect; doubled after each failure. Default 1 s.
     pub reconnect_min: Duration,
-    /// The longest time between attempts. Default 60 s.
+    /// Maximum delay between attempts. Default 60 s.
     pub reconnect_max: Duration,
 }
 
@@ -107,28 +109,28 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Walks its numbers.
+    /// Checks that every number is in its range.
     ///
     /// # Errors
-    /// The first that is out of its range.
+    /// Returns the first number that is out of its range.
     pub fn check(&self) -> Result<(), Fault> {
         at_least("burst-frames-max", self.burst_frames_max, 1, "64 is usual")?;
         self.channel.check().map_err(|fault| fault.within("channel"))
     }
 }
 
-/// A frame that the controller has, and what else is known of it.
+/// A frame that the controller holds, and further data of the host about it.
 #[derive(Debug)]
 pub(crate) struct HeldFrame<T> {
-    /// Its user is told when it has left.
+    /// Token for [`FramesIndication::Transmitted`]; `None` if the user did not ask for it.
     pub(crate) user_token: Option<u64>,
     pub(crate) air_time: Duration,
-    /// When it should have left.
+    /// Expected end of the frame's transmission.
     pub(crate) leaves_at: Instant,
     pub(crate) more: T,
 }
 
-/// When frames leave of which the first begins then.
+/// Computes when each of the held frames leaves if the first begins at `begins_at`.
 pub(crate) fn schedule<T>(held: &mut VecDeque<HeldFrame<T>>, begins_at: Instant) {
     let mut at = begins_at;
     for held in held {
@@ -137,7 +139,7 @@ pub(crate) fn schedule<T>(held: &mut VecDeque<HeldFrame<T>>, begins_at: Instant)
     }
 }
 
-/// What of the first of these pieces a line has room for, which it spends.
+/// Removes as much of the first piece as the line has room for, and spends that room.
 pub(crate) fn take_piece(out: &mut VecDeque<Bytes>, room: &mut u64) -> Option<Bytes> {
     let front = out.front_mut().filter(|_| *room > 0)?;
     let bytes = front.split_to(front.len().min(usize::try_from(*room).unwrap_or(usize::MAX)));
@@ -148,20 +150,20 @@ pub(crate) fn take_piece(out: &mut VecDeque<Bytes>, room: &mut u64) -> Option<By
     Some(bytes)
 }
 
-/// From the wish for the channel to room: a task switch and a look into the store take less, and a slot of the channel is
-/// several times as long.
+/// Delay between the user's request for the channel and the grant of room, and the time that the grant stays open. A
+/// task switch and a look into the store take less, and a slot of the channel is several times as long.
 pub(crate) const GATHER: Duration = Duration::from_millis(5);
 
-/// The user's turn to speak.
+/// Grant of the channel to the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Grant {
-    /// Nobody has asked, or the controller has what it takes.
+    /// The user has not asked, or the controller has no room.
     None,
-    /// It may from then on.
+    /// The user may begin at this time.
     Gathering(Instant),
-    /// It may; what it has not begun to say then waits for the next turn.
+    /// The user may begin; if it has not begun at this time, it waits for the next grant.
     Offered(Instant),
-    /// It has begun a burst.
+    /// The user has begun a burst.
     InBurst,
 }
 
@@ -171,11 +173,12 @@ enum LineState {
     Closed,
     Connecting,
     Open,
-    /// The line is being ended.
+    /// The line is being closed.
     Closing,
 }
 
-/// The line to a controller, and what its user is told: called when it is wanted, and again when it is lost.
+/// The line to a controller and the indications to its user. It connects when the user joins, and reconnects when it is
+/// lost.
 #[derive(Debug)]
 pub struct ControllerLine {
     reconnect_min: Duration,
@@ -189,10 +192,10 @@ pub struct ControllerLine {
     wants_end: bool,
     to_release: u64,
     room: u64,
-    /// Bytes for the line, what belongs together in one piece.
+    /// Bytes to write; each entry belongs together.
     out: VecDeque<Bytes>,
     announced_room: u32,
-    /// Its user has asked for the channel, and has not had it since.
+    /// True from the user's request for the channel until the grant.
     seized: bool,
     grant: Grant,
     indications: VecDeque<FramesIndication>,
@@ -220,22 +223,22 @@ impl ControllerLine {
         }
     }
 
-    /// It stands, and the controller takes frames.
+    /// Returns true if the line is open and the controller accepts frames.
     pub fn is_open(&self) -> bool {
         self.state == LineState::Open
     }
 
-    /// Attempts to have it that failed in a row.
+    /// Returns the number of consecutive failed attempts to connect.
     pub fn failures(&self) -> u32 {
         self.failures
     }
 
-    /// Times that it stood.
+    /// Returns how many times the line has been opened.
     pub fn connections(&self) -> u64 {
         self.connections
     }
 
-    /// Why it ended the last time.
+    /// Returns the reason for the last close; `None` before the first.
     pub fn last_close(&self) -> Option<CloseReason> {
         self.last_close
     }
@@ -244,7 +247,7 @@ impl ControllerLine {
         self.wants_line |= self.state == LineState::Closed;
     }
 
-    /// The controller is ready.
+    /// Notes that the controller is ready.
     pub(crate) fn opened(&mut self) {
         (self.state, self.failures) = (LineState::Open, 0);
         (self.call_at, self.wants_line) = (None, false);
@@ -252,8 +255,8 @@ impl ControllerLine {
         self.indications.push_back(FramesIndication::Carrier(true));
     }
 
-    /// It is there no more; what waited for it is dropped. Frames that the controller had are as lost as if nobody had heard
-    /// them: whoever waits for an answer must not wait for ever.
+    /// Notes that the line is closed, and drops the bytes that waited for it. Frames that the controller held count as
+    /// transmitted, as if no station had received them: a user that waits for `Transmitted` must not wait for ever.
     pub(crate) fn closed<T>(&mut self, now: Instant, reason: CloseReason, held: &mut VecDeque<HeldFrame<T>>) {
         self.last_close = Some(reason);
         self.wants_end = false;
@@ -263,7 +266,7 @@ impl ControllerLine {
         self.call_at = Some(now + wait.min(self.reconnect_max));
     }
 
-    /// It is of no more use, and is ended.
+    /// Closes a line that is of no more use.
     pub(crate) fn end<T>(&mut self, held: &mut VecDeque<HeldFrame<T>>) {
         self.lose(LineState::Closing, held);
         self.wants_end = true;
@@ -274,7 +277,7 @@ impl ControllerLine {
         self.out.clear();
         (self.room, self.to_release) = (0, 0);
         self.grant = Grant::None;
-        // A user that is told of the loss of the line asks anew; one that has never had it still wants it.
+        // After `Carrier(false)` the user asks again; a request made before the line was ever open stays valid.
         self.seized &= !was_open;
         for held in held.drain(..) {
             self.left(&held);
@@ -284,12 +287,12 @@ impl ControllerLine {
         }
     }
 
-    /// A frame has left, as far as is known.
+    /// Reports a frame as transmitted, as far as this side can know.
     pub(crate) fn left<T>(&mut self, held: &HeldFrame<T>) {
         self.indications.extend(held.user_token.map(FramesIndication::Transmitted));
     }
 
-    /// A frame was heard.
+    /// Reports a received frame.
     pub(crate) fn rise(&mut self, bytes: Bytes) {
         self.indications.push_back(FramesIndication::Frame(bytes));
     }
@@ -298,7 +301,7 @@ impl ControllerLine {
         self.out.push_back(bytes);
     }
 
-    /// It has taken all there was.
+    /// Returns true if nothing waits to be written.
     pub(crate) fn is_clear(&self) -> bool {
         self.out.is_empty()
     }
@@ -307,13 +310,13 @@ impl ControllerLine {
         self.room = bytes;
     }
 
-    /// So many bytes came; false: nobody listens to them any more.
+    /// Counts received bytes for release. Returns false if they are to be ignored because the line is closing.
     pub(crate) fn hears(&mut self, bytes: usize) -> bool {
         self.to_release += bytes as u64;
         self.state != LineState::Closing
     }
 
-    /// Spends the room for one frame; how much is left.
+    /// Spends the room for one frame. Returns the room that is left, in frames.
     pub(crate) fn spend(&mut self) -> u32 {
         assert!(self.announced_room > 0, "a frame for a controller without room");
         self.announced_room -= 1;
@@ -321,18 +324,18 @@ impl ControllerLine {
         self.announced_room
     }
 
-    /// The room that its user believes in.
+    /// Returns the room last announced to the user, in frames.
     pub(crate) fn announced_room(&self) -> u32 {
         self.announced_room
     }
 
-    /// `room`: for how many frames there is room now.
+    /// Handles expired timers; `room` is the present room in frames.
     pub(crate) fn handle_timeout(&mut self, now: Instant, room: u32) {
         if self.call_at.take_if(|at| *at <= now).is_some() {
             self.wants_line = true;
         }
         match self.grant {
-            // A wish that was not granted stands: its user asks once.
+            // An ungranted request stays pending: the user sends `Seize` only once.
             Grant::Gathering(at) if at <= now && room == 0 => self.grant = Grant::None,
             Grant::Gathering(at) if at <= now => {
                 (self.seized, self.grant) = (false, Grant::Offered(now + GATHER));
@@ -342,24 +345,24 @@ impl ControllerLine {
         }
     }
 
-    /// Its user has something to say.
+    /// Notes that the user asks for the channel.
     pub(crate) fn seize(&mut self) {
         self.seized = true;
     }
 
-    /// There is room for so many frames, if anybody wants it: whoever has asked gets it soon.
+    /// Grants `room` frames soon if the user has asked for the channel.
     pub(crate) fn offer(&mut self, now: Instant, room: u32) {
         if self.seized && room > 0 && self.grant == Grant::None {
             self.grant = Grant::Gathering(now + GATHER);
         }
     }
 
-    /// A burst is complete.
+    /// Ends the grant when a burst is complete.
     pub(crate) fn end_grant(&mut self) {
         self.grant = Grant::None;
     }
 
-    /// `room`: for how many frames there is room now.
+    /// Returns the next indication; `room` is the present room in frames.
     pub(crate) fn poll_indication(&mut self, room: u32) -> Option<Indication<Frames>> {
         if let Some(indication) = self.indications.pop_front() {
             return Some(indication);

@@ -1,9 +1,9 @@
-//! The contract: a protocol is a value.
+//! The contract of all engines: a protocol is a value.
 //!
-//! An [`Engine`] hears three things (a request from above, an indication from below, the time) and says three
-//! things (an indication up, a request down, when to wake it). It owns no socket, clock, file, thread or
-//! randomness, so the same engine flies in a daemon over a radio and in a simulator that plays a month of radio
-//! time in a second.
+//! An [`Engine`] receives requests from above, indications from below and the time; it emits indications upwards and
+//! requests downwards, and returns the time of its next wake-up. It owns no socket, clock, file, thread or random
+//! source, so the same engine runs in a daemon over a radio and in a simulator that plays a month of radio time in a
+//! second.
 //!
 //! # How an owner drives an engine
 //!
@@ -20,64 +20,66 @@
 //!             v                   |
 //! ```
 //!
-//! After construction and after any `handle_*`, the owner **drains**: it alternates [`Engine::poll_indication`]
-//! and [`Engine::poll_request`] until neither yields (all indications rise before the next request goes down),
-//! then sleeps until [`Engine::poll_timeout`]. [`drain`] is that loop. A poll that said `None` says `None` until
-//! the next `handle_*`, or until the other poll yields: ready lists rest on it.
+//! After construction and after any `handle_*`, the owner **drains** the engine: it alternates
+//! [`Engine::poll_indication`] and [`Engine::poll_request`] until both return `None` (all indications go up before the
+//! next request goes down), then sleeps until [`Engine::poll_timeout`]. [`drain`] is that loop. A poll that has
+//! returned `None` returns `None` until the next `handle_*`, or until the other poll returns a value; lists of ready
+//! engines depend on it.
 //!
-//! # What every engine keeps to
+//! # Rules for every engine
 //!
-//! 1. **Room is credit.** What occupies the line (a write, a frame, a piece of a bundle) is handed down only
-//!    against `Room`, and spends it. Control (connect, cancel, close, accept, storage) needs none. Room is
-//!    absolute: `Room(n)` replaces what was said before, `Room(0)` takes it back, Down and Closed mean 0. The
-//!    provider computes it when polled. It belongs to no transfer: whoever is most urgent when polled spends it,
-//!    so bytes are made at the last moment, and retransmission timers start when the bytes leave.
-//! 2. **An acknowledgement that ends a promise waits.** Data rise in pieces; the user answers how far they are
-//!    safe, and the engine acknowledges to its peer only that far.
-//! 3. **Nothing here fails.** Wrong bytes are counted and dropped; a broken peer or link is an indication with a
-//!    reason; a broken caller is a panic. Each send ends in exactly one terminal indication.
-//! 4. **Time is told**, never runs backwards, and a timeout may come early or twice: an engine then does nothing.
-//! 5. **Randomness is given**: a seeded [`Rng`](crate::rng::Rng) by value.
+//! 1. **Room is credit.** Whatever occupies the line (a write, a frame, a piece of a bundle) is passed down only
+//!    against `Room`, and spends it. Control (connect, cancel, close, accept, storage) needs none. Room is absolute:
+//!    `Room(n)` replaces the previous value, `Room(0)` withdraws it, and `Down` and `Closed` imply 0. The provider
+//!    computes it when polled. It belongs to no transfer: the most urgent one at the time of the poll spends it, so
+//!    bytes are made at the last moment, and retransmission timers start when the bytes leave.
+//! 2. **The acknowledgement of data waits for the user.** Data go up in pieces; the user answers how many bytes are
+//!    stored, and the engine acknowledges only these to its peer.
+//! 3. **An engine does not fail.** Wrong bytes are counted and dropped; a broken peer or link is an indication with a
+//!    reason; an error of the caller is a panic. Each send ends in exactly one terminal indication.
+//! 4. **Time is an argument.** It never runs backwards. A timeout may come early or twice; the engine then does
+//!    nothing.
+//! 5. **The random source is an argument**: a seeded [`Rng`](crate::rng::Rng) by value.
 //! 6. **An idle neighbour costs nothing.** An engine with nothing to do asks for no wake-up.
 
 use crate::time::Instant;
 use core::fmt::Debug;
 
-/// What two adjacent layers say to each other.
+/// The service between two adjacent layers: its requests and its indications.
 pub trait Service {
-    /// Goes down: the user asks the provider.
+    /// Message of the user to the provider, downwards.
     type Request: Debug;
-    /// Goes up: the provider tells the user.
+    /// Message of the provider to the user, upwards.
     type Indication: Debug;
 }
 
-/// What goes down through a service.
+/// Request type of a service.
 pub type Request<S> = <S as Service>::Request;
-/// What comes up through a service.
+/// Indication type of a service.
 pub type Indication<S> = <S as Service>::Indication;
 
-/// A protocol as a pure state machine. The [module](self) says how to drive one.
+/// A protocol as a pure state machine. The [module](self) describes how to drive it.
 pub trait Engine {
-    /// The service it gives.
+    /// Service that the engine provides.
     type Above: Service;
-    /// The service it uses.
+    /// Service that the engine uses.
     type Below: Service;
 
-    /// Hears a request from its user.
+    /// Handles a request of the user.
     fn handle_request(&mut self, now: Instant, request: Request<Self::Above>);
-    /// Hears an indication from its provider.
+    /// Handles an indication of the provider.
     fn handle_indication(&mut self, now: Instant, indication: Indication<Self::Below>);
-    /// Hears that the time it asked for has come. Early and repeated calls are harmless.
+    /// Handles the timers that have expired at `now`. Early and repeated calls are harmless.
     fn handle_timeout(&mut self, now: Instant);
 
-    /// Says the next thing to its user.
+    /// Returns the next indication for the user.
     fn poll_indication(&mut self) -> Option<Indication<Self::Above>>;
-    /// Says the next thing to its provider; bytes are made here, at the last moment.
+    /// Returns the next request to the provider. Bytes are made here, at the last moment.
     fn poll_request(&mut self, now: Instant) -> Option<Request<Self::Below>>;
-    /// When to wake it, if ever. Valid once drained.
+    /// Returns the time of the next wake-up; `None` if none is needed. Valid once drained.
     fn poll_timeout(&self) -> Option<Instant>;
 
-    /// Nothing left to do: the owner may drop this engine.
+    /// Returns true if nothing is left to do and the owner may drop the engine.
     fn finished(&self) -> bool {
         false
     }
@@ -109,8 +111,8 @@ impl<E: Engine + ?Sized> Engine for Box<E> {
     }
 }
 
-/// Drains an engine: alternates the two polls until neither yields. The order is part of the contract: every
-/// indication rises before the next request goes down.
+/// Drains an engine: alternates the two polls until both return `None`. The order is part of the contract: every
+/// indication goes up before the next request goes down.
 pub fn drain<E: Engine + ?Sized>(
     engine: &mut E,
     now: Instant,

@@ -1,5 +1,5 @@
-//! How engines join: [`Stack`] (one over one), [`Fan`] (many of a kind side by side), [`Beside`] (two ports), and
-//! [`PassThrough`], which is nothing at all between two layers. All four are engines themselves.
+//! Composition of engines: [`Stack`] (one above another), [`Fan`] (many of one kind in parallel), [`Beside`] (two
+//! ports) and [`PassThrough`], an empty layer. All four are engines themselves.
 
 use crate::engine::{Engine, Indication, Request};
 use crate::service::{Both, Many};
@@ -8,14 +8,14 @@ use core::fmt::Debug;
 use core::marker::PhantomData;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// One engine over another.
+/// One engine above another.
 #[derive(Debug)]
 pub struct Stack<U, L> {
-    /// The user.
+    /// The upper engine, user of the lower one.
     pub upper: U,
-    /// The provider.
+    /// The lower engine, provider of the upper one.
     pub lower: L,
-    /// The time last told, for the work that a poll without a time sets off.
+    /// Last time passed in, for work that a poll without a time argument causes.
     now: Instant,
 }
 
@@ -24,13 +24,13 @@ where
     U: Engine,
     L: Engine<Above = U::Below>,
 {
-    /// `upper` over `lower`.
+    /// Puts `upper` above `lower`.
     pub fn new(upper: U, lower: L) -> Self {
         Stack::starting(Instant::ZERO, upper, lower)
     }
 
-    /// `upper` over `lower`, made at `now`: for engines that speak before they are spoken to, in a node that
-    /// starts later than the run.
+    /// Puts `upper` above `lower` at `now`: for engines that emit something before they receive anything, in a node
+    /// that starts later than the run.
     pub fn starting(now: Instant, upper: U, lower: L) -> Self {
         Stack { upper, lower, now }
     }
@@ -64,8 +64,9 @@ where
         }
     }
 
-    /// Carries everything across the joint, in the order that the contract gives each of the two: what the lower
-    /// engine says rises first, then what the upper one says, and only then the upper one's next request goes down.
+    /// Passes everything between the two engines, in the order that the contract requires of each: the indications of
+    /// the lower engine go up first, then those of the upper one, and only then the next request of the upper one goes
+    /// down.
     fn poll_indication(&mut self) -> Option<Indication<Self::Above>> {
         loop {
             while let Some(indication) = self.lower.poll_indication() {
@@ -93,7 +94,7 @@ where
     }
 }
 
-/// The earlier of two deadlines.
+/// Returns the earlier of two deadlines.
 pub fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),
@@ -101,7 +102,7 @@ pub fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
     }
 }
 
-/// One engine of a fan, and where it stands in the fan's lists.
+/// One engine of a fan, with its entries in the fan's lists.
 #[derive(Debug)]
 struct Slot<L> {
     engine: L,
@@ -110,27 +111,27 @@ struct Slot<L> {
     may_request: bool,
 }
 
-/// Many engines of a kind side by side, each with its own id.
+/// Many engines of one kind in parallel, each with its own ID.
 ///
-/// An engine is made by the fan's factory when its id is first heard of, from above (a link that is asked for)
-/// or from below (a peer that calls); the factory may decline. It is dropped when it has finished. Handling one
-/// event touches one engine: deadlines are kept in order and engines with something to say in ready lists.
+/// The fan's factory creates an engine when its ID first occurs, from above (a requested link) or from below (a
+/// connection from a peer); the factory may decline. An engine is dropped when it has finished. Handling one event
+/// touches one engine: deadlines are kept in order, and engines that may emit something in ready lists.
 pub struct Fan<Id, L, F> {
     slots: BTreeMap<Id, Slot<L>>,
     factory: F,
     deadlines: BTreeSet<(Instant, Id)>,
     indicating: VecDeque<Id>,
     requesting: VecDeque<Id>,
-    /// Messages for engines that the factory declined to make.
+    /// Number of messages for engines that the factory declined to create.
     pub declined: u64,
 }
 
-/// Who is heard of first when a [`Fan`] makes an engine.
+/// Side from which a [`Fan`] first meets an ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// The user asked for it: an active opening.
+    /// The user requested it: an active open.
     Above,
-    /// The provider brought it: a passive opening.
+    /// The provider indicated it: a passive open.
     Below,
 }
 
@@ -140,7 +141,7 @@ where
     L: Engine,
     F: FnMut(Id, Origin) -> Option<L>,
 {
-    /// An empty fan whose engines `factory` makes.
+    /// Creates an empty fan whose engines `factory` creates.
     pub fn new(factory: F) -> Self {
         Fan {
             slots: BTreeMap::new(),
@@ -152,12 +153,12 @@ where
         }
     }
 
-    /// The engine with this id, if there is one.
+    /// Returns the engine with this ID, if it exists.
     pub fn get(&self, id: Id) -> Option<&L> {
         self.slots.get(&id).map(|blade| &blade.engine)
     }
 
-    /// Lets the owner do something with an engine of its own accord; afterwards the engine is asked what it has to say.
+    /// Lets the owner change an engine directly; the engine is polled afterwards.
     pub fn change(&mut self, id: Id, act: impl FnOnce(&mut L)) {
         if let Some(blade) = self.slots.get_mut(&id) {
             act(&mut blade.engine);
@@ -165,12 +166,12 @@ where
         }
     }
 
-    /// All engines, by id.
+    /// Returns all engines in order of their IDs.
     pub fn iter(&self) -> impl Iterator<Item = (Id, &L)> {
         self.slots.iter().map(|(id, blade)| (*id, &blade.engine))
     }
 
-    /// Drops an engine, whatever it still has to do.
+    /// Drops an engine, even if it has not finished.
     pub fn remove(&mut self, id: Id) {
         let Some(blade) = self.slots.remove(&id) else { return };
         if let Some(deadline) = blade.deadline {
@@ -204,7 +205,7 @@ where
         }
     }
 
-    /// Files an engine that has gone quiet: its new deadline, or its end.
+    /// Records the deadline of an engine that is on no ready list, or removes it if it has finished.
     fn settle(&mut self, id: Id) {
         let blade = self.slots.get_mut(&id).expect("only living engines settle");
         if blade.may_indicate || blade.may_request {
@@ -301,12 +302,12 @@ impl<Id: Debug, L: Debug, F> Debug for Fan<Id, L, F> {
     }
 }
 
-/// Two engines side by side that know nothing of each other: one user over both.
+/// Two independent engines in parallel, with one user above both.
 #[derive(Debug)]
 pub struct Beside<A, B> {
-    /// The first port's engine.
+    /// Engine of the first port.
     pub first: A,
-    /// The second port's engine.
+    /// Engine of the second port.
     pub second: B,
 }
 
@@ -360,7 +361,7 @@ impl<A: Engine, B: Engine> Engine for Beside<A, B> {
     }
 }
 
-/// Nothing between two layers: what comes in on one side goes out on the other.
+/// An empty layer: what enters on one side leaves on the other.
 pub struct PassThrough<S: crate::engine::Service> {
     down: VecDeque<S::Request>,
     up: VecDeque<S::Indication>,
@@ -368,7 +369,7 @@ pub struct PassThrough<S: crate::engine::Service> {
 }
 
 impl<S: crate::engine::Service> PassThrough<S> {
-    /// A passage with nothing in it.
+    /// Creates a layer with no messages in it.
     pub fn new() -> Self {
         PassThrough { down: VecDeque::new(), up: VecDeque::new(), service: PhantomData }
     }

@@ -1,9 +1,9 @@
 //! Protocol engines as values.
 //!
-//! Every protocol here is an [`engine::Engine`]: a state machine that hears requests, indications and the time,
-//! and says indications, requests and when to wake it. The [`engine`] module has the contract, [`service`] the
-//! words between layers, [`joint`] how engines join. Each protocol has a folder of its own, which uses this heart
-//! and never another protocol's folder.
+//! Every protocol here is an [`engine::Engine`]: a state machine that receives requests, indications and the time, and
+//! emits indications and requests and the time of its next wake-up. The [`engine`] module contains the contract,
+//! [`service`] the messages between layers, [`joint`] the composition of engines. Each protocol has a folder of its
+//! own, which uses these common modules and never another protocol's folder.
 
 pub mod agwpe;
 pub mod ax25;

@@ -1,8 +1,7 @@
-//! Seeded randomness, frozen for ever: the same seed gives the same numbers on every machine and in every
-//! version.
+//! Seeded random numbers, frozen for ever: the same seed gives the same numbers on every machine and in every version.
 //!
-//! The generator is xoshiro256++ (Blackman and Vigna, 2019), seeded by SplitMix64. A generator is forked by
-//! *name*, from its seed and not from its state: one more draw in one engine moves no other engine's numbers.
+//! The generator is xoshiro256++ (Blackman and Vigna, 2019), seeded by SplitMix64. A generator is forked by *name*,
+//! from its seed and not from its state: one more draw in one engine changes no other engine's numbers.
 
 /// A deterministic random number generator. Not for keys.
 #[derive(Clone, Debug)]
@@ -20,14 +19,14 @@ fn split_mix(state: &mut u64) -> u64 {
 }
 
 impl Rng {
-    /// A generator that is a function of `seed` alone.
+    /// Creates a generator that depends on `seed` alone.
     pub fn new(seed: u64) -> Self {
         let mut mixer = seed;
         Rng { seed, state: [(); 4].map(|()| split_mix(&mut mixer)) }
     }
 
-    /// An independent generator for the part called `name`. Depends on this one's seed and on the name, not on
-    /// how many numbers were drawn.
+    /// Returns an independent generator for the part called `name`. It depends on this generator's seed and on the
+    /// name, not on how many numbers were drawn.
     ///
     /// ```
     /// use longwire_proto::rng::Rng;
@@ -46,7 +45,7 @@ impl Rng {
         Rng::new(split_mix(&mut mixer))
     }
 
-    /// The next 64 random bits.
+    /// Returns the next 64 random bits.
     pub fn next_u64(&mut self) -> u64 {
         let s = &mut self.state;
         let result = s[0].wrapping_add(s[3]).rotate_left(23).wrapping_add(s[0]);
@@ -60,32 +59,33 @@ impl Rng {
         result
     }
 
-    /// The next 32 random bits.
+    /// Returns the next 32 random bits.
     pub fn next_u32(&mut self) -> u32 {
         (self.next_u64() >> 32) as u32
     }
 
-    /// A number below `bound`, evenly spread (Lemire's multiplication; the bias is below 2^-64 * bound).
+    /// Returns a number below `bound`, uniformly distributed (Lemire's multiplication; the bias is below 2^-64 *
+    /// bound).
     ///
     /// # Panics
-    /// If `bound` is zero.
+    /// Panics if `bound` is zero.
     pub fn below(&mut self, bound: u64) -> u64 {
         assert!(bound > 0, "no number is below zero");
         ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// A number in `[0, 1)` with 53 random bits.
+    /// Returns a number in `[0, 1)` with 53 random bits.
     pub fn unit(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// True with probability `p`.
+    /// Returns true with probability `p`.
     pub fn chance(&mut self, p: f64) -> bool {
         self.unit() < p
     }
 
-    /// How many failures come before the next success, each trial succeeding with probability `p`: the gap
-    /// between two bit errors. `u64::MAX` where `p` is not above zero.
+    /// Returns the number of failures before the next success, if each trial succeeds with probability `p`: the gap
+    /// between two bit errors. `u64::MAX` if `p` is not above zero.
     pub fn geometric(&mut self, p: f64) -> u64 {
         if p <= 0.0 {
             return u64::MAX;
@@ -97,7 +97,7 @@ impl Rng {
         if gap >= 1.8e19 { u64::MAX } else { gap as u64 }
     }
 
-    /// A waiting time with the given mean, exponentially spread.
+    /// Returns an exponentially distributed waiting time with the given mean.
     pub fn exponential(&mut self, mean: f64) -> f64 {
         -libm::log1p(-self.unit()) * mean
     }

@@ -1,13 +1,13 @@
-//! The services: the words between layers.
+//! The services: the messages between layers.
 //!
-//! Each service is an uninhabited type that names a pair of enums. Requests go down, indications come up. What
-//! needs room says so; everything else is control and may be said at any time.
+//! Each service is an uninhabited type that names a pair of enums. Requests go down, indications go up. A message that
+//! needs room is documented so; everything else is control and may be sent at any time.
 //!
-//! | service | who gives it | unit of room |
+//! | service | provider | unit of room |
 //! |---|---|---|
-//! | [`App`] | a bundle agent | payload bytes of the sends that are open |
+//! | [`App`] | a bundle agent | payload bytes of the open sends |
 //! | [`Bundles`] | a convergence layer | payload bytes of the next pieces |
-//! | [`Storage`] | a disk, a database | none: control |
+//! | [`Storage`] | a disk, a database | none (control only) |
 //! | [`Stream`] | TCP | bytes |
 //! | [`Packets`] | AX.25's connected mode | packets |
 //! | [`Datagrams`] | UDP | datagrams |
@@ -43,7 +43,7 @@ use core::fmt;
 use core::marker::PhantomData;
 use serde::{Deserialize, Serialize};
 
-/// Many users or providers of one service, told apart by an id.
+/// Many users or providers of one service, distinguished by an ID.
 #[derive(Debug)]
 pub struct Many<Id, S>(PhantomData<(Id, S)>, Infallible);
 
@@ -52,16 +52,16 @@ impl<Id: fmt::Debug, S: Service> Service for Many<Id, S> {
     type Indication = (Id, S::Indication);
 }
 
-/// Two services side by side, each behind its port.
+/// Two services in parallel, each at its own port.
 #[derive(Debug)]
 pub struct Both<A, B>(PhantomData<(A, B)>, Infallible);
 
-/// Which port of a [`Both`] a message belongs to.
+/// A message of a [`Both`], with the port that it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Port<A, B> {
-    /// The first service's.
+    /// Message of the first service.
     First(A),
-    /// The second service's.
+    /// Message of the second service.
     Second(B),
 }
 
@@ -70,18 +70,17 @@ impl<A: Service, B: Service> Service for Both<A, B> {
     type Indication = Port<A::Indication, B::Indication>;
 }
 
-/// A neighbour as a node sees it: one convergence-layer session, and the stream or link below it, have the same
-/// id all the way down.
+/// A neighbour from the node's point of view: one convergence-layer session and the stream or link below it have the
+/// same ID in all layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct LinkId(pub u32);
 
 impl LinkId {
-    /// Ids from here on belong to sessions that peers opened; ids below are the node's own, from its
-    /// configuration.
+    /// First ID of the sessions that peers opened; IDs below it are the node's own, from its configuration.
     pub const FIRST_INCOMING: u32 = 0x8000_0000;
 
-    /// True if a peer opened it.
+    /// Returns true if the peer opened the session.
     pub const fn is_incoming(self) -> bool {
         self.0 >= Self::FIRST_INCOMING
     }

@@ -1,7 +1,7 @@
-//! Settings outside their range: which, how they are, what the limit is, and what to do.
+//! Faults of settings out of their range: key, value, limit and remedy.
 //!
-//! Every configuration has a `check` that walks its numbers with these few rules. Who reads settings, a daemon or an
-//! experiment, asks it before an engine is made: an engine takes what it is given.
+//! Every configuration has a `check` that applies these rules to its numbers. A daemon or an experiment that reads
+//! settings calls it before it creates an engine; an engine accepts its settings unchecked.
 
 use crate::time::Duration;
 use core::fmt;
@@ -10,11 +10,11 @@ use core::ops::RangeInclusive;
 /// A setting with which an engine could not work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Its key as configurations write it: `limits.bundles-max`.
+    /// Key, as in the configuration: `limits.bundles-max`.
     pub key: String,
-    /// What it is, and what it has to be.
+    /// Present value and its limit.
     pub wrong: String,
-    /// What to do.
+    /// Remedy.
     pub hint: &'static str,
 }
 
@@ -25,17 +25,17 @@ impl fmt::Display for Fault {
 }
 
 impl Fault {
-    /// The same of a setting in a table: `[tcp]` makes `tcp.retries` of `retries`.
+    /// Adds the name of the setting's table to the key: `[tcp]` makes `tcp.retries` of `retries`.
     #[must_use]
     pub fn within(self, table: &str) -> Fault {
         Fault { key: format!("{table}.{}", self.key), ..self }
     }
 }
 
-/// A number lies in a range.
+/// Checks that a number is in a range.
 ///
 /// # Errors
-/// It does not.
+/// Fails if it is not.
 pub fn number(
     key: &str,
     value: impl TryInto<u64>,
@@ -50,21 +50,21 @@ pub fn number(
         (true, _) => format!("at least {}", range.start()),
         (false, most) => format!("at most {most}"),
     };
-    Err(Fault { key: key.into(), wrong: format!("is {value}, and has to be {limit}"), hint })
+    Err(Fault { key: key.into(), wrong: format!("is {value}; it must be {limit}"), hint })
 }
 
-/// A number is at least this.
+/// Checks that a number is at least `least`.
 ///
 /// # Errors
-/// It is not.
+/// Fails if it is not.
 pub fn at_least(key: &str, value: impl TryInto<u64>, least: u64, hint: &'static str) -> Result<(), Fault> {
     number(key, value, least..=u64::MAX, hint)
 }
 
-/// A length of time lies in a range.
+/// Checks that a duration is in a range.
 ///
 /// # Errors
-/// It does not.
+/// Fails if it is not.
 pub fn time(
     key: &str,
     value: Duration,
@@ -78,20 +78,20 @@ pub fn time(
         true => format!("at least {:?}", range.start()),
         false => format!("at most {:?}", range.end()),
     };
-    Err(Fault { key: key.into(), wrong: format!("is {value:?}, and has to be {limit}"), hint })
+    Err(Fault { key: key.into(), wrong: format!("is {value:?}; it must be {limit}"), hint })
 }
 
-/// Something else holds; `wrong` says what does not.
+/// Checks another condition; `wrong` describes its violation.
 ///
 /// # Errors
-/// It does not hold.
+/// Fails if `holds` is false.
 pub fn rule(holds: bool, key: &str, wrong: &str, hint: &'static str) -> Result<(), Fault> {
     if holds { Ok(()) } else { Err(Fault { key: key.into(), wrong: wrong.into(), hint }) }
 }
 
-/// No wait of an engine is longer: a hundred years.
+/// Upper limit of every wait of an engine: a hundred years.
 pub const TIME_MAX: Duration = Duration::from_secs(100 * 366 * 86_400);
-/// The shortest wait that does not keep a processor busy with itself.
+/// Shortest wait that does not keep a processor permanently busy.
 pub const TIME_MIN: Duration = Duration::from_millis(1);
 
 #[cfg(test)]
@@ -100,13 +100,13 @@ mod tests {
 
     #[test]
     fn a_fault_names_the_key_the_value_and_the_limit() {
-        let fault = number("segment-bytes", 0u64, 1..=9, "leave it out").unwrap_err().within("tcpcl");
-        assert_eq!(fault.to_string(), "`tcpcl.segment-bytes` is 0, and has to be at least 1");
-        assert_eq!(number("a", 10u8, 1..=9, "").unwrap_err().wrong, "is 10, and has to be at most 9");
+        let fault = number("segment-bytes", 0u64, 1..=9, "remove it").unwrap_err().within("tcpcl");
+        assert_eq!(fault.to_string(), "`tcpcl.segment-bytes` is 0; it must be at least 1");
+        assert_eq!(number("a", 10u8, 1..=9, "").unwrap_err().wrong, "is 10; it must be at most 9");
         let second = Duration::from_secs(1);
         assert_eq!(
             time("b", Duration::ZERO, second..=TIME_MAX, "").unwrap_err().wrong,
-            "is 0ns, and has to be at least 1s"
+            "is 0ns; it must be at least 1s"
         );
         assert_eq!(rule(true, "c", "is odd", ""), Ok(()));
     }

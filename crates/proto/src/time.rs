@@ -1,48 +1,48 @@
-//! Time as engines know it: nanoseconds since the run began.
+//! Time of engines: nanoseconds since the run began.
 //!
-//! An [`Instant`] is not wall time and not the machine's clock. A driver decides what zero is; a simulator
+//! An [`Instant`] is not wall-clock time and not the machine's clock. The driver decides what zero is: a simulator
 //! counts from the start of the run, a daemon from its own start. Durations are `std`'s.
 
 use core::fmt;
 use core::ops::{Add, AddAssign, Sub};
 pub use core::time::Duration;
 
-/// A moment: nanoseconds since the run began. Reaches 584 years.
+/// A point in time: nanoseconds since the run began. The range is 584 years.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Instant(u64);
 
 impl Instant {
-    /// The moment the run began.
+    /// Beginning of the run.
     pub const ZERO: Instant = Instant(0);
-    /// The last moment there is; later than anything that will ever happen.
+    /// Last representable instant, later than any event.
     pub const FAR_FUTURE: Instant = Instant(u64::MAX);
 
-    /// The moment `nanos` nanoseconds after the run began.
+    /// Returns the instant `nanos` nanoseconds after the run began.
     pub const fn from_nanos(nanos: u64) -> Self {
         Instant(nanos)
     }
 
-    /// The moment `millis` milliseconds after the run began.
+    /// Returns the instant `millis` milliseconds after the run began.
     pub const fn from_millis(millis: u64) -> Self {
         Instant(millis * 1_000_000)
     }
 
-    /// The moment `secs` seconds after the run began.
+    /// Returns the instant `secs` seconds after the run began.
     pub const fn from_secs(secs: u64) -> Self {
         Instant(secs * 1_000_000_000)
     }
 
-    /// Nanoseconds since the run began.
+    /// Returns the nanoseconds since the run began.
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// Seconds since the run began, for reports.
+    /// Returns the seconds since the run began, for reports.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
 
-    /// How long ago `earlier` was; zero if it is not earlier.
+    /// Returns the time since `earlier`; zero if it is not earlier.
     pub const fn saturating_since(self, earlier: Instant) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
@@ -50,7 +50,7 @@ impl Instant {
 
 impl Add<Duration> for Instant {
     type Output = Instant;
-    /// Saturates at [`Instant::FAR_FUTURE`], so that "in a very long time" needs no special case.
+    /// Saturates at [`Instant::FAR_FUTURE`], so that a very long wait needs no special case.
     fn add(self, duration: Duration) -> Instant {
         let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
         Instant(self.0.saturating_add(nanos))
@@ -65,10 +65,10 @@ impl AddAssign<Duration> for Instant {
 
 impl Sub<Instant> for Instant {
     type Output = Duration;
-    /// The time between two moments.
+    /// Returns the time between two instants.
     ///
     /// # Panics
-    /// If `earlier` is later: time told to an engine never runs backwards, so this is the caller's mistake.
+    /// Panics if `earlier` is later: time never runs backwards, so this is an error of the caller.
     fn sub(self, earlier: Instant) -> Duration {
         assert!(self.0 >= earlier.0, "time ran backwards: {self} before {earlier}");
         Duration::from_nanos(self.0 - earlier.0)
@@ -76,7 +76,7 @@ impl Sub<Instant> for Instant {
 }
 
 impl fmt::Display for Instant {
-    /// Seconds with microseconds: `12.345678`.
+    /// Writes seconds with microseconds: `12.345678`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = (self.0 / 1_000_000_000, self.0 / 1000 % 1_000_000);
         f.pad(&format!("{}.{:06}", text.0, text.1))
@@ -89,7 +89,7 @@ impl fmt::Debug for Instant {
     }
 }
 
-/// A fixed table of deadlines, one for each of an engine's timers.
+/// A fixed table of deadlines, one for each timer of an engine.
 ///
 /// `N` is the number of timers; an engine indexes it with its own `enum Timer { .. }` cast to `usize`.
 ///
@@ -108,12 +108,12 @@ impl fmt::Debug for Instant {
 pub struct Timers<const N: usize>([Option<Instant>; N]);
 
 impl<const N: usize> Timers<N> {
-    /// A table with no timer running.
+    /// Creates a table with no timer running.
     pub const fn new() -> Self {
         Timers([None; N])
     }
 
-    /// Starts (or restarts) a timer.
+    /// Starts or restarts a timer.
     pub fn set(&mut self, timer: usize, at: Instant) {
         self.0[timer] = Some(at);
     }
@@ -128,12 +128,12 @@ impl<const N: usize> Timers<N> {
         self.0 = [None; N];
     }
 
-    /// When this timer is due, if it runs.
+    /// Returns the deadline of the timer; `None` if it does not run.
     pub fn get(&self, timer: usize) -> Option<Instant> {
         self.0[timer]
     }
 
-    /// True, once, if the timer is due at `now`; it then no longer runs.
+    /// Returns true, once, if the timer is due at `now`, and stops it.
     pub fn expire(&mut self, timer: usize, now: Instant) -> bool {
         let due = self.0[timer].is_some_and(|at| at <= now);
         if due {
@@ -142,7 +142,7 @@ impl<const N: usize> Timers<N> {
         due
     }
 
-    /// The earliest deadline.
+    /// Returns the earliest deadline.
     pub fn next(&self) -> Option<Instant> {
         self.0.iter().flatten().min().copied()
     }

@@ -1,23 +1,23 @@
-//! What went wrong, and what to do about it.
+//! Errors for the user, with hints.
 
 use std::fmt;
 
-/// An error of the user's making, told to the user: what happened, and a hint.
+/// Error that the user can correct: what happened, and a hint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
-    /// What happened.
+    /// Description of the error.
     pub what: String,
-    /// What to do next, if something is known to help.
+    /// Advice on what to do; `None` if there is none.
     pub hint: Option<String>,
 }
 
 impl Error {
-    /// This happened.
+    /// Creates an error without a hint.
     pub fn new(what: impl Into<String>) -> Error {
         Error { what: what.into(), hint: None }
     }
 
-    /// With advice.
+    /// Adds a hint.
     pub fn hint(mut self, hint: impl Into<String>) -> Error {
         self.hint = Some(hint.into());
         self
@@ -36,30 +36,14 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// The known name that `wrong` most likely stands for: at most a third of its letters differ.
+/// Returns the known name that is closest to `wrong`; `None` if more than a third of the letters of `wrong` differ.
 pub fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let budget = wrong.chars().count().div_ceil(3).max(1);
-    let scored = known.into_iter().map(|name| (distance(wrong, name), name));
+    let scored = known.into_iter().map(|name| (strsim::levenshtein(wrong, name), name));
     scored
         .filter(|(distance, _)| *distance <= budget)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, name)| name)
-}
-
-/// How many letters have to be put in, taken out or changed (Levenshtein).
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, letter) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, other) in b.iter().enumerate() {
-            let changed = diagonal + usize::from(letter != *other);
-            diagonal = row[j + 1];
-            row[j + 1] = changed.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
-//! What everything that reads settings shares: TOML as people write it, and errors that say what to do next.
+//! Shared parts of all programs that read settings: files, TOML with durations, and errors with hints.
 
+pub mod duration;
 pub mod error;
 pub mod file;
 mod reader;

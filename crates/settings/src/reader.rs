@@ -1,7 +1,7 @@
-//! TOML values as values of their types. A length of time is read where the type has one: `"2 h"` is two hours in a field
-//! that is a [`Duration`](core::time::Duration), and a word in one that is a string.
+//! Deserializer for TOML values that also reads durations: `"2 h"` is two hours in a field of type
+//! [`Duration`](core::time::Duration), and a string in a field of type `String`.
 
-use crate::toml_text::duration_of;
+use crate::duration;
 use serde::de::value::{MapAccessDeserializer, MapDeserializer, SeqDeserializer, StringDeserializer};
 use serde::de::{
     DeserializeSeed, Deserializer, Error, Expected, IntoDeserializer, MapAccess, Unexpected, Visitor,
@@ -11,12 +11,12 @@ use std::borrow::Cow;
 use std::fmt;
 use toml::{Table, Value};
 
-/// Why a value is not one of its type, and where it stands.
+/// Reason for which a value does not have the expected type, and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ValueFault {
-    /// The message of serde.
+    /// Message of serde.
     pub(crate) message: String,
-    /// The keys that lead to it, the innermost first.
+    /// Keys that lead to the value, innermost first.
     path: Vec<String>,
 }
 
@@ -47,19 +47,19 @@ impl Error for ValueFault {
     }
 }
 
-/// The kind of value for which serde says the name of a type.
+/// Describes the expected value, which serde gives as the name of a type.
 fn kind_of(wanted: &str) -> Cow<'_, str> {
     let plain = match wanted {
         "u8" => return whole(u8::MIN, u8::MAX),
         "u16" => return whole(u16::MIN, u16::MAX),
         "u32" => return whole(u32::MIN, u32::MAX),
-        "u64" | "u128" | "usize" => "a whole number of 0 or more",
+        "u64" | "u128" | "usize" => "a non-negative whole number",
         "i8" | "i16" | "i32" | "i64" | "i128" | "isize" => "a whole number",
         "f32" | "f64" => "a number",
         "a boolean" => "true or false",
         "a sequence" => "a list",
         "a map" => "a table",
-        "struct Duration" => "a length of time",
+        "struct Duration" => "a duration",
         name if name.starts_with("struct ") => "a table",
         other => other,
     };
@@ -83,7 +83,7 @@ fn words_for(found: Unexpected<'_>) -> String {
     }
 }
 
-/// A value that is about to be read.
+/// Value to deserialize.
 pub(crate) struct Reader(pub(crate) Value);
 
 impl<'de> Deserializer<'de> for Reader {
@@ -113,7 +113,7 @@ impl<'de> Deserializer<'de> for Reader {
         visitor: V,
     ) -> Result<V::Value, ValueFault> {
         match self.0 {
-            Value::String(text) if name == "Duration" => match duration_of(&text) {
+            Value::String(text) if name == "Duration" => match duration::parse(&text) {
                 Some(time) => {
                     let parts = [("secs", time.as_secs()), ("nanos", u64::from(time.subsec_nanos()))];
                     visitor.visit_map(MapDeserializer::new(parts.into_iter()))
@@ -151,7 +151,7 @@ impl<'de> Deserializer<'de> for Reader {
                 MapAccessDeserializer::new(Fields::of(table)).deserialize_enum(name, variants, visitor)
             }
             Value::Table(table) => Err(ValueFault::custom(format!(
-                "one of {} is wanted, not {} keys",
+                "expected one of {}, found {} keys",
                 quoted(variants),
                 table.len()
             ))),
@@ -177,10 +177,10 @@ fn quoted(words: &[&str]) -> String {
     words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// The entries of a table, one after the other.
+/// Entries of a table, one after another.
 struct Fields {
     entries: toml::map::IntoIter<String, Value>,
-    /// The entry whose key was taken.
+    /// Entry whose key has been read, but not its value.
     under_way: Option<(String, Value)>,
 }
 

@@ -1,5 +1,6 @@
-//! TOML as people write it: read with hints, merged, changed by dotted keys.
+//! TOML texts and tables: reading with hints, merging, changes by dotted keys.
 
+use crate::duration::{self, DURATION_HINT};
 use crate::error::{Error, nearest};
 use crate::reader::Reader;
 use serde::Serialize;
@@ -7,19 +8,18 @@ use serde::de::DeserializeOwned;
 use std::time::Duration;
 use toml::{Table, Value};
 
-/// Reads a text; `place` names it in errors.
+/// Parses a text; `place` names it in errors.
 ///
 /// # Errors
-/// What is not TOML.
+/// Fails if the text is not valid TOML.
 pub fn parse(text: &str, place: &str) -> Result<Table, Error> {
     text.parse::<Table>().map_err(|error| Error::new(format!("{place}: {}", error.to_string().trim_end())))
 }
 
-/// A table as a value of its type; `place` names it in errors. Fields that are lengths of time take them as people write
-/// them, `"200 ms"`.
+/// Deserializes a table; `place` names it in errors. Fields of type `Duration` accept texts such as `"200 ms"`.
 ///
 /// # Errors
-/// Unknown keys (with the nearest known one) and values of the wrong kind.
+/// Fails on unknown keys, with the nearest known key as a hint, and on values of the wrong type.
 pub fn from_table<T: DeserializeOwned>(table: Table, place: &str) -> Result<T, Error> {
     T::deserialize(Reader(Value::Table(table))).map_err(|fault| {
         let plain = Error::new(format!("{place}: {fault}"));
@@ -30,7 +30,7 @@ pub fn from_table<T: DeserializeOwned>(table: Table, place: &str) -> Result<T, E
     })
 }
 
-/// Lengths of time, which serde has as seconds and nanoseconds, as people write them.
+/// Replaces durations, which serde writes as seconds and nanoseconds, with texts such as `200 ms`.
 pub fn durations_written(table: &Table) -> Table {
     fn write(value: &Value) -> Value {
         match value {
@@ -45,30 +45,6 @@ pub fn durations_written(table: &Table) -> Table {
     table.iter().map(|(key, value)| (key.clone(), write(value))).collect()
 }
 
-/// Units of time and their length in nanoseconds, longest first.
-const UNITS: [(&str, u64); 7] = [
-    ("d", 86_400_000_000_000),
-    ("h", 3_600_000_000_000),
-    ("min", 60_000_000_000),
-    ("s", 1_000_000_000),
-    ("ms", 1_000_000),
-    ("us", 1_000),
-    ("ns", 1),
-];
-
-/// How a length of time is written, for hints.
-pub const DURATION_HINT: &str = r#"write it as "200 ms", "5 s", "20 min", "12 h" or "3 d""#;
-
-/// A length of time as people write it: a number and its unit, with or without a space. None: it is not one, or longer than
-/// five hundred years.
-pub fn duration_of(text: &str) -> Option<Duration> {
-    let number = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
-    let unit = &text[number.len()..];
-    let (_, nanos) = UNITS.iter().find(|(name, _)| *name == unit)?;
-    let nanos = (number.trim().parse::<f64>().ok()? * *nanos as f64).round();
-    (0.0..1.8e19).contains(&nanos).then(|| Duration::from_nanos(nanos as u64))
-}
-
 fn duration_in(table: &Table) -> Option<String> {
     let part =
         |key: &str| table.get(key).and_then(Value::as_integer).and_then(|part| u64::try_from(part).ok());
@@ -76,30 +52,21 @@ fn duration_in(table: &Table) -> Option<String> {
     if table.len() != 2 {
         return None;
     }
-    length_of_time(secs, nanos)
+    u32::try_from(nanos).ok().and_then(|nanos| duration::exact(Duration::new(secs, nanos)))
 }
 
-/// Seconds and nanoseconds as people write them; none: it is longer than five hundred years.
-pub fn length_of_time(secs: u64, nanos: u64) -> Option<String> {
-    let total = secs.checked_mul(1_000_000_000)?.checked_add(nanos)?;
-    // Minutes, hours and days only where they come out even and short; seconds are what people compare.
-    let fits = |unit: &&(&str, u64)| total % unit.1 == 0 && (unit.1 <= 1_000_000_000 || total >= 10 * unit.1);
-    let (name, length) = UNITS.iter().find(fits)?;
-    Some(format!("{} {name}", total / length))
-}
-
-/// A value as a table, `None`s left out.
+/// Converts a value to a table, without fields that are `None`.
 ///
 /// # Panics
-/// If the value is not a table of things that TOML can say: a mistake in this program.
+/// Panics if TOML cannot represent the value as a table, which is a fault of this program.
 pub fn to_table(value: &impl Serialize) -> Table {
     Table::try_from(value).expect("a configuration is a TOML table")
 }
 
-/// Serde says `unknown field `a`, expected one of `b`, `c``: the nearest of those. Or it says that it wants a
-/// duration: how one is written.
+/// Returns the hint for a message of serde: the nearest known name for ``unknown field `a`, expected one of `b`, `c` ``, and
+/// the form of a duration where one is expected.
 fn hint_of(message: &str) -> Option<String> {
-    if message.starts_with("expected a length of time") {
+    if message.starts_with("expected a duration") {
         return Some(DURATION_HINT.to_owned());
     }
     let (_, rest) = message.split_once("unknown ")?;
@@ -108,11 +75,11 @@ fn hint_of(message: &str) -> Option<String> {
     let known: Vec<&str> = quoted.collect();
     Some(match nearest(wrong, known.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
-        None => format!("known here: {}", known.join(", ")),
+        None => format!("known names: {}", known.join(", ")),
     })
 }
 
-/// Puts `over` onto `table`: tables key by key, everything else as a whole.
+/// Merges `over` into `table`: tables key by key, other values as a whole.
 pub fn merge(table: &mut Table, over: &Table) {
     for (key, value) in over {
         match (table.get_mut(key), value) {
@@ -124,7 +91,7 @@ pub fn merge(table: &mut Table, over: &Table) {
     }
 }
 
-/// What `table` says that `known` does not say so: tables key by key, everything else as a whole.
+/// Returns the entries of `table` that differ from `known`: tables key by key, other values as a whole.
 pub fn difference(table: &Table, known: &Table) -> Table {
     let differs = |(key, value): (&String, &Value)| match (value, known.get(key)) {
         (value, Some(same)) if value == same => None,
@@ -136,11 +103,11 @@ pub fn difference(table: &Table, known: &Table) -> Table {
     table.iter().filter_map(differs).collect()
 }
 
-/// Sets what a dotted key names. In an array of tables a number chooses one (`link.1.ber`), and without a number all
-/// of them are set (`link.ber`). Missing tables are made.
+/// Sets the value of a dotted key. In an array of tables, a number selects one of them (`link.1.ber`); without a number
+/// all are set (`link.ber`). Missing tables are created.
 ///
 /// # Errors
-/// A key that runs through something that is no table.
+/// Fails if a part of the key other than the last is not a table, or if an array has no entry of the given number.
 pub fn set(table: &mut Table, key: &str, value: &Value) -> Result<(), Error> {
     let (first, rest) = key.split_once('.').map_or((key, None), |(first, rest)| (first, Some(rest)));
     let Some(rest) = rest else {
@@ -157,7 +124,7 @@ pub fn set(table: &mut Table, key: &str, value: &Value) -> Result<(), Error> {
                 (Ok(index), Some(after)) => {
                     let count = items.len();
                     let item = items.get_mut(index).and_then(Value::as_table_mut).ok_or_else(|| {
-                        Error::new(format!("`{key}`: there are {count} of `{first}`, numbered from 0"))
+                        Error::new(format!("`{key}`: `{first}` has {count} entries, numbered from 0"))
                     })?;
                     set(item, after, value)
                 }
@@ -173,7 +140,7 @@ pub fn set(table: &mut Table, key: &str, value: &Value) -> Result<(), Error> {
     }
 }
 
-/// One word of a command line as a value: a number, a truth value, a quoted string, or else the word itself.
+/// Parses a word of the command line as a number, a truth value or a quoted string; any other word is a string.
 pub fn value_of(word: &str) -> Value {
     let parsed = format!("x = {word}").parse::<Table>().ok().and_then(|mut table| table.remove("x"));
     parsed.unwrap_or_else(|| Value::String(word.to_owned()))
@@ -236,10 +203,10 @@ mod tests {
         assert_eq!(sample.idle, Some(Duration::from_millis(1500)));
         assert_eq!(sample.all, [90, 1200].map(Duration::from_secs));
         assert_eq!(sample.paths, ["5d", "3 s"].map(std::path::PathBuf::from));
-        assert_eq!(sample.free, table("keepalive = '15 s'"), "whoever reads it knows what it is");
-        // Values that were read are written as people write them, and read again.
+        assert_eq!(sample.free, table("keepalive = '15 s'"), "a free table keeps its strings");
+        // The values are written as texts and can be read again.
         let written = durations_written(&to_table(&sample));
-        assert_eq!(written["idle"].as_str(), Some("1500 ms"));
+        assert_eq!(written["idle"].as_str(), Some("1.5 s"));
         assert_eq!(from_table::<Sample>(written, "test").expect("it makes sense"), sample);
         let off =
             table(&text.replace("growth.bytes = { for-so-long = '3 d', name = '7 s' }", "growth = 'off'"));
@@ -252,10 +219,10 @@ mod tests {
         assert!(wrong("nme = 'x'").contains("did you mean `name`?"));
         let said = wrong("growth.bytes = { name = 'x', for-so-long = 'soon' }");
         assert!(
-            said.contains("expected a length of time, found \"soon\"\nin `growth.bytes.for-so-long`"),
+            said.contains("expected a duration, found \"soon\"\nin `growth.bytes.for-so-long`"),
             "{said}"
         );
-        assert!(wrong("growth = { off = 1, bytes = 2 }").contains("not 2 keys"));
+        assert!(wrong("growth = { off = 1, bytes = 2 }").contains("found 2 keys"));
         assert!(wrong("all = ['90 s', 'soon']").contains("in `all`"));
         assert!(wrong("growth = 'of'").contains("did you mean `off`?"));
     }
@@ -276,9 +243,9 @@ mod tests {
         #[derive(Debug, Default, serde::Deserialize)]
         struct Inner {}
         for (text, said) in [
-            ("count = 'many'", "expected a whole number of 0 or more, found \"many\"\nin `count`"),
-            ("count = -1", "expected a whole number of 0 or more, found -1\nin `count`"),
-            ("count = 1.5", "expected a whole number of 0 or more, found 1.5\nin `count`"),
+            ("count = 'many'", "expected a non-negative whole number, found \"many\"\nin `count`"),
+            ("count = -1", "expected a non-negative whole number, found -1\nin `count`"),
+            ("count = 1.5", "expected a non-negative whole number, found 1.5\nin `count`"),
             ("port = 65536", "expected a whole number from 0 to 65535, found 65536\nin `port`"),
             ("share = true", "expected a number, found true\nin `share`"),
             ("name = 5", "expected a string, found 5\nin `name`"),
@@ -298,13 +265,13 @@ mod tests {
             "a = {secs = 0, nanos = 200000000}\nb = {secs = 1, nanos = 500000000}\n[t]\n\
                           c = [{secs = 90, nanos = 0}, 'tuned', {secs = 1200, nanos = 0}]",
         );
-        let people = table("a = '200 ms'\nb = '1500 ms'\n[t]\nc = ['90 s', 'tuned', '20 min']");
+        let people = table("a = '200 ms'\nb = '1.5 s'\n[t]\nc = ['90 s', 'tuned', '20 min']");
         assert_eq!(durations_written(&read), people);
         for (text, nanos) in [("0 s", 0), ("1.5h", 5_400_000_000_000), ("7 ns", 7), ("3us", 3_000)] {
-            assert_eq!(duration_of(text), Some(Duration::from_nanos(nanos)), "{text}");
+            assert_eq!(duration::parse(text), Some(Duration::from_nanos(nanos)), "{text}");
         }
         for wrong in ["", "s", "5", "-1 s", "1 m", "nan s", "inf s", "1 s 2 ms", "300000 d", "1e300 d"] {
-            assert_eq!(duration_of(wrong), None, "{wrong}");
+            assert_eq!(duration::parse(wrong), None, "{wrong}");
         }
     }
 
@@ -317,7 +284,7 @@ mod tests {
         }
         for wrong in ["after = '-5 s'", "after = 5", "after = 'soon'"] {
             let error = from_table::<Timer>(table(wrong), "test").expect_err(wrong).to_string();
-            assert!(error.contains("expected a length of time") && error.contains("\"200 ms\""), "{error}");
+            assert!(error.contains("expected a duration") && error.contains("\"200 ms\""), "{error}");
         }
     }
 

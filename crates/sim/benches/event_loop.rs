@@ -1,4 +1,4 @@
-//! How many events a second the loop passes on one core. Prints; the aim is 2 million.
+//! Throughput of the event loop on one core, in events per second. Prints the result; the target is 2 million.
 
 #![expect(clippy::disallowed_types, clippy::disallowed_methods, reason = "a benchmark measures real time")]
 
@@ -15,7 +15,7 @@ use longwire_proto::time::Instant;
 use longwire_sim::*;
 use std::net::Ipv4Addr;
 
-/// The user asks for nothing but the first ball.
+/// Request of the user: only the first frame.
 enum Serve {}
 
 impl Service for Serve {
@@ -23,7 +23,7 @@ impl Service for Serve {
     type Indication = ();
 }
 
-/// Sends back every frame that it hears.
+/// Returns every received frame to its sender.
 #[derive(Default)]
 struct Player {
     joined: bool,
@@ -92,7 +92,7 @@ fn ping_pong(name: &str, pairs: u16, errors: Errors) {
     measure(name, &mut world, |world| world.events() < 4_000_000);
 }
 
-/// Runs while `more`, and prints how fast.
+/// Runs while `more` holds, and prints the throughput.
 fn measure<A: Service>(name: &str, world: &mut Simulation<A>, mut more: impl FnMut(&Simulation<A>) -> bool) {
     let start = std::time::Instant::now();
     world.run_while(Instant::FAR_FUTURE, |world| more(world));
@@ -116,7 +116,7 @@ fn host(number: u8, other: u8, boot: &Boot) -> NodeEngine<Tcp> {
 
 type Tcp = Both<Storage, Many<LinkId, Stream>>;
 
-/// A file of 1 MB over TCP, from Moon to Earth: 115,200 bit/s, 2 s one way, a bit-error rate of 1e-6.
+/// Transfers a file of 1 MB over TCP from the Moon to the Earth: 115,200 bit/s, 2 s one way, a bit-error rate of 1e-6.
 fn cislunar(runs: u64) {
     let (mut events, mut seconds) = (0, 0.0);
     let start = std::time::Instant::now();

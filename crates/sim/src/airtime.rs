@@ -1,47 +1,47 @@
-//! Where the time of a line went, in exact nanoseconds.
+//! Account of the time of a line, in exact nanoseconds.
 
 use longwire_proto::service::Shares;
 use serde::{Deserialize, Serialize};
 
-/// The time of one direction of a channel since the run began. The fields sum to the time elapsed.
+/// Use of the time of one direction of a channel since the run began. The fields sum to the time elapsed.
 ///
-/// An outage is an outage whether or not something was sent into it; a frame that an outage cuts counts under its
-/// shares for the part that lay outside.
+/// An outage counts whether or not a frame was sent during it. A frame interrupted by an outage counts under its shares
+/// for the part outside the outage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Airtime {
     /// Headers, nanoseconds.
     pub header: u64,
     /// User data sent for the first time, nanoseconds.
     pub payload: u64,
-    /// What had been sent before, nanoseconds.
+    /// User data sent again, nanoseconds.
     pub repeated: u64,
-    /// What only acknowledges, nanoseconds.
+    /// Acknowledgements only, nanoseconds.
     pub acknowledgement: u64,
-    /// Opening, closing, probing, keeping alive, nanoseconds.
+    /// Opening and closing of connections, probes and keepalives, nanoseconds.
     pub control: u64,
-    /// What is there to repair others, nanoseconds.
+    /// Redundancy for the repair of other frames, nanoseconds.
     pub repair: u64,
-    /// What the line itself adds to a frame: checks, flags, preambles, nanoseconds.
+    /// Overhead of the line for each frame: check sequences, flags, preambles, nanoseconds.
     pub framing: u64,
-    /// Bits put between the others so that they do not look like a flag, nanoseconds. On radio channels.
+    /// Stuffed bits, nanoseconds. On radio channels.
     pub stuffing: u64,
-    /// A transmitter was keyed and sent no frame: TXDELAY, TXTAIL, nanoseconds. On radio channels.
+    /// Keyed transmitter without a frame: TXDELAY, TXTAIL, nanoseconds. On radio channels.
     pub keying: u64,
-    /// Something waited for the channel to be clear and for its turn, nanoseconds. On radio channels.
+    /// Waiting for a clear channel and for the access procedure, nanoseconds. On radio channels.
     pub access: u64,
-    /// There was no line, nanoseconds.
+    /// Outages, nanoseconds.
     pub outage: u64,
-    /// Nothing was sent, nanoseconds.
+    /// Idle time, nanoseconds.
     pub idle: u64,
 }
 
 impl Airtime {
-    /// All of it, nanoseconds.
+    /// Returns the total time, nanoseconds.
     pub fn total(&self) -> u64 {
         self.sent() + self.keying + self.access + self.outage + self.idle
     }
 
-    /// The time in which frames were sent, nanoseconds.
+    /// Returns the time in which frames were sent, nanoseconds.
     pub fn sent(&self) -> u64 {
         self.header
             + self.payload
@@ -53,8 +53,8 @@ impl Airtime {
             + self.stuffing
     }
 
-    /// Spreads the `nanos` that a frame took over what its bytes were for. Every boundary between two kinds is
-    /// rounded once, so that the parts sum to the whole.
+    /// Adds the `nanos` of a frame to the fields according to the shares of its bytes. Every boundary between two kinds
+    /// is rounded once, so that the parts sum to the whole.
     pub(crate) fn add_frame(&mut self, nanos: u64, frame_bytes: u32, framing_bytes: u32, shares: &Shares) {
         let total = u64::from(frame_bytes) + u64::from(framing_bytes);
         if total == 0 {
@@ -83,7 +83,7 @@ impl Airtime {
     }
 }
 
-/// `value * part / whole`, exactly, rounded down.
+/// Returns `value * part / whole`, computed exactly and rounded down.
 pub(crate) fn scale(value: u64, part: u64, whole: u64) -> u64 {
     match value.checked_mul(part) {
         Some(product) => product / whole,
@@ -91,7 +91,7 @@ pub(crate) fn scale(value: u64, part: u64, whole: u64) -> u64 {
     }
 }
 
-/// The bytes of a frame that its shares speak for.
+/// Returns the number of bytes of a frame that its shares cover.
 pub(crate) fn spoken_for(shares: &Shares) -> u64 {
     [shares.payload, shares.repeated, shares.acknowledgement, shares.control, shares.repair]
         .into_iter()

@@ -1,29 +1,28 @@
-//! Channels: two lines, one each way, between two interfaces.
+//! Channels: two lines, one in each direction, between two interfaces.
 //!
 //! ```text
-//!   handed over -> queue -> transmitter ==== delay ====> check (FCS) -> the other node
-//!                    |          |                          |
-//!                 queue full  outage                   check failed
+//!   frame sent -> queue -> transmitter ==== delay ====> check (FCS) -> the other node
+//!                   |          |                          |
+//!                queue full  outage                   check failed
 //! ```
 //!
-//! **The transmitter** sends one frame at a time at `rate_bps`. The end of every bit is computed from the start of
-//! the busy period, so that back-to-back frames do not drift by rounding. What leaves at time t arrives at
+//! **The transmitter** sends one frame at a time at `rate_bps`. The end of every bit is computed from the start of the
+//! busy period, so that consecutive frames do not drift by rounding. A bit that leaves at time t arrives at
 //! t + delay(t).
 //!
-//! **Room.** With back-pressure the sender hears how many frames of full size the line takes now: one for an idle
-//! transmitter and one for each `mtu_bytes` free in the queue. With `queue-bytes = 0` a frame is therefore made when the one
-//! before it has left, without a gap. Without back-pressure the line takes everything and drops what its queue
-//! cannot hold, as a router does; a dropped frame's token comes back at once, as if it had left.
+//! **Room.** With back-pressure the sender receives the number of full-size frames that the line accepts now: one for
+//! an idle transmitter and one for each `mtu_bytes` free in the queue. With `queue-bytes = 0` a frame is therefore made
+//! when the previous one has left, without a gap. Without back-pressure the line accepts every frame and drops those
+//! that its queue cannot hold, as a router does; the token of a dropped frame is returned at once, as if it had left.
 //!
-//! **Outages.** During an outage nothing gets on its way: a frame of which any bit was on the transmitter during an
-//! outage is lost; what had left before arrives. An outage that is not announced shows to nobody: the transmitter
-//! goes on. An announced one says `Room(0)` and `Carrier(false)` to its sender when it begins, holds what waits in
-//! the queue, and says `Carrier(true)` and room when it ends. Either way the sender alone hears of it; where both
-//! ends should, both directions have it.
+//! **Outages.** A frame with any bit on the transmitter during an outage is lost; frames that left before it arrive. An
+//! unannounced outage is not reported: the transmitter continues. An announced outage sends `Room(0)` and
+//! `Carrier(false)` to its sender when it begins, holds the frames in the queue, and sends `Carrier(true)` and room
+//! when it ends. In both cases only the sender of that direction is informed; for both ends, configure both directions.
 //!
-//! **Errors** flip bits of the frame and of its check (see [`Errors`]). The check is computed over the bytes as they arrive; damage
-//! that it cannot see gets through, and without a check all damage does. Wrong bits in flags and preambles
-//! (`framing_bytes`) do no harm.
+//! **Errors** flip bits of the frame and of its check sequence (see [`Errors`]). The check is computed over the bytes
+//! as they arrive; damage that it does not detect is delivered, and without a check all damage is. Wrong bits in flags
+//! and preambles (`framing_bytes`) have no effect.
 
 use crate::delay::Delay;
 use crate::trace::FrameFate;
@@ -32,26 +31,26 @@ use longwire_proto::codec::crc;
 use longwire_proto::time::Instant;
 use serde::{Deserialize, Serialize};
 
-/// A channel of a simulation.
+/// Number of a channel of a simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChannelId(pub u32);
 
-/// One of the two ways of a channel.
+/// Direction of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
-    /// From its first end to its second.
+    /// From the first end to the second.
     Forward,
-    /// From its second end to its first.
+    /// From the second end to the first.
     Backward,
 }
 
 impl Direction {
-    /// Both.
+    /// Both directions.
     pub const BOTH: [Direction; 2] = [Direction::Forward, Direction::Backward];
 }
 
-/// Both directions of a channel.
+/// Configuration of both directions of a channel.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ChannelConfig {
@@ -62,38 +61,38 @@ pub struct ChannelConfig {
 }
 
 impl ChannelConfig {
-    /// The same both ways.
+    /// Makes a channel with the same line in both directions.
     pub fn symmetric(line: LineConfig) -> Self {
         ChannelConfig { backward: line.clone(), forward: line }
     }
 }
 
-/// One direction of a channel.
+/// Configuration of one direction of a channel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct LineConfig {
-    /// Bits a second. Default: 1,000,000.
+    /// Rate, bit/s. Default: 1,000,000.
     pub rate_bps: u64,
     /// One-way delay. Default: none.
     pub delay: Delay,
-    /// How many bytes may wait behind the frame that is being sent. Default: 0.
+    /// Bytes that can wait in addition to the frame being sent. Default: 0.
     pub queue_bytes: u64,
-    /// True: room tells the sender how much the line takes. False: the line takes everything and drops what its
-    /// queue cannot hold. Default: true.
+    /// If true, the room tells the sender how many frames the line accepts. If false, the line accepts every frame and
+    /// drops those that its queue cannot hold. Default: true.
     pub backpressure: bool,
-    /// The longest frame, without what the line adds. Default: 1500.
+    /// Maximum length of a frame, without the overhead of the line. Default: 1500.
     pub mtu_bytes: u32,
     /// Bit errors. Default: none.
     pub errors: Errors,
-    /// The line's own check. Default: none.
+    /// Frame check sequence of the line. Default: none.
     pub fcs: Fcs,
-    /// Bytes of flags, preamble and the like that each frame takes besides. Default: 0.
+    /// Additional bytes of each frame, such as flags and preamble. Default: 0.
     pub framing_bytes: u32,
-    /// When there is no line, in order of time. Default: never.
+    /// Outages, in order of time. Default: never.
     pub outages: Vec<Window>,
-    /// If not empty: when there is a line; at all other times there is none. Default: empty.
+    /// If not empty, the only times at which the line is available. Default: empty.
     pub contacts: Vec<Window>,
-    /// Whether the sender is told when an outage begins and ends. Default: false.
+    /// True if the beginning and the end of outages are reported to the sender. Default: false.
     pub announced: bool,
 }
 
@@ -115,47 +114,47 @@ impl Default for LineConfig {
     }
 }
 
-/// A stretch of time.
+/// Interval of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Window {
-    /// Its beginning, seconds since the run began.
+    /// Beginning, seconds since the run began.
     #[serde(rename = "from-s", with = "seconds")]
     pub from: Instant,
-    /// Its end, seconds since the run began.
+    /// End, seconds since the run began.
     #[serde(rename = "to-s", with = "seconds")]
     pub to: Instant,
 }
 
-/// How bits go wrong.
+/// Model of bit errors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Errors {
-    /// They do not.
+    /// No errors.
     #[default]
     None,
-    /// Each with this probability, whatever the others do.
+    /// Independent errors with this probability for each bit.
     Ber(f64),
-    /// In bursts.
+    /// Errors in bursts.
     GilbertElliott(GilbertElliott),
 }
 
-/// A line that is good or bad by turns (Gilbert 1960, Elliott 1963).
+/// Two-state line that alternates between good and bad (Gilbert 1960, Elliott 1963).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct GilbertElliott {
-    /// How long it stays good on average, bits (1 or more).
+    /// Mean duration of the good state, bits (1 or more).
     pub good_bits_mean: f64,
-    /// How long it stays bad on average, bits (1 or more).
+    /// Mean duration of the bad state, bits (1 or more).
     pub bad_bits_mean: f64,
-    /// The bit-error rate while good.
+    /// Bit-error rate in the good state.
     pub good_ber: f64,
-    /// The bit-error rate while bad.
+    /// Bit-error rate in the bad state.
     pub bad_ber: f64,
 }
 
 impl GilbertElliott {
-    /// The bit-error rate in the long run.
+    /// Returns the long-term bit-error rate.
     pub fn mean_ber(&self) -> f64 {
         let errors = self.good_bits_mean * self.good_ber + self.bad_bits_mean * self.bad_ber;
         errors / (self.good_bits_mean + self.bad_bits_mean)
@@ -163,7 +162,7 @@ impl GilbertElliott {
 }
 
 impl Errors {
-    /// The bit-error rate in the long run.
+    /// Returns the long-term bit-error rate.
     pub fn mean_ber(&self) -> f64 {
         match self {
             Errors::None => 0.0,
@@ -192,11 +191,11 @@ impl Errors {
     }
 }
 
-/// A line's own check over each frame.
+/// Frame check sequence of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fcs {
-    /// There is none.
+    /// No check sequence.
     #[default]
     None,
     /// CRC-16/X-25 (HDLC, AX.25): 2 bytes.
@@ -206,7 +205,7 @@ pub enum Fcs {
 }
 
 impl Fcs {
-    /// Bytes on the air.
+    /// Returns the length of the check sequence, bytes.
     pub const fn bytes(self) -> u32 {
         match self {
             Fcs::None => 0,
@@ -215,7 +214,7 @@ impl Fcs {
         }
     }
 
-    /// Puts the check of `frame` behind it, lowest byte first, as HDLC sends it.
+    /// Appends the check sequence of `frame`, lowest byte first, as in HDLC.
     pub(crate) fn append(self, frame: &mut Vec<u8>) {
         match self {
             Fcs::None => {}
@@ -224,7 +223,7 @@ impl Fcs {
         }
     }
 
-    /// Takes the check from behind the frame; true if it is right.
+    /// Removes the check sequence of the frame; true if it is right.
     pub(crate) fn strip(self, frame: &mut Vec<u8>) -> bool {
         let check = frame.split_off(frame.len() - self.bytes() as usize);
         let mut expected = frame.clone();
@@ -233,45 +232,45 @@ impl Fcs {
     }
 }
 
-/// What became of the frames of one direction.
+/// Counters of the frames of one direction, by their fate.
 ///
-/// `handed` is the sum of all others but `undetected`, which counts within `delivered`.
+/// `handed` is the sum of all others except `undetected`, which counts within `delivered`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
-    /// Frames that the sender handed over.
+    /// Frames accepted from the sender.
     pub handed: u64,
-    /// Frames that the receiver heard.
+    /// Frames delivered to the receiver.
     pub delivered: u64,
-    /// Of these, frames with wrong bits.
+    /// Delivered frames with wrong bits.
     pub undetected: u64,
-    /// Frames that the line's check dropped.
+    /// Frames dropped by the frame check.
     pub check_failed: u64,
-    /// Frames that an outage took.
+    /// Frames lost in an outage.
     pub outage: u64,
-    /// Frames for which the queue had no space.
+    /// Frames dropped because the queue was full.
     pub queue_full: u64,
-    /// Frames longer than the line takes.
+    /// Frames longer than the MTU.
     pub too_long: u64,
-    /// Frames that waited when their sender crashed.
+    /// Frames in the queue when their sender crashed.
     pub sender_crashed: u64,
-    /// Frames that arrived where nobody had joined, or where their sender is not heard.
+    /// Frames that arrived at an end that had not joined, or that is out of range of the sender.
     pub unheard: u64,
-    /// Frames with which another's signal overlapped. On radio channels.
+    /// Frames lost to an overlapping signal. On radio channels.
     pub collided: u64,
-    /// Frames whose hearer was transmitting. On radio channels.
+    /// Frames lost because the receiver was transmitting. On radio channels.
     pub deaf: u64,
-    /// Frames in the queue, on the transmitter or on their way.
+    /// Frames in the queue, on the transmitter or in flight.
     pub in_flight: u64,
 }
 
 impl Counters {
-    /// A frame is handed over.
+    /// Counts a frame from the sender.
     pub(crate) fn hand(&mut self) {
         self.handed += 1;
         self.in_flight += 1;
     }
 
-    /// Counts a frame whose fate is known.
+    /// Counts a frame with a known fate.
     pub(crate) fn count(&mut self, fate: FrameFate) {
         self.in_flight -= 1;
         *match fate {
@@ -293,7 +292,7 @@ impl Counters {
 }
 
 impl LineConfig {
-    /// The moments at which the line goes (false) and comes back (true), in order. It is there at first.
+    /// Returns the times at which the line goes down (false) and up (true), in order. It is up at first.
     pub(crate) fn turns(&self) -> Vec<(Instant, bool)> {
         let mut edges: Vec<(Instant, i32)> = Vec::new();
         for window in &self.outages {
@@ -318,7 +317,7 @@ impl LineConfig {
         turns
     }
 
-    /// Whether every value makes sense; if not, which does not and why.
+    /// Checks all values. Returns a description of the first invalid one.
     pub fn validate(&self) -> Result<(), String> {
         let rule = |holds: bool, message: &str| if holds { Ok(()) } else { Err(message.to_owned()) };
         rule(self.rate_bps > 0, "rate-bps is zero: a line has a rate")?;

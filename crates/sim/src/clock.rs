@@ -1,34 +1,34 @@
-//! What a node believes the time to be.
+//! Clock of a node.
 
 use crate::units::seconds;
 use longwire_proto::time::Instant;
 use serde::{Deserialize, Serialize};
 
-/// True DTN time when a run begins: 2026-01-01 00:00:00 UTC, in milliseconds since 2000-01-01 (RFC 9171 4.2.6).
+/// True DTN time at the beginning of a run: 2026-01-01 00:00:00 UTC, in milliseconds since 2000-01-01 (RFC 9171 4.2.6).
 pub const EPOCH_DTN_MS: u64 = 820_540_800_000;
 
-/// A node's clock. The default is right.
+/// Configuration of the clock of a node. The default clock is right.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ClockConfig {
-    /// False: the node has no clock at all. Default: true.
+    /// False for a node without a clock. Default: true.
     pub present: bool,
-    /// How far ahead of true time it starts, milliseconds (negative: behind). Default: 0.
+    /// Initial offset from true time, milliseconds (negative: behind). Default: 0.
     pub offset_ms: i64,
-    /// How much too fast it runs, nanoseconds a second (negative: too slow). Default: 0.
+    /// Drift, nanoseconds per second (positive: too fast). Default: 0.
     pub drift_ppb: i64,
     /// Jumps, in order of time. Default: none.
     pub jumps: Vec<Jump>,
 }
 
-/// A clock is set, or loses its mind.
+/// Jump of a clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Jump {
-    /// When, seconds since the run began.
+    /// Time of the jump, seconds since the run began.
     #[serde(rename = "at-s", with = "seconds")]
     pub at: Instant,
-    /// How far, milliseconds (negative: back).
+    /// Size of the jump, milliseconds (negative: back).
     pub by_ms: i64,
 }
 
@@ -39,13 +39,13 @@ impl Default for ClockConfig {
 }
 
 impl ClockConfig {
-    /// The node has no clock.
+    /// Makes a node without a clock.
     pub fn none() -> Self {
         ClockConfig { present: false, ..Self::default() }
     }
 
-    /// What the clock shows: DTN time in milliseconds; none where there is no clock. Never below 1, since a zero
-    /// in a bundle says that there is no clock.
+    /// Returns the DTN time of the clock in milliseconds; `None` without a clock. At least 1, because zero in a bundle
+    /// means that there is no clock.
     pub fn dtn_ms(&self, now: Instant) -> Option<u64> {
         if !self.present {
             return None;

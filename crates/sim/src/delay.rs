@@ -4,25 +4,25 @@ use crate::units::{millis, seconds};
 use longwire_proto::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
-/// A time that depends on the moment: constant, or a line through points.
+/// Delay as a function of time: constant, or piecewise linear.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Delay {
-    /// Always the same, milliseconds.
+    /// Constant delay, milliseconds.
     #[serde(rename = "constant-ms")]
     Constant(#[serde(with = "millis")] Duration),
-    /// Straight lines between points in order of time; before the first and after the last it stays.
+    /// Linear interpolation between points in order of time; constant before the first and after the last point.
     Schedule(Vec<DelayPoint>),
 }
 
-/// A point of a [`Delay::Schedule`].
+/// Point of a [`Delay::Schedule`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct DelayPoint {
-    /// When, seconds since the run began.
+    /// Time, seconds since the run began.
     #[serde(rename = "at-s", with = "seconds")]
     pub at: Instant,
-    /// The one-way delay of what leaves then, milliseconds.
+    /// One-way delay of bits that leave at this time, milliseconds.
     #[serde(rename = "delay-ms", with = "millis")]
     pub delay: Duration,
 }
@@ -34,12 +34,12 @@ impl Default for Delay {
 }
 
 impl Delay {
-    /// Always `millis` milliseconds.
+    /// Makes a constant delay of `millis` milliseconds.
     pub const fn constant_ms(millis: u64) -> Self {
         Delay::Constant(Duration::from_millis(millis))
     }
 
-    /// The delay of a bit that leaves at `now`.
+    /// Returns the delay of a bit that leaves at `now`.
     pub fn at(&self, now: Instant) -> Duration {
         match self {
             Delay::Constant(delay) => *delay,
@@ -47,7 +47,7 @@ impl Delay {
         }
     }
 
-    /// The shortest delay there ever is.
+    /// Returns the minimum delay.
     pub fn min(&self) -> Duration {
         match self {
             Delay::Constant(delay) => *delay,
@@ -67,8 +67,8 @@ fn interpolate(points: &[DelayPoint], now: Instant) -> Duration {
     let after = points.partition_point(|point| point.at <= now);
     match (after.checked_sub(1).and_then(|before| points.get(before)), points.get(after)) {
         (Some(a), Some(b)) => {
-            // Rounded down on the whole line, so that a delay that shrinks no faster than time passes never
-            // lets a later bit overtake an earlier one.
+            // Rounded down over the whole line, so that a delay that shrinks no faster than time passes never lets a
+            // later bit overtake an earlier one.
             let (from, to) = (a.delay.as_nanos() as i128, b.delay.as_nanos() as i128);
             let (passed, span) =
                 (i128::from(now.as_nanos() - a.at.as_nanos()), i128::from(b.at.as_nanos() - a.at.as_nanos()));

@@ -1,18 +1,18 @@
-//! A simulated disk: it takes time, it fills up, and a crash loses what was not synced.
+//! Simulated disk with latency, a capacity, and the loss of unsynced data in a crash.
 //!
 //! ```text
-//!   Append, Remove -> written one after the other -> one sync for all of them -> Stored, Removed
-//!   Read, List     -> read one after the other, beside the writes              -> Data, Listed
+//!   Append, Remove -> written one after another -> one sync for all of them -> Stored, Removed
+//!   Read, List     -> read one after another, concurrently with the writes  -> Data, Listed
 //! ```
 //!
-//! **Group commit.** While a batch is written and synced, what comes in waits for the next batch, which takes all
-//! of it (or, without group commit, one write). A batch takes `write_latency` and the transfer time for each
-//! write, then `sync_latency` once.
+//! **Group commit.** While a batch is written and synced, new requests wait for the next batch, which takes all of them
+//! (or, without group commit, one write). A batch takes `write_latency` and the transfer time for each write, then
+//! `sync_latency` once.
 //!
-//! **A crash** leaves what was answered, and of the rest a random prefix in the order of the requests, the last
-//! append of which may be cut short.
+//! **A crash** keeps all requests that were answered, and of the others a random prefix in their order, whose last
+//! append may be truncated.
 //!
-//! Payloads are shared, not copied; only a read across two appends has to put bytes together.
+//! Payloads are shared, not copied; only a read across two appends copies bytes.
 
 use crate::units::millis;
 use bytes::{Bytes, BytesMut};
@@ -22,7 +22,7 @@ use longwire_proto::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// A disk. The default is perfect: everything is durable at once, and it never fills.
+/// Configuration of a disk. The default disk has no latency and no capacity limit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct DiskConfig {
@@ -35,11 +35,11 @@ pub struct DiskConfig {
     /// Time before each read begins, milliseconds. Default: 0.
     #[serde(rename = "read-latency-ms", with = "millis")]
     pub read_latency: Duration,
-    /// Bytes a second, read or written. Default: 0, without limit.
+    /// Throughput of reads and writes, bytes per second. Default: 0, unlimited.
     pub throughput_bytes_per_s: u64,
-    /// How many bytes fit. Default: without limit.
+    /// Capacity, bytes. Default: unlimited.
     pub capacity_bytes: u64,
-    /// Whether one sync serves all that waits. Default: true.
+    /// True if one sync serves all waiting requests. Default: true.
     pub group_commit: bool,
 }
 
@@ -58,10 +58,10 @@ impl Default for DiskConfig {
 
 #[derive(Debug, Default)]
 struct DiskRecord {
-    /// Each append with where it begins.
+    /// Appends with their offsets.
     chunks: Vec<(u64, Bytes)>,
     length: u64,
-    /// It survives a crash, and so much of it.
+    /// Length that survives a crash; `None` if the record does not.
     synced: Option<u64>,
     removing: bool,
     damaged: bool,
@@ -73,14 +73,14 @@ enum DiskWrite {
         record: RecordId,
         bytes: u64,
     },
-    /// `takes` is false where there was nothing to remove any more: it is only answered.
+    /// Removal of a record. `takes` is false if the record does not exist: the removal is only answered.
     Remove {
         record: RecordId,
         takes: bool,
     },
 }
 
-/// The disk at work.
+/// State of a disk.
 #[derive(Debug)]
 pub(crate) struct Disk {
     config: DiskConfig,
@@ -91,7 +91,7 @@ pub(crate) struct Disk {
     batch_done: Option<Instant>,
     reads: VecDeque<(Instant, StorageIndication)>,
     answers: VecDeque<StorageIndication>,
-    /// Records that were told `Full` and have not heard it yet.
+    /// Records whose writes were refused with `Full`, until the answer is delivered.
     refused: BTreeSet<RecordId>,
     failing: bool,
 }
@@ -146,7 +146,7 @@ impl Disk {
         Some(answer)
     }
 
-    /// The node has crashed.
+    /// Loses unsynced data in a crash of the node.
     pub(crate) fn crash(&mut self, rng: &mut Rng) {
         let unsynced: Vec<DiskWrite> = self.batch.drain(..).chain(self.waiting.drain(..)).collect();
         let survivors = rng.below(unsynced.len() as u64 + 1) as usize;
@@ -170,24 +170,24 @@ impl Disk {
         self.refused.clear();
     }
 
-    /// From now on reads of this record fail; true if it exists.
+    /// Makes all further reads of this record fail; false if it does not exist.
     pub(crate) fn damage(&mut self, record: RecordId) -> bool {
         let found = self.records.get_mut(&record);
         found.map(|record| record.damaged = true).is_some()
     }
 
-    /// While failing, the device answers every append, read and removal with a failure.
+    /// While failing, the disk answers every append, read and removal with a failure.
     pub(crate) fn set_failing(&mut self, failing: bool) {
         self.failing = failing;
     }
 
-    /// The records that would survive a crash, with their durable lengths.
+    /// Returns the records that would survive a crash, with their durable lengths.
     pub(crate) fn list(&self) -> Vec<(RecordId, u64)> {
         let durable = self.records.iter().filter(|(_, record)| !record.removing);
         durable.filter_map(|(id, record)| Some((*id, record.synced?))).collect()
     }
 
-    /// Bytes in use, and writes and reads that wait.
+    /// Returns the bytes in use, and the numbers of waiting writes and reads.
     pub(crate) fn backlog(&self) -> (u64, usize, usize) {
         (self.used_bytes, self.waiting.len() + self.batch.len(), self.reads.len())
     }
@@ -304,7 +304,7 @@ impl Disk {
         }
     }
 
-    /// The record's durable length after this write.
+    /// Marks this write as durable and returns the durable length of the record.
     fn make_durable(&mut self, write: DiskWrite) -> u64 {
         match write {
             DiskWrite::Append { record, bytes } => {

@@ -1,4 +1,4 @@
-//! What may go wrong with a world, and plans for it.
+//! Faults of a world.
 
 use crate::channel::{ChannelId, Direction};
 use crate::clock::ClockConfig;
@@ -6,26 +6,26 @@ use crate::delay::Delay;
 use crate::node::NodeId;
 use longwire_proto::service::RecordId;
 
-/// Something that the world does to the network. None of them is an error where it changes nothing: a cut channel
-/// can be cut again, a node that is down can crash.
+/// Fault injected into the network. A fault without an effect is not an error: a channel can be cut again, and a node
+/// that is down can crash.
 #[derive(Clone, Debug, PartialEq)]
 pub enum InjectedFault {
-    /// The channel is gone, both ways. Its ends hear of it where the line announces outages.
+    /// Cuts a channel in both directions. Its ends are informed if the line announces outages.
     Cut(ChannelId),
-    /// The channel is back, if it was cut once; each further cut takes one more of these.
+    /// Undoes one cut of the channel; as many are needed as there were cuts.
     Heal(ChannelId),
-    /// The node loses everything but what its disk has synced.
+    /// Crashes a node: only synced data on its disk survive.
     Crash(NodeId),
-    /// The node starts anew.
+    /// Restarts a node.
     Restart(NodeId),
-    /// The node's clock is from now on this one.
+    /// Replaces the clock of a node.
     Clock(NodeId, ClockConfig),
-    /// The one-way delay is from now on this one. A radio channel has none, and stays as it is.
+    /// Replaces the one-way delay of a channel. Has no effect on a radio channel, which has no delay.
     Delay(ChannelId, Direction, Delay),
-    /// The node's disk fails at everything (true) or works again (false).
+    /// Makes the disk of a node fail at every operation (true) or work again (false).
     DiskFails(NodeId, bool),
-    /// A record can no longer be read.
+    /// Makes a record unreadable.
     DamageRecord(NodeId, RecordId),
-    /// Any one record of the node, drawn from the seed, can no longer be read.
+    /// Makes a record of the node unreadable, chosen by the seed.
     DamageAnyRecord(NodeId),
 }

@@ -1,10 +1,9 @@
 //! Virtual time: engines on simulated nodes, joined by simulated channels.
 //!
-//! A [`Simulation`] plays a network of [nodes](NodeEngine) as fast as the machine allows. Each node is one engine over
-//! a simulated [disk](DiskConfig) and interfaces; [channels](channel) of two lines join two interfaces, [radio
-//! channels](radio) any number. Everything that
-//! happens is an event on one clock, and everything random is a function of one seed: the same seed and the same
-//! calls give the same run, to the byte, on every machine.
+//! A [`Simulation`] runs a network of [nodes](NodeEngine) as fast as the machine allows. Each node is one engine over
+//! a simulated [disk](DiskConfig) and interfaces; a [channel](channel) of two lines joins two interfaces, a [radio
+//! channel](radio) any number. Everything that happens is an event on one clock, and everything random is a function
+//! of one seed: the same seed and the same calls give the same run, to the byte, on every machine.
 //!
 //! ```text
 //!   request           indications
@@ -14,7 +13,7 @@
 //!    disk         +======================+   disk
 //! ```
 //!
-//! A node may be anything that stands on a disk and interfaces. The plainest lets its user speak to them directly:
+//! A node can be any engine over a disk and interfaces. The simplest one gives its user direct access to them:
 //!
 //! ```
 //! use longwire_proto::joint::{Beside, Through};
@@ -47,7 +46,7 @@
 //! assert_eq!(arrived, Some(Instant::from_millis(100 + 1280)));
 //! ```
 //!
-//! A simulation is `Send`: runs with different seeds spread over threads, each on its own.
+//! A simulation is `Send`, so independent runs with different seeds can be distributed over threads.
 
 pub mod airtime;
 pub mod channel;

@@ -1,4 +1,4 @@
-//! One direction of a channel at work. [`crate::channel`] says what it does.
+//! State of one direction of a channel. See [`crate::channel`] for its behaviour.
 
 use crate::airtime::{Airtime, spoken_for};
 use crate::channel::{ChannelId, Counters, LineConfig};
@@ -10,7 +10,7 @@ use longwire_proto::service::Shares;
 use longwire_proto::time::Instant;
 use std::collections::VecDeque;
 
-/// A frame as handed to the line.
+/// Frame in the queue of a line.
 #[derive(Clone, Debug)]
 pub(crate) struct QueuedFrame {
     pub(crate) bytes: Bytes,
@@ -19,49 +19,49 @@ pub(crate) struct QueuedFrame {
     pub(crate) at: Instant,
 }
 
-/// The frame on the transmitter.
+/// Frame on the transmitter.
 #[derive(Debug)]
 struct Transmission {
     frame: QueuedFrame,
     started: Instant,
     first_slot: u64,
-    /// An outage fell on it.
+    /// True if an outage has destroyed the frame.
     destroyed: bool,
-    /// Nanoseconds of it that lay outside outages, so far.
+    /// Duration of the frame outside outages so far, nanoseconds.
     clear_nanos: u64,
 }
 
-/// A frame that has left.
+/// Frame that has left the transmitter.
 #[derive(Debug)]
 pub(crate) struct TransmittedFrame {
     pub(crate) frame: QueuedFrame,
     pub(crate) started: Instant,
     pub(crate) left: Instant,
     pub(crate) damaged: Option<Bytes>,
-    /// What becomes of it if its receiver listens.
+    /// Fate of the frame if its receiver has joined.
     pub(crate) fate: FrameFate,
 }
 
-/// What handing a frame over led to.
+/// Result of passing a frame to the line.
 #[derive(Debug)]
 pub(crate) enum EnqueueOutcome {
-    /// It waits.
+    /// The frame waits in the queue.
     Queued,
-    /// Its first bit leaves now, its last one then.
+    /// The first bit of the frame leaves now, the last one at this time.
     Starts(Instant),
-    /// It is dropped.
+    /// The frame is dropped.
     Dropped(QueuedFrame, FrameFate),
 }
 
-/// Bit slots of a line: the time axis in units of one bit, counted so that bits sent back to back never drift.
+/// Time axis of a line in units of one bit, counted so that consecutive bits never drift.
 #[derive(Debug)]
 struct BitClock {
     rate_bps: u64,
-    /// The present busy period: when it began, in which slot, and how many bits it has had.
+    /// Beginning, first slot and number of bits of the current busy period.
     began: Instant,
     began_slot: u64,
     bits: u64,
-    /// Its end.
+    /// End of the current busy period.
     end: Instant,
 }
 
@@ -72,8 +72,8 @@ impl BitClock {
         BitClock { rate_bps, began: Instant::ZERO, began_slot: 0, bits: 0, end: Instant::ZERO }
     }
 
-    /// Sends `bits` from `now` on: the first slot and the end. Slots are never used twice: a busy period that
-    /// begins later than the last one ended begins in a later slot.
+    /// Sends `bits` from `now` on. Returns the first slot and the end. No slot is used twice: a busy period that begins
+    /// after the end of the previous one begins in a later slot.
     fn send(&mut self, now: Instant, bits: u64) -> (u64, Instant) {
         debug_assert!(now >= self.end, "one frame at a time");
         if now > self.end || self.bits == 0 {
@@ -91,20 +91,20 @@ impl BitClock {
     }
 }
 
-/// Room of a line that takes everything: more than is ever handed over between two renewals.
+/// Room of a line that accepts every frame: more than can be sent between two renewals.
 const BOUNDLESS: u32 = 1 << 30;
 
-/// One direction of a channel.
+/// State of one direction of a channel.
 #[derive(Debug)]
 pub(crate) struct Line {
     pub(crate) config: LineConfig,
-    /// The channel of which it is one direction.
+    /// Channel of the line.
     pub(crate) channel: ChannelId,
     pub(crate) from: ChannelEnd,
     pub(crate) to: ChannelEnd,
-    /// The sender has joined.
+    /// True if the sender has joined.
     pub(crate) joined: bool,
-    /// The room that the sender believes in.
+    /// Room last reported to the sender.
     pub(crate) told: u32,
     queue: VecDeque<QueuedFrame>,
     queued_bytes: u64,
@@ -115,9 +115,9 @@ pub(crate) struct Line {
     scheduled_out: bool,
     turns: VecDeque<(Instant, bool)>,
     airtime: Airtime,
-    /// Up to when the airtime is accounted.
+    /// End of the accounted airtime.
     accounted: Instant,
-    /// The bytes that flags, preamble and check add to each frame.
+    /// Bytes of flags, preamble and check sequence of each frame.
     framing_bytes: u32,
     counters: Counters,
 }
@@ -159,12 +159,12 @@ impl Line {
         line
     }
 
-    /// When the schedule next changes.
+    /// Returns the time of the next scheduled change.
     pub(crate) fn next_turn(&self) -> Option<Instant> {
         self.turns.front().map(|turn| turn.0)
     }
 
-    /// The scheduled change has come.
+    /// Applies a scheduled change.
     pub(crate) fn turn(&mut self, now: Instant) {
         let (at, up) = self.turns.pop_front().expect("a turn falls due once");
         assert_eq!(at, now, "turns fall due in order");
@@ -179,17 +179,17 @@ impl Line {
         self.destroy(now);
     }
 
-    /// True while there is no line.
+    /// True during an outage.
     pub(crate) fn is_out(&self) -> bool {
         self.cut || self.scheduled_out
     }
 
-    /// True unless the sender knows that there is no line.
+    /// True unless an outage has been reported to the sender.
     pub(crate) fn carrier(&self) -> bool {
         !(self.config.announced && self.is_out())
     }
 
-    /// An outage takes the frame on the transmitter, unless its last bit leaves at this very moment.
+    /// Destroys the frame on the transmitter in an outage, unless its last bit leaves at this moment.
     fn destroy(&mut self, now: Instant) {
         if self.is_out()
             && let Some(sending) = &mut self.sending
@@ -199,13 +199,13 @@ impl Line {
         }
     }
 
-    /// How many frames the sender may hand over.
+    /// Returns the number of frames that the sender may send.
     pub(crate) fn room(&self) -> u32 {
         if !self.joined || !self.carrier() {
             return 0;
         }
         if !self.config.backpressure {
-            // Renewed when half of it is spent.
+            // Renewed when half of it is used.
             return if self.told > BOUNDLESS / 2 { self.told } else { BOUNDLESS };
         }
         let free = self.config.queue_bytes - self.queued_bytes;
@@ -213,10 +213,10 @@ impl Line {
         waiting + u32::from(self.sending.is_none() && self.queue.is_empty())
     }
 
-    /// Takes a frame from the sender.
+    /// Accepts a frame from the sender.
     ///
     /// # Panics
-    /// If the sender had no room for it, or says more about its bytes than it has.
+    /// Panics if the sender had no room for it, or if its shares exceed its length.
     pub(crate) fn hand(&mut self, now: Instant, frame: QueuedFrame) -> EnqueueOutcome {
         assert!(self.told > 0, "{:?} was sent a frame without room", self.from);
         assert!(
@@ -250,7 +250,7 @@ impl Line {
         end
     }
 
-    /// Starts the next waiting frame, if the transmitter is free: when its last bit will leave.
+    /// Starts the next waiting frame if the transmitter is free. Returns the time at which its last bit leaves.
     pub(crate) fn start_next(&mut self, now: Instant) -> Option<Instant> {
         if self.sending.is_some() || !self.carrier() {
             return None;
@@ -260,7 +260,7 @@ impl Line {
         Some(self.start(now, frame))
     }
 
-    /// The last bit of the frame on the transmitter leaves.
+    /// Ends the transmission of the frame on the transmitter.
     pub(crate) fn leave(&mut self, now: Instant) -> TransmittedFrame {
         self.account(now);
         let sending = self.sending.take().expect("a frame leaves that was being sent");
@@ -276,7 +276,7 @@ impl Line {
         TransmittedFrame { frame, started: sending.started, left: now, damaged, fate }
     }
 
-    /// Flips the bits that the noise falls on.
+    /// Flips the bits hit by noise.
     fn damage(&mut self, first_slot: u64, bytes: &Bytes) -> (FrameFate, Option<Bytes>) {
         let first = first_slot + 8 * u64::from(self.config.framing_bytes);
         let end = first + 8 * (bytes.len() as u64 + u64::from(self.config.fcs.bytes()));
@@ -287,7 +287,7 @@ impl Line {
         damaged.extend_from_slice(bytes);
         self.config.fcs.append(&mut damaged);
         loop {
-            // Lowest bit first, as HDLC and Ethernet send: the order for which their checks are good at bursts.
+            // Lowest bit first, as in HDLC and Ethernet: the order for which their check sequences detect bursts well.
             let bit = slot - first;
             damaged[(bit / 8) as usize] ^= 1 << (bit % 8);
             match self.noise.find(slot + 1, end) {
@@ -303,7 +303,7 @@ impl Line {
         (fate, Some(damaged.into()))
     }
 
-    /// The sender has crashed: what waited is gone. The transmitter finishes what it has begun.
+    /// Drops the waiting frames of a crashed sender. The transmitter finishes the current frame.
     pub(crate) fn abandon(&mut self) -> Vec<QueuedFrame> {
         self.joined = false;
         self.told = 0;
@@ -314,7 +314,7 @@ impl Line {
         self.queue.drain(..).collect()
     }
 
-    /// Writes the time since the last account to where it went.
+    /// Adds the time since the last call to the account.
     fn account(&mut self, now: Instant) {
         let nanos = now.as_nanos() - self.accounted.as_nanos();
         self.accounted = now;
@@ -327,7 +327,7 @@ impl Line {
         }
     }
 
-    /// Where the time up to `now` went.
+    /// Returns the use of the time up to `now`.
     pub(crate) fn airtime(&self, now: Instant) -> Airtime {
         let mut airtime = self.airtime;
         let nanos = now.as_nanos() - self.accounted.as_nanos();
@@ -345,17 +345,17 @@ impl Line {
         airtime
     }
 
-    /// Counts a frame whose fate is known.
+    /// Counts a frame with a known fate.
     pub(crate) fn count(&mut self, fate: FrameFate) {
         self.counters.count(fate);
     }
 
-    /// What became of its frames.
+    /// Returns the counters of the frames.
     pub(crate) fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// Frames and bytes that wait, and whether one is being sent.
+    /// Returns the frames and bytes waiting, and whether a frame is being sent.
     pub(crate) fn backlog(&self) -> (usize, u64, bool) {
         (self.queue.len(), self.queued_bytes, self.sending.is_some())
     }

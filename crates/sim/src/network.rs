@@ -1,4 +1,5 @@
-//! The lines and radio channels of a world, what is on them, and who watches: all that a node's requests can touch.
+//! The lines and radio channels of a world, the frames on them, and the trace: everything that requests of nodes
+//! affect.
 
 use crate::channel::{ChannelId, Direction};
 use crate::line::{EnqueueOutcome, Line, QueuedFrame, TransmittedFrame};
@@ -10,23 +11,23 @@ use longwire_proto::service::{FramesRequest, InterfaceId};
 use longwire_proto::time::Instant;
 use std::collections::VecDeque;
 
-/// What a channel is made of.
+/// Implementation of a channel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ChannelKind {
     /// Two lines: this one forward, the next one backward.
     Lines(u32),
-    /// A radio channel.
+    /// Radio channel.
     Radio(u32),
 }
 
-/// A frame on its way.
+/// Frame in flight.
 #[derive(Debug)]
 pub(crate) struct FrameInFlight {
     pub(crate) line: u32,
     pub(crate) frame: TransmittedFrame,
 }
 
-/// The lines and radio channels, what is on them, and who watches: all that a node's requests can touch.
+/// Lines and radio channels, the frames on them, and the trace: everything that requests of nodes affect.
 #[derive(Default)]
 pub(crate) struct Network {
     pub(crate) now: Instant,
@@ -37,12 +38,12 @@ pub(crate) struct Network {
     flights: Vec<Option<FrameInFlight>>,
     free_flights: Vec<u32>,
     pub(crate) trace: Option<FrameSink>,
-    /// Interfaces that were joined and have no channel yet.
+    /// Interfaces that have joined and have no channel yet.
     pub(crate) unattached: Vec<ChannelEnd>,
 }
 
 impl Network {
-    /// Carries out what a node asks of an interface.
+    /// Handles a request of a node to an interface.
     pub(crate) fn frames_request(
         &mut self,
         ports: &[BoundInterface],
@@ -53,7 +54,7 @@ impl Network {
     ) {
         let Some(outlet) = find(ports, interface) else {
             match request {
-                // An interface with no channel has no carrier.
+                // An interface without a channel has no carrier.
                 FramesRequest::Join => {
                     self.unattached.push(ChannelEnd { node, interface });
                     pending_indications.push_back(PendingIndication::Carrier(interface, false));
@@ -68,7 +69,7 @@ impl Network {
                 pending_indications.push_back(PendingIndication::Carrier(interface, self.join(outlet)));
                 pending_indications.push_back(PendingIndication::Room(interface, outlet));
             }
-            // A line of one's own is always there.
+            // A point-to-point line needs no seizing.
             (FramesRequest::Seize, Attachment::Line(_)) => {}
             (FramesRequest::Seize, Attachment::Radio(radio, post)) => {
                 let (radio, mut air) = self.radio(radio);
@@ -99,13 +100,13 @@ impl Network {
         }
     }
 
-    /// A radio channel, and the world around it.
+    /// Returns a radio channel and its context.
     pub(crate) fn radio(&mut self, index: u32) -> (&mut SharedChannel, ChannelContext<'_>) {
         let air = ChannelContext { now: self.now, queue: &mut self.queue, trace: &mut self.trace };
         (&mut self.radios[index as usize], air)
     }
 
-    /// A sender joins: whether there is a carrier. Whether a radio channel is there nobody can tell.
+    /// Joins a sender. Returns the carrier, which is unknown for a radio channel.
     pub(crate) fn join(&mut self, outlet: Attachment) -> bool {
         match outlet {
             Attachment::Line(index) => {
@@ -120,16 +121,16 @@ impl Network {
         }
     }
 
-    /// The line of one direction of a channel.
+    /// Returns the line of one direction of a channel.
     ///
     /// # Panics
-    /// If it is a radio channel, which has no directions.
+    /// Panics if it is a radio channel, which has no directions.
     pub(crate) fn line_index(&self, channel: ChannelId, direction: Direction) -> u32 {
         let line = self.find_line(channel, direction);
         line.unwrap_or_else(|| panic!("{channel:?} is a radio channel, which has no directions"))
     }
 
-    /// The line of a channel in this direction; none if it is a radio channel.
+    /// Returns the line of one direction of a channel; `None` for a radio channel.
     pub(crate) fn find_line(&self, channel: ChannelId, direction: Direction) -> Option<u32> {
         match self.channels[channel.0 as usize] {
             ChannelKind::Lines(forward) => Some(forward + u32::from(direction == Direction::Backward)),
@@ -137,7 +138,7 @@ impl Network {
         }
     }
 
-    /// The room of an interface, if its sender believes something else.
+    /// Returns the room of an interface if it differs from the one last reported.
     pub(crate) fn changed_room(&mut self, outlet: Attachment) -> Option<u32> {
         let line = match outlet {
             Attachment::Line(index) => &mut self.lines[index as usize],
@@ -147,13 +148,13 @@ impl Network {
         (core::mem::replace(&mut line.told, room) != room).then_some(room)
     }
 
-    /// The frame that arrives.
+    /// Removes an arriving frame from the frames in flight.
     pub(crate) fn land(&mut self, index: u32) -> FrameInFlight {
         self.free_flights.push(index);
         self.flights[index as usize].take().expect("a flight arrives once")
     }
 
-    /// A frame has left, and arrives then.
+    /// Adds a frame that has left and arrives at the given time.
     pub(crate) fn fly(&mut self, line: u32, frame: TransmittedFrame, arrival: Instant) {
         let flight = Some(FrameInFlight { line, frame });
         let index = match self.free_flights.pop() {
@@ -169,7 +170,7 @@ impl Network {
         self.queue.push(arrival, SimEvent::FrameArrives(index));
     }
 
-    /// The fate of a frame that left is known.
+    /// Records the fate of a frame that has left.
     pub(crate) fn end_frame(&mut self, index: u32, left: TransmittedFrame, received: Option<Instant>) {
         let line = &mut self.lines[index as usize];
         line.count(left.fate);
@@ -184,7 +185,7 @@ impl Network {
         }
     }
 
-    /// A frame is dropped that never began to leave.
+    /// Drops a frame whose transmission never began.
     pub(crate) fn drop_frame(&mut self, index: u32, frame: QueuedFrame, fate: FrameFate) {
         let line = &mut self.lines[index as usize];
         line.count(fate);
@@ -194,7 +195,7 @@ impl Network {
     }
 }
 
-/// The record of a frame that did not leave.
+/// Makes the record of a frame that did not leave.
 fn record(index: u32, line: &Line, frame: QueuedFrame, fate: FrameFate) -> FrameRecord {
     let direction = if index.is_multiple_of(2) { Direction::Forward } else { Direction::Backward };
     FrameRecord {

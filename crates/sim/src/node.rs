@@ -1,4 +1,4 @@
-//! A node: an engine over a disk and interfaces, with a clock of its own.
+//! Node: an engine over a disk and interfaces, with its own clock.
 
 use crate::clock::ClockConfig;
 use crate::disk::Disk;
@@ -9,25 +9,25 @@ use longwire_proto::service::{self, Both, Frames, InterfaceId, Many, Storage};
 use longwire_proto::time::Instant;
 use std::collections::VecDeque;
 
-/// A node of a simulation.
+/// Number of a node of a simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u32);
 
-/// What a node's engine stands on: a disk and interfaces.
+/// Services below the engine of a node: a disk and interfaces.
 pub type NodeBelow = Both<Storage, Many<InterfaceId, Frames>>;
 
-/// Everything that runs on a node, as one engine.
+/// Software of a node as one engine.
 pub type NodeEngine<A> = Box<dyn Engine<Above = A, Below = NodeBelow> + Send>;
 
-/// Makes a node's engine, at first and after each crash.
+/// Makes the engine of a node at the first start and after each crash.
 pub type Factory<A> = Box<dyn FnMut(Boot) -> NodeEngine<A> + Send>;
 
-/// An engine over frames on interface 0 of a node that has no other and uses no disk, such as one with a radio.
+/// Engine over frames on interface 0 of a node with no other interface and no disk, such as one with a radio.
 #[derive(Debug)]
 pub struct OnRadio<E>(pub E);
 
 impl OnRadio<()> {
-    /// Where the radio is.
+    /// Interface of the radio.
     pub const INTERFACE: InterfaceId = InterfaceId(0);
 }
 
@@ -57,59 +57,59 @@ impl<E: Engine<Below = Frames>> Engine for OnRadio<E> {
     }
 }
 
-/// What a node knows when it starts.
+/// Data available to a node when it starts.
 #[derive(Clone, Debug)]
 pub struct Boot {
-    /// Its number.
+    /// Number of the node.
     pub node: NodeId,
-    /// Its name.
+    /// Name of the node.
     pub name: String,
-    /// How often it has started before.
+    /// Number of previous starts.
     pub boot: u32,
-    /// Randomness for this boot.
+    /// Random number generator for this start.
     pub rng: Rng,
-    /// The time as engines know it.
+    /// Time of the engines.
     pub now: Instant,
-    /// What its clock shows, milliseconds since 2000-01-01; none: it has no clock.
+    /// Time of the clock of the node, milliseconds since 2000-01-01; `None` without a clock.
     pub dtn_ms: Option<u64>,
 }
 
-/// What an interface sends on.
+/// Transmission path of an interface.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Attachment {
-    /// A line of its own.
+    /// Point-to-point line.
     Line(u32),
-    /// A radio channel, as this station of it.
+    /// Radio channel, with the number of the station on it.
     Radio(u32, u16),
 }
 
-/// An interface of a node and what is bound to it.
+/// Interface of a node and its transmission path.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BoundInterface {
     pub(crate) interface: InterfaceId,
     pub(crate) out: Attachment,
 }
 
-/// Something that a node has yet to hear.
+/// Indication that has not been delivered to a node yet.
 #[derive(Debug)]
 pub(crate) enum PendingIndication {
-    /// The transmitter has sent the frame with this token.
+    /// The frame with this token has been transmitted.
     Transmitted(InterfaceId, u64),
     /// The room may have changed.
     Room(InterfaceId, Attachment),
-    /// A frame has come over the radio.
+    /// A frame was received over the radio.
     Frame(InterfaceId, Bytes),
-    /// Others are heard on the radio channel, or no more.
+    /// The radio channel has become busy (true) or clear (false).
     Busy(InterfaceId, bool),
-    /// The carrier of this interface.
+    /// The carrier of the interface has changed.
     Carrier(InterfaceId, bool),
 }
 
-/// A node at work.
+/// State of a node.
 pub(crate) struct Node<A: Service> {
     pub(crate) name: String,
     pub(crate) factory: Factory<A>,
-    /// None before the first start and after a crash.
+    /// `None` before the first start and after a crash.
     pub(crate) engine: Option<NodeEngine<A>>,
     pub(crate) boots: u32,
     pub(crate) disk: Disk,
@@ -119,7 +119,7 @@ pub(crate) struct Node<A: Service> {
     pub(crate) pending_indications: VecDeque<PendingIndication>,
 }
 
-/// What an interface sends on, among these ports.
+/// Returns the transmission path of an interface among these ports.
 pub(crate) fn find(ports: &[BoundInterface], interface: InterfaceId) -> Option<Attachment> {
     let place = ports.binary_search_by_key(&interface, |port| port.interface);
     place.ok().map(|place| ports[place].out)

@@ -1,18 +1,18 @@
-//! Bit errors, drawn along the time axis of a line.
+//! Bit errors along the time axis of a line.
 //!
-//! Time on a line is counted in bit slots (one slot: one bit at the line's rate). Which slots are wrong depends
-//! on the seed alone, never on what is sent: two protocols on the same line meet the same noise at the same time.
+//! Time on a line is counted in bit slots (one slot is one bit at the rate of the line). The wrong slots depend only on
+//! the seed, never on the data: two protocols on the same line have the same noise at the same time.
 //!
-//! * **Even** noise: each slot is wrong with probability p. The gaps are geometric, one draw for each error; the
-//!   axis is cut into blocks with a generator each, so that a line that was idle for a month costs nothing; blocks
-//!   are the shorter the more errors there are, so that a block is soon passed over.
-//! * **Bursts** (Gilbert 1960, Elliott 1963): the line is good or bad; how long it stays so is geometric in bits,
-//!   and each state has its own error rate. The line goes on changing while nothing is sent.
+//! - **Independent** errors: each slot is wrong with probability p. The gaps are geometric, with one draw for each
+//!   error. The axis is divided into blocks with separate generators, so that a line that was idle for a month costs
+//!   nothing. Blocks are shorter the more errors there are, so that a block is passed quickly.
+//! - **Bursts** (Gilbert 1960, Elliott 1963): the line is good or bad; the duration of each state is geometric in bits,
+//!   and each state has its own error rate. The state also changes while nothing is sent.
 
 use crate::channel::{Errors, GilbertElliott};
 use longwire_proto::rng::Rng;
 
-/// The errors of one direction of a channel.
+/// Errors of one direction of a channel.
 #[derive(Debug)]
 pub(crate) enum Noise {
     None,
@@ -30,7 +30,7 @@ impl Noise {
         }
     }
 
-    /// The first wrong slot in `from..to`. `from` never goes back.
+    /// Returns the first wrong slot in `from..to`. `from` never decreases.
     pub(crate) fn find(&mut self, from: u64, to: u64) -> Option<u64> {
         match self {
             Noise::None => None,
@@ -40,7 +40,7 @@ impl Noise {
     }
 }
 
-/// Geometric gaps at one error rate, the logarithm taken once.
+/// Geometric gaps for one error rate, with the logarithm computed once.
 #[derive(Clone, Copy, Debug)]
 struct GeometricGaps {
     rate: f64,
@@ -52,7 +52,7 @@ impl GeometricGaps {
         GeometricGaps { rate, scale: 1.0 / libm::log1p(-rate) }
     }
 
-    /// How many right bits come before the next wrong one.
+    /// Returns the number of right bits before the next wrong one.
     fn draw(self, rng: &mut Rng) -> u64 {
         if self.rate <= 0.0 {
             return u64::MAX;
@@ -60,25 +60,25 @@ impl GeometricGaps {
         if self.rate >= 1.0 {
             return 0;
         }
-        // A float beyond the range of the integer becomes its greatest value.
+        // A float beyond the range of the integer becomes its maximum.
         (libm::log1p(-rng.unit()) * self.scale) as u64
     }
 }
 
-/// Slots in a block at most: 2^20.
+/// Maximum size of a block: 2^20 slots.
 const BLOCK_BITS_MAX: u32 = 20;
-/// Errors in a block on average, at most.
+/// Maximum of the mean number of errors in a block.
 const BLOCK_ERRORS_MAX: f64 = 512.0;
 
 /// Independent errors at one rate.
 #[derive(Debug)]
 pub(crate) struct IndependentErrors {
     gaps: GeometricGaps,
-    /// The logarithm of a block's slots.
+    /// Binary logarithm of the slots of a block.
     block_bits: u32,
     seed: u64,
     rng: Rng,
-    /// The next error; or, if not `drawn`, the beginning of a block that has not been looked into.
+    /// Next error if `drawn`, otherwise the beginning of a block that has not been examined.
     at: u64,
     drawn: bool,
 }
@@ -117,18 +117,18 @@ impl IndependentErrors {
     }
 }
 
-/// The two-state model.
+/// Two-state model.
 #[derive(Debug)]
 pub(crate) struct BurstErrors {
     good: BurstState,
     bad: BurstState,
     rng: Rng,
     in_bad: bool,
-    /// Where the present sojourn ends.
+    /// End of the current stay in a state.
     end: u64,
-    /// The errors of the present sojourn.
+    /// Generator of the errors of the current stay.
     errors: Rng,
-    /// The next of them; beyond the end there is none.
+    /// Next error of the current stay; none if beyond its end.
     at: u64,
 }
 
@@ -145,7 +145,7 @@ impl BurstErrors {
             wrong: GeometricGaps::new(rate),
         };
         let mut rng = rng.fork("bursts");
-        // It begins as it is in the long run.
+        // The initial state has the long-term distribution.
         let in_bad = rng.chance(model.bad_bits_mean / (model.good_bits_mean + model.bad_bits_mean));
         let mut bursts = BurstErrors {
             good: state(model.good_bits_mean, model.good_ber),
@@ -164,7 +164,7 @@ impl BurstErrors {
         if self.in_bad { self.bad } else { self.good }
     }
 
-    /// Begins a sojourn where the last one ended.
+    /// Begins a stay at the end of the previous one.
     fn enter(&mut self) {
         let start = self.end;
         let state = self.state();
@@ -204,7 +204,7 @@ mod tests {
         Noise::new(&errors, &Rng::new(seed))
     }
 
-    /// All errors in a stretch, asked for in one piece.
+    /// Returns all errors in a range, from a single call.
     fn errors(noise: &mut Noise, mut from: u64, to: u64) -> Vec<u64> {
         let mut found = Vec::new();
         while let Some(slot) = noise.find(from, to) {
@@ -220,7 +220,7 @@ mod tests {
             let expected = 10_000.0;
             let slots = (expected / rate) as u64;
             let count = errors(&mut noise(Errors::Ber(rate), 7), 0, slots).len() as f64;
-            // A binomial count strays by more than four standard deviations once in 16,000 draws.
+            // A binomial count deviates by more than four standard deviations once in 16,000 draws.
             let deviation = libm::sqrt(expected * (1.0 - rate));
             assert!((count - expected).abs() < 4.0 * deviation, "rate {rate}: {count} errors");
         }
@@ -268,8 +268,8 @@ mod tests {
 
     #[test]
     fn bursts_have_the_mean_rate_of_their_model() {
-        // Bursts make counts stray more than independent errors do: the runs are averaged, and their own
-        // spread is the yardstick.
+        // In bursts, counts deviate more than with independent errors: the runs are averaged, and their own spread is
+        // the criterion.
         let (runs, slots) = (200, 500_000u64);
         let rates: Vec<f64> = (0..runs)
             .map(|seed| errors(&mut noise(Errors::GilbertElliott(MODEL), seed), 0, slots).len() as f64)
@@ -296,7 +296,7 @@ mod tests {
 
     #[test]
     fn errors_without_end_are_passed_over() {
-        // A frame every second day: what lies between would take years to draw.
+        // One frame every second day: drawing all errors in between would take years.
         let mut loud = noise(Errors::Ber(0.5), 1);
         for frame in 0..1000u64 {
             let from = frame * 1_000_000_000_000;

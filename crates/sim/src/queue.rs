@@ -1,26 +1,26 @@
-//! What happens next: a heap of events and, beside it, one wake-up for each node.
+//! Pending events: a heap of events and one wake-up for each node.
 //!
-//! Events that came about first go first among those of the same instant, except that the world (outages,
-//! faults, plans) always moves before the frames and nodes in it, and wake-ups come last: a frame that arrives at
-//! the very instant of a timeout is in time.
+//! Events of the same instant are processed in the order in which they were created, with two exceptions: the world
+//! (outages, faults, plans) comes before the frames and nodes in it, and wake-ups come last, so that a frame that
+//! arrives at the instant of a timeout is in time.
 
 use crate::radio::StationTimer;
 use longwire_proto::time::Instant;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-/// Something that will happen.
+/// Pending event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SimEvent {
-    /// The last bit of the frame on this line's transmitter leaves.
+    /// The last bit of the frame on the transmitter of this line leaves.
     TransmissionEnds(u32),
-    /// The last bit of this flight arrives.
+    /// The last bit of this frame in flight arrives.
     FrameArrives(u32),
     /// The next scheduled outage of this line begins or ends.
     OutageChanges(u32),
-    /// A plan falls due.
+    /// A planned action is due.
     Planned(u32),
-    /// A timer of a radio channel is over.
+    /// A timer of a radio channel expires.
     Radio(StationTimer),
 }
 
@@ -32,7 +32,7 @@ struct Entry {
 }
 
 impl Ord for Entry {
-    /// The earliest is the greatest, as `BinaryHeap` wants it.
+    /// The earliest event is the greatest, as required by `BinaryHeap`.
     fn cmp(&self, other: &Self) -> Ordering {
         (other.at, other.order).cmp(&(self.at, self.order))
     }
@@ -44,14 +44,14 @@ impl PartialOrd for Entry {
     }
 }
 
-/// Events in the order in which they happen.
+/// Pending events in the order of processing.
 #[derive(Debug, Default)]
 pub(crate) struct EventQueue {
     heap: BinaryHeap<Entry>,
     pushed: u64,
 }
 
-/// Set in the order of every event that is not the world's.
+/// Flag in the order of every event except those of the world.
 const AFTER_THE_WORLD: u64 = 1 << 63;
 
 impl EventQueue {
@@ -77,7 +77,7 @@ impl EventQueue {
     }
 }
 
-/// One deadline for each node, changed in place: a tree in which each parent holds the earlier of its children.
+/// One deadline for each node, changed in place: a tree in which each parent has the earlier deadline of its children.
 #[derive(Debug, Default)]
 pub(crate) struct WakeUps {
     leaves: usize,
@@ -88,7 +88,7 @@ pub(crate) struct WakeUps {
 const NEVER: Instant = Instant::FAR_FUTURE;
 
 impl WakeUps {
-    /// Makes room for node `count - 1`.
+    /// Makes space for node `count - 1`.
     pub(crate) fn grow(&mut self, count: usize) {
         if count <= self.leaves {
             return;
@@ -101,7 +101,7 @@ impl WakeUps {
         }
     }
 
-    /// Sets a node's deadline; [`Instant::FAR_FUTURE`] is none.
+    /// Sets the deadline of a node; [`Instant::FAR_FUTURE`] for none.
     pub(crate) fn set(&mut self, node: usize, at: Instant) {
         let mut place = self.leaves + node;
         if self.tree[place] == at {
@@ -118,17 +118,17 @@ impl WakeUps {
         }
     }
 
-    /// A node's deadline.
+    /// Returns the deadline of a node.
     pub(crate) fn get(&self, node: usize) -> Option<Instant> {
         Some(self.tree[self.leaves + node]).filter(|at| *at != NEVER)
     }
 
-    /// The earliest deadline.
+    /// Returns the earliest deadline.
     pub(crate) fn next_at(&self) -> Option<Instant> {
         self.tree.get(1).copied().filter(|at| *at != NEVER)
     }
 
-    /// The node with the earliest deadline; the first of several.
+    /// Returns the node with the earliest deadline; of several, the first.
     pub(crate) fn first(&self) -> usize {
         let mut place = 1;
         while place < self.leaves {

@@ -1,4 +1,4 @@
-//! The simulation: nodes, channels and faults on one virtual clock.
+//! Simulation: nodes, channels and faults on one virtual clock.
 
 use crate::airtime::Airtime;
 use crate::channel::{ChannelConfig, ChannelId, Counters, Direction};
@@ -20,27 +20,28 @@ use longwire_proto::service::{Port as Side, StorageIndication};
 use longwire_proto::time::Instant;
 use std::collections::VecDeque;
 
-/// Events at one instant, or rounds within one event, beyond which nodes are taken to run in a circle.
+/// Maximum number of events at one instant, or of rounds within one event; beyond it nodes are assumed to be in an
+/// endless loop.
 const CIRCLE_EVENTS_MAX: u64 = 1_000_000;
 
-/// Something planned.
+/// Planned action.
 enum PlannedAction<A: Service> {
     Fault(InjectedFault),
     Request(NodeId, A::Request),
 }
 
-/// Why a run paused.
+/// Reason for a pause of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pause {
     /// The condition no longer holds.
     Condition,
-    /// The limit is reached.
+    /// The limit was reached.
     Limit,
-    /// Nothing will ever happen again by itself.
+    /// No more events are pending.
     Quiet,
 }
 
-/// A world in virtual time. The same seed and the same calls give the same run, to the byte.
+/// World in virtual time. The same seed and the same calls give the same run, to the byte.
 pub struct Simulation<A: Service> {
     rng: Rng,
     network: Network,
@@ -49,7 +50,7 @@ pub struct Simulation<A: Service> {
     unstarted: VecDeque<NodeId>,
     plans: Vec<Option<PlannedAction<A>>>,
     free_plans: Vec<u32>,
-    /// How many cuts of each channel are not healed.
+    /// Number of cuts of each channel that are not healed.
     cuts: Vec<u32>,
     indications: VecDeque<NodeIndication<A>>,
     events: u64,
@@ -57,7 +58,7 @@ pub struct Simulation<A: Service> {
 }
 
 impl<A: Service> Simulation<A> {
-    /// An empty world.
+    /// Makes an empty world.
     pub fn new(seed: u64) -> Self {
         Simulation {
             rng: Rng::new(seed),
@@ -74,11 +75,11 @@ impl<A: Service> Simulation<A> {
         }
     }
 
-    /// Adds a node. It starts when time first passes or something is asked of a node, so that its channels can be
+    /// Adds a node. It starts when time first passes or with the first request to a node, so that its channels can be
     /// added before.
     ///
     /// # Panics
-    /// If there is a node of this name: randomness is told apart by names.
+    /// Panics if there is a node of this name, because names separate the random generators.
     pub fn add_node(
         &mut self,
         name: &str,
@@ -106,7 +107,7 @@ impl<A: Service> Simulation<A> {
     /// Adds a channel between an interface of one node and one of another (or of the same).
     ///
     /// # Panics
-    /// If an interface already has a channel, or the configuration makes no sense.
+    /// Panics if an interface already has a channel, or if the configuration is invalid.
     pub fn add_channel(
         &mut self,
         a: (NodeId, InterfaceId),
@@ -136,7 +137,7 @@ impl<A: Service> Simulation<A> {
     /// Adds a radio channel that these interfaces share.
     ///
     /// # Panics
-    /// If an interface already has a channel, or the configuration makes no sense.
+    /// Panics if an interface already has a channel, or if the configuration is invalid.
     pub fn add_radio(&mut self, config: RadioConfig, stations: &[(NodeId, InterfaceId)]) -> ChannelId {
         let index = self.network.radios.len() as u32;
         let channel = self.new_channel(ChannelKind::Radio(index));
@@ -169,7 +170,7 @@ impl<A: Service> Simulation<A> {
         ports.insert(place, BoundInterface { interface: end.interface, out });
     }
 
-    /// An interface that was joined before it had a channel is joined to this one.
+    /// Joins an interface that joined before it had a channel.
     fn join_late(&mut self, end: ChannelEnd, out: Attachment) {
         if let Some(place) = self.network.unattached.iter().position(|unattached| *unattached == end) {
             self.network.unattached.swap_remove(place);
@@ -181,17 +182,17 @@ impl<A: Service> Simulation<A> {
         }
     }
 
-    /// The time.
+    /// Returns the time.
     pub fn now(&self) -> Instant {
         self.network.now
     }
 
-    /// How many events have been processed.
+    /// Returns the number of processed events.
     pub fn events(&self) -> u64 {
         self.events
     }
 
-    /// Asks a node for something, now; false if it is down and did not hear.
+    /// Sends a request to a node now; false if the node is down.
     pub fn request(&mut self, node: NodeId, request: A::Request) -> bool {
         self.start_nodes();
         let now = self.network.now;
@@ -203,12 +204,12 @@ impl<A: Service> Simulation<A> {
         true
     }
 
-    /// Asks a node for something later; lost if it is down then.
+    /// Sends a request to a node later; it is lost if the node is down then.
     pub fn request_at(&mut self, at: Instant, node: NodeId, request: A::Request) {
         self.plan(at, PlannedAction::Request(node, request));
     }
 
-    /// Lets the world do something later.
+    /// Injects a fault later.
     pub fn fault_at(&mut self, at: Instant, fault: InjectedFault) {
         self.plan(at, PlannedAction::Fault(fault));
     }
@@ -228,47 +229,47 @@ impl<A: Service> Simulation<A> {
         self.network.queue.push(at, SimEvent::Planned(index));
     }
 
-    /// Takes what nodes have said to their users, in order of time.
+    /// Removes and returns all indications of nodes to their users, in order of time.
     pub fn take_indications(&mut self) -> Vec<NodeIndication<A>> {
         self.indications.drain(..).collect()
     }
 
-    /// Takes the oldest of what nodes have said to their users.
+    /// Removes and returns the oldest indication of a node to its user.
     pub fn pop_indication(&mut self) -> Option<NodeIndication<A>> {
         self.indications.pop_front()
     }
 
-    /// Hears of every frame from now on.
+    /// Sets the receiver of the records of all further frames.
     pub fn set_trace(&mut self, sink: FrameSink) {
         self.network.trace = Some(sink);
     }
 
-    /// What a node's clock shows: milliseconds since 2000-01-01; none: it has no clock.
+    /// Returns the time of the clock of a node, milliseconds since 2000-01-01; `None` without a clock.
     pub fn dtn_ms(&self, node: NodeId) -> Option<u64> {
         self.nodes[node.0 as usize].clock.dtn_ms(self.network.now)
     }
 
-    /// A node's name.
+    /// Returns the name of a node.
     pub fn name(&self, node: NodeId) -> &str {
         &self.nodes[node.0 as usize].name
     }
 
-    /// True while a node runs.
+    /// True while a node is running.
     pub fn is_running(&self, node: NodeId) -> bool {
         self.nodes[node.0 as usize].engine.is_some()
     }
 
-    /// What is on a node's disk: each record with its durable length in bytes.
+    /// Returns the records on the disk of a node with their durable lengths in bytes.
     pub fn records(&self, node: NodeId) -> Vec<(RecordId, u64)> {
         self.nodes[node.0 as usize].disk.list()
     }
 
-    /// Where the time of one direction of a channel of two lines went, up to now. Sums to the time elapsed.
+    /// Returns the use of the time of one direction of a point-to-point channel up to now. It sums to the time elapsed.
     pub fn airtime(&self, channel: ChannelId, direction: Direction) -> Airtime {
         self.line(channel, direction).airtime(self.network.now)
     }
 
-    /// What became of the frames of one direction of a channel of two lines.
+    /// Returns the counters of the frames of one direction of a point-to-point channel.
     pub fn counters(&self, channel: ChannelId, direction: Direction) -> Counters {
         self.line(channel, direction).counters()
     }
@@ -277,18 +278,18 @@ impl<A: Service> Simulation<A> {
         &self.network.lines[self.network.line_index(channel, direction) as usize]
     }
 
-    /// Where the time of one station of a radio channel went, up to now. Sums to the time elapsed.
+    /// Returns the use of the time of one station of a radio channel up to now. It sums to the time elapsed.
     pub fn radio_airtime(&self, channel: ChannelId, of: (NodeId, InterfaceId)) -> Airtime {
         self.radio(channel).airtime(end(of), self.network.now)
     }
 
-    /// Where the time of a radio channel went, up to now, whoever sent: what several stations sent at once counts once. Sums
-    /// to the time elapsed.
+    /// Returns the use of the time of a radio channel up to now, over all stations: simultaneous transmissions count
+    /// once. It sums to the time elapsed.
     pub fn radio_channel_airtime(&self, channel: ChannelId) -> Airtime {
         self.radio(channel).channel_airtime(self.network.now)
     }
 
-    /// What became of the frames of one station of a radio channel at another.
+    /// Returns the counters of the frames of one station of a radio channel at another.
     pub fn radio_counters(
         &self,
         channel: ChannelId,
@@ -308,26 +309,26 @@ impl<A: Service> Simulation<A> {
     // -----------------------------------------------------------------------------------------------------------
     // Time
 
-    /// When the next event is due, if anything will ever happen by itself.
+    /// Returns the time of the next event; `None` if none is pending.
     pub fn next_event_at(&self) -> Option<Instant> {
         earlier(self.network.queue.next_at(), self.wakes.next_at())
     }
 
-    /// Processes one event; false if nothing will ever happen by itself.
+    /// Processes one event; false if none is pending.
     pub fn step(&mut self) -> bool {
         self.start_nodes();
         self.step_by(Instant::FAR_FUTURE)
     }
 
-    /// Lets time pass until `until`, events of that instant included.
+    /// Runs until `until`, including events of that instant.
     pub fn run_until(&mut self, until: Instant) {
         self.start_nodes();
         while self.step_by(until) {}
         self.network.now = self.network.now.max(until);
     }
 
-    /// Runs while `condition` holds, which is asked after each event and may act on the world, but not beyond
-    /// `limit`. When the world has gone quiet the time stays at the last event.
+    /// Runs while `condition` holds, but not beyond `limit`. The condition is evaluated after each event and may act on
+    /// the world. If no more events are pending, the time stays at the last event.
     pub fn run_while(&mut self, limit: Instant, mut condition: impl FnMut(&mut Self) -> bool) -> Pause {
         self.start_nodes();
         while condition(self) {
@@ -353,7 +354,7 @@ impl<A: Service> Simulation<A> {
             return false;
         }
         self.advance(at);
-        // At one instant events come before wake-ups.
+        // At the same instant events come before wake-ups.
         if event_at == Some(at) {
             match self.network.queue.pop().expect("an event is due") {
                 SimEvent::TransmissionEnds(line) => self.leaves(line),
@@ -412,7 +413,7 @@ impl<A: Service> Simulation<A> {
         self.settle(sender.node, false);
     }
 
-    /// Lets the stations of a radio channel hear what has happened, one after the other.
+    /// Delivers the events of a radio channel to its stations, one after another.
     fn pass_on(&mut self, index: u32) {
         while let Some(note) = self.network.radios[index as usize].notes.pop_front() {
             let (radio, mut air) = self.network.radio(index);
@@ -437,7 +438,7 @@ impl<A: Service> Simulation<A> {
     fn arrives(&mut self, index: u32) {
         let FrameInFlight { line, mut frame } = self.network.land(index);
         let to = self.network.lines[line as usize].to;
-        // The other direction's sender is this one's receiver.
+        // The sender of the other direction is the receiver of this one.
         let heard = self.network.lines[(line ^ 1) as usize].joined;
         let passes = matches!(frame.fate, FrameFate::Delivered | FrameFate::Damaged);
         if passes && !heard {
@@ -465,7 +466,7 @@ impl<A: Service> Simulation<A> {
         self.carrier_changed(index, carrier);
     }
 
-    /// Tells the sender if the carrier is no longer what it was.
+    /// Informs the sender if the carrier has changed.
     fn carrier_changed(&mut self, index: u32, before: bool) {
         let now = self.network.now;
         let line = &mut self.network.lines[index as usize];
@@ -477,7 +478,7 @@ impl<A: Service> Simulation<A> {
             return;
         }
         let ChannelEnd { node, interface } = line.from;
-        // Room goes before the carrier does and comes after it.
+        // The room is withdrawn before the carrier and granted after it.
         let mut pending_indications = [
             PendingIndication::Carrier(interface, carrier),
             PendingIndication::Room(interface, Attachment::Line(index)),
@@ -518,7 +519,7 @@ impl<A: Service> Simulation<A> {
     // -----------------------------------------------------------------------------------------------------------
     // Faults
 
-    /// Does something to the world, now.
+    /// Applies a fault now.
     pub fn apply(&mut self, fault: InjectedFault) {
         match fault {
             InjectedFault::Cut(channel) => self.set_cut(channel, true),
@@ -540,12 +541,12 @@ impl<A: Service> Simulation<A> {
         }
     }
 
-    /// The channel is gone, both ways. Cut again, it has to be healed as often.
+    /// Cuts a channel in both directions. As many heals are needed as there were cuts.
     pub fn cut(&mut self, channel: ChannelId) {
         self.set_cut(channel, true);
     }
 
-    /// The channel is back, once all cuts are healed. One that is not cut stays as it is.
+    /// Undoes one cut of a channel; has no effect without a cut.
     pub fn heal(&mut self, channel: ChannelId) {
         self.set_cut(channel, false);
     }
@@ -572,7 +573,7 @@ impl<A: Service> Simulation<A> {
         }
     }
 
-    /// The node loses everything but what its disk has synced.
+    /// Crashes a node: only synced data on its disk survive.
     pub fn crash(&mut self, id: NodeId) {
         self.start_nodes();
         let node = &mut self.nodes[id.0 as usize];
@@ -599,7 +600,7 @@ impl<A: Service> Simulation<A> {
         }
     }
 
-    /// The node starts anew.
+    /// Restarts a node.
     pub fn restart(&mut self, id: NodeId) {
         self.start_nodes();
         self.start(id);
@@ -644,8 +645,8 @@ impl<A: Service> Simulation<A> {
         self.settle(id, true);
     }
 
-    /// Lets a node hear and say everything until it is quiet, then notes when it wants to be woken. `stirred`
-    /// says that it has heard something and was not drained since.
+    /// Exchanges indications and requests with a node until it is quiet, then sets its next wake-up. `stirred` is true
+    /// if it has received an indication and was not drained since.
     fn settle(&mut self, id: NodeId, mut stirred: bool) {
         let Simulation { network, nodes, indications, wakes, .. } = self;
         let now = network.now;
@@ -697,14 +698,14 @@ impl<A: Service> Simulation<A> {
             assert!(rounds < CIRCLE_EVENTS_MAX, "{name} talks to its disk or lines in a circle at {now}");
         }
         let wake = earlier(engine.poll_timeout(), disk.poll_timeout());
-        // What was wanted earlier happens now.
+        // A deadline in the past is due now.
         wakes.set(id.0 as usize, wake.unwrap_or(Instant::FAR_FUTURE).max(now));
     }
 
     // -----------------------------------------------------------------------------------------------------------
-    // Looking
+    // Queries
 
-    /// What is going on, for a person who wonders why nothing is: nodes, lines, what is pending.
+    /// Returns a summary of nodes, lines and pending events, for debugging a stalled run.
     pub fn status(&self) -> String {
         use core::fmt::Write;
         let mut text = String::new();
@@ -746,7 +747,7 @@ impl<A: Service> Simulation<A> {
     }
 }
 
-/// The end of a channel that is a node's interface.
+/// Makes the channel end of an interface of a node.
 fn end((node, interface): (NodeId, InterfaceId)) -> ChannelEnd {
     ChannelEnd { node, interface }
 }

@@ -1,8 +1,8 @@
-//! Worlds and misfortunes drawn from a seed.
+//! Worlds and faults drawn from a seed.
 //!
-//! A suite that runs one world under many faults finds what fails in that world. Here the seed draws the world as
-//! well: rates from a kilobit to ten megabits a second, delays from nothing to ten seconds, queues, checks,
-//! noise, disks, clocks. What is drawn stays within what a patient protocol survives: every line
+//! A test suite with one world and many faults finds only the failures of that world. Here the seed determines the
+//! world as well: rates from a kilobit to ten megabits per second, delays from zero to ten seconds, queues, check
+//! sequences, noise, disks, clocks. All values stay within the range that a robust protocol survives: every line
 //! carries most of its shorter frames, every fault ends, no disk is too small.
 
 use crate::channel::{ChannelConfig, ChannelId, Errors, Fcs, GilbertElliott, LineConfig};
@@ -14,7 +14,7 @@ use crate::node::NodeId;
 use longwire_proto::rng::Rng;
 use longwire_proto::time::{Duration, Instant};
 
-/// A number between `low` and `high`, all orders of magnitude alike.
+/// Returns a number between `low` and `high`, uniform over orders of magnitude.
 fn spread(rng: &mut Rng, low: f64, high: f64) -> f64 {
     low * libm::exp(rng.unit() * libm::log(high / low))
 }
@@ -23,17 +23,17 @@ fn duration(seconds: f64) -> Duration {
     Duration::from_nanos((seconds * 1e9) as u64)
 }
 
-/// A channel; its two directions share rate and delay or do not.
+/// Draws a channel, whose two directions may have the same rate and delay.
 pub fn channel(rng: &mut Rng) -> ChannelConfig {
     let forward = line(rng);
     let backward = if rng.chance(0.5) { forward.clone() } else { line(rng) };
     ChannelConfig { forward, backward }
 }
 
-/// One direction of a channel, without scheduled outages: those are [`faults`].
+/// Draws one direction of a channel, without scheduled outages, which [`faults`] draws.
 pub fn line(rng: &mut Rng) -> LineConfig {
     let backpressure = rng.chance(0.7);
-    // A router with no queue at all would drop most of every burst.
+    // A router without any queue would drop most of every burst.
     let queue_bytes_min = if backpressure { 0 } else { 8_000 };
     LineConfig {
         rate_bps: spread(rng, 1e3, 1e7) as u64,
@@ -58,7 +58,7 @@ fn delay(rng: &mut Rng) -> Delay {
     let mut points = Vec::new();
     for _ in 0..2 + rng.below(4) {
         points.push(DelayPoint { at, delay: once(rng) });
-        // The next point is further off than any delay: no frame overtakes another.
+        // The distance to the next point exceeds any delay, so that no frame overtakes another.
         at += Duration::from_secs(11 + rng.below(600));
     }
     Delay::Schedule(points)
@@ -77,7 +77,7 @@ fn errors(rng: &mut Rng) -> Errors {
     }
 }
 
-/// A disk, never too small.
+/// Draws a disk of sufficient size.
 pub fn disk(rng: &mut Rng) -> DiskConfig {
     if rng.chance(0.3) {
         return DiskConfig::default();
@@ -92,7 +92,7 @@ pub fn disk(rng: &mut Rng) -> DiskConfig {
     }
 }
 
-/// A clock: right, somewhat wrong, or none.
+/// Draws a clock: right, somewhat wrong, or absent.
 pub fn clock(rng: &mut Rng) -> ClockConfig {
     match rng.below(4) {
         0 | 1 => ClockConfig::default(),
@@ -105,29 +105,29 @@ pub fn clock(rng: &mut Rng) -> ClockConfig {
     }
 }
 
-/// What may befall a world, and how often.
+/// Kinds and numbers of faults of a world.
 #[derive(Clone, Debug)]
 pub struct FaultLimits {
-    /// The channels that may be cut.
+    /// Channels that may be cut.
     pub channels: Vec<ChannelId>,
-    /// The nodes that may crash.
+    /// Nodes that may crash.
     pub nodes: Vec<NodeId>,
-    /// When the first fault may come.
+    /// Earliest time of a fault.
     pub from: Instant,
-    /// When the last one is mended: from then on every channel, node and disk works.
+    /// Latest end of a fault: from then on every channel, node and disk works.
     pub until: Instant,
-    /// How many cuts at the most, over all channels.
+    /// Maximum number of cuts over all channels.
     pub cuts_max: u32,
-    /// How many crashes at the most, over all nodes.
+    /// Maximum number of crashes over all nodes.
     pub crashes_max: u32,
-    /// How many spells at the most in which a disk fails, over all nodes.
+    /// Maximum number of disk failures over all nodes.
     pub disk_failures_max: u32,
-    /// How many records at the most are damaged, over all nodes. What is damaged stays so.
+    /// Maximum number of damaged records over all nodes. Damage is permanent.
     pub damages_max: u32,
 }
 
-/// Draws faults, in order of time. Spells of one kind may overlap on one victim: a channel is back
-/// when the last has ended, and of crashes and failures the first to end ends both.
+/// Draws faults, in order of time. Faults of one kind may overlap at the same channel or node: a channel is up again
+/// when the last cut has ended, while the first end of a crash or failure ends all of them.
 pub fn faults(rng: &mut Rng, misfortune: &FaultLimits) -> Vec<(Instant, InjectedFault)> {
     let mut plan = Vec::new();
     let mut spells =
@@ -160,7 +160,7 @@ pub fn faults(rng: &mut Rng, misfortune: &FaultLimits) -> Vec<(Instant, Injected
     plan
 }
 
-/// A stretch within the given one, short more often than long.
+/// Draws an interval within the given one, short more often than long.
 fn spell(rng: &mut Rng, from: Instant, until: Instant) -> (Instant, Instant) {
     let span = until.saturating_since(from).as_nanos() as u64;
     let begin = rng.below(span.max(1));

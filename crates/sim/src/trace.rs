@@ -1,4 +1,4 @@
-//! What became of every frame: for packet captures, time-sequence graphs and timelines.
+//! Records of all frames with their fate, for packet captures, time-sequence graphs and timelines.
 
 use crate::channel::{ChannelId, Direction};
 use crate::node::NodeId;
@@ -9,65 +9,65 @@ use longwire_proto::time::Instant;
 /// One end of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ChannelEnd {
-    /// The node.
+    /// Node.
     pub node: NodeId,
-    /// Its interface.
+    /// Interface of the node.
     pub interface: InterfaceId,
 }
 
-/// What became of a frame.
+/// Fate of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameFate {
-    /// It arrived as it was sent.
+    /// The frame arrived as sent.
     Delivered,
-    /// It arrived with wrong bits that nothing on the line noticed.
+    /// The frame arrived with wrong bits that the check sequence did not detect.
     Damaged,
-    /// It arrived with wrong bits, and the line's own check dropped it.
+    /// The frame arrived with wrong bits, and the frame check dropped it.
     CheckFailed,
-    /// An outage fell on it.
+    /// The frame was lost in an outage.
     Outage,
-    /// There was no space in the queue.
+    /// The queue was full.
     QueueFull,
-    /// It is longer than the line takes.
+    /// The frame is longer than the MTU.
     TooLong,
-    /// The sender crashed while it waited in the queue.
+    /// The sender crashed while the frame was in the queue.
     SenderCrashed,
-    /// It arrived where nobody had joined the line; or the sender is not heard there.
+    /// The frame arrived at an end that had not joined, or that is out of range of the sender.
     Unheard,
-    /// Another's signal overlapped with it where it was to be heard. On radio channels.
+    /// Another signal overlapped with the frame at the receiver. On radio channels.
     Collided,
-    /// Who was to hear it was transmitting. On radio channels.
+    /// The receiver was transmitting. On radio channels.
     Deaf,
 }
 
-/// A frame whose fate is known. On a radio channel there is one for each other station.
+/// Frame with a known fate. On a radio channel there is one record for each other station.
 #[derive(Clone, Debug)]
 pub struct FrameRecord {
-    /// The channel.
+    /// Channel of the frame.
     pub channel: ChannelId,
-    /// Which way; on a radio channel always forward.
+    /// Direction of the frame; always forward on a radio channel.
     pub direction: Direction,
-    /// Who sent it.
+    /// Sender.
     pub from: ChannelEnd,
-    /// Whom it was for.
+    /// Receiver.
     pub to: ChannelEnd,
-    /// When it was handed to the line.
+    /// Time at which the line accepted the frame.
     pub handed: Instant,
-    /// When its first bit left, if any did.
+    /// Time at which the first bit left; `None` if none did.
     pub started: Option<Instant>,
-    /// When its last bit left.
+    /// Time at which the last bit left; `None` if it did not.
     pub left: Option<Instant>,
-    /// When its last bit arrived.
+    /// Time at which the last bit arrived; `None` if it did not.
     pub received: Option<Instant>,
-    /// The bytes as sent.
+    /// Bytes sent.
     pub bytes: Bytes,
-    /// The bytes as they arrived, where they differ.
+    /// Bytes received; `None` if they are those sent.
     pub damaged: Option<Bytes>,
-    /// What its bytes are for.
+    /// Use of the bytes.
     pub shares: Shares,
-    /// What became of it.
+    /// Fate of the frame.
     pub fate: FrameFate,
 }
 
-/// Hears of every frame at the moment when its fate is known.
+/// Receives the record of every frame when its fate is known.
 pub type FrameSink = Box<dyn FnMut(FrameRecord) + Send>;

@@ -1,10 +1,10 @@
-//! How times look in configuration files: numbers with the unit in the field's name.
+//! Times in configuration files: numbers with the unit in the name of the field.
 
 use longwire_proto::time::{Duration, Instant};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serializer};
 
-/// The longest time a configuration may state, in seconds: a thousand years would overflow [`Instant`].
+/// Maximum time in a configuration, in seconds: a thousand years would overflow [`Instant`].
 const SECONDS_MAX: f64 = 1.8e10;
 
 fn nanos(seconds: f64) -> Option<u64> {

@@ -1,4 +1,4 @@
-//! One scenario, two worlds: what a scenario may do to a network, simulated or real.
+//! Interface between a scenario and a network, simulated or real.
 
 use crate::channel::ChannelId;
 use crate::node::NodeId;
@@ -6,38 +6,38 @@ use crate::simulation::{Pause, Simulation};
 use longwire_proto::engine::{Indication, Request, Service};
 use longwire_proto::time::{Duration, Instant};
 
-/// What a node said to its user, and when.
+/// Indication of a node to its user, with its time.
 pub type NodeIndication<A> = (Instant, NodeId, Indication<A>);
 
-/// A network that a scenario acts on. A scenario is data and a plain function over this trait: the same function
-/// runs in virtual time under many seeds and over real sockets once.
+/// Network on which a scenario acts. A scenario is data and a plain function over this trait: the same function runs in
+/// virtual time with many seeds and over real sockets once.
 pub trait World {
-    /// What the nodes do for their users.
+    /// Service that the nodes provide to their users.
     type App: Service;
 
-    /// The time since the run began.
+    /// Returns the time since the run began.
     fn now(&self) -> Instant;
-    /// Asks a node for something; false if it is down and did not hear.
+    /// Sends a request to a node; false if the node is down.
     fn request(&mut self, node: NodeId, request: Request<Self::App>) -> bool;
-    /// Lets time pass until `until`.
+    /// Runs until `until`.
     fn run_until(&mut self, until: Instant);
-    /// Lets time pass as long as `goes_on` says so, which is asked whenever something may have happened and may act on
-    /// the world. False: `limit` came first, or nothing will ever happen any more.
+    /// Runs while `goes_on` returns true. It is evaluated after each possible event and may act on the world. Returns
+    /// false if `limit` was reached or no more events are pending.
     fn run_while(&mut self, limit: Instant, goes_on: &mut dyn FnMut(&mut Self) -> bool) -> bool;
-    /// Takes what the nodes have said, in order of time.
+    /// Removes and returns the indications of the nodes, in order of time.
     fn take_indications(&mut self) -> Vec<NodeIndication<Self::App>>;
-    /// Breaks a channel.
+    /// Cuts a channel.
     fn cut(&mut self, channel: ChannelId);
-    /// Mends it.
+    /// Restores a channel.
     fn heal(&mut self, channel: ChannelId);
-    /// Ends a node at once; what its disk has synced stays.
+    /// Kills a node at once; synced data on its disk survive.
     fn crash(&mut self, node: NodeId);
-    /// Starts it again.
+    /// Restarts a node.
     fn restart(&mut self, node: NodeId);
-    /// What a node's clock shows: milliseconds since 2000-01-01; none: it has no clock.
+    /// Returns the time of the clock of a node, milliseconds since 2000-01-01; `None` without a clock.
     fn dtn_ms(&self, node: NodeId) -> Option<u64>;
 
-    /// Lets time pass.
+    /// Runs for `duration`.
     fn run_for(&mut self, duration: Duration) {
         self.run_until(self.now() + duration);
     }

@@ -1,4 +1,4 @@
-//! Channels, case by case.
+//! Single cases of channels.
 
 mod common;
 use common::*;
@@ -133,8 +133,8 @@ fn an_outage_that_nobody_announces_swallows_what_is_sent() {
         world.request(a, frame(1000));
     }
     world.run_until(Instant::from_secs(10));
-    // Frames leave at 1, 2, .. 8 s. Those that end at 3, 4, 5 and 6 s had a part in the outage. The one that
-    // ended at 2 s was on its way when the outage began, and arrives.
+    // Frames leave at 1, 2, .. 8 s. Those that end at 3, 4, 5 and 6 s overlap with the outage. The one that ended at 2
+    // s was in flight when the outage began, and arrives.
     let told = world.take_indications();
     let times: Vec<f64> = said(&told, b).iter().skip(1).map(|said| said.0).collect();
     assert_eq!(times, [2.0, 3.0, 8.0, 9.0]);
@@ -211,7 +211,7 @@ fn a_channel_that_is_cut_twice_is_back_when_both_cuts_are_healed() {
         said(&told, b).iter().filter(|said| matches!(said.1, Hear::Frame(..))).map(|said| said.0).collect();
     assert_eq!(times.len(), 2, "at 4.1 s it is still cut once, and at 9.1 s again: {times:?}");
     assert_eq!(world.airtime(channel, Direction::Forward).outage, 6_000_000_000);
-    // One that is not cut cannot be healed beforehand.
+    // A heal before the cut has no effect.
     world.heal(channel);
     world.cut(channel);
     world.request(a, frame(100));
@@ -242,7 +242,7 @@ fn a_node_that_is_down_hears_nothing_and_what_it_had_queued_is_gone() {
     assert_eq!(carriers.map(|said| said.0).collect::<Vec<_>>(), [0.0, 3.5], "it starts anew");
 }
 
-/// The slots of all wrong bits, when `count` frames of `length` bytes are sent back to back.
+/// Returns the slots of all wrong bits when `count` frames of `length` bytes are sent without gaps.
 fn wrong_slots(seed: u64, errors: Errors, length: usize, count: usize) -> Vec<usize> {
     let config = LineConfig { errors, queue_bytes: 1 << 40, mtu_bytes: 100_000, ..line(1_000_000) };
     let (mut world, a, b, _) = pair(seed, ChannelConfig::symmetric(config));

@@ -1,4 +1,4 @@
-//! Configuration as people write it.
+//! Configuration in the form in which users write it.
 
 use longwire_proto::time::{Duration, Instant};
 use longwire_sim::*;

@@ -1,4 +1,4 @@
-//! What holds in every world: worlds, traffic and faults are drawn from seeds.
+//! Properties of every world: worlds, traffic and faults are drawn from seeds.
 
 mod common;
 use common::*;
@@ -9,7 +9,7 @@ use longwire_sim::*;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-/// All that can be seen of a run.
+/// Complete observable result of a run.
 struct Run {
     told: Vec<NodeIndication<Talk>>,
     frames: Vec<FrameRecord>,
@@ -20,7 +20,7 @@ struct Run {
 
 const UNTIL: Instant = Instant::from_secs(600);
 
-/// A chain of stations under random traffic and faults, run until it is quiet.
+/// Runs a chain of stations under random traffic and faults until it is quiet.
 fn run(seed: u64, mut probe: impl FnMut(&Simulation<Talk>, &[ChannelId])) -> Run {
     let mut rng = Rng::new(seed).fork("scenario");
     let mut world = Simulation::new(seed);
@@ -74,7 +74,7 @@ fn traffic(rng: &mut Rng, nodes: &[NodeId]) -> Vec<(Instant, NodeId, Ask)> {
     let count = 50 + rng.below(800);
     let mut asks: Vec<(Instant, NodeId, Ask)> = (0..count)
         .map(|number| {
-            // Traffic comes in clumps.
+            // Traffic comes in bursts.
             let at = Instant::from_millis(rng.below(4) * 150_000 + rng.below(200));
             let node = rng.below(nodes.len() as u64) as usize;
             let ends = nodes.len() as u64 - 1;
@@ -96,7 +96,7 @@ fn ask(rng: &mut Rng, interface: u16, number: u64) -> Ask {
         0 => Ask::Alarm(Instant::from_secs(rng.below(700))),
         1 => Ask::Storage(StorageRequest::Append { record, data: vec![1; rng.below(4000) as usize].into() }),
         2 => Ask::Storage(StorageRequest::Read { record, offset: rng.below(4000), length: 2000 }),
-        // A record is not used while it is being removed: this one never was there.
+        // A record must not be used while it is being removed; this one never existed.
         3 => Ask::Storage(StorageRequest::Remove { record: RecordId(100 + number) }),
         _ => {
             let mut bytes = vec![0; if rng.chance(0.05) { 1600 } else { rng.below(600) as usize }];
@@ -244,8 +244,8 @@ fn every_token_of_a_node_that_lives_comes_back_once() {
             }
         }
         assert!(back.values().all(|times| *times == 1), "seed {seed}");
-        // A frame on the transmitter of a node that crashes leaves all the same, but nobody is told: twelve crashes, two
-        // interfaces.
+        // A frame on the transmitter of a crashing node still leaves, but is not reported to the node: twelve crashes,
+        // two interfaces.
         let left = run.frames.iter().filter(|frame| frame.fate != FrameFate::SenderCrashed).count();
         assert!(back.len() <= left, "seed {seed}");
         assert!(back.len() + 24 >= left, "seed {seed}: {} of {left}", back.len());

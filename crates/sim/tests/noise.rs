@@ -1,4 +1,4 @@
-//! Noise on lines: which bits of a frame it falls on, and how it begins.
+//! Noise on lines: the affected bits of a frame, and the initial state.
 
 mod common;
 use common::*;
@@ -6,12 +6,12 @@ use longwire_sim::*;
 
 const FRAMES: u32 = 4000;
 
-/// How far a share of so many trials may stray from what is expected: four standard deviations.
+/// Allowed deviation of a share of this many trials from its expectation: four standard deviations.
 fn allowed(expected: f64, trials: u32) -> f64 {
     4.0 * libm::sqrt(expected * (1.0 - expected) / f64::from(trials))
 }
 
-/// A frame of one byte is nearly all check sequence: whatever falls on that destroys the frame, too.
+/// A frame of one byte is nearly all check sequence: errors in the check sequence destroy the frame, too.
 #[test]
 fn errors_fall_on_the_check_sequence_as_on_the_rest() {
     let ber = 0.02;
@@ -32,14 +32,14 @@ fn errors_fall_on_the_check_sequence_as_on_the_rest() {
     }
 }
 
-/// A run is a window on a line that was there before: it meets it in each state as often as the line is in it.
+/// A run is a window on a line that existed before, so the probability of each initial state is its long-term share.
 #[test]
 fn a_line_with_bursts_begins_bad_as_often_as_it_is_bad() {
     const RUNS: u32 = 600;
     let model = |good_bits_mean, bad_bits_mean| {
         Errors::GilbertElliott(GilbertElliott { good_bits_mean, bad_bits_mean, good_ber: 0.0, bad_ber: 0.5 })
     };
-    // Much longer than the frame: it lies in the state with which the line begins.
+    // The states are much longer than the frame, so the frame is in the initial state of the line.
     for (good, bad) in [(3e7, 1e7), (1e7, 3e7)] {
         let config = LineConfig { errors: model(good, bad), fcs: Fcs::Crc32, ..LineConfig::default() };
         let began_bad = (0..RUNS).filter(|seed| {

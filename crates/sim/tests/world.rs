@@ -13,7 +13,7 @@ use longwire_proto::time::{Duration, Instant};
 use longwire_sim::*;
 use std::sync::{Arc, Mutex};
 
-/// A scenario knows no more of its world than this.
+/// Scenario that depends only on the trait of its world.
 fn storm<W: World<App = Talk>>(world: &mut W, a: NodeId, b: NodeId, channel: ChannelId) -> usize {
     world.request(a, frame(100));
     world.run_for(Duration::from_secs(1));
@@ -159,7 +159,7 @@ fn the_status_says_what_is_pending() {
     }
 }
 
-/// Wants to be woken now, always.
+/// Engine that always requests a wake-up now.
 struct Restless;
 
 impl Engine for Restless {

@@ -1,12 +1,12 @@
-//! How fast each implementation encodes and decodes the same bundle, in one run.
+//! Time of encoding and decoding the same bundle with each implementation, in one run.
 //!
 //!     cargo bench --manifest-path interop/Cargo.toml
 //!
-//! The bundle has a previous node, a hop count and a payload; every block has a CRC-32C, which is computed on the
-//! way out and checked on the way in. Encoding ends with the bundle's bytes in memory of their own, decoding with a
-//! bundle that was validated: `bp7` decodes and validates in two calls, `hardy-bpv7` encodes with its builder and
-//! decodes with its parser. The candidates take turns, so that what disturbs one disturbs all; a figure is that of
-//! the fastest turn, as a disturbance only ever slows. Ends with an error if ours is not twice as fast as the better of the others.
+//! The bundle has a previous node, a hop count and a payload; every block has a CRC-32C, which is computed when
+//! encoding and checked when decoding. Encoding ends with the bytes of the bundle in a separate buffer, decoding with a
+//! validated bundle: `bp7` decodes and validates in two calls, `hardy-bpv7` encodes with its builder and decodes with
+//! its parser. The candidates run in turn, so that a disturbance affects all of them; a figure is that of the fastest
+//! turn, because disturbances only slow a turn down. Fails if ours is not twice as fast as the better of the others.
 
 use bytes::Bytes;
 use longwire_proto::bp::{
@@ -16,17 +16,17 @@ use std::borrow::Cow;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// How many times as fast as the better partner.
+/// Required ratio of the speed of our codec to that of the better partner.
 const AIM: f64 = 2.0;
 const ROUNDS: usize = 500;
-/// How long a turn lasts at least.
+/// Minimum duration of a turn.
 const TURN: Duration = Duration::from_micros(400);
 
 struct Candidate {
     name: &'static str,
     run: Box<dyn FnMut()>,
     calls_a_turn: u32,
-    /// Of a call, in the fastest turn.
+    /// Time of one call in the fastest turn.
     nanoseconds: f64,
 }
 
@@ -40,7 +40,7 @@ impl Candidate {
         candidate
     }
 
-    /// The time of one call.
+    /// Runs one turn and returns the time of one call.
     fn turn(&mut self) -> Duration {
         let start = Instant::now();
         (0..self.calls_a_turn).for_each(|_| (self.run)());
@@ -113,7 +113,8 @@ fn hardy_encode(payload: &[u8]) -> Box<[u8]> {
     bytes
 }
 
-/// Measures the candidates in turns and prints a line; how many times as fast as the better partner the first is.
+/// Measures the candidates in turns and prints a line. Returns the ratio of the speed of the first candidate to that of
+/// the better partner.
 fn measure(what: &str, size: &str, mut candidates: Vec<Candidate>) -> f64 {
     for _ in 0..ROUNDS {
         for candidate in &mut candidates {

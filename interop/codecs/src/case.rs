@@ -1,18 +1,18 @@
-//! One bundle for each rule of RFC 9171: broken, or used to its limit.
+//! One bundle for each rule of RFC 9171: a violation of the rule, or a use of it to its limit.
 
 use crate::tree::Item::{Array, Bytes, Chunked, Negative, Open, Simple, Tag, Unsigned, Wide};
 use crate::tree::{Item, Tree};
 
-/// A rule, and a bundle that shows it.
+/// Rule, and a bundle that tests it.
 #[derive(Debug)]
 pub struct Case {
-    /// What is done to the sound bundle.
+    /// Name of the change to the valid bundle.
     pub name: &'static str,
-    /// The clause.
+    /// Clause of the rule.
     pub clause: &'static str,
-    /// True if the result is a bundle that has to be accepted.
+    /// True if the changed bundle must be accepted.
     pub legal: bool,
-    /// Does it.
+    /// Makes the change.
     pub edit: fn(&mut Tree),
 }
 
@@ -33,7 +33,7 @@ const REPORT_TO: usize = 5;
 const TIMESTAMP: usize = 6;
 const LIFETIME: usize = 7;
 
-/// A sound bundle with every block of RFC 9171: the cases begin with it.
+/// Valid bundle with every block of RFC 9171, to which the cases apply their change.
 pub fn sound() -> Tree {
     let primary = vec![
         Unsigned(7),
@@ -90,7 +90,7 @@ fn set_content(tree: &mut Tree, block_type: u64, content: Item) {
     tree.block(block_type)[4] = Bytes(content.to_bytes());
 }
 
-/// Puts a block before the payload.
+/// Inserts a block before the payload block.
 fn add(tree: &mut Tree, block: Item) {
     let blocks = tree.blocks();
     blocks.insert(blocks.len() - 1, block);
@@ -107,7 +107,7 @@ fn make_fragment(tree: &mut Tree, offset: u64, total: u64) {
     primary.splice(LIFETIME + 1..LIFETIME + 1, [Unsigned(offset), Unsigned(total)]);
 }
 
-/// Of the outer form.
+/// Cases of the outer structure.
 const STRUCTURE: &[Case] = &[
     legal("nothing", "RFC 9171 4", |_| {}),
     illegal("the outer array has a length", "RFC 9171 4.1", |t| {
@@ -116,7 +116,7 @@ const STRUCTURE: &[Case] = &[
     illegal("a tag before the bundle", "RFC 9171 4.1", |t| {
         t.bundle = Tag(55799, Box::new(t.bundle.clone()));
     }),
-    illegal("bytes behind the bundle", "RFC 9171 4.1", |t| t.behind = vec![0]),
+    illegal("bytes after the bundle", "RFC 9171 4.1", |t| t.behind = vec![0]),
     illegal("no blocks at all", "RFC 9171 4.1", |t| t.blocks().clear()),
     illegal("a primary block only", "RFC 9171 4.1", |t| t.blocks().truncate(1)),
     illegal("no payload", "RFC 9171 4.1", |t| drop(t.blocks().pop())),
@@ -157,7 +157,7 @@ const STRUCTURE: &[Case] = &[
     }),
 ];
 
-/// Of the primary block.
+/// Cases of the primary block.
 const PRIMARY: &[Case] = &[
     illegal("version 6", "RFC 9171 4.3.1", |t| t.primary()[0] = Unsigned(6)),
     illegal("version 8", "RFC 9171 4.3.1", |t| t.primary()[0] = Unsigned(8)),
@@ -216,8 +216,12 @@ const PRIMARY: &[Case] = &[
         t.primary()[FLAGS] = Unsigned(0x05);
     }),
     legal("a fragment with all of the data", "RFC 9171 5.8", |t| make_fragment(t, 0, 9)),
-    illegal("a fragment that ends behind the whole", "RFC 9171 5.8", |t| make_fragment(t, 95, 100)),
-    illegal("a fragment that begins behind the whole", "RFC 9171 5.8", |t| make_fragment(t, 200, 100)),
+    illegal("a fragment that ends after its application data unit", "RFC 9171 5.8", |t| {
+        make_fragment(t, 95, 100)
+    }),
+    illegal("a fragment that begins after its application data unit", "RFC 9171 5.8", |t| {
+        make_fragment(t, 200, 100)
+    }),
     illegal("a fragment whose end is beyond 64 bits", "RFC 9171 5.8", |t| {
         make_fragment(t, u64::MAX, u64::MAX);
     }),
@@ -253,7 +257,7 @@ const PRIMARY: &[Case] = &[
     }),
 ];
 
-/// Of endpoint identifiers.
+/// Cases of endpoint identifiers.
 const ENDPOINTS: &[Case] = &[
     legal("a dtn name", "RFC 9171 4.2.5.1.1", |t| t.primary()[DESTINATION] = dtn("//earth/in/box")),
     legal("a dtn group", "RFC 9171 4.2.5.1.1", |t| t.primary()[DESTINATION] = dtn("//earth/~all")),
@@ -319,7 +323,7 @@ const ENDPOINTS: &[Case] = &[
     illegal("scheme number 0", "RFC 9171 9.6", |t| {
         t.primary()[DESTINATION] = Array(vec![Unsigned(0), Unsigned(0)]);
     }),
-    legal("a scheme that nobody knows yet", "RFC 9171 4.2.5.1", |t| {
+    legal("an unknown scheme", "RFC 9171 4.2.5.1", |t| {
         t.primary()[DESTINATION] = Array(vec![Unsigned(77), Bytes(vec![1, 2, 3])]);
     }),
     illegal("an endpoint of three items", "RFC 9171 4.2.5.1", |t| {
@@ -330,7 +334,7 @@ const ENDPOINTS: &[Case] = &[
     }),
 ];
 
-/// Of canonical blocks and what they contain.
+/// Cases of canonical blocks and their data.
 const BLOCKS: &[Case] = &[
     legal("a payload of no bytes", "RFC 9171 4.3.2", |t| t.block(1)[4] = Bytes(Vec::new())),
     legal("blocks without CRC", "RFC 9171 4.3.2", |t| {
@@ -355,11 +359,11 @@ const BLOCKS: &[Case] = &[
         t.block(1)[4] = Chunked(Box::new(Bytes(b"a payload".to_vec())));
     }),
     illegal("block type 0", "RFC 9171 9.1", |t| t.block(7)[0] = Unsigned(0)),
-    legal("a block type that nobody knows", "RFC 9171 4.3.2", |t| add(t, block(199, 9, &Simple(22)))),
+    legal("an unknown block type", "RFC 9171 4.3.2", |t| add(t, block(199, 9, &Simple(22)))),
     legal("a block type of 64 bits", "RFC 9171 4.3.2", |t| add(t, block(u64::MAX, 9, &Simple(22)))),
     legal("reserved block flags", "RFC 9171 4.2.4", |t| t.block(7)[2] = Unsigned(0x08 | 0x40)),
     legal("a block flag of more than 8 bits", "RFC 9171 4.2.4", |t| t.block(7)[2] = Unsigned(0x1_0000)),
-    legal("unknown data asks that the bundle be deleted", "RFC 9171 4.2.4", |t| {
+    legal("unknown data requests deletion of the bundle", "RFC 9171 4.2.4", |t| {
         add(t, block(199, 9, &Simple(22)));
         t.block(199)[2] = Unsigned(4);
     }),
@@ -368,12 +372,12 @@ const BLOCKS: &[Case] = &[
     illegal("two hop counts", "RFC 9171 4.4.3", |t| {
         add(t, block(10, 9, &Array(vec![Unsigned(30), Unsigned(2)])));
     }),
-    illegal("the previous node is nobody", "RFC 9171 4.4.1", |t| set_content(t, 6, null())),
+    illegal("the previous node is the null endpoint", "RFC 9171 4.4.1", |t| set_content(t, 6, null())),
     illegal("the previous node is a text", "RFC 9171 4.4.1", |t| {
         set_content(t, 6, Item::text("dtn://moon/"))
     }),
     illegal("an age that is text", "RFC 9171 4.4.2", |t| set_content(t, 7, Item::text("5"))),
-    illegal("an age with bytes behind it", "RFC 9171 4.4.2", |t| t.block(7)[4] = Bytes(vec![5, 5])),
+    illegal("an age with trailing bytes", "RFC 9171 4.4.2", |t| t.block(7)[4] = Bytes(vec![5, 5])),
     illegal("an age of no bytes", "RFC 9171 4.4.2", |t| t.block(7)[4] = Bytes(Vec::new())),
     illegal("an age longer than needed", "RFC 9171 4.1", |t| {
         set_content(t, 7, Wide(Box::new(Unsigned(5))));
@@ -396,7 +400,7 @@ const BLOCKS: &[Case] = &[
     }),
 ];
 
-/// All of them.
+/// Returns all cases.
 pub fn cases() -> impl Iterator<Item = &'static Case> {
     [STRUCTURE, PRIMARY, ENDPOINTS, BLOCKS].into_iter().flatten()
 }

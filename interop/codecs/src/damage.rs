@@ -1,15 +1,15 @@
-//! Random damage to a bundle: a number, a type, a length, an order, a form; the checksums are made right afterwards,
-//! so that it is the rule that decides and not the checksum.
+//! Random damage to a bundle: a changed number, type, length, order or form. The CRCs are recomputed afterwards, so
+//! that the verdict depends on the rule and not on the CRC.
 
 use crate::tree::{Item, Tree};
 use longwire_proto::rng::Rng;
 
-/// Numbers that lie at the borders of something.
+/// Boundary values of numeric fields.
 const BORDERS: [u64; 14] = [0, 1, 2, 3, 6, 7, 10, 23, 24, 0xff, 0x100, 0xffff_ffff, 0x1_0000_0000, u64::MAX];
 
 /// Damages the bundle in one place.
 pub fn damage(tree: &mut Tree, rng: &mut Rng) {
-    // Earlier damage may have left nothing to damage.
+    // Earlier damage may have removed all blocks.
     if tree.bundle.items().is_none_or(|blocks| blocks.len() < 2) {
         return;
     }
@@ -22,7 +22,7 @@ pub fn damage(tree: &mut Tree, rng: &mut Rng) {
         2 => tree.bundle = Item::Array(tree.blocks().clone()),
         3 => tree.bundle = Item::Tag(55799, Box::new(tree.bundle.clone())),
         4..16 => {
-            // Inside one block's data.
+            // Damage within the data of one block.
             let blocks = &mut tree.blocks()[1..];
             let at = rng.below(blocks.len() as u64) as usize;
             damage_data(&mut blocks[at], rng);
@@ -37,7 +37,7 @@ pub fn damage(tree: &mut Tree, rng: &mut Rng) {
     }
 }
 
-/// Block data of a type that everybody knows are CBOR themselves.
+/// Damages block data, which are CBOR for the types known to all implementations.
 fn damage_data(block: &mut Item, rng: &mut Rng) {
     let Some(items) = block.items() else { return };
     let known = matches!(items.first().and_then(Item::number), Some(6 | 7 | 10));
@@ -69,7 +69,7 @@ fn damage_item(item: &mut Item, rng: &mut Rng) {
     }
 }
 
-/// The order and the number of the items of an array.
+/// Changes the order or the number of the items of an array.
 fn damage_items(items: &mut Vec<Item>, rng: &mut Rng) {
     let count = items.len() as u64;
     if count == 0 {

@@ -1,4 +1,4 @@
-//! The classes of bundle of which a partner thinks otherwise than we do, each with the clause that decides.
+//! Classes of bundle on which a partner and this codec differ, each with the deciding clause.
 
 use crate::verdict::{PARTNERS, Partner, ours, reading, theirs};
 use longwire_proto::bp::Bundle;
@@ -8,42 +8,42 @@ mod table;
 
 pub use table::TABLE;
 
-/// A class of difference.
+/// Class of difference, a row of the table.
 #[derive(Debug)]
 pub struct Difference {
-    /// Who thinks otherwise.
+    /// Codec that differs.
     pub partner: Partner,
-    /// What tells the class.
+    /// Criterion of the class.
     pub class: Class,
-    /// The clause that decides.
+    /// Deciding clause.
     pub clause: &'static str,
-    /// What it says, and what the partner does.
+    /// Explanation: content of the clause, and behaviour of the partner.
     pub why: &'static str,
 }
 
-/// What tells a class.
+/// Criterion of a class.
 #[derive(Debug)]
 pub enum Class {
-    /// We refuse with one of these errors; the partner accepts.
+    /// This codec refuses with one of these errors; the partner accepts.
     TheyAccept(&'static [&'static str]),
-    /// The partner refuses in words that have this in them; we accept a bundle of which that is true.
+    /// The partner refuses with a message that contains this text; this codec accepts, and the condition holds for the bundle.
     TheyRefuse(&'static str, fn(&Bundle) -> bool),
-    /// Both accept, and one of these fields reads otherwise in a bundle of which that is true.
+    /// Both accept, but one of these fields is decoded differently in a bundle for which the condition holds.
     TheyRead(&'static [&'static str], fn(&Bundle) -> bool),
 }
 
-/// A difference as it was met.
+/// Difference found on a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Met {
-    /// We refuse with this error, the partner accepts.
+    /// This codec refuses with this error; the partner accepts.
     TheyAccept(String),
-    /// The partner refuses with these words.
+    /// The partner refuses with this message; this codec accepts this bundle.
     TheyRefuse(String, Bundle),
-    /// The partner reads this field otherwise.
+    /// The partner decodes this field of the bundle differently.
     TheyRead(&'static str, Bundle),
 }
 
-/// Every difference over these bytes, by partner.
+/// Returns all differences on these bytes, by partner.
 pub fn differences(bytes: &[u8]) -> Vec<(Partner, Met)> {
     let mut found = Vec::new();
     let we = ours(bytes);
@@ -52,7 +52,7 @@ pub fn differences(bytes: &[u8]) -> Vec<(Partner, Met)> {
             (Err(_), Err(_)) => {}
             (Err(error), Ok(_)) => found.push((partner, Met::TheyAccept(error.clone()))),
             (Ok(bundle), Err(words)) => {
-                // Each of several reasons is a difference of its own.
+                // Each of several reasons is a separate difference.
                 let words: BTreeSet<&str> = words.split("; ").collect();
                 for words in words {
                     found.push((partner, Met::TheyRefuse(words.to_string(), bundle.clone())));
@@ -68,17 +68,17 @@ pub fn differences(bytes: &[u8]) -> Vec<(Partner, Met)> {
     found
 }
 
-/// A line of the table, and which of its words.
+/// Index of a row of the table, and of one of its messages.
 pub type Place = (usize, usize);
 
-/// Where in the table a difference belongs.
+/// Returns the place of a difference in the table.
 pub fn place_of(partner: Partner, met: &Met) -> Option<Place> {
     let lines = TABLE.iter().enumerate().filter(|(_, line)| line.partner == partner);
     lines.into_iter().find_map(|(index, line)| Some((index, line.class.position(met)?)))
 }
 
 impl Class {
-    /// Which of the class's words a difference shows.
+    /// Returns the index of the message of this class that matches a difference.
     fn position(&self, met: &Met) -> Option<usize> {
         match (self, met) {
             (Class::TheyAccept(errors), Met::TheyAccept(found)) => {
@@ -94,7 +94,7 @@ impl Class {
         }
     }
 
-    /// All the words.
+    /// Messages, or fields, of the class.
     pub fn words(&self) -> &[&'static str] {
         match self {
             Class::TheyAccept(words) | Class::TheyRead(words, _) => words,
@@ -103,7 +103,7 @@ impl Class {
     }
 }
 
-/// All places of the table that were not seen.
+/// Returns the messages of all places of the table that were not seen.
 pub fn unseen(seen: &BTreeSet<Place>) -> Vec<&'static str> {
     let places = TABLE.iter().enumerate().flat_map(|(line, difference)| {
         difference.class.words().iter().enumerate().map(move |(word, words)| ((line, word), *words))
@@ -111,16 +111,16 @@ pub fn unseen(seen: &BTreeSet<Place>) -> Vec<&'static str> {
     places.filter(|(place, _)| !seen.contains(place)).map(|(_, words)| words).collect()
 }
 
-/// Which lines of the table were seen, and what belongs to none of them.
+/// Places of the table that were seen, and differences that belong to none.
 #[derive(Debug, Default)]
 pub struct Comparison {
     /// Bundles compared.
     pub bundles: u64,
-    /// Of them, those that we accept.
+    /// Bundles that this codec accepts.
     pub accepted: u64,
-    /// What of the table was seen.
+    /// Places of the table that were seen.
     pub seen: BTreeSet<Place>,
-    /// What is in no line, by its words without their numbers: how often, and the first bundle that shows it.
+    /// Differences without a row, by their message without digits: count, and the first bundle that shows each.
     pub unknown: BTreeMap<String, (u64, String)>,
 }
 
@@ -149,7 +149,7 @@ fn describe(partner: Partner, met: &Met) -> String {
     match met {
         Met::TheyAccept(error) => format!("{partner} accepts; we: {error}"),
         Met::TheyRefuse(words, _) => format!("{partner} refuses: {words}"),
-        Met::TheyRead(field, _) => format!("{partner} reads another {field}"),
+        Met::TheyRead(field, _) => format!("{partner} decodes {field} differently"),
     }
 }
 
@@ -157,14 +157,14 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The table as a page.
+/// Returns the table as a page.
 pub fn page() -> String {
     let mut page = PAGE_HEAD.to_string();
     for difference in TABLE {
         let kind = match difference.class {
             Class::TheyAccept(_) => "accepts, we refuse",
             Class::TheyRefuse(..) => "refuses, we accept",
-            Class::TheyRead(..) => "reads otherwise",
+            Class::TheyRead(..) => "decodes differently",
         };
         let words: Vec<String> = difference.class.words().iter().map(|words| format!("`{words}`")).collect();
         let Difference { partner, clause, why, .. } = difference;
@@ -174,14 +174,14 @@ pub fn page() -> String {
 }
 
 const PAGE_HEAD: &str = "\
-# Where bundle codecs disagree
+# Codec differences
 
-The codec of this project beside the crates `bp7` 0.12 and `hardy-bpv7` 0.6, on one bundle for each rule of RFC 9171 and on
-random bundles, sound and damaged, with right checksums. What all three accept they read the same; what everybody should
-understand all three accept. Every class of bundle of which they think otherwise is a line here, with the clause that decides.
-The tests fail on a difference that has no line and on a line that nothing shows. Written by
+Comparison of this codec with the crates `bp7` 0.12 and `hardy-bpv7` 0.6 on one bundle for each rule of RFC 9171 and on random
+bundles, valid and damaged, with correct CRCs. Bundles that all three accept are decoded identically, and all three accept every
+bundle of commonly supported features. Each class of bundle with a different verdict has a row with the deciding clause. The
+tests fail for a difference without a row and for a row without a difference. Written by
 `LONGWIRE_WRITE=1 cargo test --manifest-path interop/Cargo.toml -p longwire-interop-codecs`.
 
-| who | what | clause | why | words |
+| codec | difference | clause | explanation | message |
 |---|---|---|---|---|
 ";

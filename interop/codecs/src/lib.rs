@@ -1,14 +1,14 @@
-//! The bundle codec beside two other implementations of RFC 9171: the crates `bp7` and `hardy-bpv7`.
+//! Comparison of the bundle codec with two other implementations of RFC 9171: the crates `bp7` and `hardy-bpv7`.
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
-//! | [`tree`] | a bundle as a tree of CBOR items that can be made wrong in any way, its checksums still right |
+//! | [`tree`] | a bundle as a tree of CBOR items that can be made invalid in any way, with correct CRCs |
 //! | [`damage`] | random damage to such a tree |
-//! | [`case`] | one bundle for each rule of RFC 9171, broken or used to its limit |
-//! | [`verdict`] | what each implementation says of given bytes, and what it read in them |
-//! | [`difference`] | every class of bundle of which a partner thinks otherwise, and the clause that decides |
+//! | [`case`] | one bundle for each rule of RFC 9171, with a violation of it or a use to its limit |
+//! | [`verdict`] | the verdict of each implementation on given bytes, and the decoded fields |
+//! | [`difference`] | every class of bundle with different verdicts, and the deciding clause |
 //!
-//! A difference that is not in the table fails the tests; so does a line of the table that nothing shows any more.
+//! The tests fail for a difference that is not in the table and for a row of the table without a difference.
 
 pub mod case;
 pub mod damage;

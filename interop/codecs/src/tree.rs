@@ -1,43 +1,43 @@
-//! CBOR items as a tree, and bundles made of them. Anything can be built, the forbidden included.
+//! CBOR items as a tree, and bundles made of them. Any structure can be built, including invalid ones.
 
 use longwire_proto::codec::crc::{crc16_x25, crc32c};
 
-/// One item.
+/// CBOR item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item {
-    /// An unsigned integer.
+    /// Unsigned integer.
     Unsigned(u64),
-    /// A negative integer: -1 minus this.
+    /// Negative integer: -1 minus this value.
     Negative(u64),
-    /// A byte string.
+    /// Byte string.
     Bytes(Vec<u8>),
-    /// A text string, UTF-8 or not.
+    /// Text string, UTF-8 or not.
     Text(Vec<u8>),
-    /// An array of definite length.
+    /// Array of definite length.
     Array(Vec<Item>),
-    /// An array of indefinite length.
+    /// Array of indefinite length.
     Open(Vec<Item>),
-    /// A tag before an item.
+    /// Tag before an item.
     Tag(u64, Box<Item>),
-    /// A simple value below 24.
+    /// Simple value below 24.
     Simple(u8),
-    /// An integer or a string whose head is one size longer than needed.
+    /// Integer or string whose head is one size longer than needed.
     Wide(Box<Item>),
-    /// A string of indefinite length, in two chunks.
+    /// String of indefinite length, in two chunks.
     Chunked(Box<Item>),
-    /// These very bytes.
+    /// Verbatim bytes.
     Raw(Vec<u8>),
 }
 
 use Item::{Array, Bytes, Chunked, Negative, Open, Raw, Simple, Tag, Text, Unsigned, Wide};
 
 impl Item {
-    /// A text string.
+    /// Makes a text string.
     pub fn text(text: &str) -> Item {
         Text(text.as_bytes().to_vec())
     }
 
-    /// Reads one item of the kinds above from the front; chunks, maps and floats are not among them.
+    /// Reads one item of the kinds above from the front; chunks, maps and floats are not supported.
     pub fn read(input: &mut &[u8]) -> Option<Item> {
         let &first = input.first()?;
         let (major, short) = (first >> 5, first & 0x1f);
@@ -77,7 +77,7 @@ impl Item {
         }
     }
 
-    /// The items of an array of either kind.
+    /// Returns the items of an array of either kind.
     pub fn items(&mut self) -> Option<&mut Vec<Item>> {
         match self {
             Array(items) | Open(items) => Some(items),
@@ -86,7 +86,7 @@ impl Item {
         }
     }
 
-    /// The number, where it is one.
+    /// Returns the number; `None` for other kinds.
     pub fn number(&self) -> Option<u64> {
         match self {
             Unsigned(number) => Some(*number),
@@ -95,7 +95,7 @@ impl Item {
         }
     }
 
-    /// Appends the item.
+    /// Appends the encoded item.
     pub fn write(&self, out: &mut Vec<u8>) {
         match self {
             Unsigned(number) => head(0, *number, 0, out),
@@ -135,7 +135,7 @@ impl Item {
         }
     }
 
-    /// The item's bytes.
+    /// Returns the encoded item.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
         self.write(&mut out);
@@ -143,7 +143,7 @@ impl Item {
     }
 }
 
-/// A head, `wider` sizes longer than the shortest.
+/// Appends a head, `wider` sizes longer than the shortest form.
 fn head(major: u8, argument: u64, wider: usize, out: &mut Vec<u8>) {
     let shortest = match argument {
         0..=23 => 0,
@@ -174,46 +174,47 @@ fn chunks(major: u8, bytes: &[u8], out: &mut Vec<u8>) {
     out.push(0xff);
 }
 
-/// A bundle as a tree: the outer array, in it the blocks as arrays.
+/// Bundle as a tree: the outer array, with the blocks as arrays.
 #[derive(Clone, Debug)]
 pub struct Tree {
-    /// The outer array.
+    /// Outer array.
     pub bundle: Item,
-    /// What follows the bundle.
+    /// Bytes after the bundle.
     pub behind: Vec<u8>,
-    /// The checksum of this block is made wrong.
+    /// Index of the block whose CRC is made wrong.
     pub wrong_crc: Option<usize>,
 }
 
 impl Tree {
-    /// Reads a bundle that an implementation wrote.
+    /// Reads a bundle that an implementation has written.
     ///
     /// # Panics
-    /// On any other bytes.
+    /// Panics if the bytes are not such a bundle.
     pub fn read(mut bytes: &[u8]) -> Tree {
         let bundle = Item::read(&mut bytes).expect("a bundle is CBOR");
         assert!(bytes.is_empty(), "a bundle and nothing else");
         Tree { bundle, behind: Vec::new(), wrong_crc: None }
     }
 
-    /// The blocks, the primary block first.
+    /// Returns the blocks, the primary block first.
     pub fn blocks(&mut self) -> &mut Vec<Item> {
         self.bundle.items().expect("a bundle is an array")
     }
 
-    /// The items of the primary block.
+    /// Returns the items of the primary block.
     pub fn primary(&mut self) -> &mut Vec<Item> {
         self.blocks()[0].items().expect("a block is an array")
     }
 
-    /// The items of the first block of this type.
+    /// Returns the items of the first block of this type.
     pub fn block(&mut self, block_type: u64) -> &mut Vec<Item> {
         let mut blocks =
             self.blocks()[1..].iter_mut().map(|block| block.items().expect("a block is an array"));
         blocks.find(|items| items[0].number() == Some(block_type)).expect("the bundle has this block")
     }
 
-    /// The bundle's bytes, with right checksums wherever a block has room for one of its type.
+    /// Returns the bytes of the bundle, with correct CRCs in all blocks that have a field of the length of their CRC
+    /// type.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut tree = self.clone();
         let wrong = self.wrong_crc;
@@ -228,7 +229,7 @@ impl Tree {
     }
 }
 
-/// Computes a block's checksum over the bytes that it really has, and puts it in.
+/// Computes the CRC of a block over its actual bytes, and sets it.
 fn put_crc(block: &mut Item, type_index: usize, wrong: bool) {
     let crc_type = block.items().and_then(|items| items.get(type_index)).and_then(Item::number);
     let bytes = match crc_type {
@@ -248,7 +249,7 @@ fn put_crc(block: &mut Item, type_index: usize, wrong: bool) {
     field.copy_from_slice(&value.to_be_bytes()[4 - bytes..]);
 }
 
-/// Where the checksum stands: the last item, if it is a byte string of this length.
+/// Returns the CRC field: the last item, if it is a byte string of this length.
 fn field(block: &mut Item, bytes: usize) -> Option<&mut Vec<u8>> {
     let last = block.items()?.last_mut()?;
     let last = match last {

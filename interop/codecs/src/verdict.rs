@@ -1,4 +1,4 @@
-//! What an implementation says of given bytes.
+//! Verdicts of the implementations on given bytes.
 
 use bytes::Bytes;
 use core::fmt;
@@ -7,16 +7,16 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 
-/// The other implementations.
+/// Other implementations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Partner {
-    /// The crate `bp7`, which dtn7-rs is built on: decoded and validated.
+    /// The crate `bp7`, on which dtn7-rs is built: decoded and validated.
     Bp7,
     /// The crate `hardy-bpv7`: parsed without keys.
     Hardy,
 }
 
-/// Both of them.
+/// Both other implementations.
 pub const PARTNERS: [Partner; 2] = [Partner::Bp7, Partner::Hardy];
 
 impl fmt::Display for Partner {
@@ -28,33 +28,33 @@ impl fmt::Display for Partner {
     }
 }
 
-/// What was read in a bundle: everything that is not carried as it is.
+/// Decoded fields of a bundle, except those that are forwarded unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
-    /// The destination as text; an unknown scheme as `unknown`.
+    /// Destination as text; `unknown` for an unknown scheme.
     pub destination: String,
-    /// The source.
+    /// Source.
     pub source: String,
-    /// The endpoint of status reports.
+    /// Report-to endpoint.
     pub report_to: String,
     /// Creation time and sequence number.
     pub timestamp: (u64, u64),
-    /// Milliseconds.
+    /// Lifetime, milliseconds.
     pub lifetime_ms: u64,
-    /// Offset and total length.
+    /// Fragment offset and total length.
     pub fragment: Option<(u64, u64)>,
-    /// The payload.
+    /// Payload.
     pub payload: Vec<u8>,
-    /// The last forwarder.
+    /// Previous node.
     pub previous_node: Option<String>,
-    /// Milliseconds.
+    /// Bundle age, milliseconds.
     pub age_ms: Option<u64>,
-    /// Limit and count.
+    /// Hop limit and hop count.
     pub hops: Option<(u64, u64)>,
 }
 
 impl Reading {
-    /// The names of the fields in which two readings differ.
+    /// Returns the names of the fields in which two readings differ.
     pub fn differences(&self, other: &Reading) -> Vec<&'static str> {
         let same = [
             ("destination", self.destination == other.destination),
@@ -72,10 +72,10 @@ impl Reading {
     }
 }
 
-/// What a partner says: what it read, or why it refuses, in its own words.
+/// Verdict of a partner: the decoded fields, or its error message.
 pub type Verdict = Result<Reading, String>;
 
-/// What we read in a bundle.
+/// Returns the fields decoded by our codec.
 pub fn reading(bundle: &Bundle) -> Reading {
     let head = &bundle.head;
     let primary = &head.primary;
@@ -101,14 +101,14 @@ fn our_text(eid: &Eid) -> String {
     }
 }
 
-/// What we say: the bundle, or the error's words.
+/// Returns our verdict: the bundle, or the error message.
 pub fn ours(bytes: &[u8]) -> Result<Bundle, String> {
     Bundle::from_bytes(&Bytes::copy_from_slice(bytes), &DecodePolicy::STRICT)
         .map_err(|error| error.to_string())
 }
 
 thread_local! {
-    /// A partner is at work on this thread: what it panics about is its verdict, and not for the terminal.
+    /// True while a partner runs on this thread: a panic is then its verdict and is not printed.
     static PARTNER_AT_WORK: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -124,7 +124,7 @@ fn hush_partners() {
     });
 }
 
-/// What a partner says. A panic is a refusal that begins with `panic`.
+/// Returns the verdict of a partner. A panic is a refusal whose message begins with `panic`.
 pub fn theirs(partner: Partner, bytes: &[u8]) -> Verdict {
     hush_partners();
     PARTNER_AT_WORK.set(true);

@@ -1,4 +1,4 @@
-//! The three implementations on the same bundles.
+//! Verdicts of the three implementations on the same bundles.
 
 use longwire_interop_codecs::case::{cases, sound};
 use longwire_interop_codecs::damage::damage;
@@ -12,7 +12,7 @@ fn generator(seed: u64, common: bool) -> Generator {
     Generator { common, ..Generator::new(Rng::new(seed)) }
 }
 
-/// Each rule of RFC 9171, as a bundle of its own: we say what the clause says.
+/// Tests each rule of RFC 9171 with a separate bundle: our verdict follows the clause.
 #[test]
 fn we_say_what_the_clauses_say() {
     for case in cases() {
@@ -23,7 +23,7 @@ fn we_say_what_the_clauses_say() {
     }
 }
 
-/// Every difference between the verdicts is in the table, and everything in the table is seen.
+/// Every difference between the verdicts is in the table, and every row of the table occurs.
 #[test]
 fn every_difference_is_in_the_table() {
     let mut comparison = Comparison::default();
@@ -45,8 +45,8 @@ fn every_difference_is_in_the_table() {
     println!("{} bundles, {} accepted by us", comparison.bundles, comparison.accepted);
     let unknown = comparison.unknown.values().map(|(times, example)| format!("{times} times: {example}"));
     let unknown: Vec<String> = unknown.collect();
-    assert!(unknown.is_empty(), "{} differences in no line:\n{}", unknown.len(), unknown.join("\n"));
-    assert_eq!(unseen(&comparison.seen), [""; 0], "lines that nothing shows");
+    assert!(unknown.is_empty(), "{} differences without a row:\n{}", unknown.len(), unknown.join("\n"));
+    assert_eq!(unseen(&comparison.seen), [""; 0], "rows without a difference");
     assert!(comparison.accepted > SEEDS, "the undamaged ones at least");
 }
 
@@ -58,7 +58,7 @@ fn the_page_is_the_table() {
         std::fs::write(path, page()).expect("the page can be written");
     }
     let written = std::fs::read_to_string(path).expect("the page is there");
-    assert!(written == page(), "docs/codec-differences.md is old: run with LONGWIRE_WRITE=1");
+    assert!(written == page(), "docs/codec-differences.md is outdated: run with LONGWIRE_WRITE=1");
 }
 
 const SEEDS: u64 = 20_000;

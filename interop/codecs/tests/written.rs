@@ -1,4 +1,4 @@
-//! What one implementation writes, the other reads, and writes the same again.
+//! The output of each implementation is decoded by the others and re-encoded identically.
 
 use bp7::crc::{CRC_16, CRC_32, CRC_NO};
 use bytes::Bytes;
@@ -12,10 +12,10 @@ fn generator(seed: u64) -> Generator {
     Generator { common: true, ..Generator::new(Rng::new(seed)) }
 }
 
-/// A bundle of what everybody understands.
+/// Bundle with only commonly supported features.
 fn common(seed: u64) -> Bundle {
     let mut bundle = generator(seed).bundle();
-    // One of the partners carries out this flag while it parses: see the table of differences.
+    // One of the partners applies this flag while it parses: see the table of differences.
     for block in &mut bundle.head.blocks {
         if block.flags.contains(BlockFlags::DELETE_BUNDLE) {
             block.flags = BlockFlags::NONE;
@@ -32,7 +32,7 @@ fn both_partners_read_what_we_write() {
             let their_reading = theirs(partner, &bundle.to_bytes());
             let their_reading = their_reading
                 .unwrap_or_else(|words| panic!("seed {seed}: {partner} refuses: {words}\n{bundle:?}"));
-            assert_eq!(their_reading, reading(&bundle), "seed {seed}: {partner} reads otherwise");
+            assert_eq!(their_reading, reading(&bundle), "seed {seed}: {partner} decodes differently");
         }
     }
 }
@@ -46,7 +46,8 @@ fn bp7_writes_again_what_we_wrote() {
     }
 }
 
-/// What a partner wrote: we read in it what it reads itself, and write it again byte for byte.
+/// Decodes the output of a partner: our fields are those that the partner decodes itself, and re-encoding gives the
+/// same bytes.
 fn we_read(bytes: Vec<u8>, policy: &DecodePolicy) -> Bundle {
     let bytes = Bytes::from(bytes);
     let bundle = Bundle::from_bytes(&bytes, policy).unwrap_or_else(|error| panic!("{error}: {bytes:x}"));
@@ -73,7 +74,7 @@ fn we_read_what_bp7_writes() {
     }
 }
 
-/// As dtn7-rs sends what its applications hand in: without any CRC.
+/// dtn7-rs sends bundles from its applications without any CRC.
 #[test]
 fn we_read_bp7_bundles_without_crc_where_the_policy_allows_it() {
     let timestamp = bp7::CreationTimestamp::with_time_and_seq(800_000_000_000, 0);
@@ -136,7 +137,8 @@ fn hardy_reads_our_administrative_records_and_we_read_its_own() {
     for seed in 0..2000 {
         let record = generator(seed).admin_record();
         let AdminRecord::StatusReport(report) = &record else { continue };
-        // It knows the reasons up to those of BPSec and four status items, and a time of zero is none to it.
+        // The partner supports reason codes up to those of BPSec and four status items, and treats a time of zero as no
+        // time.
         let timeless = [report.received, report.forwarded, report.delivered, report.deleted]
             .contains(&StatusItem::AssertedAt(DtnTime::UNKNOWN));
         if timeless || !report.further.is_empty() || report.reason.number() > 16 {

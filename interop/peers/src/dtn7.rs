@@ -1,4 +1,4 @@
-//! dtn7-rs: its daemon as a process, its application over its HTTP interface.
+//! dtn7-rs: its daemon as a process, and its application over its HTTP interface.
 
 use crate::peer::{Caller, Peer, until};
 use crate::{Place, free_port, installed};
@@ -10,19 +10,19 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 
-/// A running daemon.
+/// Running daemon.
 #[derive(Debug)]
 pub struct Dtn7 {
-    /// Killed when it is dropped.
+    /// Process, killed on drop.
     _process: Child,
     _place: Place,
     web: u16,
-    /// Where it listens for TCPCL.
+    /// Port on which it listens for TCPCL.
     pub port: u16,
 }
 
 impl Dtn7 {
-    /// Starts a daemon; it calls our node at this port, if it is to call.
+    /// Starts a daemon, which connects to our node at this port if it is the caller.
     pub async fn start(caller: Caller, our_port: u16) -> Dtn7 {
         let place = Place::new("dtn7");
         let (web, port) = (free_port(), free_port());
@@ -53,7 +53,7 @@ impl Dtn7 {
     }
 }
 
-/// A request on a connection of its own; the body of the answer, if it is of status 200.
+/// Sends a request on a separate connection. Returns the body of the response; fails if its status is not 200.
 async fn http(port: u16, method: &str, path: &str, body: &[u8]) -> Result<Vec<u8>, String> {
     let words = |error: std::io::Error| format!("no HTTP: {error}");
     let mut stream = TcpStream::connect(("127.0.0.1", port)).await.map_err(words)?;

@@ -16,16 +16,16 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// Its node number.
+/// Node number of the peer.
 pub const NODE: u32 = 2;
 
-/// A running node.
+/// Running node.
 pub struct Hardy {
     bpa: Bpa,
     cla: Arc<Cla>,
     inbox: Arc<Inbox>,
     received: mpsc::UnboundedReceiver<Bytes>,
-    /// Where it listens.
+    /// Port on which it listens.
     pub port: u16,
 }
 
@@ -35,7 +35,7 @@ impl core::fmt::Debug for Hardy {
     }
 }
 
-/// Its application.
+/// Application of the node.
 struct Inbox {
     sink: Once<Box<dyn ApplicationSink>>,
     received: mpsc::UnboundedSender<Bytes>,
@@ -72,9 +72,9 @@ impl Application for Inbox {
 }
 
 impl Hardy {
-    /// Starts a node; with TLS required where there is a folder with `peer.pem`, `peer.key` and, in `trust`, `ca.pem`.
+    /// Starts a node. With a folder that contains `peer.pem`, `peer.key` and `trust/ca.pem`, it requires TLS.
     pub async fn start(caller: Caller, tls: Option<&Path>) -> Hardy {
-        // An error says that an earlier one of it has done so.
+        // Fails if an earlier node in this process has installed it.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let port = free_port();
         let node: NodeId = format!("ipn:{NODE}.0").parse().expect("a node id");
@@ -99,13 +99,13 @@ impl Hardy {
         Hardy { bpa, cla, inbox, received, port }
     }
 
-    /// Calls our node.
+    /// Connects to our node.
     pub async fn call(&self, port: u16) -> Result<(), String> {
         let address = SocketAddr::from(([127, 0, 0, 1], port));
         self.cla.connect(&address).await.map_err(|error| error.to_string())
     }
 
-    /// Ends it.
+    /// Stops the node.
     pub async fn stop(self) {
         self.bpa.shutdown().await;
     }

@@ -1,15 +1,15 @@
-//! Other people's nodes beside ours, over real sockets on loopback.
+//! Nodes of other implementations and our node, over real sockets on loopback.
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
-//! | [`ours`] | a node of ours in this process, and an application of it |
-//! | [`peer`] | what a peer has to do: call or be called, send, receive |
+//! | [`ours`] | our node in this process, and an application of it |
+//! | [`peer`] | operations of a peer: connecting or listening, sending, receiving |
 //! | [`hardy`] | the crates `hardy-bpa` and `hardy-tcpclv4`, in this process: TCPCL 4, plain and with TLS |
 //! | [`dtn7`] | dtn7-rs: the daemon `dtnd` as a process: TCPCL 4 |
 //! | [`pyd3tn`] | the Python package `pyd3tn`, in a process: TCPCL 3 |
-//! | [`table`] | who works with whom, as a page |
+//! | [`table`] | the results as a page |
 //!
-//! A process is ended by its handle when the test is over, however it ends.
+//! A process is killed by its handle when the test ends, in any case.
 
 pub mod dtn7;
 pub mod hardy;
@@ -21,12 +21,13 @@ pub mod table;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU16, Ordering};
 
-/// Where `./test` installs what is not a crate of this workspace.
+/// Folder in which `./test` installs programs that are not crates of this workspace.
 pub fn installed(what: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../target").join(what)
 }
 
-/// A port that nobody has and nobody is given by chance: below those that the system gives, and never twice in this process.
+/// Returns a free port that is not assigned by chance: below the ephemeral ports of the operating system, and never
+/// twice in this process.
 pub fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let first = 20_000 + (std::process::id() % 64) as u16 * 100;
@@ -34,12 +35,12 @@ pub fn free_port() -> u16 {
     ports.find(|port| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok()).expect("a free port")
 }
 
-/// A folder of its own, gone at the end.
+/// Temporary folder, removed on drop.
 #[derive(Debug)]
 pub struct Place(pub PathBuf);
 
 impl Place {
-    /// A new one, whatever other tests call theirs at the same time.
+    /// Creates a folder whose name differs from those of other tests running concurrently.
     pub fn new(name: &str) -> Self {
         static COUNT: AtomicU16 = AtomicU16::new(0);
         let (process, number) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));

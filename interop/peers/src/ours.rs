@@ -1,4 +1,4 @@
-//! A node of ours, in this process.
+//! Our node, in this process.
 
 use bytes::{Bytes, BytesMut};
 use longwire_node::message::{BODY_BYTES_MAX, Message, MessageOptions, Reply, Request};
@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::path::Path;
 use std::time::Duration;
 
-/// A node and an application at its inbox.
+/// Node and an application at its inbox.
 #[derive(Debug)]
 pub struct Ours {
     node: Node,
@@ -31,7 +31,7 @@ impl Ours {
         ours
     }
 
-    /// Where peers may call.
+    /// Port on which the node listens.
     pub fn port(&self) -> u16 {
         self.node.addresses()[0].port()
     }
@@ -40,7 +40,7 @@ impl Ours {
         assert!(self.client.request(request).await, "the node is there");
     }
 
-    /// The next thing of this kind that the node says.
+    /// Waits for the next reply of this kind from the node.
     async fn hear(
         &mut self,
         within: Duration,
@@ -72,7 +72,7 @@ impl Ours {
         }
     }
 
-    /// Receives a payload, and takes it.
+    /// Receives a payload and accepts it.
     pub async fn receive(&mut self, within: Duration) -> Result<Bytes, String> {
         let said = self.hear(within, |said| matches!(said.head, Reply::Delivered { .. })).await?;
         let Reply::Delivered { delivery, length, .. } = said.head else { unreachable!("it was wanted") };
@@ -90,7 +90,7 @@ impl Ours {
         Ok(whole.freeze())
     }
 
-    /// How the node is.
+    /// Returns the status of the node.
     pub async fn status(&mut self) -> Value {
         self.ask(Request::Status).await;
         let said = self.hear(Duration::from_secs(10), |said| matches!(said.head, Reply::Status { .. }));
@@ -100,7 +100,7 @@ impl Ours {
         }
     }
 
-    /// Waits until a link is up; false if none is in this time.
+    /// Waits until a link is up; false on a timeout.
     pub async fn wait_up(&mut self, within: Duration) -> bool {
         let waiting = async {
             loop {

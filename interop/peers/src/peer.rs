@@ -1,30 +1,30 @@
-//! What a peer has to do.
+//! Operations of a peer.
 
 use bytes::Bytes;
 use std::time::Duration;
 
-/// How a run is set up.
+/// Side that opens the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Caller {
     /// Our node opens the connection.
     We,
-    /// The peer opens it.
+    /// The peer opens the connection.
     They,
 }
 
-/// Another implementation's node with one application.
+/// Node of another implementation with one application.
 pub trait Peer {
-    /// The endpoint that its application receives at.
+    /// Endpoint at which its application receives.
     fn inbox(&self) -> String;
 
-    /// Its application sends a payload.
+    /// Sends a payload from its application.
     fn send(&mut self, to: &str, payload: Bytes) -> impl Future<Output = Result<(), String>> + Send;
 
-    /// Its application receives a payload; an error if none comes in this time.
+    /// Receives a payload at its application. Fails if none arrives within this time.
     fn receive(&mut self, within: Duration) -> impl Future<Output = Result<Bytes, String>> + Send;
 }
 
-/// Waits for a condition that nothing tells of, asking again after a moment; false if it does not come in time.
+/// Polls a condition until it holds; false on a timeout.
 pub async fn until<F: Future<Output = bool>>(within: Duration, mut condition: impl FnMut() -> F) -> bool {
     let waiting = async {
         while !condition().await {

@@ -1,4 +1,4 @@
-//! The Python package `pyd3tn`: a script around its TCPCL 3 and its bundles, as a process.
+//! The Python package `pyd3tn`: a process with a script around its TCPCL 3 and its bundles.
 
 use crate::peer::{Caller, Peer};
 use crate::{Place, free_port, installed};
@@ -9,25 +9,25 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
-/// Payloads above this go without a checksum: it computes them in Python.
+/// Payload length above which bundles have no CRC, because the package computes it in Python.
 const CHECKED_BYTES_MAX: usize = 4096;
 
-/// A running script.
+/// Running script.
 #[derive(Debug)]
 pub struct Pyd3tn {
-    /// Killed when it is dropped.
+    /// Process, killed on drop.
     _process: Child,
     commands: ChildStdin,
     words: Lines<BufReader<ChildStdout>>,
     place: Place,
-    /// Of the bundles that it writes.
+    /// Version of the bundles that it writes.
     version: u8,
-    /// Where it listens, if it is to be called.
+    /// Port on which it listens, if it does.
     pub port: u16,
 }
 
 impl Pyd3tn {
-    /// Starts it; it calls our node at this port, if it is to call.
+    /// Starts the script, which connects to our node at this port if it is the caller.
     pub async fn start(caller: Caller, our_port: u16, version: u8) -> Pyd3tn {
         let place = Place::new("pyd3tn");
         let port = free_port();
@@ -41,7 +41,7 @@ impl Pyd3tn {
             .arg(&place.0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            // What goes wrong inside is said there at length.
+            // Tracebacks of the script.
             .stderr(std::fs::File::create(place.0.join("log")).expect("a log file"))
             .kill_on_drop(true)
             .spawn()
@@ -54,7 +54,7 @@ impl Pyd3tn {
         pyd3tn
     }
 
-    /// Waits until it says this.
+    /// Waits for this message of the script.
     async fn hear(&mut self, what: &str, within: Duration) -> Result<Value, String> {
         let hearing = async {
             loop {

@@ -1,8 +1,8 @@
-"""A node made of the package pyd3tn, which has the protocols of µD3TN in Python. It speaks with the test on its
-standard streams, one JSON object a line.
+"""A node made of the package pyd3tn, which implements the protocols of µD3TN in Python. It exchanges JSON objects with
+the test on its standard streams, one per line.
 
-    pyd3tn_peer.py call PORT NODE    calls; what comes is read by TCPCLConnection.recv_bundle
-    pyd3tn_peer.py serve PORT NODE   is called; what comes is what TCPCLServer hands over
+    pyd3tn_peer.py call PORT NODE    connects; bundles are received by TCPCLConnection.recv_bundle
+    pyd3tn_peer.py serve PORT NODE   listens; bundles are received by TCPCLServer
 
     {"send": FILE, "to": EID, "from": EID, "crc": true, "version": 7}     in
     {"up": true}  {"received": FILE}  {"error": TEXT}        out
@@ -35,7 +35,7 @@ def read_bundle(command):
         payload = file.read()
     if command["version"] == 6:
         return bundle6.serialize_bundle6(command["from"], command["to"], payload)
-    # Its checksums are computed in Python, byte by byte: not over large payloads.
+    # Its CRCs are computed in Python, byte by byte, so large payloads have none.
     crc = bundle7.CRCType.CRC32 if command["crc"] else bundle7.CRCType.NONE
     return bundle7.serialize_bundle7(
         command["from"], command["to"], payload, crc_type_canonical=crc
@@ -59,7 +59,7 @@ def call(port, node):
 
 
 class Server(tcpcl.TCPCLServer):
-    """Puts the segments together that the server hands over as it read them."""
+    """Reassembles the segments that the server passes on as it reads them."""
 
     buffer = b""
     writer = None
@@ -72,10 +72,10 @@ class Server(tcpcl.TCPCLServer):
             except Exception:
                 return
             if self.buffer[0] & 0xF0 != 0x10:
-                # A keep-alive, or the end.
+                # KEEPALIVE or SHUTDOWN.
                 del self.buffer[:1]
                 continue
-            # As its own decoder has it: one segment, no more.
+            # Its own decoder supports only bundles in one segment.
             tcpcl.decode_tcpcl_bundle_segment_header(self.buffer[:1 + end])
             if len(self.buffer) < 1 + end + length:
                 return

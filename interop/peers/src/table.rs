@@ -1,26 +1,26 @@
-//! Who works with whom, as a page.
+//! The table of interoperability, as a page.
 
 use crate::peer::Caller;
 
-/// Lengths of payloads.
+/// Payload lengths, with their names.
 pub const SIZES: [(&str, usize); 5] =
     [("0 B", 0), ("1 B", 1), ("1 KiB", 1024), ("1 MB", 1_000_000), ("50 MB", 50_000_000)];
 
-/// Bundles of every length one way over one kind of session.
+/// Results for bundles of every length in one direction over one kind of session.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// Who, and how.
+    /// Name of the peer and of the kind of session.
     pub peer: &'static str,
-    /// Who opens the connection.
+    /// Side that opens the connection.
     pub caller: Caller,
     /// True if our node sends.
     pub we_send: bool,
-    /// For each length: what came was what was sent.
+    /// For each length, true if exactly the bytes sent were received.
     pub arrived: [bool; SIZES.len()],
 }
 
 impl Row {
-    /// What stands before the results.
+    /// Cells before the results.
     fn head(&self) -> String {
         let caller = if self.caller == Caller::We { "Longwire" } else { "the peer" };
         let way = if self.we_send { "to the peer" } else { "to Longwire" };
@@ -33,14 +33,14 @@ impl Row {
     }
 }
 
-/// What a page says of this row.
+/// Returns the results of this row in a page; `None` if the page has no such row.
 pub fn expected(page: &str, row: &Row) -> Option<[bool; SIZES.len()]> {
     let line = page.lines().find(|line| line.starts_with(&row.head()))?;
     let mut cells = line[row.head().len()..].split('|').map(|cell| cell.trim() == "yes");
     Some(core::array::from_fn(|_| cells.next().unwrap_or(false)))
 }
 
-/// The page with these rows of one kind of peer instead of its own; `order` has all kinds.
+/// Returns the page with these rows of one kind of peer in place of its own; `order` lists all kinds.
 pub fn with_rows(page: &str, order: &[&str], rows: &[Row], notes: &str) -> String {
     let mut lines: Vec<String> =
         page.lines().filter(|line| line.starts_with("| ")).map(str::to_owned).collect();
@@ -57,10 +57,9 @@ pub fn with_rows(page: &str, order: &[&str], rows: &[Row], notes: &str) -> Strin
 }
 
 const PAGE_HEAD: &str = "\
-# Who works with whom
+# Interoperability
 
-Bundles of random bytes over real sockets on loopback, one at a time; `yes`: the peer's application, or ours, received what
-was sent, byte for byte. `./test` does it all again and fails where this page says otherwise; `./test interop --write`
-writes the page.
+Bundles of random bytes over loopback sockets, one at a time. `yes`: the receiving application got exactly the bytes sent.
+`./test` repeats this and fails if the result differs from this page; `./test interop --write` rewrites the page.
 
 | peer | opens the connection | bundles |";

@@ -1,4 +1,5 @@
-//! Bundles both ways with every peer, whoever calls; the outcome is the page in the documentation.
+//! Bundles in both directions with every peer, with connections opened by either side; the result is the page in the
+//! documentation.
 
 use bytes::Bytes;
 use longwire_interop_peers::Place;
@@ -14,7 +15,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/interoperation.md");
-/// Who takes part, in the page's order.
+/// Peers in the order of the page.
 const PEERS: [&str; 5] = [
     "Hardy: `hardy-bpa` 0.2, `hardy-tcpclv4` 0.4, TCPCL 4",
     "Hardy, the same, with TLS",
@@ -23,13 +24,13 @@ const PEERS: [&str; 5] = [
     "µD3TN's `pyd3tn`, the same, bundles of version 6",
 ];
 const NOTES: &str = include_str!("../src/notes.md");
-/// What should arrive has this long, on the slowest machine.
+/// Time limit for a bundle that should arrive, for the slowest machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What is known not to arrive has this long to prove the opposite.
+/// Time limit for a bundle that is known not to arrive.
 const IMPATIENCE: Duration = Duration::from_secs(3);
 const BOTH: [Caller; 2] = [Caller::We, Caller::They];
 
-/// Quick to call again; otherwise as it comes.
+/// Fast reconnection; otherwise the defaults.
 const TCPCL: &str = "[tcpcl]\nreconnect-min = '20 ms'\nreconnect-max = '200 ms'\n";
 
 fn payload(length: usize, seed: u64) -> Bytes {
@@ -38,13 +39,14 @@ fn payload(length: usize, seed: u64) -> Bytes {
     bytes.into()
 }
 
-/// The rows of one session with a peer: every length each way.
+/// One session with a peer, for the rows of every length in both directions.
 struct Run<'a> {
     old_page: &'a str,
     peer: &'static str,
     caller: Caller,
     our_inbox: &'static str,
-    /// Whether we send, in turn. The peer comes first: where it calls, some call when they have something to send.
+    /// Directions in order: true if our node sends. The peer sends first, because some peers connect only when they
+    /// have data to send.
     ways: &'static [bool],
 }
 
@@ -93,7 +95,7 @@ fn now() -> i64 {
     (longwire_node::system_dtn_ms().expect("the clock is set") / 1000) as i64 + 946_684_800
 }
 
-/// Certificates for both sides, from one authority.
+/// Creates certificates for both sides, from one authority.
 fn certificates(folder: &Path) {
     let (authority, _) = Authority::new("interop", now()).expect("an authority");
     std::fs::create_dir(folder.join("trust")).expect("a folder");
@@ -112,7 +114,7 @@ async fn with_hardy(old_page: &str, caller: Caller, tls: bool) -> Vec<Row> {
     if tls {
         certificates(&place.0);
         let at = place.0.display();
-        // It shows no certificate when it calls.
+        // Hardy presents no certificate when it opens the connection.
         let policy = match caller {
             Caller::We => "node-id = 'require'",
             Caller::They => "node-id = 'ignore'\nanonymous-callers = true",
@@ -142,14 +144,14 @@ async fn with_hardy(old_page: &str, caller: Caller, tls: bool) -> Vec<Row> {
 }
 
 async fn with_dtn7(old_page: &str, caller: Caller) -> Vec<Row> {
-    // Where it is to be called, our node is configured after it has a port.
+    // If the peer listens, our node is configured after the peer has a port.
     let our_port = longwire_interop_peers::free_port();
     let mut dtn7 = Dtn7::start(caller, our_port).await;
     let link = match caller {
         Caller::We => format!("[[link]]\nname = 'peer'\naddress = '127.0.0.1:{}'\n", dtn7.port),
         Caller::They => String::new(),
     };
-    // What it gets wrong: see the notes on the page.
+    // Settings for the deviations of dtn7-rs: see the notes on the page.
     let manners = "reactive-fragmentation = false\ntransfer-mtu-min = 1000000000\n\
                    [[peer]]\nnode = 'dtn://dtn7/'\naccept = ['primary-without-crc']\n";
     let text = format!("node = 'dtn://longwire/'\nlisten = ['127.0.0.1:{our_port}']\n{TCPCL}{manners}{link}");
@@ -178,16 +180,16 @@ async fn with_pyd3tn(old_page: &str, caller: Caller, version: u8) -> Vec<Row> {
         }
     }
     assert!(ours.wait_up(PATIENCE).await, "no session: {:#}", ours.status().await["links"]);
-    // It writes version 6 and does not read it.
+    // pyd3tn writes version 6 and does not read it.
     let (peer, ways): (_, &[bool]) =
         if version == 7 { (PEERS[3], &[false, true]) } else { (PEERS[4], &[false]) };
     let run = Run { old_page, peer, caller, our_inbox: "dtn://longwire/inbox", ways };
     run.both_ways(&mut ours, &mut pyd3tn).await
 }
 
-/// Compares what a peer did with the page, or writes it there.
+/// Compares the results of a peer with the page, or writes them to it.
 fn settle(rows: &[Row]) {
-    // The peers are tested side by side, and write the same page.
+    // The peers are tested concurrently and write the same page.
     static WRITING: Mutex<()> = Mutex::new(());
     let _one_at_a_time = WRITING.lock();
     let old_page = std::fs::read_to_string(PAGE).unwrap_or_default();
@@ -195,7 +197,7 @@ fn settle(rows: &[Row]) {
     if std::env::var_os("LONGWIRE_WRITE").is_some() {
         std::fs::write(PAGE, &new_page).expect("the page can be written");
     } else {
-        assert!(old_page == new_page, "docs/interoperation.md says otherwise than these runs:\n{new_page}");
+        assert!(old_page == new_page, "docs/interoperation.md differs from these runs:\n{new_page}");
     }
 }
 

@@ -10,21 +10,21 @@ use longwire_settings::error::Error;
 use serde_json::json;
 use std::fmt::Write;
 
-/// The bundles that a node holds, and why each is still there
+/// List the bundles that a node holds and why each is still there
 #[derive(Debug, Args)]
 pub(crate) struct Bundles {
     #[command(subcommand)]
     what: Option<BundlesAction>,
-    /// Show at most so many
+    /// Maximum number of bundles to show
     #[arg(long, value_name = "N", default_value = "1000", value_parser = flag::whole::<usize>(1, u64::MAX))]
     limit: usize,
-    /// Only those from this source; a trailing * stands for any rest
+    /// Only bundles from this source; a trailing * matches anything
     #[arg(long, value_name = "EID")]
     from: Option<String>,
-    /// Only those for this destination; a trailing * stands for any rest
+    /// Only bundles to this destination; a trailing * matches anything
     #[arg(long, value_name = "EID")]
     to: Option<String>,
-    /// Only those that are still here for this reason
+    /// Only bundles in this state
     #[arg(long, value_enum, value_name = "WHY")]
     state: Option<StateOption>,
     #[command(flatten)]
@@ -33,33 +33,33 @@ pub(crate) struct Bundles {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum StateOption {
-    /// They are still arriving
+    /// Being received
     Arriving,
-    /// They are being stored
+    /// Being written to the store
     Storing,
-    /// No route leads to their destination
+    /// No route to the destination
     NoRoute,
-    /// Every link that they may take is down
+    /// Every usable link is down
     LinksDown,
-    /// No contact has begun
+    /// Waiting for the next contact
     NoContact,
-    /// The better of their ways is down, and is waited for
+    /// Waiting for the preferred link, which is down
     BetterHop,
-    /// Copies of them go to nodes that are met
+    /// Copies go to other nodes as they come into contact
     Spread,
-    /// They wait their turn
+    /// Queued for a link
     Queued,
-    /// They are on their way
+    /// Being sent
     OnTheWay,
-    /// The next hop had no place for them
+    /// The next hop had no space; waiting to retry
     Resting,
-    /// The next hop has them, and this node is responsible for them until another one says that it is
+    /// Sent, but in the custody of this node until another node accepts custody
     InCustody,
-    /// They are for this node, and parts are missing
+    /// For this node; fragments are missing
     InParts,
-    /// They are for this node, and no application asks for them
+    /// For this node; no application has registered the endpoint
     NobodyRegistered,
-    /// They are for this node, and the application has not taken them
+    /// For this node; the application has not taken them
     NotTaken,
 }
 
@@ -86,16 +86,16 @@ impl StateOption {
 
 #[derive(Debug, Subcommand)]
 enum BundlesAction {
-    /// List them (the default)
+    /// List bundles (default)
     List,
-    /// Show all that is known of one
+    /// Show one bundle in detail
     Show {
-        /// As it stands in the list: SOURCE@TIME-NUMBER
+        /// Bundle ID as listed: SOURCE@TIME-NUMBER
         id: String,
     },
-    /// Delete one, with all of its fragments here
+    /// Delete one bundle and all its fragments on this node
     Cancel {
-        /// As it stands in the list: SOURCE@TIME-NUMBER
+        /// Bundle ID as listed: SOURCE@TIME-NUMBER
         id: String,
     },
 }
@@ -112,7 +112,7 @@ impl Bundles {
             Some(BundlesAction::Cancel { id }) => {
                 let (source, created) = parse(id)?;
                 self.reach.connect()?.done(Request::Delete { source, created })?;
-                self.reach.show(&json!({ "cancelled": id }), || format!("{id} is cancelled"))
+                self.reach.show(&json!({ "cancelled": id }), || format!("deleted {id}"))
             }
         }
     }
@@ -147,8 +147,8 @@ fn ask(talk: &mut NodeConversation, request: Request) -> Result<Page, CommandFai
 
 fn parse(id: &str) -> Result<(String, (u64, u64)), CommandFailure> {
     view::parse_bundle_id(id).ok_or_else(|| {
-        let hint = "it looks like dtn://alice/@842000000000-256; `longwire bundles` lists them";
-        CommandFailure::Usage(Error::new(format!("`{id}` does not name a bundle")).hint(hint))
+        let hint = "use an ID such as dtn://alice/@842000000000-256; list the IDs with `longwire bundles`";
+        CommandFailure::Usage(Error::new(format!("`{id}` is not a valid bundle ID")).hint(hint))
     })
 }
 
@@ -159,9 +159,9 @@ fn words(page: &Page, is_all: bool) -> String {
         let _ = writeln!(out, "{id} to {destination}, {}: {why}", bytes(*payload_bytes));
     }
     if page.next.is_some() {
-        let _ = writeln!(out, "of {} in all; --limit shows more of them", page.total);
+        let _ = writeln!(out, "{} of {} bundles; use --limit to show more", page.bundles.len(), page.total);
     } else if page.bundles.is_empty() {
-        out += if is_all { "no bundles\n" } else { "no such bundles\n" };
+        out += if is_all { "no bundles\n" } else { "no matching bundles\n" };
     }
     out
 }
@@ -175,22 +175,22 @@ fn in_full(bundle: &Bundle) -> String {
     line("to", bundle.destination.clone());
     line("version", bundle.version.to_string());
     if bundle.wants_custody {
-        line("custody", bundle.custodian.clone().unwrap_or_else(|| "asked for, and nobody has it".into()));
+        line("custody", bundle.custodian.clone().unwrap_or_else(|| "requested; no custodian yet".into()));
     }
     line("priority", format!("{:?}", bundle.priority).to_lowercase());
     line("payload", bytes(bundle.payload_bytes));
     if let Some(part) = bundle.fragment {
-        line("fragment", format!("from byte {} of {}", part.offset_bytes, part.total_bytes));
+        line("fragment", format!("offset {} of {} bytes", part.offset_bytes, part.total_bytes));
     }
-    line("safe further on", bytes(bundle.safe_bytes));
+    line("acknowledged", format!("{} by the next hop", bytes(bundle.safe_bytes)));
     line("age", seconds(bundle.age_s));
     line("lifetime left", seconds(bundle.lifetime_left_s));
     if let Some(link) = &bundle.arrived_over {
-        line("came over", format!("`{link}`"));
+        line("received over", format!("`{link}`"));
     }
     if bundle.refusals > 0 {
-        line("put off", format!("{} times by peers", bundle.refusals));
+        line("refused", format!("{} times by the next hop", bundle.refusals));
     }
-    line("why it is here", bundle.why.clone());
+    line("state", bundle.why.clone());
     out
 }

@@ -11,33 +11,33 @@ use longwire_settings::error::Error;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-/// Make a node's certificate for TLS, and an authority of your own that signs it
+/// Create a TLS certificate for a node, and a private authority that signs it
 ///
-/// The first certificate in a folder makes the folder's authority, too: ca.pem, which every node is to trust, and
-/// ca.key, which stays there. Each further node gets its certificate from the same folder. Prints what to write into
-/// the node's configuration.
+/// The first certificate in a folder also creates its certificate authority: ca.pem, which every node must trust, and
+/// ca.key, which must stay in the folder. Further nodes get their certificates from the same folder. Prints the lines to
+/// add to the configuration of the node.
 #[derive(Debug, Args)]
 pub(crate) struct Certificate {
-    /// The node id: dtn://name/ or ipn:N.0
+    /// Node ID: dtn://name/ or ipn:N.0
     node: String,
-    /// A host name that the certificate proves, too (may be given again)
+    /// Host name to include in the certificate; repeatable
     #[arg(long, value_name = "HOST")]
     name: Vec<String>,
-    /// An address that the certificate proves, too (may be given again)
+    /// IP address to include in the certificate; repeatable
     #[arg(long, value_name = "IP")]
     address: Vec<IpAddr>,
-    /// How long it is valid, in whole days: 30d, 730d
+    /// Validity in whole days: 30d, 730d
     #[arg(long, value_name = "TIME", default_value = "730d", value_parser = days)]
     lifetime: u32,
-    /// The folder for certificates
+    /// Folder for certificates
     #[arg(long, value_name = "DIR", default_value = "tls")]
     into: PathBuf,
-    /// Put it in the place of one that is there, with a new key
+    /// Replace an existing certificate and its key
     #[arg(long)]
     replace: bool,
 }
 
-/// A number of whole days, from one to twenty years of them.
+/// Parses a number of whole days, from one day to twenty years.
 fn days(text: &str) -> Result<u32, String> {
     const DAY_S: u64 = 86_400;
     let time = flag::time(text)?;
@@ -46,7 +46,7 @@ fn days(text: &str) -> Result<u32, String> {
         Ok(count) if (1..=7300).contains(&count) && time == std::time::Duration::from_secs(days * DAY_S) => {
             Ok(count)
         }
-        _ => Err("it is valid for 1d to 7300d".to_owned()),
+        _ => Err("must be whole days, from 1d to 7300d".to_owned()),
     }
 }
 
@@ -55,8 +55,8 @@ impl Certificate {
         let config = Config { node: self.node.clone(), ..Config::default() };
         let node = config.node_id().map_err(CommandFailure::Usage)?.to_string();
         let now = unix_now().ok_or_else(|| {
-            Error::new("the system's clock has not been set: the certificate would never be valid")
-                .hint("set it with date or timedatectl")
+            Error::new("the system clock is not set, so the certificate would never be valid")
+                .hint("set the clock with date or timedatectl")
         })?;
         let mut wish = CertificateRequest::for_node(&node, now, self.lifetime);
         wish.names.clone_from(&self.name);
@@ -64,17 +64,17 @@ impl Certificate {
         let issued = certificate_folder::issue(&self.into, &wish, now, self.replace)?;
         if issued.authority_is_new {
             talk(format_args!(
-                "made an authority: {}; its key ca.key beside it signs all others and goes nowhere",
+                "created the certificate authority {}; its key ca.key signs all certificates and must stay in the same folder",
                 issued.authority.display()
             ));
         }
         talk(format_args!(
-            "made {} for {node}, valid for {} days",
+            "created {} for {node}, valid for {} days",
             issued.certificate.display(),
             self.lifetime
         ));
         crate::node_connection::print(&format!(
-            "# {node} needs these three files; paths are meant beside its configuration.\n\
+            "# {node} needs these three files; paths are relative to its configuration file.\n\
              [tcpcl]\n\
              tls = \"require\"\n\
              \n\

@@ -7,7 +7,7 @@ use longwire_node::message::Request;
 use longwire_node::view::Status;
 use serde_json::json;
 
-/// A node's clock: whether it has jumped, and that it is right
+/// Show a node's clock, or confirm it after a jump
 #[derive(Debug, Args)]
 pub(crate) struct Clock {
     #[command(subcommand)]
@@ -18,9 +18,9 @@ pub(crate) struct Clock {
 
 #[derive(Debug, Subcommand)]
 enum ClockAction {
-    /// Show whether it has jumped (the default)
+    /// Show whether the clock has jumped (default)
     Show,
-    /// Say that it is right: lifetimes go by it again, and what is over by it is deleted
+    /// Confirm that the clock is correct: lifetimes follow it again, and expired bundles are deleted
     Trust,
 }
 
@@ -38,13 +38,13 @@ impl Clock {
 
 fn words(status: &Status) -> String {
     match (status.dtn_ms, jump(status)) {
-        (None, _) => "it has no clock: lifetimes go by the age of bundles\n".to_owned(),
-        (Some(_), None) => "lifetimes go by its clock\n".to_owned(),
+        (None, _) => "no clock: lifetimes follow the age of bundles\n".to_owned(),
+        (Some(_), None) => "clock in use: lifetimes follow it\n".to_owned(),
         (Some(_), Some(jump)) => jump,
     }
 }
 
-/// A note that the clock has jumped, if it has.
+/// Returns a note if the clock has jumped.
 pub(super) fn jump(status: &Status) -> Option<String> {
     let ahead_s = status.clock_ahead_s;
     let way = match ahead_s {
@@ -53,8 +53,8 @@ pub(super) fn jump(status: &Status) -> Option<String> {
         _ => "back",
     };
     Some(format!(
-        "its clock has jumped {} {way}: lifetimes go by the time that has passed; nothing is deleted for it\n\
-         hint: set the clock right, or say that it is: `longwire clock trust`\n",
+        "the clock has jumped {} {way}; lifetimes follow elapsed time instead, and no bundle is deleted because of the jump\n\
+         hint: correct the clock, or confirm it with `longwire clock trust`\n",
         seconds(ahead_s.abs()),
     ))
 }

@@ -7,18 +7,18 @@ use longwire_lab::compare::{self, Options};
 use longwire_lab::link::{self, LinkProfile};
 use std::path::{Path, PathBuf};
 
-/// Find out which protocol and which settings move files over a link best
+/// Compare protocols and settings for transferring files over a link
 ///
-/// Runs every protocol that fits over the link in virtual time, with these very bytes and the same noise for all;
-/// ranks them, says how near each comes to what the channel itself allows, where the time went, and how to configure
-/// the winner.
+/// Runs every suitable protocol over the link in virtual time, with exactly these files and the same channel noise for
+/// each. Ranks the results, shows how close each comes to the limit of the channel and where the time goes, and prints
+/// the configuration of the winner.
 #[derive(Debug, Args)]
 #[command(after_help = after_help())]
 pub(crate) struct Compare {
-    /// The files to transfer
+    /// Files to transfer
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// The link: a shipped one, or the path of a link profile (.toml)
+    /// Link: a built-in profile, or the path of a profile (.toml)
     #[arg(long, value_name = "NAME")]
     link: String,
     #[command(flatten)]
@@ -26,7 +26,7 @@ pub(crate) struct Compare {
 }
 
 fn after_help() -> String {
-    format!("Shipped links: {}.", link::shipped_names())
+    format!("Built-in links: {}.", link::shipped_names())
 }
 
 impl Compare {

@@ -7,7 +7,7 @@ use longwire_node::message::Request;
 use longwire_node::view::{Link, Proven, Radio, Tnc};
 use std::fmt::Write;
 
-/// A node's links: show, add, cut, heal and remove them
+/// Show and change a node's links
 #[derive(Debug, Args)]
 pub(crate) struct Links {
     #[command(subcommand)]
@@ -18,29 +18,29 @@ pub(crate) struct Links {
 
 #[derive(Debug, Subcommand)]
 enum LinksAction {
-    /// Show all links (the default)
+    /// Show all links (default)
     Show,
-    /// Add a link until the node's next start, and open it
+    /// Add and open a link until the node restarts
     Add {
-        /// What it is called
+        /// Name of the link
         name: String,
-        /// Where the peer is: host:port
+        /// Address of the peer: host:port
         address: String,
     },
-    /// Cut a link: bundles wait until it is opened again
+    /// Cut a link; bundles wait until it is opened again
     Cut {
-        /// What it is called
+        /// Name of the link
         name: String,
     },
     /// Open a link that was cut
     #[command(visible_alias = "open")]
     Heal {
-        /// What it is called
+        /// Name of the link
         name: String,
     },
-    /// Remove a link until the node's next start, with the routes over it
+    /// Remove a link and the routes over it until the node restarts
     Remove {
-        /// What it is called
+        /// Name of the link
         name: String,
     },
 }
@@ -62,7 +62,7 @@ impl Links {
     }
 }
 
-/// One line a link.
+/// Formats one line per link.
 pub(super) fn words(links: &[Link]) -> String {
     let mut out = String::new();
     for link in links {
@@ -70,12 +70,12 @@ pub(super) fn words(links: &[Link]) -> String {
         let state = match (link.up, &link.why_down) {
             (true, _) => {
                 let claims = link.claims.as_ref().map(|claims| {
-                    format!("that says it is {claims}, as another link does: it may send and gets nothing")
+                    format!("claims node ID {claims}, which another link has; bundles are received from it but not sent to it")
                 });
-                let peer = link.peer.as_deref().or(claims.as_deref()).unwrap_or("that has no name");
+                let peer = link.peer.as_deref().or(claims.as_deref()).unwrap_or("without a node ID");
                 let version = link.tcpcl.map(|version| format!(", TCPCL {version}")).unwrap_or_default();
                 let version =
-                    if link.fell_back { format!("{version} (version 4 was not answered)") } else { version };
+                    if link.fell_back { format!("{version} (no answer to version 4)") } else { version };
                 let is_group = link.radio.as_ref().is_some_and(|radio| radio.convergence == "uicl");
                 let udp = if link.unacknowledged { ", UDP, unacknowledged" } else { "" };
                 let peer = if is_group { "a group".to_owned() } else { format!("peer {peer}") };
@@ -84,14 +84,14 @@ pub(super) fn words(links: &[Link]) -> String {
                     link.tls.as_ref().map(secured).unwrap_or_default()
                 )
             }
-            (false, None) => "not up yet".to_owned(),
+            (false, None) => "not connected yet".to_owned(),
             (false, Some(why)) => {
                 let since = match link.was_up {
                     true => format!("down for {since}"),
-                    false => format!("not up yet, tried for {since}"),
+                    false => format!("not connected, trying for {since}"),
                 };
                 let next = match link.fell_back {
-                    true => "; version 4 was not answered, the next call is in version 3",
+                    true => "; no answer to version 4, retrying with version 3",
                     false => "",
                 };
                 format!("{since}: {why}{next}")
@@ -105,12 +105,12 @@ pub(super) fn words(links: &[Link]) -> String {
             None => link.address.clone().unwrap_or_else(|| "?".to_owned()),
         };
         let radio = link.radio.as_ref().map_or(String::new(), |radio| format!("; {}", radio.state));
-        let _ = writeln!(out, "link `{name}` at {address}: {state}{radio}; {sent} sent, {received} received");
+        let _ = writeln!(out, "link `{name}` to {address}: {state}{radio}; sent {sent}, received {received}");
         if !link.would_help.is_empty() {
             let list: Vec<String> = link.would_help.iter().map(|name| format!("\"{name}\"")).collect();
             let _ = writeln!(
                 out,
-                "  it sends bundles that are refused; `accept = [{}]` for this peer takes them",
+                "  bundles from this peer are refused; hint: set `accept = [{}]` for it",
                 list.join(", ")
             );
         }
@@ -118,27 +118,27 @@ pub(super) fn words(links: &[Link]) -> String {
     if out.is_empty() { "no links\n".to_owned() } else { out }
 }
 
-/// A station, the way to it, and over what.
+/// Formats a station with the digipeaters on the path to it and its TNC.
 fn station(radio: &Radio) -> String {
     let via = if radio.via.is_empty() { String::new() } else { format!(" via {}", radio.via.join(", ")) };
     format!("{}{via} over TNC `{}`", radio.peer, radio.tnc)
 }
 
-/// One line a TNC.
+/// Formats one line per TNC.
 pub(super) fn tncs(tncs: &[Tnc]) -> String {
     let mut out = String::new();
     for tnc in tncs {
         let state = match (tnc.up, &tnc.why_down) {
             (true, _) => "up".to_owned(),
-            (false, None) => "not up yet".to_owned(),
+            (false, None) => "not connected yet".to_owned(),
             (false, Some(why)) => {
-                format!("down: {why}, {} attempts; what waits is kept", tnc.attempts_failed)
+                format!("down: {why} ({} attempts); waiting bundles are kept", tnc.attempts_failed)
             }
         };
         let count = |key: &str| tnc.counters.get(key).copied().unwrap_or(0);
         let _ = writeln!(
             out,
-            "TNC `{}` at {}, this is {}: {state}; {} frames sent, {} heard, {} sent again",
+            "TNC `{}` at {}, callsign {}: {state}; {} frames sent, {} received, {} retransmitted",
             tnc.name,
             tnc.address,
             tnc.callsign,
@@ -150,7 +150,7 @@ pub(super) fn tncs(tncs: &[Tnc]) -> String {
     out
 }
 
-/// What TLS proves of the peer.
+/// Formats what TLS proves about the peer.
 fn secured(tls: &Proven) -> String {
     let proven: Vec<&str> = tls.node_ids.iter().chain(&tls.network).map(String::as_str).collect();
     match &proven[..] {
@@ -168,15 +168,15 @@ mod tests {
         let tried = Link {
             name: "bob".into(),
             address: Some("b:4556".into()),
-            why_down: Some("nobody listens there".into()),
+            why_down: Some("connection refused".into()),
             since_s: 12.0,
             ..Link::default()
         };
         let was_up = Link { was_up: true, ..tried.clone() };
         let new = Link { why_down: None, ..tried.clone() };
         let said = words(&[tried, was_up, new]);
-        assert!(said.contains(": not up yet, tried for 12 s: nobody listens there; "), "{said}");
-        assert!(said.contains(": down for 12 s: nobody listens there; "), "{said}");
-        assert!(said.lines().nth(2).is_some_and(|line| line.contains(": not up yet; ")), "{said}");
+        assert!(said.contains(": not connected, trying for 12 s: connection refused; "), "{said}");
+        assert!(said.contains(": down for 12 s: connection refused; "), "{said}");
+        assert!(said.lines().nth(2).is_some_and(|line| line.contains(": not connected yet; ")), "{said}");
     }
 }

@@ -1,4 +1,4 @@
-//! The verbs.
+//! Verbs of the command, one module each.
 
 mod bundles;
 mod certificate;
@@ -19,7 +19,7 @@ mod store;
 use crate::failure::CommandFailure;
 use clap::Subcommand;
 
-/// What to do.
+/// Verb with its options.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     Compare(compare::Compare),

@@ -13,7 +13,7 @@ use longwire_lab::model::{Options, finding};
 use std::env;
 use std::path::{Path, PathBuf};
 
-/// Compute by formula what a link gives if nothing goes wrong
+/// Compute the performance of an error-free link in closed form
 #[derive(Debug, Args)]
 pub(crate) struct Model {
     #[command(subcommand)]
@@ -25,109 +25,108 @@ enum ModelKind {
     Ax25(Box<Ax25>),
 }
 
-/// Connected AX.25 on a half-duplex radio channel: time and throughput for windows of 1 to 7 frames
+/// Connected-mode AX.25 on a radio channel: time and throughput for windows of 1 to 7 frames
 ///
-/// A preset sets every knob; the knobs that are given change it. Times are written with their unit (100ms, 1.5s), lengths
-/// in octets with both flags.
+/// A preset sets every parameter; options override individual ones. Give times with a unit (100ms, 1.5s) and lengths in
+/// octets, both flags included.
 #[derive(Debug, Args)]
 #[command(after_help = after_help())]
 struct Ax25 {
-    /// Whose model
+    /// Preset to start from
     #[arg(long, value_name = "NAME", default_value = PRESETS[0].0, value_parser = presets())]
     preset: String,
-    /// Line rates, bit/s
+    /// Channel rates, bit/s
     #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "1200,9600", value_parser = rate)]
     rate: Vec<f64>,
-    /// Length of the file, bytes
+    /// File length, bytes
     #[arg(long, value_name = "N", default_value = "7182", value_parser = flag::whole::<u64>(0, u64::MAX))]
     bytes: u64,
-    /// A file, instead of a length
+    /// File to take the length from, instead of --bytes
     #[arg(long, value_name = "FILE", conflicts_with = "bytes")]
     file: Option<PathBuf>,
-    /// Information octets of a full frame (N1, PACLEN)
+    /// Information octets in a full frame (N1, PACLEN)
     #[arg(long, value_name = "N", value_parser = flag::whole::<u32>(1, u32::MAX.into()))]
     information: Option<u32>,
-    /// Octets of an I frame beside its information
+    /// Octets of an I frame apart from its information field
     #[arg(long, value_name = "N", value_parser = flag::whole::<u32>(0, u32::MAX.into()))]
     header: Option<u32>,
-    /// Octets of an acknowledgement
+    /// Octets in an acknowledgement
     #[arg(long, value_name = "N", value_parser = flag::whole::<u32>(0, u32::MAX.into()))]
     acknowledgement: Option<u32>,
-    /// What bit stuffing is counted on: `exact` takes the bytes of --file, the others random ones
+    /// Part of the frame to which bit stuffing applies: `exact` uses the bytes of --file, the others assume random bytes
     #[arg(long, value_name = "HOW")]
     stuffing: Option<StuffingOption>,
-    /// What the last frame of the file counts as
+    /// Length assumed for the last frame of the file
     #[arg(long, value_name = "HOW", value_parser = word(LastFrame::NAMES))]
     last_frame: Option<LastFrame>,
-    /// How long a station waits for a slot on average
+    /// Model of the mean wait for a slot
     #[arg(long, value_name = "HOW", value_parser = word(Csma::NAMES))]
     csma: Option<Csma>,
-    /// Whether it does so before an acknowledgement, too
+    /// Whether a station also waits for a slot before an acknowledgement
     #[arg(long, value_name = "BOOL")]
     acknowledgement_waits: Option<bool>,
     /// Slot time (T102)
     #[arg(long, value_name = "TIME", value_parser = flag::seconds)]
     slot: Option<f64>,
-    /// The probability with which a slot is taken: (p + 1) / 256
+    /// Probability of transmitting in a slot: (p + 1) / 256
     #[arg(long, value_name = "SHARE", value_parser = flag::number)]
     persistence: Option<f64>,
-    /// From keying up to the first frame (T103)
+    /// Time from key-up to the first frame (TXDELAY, T103)
     #[arg(long, value_name = "TIME", value_parser = flag::seconds)]
     txdelay: Option<f64>,
-    /// From the last frame to keying down
+    /// Time from the last frame to key-down (TXTAIL)
     #[arg(long, value_name = "TIME", value_parser = flag::seconds)]
     txtail: Option<f64>,
-    /// Which transmissions end with TXTAIL
+    /// Transmissions that end with TXTAIL
     #[arg(long, value_name = "HOW", value_parser = word(Tail::NAMES))]
     tail: Option<Tail>,
-    /// How long the recipient waits for another frame
+    /// Time for which the receiver waits for another frame before it responds (T2)
     #[arg(long, value_name = "TIME", value_parser = flag::seconds)]
     t2: Option<f64>,
-    /// Whether the last frame of a window has P set, so that T2 is not waited for
+    /// Whether the last frame of a window has the P bit set, which avoids the wait for T2
     #[arg(long, value_name = "BOOL")]
     poll: Option<bool>,
-    /// A window of so many frames is answered without T2
+    /// Window size that is acknowledged without waiting for T2
     #[arg(long, value_name = "N", value_parser = flag::whole::<u32>(0, u32::MAX.into()))]
     whole_window: Option<u32>,
-    /// How long a station takes to notice that the channel is free, bits
+    /// Time to detect a free channel, in bits
     #[arg(long, value_name = "BITS", value_parser = flag::number)]
     carrier: Option<f64>,
-    /// What a station and its TNC take beside all this at each turn from hearing to sending
+    /// Further delay of a station and its TNC each time it turns from receiving to sending
     #[arg(long, value_name = "TIME", value_parser = flag::seconds)]
     turnaround: Option<f64>,
-    /// Rate of the serial lines between hosts and TNCs, bit/s
+    /// Rate of the serial line between host and TNC, bit/s
     #[arg(long, value_name = "N", value_parser = rate)]
     serial: Option<f64>,
-    /// Whether both stations can be heard at once: with `full` and a window of 2 or more, frames go out one behind the other
-    /// with the acknowledgements beside them; a window of 1 waits for each acknowledgement, as in half duplex, but for no slot
-    /// and no TXTAIL
+    /// Half or full duplex. With `full` and a window of 2 or more, frames follow one another without a gap while
+    /// acknowledgements go the other way; a window of 1 still waits for each acknowledgement, but not for a slot or TXTAIL
     #[arg(long, value_name = "HOW", value_parser = word(Duplex::NAMES))]
     duplex: Option<Duplex>,
-    /// Transmissions before the first window: 2 to connect
+    /// Transmissions before the first window; 2 to connect
     #[arg(long, value_name = "N", value_parser = flag::whole::<u32>(0, u32::MAX.into()))]
     set_up: Option<u32>,
     #[command(flatten)]
     show: Show,
 }
 
-/// What bit stuffing is counted on.
+/// Octets to which bit stuffing applies.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum StuffingOption {
-    /// Every frame, whole
+    /// All of every frame
     All,
-    /// The information octets only
+    /// Only the information octets
     Payload,
-    /// Nothing
+    /// No bit stuffing
     None,
-    /// The very bits of the frames
+    /// The actual bits of the frames
     Exact,
 }
 
-/// The words of a knob.
+/// Returns a parser for the named values of a parameter.
 fn word<T: Copy + Send + Sync + 'static>(names: KnobNames<T>) -> impl TypedValueParser<Value = T> {
     let find = move |word: String| names.iter().find(|(name, _)| *name == word).map(|(_, value)| *value);
     let words = names.iter().map(|(name, _)| *name).collect::<Vec<_>>();
-    PossibleValuesParser::new(words).map(move |word| find(word).expect("one of the possible values"))
+    PossibleValuesParser::new(words).map(move |word| find(word).expect("an allowed value"))
 }
 
 fn presets() -> PossibleValuesParser {
@@ -136,7 +135,7 @@ fn presets() -> PossibleValuesParser {
 
 fn rate(word: &str) -> Result<f64, String> {
     let rate = word.parse().ok().filter(|rate: &f64| *rate > 0.0 && rate.is_finite());
-    rate.ok_or_else(|| "a rate is a number above zero".to_owned())
+    rate.ok_or_else(|| "a rate must be a number greater than zero".to_owned())
 }
 
 fn after_help() -> String {
@@ -147,9 +146,7 @@ fn after_help() -> String {
 fn read(path: &Path) -> Result<Vec<u8>, CommandFailure> {
     longwire_settings::file::read(path).map_err(|error| {
         let what = Error::new(format!("cannot read {}: {error}", path.display()));
-        CommandFailure::Failed(
-            what.hint("name a file that can be read with --file, or a length with --bytes"),
-        )
+        CommandFailure::Failed(what.hint("give a readable file with --file, or a length with --bytes"))
     })
 }
 
@@ -163,16 +160,15 @@ impl Model {
 
 impl Ax25 {
     fn run(&self) -> Result<(), CommandFailure> {
-        let preset = Ax25Model::preset(&self.preset).expect("one of the possible values");
+        let preset = Ax25Model::preset(&self.preset).expect("an allowed value");
         let contents = self.file.as_deref().map(read).transpose()?;
         let model = self.over(preset);
         if let Some(flaw) = model.flaw() {
-            let hint = "`longwire model ax25 --help` lists every knob with its unit";
-            return Err(CommandFailure::Usage(Error::new(format!("no such channel: {flaw}")).hint(hint)));
+            let hint = "see `longwire model ax25 --help` for every parameter and its unit";
+            return Err(CommandFailure::Usage(Error::new(format!("invalid channel: {flaw}")).hint(hint)));
         }
         let model = Ax25Model { stuffing: self.stuffing(&model, contents.as_deref())?, ..model };
-        let name =
-            if model == preset { self.preset.clone() } else { format!("{} with other knobs", self.preset) };
+        let name = if model == preset { self.preset.clone() } else { format!("{} (modified)", self.preset) };
         let words: Vec<String> = env::args().skip(1).collect();
         let options = Options {
             name,
@@ -184,7 +180,7 @@ impl Ax25 {
         self.show.carry_out(&finding(&options))
     }
 
-    /// The preset, changed where a knob is given.
+    /// Returns the preset with the parameters that the options override.
     fn over(&self, preset: Ax25Model) -> Ax25Model {
         Ax25Model {
             information_bytes: self.information.unwrap_or(preset.information_bytes),
@@ -218,8 +214,8 @@ impl Ax25 {
             Some(StuffingOption::None) => Stuffing::None,
             Some(StuffingOption::Exact) => {
                 let contents = contents.ok_or_else(|| {
-                    let what = Error::new("`--stuffing exact` counts the bits of a file, and none is named");
-                    CommandFailure::Usage(what.hint("name one with --file"))
+                    let what = Error::new("`--stuffing exact` needs a file");
+                    CommandFailure::Usage(what.hint("give it with --file"))
                 })?;
                 Stuffing::Exact(Stuffed::count(contents, model.information_bytes))
             }

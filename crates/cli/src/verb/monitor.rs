@@ -17,23 +17,23 @@ use std::fmt::Write;
 use std::ops::ControlFlow;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Show the AX.25 frames that a TNC hears, and, at the end, the windows that the stations really used
+/// Show the AX.25 frames that a TNC receives, and a summary of the window sizes in use
 ///
-/// It ends with Ctrl-C. Nothing is sent, and the TNC keeps its parameters. A window is counted as the I frames of one
-/// station until the other one is heard; what digipeaters repeat is shown and not counted.
+/// Press Ctrl-C to stop. Longwire sends nothing and does not change the parameters of the TNC. A window is the number of
+/// I frames from one station until the other station transmits; frames repeated by digipeaters are shown but not counted.
 #[derive(Debug, Args)]
 pub(crate) struct Monitor {
-    /// The TNC, in KISS mode: host:port, /dev/ttyUSB0, or with a speed /dev/ttyUSB0@38400 [default speed: 9600]; or a server
-    /// that speaks AGWPE: agwpe:host:port
+    /// TNC in KISS mode (host:port, /dev/ttyUSB0 or /dev/ttyUSB0@38400 [default speed: 9600]), or AGWPE server
+    /// (agwpe:host:port)
     #[arg(long, value_name = "WHERE")]
     tnc: String,
-    /// The TNC's port, or its address among those of one line, 0 to 15
+    /// KISS or AGWPE port, or address of a TNC that shares a line with others, 0 to 15
     #[arg(long, value_name = "N", default_value = "0", value_parser = flag::whole::<u8>(0, 15))]
     port: u8,
-    /// The checksum between TNC and host
+    /// Checksum on the line between host and TNC
     #[arg(long, value_name = "KIND", default_value = "none", value_parser = ["none", "exclusive-or", "smack"])]
     checksum: String,
-    /// Print JSON: one line a frame, and one with the windows
+    /// Print JSON: one line per frame, then one with the windows
     #[arg(long)]
     json: bool,
 }
@@ -41,7 +41,7 @@ pub(crate) struct Monitor {
 impl Monitor {
     pub(crate) fn run(&self) -> Result<(), CommandFailure> {
         let place: TncAddress = self.tnc.parse().map_err(|what| {
-            CommandFailure::Usage(Error::new(format!("`{}` is no TNC", self.tnc)).hint(what))
+            CommandFailure::Usage(Error::new(format!("`{}` is not a valid TNC address", self.tnc)).hint(what))
         })?;
         let checksum = match self.checksum.as_str() {
             "exclusive-or" => Checksum::ExclusiveOr,
@@ -53,8 +53,8 @@ impl Monitor {
             .check()
             .map_err(|fault| CommandFailure::Usage(Error::new(fault.to_string()).hint(fault.hint)))?;
         if matches!(place, TncAddress::Agwpe(_)) && checksum != Checksum::None {
-            let error = Error::new("AGWPE has no checksum".to_owned());
-            return Err(CommandFailure::Usage(error.hint("--checksum is for a TNC in KISS mode")));
+            let error = Error::new("AGWPE does not use a checksum".to_owned());
+            return Err(CommandFailure::Usage(error.hint("use --checksum only with a TNC in KISS mode")));
         }
         let mut watcher = ChannelMonitor::new();
         let mut outcome = Ok(());
@@ -75,11 +75,11 @@ impl Monitor {
     fn show(&self, watcher: &mut ChannelMonitor, heard: ListenEvent) -> Result<(), CommandFailure> {
         let bytes = match heard {
             ListenEvent::Open => {
-                talk(format_args!("{} listens", self.tnc));
+                talk(format_args!("listening on {}", self.tnc));
                 return Ok(());
             }
             ListenEvent::Lost(why) => {
-                talk(format_args!("no line to {}: {why}; it is tried again", self.tnc));
+                talk(format_args!("no connection to {}: {why}; retrying", self.tnc));
                 return Ok(());
             }
             ListenEvent::Frame(bytes) => bytes,
@@ -93,12 +93,12 @@ impl Monitor {
                 json!({ "time": time.as_secs_f64(), "bytes": length, "damaged": error.to_string() })
                     .to_string()
             }
-            Err(error) => format!("{}  {length} bytes that are no frame: {error}", clock(time)),
+            Err(error) => format!("{}  invalid frame, {length} bytes: {error}", clock(time)),
         })
     }
 }
 
-/// UTC.
+/// Formats the time of day, UTC.
 fn clock(time: Duration) -> String {
     let s = time.as_secs() % 86_400;
     format!("{:02}:{:02}:{:02}.{:03}", s / 3600, s / 60 % 60, s % 60, time.subsec_millis())
@@ -160,7 +160,7 @@ fn words(heard: &ax25::MonitoredFrame) -> String {
         let _ = write!(out, ", {} bytes", frame.information.len());
     }
     if let Some(burst) = heard.burst {
-        let _ = write!(out, ", number {burst} of its window");
+        let _ = write!(out, ", frame {burst} of the window");
     }
     if let Some(outstanding) = heard.outstanding {
         let _ = write!(out, ", {outstanding} unacknowledged");
@@ -200,10 +200,11 @@ fn by_name(windows: &BTreeMap<Callsign, Windows>) -> BTreeMap<String, &Windows> 
 fn histogram(windows: &BTreeMap<Callsign, Windows>) -> String {
     const WIDTH: u64 = 50;
     if windows.is_empty() {
-        return "No I frames were heard.".into();
+        return "No I frames received.".into();
     }
-    let mut out =
-        String::from("\nWindows really used: I frames until the other side was heard, and how often\n");
+    let mut out = String::from(
+        "\nWindow sizes in use: station, I frames until the other station transmitted, number of windows\n",
+    );
     let most = windows.values().flat_map(|windows| windows.values()).max().copied().unwrap_or(1).max(1);
     for (sender, windows) in windows {
         for (frames, times) in windows {

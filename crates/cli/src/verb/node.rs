@@ -6,19 +6,19 @@ use longwire_node::standard_error::say;
 use longwire_node::{Config, NodeSetup};
 use std::path::PathBuf;
 
-/// Run a node: stores bundles, forwards them when links are up, delivers them to applications
+/// Run a node that stores bundles, forwards them when links are up and delivers them to applications
 ///
-/// Nothing that it has accepted is lost, whenever it ends. Hang-up (SIGHUP) reads links and routes again. The exit status
-/// is 1 if it cannot start, and 70 if a part of it failed by a fault of this program: started again, it goes on.
+/// The node never loses a bundle that it has accepted, however it ends. SIGHUP reloads links and routes. The exit status
+/// is 1 if the node cannot start, and 70 after an internal error: restart it, and it continues.
 #[derive(Debug, Args)]
 pub(crate) struct Node {
-    /// The configuration
+    /// Configuration file
     #[arg(long, value_name = "FILE", default_value = "node.toml")]
     config: PathBuf,
-    /// Only say in words what a node with this configuration does, and whether it can start here
+    /// Check the configuration, describe it and exit
     #[arg(long)]
     check: bool,
-    /// With --check: limits and times, too, and every setting with its value
+    /// With --check: also show limits, timers and the value of every setting
     #[arg(long, requires = "check")]
     all: bool,
 }
@@ -31,7 +31,10 @@ impl Node {
             return crate::node_connection::print(&match self.all {
                 true => config.explain_all(),
                 false => {
-                    format!("{}`--check --all` has limits, times and every setting.\n", config.explain())
+                    format!(
+                        "{}For limits, timers and every setting, use `--check --all`.\n",
+                        config.explain()
+                    )
                 }
             });
         }
@@ -50,13 +53,13 @@ impl Node {
         let opened = node.opened();
         if opened.torn_bytes > 0 || opened.damaged > 0 {
             say(format_args!(
-                "store: {} records; {} bytes of a write that a crash cut off do not count, {} damaged places met",
+                "store: {} records; discarded {} bytes of an incomplete write after a crash; found {} damaged places",
                 opened.records, opened.torn_bytes, opened.damaged
             ));
         }
         if opened.harmed > 0 || opened.unnamed > 0 {
             say(format_args!(
-                "store: {} records are damaged or missing: the list is in {}; {} more are missing without a name",
+                "store: {} records are damaged or missing (listed in {}); {} more are missing and cannot be identified",
                 opened.harmed,
                 list.display(),
                 opened.unnamed
@@ -64,17 +67,20 @@ impl Node {
         }
         if opened.open_to_others > 0 {
             say(format_args!(
-                "store: others than this node's user have rights to {} files and folders of {}, and the node cannot take them: \
-                 they belong to another user, or the file system knows no rights",
+                "store: other users can access {} files and folders of {}, and the node cannot restrict this: \
+                 they belong to another user, or the file system has no permissions",
                 opened.open_to_others,
                 path.display()
             ));
         }
         let mut addresses: Vec<String> = node.addresses().iter().map(ToString::to_string).collect();
         addresses.extend(stations);
-        let at = if addresses.is_empty() { "nowhere".to_owned() } else { addresses.join(", ") };
+        let at = match addresses.is_empty() {
+            true => "not accepting connections".to_owned(),
+            false => format!("listening on {}", addresses.join(", ")),
+        };
         let http = node.http_address().map(|address| format!(", http://{address}/")).unwrap_or_default();
-        say(format_args!("{name} is up: peers call at {at}, applications at {}{http}", control.display()));
+        say(format_args!("{name} is ready: {at}; control socket {}{http}", control.display()));
         if let Some(callers) = callers {
             say(format_args!("{callers}"));
         }
@@ -84,12 +90,12 @@ impl Node {
     }
 }
 
-/// Tells systemd, if that has started it, that the node is up.
+/// Notifies systemd, if it has started this process, that the node is ready.
 fn tell_supervisor() {
     if let Some(path) = std::env::var_os("NOTIFY_SOCKET")
         && let Ok(socket) = std::os::unix::net::UnixDatagram::unbound()
     {
-        // Nobody is hurt if it does not want to know.
+        // A failed notification does not affect the node.
         let _ = socket.send_to(b"READY=1", path);
     }
 }

@@ -6,24 +6,24 @@ use clap::{Args, ValueEnum};
 use longwire_lab::cislunar::{self, Options};
 use longwire_lab::{ax25_throughput, dtn_ax25};
 
-/// Reproduce a published evaluation: our figures beside the published ones, with verdicts
+/// Reproduce a published evaluation and compare its figures with ours
 #[derive(Debug, Args)]
 pub(crate) struct Paper {
-    /// Which
+    /// Paper to reproduce
     #[arg(value_name = "NAME")]
     name: PaperName,
     #[command(flatten)]
     measure: Measure,
 }
 
-/// The evaluations that are reproduced.
+/// Papers that can be reproduced.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum PaperName {
-    /// Bundles over TCP between Moon and Earth, through an orbiter
+    /// Bundles over TCP between the Moon and the Earth, through an orbiter
     Cislunar,
-    /// Bundles over connected AX.25 between two radios, beside TCP/IP
+    /// Bundles over connected-mode AX.25 between two radios, compared with TCP/IP
     DtnAx25,
-    /// What packet radio controllers make of connected AX.25
+    /// Throughput of connected-mode AX.25 with different packet-radio controllers
     Ax25Throughput,
 }
 

@@ -13,29 +13,29 @@ use longwire_settings::error::Error;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Bytes that are handed over at once.
+/// Largest part of a payload in one message to the node, bytes.
 const PIECE_BYTES: usize = 256 * 1024;
-/// The longest wait without a look at whether Ctrl-C was pressed.
+/// Maximum time between two checks for Ctrl-C.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Send small bundles to a node's echo service and wait for them to come back
+/// Measure the round-trip time to a node with small bundles
 ///
-/// Ctrl-C ends it with a summary of those that were sent by then.
+/// Press Ctrl-C to stop early and print the summary.
 #[derive(Debug, Args)]
 pub(crate) struct Ping {
-    /// The node, or the endpoint of an echo service: dtn://bob/, ipn:7.0, ipn:7.2047
+    /// Node ID, or endpoint of an echo service: dtn://bob/, ipn:7.0, ipn:7.2047
     #[arg(value_name = "EID")]
     to: String,
-    /// How many
+    /// Number of pings
     #[arg(long, short, value_name = "N", default_value = "4", value_parser = flag::whole::<u32>(1, 1_000_000))]
     count: u32,
-    /// From one to the next: 0s, 200ms, 5s
+    /// Interval between pings: 0s, 200ms, 5s
     #[arg(long, short, value_name = "TIME", default_value = "1s", value_parser = flag::time)]
     interval: Duration,
-    /// Bytes of payload, 8 to 16,777,216
+    /// Payload bytes, 8 to 16,777,216
     #[arg(long, short, value_name = "N", default_value = "64", value_parser = flag::whole::<u32>(8, 16_777_216))]
     size: u32,
-    /// How long to wait for the last ones
+    /// Time to wait for the last replies
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = flag::time)]
     timeout: Duration,
     #[command(flatten)]
@@ -46,7 +46,7 @@ impl Ping {
     pub(crate) fn run(&self) -> Result<(), CommandFailure> {
         let mut talk = self.reach.connect()?;
         let is_ipn = talk.status()?.node.starts_with("ipn:");
-        // Other pings of this machine are other processes.
+        // Concurrent pings on this machine are other processes and need other endpoints.
         let number = 0x10_0000 + std::process::id();
         let endpoint = if is_ipn { number.to_string() } else { format!("ping-{number}") };
         talk.ask(Request::Register { endpoint: endpoint.clone(), inline_bytes: 65_536 })?;
@@ -90,7 +90,7 @@ impl Ping {
             let Some(said) = talk.hear_within(patience.min(LOOK))? else { continue };
             match said.head {
                 Reply::Delivered { delivery, .. } if ping::number(&said.body).is_none() => {
-                    // It is too long to come with its delivery.
+                    // The payload is too long to come with its delivery; the number of the ping suffices.
                     talk.ask(Request::Read { delivery, offset: 0, length: ping::BYTES_MIN })?;
                 }
                 Reply::Delivered { delivery, .. } | Reply::Data { delivery, .. } => {
@@ -99,9 +99,7 @@ impl Ping {
                     self.came_back(number, &sent_at, &mut times)?;
                 }
                 Reply::Failed { send, reason, .. } => {
-                    return Err(CommandFailure::Failed(Error::new(format!(
-                        "ping {send} was not sent: {reason}"
-                    ))));
+                    return Err(CommandFailure::Failed(Error::new(format!("ping {send} failed: {reason}"))));
                 }
                 _ => {}
             }
@@ -121,7 +119,7 @@ impl Ping {
         };
         let ms = at.elapsed().as_secs_f64() * 1000.0;
         if times[number].replace(ms).is_none() && !self.reach.json {
-            print(&format!("{} bytes back, number {number}, {ms:.3} ms", self.size))?;
+            print(&format!("{} bytes from {}: seq={number} time={ms:.1} ms", self.size, self.to))?;
         }
         Ok(())
     }
@@ -133,10 +131,8 @@ impl Ping {
             return Err(CommandFailure::Interrupted);
         }
         if pings.received == 0 {
-            let hint = "`longwire bundles` says why they are still here; other nodes have other echo services (HDTN: 2047)";
-            return Err(CommandFailure::Failed(
-                Error::new(format!("nothing came back from {}", pings.to)).hint(hint),
-            ));
+            let hint = "use `longwire bundles` to see why pings are still here; other implementations use other echo services (HDTN: ipn:N.2047)";
+            return Err(CommandFailure::Failed(Error::new(format!("no reply from {}", pings.to)).hint(hint)));
         }
         Ok(())
     }
@@ -144,11 +140,11 @@ impl Ping {
 
 fn words(pings: &Pings) -> String {
     let Pings { sent, received, lost_percent, .. } = pings;
-    let counts = format!("{received} of {sent} came back, {lost_percent:.0} % lost");
+    let counts = format!("{sent} sent, {received} received, {lost_percent:.0} % loss");
     let (Some(least), Some(mean), Some(most), Some(deviation)) =
         (pings.least_ms, pings.mean_ms, pings.most_ms, pings.deviation_ms)
     else {
         return counts;
     };
-    format!("{counts}; least {least:.3}, mean {mean:.3}, most {most:.3}, deviation {deviation:.3} ms")
+    format!("{counts}; round trip min/avg/max/stddev = {least:.3}/{mean:.3}/{most:.3}/{deviation:.3} ms")
 }

@@ -12,25 +12,26 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Bytes that are read at once.
+/// Bytes requested in one read.
 const READ_BYTES: u32 = 256 * 1024;
 
-/// Receive files into a folder, under the names that they were sent with
+/// Receive files into a folder, under their original names
 ///
-/// Takes what waits, or the first that comes; with --follow it goes on. A file appears whole or not at all, and the node
-/// forgets it only once it is safe here. No file that is there is replaced.
+/// Takes all waiting files, or waits for one; with --follow it keeps receiving. A file appears only when it is complete,
+/// and the node keeps its copy until the file is stored here. Existing files are never overwritten.
 #[derive(Debug, Args)]
 pub(crate) struct Recv {
-    /// The folder
+    /// Destination folder
     #[arg(value_name = "FOLDER", default_value = ".")]
     folder: PathBuf,
-    /// The endpoint to receive for: files, or in full dtn://bob/files, ipn:7.1 [default: files, or 1 with ipn]
+    /// Endpoint to receive from: a name such as files, or an endpoint ID such as dtn://bob/files or ipn:7.1
+    /// [default: files; 1 for ipn]
     #[arg(long = "for", value_name = "EID")]
     endpoint: Option<String>,
-    /// Go on with what comes later
+    /// Keep receiving until Ctrl-C
     #[arg(long)]
     follow: bool,
-    /// Say nothing on stderr but errors
+    /// Print only errors on stderr
     #[arg(long, short)]
     quiet: bool,
     #[command(flatten)]
@@ -73,8 +74,12 @@ impl Recv {
                 self.find_waiting(&mut talk, &mut waiting)?;
                 if waiting.is_empty() {
                     said_so = true;
-                    let end = if self.follow { "Ctrl-C ends it" } else { "the first ends it, or Ctrl-C" };
-                    crate::output::talk(format_args!("waiting for what comes for {endpoint}; {end}"));
+                    let end = if self.follow {
+                        "press Ctrl-C to stop"
+                    } else {
+                        "stops after the first file, or on Ctrl-C"
+                    };
+                    crate::output::talk(format_args!("waiting for files addressed to {endpoint}; {end}"));
                 }
             } else if let Some(said) = talk.hear_within(Duration::from_secs(3600))? {
                 waiting.extend(delivery(&said));
@@ -82,7 +87,7 @@ impl Recv {
         }
     }
 
-    /// Deliveries that wait with the node: one is said before the answer to a question.
+    /// Collects the deliveries that wait at the node. It reports them before it replies to a request.
     fn find_waiting(
         &self,
         talk: &mut NodeConversation,
@@ -105,10 +110,12 @@ impl Recv {
 
     fn failed(&self, error: &io::Error) -> CommandFailure {
         let what = format!(
-            "cannot write to {}: {error}\nThe node still has what was not received.",
+            "cannot write to {}: {error}\nThe node keeps the files that were not received.",
             self.folder.display()
         );
-        CommandFailure::Failed(Error::new(what).hint("make space or name another folder, and receive again"))
+        CommandFailure::Failed(
+            Error::new(what).hint("free some space or choose another folder, then run the command again"),
+        )
     }
 
     fn receive(
@@ -137,9 +144,9 @@ impl Recv {
                         }
                     })?;
                     let Some(data) = data else {
-                        let what = "its lifetime ended while it was received; nothing appeared";
+                        let what = "the bundle expired while it was being received; no file was written";
                         return Err(CommandFailure::Failed(
-                            Error::new(what).hint("the sender may give it longer"),
+                            Error::new(what).hint("ask the sender to send it again with a longer --lifetime"),
                         ));
                     };
                     file.write(&data).map_err(|error| self.failed(&error))?;
@@ -161,7 +168,7 @@ impl Recv {
         Ok(())
     }
 
-    /// One line a file.
+    /// Prints the line of a file.
     fn tell(&self, path: &std::path::Path, origin: &FileOrigin, length: u64) -> Result<(), CommandFailure> {
         let value: Value = json!({"file": path, "source": origin.source, "created": origin.created, "payload_bytes": length});
         match self.reach.json {

@@ -8,16 +8,16 @@ use longwire_lab::scenario;
 use longwire_lab::sweep::{self, Options};
 use std::path::PathBuf;
 
-/// Run a scenario: any nodes, links, outages, protocol and settings, over any grid of their values
+/// Run a scenario: nodes, links, outages, protocol and settings, with optional parameter sweeps
 #[derive(Debug, Args)]
 pub(crate) struct Run {
-    /// The scenario file
+    /// Scenario file
     #[arg(value_name = "SCENARIO.toml")]
     scenario: PathBuf,
-    /// Try these values for a dotted key of the scenario; several sweeps make a grid
+    /// Values to try for a dotted key of the scenario; repeat for a grid
     #[arg(long, value_name = "KEY=A,B,C")]
     sweep: Vec<String>,
-    /// Do only the I-th of N equal shares of the runs
+    /// Compute only the I-th of N equal shares of the runs
     #[arg(long, value_name = "I/N", default_value = "1/1")]
     shard: String,
     #[command(flatten)]

@@ -19,49 +19,48 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Bytes of the file that are handed over at once.
+/// Largest part of the file in one message to the node, bytes.
 const PIECE_BYTES: usize = 256 * 1024;
-/// How often the progress is shown.
+/// Interval between updates of the progress line.
 const BETWEEN: Duration = Duration::from_millis(250);
-/// How often the node is asked how far it is.
+/// Interval between requests for the state of the bundle.
 const BETWEEN_QUESTIONS: Duration = Duration::from_millis(500);
-/// What is done in less time shows no progress.
+/// Delay before the first progress line.
 const BEFORE_FIRST: Duration = Duration::from_secs(2);
 
-/// Send a file; it is safe with this node when the command ends
+/// Send a file; the node has stored it when the command returns
 ///
-/// With --wait the command ends when the destination has said that it was delivered. Interrupted before that, the file
-/// still goes on.
+/// With --wait, the command returns when the destination confirms delivery. Interrupting it does not cancel the file.
 #[derive(Debug, Args)]
 pub(crate) struct Send {
-    /// The file; - is standard input
+    /// File to send; - for standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Where it goes: dtn://bob/files, ipn:7.1
+    /// Destination endpoint: dtn://bob/files, ipn:7.1
     #[arg(long, value_name = "EID")]
     to: String,
-    /// Wait until the destination says that it was delivered
+    /// Wait for the delivery report of the destination
     #[arg(long)]
     wait: bool,
-    /// How long it is worth delivering: 90s, 20min, 12h, 3d
+    /// Lifetime of the bundle: 90s, 20min, 12h, 3d
     #[arg(long, value_name = "TIME", default_value = "1d", value_parser = flag::time_above_zero)]
     lifetime: Duration,
-    /// How urgent it is
+    /// Priority
     #[arg(long, value_enum, default_value_t = PriorityOption::Normal)]
     priority: PriorityOption,
-    /// The version of the Bundle Protocol: 6 reaches nodes of DTN2, ION and IBR-DTN; without it the node decides
+    /// Version of the Bundle Protocol; use 6 for DTN2, ION and IBR-DTN [default: as the node is configured]
     #[arg(long, value_name = "6|7", value_parser = version)]
     bundle_version: Option<BundleVersion>,
-    /// Ask for custody transfer: this node keeps the bundle until another one is responsible for it (version 6)
+    /// Request custody transfer: this node keeps the bundle until another node takes custody (version 6)
     #[arg(long)]
     custody: bool,
-    /// The name that it arrives under [default: the file's; standard input has none]
+    /// File name at the destination [default: the name of the file; none for standard input]
     #[arg(long, value_name = "NAME", conflicts_with = "raw")]
     name: Option<String>,
-    /// Send the bytes as they are, without the file's name: for programs that expect that
+    /// Send the content only, without the file name, for programs other than Longwire
     #[arg(long)]
     raw: bool,
-    /// Say nothing on stderr but errors
+    /// Print only errors on stderr
     #[arg(long, short)]
     quiet: bool,
     #[command(flatten)]
@@ -72,11 +71,11 @@ pub(crate) struct Send {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum PriorityOption {
-    /// When nothing else wants the line
+    /// Sent when no other bundle is waiting
     Bulk,
-    /// The usual
+    /// Default priority
     Normal,
-    /// Before everything else
+    /// Sent before all others
     Expedited,
 }
 
@@ -84,15 +83,15 @@ fn version(text: &str) -> Result<BundleVersion, String> {
     match text {
         "6" => Ok(BundleVersion::V6),
         "7" => Ok(BundleVersion::V7),
-        _ => Err("there are versions 6 and 7".into()),
+        _ => Err("must be 6 or 7".into()),
     }
 }
 
-/// How far it is.
+/// Progress line on a terminal.
 struct SendProgress {
     visible: bool,
     began: Instant,
-    /// Bytes that were done then.
+    /// Bytes done at `began`.
     at_first: u64,
     shown_at: Instant,
     width: usize,
@@ -106,7 +105,7 @@ impl Send {
         let about = file.metadata().map_err(|error| self.unreadable(&error))?;
         if !about.is_file() {
             let what = format!("{} is not a file", self.file.display());
-            return Err(CommandFailure::Usage(Error::new(what).hint("put a folder into an archive first")));
+            return Err(CommandFailure::Usage(Error::new(what).hint("to send a folder, archive it first")));
         }
         let head = self.name().map(|name| envelope::head(&name)).unwrap_or_default();
         let length = head.len() as u64 + about.len();
@@ -136,7 +135,7 @@ impl Send {
         self.file.as_os_str() == "-"
     }
 
-    /// The file. A bundle begins with its length, so standard input is read to its end first.
+    /// Opens the file. The node needs the length first, so standard input is read to its end into a temporary file.
     fn open(&self) -> Result<File, CommandFailure> {
         if !self.is_stdin() {
             return File::open(&self.file).map_err(|error| self.unreadable(&error));
@@ -145,7 +144,7 @@ impl Send {
             let path = std::env::temp_dir().join(format!("longwire-send-{}", std::process::id()));
             let mut file =
                 OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
-            // It is this process's alone, and gone with it.
+            // Removed at once: no other process can open the file, and it goes with this process.
             std::fs::remove_file(&path)?;
             io::copy(&mut io::stdin().lock(), &mut file)?;
             file.rewind()?;
@@ -153,14 +152,14 @@ impl Send {
         };
         spooled().map_err(|error: io::Error| {
             let what = format!(
-                "cannot keep standard input in {}: {error}\nNothing was sent.",
+                "cannot store standard input in {}: {error}\nNothing was sent.",
                 std::env::temp_dir().display()
             );
-            CommandFailure::Failed(Error::new(what).hint("$TMPDIR names a folder with more space"))
+            CommandFailure::Failed(Error::new(what).hint("set $TMPDIR to a folder with more space"))
         })
     }
 
-    /// The name that it arrives under.
+    /// Returns the file name at the destination; `None` if only the content is sent.
     fn name(&self) -> Option<String> {
         if self.raw || (self.is_stdin() && self.name.is_none()) {
             return None;
@@ -191,28 +190,29 @@ impl Send {
         }
     }
 
-    /// The file's name goes before its bytes, and nobody knows if it is taken off.
+    /// Notes that the file name precedes the content, because unknown software may not remove it.
     fn talk_of_name(&self) {
         talk(format_args!(
-            "note: the file's name goes before its bytes. Longwire takes it off; nothing is known of what runs at {}",
+            "note: the bundle starts with the file name, which Longwire removes on arrival; the software at {} is not known",
             self.to
         ));
-        talk(format_args!("hint: --raw sends the bytes as they are, for other programs"));
+        talk(format_args!("hint: use --raw to send the content only"));
     }
 
     fn next_piece(&self, file: &mut File, left: u64) -> Result<Bytes, CommandFailure> {
         let mut piece = BytesMut::zeroed(PIECE_BYTES.min(usize::try_from(left).unwrap_or(usize::MAX)));
         let read = file.read(&mut piece).map_err(|error| self.unreadable(&error))?;
         if read == 0 {
-            let what =
-                format!("{} has become shorter while it was read; nothing was sent", self.file.display());
-            return Err(CommandFailure::Failed(Error::new(what).hint("send it again when it is at rest")));
+            let what = format!("{} was truncated while being read; nothing was sent", self.file.display());
+            return Err(CommandFailure::Failed(
+                Error::new(what).hint("send it again when no program is writing to it"),
+            ));
         }
         piece.truncate(read);
         Ok(piece.freeze())
     }
 
-    /// Waits for the node to have it, and for the destination if that was asked for.
+    /// Waits until the node has stored the bundle and, with `--wait`, until the destination reports its delivery.
     fn follow(
         &self,
         talk: &mut NodeConversation,
@@ -233,7 +233,7 @@ impl Send {
         let id = format!("{source}@{}-{}", created.0, created.1);
         let mut whereabouts = BundleProgress { source, created, ..BundleProgress::default() };
         if !self.wait {
-            // The node says where it goes once it has looked at it.
+            // The state is final once the node has looked for a route.
             while !self.quiet && whereabouts.is_open() {
                 whereabouts.ask(talk)?;
                 while whereabouts.asked {
@@ -242,12 +242,12 @@ impl Send {
                     }
                 }
                 if whereabouts.is_open() {
-                    // It is looked at once the store has it; nothing is lost by listening meanwhile.
+                    // The node looks for a route once the bundle is stored; no reply in between matters here.
                     talk.hear_all_within(Duration::from_millis(20))?;
                 }
             }
             whereabouts.tell();
-            let words = format!("the node has it: {id}");
+            let words = format!("queued as {id}");
             return Ok(json!({"bundle": id, "delivered": Value::Null, "said": words}));
         }
         let mut said_so = false;
@@ -282,15 +282,16 @@ impl Send {
                 }
                 Reply::Report { status, reporter, reason, .. } => {
                     if status == "delivered" {
-                        let words = format!("delivered, says {reporter}: {id}");
+                        let words = format!("delivered {id} (reported by {reporter})");
                         return Ok(
                             json!({"bundle": id, "delivered": true, "reporter": reporter, "said": words}),
                         );
                     }
                     if status == "deleted" {
                         journey.clear();
-                        let what = format!("{reporter} has deleted it (reason {reason})");
-                        let hint = "RFC 9171 section 9.1 lists the reasons; 1 is an expired lifetime";
+                        let what = format!("deleted by {reporter} (reason code {reason})");
+                        let hint =
+                            "see RFC 9171 section 9.5 for reason codes; 1 means that the lifetime expired";
                         return Err(CommandFailure::Failed(Error::new(what).hint(hint)));
                     }
                 }
@@ -300,26 +301,26 @@ impl Send {
     }
 }
 
-/// The node's word on a bundle that it has accepted: how much of it has left, and why the rest is still here.
+/// State of an accepted bundle at the node: how much of it was sent, and why the rest is still there.
 #[derive(Default)]
 struct BundleProgress {
     source: String,
     created: (u64, u64),
-    /// An answer is owed.
+    /// True while a request is outstanding.
     asked: bool,
     asked_at: Option<Instant>,
     transmitted: u64,
-    /// Why it is here.
+    /// Last known state; `None` before the first answer.
     state: Option<State>,
     why: String,
-    /// The last reason that was told.
+    /// State at the last call of `tell`.
     told: Option<State>,
-    /// It has gone on, or never was.
+    /// True if the node does not hold the bundle.
     is_gone: bool,
 }
 
 impl BundleProgress {
-    /// The node has not said yet where it goes.
+    /// True while the node has not looked for a route yet.
     fn is_open(&self) -> bool {
         !self.is_gone && matches!(self.state, None | Some(State::Arriving | State::Storing))
     }
@@ -330,13 +331,13 @@ impl BundleProgress {
         Ok(())
     }
 
-    /// Asks once in a while.
+    /// Asks again after `BETWEEN_QUESTIONS`, unless a request is outstanding.
     fn ask_again(&mut self, talk: &mut NodeConversation) -> Result<(), CommandFailure> {
         let is_time = self.asked_at.is_none_or(|at| at.elapsed() >= BETWEEN_QUESTIONS);
         if self.asked || self.is_gone || !is_time { Ok(()) } else { self.ask(talk) }
     }
 
-    /// Hears an answer; false: it is to something else.
+    /// Processes a reply; false if it does not answer a request for the state.
     fn hear(&mut self, said: &Reply) -> bool {
         match said {
             Reply::Bundles { page } if self.asked => {
@@ -350,7 +351,7 @@ impl BundleProgress {
                 self.is_gone = page.bundles.is_empty();
                 true
             }
-            // There is no such bundle any more.
+            // The node does not hold the bundle.
             Reply::Error { .. } if self.asked => {
                 (self.asked, self.is_gone) = (false, true);
                 true
@@ -359,7 +360,7 @@ impl BundleProgress {
         }
     }
 
-    /// It stands still for a reason that was not told yet.
+    /// True if the bundle waits for a reason that has not been printed yet.
     fn has_news(&self) -> bool {
         let stands = matches!(
             self.state,
@@ -368,10 +369,10 @@ impl BundleProgress {
         stands && self.told != self.state
     }
 
-    /// Says so.
+    /// Prints why the bundle waits, if that is news.
     fn tell(&mut self) {
         if self.has_news() && !self.is_gone {
-            talk(format_args!("note: it waits here: {}", self.why));
+            talk(format_args!("note: waiting at this node: {}", self.why));
         }
         self.told = self.state;
     }
@@ -379,15 +380,15 @@ impl BundleProgress {
 
 fn talk_of_receipt() {
     talk(format_args!(
-        "all of it is with the next hop; waiting for the receipt (the destination has to send them: [agent.reports] delivery)"
+        "sent to the next hop; waiting for the delivery report (the destination must send reports: [agent.reports] delivery)"
     ));
 }
 
-/// A send that failed.
+/// Fails if the reply is that of a failed send.
 fn refused(reply: &Reply) -> Result<(), CommandFailure> {
     match reply {
         Reply::Failed { reason, .. } => Err(CommandFailure::Failed(
-            Error::new(format!("it was not sent: {reason}")).hint("`longwire status` tells how the node is"),
+            Error::new(format!("not sent: {reason}")).hint("check the node with `longwire status`"),
         )),
         _ => Ok(()),
     }
@@ -413,7 +414,7 @@ impl SendProgress {
     fn show(&mut self, what: &str, done: u64) {
         let now = Instant::now();
         if done <= self.at_first {
-            // The rate counts from the first byte on: the wait for a link is none of it.
+            // The rate is measured from the first byte on, without the wait for a link.
             (self.began, self.at_first) = (now, done);
         }
         if !self.visible || now < self.shown_at + BETWEEN {
@@ -434,7 +435,8 @@ impl SendProgress {
     }
 }
 
-/// `1.2 MB of 9.9 MB stored, 12 %, 400.0 kB/s, 22 s left`, when so long ago `before` was done.
+/// Formats the progress line: `1.2 MB of 9.9 MB stored, 12 %, 400.0 kB/s, 22 s left`. The time since `before` bytes were
+/// done is `elapsed`.
 fn line(what: &str, before: u64, done: u64, length: u64, elapsed: Duration) -> String {
     let percent = done * 100 / length.max(1);
     let far = format!("{} of {} {what}, {percent} %", bytes(done), bytes(length));
@@ -457,6 +459,6 @@ mod tests {
         let line = super::line("stored", 1_000_000, 1_200_000, 10_000_000, Duration::from_secs(2));
         assert_eq!(line, "1.2 MB of 10.0 MB stored, 12 %, 100.0 kB/s, 88 s left");
         let line = super::line("stored", 0, 0, 10_000_000, Duration::from_secs(2));
-        assert_eq!(line, "0 B of 10.0 MB stored, 0 %", "nothing is known of the rate yet");
+        assert_eq!(line, "0 B of 10.0 MB stored, 0 %", "the rate is not known yet");
     }
 }

@@ -6,7 +6,7 @@ use clap::Args;
 use longwire_node::view;
 use std::fmt::Write;
 
-/// How a node is: what it holds, its links, what it has counted
+/// Show a node's state: stored bundles, links and counters
 #[derive(Debug, Args)]
 pub(crate) struct Status {
     #[command(flatten)]
@@ -22,7 +22,7 @@ impl Status {
 
 fn words(status: &view::Status) -> String {
     let mut out = format!(
-        "{}, up for {}\n{} of at most {} bundles, {} of {}\n",
+        "{}, up for {}\nbundles: {} of at most {}; store: {} of at most {}\n",
         status.node,
         seconds(status.uptime_s),
         status.bundles,
@@ -31,24 +31,24 @@ fn words(status: &view::Status) -> String {
         bytes(status.stored_bytes_max),
     );
     if !status.ready {
-        out += "its store is still being read\n";
+        out += "reading the store\n";
     }
     out += &super::clock::jump(status).unwrap_or_default();
     if status.router != "static" {
-        let _ = writeln!(out, "bundles are routed by {}", status.router);
+        let _ = writeln!(out, "router: {}", status.router);
     }
     if status.store.disk_full != 0 {
-        let _ = writeln!(out, "the disk under its store had no space, {} times", status.store.disk_full);
+        let _ = writeln!(out, "disk full: {} times", status.store.disk_full);
     }
     if status.store.harmed != 0 || status.store.unnamed != 0 {
         let _ = writeln!(
             out,
-            "when its store was opened, {} records were damaged or missing, and {} more without a name",
+            "store at startup: {} records damaged or missing, {} more missing and not identified",
             status.store.harmed, status.store.unnamed
         );
     }
     if status.store.damaged != 0 {
-        let _ = writeln!(out, "its store was damaged in {} places; the latest:", status.store.damaged);
+        let _ = writeln!(out, "store: {} damaged places since startup; the latest:", status.store.damaged);
         for line in &status.store.latest_damage {
             let _ = writeln!(out, "  {line}");
         }
@@ -70,7 +70,7 @@ fn words(status: &view::Status) -> String {
     out
 }
 
-/// Bundles of a peer that break a rule.
+/// Formats the refused bundles of a peer.
 fn refusal(refused: &view::Refused) -> String {
     let address = refused.address.as_ref().map(|address| format!(", {address}")).unwrap_or_default();
     let mut out = format!(
@@ -78,13 +78,13 @@ fn refusal(refused: &view::Refused) -> String {
         refused.count,
         if refused.count == 1 { "bundle" } else { "bundles" },
         seconds(refused.last_s),
-        refused.peer.as_deref().unwrap_or("a peer without a name"),
+        refused.peer.as_deref().unwrap_or("a peer without a node ID"),
         refused.link,
         refused.what
     );
     if !refused.accept.is_empty() {
         let list: Vec<String> = refused.accept.iter().map(|name| format!("\"{name}\"")).collect();
-        let _ = writeln!(out, "  `accept = [{}]` for this peer takes them", list.join(", "));
+        let _ = writeln!(out, "  hint: set `accept = [{}]` for this peer to accept them", list.join(", "));
     }
     out
 }

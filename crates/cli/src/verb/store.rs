@@ -12,23 +12,24 @@ use std::io::{self, IsTerminal, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Places that are shown; JSON has all.
+/// Maximum number of damaged places that are printed as text; JSON contains all.
 const SHOWN_MAX: usize = 100;
-/// Reading that takes longer shows how far it is.
+/// Delay before the first progress line.
 const BEFORE_FIRST: Duration = Duration::from_secs(2);
+/// Interval between updates of the progress line.
 const BETWEEN: Duration = Duration::from_millis(250);
 
-/// Look through the store of a node that does not run, and mend it
+/// Check or repair the store of a node that is not running
 ///
-/// A running node reads its store by itself now and then (storage.scrub-every), and `longwire status` shows what it found.
+/// A running node checks its store regularly (storage.scrub-every); `longwire status` shows the result.
 #[derive(Debug, Args)]
 pub(crate) struct Store {
     #[command(subcommand)]
     what: StoreAction,
-    /// The node's configuration, which names its store [default: node.toml]
+    /// Configuration of the node, which names its store [default: node.toml]
     #[arg(long, value_name = "FILE", global = true)]
     config: Option<PathBuf>,
-    /// The store itself
+    /// Store directory
     #[arg(long, value_name = "DIR", conflicts_with = "config", global = true)]
     store: Option<PathBuf>,
     /// Print JSON
@@ -38,12 +39,12 @@ pub(crate) struct Store {
 
 #[derive(Debug, Subcommand)]
 enum StoreAction {
-    /// Read all of it, name what is damaged or missing, and change nothing; the exit status is 1 if there is any
+    /// Check the store without changing it; the exit status is 1 if anything is damaged or missing
     Check,
-    /// Set a copy of what is damaged aside in its folder `damaged`, and remove records of which nothing is left
+    /// Copy damaged data to the folder `damaged` of the store, and remove records with no data left
     ///
-    /// The remains of others stay: when the node starts, it finds out whether their bundle is whole all the same, or
-    /// ends it for a reason. What is missing and has no name is no longer counted as missing afterwards.
+    /// Records with some data left stay: when the node starts, it either recovers each bundle or deletes it and reports
+    /// why. Missing records that cannot be identified are not reported again.
     Repair,
 }
 
@@ -71,8 +72,8 @@ impl Store {
         match checked.is_sound() {
             true => Ok(()),
             false => Err(CommandFailure::Failed(
-                Error::new(format!("the store {} is damaged; nothing was changed", folder.display()))
-                    .hint("longwire store repair keeps what is left; copy the folder before, if you can"),
+                Error::new(format!("store {} is damaged; nothing was changed", folder.display()))
+                    .hint("back up the folder if you can, then run `longwire store repair`, which keeps all readable data"),
             )),
         }
     }
@@ -90,7 +91,7 @@ impl Store {
     }
 }
 
-/// Works with a line on a terminal that says how far it is, and is gone before anything else is printed.
+/// Works with a progress line on the terminal, which is erased before anything else is printed.
 fn metered<T>(work: impl FnOnce(ProgressFn<'_>) -> T) -> T {
     let mut meter = CheckProgress::new();
     work(&mut |done, all| meter.show(done, all))
@@ -103,7 +104,7 @@ fn unreadable(folder: &Path, error: &OpenError) -> CommandFailure {
 
 fn words(checked: &StoreCheck) -> String {
     let mut out = format!(
-        "format {}, {} segments, {}\n{} records, {} of them whole",
+        "format {}, {} segments, {}\n{} records, {} intact",
         checked.format,
         checked.segments,
         bytes(checked.bytes),
@@ -114,42 +115,42 @@ fn words(checked: &StoreCheck) -> String {
         let _ = write!(out, ", {} damaged or missing", checked.harmed);
     }
     if checked.unnamed > 0 {
-        let _ = write!(out, "; {} more are missing, and nothing says whose they were", checked.unnamed);
+        let _ = write!(out, "; {} more are missing and cannot be identified", checked.unnamed);
     }
     out += "\n";
     if checked.torn_bytes > 0 {
         let _ = writeln!(
             out,
-            "{} bytes of a write that a crash cut off; they were never acknowledged",
+            "{} bytes of an incomplete write after a crash; never acknowledged",
             checked.torn_bytes
         );
     }
     if checked.is_sound() {
-        out + "nothing is damaged\n"
+        out + "no damage found\n"
     } else {
-        out + &places(&checked.damage).replace("; not kept\n", "\n")
+        out + &places(&checked.damage).replace("; no copy kept\n", "\n")
     }
 }
 
 fn repaired_words(repaired: &StoreRepair) -> String {
     let mut out = String::new();
     if repaired.damage.is_empty() {
-        out += "there was nothing to repair\n";
+        out += "nothing to repair\n";
     } else {
         let _ = writeln!(out, "{} places were damaged:", repaired.damage.len() as u64 + repaired.untold);
         out += &places(&repaired.damage);
         if repaired.untold > 0 {
-            let _ = writeln!(out, "  and {} more, which were too many to be listed", repaired.untold);
+            let _ = writeln!(out, "  and {} more, not listed", repaired.untold);
         }
     }
     if repaired.removed > 0 {
-        let _ = writeln!(out, "{} records were removed, as nothing of them was left", repaired.removed);
+        let _ = writeln!(out, "removed {} records with no data left", repaired.removed);
     }
-    let _ = writeln!(out, "{} records are whole", repaired.now.whole);
+    let _ = writeln!(out, "{} records are intact", repaired.now.whole);
     if repaired.now.harmed > 0 {
         let _ = writeln!(
             out,
-            "{} are not; a node ends each bundle when it comes upon the damage, at its start or as it goes on, and says so",
+            "{} records are incomplete; the node deletes each of these bundles when it finds the damage, at its start or later, and logs why",
             repaired.now.harmed
         );
     }
@@ -167,7 +168,7 @@ fn places(damage: &[StoreDamage]) -> String {
     out
 }
 
-/// How far it is, on a terminal.
+/// Progress line on a terminal.
 struct CheckProgress {
     visible: bool,
     began: Instant,
@@ -188,12 +189,8 @@ impl CheckProgress {
         self.shown_at = Some(Instant::now());
         let rate = done as f64 / self.began.elapsed().as_secs_f64();
         let left = all.saturating_sub(done) as f64 / rate.max(1.0);
-        let line = format!(
-            "{} of {} read, {} a second, {left:.0} s left",
-            bytes(done),
-            bytes(all),
-            bytes(rate as u64),
-        );
+        let line =
+            format!("{} of {} read, {}/s, {left:.0} s left", bytes(done), bytes(all), bytes(rate as u64));
         let _ = write!(io::stderr(), "\r{line:width$}", width = self.width);
         self.width = line.chars().count();
     }

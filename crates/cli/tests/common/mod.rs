@@ -1,4 +1,4 @@
-//! Nodes as real processes in a folder of their own.
+//! Nodes as real processes in a temporary folder.
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
@@ -12,13 +12,13 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-/// Nothing in these tests takes longer, on a machine that has much else to do.
+/// Limit for every step of these tests, even on a heavily loaded machine.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(240);
 
-/// A node that does not say how it is in this time is stuck itself.
+/// Limit for a status request; a node that exceeds it is stuck.
 const ANSWER: Duration = Duration::from_secs(20);
 
-/// A folder with the nodes' configurations and stores, gone at the end.
+/// Temporary folder with the configurations and stores of nodes, removed on drop.
 pub(crate) struct Place(PathBuf);
 
 impl Place {
@@ -48,7 +48,7 @@ impl Place {
         command
     }
 
-    /// A command that talks to a node.
+    /// Runs a command that connects to a node.
     pub(crate) fn ask(&self, node: &str, words: &[&str]) -> Output {
         let config = format!("{node}.toml");
         let mut command = self.longwire(&[words, &["--config", &config]].concat());
@@ -56,13 +56,13 @@ impl Place {
         self.ended(child, &format!("{words:?} of {node} ends"))
     }
 
-    /// Waits until a command ends; fails at the deadline, with how all nodes here are.
+    /// Waits until a command ends; fails at the deadline with the status of all nodes.
     #[track_caller]
     pub(crate) fn ended(&self, child: Child, what: &str) -> Output {
         ended_within(DEADLINE, child).unwrap_or_else(|| panic!("waited in vain: {what}\n{}", self.statuses()))
     }
 
-    /// How all nodes that are configured here say that they are.
+    /// Returns the status of all nodes that are configured in the folder.
     pub(crate) fn statuses(&self) -> String {
         let files = fs::read_dir(&self.0).into_iter().flatten().flatten().map(|entry| entry.path());
         let configured = files.filter(|path| path.extension().is_some_and(|ending| ending == "toml"));
@@ -84,14 +84,14 @@ impl Place {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Begins to start a node.
+    /// Starts a node without waiting until it is ready.
     pub(crate) fn begin(&self, name: &str) -> Running {
         let config = format!("{name}.toml");
         let mut command = self.longwire(&["node", "--config", &config]);
         Running { child: command.stderr(Stdio::null()).spawn().unwrap(), line: String::new() }
     }
 
-    /// Starts a node; it is up when this returns.
+    /// Starts a node and waits until it is ready.
     pub(crate) fn start(&self, name: &str) -> Running {
         let config = format!("{name}.toml");
         let mut child = self.longwire(&["node", "--config", &config]).stderr(Stdio::piped()).spawn().unwrap();
@@ -101,7 +101,7 @@ impl Place {
         let mut all = Vec::new();
         loop {
             match heard.recv_timeout(DEADLINE) {
-                Ok(line) if line.contains(" is up: ") => return Running { child, line },
+                Ok(line) if line.contains(" is ready: ") => return Running { child, line },
                 Ok(line) => all.push(line),
                 Err(_) => panic!("{name} does not come up: {all:?}"),
             }
@@ -109,7 +109,7 @@ impl Place {
     }
 }
 
-/// A command's output and how it ended; none: it does not end in time, and is killed.
+/// Returns the output and exit status of a command; `None` if it does not end in time and is killed.
 fn ended_within(time: Duration, child: Child) -> Option<Output> {
     let process = child.id().to_string();
     let (done, over) = mpsc::channel();
@@ -129,15 +129,15 @@ impl Drop for Place {
     }
 }
 
-/// A node that runs.
+/// Running node, killed on drop.
 pub(crate) struct Running {
     child: Child,
-    /// What it said when it was up.
+    /// Line that the node printed when it was ready.
     pub(crate) line: String,
 }
 
 impl Running {
-    /// SIGKILL.
+    /// Kills the node with SIGKILL.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -151,16 +151,16 @@ impl Drop for Running {
     }
 }
 
-/// An address for a node. On a loopback address of this process's own, and outside the range that the system gives away
-/// from: nobody else ever has it, and a node that comes back has it again.
+/// Returns an address for a node: on a loopback address that only this process uses, and outside the range of ports that
+/// the system assigns. No other program gets it, so a restarted node can use it again.
 pub(crate) fn reserved() -> SocketAddr {
     static COUNT: AtomicU16 = AtomicU16::new(0);
-    // Process numbers have 22 bits.
+    // Process IDs have 22 bits.
     let [_, a, b, c] = std::process::id().to_be_bytes();
     SocketAddr::from(([127, 64 | a, b, c], 10_000 + COUNT.fetch_add(1, Ordering::Relaxed)))
 }
 
-/// Bytes that are not all the same.
+/// Returns pseudorandom bytes.
 pub(crate) fn noise(length: usize, mut seed: u64) -> Vec<u8> {
     let mut next = || {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -1,4 +1,4 @@
-//! All transfers of the page, simulated.
+//! Simulated transfers of the page.
 
 use super::Options;
 use super::calibrate::{Allowed, What, rows};
@@ -17,32 +17,32 @@ use longwire_proto::rng::Rng;
 use longwire_proto::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Runs a case, if nothing else is asked for: the wait for a slot is drawn.
+/// Default runs of a case: the wait for a slot is random.
 const RUNS: u32 = 16;
-/// Of a long file there are so many times fewer: it has as many more draws itself.
+/// Divisor of the number of runs for long files, which average over more slots in each run.
 const LONG: u32 = 4;
-/// Controllers that are simulated with every window.
+/// Controllers simulated with every window.
 const PLOTTED: [&str; 7] = ["TNC2", "TNC2D", "Spirit-2 H.S.", "KPC-9612+", "TNC3S", "TNC7multi", "DLC7"];
-/// The lengths of frames that are compared, octets.
+/// Frame lengths compared, octets.
 pub(super) const LENGTHS: [u32; 6] = [32, 64, 100, 128, 192, 256];
-/// Controllers and rates whose windows are shown by the length of frames.
+/// Controllers and rates whose windows are plotted by frame length.
 pub(super) const BY_LENGTH: [(&str, u64); 3] =
     [("TNC2D", SLOW_BPS), ("TNC2H", FAST_BPS), ("KPC-9612+", FAST_BPS)];
-/// Rates at which the windows of TNC3 and TNC7 are counted, bit/s.
+/// Rates at which the windows of TNC3 and TNC7 are measured, bit/s.
 pub(super) const RATES_OF_TNC3: [u64; 5] = [SLOW_BPS, FAST_BPS, FASTEST_BPS, 153_600, 614_400];
 
-/// What was simulated.
+/// Results of the simulations.
 pub(super) struct Bench {
     seeds: Vec<u64>,
     outcomes: BTreeMap<Case, Vec<Outcome>>,
     leeway: Leeway,
 }
 
-/// An assumption about controllers, its ground, and the effect of another one.
+/// Assumption about controllers, its basis, and the effect of an alternative.
 pub(super) type Alternative = (&'static str, &'static str, String);
 
 impl Bench {
-    /// Plays everything.
+    /// Simulates all cases.
     pub(super) fn play(options: &Options, progress: &Progress) -> Bench {
         let runs = options.runs.unwrap_or(RUNS).max(1);
         let rng = Rng::new(options.seed.unwrap_or(1));
@@ -59,7 +59,7 @@ impl Bench {
         let made = jobs[..played.len()].last().map_or(0, |(_, run)| run + 1);
         let mut outcomes: BTreeMap<Case, Vec<Outcome>> = BTreeMap::new();
         for ((case, run), outcome) in jobs.into_iter().zip(played) {
-            // Stopped early, it is the page of so many runs, which has fewer of long files.
+            // A page stopped early has this number of runs, and fewer of long files.
             match run < count(&case, made) {
                 true => outcomes.entry(case).or_default().push(outcome),
                 false => progress.leave_out(1),
@@ -71,7 +71,7 @@ impl Bench {
         bench
     }
 
-    /// What the statements on 1200 bit/s leave open.
+    /// Figures over all constants that the statements about 1200 bit/s allow.
     pub(super) fn leeway(&self) -> &Leeway {
         &self.leeway
     }
@@ -107,7 +107,7 @@ impl Bench {
         record.with_kind(kind(&case, true))
     }
 
-    /// The share of windows of 1 to 7 frames in a long file.
+    /// Shares of windows of 1 to 7 frames in a long file.
     pub(super) fn shares(&self, case: Case) -> [f64; 7] {
         let outcomes = self.of(&case.long());
         let count =
@@ -157,7 +157,7 @@ fn params(case: &Case) -> Params {
         .with("file_bytes", 1024 * case.file_kib)
 }
 
-/// Whether a constant is fitted to this figure.
+/// Returns `Calibrated` if a constant is fitted to this figure.
 pub(super) fn kind(case: &Case, window: bool) -> FigureKind {
     let fitted = rows().iter().any(|row| {
         let same = row.program == case.program && row.machine == case.machine && case.role != Role::Both;
@@ -174,7 +174,7 @@ pub(super) fn kind(case: &Case, window: bool) -> FigureKind {
     if fitted { FigureKind::Calibrated } else { FigureKind::Predicted }
 }
 
-/// Everything that the page speaks of.
+/// All cases that the page uses.
 fn cases() -> BTreeSet<Case> {
     let mut cases = BTreeSet::new();
     for machine in &MACHINES {
@@ -206,7 +206,7 @@ fn cases() -> BTreeSet<Case> {
     cases
 }
 
-/// All assumptions about controllers.
+/// Returns all assumptions about controllers.
 pub(super) fn alternatives(bench: &Bench) -> Vec<Alternative> {
     let of = |case: Case| mean(&case.transfer());
     let tnc3 = Case::delivered("TNC3S", FASTEST_BPS);
@@ -236,45 +236,45 @@ pub(super) fn alternatives(bench: &Bench) -> Vec<Alternative> {
     };
     vec![
         (
-            "A cycle of a 68302 does as much as 2 of a Z80's, one of an ARM7 as much as 43; one of a 68HC11 as much as one.",
-            "published lists of Dhrystones a second, version 1.1, for each MHz; of the 68HC11 nothing is known",
+            "Work per cycle relative to a Z80: 68302 2, ARM7 43, 68HC11 1.",
+            "published Dhrystone 1.1 results per MHz; none is known for the 68HC11",
             format!("with 1 for the 68302, TNC3 at 38,400: {slow_tnc3:.0} bit/s instead of {:.0}", of(tnc3)),
         ),
         (
-            "The firmwares of Z80s ask with P for their last frame's acknowledgement.",
-            "the paper says only of TNC3 and TNC7 that they do not",
-            format!("without, MFJ as a sender at 9600, 10 MHz: {silent:.0} bit/s instead of {:.0}", of(mfj)),
+            "Firmware for Z80 sets the P bit in the last frame of a window.",
+            "the paper excludes this only for TNC3 and TNC7",
+            format!(
+                "without it, MFJ as a sender at 9600, 10 MHz: {silent:.0} bit/s instead of {:.0}",
+                of(mfj)
+            ),
         ),
         (
-            "Firmwares are compared beside a TNC7, at every clock.",
-            "`either TNC3 or TNC7`, the paper says",
+            "Firmware versions are compared with a TNC7 as peer, at every clock rate.",
+            "`either TNC3 or TNC7` in the paper",
             format!(
-                "beside a TNC3, MFJ as a sender at 9600, 10 MHz: {with_tnc3:.0} bit/s instead of {:.0}; with a TNC7 beside 10 MHz and a \
-                 TNC3 beside 20 MHz, TF 2.7 receives {:.0} and {from_tnc3:.0} bit/s, so better at the slower clock",
+                "with a TNC3 as peer, MFJ as a sender at 9600, 10 MHz: {with_tnc3:.0} bit/s instead of {:.0}; with a \
+                 TNC7 as peer at 10 MHz and a TNC3 as peer at 20 MHz, TF 2.7 receives {:.0} and {from_tnc3:.0} \
+                 bit/s, so better at the slower clock",
                 of(mfj),
                 of(received[0])
             ),
         ),
         (
-            "Frames are made in a time that grows with their octets.",
-            "`a sufficiently large amount of data`, the paper says; constants are taken from 256 octets",
-            "with a time for each frame whatever its length, windows of short frames are smaller".into(),
+            "The time to build a frame is proportional to its length.",
+            "`a sufficiently large amount of data` in the paper; constants are derived from 256 octets",
+            "with a fixed time per frame, windows of short frames would be smaller".into(),
         ),
         (
-            "TF 2.3 at 2.5 MHz is `similar` to TF 2.1 where it is within 25 % of independent of the window.",
-            "as of other things that are similar; independent itself is within 5 %",
+            "TF 2.3 at 2.5 MHz is `similar` to TF 2.1 if its throughput at k = 7 is within 25 % of that at k = 1.",
+            "the bound used for `similar` elsewhere; `independent` means within 5 %",
             strictly_similar(bench),
         ),
         (
-            "T2 of TNC3 and TNC7 is reckoned as that of the others.",
-            "`calculated automatically`, the paper says of TNC3's",
+            "T2 of TNC3 and TNC7 is computed as for the others.",
+            "`calculated automatically` in the paper (TNC3)",
             longer_t2(bench),
         ),
-        (
-            "T103 is 0.3 s at every rate.",
-            "of windows from 150 kbit/s on the paper names none",
-            falling_windows(),
-        ),
+        ("T103 is 0.3 s at every rate.", "the paper gives no windows above 150 kbit/s", falling_windows()),
     ]
 }
 
@@ -283,7 +283,7 @@ fn mean(transfer: &Transfer) -> f64 {
     stats::mean(&runs)
 }
 
-/// What is left of TF 2.3's constants where `similar` is as near as `independent`.
+/// Effect on TF 2.3 if `similar` is as strict as `independent`.
 fn strictly_similar(bench: &Bench) -> String {
     let slow = |point: &(f64, f64)| {
         let program = program("TF 2.3").with_constants(*point);
@@ -297,7 +297,7 @@ fn strictly_similar(bench: &Bench) -> String {
     };
     let left: Vec<f64> = edges.iter().filter(|point| strict(point)).map(|point| point.0).collect();
     let (Some(from), Some(to)) = (left.first(), left.last()) else {
-        return "within 5 % nothing is left".into();
+        return "no combination is left within 5 %".into();
     };
     let windows = FAST.map(|machine| {
         let case = Case::exchanged(Role::Sender, "TF 2.3", machine);
@@ -305,7 +305,7 @@ fn strictly_similar(bench: &Bench) -> String {
         format!("{least:.1} to {most:.1}")
     });
     format!(
-        "within 5 %, {} to {} thousand cycles an octet are left, and windows at 9600 are {} at 10 MHz and {} at 20",
+        "within 5 %, {} to {} thousand cycles per octet remain, and windows at 9600 are {} at 10 MHz and {} at 20",
         figure(*from),
         figure(*to),
         windows[0],
@@ -313,9 +313,9 @@ fn strictly_similar(bench: &Bench) -> String {
     )
 }
 
-/// With which T2 TNC3 and TNC7 are below the others for every k < 7.
+/// Finds the T2 with which TNC3 and TNC7 are below the others for every k < 7.
 fn longer_t2(bench: &Bench) -> String {
-    /// Seconds.
+    /// Longest T2 tried, seconds.
     const LONGEST: u32 = 10;
     let least = |window: u8| {
         let others = ["TNC2", "TNC2D", "KPC-9612+"];
@@ -340,7 +340,7 @@ fn longer_t2(bench: &Bench) -> String {
     }
 }
 
-/// At which T103 windows begin to fall.
+/// Finds the T103 at which windows begin to shrink.
 fn falling_windows() -> String {
     let windows = |machine: &'static str, milliseconds: u64| {
         let mut transfer = Case::delivered(machine, RATES_OF_TNC3[3]).long().transfer();

@@ -1,33 +1,36 @@
-//! The constants of the firmwares, from the statements on 1200 bit/s.
+//! Firmware constants, from the statements about 1200 bit/s.
 //!
-//! **What counts.** Each statement of the text on a firmware at 1200 bit/s is a row: a range for what simulated controllers come
-//! to, by the reading of the words that the rest of the page has. Two constants are allowed if all rows of their firmware hold; no
-//! statement on another rate is looked at. What is left is a set, since the text has few numbers.
+//! **Input.** Each statement of the text about a firmware at 1200 bit/s is a row: a range for the simulated
+//! controllers, with the same interpretation of its words as on the rest of the page. A pair of constants is allowed if
+//! all rows of its firmware hold. Statements about other rates are not used. The result is a set, because the text has
+//! few numbers.
 //!
-//! **Between firmwares.** The text has orders, too. They say which allowed constants of one firmware go with which of another.
+//! **Between firmware versions.** The text also contains orders. They restrict which allowed constants of one firmware
+//! can be combined with which of another.
 //!
-//! **The constants used** are those allowed nearest to the mean of all combinations that keep the orders, in steps of the grid.
+//! **The constants used** are the allowed ones nearest to the mean of all combinations that keep the orders, in steps
+//! of the grid.
 //!
-//! **The cap** is read off: windows of 3 and 5 in turn are what comes of space for eight frames, since what is not acknowledged
-//! yet and what waits behind it are eight together.
+//! **The memory limit** is derived: alternating windows of 3 and 5 result from space for eight frames, because
+//! unacknowledged data and the data waiting behind them are eight frames together.
 
 use super::fleet::{Case, EXCHANGED, Program, Role, SLOW};
 use super::statements::{ALIKE, FLAT, GROWTH, RARE, SIMILAR};
 use crate::stats;
 use std::collections::BTreeMap;
 
-/// The step of the grid, millions of cycles a turn.
+/// Step of the grid, millions of cycles per turnaround.
 const TURN_STEP: f64 = 0.25;
 
-/// Constants that all rows of a firmware allow.
+/// Constants allowed by all rows of a firmware.
 #[derive(Debug, PartialEq)]
 pub(super) struct Allowed {
     pub(super) program: &'static str,
-    /// Thousands of cycles an octet, and from where to where a turn may be with them, millions of cycles.
+    /// Thousands of cycles per octet, and the range of the turnaround allowed with them, millions of cycles.
     pub(super) turns: &'static [(f64, f64, f64)],
 }
 
-/// What Spirit and MFJ are said to do alike.
+/// Constants allowed for both Spirit and MFJ.
 const TAPR: [(f64, f64, f64); 7] = [
     (18.0, 2.75, 3.5),
     (19.0, 2.75, 4.25),
@@ -38,7 +41,8 @@ const TAPR: [(f64, f64, f64); 7] = [
     (23.0, 3.75, 3.75),
 ];
 
-/// All of them. The search is `cargo test --release -p longwire-lab -- --ignored --nocapture the_search`, some minutes.
+/// Allowed constants of all firmware versions. Found in some minutes by `cargo test --release -p longwire-lab --
+/// --ignored --nocapture the_search`.
 pub(super) const ALLOWED: [Allowed; 5] = [
     Allowed { program: "Spirit", turns: &TAPR },
     Allowed { program: "MFJ", turns: &TAPR },
@@ -101,13 +105,13 @@ pub(super) const ALLOWED: [Allowed; 5] = [
 ];
 
 impl Allowed {
-    /// Of this firmware.
+    /// Returns the allowed constants of a firmware.
     pub(super) fn of(program: &str) -> &'static Allowed {
         let found = ALLOWED.iter().find(|allowed| allowed.program == program);
         found.unwrap_or_else(|| panic!("{program} has no constants of its own"))
     }
 
-    /// Every pair.
+    /// Iterates over all allowed pairs.
     pub(super) fn points(&self) -> impl Iterator<Item = (f64, f64)> + use<> {
         self.turns.iter().flat_map(|(octet, from, to)| {
             let steps = ((to - from) / TURN_STEP).round() as u32;
@@ -115,7 +119,7 @@ impl Allowed {
         })
     }
 
-    /// The pairs with the fewest and the most cycles a turn for each of those an octet.
+    /// Iterates over the pairs with the fewest and the most cycles per turnaround for each number per octet.
     pub(super) fn edges(&self) -> impl Iterator<Item = (f64, f64)> + use<> {
         self.turns.iter().flat_map(|(octet, from, to)| {
             let second = (to != from).then_some((*octet, *to));
@@ -124,7 +128,7 @@ impl Allowed {
     }
 }
 
-/// A statement on a firmware at 1200 bit/s.
+/// Statement about a firmware at 1200 bit/s.
 #[derive(Debug)]
 pub(super) struct Row {
     pub(super) program: &'static str,
@@ -134,35 +138,35 @@ pub(super) struct Row {
     pub(super) words: &'static str,
 }
 
-/// What a statement is about.
+/// Quantity that a statement is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum What {
-    /// Frames before an answer, on average, of 64 KB.
+    /// Mean number of frames before an acknowledgement, for 64 KB.
     Window,
-    /// The share of windows of 6 or 7 frames.
+    /// Share of windows of 6 or 7 frames.
     BeyondFive,
     /// Throughput as a sender at k = 7, bit/s.
     Sending,
-    /// Throughput as a recipient at k = 7, bit/s.
+    /// Throughput as a receiver at k = 7, bit/s.
     Receiving,
-    /// Throughput as a sender at one k over that at another.
+    /// Ratio of the throughputs as a sender at two values of k.
     Gain { from: u8, to: u8 },
 }
 
-/// What it says.
+/// Range that a statement gives.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Said {
-    /// From and to; none: no end.
+    /// Lower and upper end; `None` without an upper end.
     Within(f64, Option<f64>),
-    /// From and to, as shares of what another firmware comes to in the same controller.
+    /// Lower and upper end, as shares of the value of another firmware in the same controller.
     Beside(&'static str, f64, f64),
 }
 
-/// Slower, and faster: by a thousandth at least.
+/// Slower and faster: by at least a thousandth.
 const SLOWER: (f64, f64) = (0.0, 0.999);
 const FASTER: (f64, f64) = (1.001, 1000.0);
 
-/// The statements.
+/// Returns all statements.
 pub(super) fn rows() -> Vec<Row> {
     let mut rows = tapr();
     rows.extend(tf());
@@ -190,9 +194,9 @@ fn beside(other: &'static str, (from, to): (f64, f64)) -> Said {
 }
 
 const ALL_RECIPIENTS: (f64, f64) = (900.0, 1000.0);
-const ALL_RECIPIENTS_WORDS: &str = "all recipients from 900 to 1000 bps";
+const ALL_RECIPIENTS_WORDS: &str = "all receivers from 900 to 1000 bit/s";
 
-/// Spirit and MFJ.
+/// Rows of Spirit and MFJ.
 fn tapr() -> Vec<Row> {
     let mut rows = Vec::new();
     let [slow, quick] = SLOW;
@@ -203,8 +207,8 @@ fn tapr() -> Vec<Row> {
     add("MFJ", &SLOW, What::Receiving, beside("Spirit", SLOWER), "Spirit receives fastest");
     for name in ["Spirit", "MFJ"] {
         add(name, &SLOW, What::Receiving, within(from, to), ALL_RECIPIENTS_WORDS);
-        add(name, &[slow], What::Sending, within(750.0, 800.0), "from about 750 to 800 bps");
-        add(name, &[quick], What::Sending, within(800.0, 900.0), "from 800 to 900 bps");
+        add(name, &[slow], What::Sending, within(750.0, 800.0), "from about 750 to 800 bit/s");
+        add(name, &[quick], What::Sending, within(800.0, 900.0), "from 800 to 900 bit/s");
     }
     let alike = (1.0 / (1.0 + ALIKE), 1.0 + ALIKE);
     add("MFJ", &SLOW, What::Sending, beside("Spirit", alike), "very close to each other: within 5 %");
@@ -213,13 +217,13 @@ fn tapr() -> Vec<Row> {
         let grown = Said::Within(GROWTH, None);
         add(name, &SLOW, grows, grown, "grows rapidly up to k = 4: by a quarter");
         add(name, &SLOW, flat, within(0.0, 1.0 + FLAT), "no significant improvement: less than 10 %");
-        add(name, &SLOW, What::Window, within(3.0, 5.0), "4, or 3 and 5 interleaving: 4 to within 1");
+        add(name, &SLOW, What::Window, within(3.0, 5.0), "4, or 3 and 5 alternating: 4 to within 1");
         add(name, &SLOW, What::BeyondFive, within(0.0, RARE), "never more than 5 in a row: less than 1 %");
     }
     rows
 }
 
-/// The three TF.
+/// Rows of the three TF versions.
 fn tf() -> Vec<Row> {
     let mut rows = Vec::new();
     let [slow, quick] = SLOW;
@@ -257,13 +261,13 @@ fn tf() -> Vec<Row> {
     rows
 }
 
-const SIMILAR_TO_21: &str = "similar to TF 2.1, so to independent of the window: within 25 %";
+const SIMILAR_TO_21: &str = "similar to TF 2.1, so nearly independent of the window: within 25 %";
 
-/// Seeds of the search: of transfers, and of long ones.
+/// Seeds of the search: for transfers and for long transfers.
 const SEEDS: u64 = 8;
 const LONG_SEEDS: u64 = 2;
 
-/// A firmware with two constants, and what it has come to so far.
+/// Firmware with two constants, and its results so far.
 #[derive(Clone, Debug)]
 pub(super) struct Trial {
     program: Program,
@@ -285,7 +289,7 @@ impl Trial {
         })
     }
 
-    /// The mean, and the share beyond five.
+    /// Returns the mean window and the share of windows beyond five frames.
     fn windows(&mut self, case: Case) -> (f64, f64) {
         let Trial { program, windows, .. } = self;
         *windows.entry(case).or_insert_with(|| {
@@ -313,7 +317,7 @@ impl Trial {
     }
 }
 
-/// The firmwares with the constants used.
+/// Firmware versions with the constants used.
 pub(super) type Used = BTreeMap<&'static str, Trial>;
 
 pub(super) fn used() -> Used {
@@ -321,7 +325,7 @@ pub(super) fn used() -> Used {
 }
 
 impl Row {
-    /// From and to, if there is an end, beside these firmwares.
+    /// Returns the lower end and, if there is one, the upper end, given these constants of the other firmware versions.
     pub(super) fn bounds(&self, used: &mut Used) -> (f64, Option<f64>) {
         match self.said {
             Said::Within(from, to) => (from, to),
@@ -337,7 +341,7 @@ impl Row {
     }
 }
 
-/// Whether a value is in a range.
+/// Returns true if a value is in a range.
 pub(super) fn is_within(value: f64, (from, to): (f64, Option<f64>)) -> bool {
     value >= from && to.is_none_or(|to| value <= to)
 }
@@ -348,12 +352,13 @@ mod tests {
     use super::*;
     use crate::parallel::{spread, threads_available};
 
-    /// The grid: the other step, and the ends, thousands of cycles an octet and millions a turn.
+    /// Grid: step per octet in thousands of cycles, and the ends in thousands of cycles per octet and millions per
+    /// turnaround.
     const OCTET_STEP: f64 = 1.0;
     const OCTET_MAX: f64 = 80.0;
     const TURN_MAX: f64 = 8.0;
 
-    /// The first row of its own that does not hold, if any.
+    /// Returns the first row of the firmware itself that does not hold.
     fn broken(program: Program) -> Option<&'static str> {
         let mut trial = Trial::of(program);
         let own = |row: &Row| row.program == program.name && matches!(row.said, Said::Within(..));
@@ -386,7 +391,7 @@ mod tests {
         }
     }
 
-    /// At the ends; the search looks at all.
+    /// Tests the edges of the allowed set; the search tests all pairs.
     #[test]
     fn allowed_constants_are_allowed_and_those_beside_them_are_not() {
         for allowed in &ALLOWED {
@@ -407,7 +412,7 @@ mod tests {
         }
     }
 
-    /// Points in the order of the grid, as the table has them.
+    /// Converts points, in the order of the grid, to the form of the table.
     fn as_turns(points: &[(f64, f64)]) -> Vec<(f64, f64, f64)> {
         let mut turns: Vec<(f64, f64, f64)> = Vec::new();
         for (octet, turn) in points {
@@ -419,10 +424,10 @@ mod tests {
         turns
     }
 
-    /// Which candidates of one firmware go with each of another.
+    /// Compatibility of the candidates of two firmware versions.
     type Fits = Vec<Vec<bool>>;
 
-    /// Every row that compares these two, with every pair of their candidates.
+    /// Tests every row that compares these two with every pair of their candidates.
     fn fits(mine: &mut [Trial], others: &mut [Trial]) -> Fits {
         let names = (mine[0].program.name, others[0].program.name);
         let rows: Vec<Row> = rows().into_iter().filter(|row| row.program == names.0).collect();
@@ -443,10 +448,10 @@ mod tests {
         fits
     }
 
-    /// In how many combinations that keep the orders each candidate is.
+    /// Counts the consistent combinations that contain each candidate.
     fn combinations(candidates: &mut [Vec<Trial>]) -> Vec<Vec<u64>> {
         let count = candidates.len();
-        // Both ways: a row may stand with either of two.
+        // In both directions: a row may belong to either of two.
         let mut tables: BTreeMap<(usize, usize), Fits> = BTreeMap::new();
         for first in 0..count {
             for second in first + 1..count {
@@ -464,7 +469,7 @@ mod tests {
         counts
     }
 
-    /// Counts the combinations that go on from what is chosen.
+    /// Counts the combinations that continue a choice.
     fn choose(
         sizes: &[usize],
         tables: &BTreeMap<(usize, usize), Fits>,
@@ -488,7 +493,7 @@ mod tests {
         all
     }
 
-    /// The candidate nearest to the mean of all combinations.
+    /// Returns the candidate nearest to the mean of all combinations.
     fn middle(candidates: &[Trial], counts: &[u64]) -> (f64, f64) {
         let all: u64 = counts.iter().sum();
         assert!(all > 0, "no combination keeps the orders");
@@ -510,7 +515,7 @@ mod tests {
         points.min_by(|left, right| off(left).total_cmp(&off(right))).expect("there are combinations")
     }
 
-    /// Some minutes: `cargo test --release -p longwire-lab -- --ignored --nocapture the_search`.
+    /// Takes some minutes: `cargo test --release -p longwire-lab -- --ignored --nocapture the_search`.
     #[test]
     #[ignore = "takes minutes"]
     fn the_search_finds_what_is_allowed_and_the_middle() {
@@ -539,7 +544,7 @@ mod tests {
         assert!(middles.iter().all(|(used, middle)| used == middle), "{middles:?}");
     }
 
-    /// What is said of the grid where a statement cannot be met.
+    /// Supports the statement of the page that no pair of the grid satisfies this statement.
     #[test]
     #[ignore = "takes minutes"]
     fn no_constants_receive_better_at_the_slower_clock() {

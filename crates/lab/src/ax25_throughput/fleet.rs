@@ -1,22 +1,22 @@
-//! The controllers and the firmwares.
+//! Controllers and firmware.
 
 use super::transfer::{Side, Transfer};
 use longwire_proto::time::Duration;
 use longwire_sim::{ControllerConfig, Firmware};
 
-/// A controller, as Tables 1 and 2 have it.
+/// Controller as in Tables 1 and 2.
 #[derive(Debug, PartialEq)]
 pub(super) struct Machine {
     pub(super) name: &'static str,
     pub(super) clock_mhz: f64,
     pub(super) processor: &'static str,
-    /// The smaller of what it comes with.
+    /// Memory, KiB; the smaller of the sizes sold.
     pub(super) ram_kib: u32,
-    /// The serial line's highest rate, bit/s.
+    /// Highest rate of the serial line, bit/s.
     pub(super) serial_bps: u32,
-    /// The highest rate between controllers, bit/s.
+    /// Highest rate between controllers, bit/s.
     pub(super) wireless_bps: u64,
-    /// The firmware that it is delivered with.
+    /// Original firmware.
     pub(super) delivered: &'static str,
 }
 
@@ -31,8 +31,8 @@ const fn machine(
     Machine { name, clock_mhz, processor, ram_kib, serial_bps, wireless_bps, delivered }
 }
 
-/// All of them but the PTC-II, of whose firmware the paper says nothing. A TNC2 with 16 KB is taken to have 32: with all Z80
-/// firmwares it is one of those that were exchanged for each other.
+/// All controllers except the PTC-II, whose firmware the paper does not describe. A TNC2 with 16 KB is assumed to have
+/// 32, because it is one of the controllers in which all Z80 firmware was exchanged.
 pub(super) const MACHINES: [Machine; 14] = [
     machine("TNC2", 2.4576, "Z80", 32, (9600, 1200), "MFJ"),
     machine("TNC2D", 4.9152, "Z80", 32, (19_200, 1200), "MFJ"),
@@ -50,10 +50,9 @@ pub(super) const MACHINES: [Machine; 14] = [
     machine("DLC7", 49.152, "S3C4530", 32_768, (115_200, 1_536_000), "TF of TNC3"),
 ];
 
-/// What a processor does in one of its clock's cycles, in cycles of a Z80: from Dhrystones a second and MHz, version 1.1.
-/// The published list has 91 for a Z80 of 2.5 MHz, and 360, 625, 837 and 835 for a 68000 of 6, 7.7, 10 and 12.5 MHz; an
-/// ARM7TDMI has 0.9 times 1757 for each MHz. A Z180 is taken for a Z80, the other 68000s for a 68000; of a 68HC11 and a 68HC902
-/// nothing is known.
+/// Work per clock cycle relative to a Z80, from Dhrystone 1.1 results per MHz. The published list has 91 per second for
+/// a Z80 at 2.5 MHz, and 360, 625, 837 and 835 for a 68000 at 6, 7.7, 10 and 12.5 MHz; an ARM7TDMI has 0.9 times 1757
+/// per MHz. A Z180 counts as a Z80, the other 68000s as a 68000; no result is known for a 68HC11 or a 68HC902.
 pub(super) const SPEEDS: [(&str, f64); 9] = [
     ("Z80", 1.0),
     ("Z180", 1.0),
@@ -66,21 +65,21 @@ pub(super) const SPEEDS: [(&str, f64); 9] = [
     ("S3C4530", 43.0),
 ];
 
-/// A firmware: its constants, and what is said of its ways.
+/// Firmware: its constants and properties.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Program {
     pub(super) name: &'static str,
-    /// The first constant: to make frames of what came from the host, thousands of a Z80's cycles an octet.
+    /// First constant: building frames from host data, thousands of Z80 cycles per octet.
     pub(super) octet_kilocycles: f64,
-    /// The second: for each turn, millions of a Z80's cycles.
+    /// Second constant: turnaround, millions of Z80 cycles.
     pub(super) turn_megacycles: f64,
-    /// The cap: octets of the host's that it keeps; none: all the memory there is.
+    /// Memory limit for host data, octets; `None` if only the memory of the controller limits it.
     pub(super) memory_bytes: Option<u32>,
-    /// It asks for an answer with the last frame of what it sends at a time (P).
+    /// True if the last frame of each transmission has the P bit set.
     pub(super) polls: bool,
-    /// It waits T2 where nobody asked.
+    /// True if it waits for T2 before an acknowledgement without P.
     pub(super) waits: bool,
-    /// Its window begins with one frame and grows.
+    /// True if the window starts with one frame and grows.
     pub(super) grows: bool,
 }
 
@@ -94,7 +93,7 @@ const PLAIN: Program = Program {
     grows: false,
 };
 
-/// The five that were exchanged for each other. Where their numbers are from, [`super::calibrate`] says.
+/// The five firmware versions that were exchanged. [`super::calibrate`] has the origin of their constants.
 pub(super) const EXCHANGED: [Program; 5] = [
     Program {
         name: "MFJ",
@@ -117,11 +116,11 @@ pub(super) const EXCHANGED: [Program; 5] = [
     Program { name: "TF 2.7", octet_kilocycles: 22.0, turn_megacycles: 4.5, ..PLAIN },
 ];
 
-/// The firmwares that have no constants of their own: those of Kantronics and TimeWave are based on MFJ's, and that of TNC3 and its
+/// Firmware without constants of its own: that of Kantronics and TimeWave is based on MFJ, and that of TNC3 and its
 /// successors is a TF.
 pub(super) const DERIVED: [&str; 3] = ["Kantronics", "TimeWave", "TF of TNC3"];
 
-/// The firmware of this name.
+/// Returns the firmware with this name.
 pub(super) fn program(name: &str) -> Program {
     let exchanged = |name: &str| EXCHANGED.into_iter().find(|program| program.name == name);
     match name {
@@ -139,7 +138,7 @@ pub(super) fn program(name: &str) -> Program {
     }
 }
 
-/// Whose constants a firmware has.
+/// Returns the firmware whose constants this one uses.
 pub(super) fn constants_of(name: &'static str) -> &'static str {
     match name {
         "Kantronics" | "TimeWave" => "MFJ",
@@ -149,13 +148,13 @@ pub(super) fn constants_of(name: &'static str) -> &'static str {
 }
 
 impl Program {
-    /// With other constants: thousands of cycles an octet, millions a turn.
+    /// Returns the firmware with other constants: thousands of cycles per octet, millions per turnaround.
     pub(super) fn with_constants(self, (octet_kilocycles, turn_megacycles): (f64, f64)) -> Program {
         Program { octet_kilocycles, turn_megacycles, ..self }
     }
 }
 
-/// The controller of this name.
+/// Returns the controller with this name.
 pub(super) fn find(name: &str) -> &'static Machine {
     let found = MACHINES.iter().find(|machine| machine.name == name);
     found.unwrap_or_else(|| panic!("no controller is called {name}"))
@@ -167,7 +166,7 @@ impl Machine {
         self.clock_mhz * speed.expect("every processor has one").1
     }
 
-    /// As one end of a transfer.
+    /// Returns the controller as one end of a transfer.
     fn side(&self, program: &Program, case: &Case, serial_bps: u32) -> Side {
         let firmware = Firmware {
             octet_kilocycles: program.octet_kilocycles,
@@ -184,28 +183,28 @@ impl Machine {
     }
 }
 
-/// The rates between the controllers, bit/s.
+/// Rates between the controllers, bit/s.
 pub(super) const SLOW_BPS: u64 = 1200;
 pub(super) const FAST_BPS: u64 = 9600;
 pub(super) const FASTEST_BPS: u64 = 38_400;
-/// The controllers in which firmwares were exchanged, the slower first, at 1200 bit/s and at 9600.
+/// Controllers in which firmware was exchanged, the slower first, at 1200 bit/s and at 9600 bit/s.
 pub(super) const SLOW: [&str; 2] = ["TNC2", "TNC2D"];
 pub(super) const FAST: [&str; 2] = ["Spirit-2 Std.", "Spirit-2 H.S."];
-/// The other controller where firmwares are compared: TNC3 or TNC7, the paper says.
+/// Peer in comparisons of firmware: TNC3 or TNC7 according to the paper.
 pub(super) const PARTNER: &str = "TNC7multi";
-/// T103.
+/// Key-up delay (T103).
 pub(super) const TX_DELAY: Duration = Duration::from_millis(300);
-/// T102.
+/// Slot time (T102).
 pub(super) const SLOT_TIME: Duration = Duration::from_millis(100);
 
-/// What a controller is in a transfer.
+/// Role of a controller in a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Role {
-    /// Both are alike (section 3.1).
+    /// Both ends are of the same kind (section 3.1).
     Both,
-    /// It sends to a TNC7 (section 3.2).
+    /// Sender, with a TNC7 as peer (section 3.2).
     Sender,
-    /// It receives from a TNC7.
+    /// Receiver, with a TNC7 as peer.
     Recipient,
 }
 
@@ -214,27 +213,28 @@ impl Role {
         match self {
             Role::Both => "both",
             Role::Sender => "sender",
-            Role::Recipient => "recipient",
+            Role::Recipient => "receiver",
         }
     }
 }
 
-/// A transfer that is simulated.
+/// Simulated transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Case {
     pub(super) role: Role,
     pub(super) machine: &'static str,
     pub(super) program: &'static str,
     pub(super) rate_bps: u64,
-    /// k.
+    /// Window (k).
     pub(super) window: u8,
-    /// N1.
+    /// Information octets of a frame (N1).
     pub(super) information_bytes: u32,
     pub(super) file_kib: u32,
 }
 
 impl Case {
-    /// A file of 8 KB with the largest window and frames of 256 octets, between two controllers as they are delivered.
+    /// Transfer of 8 KB with the largest window and frames of 256 octets, between two controllers with original
+    /// firmware.
     pub(super) fn delivered(machine: &'static str, rate_bps: u64) -> Case {
         let program = find(machine).delivered;
         Case { role: Role::Both, machine, program, rate_bps, window: 7, information_bytes: 256, file_kib: 8 }
@@ -250,7 +250,7 @@ impl Case {
         Case { window, ..self }
     }
 
-    /// With the file that windows are counted on.
+    /// Returns the case with the long file on which windows are counted.
     pub(super) fn long(self) -> Case {
         Case { file_kib: 64, ..self }
     }
@@ -267,12 +267,12 @@ impl Case {
         Duration::from_secs_f64(Case::t2_s(self.rate_bps as f64, self.information_bytes))
     }
 
-    /// T2 as it is reckoned: the longest frame and 200 ms.
+    /// Computes T2: time of the longest frame plus 200 ms.
     pub(super) fn t2_s(rate_bps: f64, information_bytes: u32) -> f64 {
         f64::from(160 + 8 * information_bytes) * 63.0 / 62.0 / rate_bps + 0.2
     }
 
-    /// The transfer with other constants than the table's.
+    /// Returns the transfer with constants other than those of the table.
     pub(super) fn with_program(&self, program: &Program) -> Transfer {
         let own = find(self.machine);
         let (serial_bps, partner) = match (self.role, self.rate_bps) {

@@ -1,6 +1,6 @@
-//! What the statements on 1200 bit/s leave open: predicted figures over the allowed constants.
+//! Range of the predicted figures over the constants that the statements about 1200 bit/s allow.
 //!
-//! For each of the cycles an octet that are allowed, the fewest and the most a turn are played.
+//! For each allowed number of cycles per octet, the fewest and the most cycles per turnaround are simulated.
 
 use super::Options;
 use super::calibrate::Allowed;
@@ -12,28 +12,28 @@ use crate::record::FigureKind;
 use crate::stats;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Runs of a transfer with each pair of constants: few, since the range tells how far constants move a figure.
+/// Runs of a transfer with each pair of constants; few, because the range only shows the effect of the constants.
 const RUNS: u64 = 2;
 
-/// Every figure with every pair, in the order of the pairs.
+/// Results of every case with every pair, in the order of the pairs.
 #[derive(Default)]
 pub(super) struct Leeway {
     values: BTreeMap<Case, Vec<f64>>,
 }
 
-/// From and to over all allowed constants.
+/// Range over all allowed constants.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Range {
     pub(super) from: f64,
     pub(super) to: f64,
-    /// Some of them are where they should be.
+    /// True if some of the constants satisfy the bounds.
     pub(super) hits: bool,
 }
 
 impl Leeway {
-    /// Plays them with a few seeds; those used first, so that stopped early it has those for all. The result is the figure of the
-    /// page, `middle`, times how much more or less the same seeds give than with the constants used: so a share is not the wait
-    /// for a slot.
+    /// Simulates the pairs with a few seeds, the constants used first, so that all pairs have the same seeds after an
+    /// early stop. The result is the figure of the page, `middle`, multiplied by the ratio to the result of the same
+    /// seeds with the constants used, which removes the effect of the random wait for a slot.
     pub(super) fn play(options: &Options, progress: &Progress, middle: impl Fn(&Case) -> f64) -> Leeway {
         let cases = cases();
         let most = if options.thin { 1 } else { usize::MAX };
@@ -62,10 +62,10 @@ impl Leeway {
         self.values.get(case).unwrap_or_else(|| panic!("{case:?} is not played"))
     }
 
-    /// Throughputs of several transfers, of which each is to be within the bounds, or the best: bit/s. Firmwares have their
-    /// constants independently.
+    /// Throughputs of several transfers, bit/s; either each or the best must be within the bounds. The constants of
+    /// different firmware versions are independent.
     pub(super) fn throughputs(&self, cases: &[Case], best: bool, bounds: (f64, f64)) -> Range {
-        // The least and the most of a firmware's transfers with each pair.
+        // Minimum and maximum over the transfers of a firmware with each pair.
         let mut firmwares: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
         for case in cases {
             let values = self.of(case);
@@ -79,13 +79,13 @@ impl Leeway {
         if best { range_of_best(&firmwares, bounds) } else { range_of_all(&firmwares, bounds) }
     }
 
-    /// From where to where the allowed constants of a firmware go, thousands of cycles an octet.
+    /// Range of the allowed constants of a firmware, thousands of cycles per octet.
     pub(super) fn octets(&self, program: &'static str) -> (f64, f64) {
         let octets = || pairs(program).into_iter().map(|pair| pair.0);
         (least(octets()), most(octets()))
     }
 
-    /// Thousands of cycles an octet with which the mean window is within these bounds, the fewest first.
+    /// Thousands of cycles per octet with which the mean window is within these bounds, ascending.
     pub(super) fn octets_that_hit(&self, case: &Case, (from, to): (f64, f64)) -> Vec<f64> {
         let values = pairs(case.program).into_iter().zip(self.of(&case.long()));
         let hits = values.filter(|(_, value)| (from..=to).contains(*value));
@@ -94,7 +94,7 @@ impl Leeway {
         octets
     }
 
-    /// From and to of the mean window with so many thousands of cycles an octet, frames.
+    /// Range of the mean window with this number of thousands of cycles per octet, frames.
     pub(super) fn window_with_octets(&self, case: &Case, (from, to): (f64, f64)) -> (f64, f64) {
         let values = pairs(case.program).into_iter().zip(self.of(&case.long()));
         let mine =
@@ -102,7 +102,7 @@ impl Leeway {
         (least(mine()), most(mine()))
     }
 
-    /// The mean window, within these bounds: frames.
+    /// Range of the mean window, frames, and whether it meets these bounds.
     pub(super) fn window(&self, case: &Case, (from, to): (f64, f64)) -> Range {
         let values = self.of(&case.long());
         let hits = values.iter().any(|value| (from..=to).contains(value));
@@ -110,7 +110,7 @@ impl Leeway {
     }
 }
 
-/// The constants used, and those at the edges of what is allowed.
+/// The constants used and those at the edges of the allowed set.
 fn pairs(name: &'static str) -> Vec<(f64, f64)> {
     let used = program(name);
     let middle = (used.octet_kilocycles, used.turn_megacycles);
@@ -153,7 +153,7 @@ fn figure(case: &Case, pair: (f64, f64)) -> f64 {
     stats::mean(&(0..RUNS).map(|seed| transfer.play(seed).throughput_bps).collect::<Vec<f64>>())
 }
 
-/// What is predicted of what the text states in numbers, and what it is compared with.
+/// Predicted cases for which the text gives numbers, and the cases compared with them.
 fn cases() -> BTreeSet<Case> {
     let predicted = |case: &Case, window| super::bench::kind(case, window) == FigureKind::Predicted;
     let throughputs =
@@ -166,16 +166,16 @@ fn cases() -> BTreeSet<Case> {
 mod tests {
     use super::*;
 
-    /// Two firmwares with two pairs of constants each.
+    /// Two firmware versions with two pairs of constants each.
     #[test]
     fn firmwares_have_their_constants_independently() {
         let firmwares = [vec![(10.0, 12.0), (20.0, 25.0)], vec![(13.0, 13.0), (30.0, 40.0)]];
         let all = |bounds| range_of_all(&firmwares, bounds);
         assert_eq!((all((10.0, 13.0)).from, all((10.0, 13.0)).to), (10.0, 40.0));
-        // The first pair of each is within; each alone is not enough.
+        // The first pair of each is within the bounds; one of them alone is not enough.
         assert!(all((10.0, 13.0)).hits && !all((10.0, 12.5)).hits && !all((11.0, 13.0)).hits);
         let best = |bounds| range_of_best(&firmwares, bounds);
-        // The best is of the second firmware with either pair, unless the first has its better one.
+        // The best is the second firmware with either pair, unless the first has its better pair.
         assert_eq!((best((13.0, 13.0)).from, best((13.0, 13.0)).to), (13.0, 40.0));
         assert!(best((13.0, 13.0)).hits && best((25.0, 26.0)).hits && !best((14.0, 24.0)).hits);
         assert!(!best((0.0, 12.0)).hits);

@@ -1,4 +1,4 @@
-//! Why what misses does, in a sentence or two with its numbers.
+//! Reasons for the misses, in a sentence or two with their numbers.
 
 use super::bench::Bench;
 use super::calibrate::Allowed;
@@ -11,28 +11,28 @@ use crate::model::ax25::WINDOW_MAX;
 use crate::record::FigureKind;
 use crate::report::{Column, Table, figure};
 
-/// A coarse grid over all constants: thousands of cycles an octet, millions a turn.
+/// Coarse grid over all constants: thousands of cycles per octet, millions per turnaround.
 pub(super) fn coarse() -> Vec<(f64, f64)> {
     let turns = || (0..=16).map(|step| f64::from(step) / 2.0);
     (1..=20).flat_map(|step| turns().map(move |turn| (4.0 * f64::from(step), turn))).collect()
 }
 
-/// Something predicted that is not as published.
+/// Prediction that differs from the published figure.
 pub(super) struct Miss {
     pub(super) what: String,
-    /// Empty where no reason is known.
+    /// Reason; empty if none is known.
     pub(super) why: String,
 }
 
 pub(super) fn misses_table(bench: &Bench) -> Table {
-    let mut table = Table::new("What misses, and why", ["what", "why"].map(Column::text));
+    let mut table = Table::new("Misses and their reasons", ["miss", "reason"].map(Column::text));
     for Miss { what, why } in misses(bench) {
         table.row([crate::report::Cell::text(what), crate::report::Cell::text(why)]);
     }
     table
 }
 
-/// All of them, in the order of the page.
+/// Returns all misses in the order of the page.
 pub(super) fn misses(bench: &Bench) -> Vec<Miss> {
     let throughputs = compared(bench).into_iter().filter(|compared| !compared.holds()).map(|compared| {
         let row = &compared.row;
@@ -52,13 +52,13 @@ pub(super) fn misses(bench: &Bench) -> Vec<Miss> {
     throughputs.chain(windows).chain(statements).collect()
 }
 
-/// Seconds that a full frame takes to be made.
+/// Time to build a full frame, seconds.
 fn making_s(case: &Case, octet_kilocycles: f64) -> f64 {
     let megacycles = octet_kilocycles * f64::from(case.information_bytes) / 1000.0;
     megacycles / find(case.machine).megacycles_per_s()
 }
 
-/// What the slowest processor among them can do at all, beside the least that would be near enough.
+/// Compares the highest possible throughput of the slowest processor with the lower bound.
 fn slowest_maker(cases: &[Case], least_bps: f64) -> String {
     let making = |case: &Case| making_s(case, program(case.program).octet_kilocycles);
     let slowest = cases.iter().max_by(|left, right| making(left).total_cmp(&making(right)));
@@ -68,8 +68,9 @@ fn slowest_maker(cases: &[Case], least_bps: f64) -> String {
         Allowed::of(constants_of(case.program)).points().map(|point| point.0).collect();
     octets.sort_by(f64::total_cmp);
     format!(
-        "{} makes a frame in {:.2} s, so no rate on the air lets it send more than {:.0} bit/s. For the {:.0} that are near enough it \
-         would need less than {:.1} thousand cycles an octet; the statements on 1200 bit/s allow {} {} to {}, and {} are used.",
+        "{} needs {:.2} s to build a frame, so it cannot send more than {:.0} bit/s at any channel rate. To come \
+         within the bound, {:.0} bit/s, it would need less than {:.1} thousand cycles per octet; the statements \
+         about 1200 bit/s allow {} {} to {}, and {} are used.",
         case.machine,
         making(case),
         bits / making(case),
@@ -82,7 +83,7 @@ fn slowest_maker(cases: &[Case], least_bps: f64) -> String {
     )
 }
 
-/// The cycles an octet with which a frame is made in so many seconds, thousands.
+/// Cycles per octet with which building a frame takes this number of seconds, thousands.
 fn octets_for(case: &Case, seconds: f64) -> f64 {
     1000.0 * seconds * find(case.machine).megacycles_per_s() / f64::from(case.information_bytes)
 }
@@ -102,22 +103,23 @@ fn why_window(bench: &Bench, case: &Case, open: Option<Range>) -> String {
             (Some(from), Some(to)) => {
                 format!("with some of {} to {} at {clock} MHz", figure(*from), figure(*to))
             }
-            _ => format!("with none at {clock} MHz"),
+            _ => format!("with no constants at {clock} MHz"),
         }
     });
     let apart = hits[0].iter().all(|octet| !hits[1].contains(octet));
     let (from, to) = bench.leeway().octets(case.program);
     format!(
-        "The statements on 1200 bit/s allow {} to {} thousand cycles an octet, and {} are used. The published window comes out {}{}.",
+        "The statements about 1200 bit/s allow {} to {} thousand cycles per octet; {} are used. The published window \
+         results {}{}.",
         figure(from),
         figure(to),
         figure(octet),
         words.collect::<Vec<String>>().join(" and "),
-        if apart { ", so with none at both" } else { "" }
+        if apart { ", so with no constants at both" } else { "" }
     )
 }
 
-/// A window that cannot grow with the clock.
+/// Reason for a window that cannot grow with the clock.
 fn never_larger(case: &Case, octet: f64, most: f64) -> String {
     let channel_s = |rate_bps: u64| {
         let model = theory();
@@ -125,17 +127,18 @@ fn never_larger(case: &Case, octet: f64, most: f64) -> String {
     };
     let slower = Case::exchanged(Role::Sender, case.program, "TNC2D");
     format!(
-        "At {} MHz and 1200 bit/s a frame is made in {:.1} s and goes out with its answer in {:.1} s, so that none waits for it: a \
-         throughput independent of the window says so. Here it is made in {:.1} s and gone with its answer after {:.1} s, so {}. 1 or 2 \
-         are said of 1200 bit/s; with all allowed constants the mean is at most {most:.1}.",
+        "At {} MHz and 1200 bit/s, building a frame takes {:.1} s and sending it with its acknowledgement {:.1} s, \
+         so no frame waits for another, as the throughput independent of the window shows. Here building takes {:.1} \
+         s and sending {:.1} s, so {}. For 1200 bit/s the paper gives 1 or 2; with all allowed constants the mean is \
+         at most {most:.1}.",
         figure((10.0 * find(slower.machine).clock_mhz).round() / 10.0),
         making_s(&slower, octet),
         channel_s(SLOW_BPS),
         making_s(case, octet),
         channel_s(case.rate_bps),
         match making_s(case, octet) > channel_s(case.rate_bps) {
-            true => "there is still no second one to send",
-            false => "a second one waits at times, and hardly ever a third",
+            true => "there is still no second frame to send",
+            false => "a second frame waits sometimes, and a third hardly ever",
         },
     )
 }
@@ -148,8 +151,8 @@ fn why_statement(bench: &Bench, words: &str) -> String {
             format!("{:.0} %", 100.0 * (at("TF 2.3") / at("TF 2.1") - 1.0))
         });
         return format!(
-            "TF 2.3 is ahead by {} at 10 MHz and by {} at 20: the statements on 1200 bit/s leave it {} thousand cycles an octet, and TF \
-             2.1 {}; at 9600 bit/s making frames takes most of the time of both.",
+            "TF 2.3 is ahead by {} at 10 MHz and by {} at 20: the statements about 1200 bit/s allow it {} thousand \
+             cycles per octet, and TF 2.1 {}; at 9600 bit/s building frames takes most of the time of both.",
             ahead[0],
             ahead[1],
             figure(program("TF 2.3").octet_kilocycles),
@@ -158,18 +161,18 @@ fn why_statement(bench: &Bench, words: &str) -> String {
     }
     if words.starts_with("Surprisingly, TF 2.7") {
         return format!(
-            "A faster clock makes every turn shorter here: with none of {} pairs of constants, up to 80 thousand cycles an octet and 8 \
-             million a turn, is the slower clock ahead beside the same TNC7. Beside a TNC7 at 10 MHz and a TNC3 at 20 MHz it is: see \
-             the assumptions.",
+            "In the simulation a faster clock always shortens the turnaround: for none of {} pairs of constants (up \
+             to 80 thousand cycles per octet and 8 million per turnaround) is the slower clock ahead with the same \
+             TNC7 as peer. With a TNC7 as peer at 10 MHz and a TNC3 as peer at 20 MHz it is: see the assumptions.",
             coarse().len()
         );
     }
-    if words.starts_with("TNC3 and TNC7 behave worse") {
+    if words.starts_with("TNC3 and TNC7 perform worse") {
         let at_six = |machine| bench.throughput(Case::delivered(machine, SLOW_BPS).with_window(6));
         return format!(
-            "Without P each window waits for a T2 of {:.1} s, but TNC2 waits longer for its frames: each takes {:.1} s to make and {:.1} s \
-             on the air. At k = 6 TNC3 and TNC7 have {:.0} and {:.0} bit/s, TNC2 {:.0}. What a longer T2 does stands with the \
-             assumptions.",
+            "Without the P bit each window waits for T2 ({:.1} s), but TNC2 waits longer for its frames: each takes \
+             {:.1} s to build and {:.1} s to send. At k = 6 TNC3 and TNC7 have {:.0} and {:.0} bit/s, TNC2 {:.0}. \
+             For the effect of a longer T2 see the assumptions.",
             Case::t2_s(SLOW_BPS as f64, 256),
             making_s(&Case::delivered("TNC2", SLOW_BPS), program("MFJ").octet_kilocycles),
             8.0 * f64::from(theory().information_bytes + theory().header_bytes) * 63.0
@@ -184,9 +187,9 @@ fn why_statement(bench: &Bench, words: &str) -> String {
         let rate_bps = if words.starts_with("At 9600") { 9600 } else { FASTEST_BPS };
         let window_s = |bps: f64| f64::from(WINDOW_MAX) * 2048.0 / bps;
         return format!(
-            "TNC7 and DLC7 are both ARM7, TNC7 with {:.2} times the clock: {:.0} and {:.0} bit/s. From the published 11,000 to 10,000 at \
-             38,400 bit/s a window of seven takes {:.2} s more; a turn takes {:.3} s here. What else differs in TNC7 the paper does \
-             not say.",
+            "TNC7 and DLC7 are both ARM7, TNC7 with {:.2} times the clock: {:.0} and {:.0} bit/s. From the published \
+             11,000 to 10,000 at 38,400 bit/s a window of seven takes {:.2} s more; a turnaround takes {:.3} s here. \
+             The paper does not state other differences of the TNC7.",
             find("TNC7multi").clock_mhz / find("DLC7").clock_mhz,
             ours("TNC7multi", rate_bps),
             ours("DLC7", rate_bps),
@@ -194,12 +197,12 @@ fn why_statement(bench: &Bench, words: &str) -> String {
             program("TF of TNC3").turn_megacycles / find("TNC7multi").megacycles_per_s()
         );
     }
-    if words.starts_with("TNC3 and TNC7 use the whole window") {
+    if words.starts_with("TNC3 and TNC7 use the full window") {
         let fills_s = f64::from(WINDOW_MAX) * 2560.0 / f64::from(find("TNC7multi").serial_bps);
         return format!(
-            "Seven frames take {fills_s:.2} s on the serial line; T103 of 0.3 s in each direction and a slot leave more than that \
-             between windows at any rate, and who sets no P goes on sending while the other waits for T2. T103 is what the paper would \
-             have to name: see the assumptions."
+            "Seven frames take {fills_s:.2} s on the serial line. T103 (0.3 s in each direction) and a slot leave \
+             more than that between windows at any rate, and a station that does not set P keeps sending while its \
+             peer waits for T2. The paper does not give T103: see the assumptions."
         );
     }
     if words.starts_with("MFJ and Spirit achieve similar") {
@@ -208,32 +211,31 @@ fn why_statement(bench: &Bench, words: &str) -> String {
             let [slow, quick] = FAST.map(|machine| at(name, machine));
             let case = Case::exchanged(Role::Sender, name, FAST[0]);
             let making = making_s(&case, program(name).octet_kilocycles);
-            format!(
-                "{name} makes a frame in {making:.2} s there and gains {:.0} %",
-                100.0 * (quick / slow - 1.0)
-            )
+            format!("{name} builds a frame in {making:.2} s and gains {:.0} %", 100.0 * (quick / slow - 1.0))
         });
         return format!(
-            "At 10 MHz a frame takes longer to be made than the 0.23 s that it takes on the air, so a faster clock still helps: {}.",
+            "At 10 MHz building a frame takes longer than the 0.23 s of sending it, so a faster clock still helps: \
+             {}.",
             shares.join(", ")
         );
     }
-    if words.starts_with("The fastest recipients") {
+    if words.starts_with("The fastest receivers") {
         let turns = ["MFJ", "TF 2.1"].map(|name| {
             let turns = || Allowed::of(name).points().map(|point| point.1);
             let (from, to) = (turns().fold(f64::MAX, f64::min), turns().fold(0.0, f64::max));
-            format!("{name} {from} to {to}, of which {} are used", program(name).turn_megacycles)
+            format!("{name} {from} to {to} ({} used)", program(name).turn_megacycles)
         });
         return format!(
-            "Recipients differ by their turns alone, and no statement on 1200 bit/s says whether MFJ or TF 2.1 turns faster: they allow, in \
-             millions of cycles, {}.",
+            "Receivers differ only in their turnaround, and no statement about 1200 bit/s says whether MFJ or TF 2.1 \
+             is faster; the allowed ranges are, in millions of cycles, {}.",
             turns.join("; ")
         );
     }
     String::new()
 }
 
-/// How many of what is predicted misses, and comes out with other allowed constants.
+/// Returns the number of missed predictions that other allowed constants reproduce, and the number of missed
+/// predictions.
 pub(super) fn within_reach(bench: &Bench) -> (usize, usize) {
     let throughputs = compared(bench).into_iter().filter(|compared| !compared.holds());
     let throughputs: Vec<Option<Range>> = throughputs.map(|compared| compared.open).collect();

@@ -1,9 +1,10 @@
-//! `paper ax25-throughput`: a published evaluation of what TNCs make of connected AX.25.
+//! `paper ax25-throughput`: a published evaluation of connected-mode AX.25 with different TNCs.
 //!
-//! "Effective throughput of AX.25 protocol", B. Zieliński, Bull. Pol. Ac.: Tech. 61(3), 2013: a model in five equations,
-//! and throughputs and windows of fifteen controllers and their firmwares, wired together. The text has no table of either;
-//! what it states in words is here, beside the model and beside [simulated controllers](longwire_sim::Controller): the
-//! constants of firmwares are from what is said of 1200 bit/s, and predict the rest.
+//! "Effective throughput of AX.25 protocol", B. Zieliński, Bull. Pol. Ac.: Tech. 61(3), 2013: a model in five
+//! equations, and measured throughputs and windows of fifteen controllers and their firmware, connected by wire. The
+//! text has no table of either. Its statements are compared with the model and with [simulated
+//! controllers](longwire_sim::Controller): the firmware constants come from the statements about 1200 bit/s and predict
+//! the rest.
 
 mod bench;
 mod calibrate;
@@ -26,16 +27,17 @@ use crate::report::{Assumption, Cell, PageBlock, Report, Section, Table, Tone, f
 use bench::{Alternative, Bench};
 use theory::{RATES_BPS, theory};
 
-/// How it is run.
+/// Options of the reproduction.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Runs of each transfer, if not 16; a quarter of it for long files.
+    /// Runs of each transfer, a quarter of it for long files. Default 16.
     pub runs: Option<u32>,
-    /// The seed, if not 1.
+    /// Seed. Default 1.
     pub seed: Option<u64>,
-    /// Threads.
+    /// Number of threads.
     pub threads: usize,
-    /// Without other constants and other assumptions, which have seeds of their own: a look at many seeds, whose figures say little.
+    /// Omits other constants and other assumptions, which have their own seeds. For tests with many seeds, whose
+    /// figures have little meaning.
     pub thin: bool,
 }
 
@@ -43,7 +45,7 @@ fn said(holds: bool) -> Cell {
     if holds { Cell::text("yes").toned(Tone::Good) } else { Cell::text("NO").toned(Tone::Bad) }
 }
 
-/// The page, the figures and what a terminal shows.
+/// Returns the page, the figures and the summary for a terminal.
 pub fn reproduce(options: &Options, progress: &Progress) -> Finding {
     let bench = Bench::play(options, progress);
     let seed = options.seed.unwrap_or(1);
@@ -59,7 +61,7 @@ pub fn reproduce(options: &Options, progress: &Progress) -> Finding {
             runs: bench.rows(),
         },
         report: Report {
-            title: "The throughput of connected AX.25: a published evaluation, reproduced".into(),
+            title: "Throughput of connected-mode AX.25: a published evaluation, reproduced".into(),
             lead,
             command: format!("longwire paper ax25-throughput --runs {} --seed {seed}", bench.runs()),
             facts: vec![
@@ -68,7 +70,7 @@ pub fn reproduce(options: &Options, progress: &Progress) -> Finding {
                     "B. Zieliński: Effective throughput of AX.25 protocol, Bull. Pol. Ac.: Tech. 61(3), 2013"
                         .into(),
                 ),
-                ("runs a transfer".into(), bench.runs().to_string()),
+                ("runs per transfer".into(), bench.runs().to_string()),
                 ("seed".into(), seed.to_string()),
             ],
             sections: sections(&bench),
@@ -86,19 +88,20 @@ fn sections(bench: &Bench) -> Vec<Section> {
     let with_plots = |section: Section, plots: Vec<crate::report::Plot>| {
         plots.into_iter().fold(section, |section, plot| section.with(plot))
     };
-    let machines = Section::new("Figures 4 to 6: controllers as they are delivered").with(
-        "Published points are those that the text states for the largest window; it gives no table of its plots.",
+    let machines = Section::new("Figures 4 to 6: controllers with their original firmware").with(
+        "Published points are those given in the text for the largest window; the paper has no tables of its plots.",
     );
-    let lengths = Section::new("Figures 7 to 9: the length of frames")
+    let lengths = Section::new("Figures 7 to 9: frame length")
         .with(page::window_length_plot(bench))
         .with(page::length_plot(bench));
     vec![
-        Section::new("What was measured, and what is simulated")
+        Section::new("Measurements and simulation")
             .with(
-                "A file of 8 KB goes from one host to another; 64 KB where windows are counted. Constants of firmwares are from the \
-                 middle of what is allowed by what is said of 1200 bit/s (`calibrated`); all else is `predicted`. Where several \
-                 controllers or firmwares are meant, each of ours has to be within the bound. Beside what is predicted stands what it \
-                 comes to with all other constants that are allowed, and beside a miss whether any of them would hit. Misses stay.",
+                "A file of 8 KB is sent from one host to another, or 64 KB where windows are counted. Firmware \
+                 constants are the middle of the range allowed by the statements about 1200 bit/s (`calibrated`); \
+                 everything else is `predicted`. Where a statement is about several controllers or firmware \
+                 versions, each of ours must be within the bound. Next to each prediction stands its range over all \
+                 other allowed constants, and next to each miss whether any of them would match. Misses are kept.",
             )
             .with(page::measured_table(bench))
             .with(page::window_table(bench))
@@ -107,34 +110,38 @@ fn sections(bench: &Bench) -> Vec<Section> {
         with_plots(machines, page::machine_plots(bench)),
         lengths,
         with_plots(
-            Section::new("Figures 10 to 13: firmwares exchanged").with("The other controller is a TNC7."),
+            Section::new("Figures 10 to 13: firmware versions").with("The other controller is a TNC7."),
             page::firmware_plots(bench),
         ),
         with_plots(Section::new("Figures 14 and 15: windows"), page::histograms(bench)),
         Section::new("The simulated controllers").with(MODEL).with(page::firmware_table()).with(FIT)
             .with(page::fit_table()).with(page::machine_table(bench)),
-        Section::new("What the paper says of theory").with(theory::theory_table()).with(theory::claims_table()),
+        Section::new("Statements of the paper about theory").with(theory::theory_table()).with(theory::claims_table()),
         Section::new("Equation 5: the serial lines").with(theory::serial_table()),
     ]
 }
 
-/// How controllers work here.
-const MODEL: &str = "What the host sends comes over the serial line into the controller's memory and stays there until it is \
-     acknowledged. The processor makes frames of it, one after the other. For each turn from hearing to sending the firmware takes \
-     its time; then the channel is asked for, and what is made when it is won goes out. So a window smaller than k comes about by \
-     itself: where making a frame takes longer than sending one, and where the memory is full of what is not acknowledged yet. The \
-     AX.25 is the engine that flies.";
+/// Description of the simulated controllers.
+const MODEL: &str = "Data from the host arrives over the serial line in the memory of the controller and stays there \
+                     until it is acknowledged. The processor builds frames from it one by one. After each turn from \
+                     receiving to sending the firmware needs a fixed time; then it requests the channel, and sends \
+                     the frames that are ready when it gets the channel. Windows smaller than k therefore occur \
+                     naturally: when building a frame takes longer than sending one, and when the memory is full of \
+                     unacknowledged data. The AX.25 engine is the one that nodes use.";
 
-/// How the constants were found.
-const FIT: &str = "The cap is read off, not fitted: windows of 3 and 5 in turn are what comes of space for eight frames; space for four \
-     would give windows of 4 as well, but never 3 and 5. Each statement on 1200 bit/s is a range for the simulated controllers, by the \
-     reading of its words that stands in the table. Two constants are allowed if all ranges of their firmware are met; looked at are \
-     all in steps of 1000 cycles an octet up to 80,000 and of 250,000 cycles a turn up to 8 million. What is told as an order says \
-     which allowed constants of one firmware go with which of another. The constants used are nearest to the mean of all combinations \
-     that keep the orders. No statement on another rate is looked at. Nothing that is said ends the cycles an octet of TF 2.1: the \
-     search does. `With all allowed constants` is over the fewest and the most cycles a turn for each number an octet.";
+/// Description of how the constants were found.
+const FIT: &str = "The memory limit is derived, not fitted: alternating windows of 3 and 5 result from space for \
+                   eight frames; space for four would allow windows of 4 but never 3 and 5. Each statement about \
+                   1200 bit/s is interpreted as a range for the simulated controllers, as the table shows. A pair of \
+                   constants is allowed if it satisfies all ranges of its firmware; the search covers steps of 1000 \
+                   cycles per octet up to 80,000 and of 250,000 cycles per turnaround up to 8 million. Statements of \
+                   order restrict which constants of one firmware can be combined with which of another. The \
+                   constants used are nearest to the mean of all consistent combinations. Statements about other \
+                   rates are not used. No statement limits the cycles per octet of TF 2.1; there the search ends. \
+                   `With all allowed constants` covers the fewest and the most cycles per turnaround for each number \
+                   per octet.";
 
-/// What a terminal shows.
+/// Summary for a terminal.
 fn summary(lead: &str, bench: &Bench) -> Vec<PageBlock> {
     let tables = [
         theory::theory_table(),
@@ -168,14 +175,14 @@ fn lead(bench: &Bench, is_whole: bool) -> String {
     let largest = RATES_BPS.map(|rate| figure(theory().throughput_bps(rate, WINDOW_MAX).round()));
     let (reach, missed) = misses::within_reach(bench);
     let reach = match is_whole {
-        true => format!("{reach} would come out with other allowed constants"),
-        false => "it was not tried how many would come out with other allowed constants".to_owned(),
+        true => format!("{reach} would match with other allowed constants"),
+        false => "other allowed constants were not tried".to_owned(),
     };
     format!(
-        "At the largest window the model allows {} bit/s at 1200, 9600 and 38,400 bit/s. Simulated controllers have two constants and one \
-         cap a firmware. The cap is read off; the constants are from the middle of what the statements on 1200 bit/s allow. They predict \
-         {} other throughputs within 25 %; of other windows {} hold, and of other statements {}. Of the {missed} throughputs and \
-         windows that miss, {reach}.",
+        "At the largest window the model allows {} bit/s at 1200, 9600 and 38,400 bit/s. Simulated controllers have \
+         two constants and one memory limit per firmware. The limit is derived; the constants are the middle of what \
+         the statements about 1200 bit/s allow. They predict {} other throughputs within 25 %; {} of the other \
+         windows and {} of the other statements hold. Of the {missed} throughputs and windows that miss, {reach}.",
         largest.join(", "),
         of(&throughputs),
         of(&windows),
@@ -183,7 +190,7 @@ fn lead(bench: &Bench, is_whole: bool) -> String {
     )
 }
 
-/// The assumptions about controllers; none where only a part is looked at, or where it is to end early.
+/// Returns the alternatives to the assumptions about controllers; empty with `thin` and after an early stop.
 fn alternatives(bench: &Bench, options: &Options, progress: &Progress) -> Vec<Alternative> {
     if options.thin {
         return Vec::new();
@@ -208,7 +215,7 @@ fn assumptions(alternatives: Vec<Alternative>) -> Vec<Assumption> {
     let mut all = theory::assumptions();
     all.extend(alternatives.into_iter().map(|(text, basis, effect)| assumed(text, basis, Some(effect))));
     all.push(assumed(
-        "Controllers use their highest serial rate where the text names none.",
+        "Controllers use their highest serial rate where the paper gives none.",
         "Table 2",
         None,
     ));

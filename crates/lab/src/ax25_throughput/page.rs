@@ -1,4 +1,4 @@
-//! The simulated controllers on the page: tables and plots.
+//! Simulated controllers on the page: tables and plots.
 
 use super::bench::{BY_LENGTH, Bench, LENGTHS};
 use super::calibrate::{Allowed, Said, What, is_within, rows, used as firmwares};
@@ -15,23 +15,23 @@ use crate::model::ax25::{Model, WINDOW_MAX};
 use crate::record::{FigureKind, Params, Record};
 use crate::report::{Axis, Cell, Column, Plot, PlotSeries, Point, Shape, Table, Tone, figure};
 
-/// How near a throughput has to come.
+/// Tolerance of a throughput, as a share.
 const WITHIN: f64 = 0.25;
-/// How near a window has to come, frames.
+/// Tolerance of a window, frames.
 const WITHIN_FRAMES: f64 = 1.0;
 
-/// A published throughput beside the simulated one.
+/// Published throughput compared with the simulated one.
 pub(super) struct Compared {
     pub(super) row: Measured,
-    /// From and to, bit/s.
+    /// Lowest and highest simulated throughput, bit/s.
     ours_bps: (f64, f64),
     samples: Vec<f64>,
     pub(super) kind: FigureKind,
-    /// Over all allowed constants, bit/s; none: it is calibrated.
+    /// Range over all allowed constants, bit/s; `None` if calibrated.
     pub(super) open: Option<Range>,
 }
 
-/// Where a throughput has to be, bit/s.
+/// Bounds of a throughput, bit/s.
 pub(super) fn bounds_bps(row: &Measured) -> (f64, f64) {
     let (from, to) = row.effective_bps;
     ((1.0 - WITHIN) * from, (1.0 + WITHIN) * to)
@@ -43,7 +43,7 @@ impl Compared {
         self.ours_bps.0 >= from && self.ours_bps.1 <= to
     }
 
-    /// Ours, bit/s.
+    /// Simulated throughput as text, bit/s.
     pub(super) fn words(&self) -> String {
         range(self.ours_bps)
     }
@@ -81,11 +81,11 @@ pub(super) fn compared(bench: &Bench) -> Vec<Compared> {
     measured().into_iter().map(one).collect()
 }
 
-/// The verdict, and where it is no, whether it would be yes with other allowed constants.
+/// Verdict; a miss includes whether other allowed constants match.
 fn verdict(holds: bool, open: Option<Range>) -> Cell {
     match open {
         Some(open) if !holds => {
-            let words = if open.hits { "NO; with others, yes" } else { "NO; with none" };
+            let words = if open.hits { "no; yes with other constants" } else { "no, with any constants" };
             Cell::text(words).toned(Tone::Bad)
         }
         _ => said(holds),
@@ -132,18 +132,18 @@ pub(super) fn measured_table(bench: &Bench) -> Table {
     table
 }
 
-/// A published window beside the simulated one.
+/// Published window compared with the simulated one.
 pub(super) struct Seen {
     pub(super) row: Used,
     pub(super) mean: f64,
     shares: [f64; 7],
     pub(super) holds: bool,
     pub(super) kind: FigureKind,
-    /// Over all allowed constants, frames; none: it is calibrated.
+    /// Range over all allowed constants, frames; `None` if calibrated.
     pub(super) open: Option<Range>,
 }
 
-/// Where a mean window has to be, frames.
+/// Bounds of a mean window, frames.
 fn bounds_frames(row: &Used) -> (f64, f64) {
     match row.claim {
         Claim::About(from, to) => (from - WITHIN_FRAMES, to + WITHIN_FRAMES),
@@ -174,7 +174,7 @@ impl Seen {
     }
 }
 
-/// The same of the statement on this transfer.
+/// Bounds of the mean window from the statement about this transfer.
 pub(super) fn bounds_of(case: &Case) -> Option<(f64, f64)> {
     used().iter().find(|row| row.case == *case).map(bounds_frames)
 }
@@ -204,7 +204,7 @@ pub(super) fn window_table(bench: &Bench) -> Table {
     ];
     let shares = (1..=7).map(|window| Column::number(format!("of {window}"), ""));
     let mut table = Table::new(
-        "Windows really used with k = 7 and 256 information octets: mean, and the share of each size in 64 KB",
+        "Window sizes used with k = 7 and 256 information octets: mean and share of each size in 64 KB",
         head.into_iter().chain(shares),
     );
     for seen in seen(bench) {
@@ -229,9 +229,15 @@ pub(super) fn window_table(bench: &Bench) -> Table {
 }
 
 pub(super) fn statement_table(bench: &Bench) -> Table {
-    let columns = ["the paper says", "taken to mean", "kind", "simulated so", "in numbers (bit/s, frames)"];
+    let columns = [
+        "statement of the paper",
+        "interpreted as",
+        "kind",
+        "holds in the simulation",
+        "simulated (bit/s, frames)",
+    ];
     let mut table =
-        Table::new("What the paper states of controllers and firmwares", columns.map(Column::text));
+        Table::new("Statements of the paper about controllers and firmware", columns.map(Column::text));
     for Statement { words, meaning, kind, holds, detail } in statements(bench) {
         let kind = Cell::text(kind.to_string());
         table.row([Cell::text(words), Cell::text(meaning), kind, said(holds), Cell::text(detail)]);
@@ -241,18 +247,18 @@ pub(super) fn statement_table(bench: &Bench) -> Table {
 
 pub(super) fn firmware_table() -> Table {
     let mut table = Table::new(
-        "Firmwares: the two constants used, from the middle of those allowed, and a cap, read off; the rest is what the paper \
-         says of them, P of those for a Z80 is assumed",
+        "Firmware: the two constants used (middle of the allowed range) and the memory limit (derived); other \
+         properties from the paper, except the P bit of Z80 firmware, which is assumed",
         [
             Column::text("firmware"),
-            Column::number("makes frames", "1000 cycles an octet"),
-            Column::number("turn", "million cycles"),
-            Column::text("keeps at most (octets)"),
-            Column::text("asks with P"),
+            Column::number("building frames", "1000 cycles per octet"),
+            Column::number("turnaround", "million cycles"),
+            Column::text("memory limit (octets)"),
+            Column::text("sets the P bit"),
             Column::text("without P"),
             Column::text("window"),
-            Column::text("allowed an octet"),
-            Column::text("allowed a turn"),
+            Column::text("allowed, per octet"),
+            Column::text("allowed, per turnaround"),
         ],
     );
     let others = DERIVED.map(program);
@@ -273,7 +279,7 @@ pub(super) fn firmware_table() -> Table {
             Cell::number(program.turn_megacycles),
             Cell::text(memory),
             word(program.polls, "yes", "no"),
-            word(program.waits, "waits T2, or for 7 frames", "acknowledges at once"),
+            word(program.waits, "after T2 or 7 frames", "acknowledges at once"),
             word(program.grows, "grows from 1", "as set"),
             Cell::text(octets),
             Cell::text(turns),
@@ -282,7 +288,7 @@ pub(super) fn firmware_table() -> Table {
     table
 }
 
-/// From where to where the allowed constants go.
+/// Ranges of the allowed constants, as text.
 fn allowed_words(program: &str) -> (String, String) {
     let points: Vec<(f64, f64)> = Allowed::of(program).points().collect();
     let words = |part: fn(&(f64, f64)) -> f64| {
@@ -294,12 +300,12 @@ fn allowed_words(program: &str) -> (String, String) {
 
 pub(super) fn machine_table(bench: &Bench) -> Table {
     let mut table = Table::new(
-        "Controllers of Tables 1 and 2, and what two alike make of k = 7 at the rates that they have",
+        "Controllers of Tables 1 and 2, and throughput between two of the same kind at k = 7",
         [
             Column::text("controller"),
             Column::text("processor"),
             Column::number("clock", "MHz"),
-            Column::number("work a cycle", "of a Z80's"),
+            Column::number("work per cycle", "of a Z80's"),
             Column::number("memory", "KB"),
             Column::number("serial line", "bit/s"),
             Column::text("delivered with"),
@@ -330,20 +336,20 @@ pub(super) fn machine_table(bench: &Bench) -> Table {
     table
 }
 
-/// What the constants were taken from, with the seeds of the search.
+/// Statements from which the constants come, with the seeds of the search.
 pub(super) fn fit_table() -> Table {
     let columns = [
         Column::text("firmware"),
         Column::text("controller"),
         Column::text("what"),
-        Column::text("published, as it is read"),
+        Column::text("published, interpreted"),
         Column::number("from", ""),
         Column::number("to", ""),
         Column::number("simulated", ""),
         Column::text("holds"),
     ];
-    let caption = "The statements on 1200 bit/s that the constants have to meet: what is told as an order is beside the other \
-                   firmware's constants used";
+    let caption = "Statements about 1200 bit/s that the constants must satisfy; statements of order are evaluated \
+                   against the constants used for the other firmware";
     let mut table = Table::new(caption, columns);
     let mut used = firmwares();
     for row in rows() {
@@ -351,7 +357,7 @@ pub(super) fn fit_table() -> Table {
             What::Window => "window (frames)".into(),
             What::BeyondFive => "windows over 5 (share)".into(),
             What::Sending => "sender (bit/s)".into(),
-            What::Receiving => "recipient (bit/s)".into(),
+            What::Receiving => "receiver (bit/s)".into(),
             What::Gain { from, to } => format!("sender, k = {to} over k = {from}"),
         };
         let bounds = row.bounds(&mut used);
@@ -373,7 +379,7 @@ pub(super) fn fit_table() -> Table {
     table
 }
 
-/// Throughput by window, of controllers or firmwares.
+/// Throughput over the window, for controllers or firmware versions.
 fn curves(bench: &Bench, title: String, rate_bps: u64, named: &[(String, Case)]) -> Plot {
     let formula = |model: Model| {
         let point =
@@ -393,7 +399,7 @@ fn curves(bench: &Bench, title: String, rate_bps: u64, named: &[(String, Case)])
     })
 }
 
-/// Figures 4 to 6.
+/// Plots of Figures 4 to 6.
 pub(super) fn machine_plots(bench: &Bench) -> Vec<Plot> {
     let shown: [(u64, &[&'static str]); 3] = [
         (SLOW_BPS, &["TNC2", "TNC2D", "KPC-9612+", "TNC3S", "TNC7multi"]),
@@ -405,7 +411,7 @@ pub(super) fn machine_plots(bench: &Bench) -> Vec<Plot> {
             .iter()
             .map(|name| (format!("{name}, simulated"), Case::delivered(name, rate_bps)))
             .collect();
-        let title = format!("Figure {number}: two controllers alike, {} bit/s", figure(rate_bps as f64));
+        let title = format!("Figure {number}: two equal controllers, {} bit/s", figure(rate_bps as f64));
         let plot = curves(bench, title, rate_bps, &named);
         let stated = measured().into_iter().filter(|row| row.role == Role::Both && row.rate_bps == rate_bps);
         stated.fold(plot, |plot, row| {
@@ -418,7 +424,7 @@ pub(super) fn machine_plots(bench: &Bench) -> Vec<Plot> {
     shown.into_iter().zip(4..).map(plot).collect()
 }
 
-/// Figures 10 to 13.
+/// Plots of Figures 10 to 13.
 pub(super) fn firmware_plots(bench: &Bench) -> Vec<Plot> {
     let plot = |(role, machine, number): (Role, &'static str, u32)| {
         let named: Vec<(String, Case)> = EXCHANGED
@@ -441,7 +447,7 @@ pub(super) fn firmware_plots(bench: &Bench) -> Vec<Plot> {
     figures.into_iter().flat_map(of).collect()
 }
 
-/// Figures 14 and 15.
+/// Plots of Figures 14 and 15.
 pub(super) fn histograms(bench: &Bench) -> Vec<Plot> {
     let shown: [(&str, &[(&'static str, &'static str)]); 2] = [
         (
@@ -474,7 +480,7 @@ pub(super) fn histograms(bench: &Bench) -> Vec<Plot> {
         .map(|(title, named)| {
             let plot = Plot::new(
                 title,
-                Axis::new("window really used", "frames"),
+                Axis::new("window used", "frames"),
                 Axis::new("share of windows", "%").from_zero(),
             );
             histogram(bench, plot, named)
@@ -482,9 +488,9 @@ pub(super) fn histograms(bench: &Bench) -> Vec<Plot> {
         .collect()
 }
 
-/// Bars side by side, and a table with a row for each size.
+/// Bars side by side, and a table with a row for each window size.
 fn histogram(bench: &Bench, plot: Plot, named: &[(&'static str, &'static str)]) -> Plot {
-    /// From one bar to the next, frames.
+    /// Distance between bars, frames.
     const APART: f64 = 0.13;
     let shares: Vec<(String, [f64; 7])> = named
         .iter()
@@ -507,13 +513,13 @@ fn histogram(bench: &Bench, plot: Plot, named: &[(&'static str, &'static str)]) 
         let points = (1..=7).zip(shares).filter(|(_, share)| *share > 0.0).map(point).collect();
         plot.with(PlotSeries::new(name, points).shaped(Shape::Bars))
     });
-    Plot { table: Some(table), ..bars }.captioned("Bars stand in the order of the names.")
+    Plot { table: Some(table), ..bars }.captioned("Bars are in the order of the legend.")
 }
 
-/// Figures 7 to 9: windows by the length of frames.
+/// Plot of Figures 7 to 9: windows over the frame length.
 pub(super) fn window_length_plot(bench: &Bench) -> Plot {
     let plot = Plot::new(
-        "Figures 7 to 9: mean window really used at k = 7 by the length of frames",
+        "Figures 7 to 9: mean window used at k = 7 by frame length",
         Axis::new("information", "octets"),
         Axis::new("window", "frames").from_zero(),
     );
@@ -525,10 +531,10 @@ pub(super) fn window_length_plot(bench: &Bench) -> Plot {
     })
 }
 
-/// Throughput by the length of frames.
+/// Plot of the throughput over the frame length.
 pub(super) fn length_plot(bench: &Bench) -> Plot {
     let plot = Plot::new(
-        "Throughput by the length of frames at k = 7",
+        "Throughput by frame length at k = 7",
         Axis::new("information", "octets"),
         Axis::new("share of the line rate", "%").from_zero(),
     );
@@ -549,7 +555,7 @@ pub(super) fn length_plot(bench: &Bench) -> Plot {
     })
 }
 
-/// The published figures with ours, one record each.
+/// Returns a record with our value for each published figure.
 pub(super) fn records(bench: &Bench) -> Vec<Record> {
     let throughputs = compared(bench).iter().flat_map(Compared::records).collect::<Vec<Record>>();
     throughputs.into_iter().chain(seen(bench).iter().flat_map(Seen::records)).collect()

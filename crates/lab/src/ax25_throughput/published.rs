@@ -1,22 +1,22 @@
-//! What the text states, since it has no table of its plots.
+//! Statements of the text, which has no tables of its plots.
 
 use super::fleet::{Case, EXCHANGED, FAST, FAST_BPS, FASTEST_BPS, Role, SLOW};
 
-/// What the paper says of theory: rate and throughput (bit/s) at the largest window, in which words and where.
+/// Statements about theory: rate and throughput (bit/s) at the largest window, wording and place.
 pub(super) const THEORY: [(f64, f64, &str, &str); 3] = [
     (1200.0, 1000.0, "about 1000 bps", "section 3.2, slower configuration"),
     (9600.0, 5900.0, "about 5.9 kbps", "section 3.1, Fig. 5"),
     (9600.0, 6000.0, "about 6000 bps", "section 3.2, faster configuration"),
 ];
 
-/// A throughput that was measured, at the largest window and 256 information octets.
+/// Measured throughput at the largest window and 256 information octets.
 pub(super) struct Measured {
     pub(super) rate_bps: u64,
     pub(super) who: &'static str,
     pub(super) role: Role,
-    /// From and to, bit/s.
+    /// Lowest and highest throughput, bit/s.
     pub(super) effective_bps: (f64, f64),
-    /// The best of them is meant, not each.
+    /// True if the statement is about the best of the cases, not about each.
     pub(super) best: bool,
     pub(super) place: &'static str,
     pub(super) cases: Vec<Case>,
@@ -28,7 +28,7 @@ impl Measured {
     }
 }
 
-/// The statements on throughput.
+/// Returns the statements about throughput.
 pub(super) fn measured() -> Vec<Measured> {
     let all = |role, machines: [&'static str; 2]| -> Vec<Case> {
         let of = |machine| EXCHANGED.map(|program| Case::exchanged(role, program.name, machine));
@@ -50,9 +50,9 @@ pub(super) fn measured() -> Vec<Measured> {
     vec![
         row("MFJ and Spirit, 2.5 MHz", (750.0, 800.0), "Fig. 10", tapr(SLOW[0]).into()),
         row("MFJ and Spirit, 4.9 MHz", (800.0, 900.0), "Fig. 10", tapr(SLOW[1]).into()),
-        row("all firmwares", (900.0, 1000.0), "Fig. 11", all(Role::Recipient, SLOW)),
+        row("all firmware versions", (900.0, 1000.0), "Fig. 11", all(Role::Recipient, SLOW)),
         row(
-            "TNC2D, the slowest (by its table 1200 bit/s at most)",
+            "TNC2D, the slowest (at most 1200 bit/s in its table)",
             (1500.0, 1500.0),
             "Fig. 5",
             both(&["TNC2D"], FAST_BPS),
@@ -60,9 +60,9 @@ pub(super) fn measured() -> Vec<Measured> {
         row("DLC7, the fastest", (5500.0, 5500.0), "Fig. 5", both(&["DLC7"], FAST_BPS)),
         Measured {
             best: true,
-            ..row("the best of all firmwares", (4000.0, 4000.0), "Fig. 12", all(Role::Sender, FAST))
+            ..row("the best of all firmware versions", (4000.0, 4000.0), "Fig. 12", all(Role::Sender, FAST))
         },
-        row("all firmwares", (4100.0, 5200.0), "Fig. 13", all(Role::Recipient, FAST)),
+        row("all firmware versions", (4100.0, 5200.0), "Fig. 13", all(Role::Recipient, FAST)),
         row(
             "Spirit-2 and KPC-9612+",
             (5000.0, 5000.0),
@@ -75,7 +75,7 @@ pub(super) fn measured() -> Vec<Measured> {
     ]
 }
 
-/// A statement on the windows really used, at k = 7 and 256 information octets.
+/// Statement about the windows used, at k = 7 and 256 information octets.
 pub(super) struct Used {
     pub(super) who: &'static str,
     pub(super) clock: &'static str,
@@ -84,16 +84,16 @@ pub(super) struct Used {
     pub(super) case: Case,
 }
 
-/// What is said of a mean window.
+/// Claim about a mean window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Claim {
-    /// From and to, frames.
+    /// Lower and upper end, frames.
     About(f64, f64),
-    /// Larger than so many frames, all that is said of another case.
+    /// Larger than this number of frames, the value of another case.
     LargerThan(f64),
 }
 
-/// The statements on windows.
+/// Returns the statements about windows.
 pub(super) fn used() -> Vec<Used> {
     let of = |who, machine: &'static str, words, claim| {
         let clock = match machine {
@@ -117,7 +117,7 @@ pub(super) fn used() -> Vec<Used> {
     let mut rows = Vec::new();
     for who in ["MFJ", "Spirit"] {
         for machine in SLOW {
-            rows.push(of(who, machine, "4, or 3 and 5 in turn", exactly(4.0)));
+            rows.push(of(who, machine, "4, or 3 and 5 alternating", exactly(4.0)));
         }
     }
     rows.push(of("TF 2.1", SLOW[0], "1 or 2", Claim::About(one, two)));

@@ -1,43 +1,43 @@
-//! What the text says of controllers and firmwares, and whether the simulated ones do so.
+//! Statements of the text about controllers and firmware, and whether the simulation satisfies them.
 //!
-//! What a statement is taken to mean stands beside it: the text has few numbers.
+//! The interpretation of each statement stands next to it, because the text has few numbers.
 
 use super::bench::{BY_LENGTH, Bench, LENGTHS};
 use super::fleet::{Case, EXCHANGED, FAST, FAST_BPS, FASTEST_BPS, Role, SLOW, SLOW_BPS};
 use crate::record::FigureKind;
 use crate::report::figure;
 
-/// A statement and what came of it.
+/// Statement and its result.
 pub(super) struct Statement {
     pub(super) words: &'static str,
-    /// When it holds.
+    /// Condition under which it holds.
     pub(super) meaning: &'static str,
     pub(super) kind: FigureKind,
     pub(super) holds: bool,
-    /// In numbers.
+    /// Simulated values, as text.
     pub(super) detail: String,
 }
 
-/// `about the same`: that near, as a share.
+/// Tolerance of `about the same`, as a share.
 pub(super) const ALIKE: f64 = 0.05;
-/// `similar`, `not significantly`: that near.
+/// Tolerance of `similar` and `not significantly`, as a share.
 pub(super) const SIMILAR: f64 = 0.25;
-/// `no significant improvement`: less than this.
+/// Upper bound of `no significant improvement`, as a share.
 pub(super) const FLAT: f64 = 0.10;
-/// `grows rapidly`: so many times at least.
+/// Lower bound of `grows rapidly`, as a ratio.
 pub(super) const GROWTH: f64 = 1.25;
-/// `never`: less than this share.
+/// Upper bound of `never`, as a share.
 pub(super) const RARE: f64 = 0.01;
-/// `grow`, `fall`: a mean window changes by so many frames at least.
+/// Lower bound of `grow` and `fall` for a mean window, frames.
 const FALL_FRAMES: f64 = 0.5;
-/// A mean window may stray by so much, frames.
+/// Noise of a mean window, frames.
 const NOISE_FRAMES: f64 = 0.1;
-/// `much more`: so many times at least.
+/// Lower bound of `much more`, as a ratio.
 pub(super) const MUCH: f64 = 2.0;
 const TAPR: [&str; 2] = ["MFJ", "Spirit"];
 const QUICK: [&str; 3] = ["TNC3S", "TNC7multi", "DLC7"];
 
-/// What the statements are made of.
+/// Results used by the statements.
 struct Look<'a>(&'a Bench);
 
 impl Look<'_> {
@@ -76,13 +76,14 @@ fn frames(values: &[f64]) -> String {
     values.iter().map(|value| format!("{value:.1}")).collect::<Vec<String>>().join(", ")
 }
 
-/// Whether mean windows fall: from the first to the last by so much or more, and no step rises by more than noise.
+/// Returns true if mean windows fall by at least this number of frames from the first to the last, and no step rises by
+/// more than the noise.
 fn falls(values: &[f64], by_frames: f64) -> bool {
     let (Some(first), Some(last)) = (values.first(), values.last()) else { return false };
     first - last >= by_frames && values.windows(2).all(|pair| pair[1] <= pair[0] + NOISE_FRAMES)
 }
 
-/// All of them.
+/// Returns all statements.
 pub(super) fn statements(bench: &Bench) -> Vec<Statement> {
     let look = Look(bench);
     let mut all = slower(&look);
@@ -101,7 +102,7 @@ fn statement(
     Statement { words, meaning, kind, holds, detail }
 }
 
-/// Firmwares at 1200 bit/s: Figures 10 and 11.
+/// Firmware at 1200 bit/s: Figures 10 and 11.
 fn slower(look: &Look<'_>) -> Vec<Statement> {
     let said =
         |words, meaning, holds, detail| statement(FigureKind::Calibrated, words, meaning, holds, detail);
@@ -132,7 +133,7 @@ fn slower(look: &Look<'_>) -> Vec<Statement> {
             format!("2.5 MHz: {}; 4.9 MHz: {}", senders(slow), senders(quick)),
         ),
         said(
-            "They grow rapidly from k = 1 to 4 and not significantly beyond.",
+            "Throughput rises rapidly from k = 1 to 4 and not significantly beyond.",
             "by a quarter and more up to 4 (theory: by a third), by less than 10 % from 4 to 7",
             TAPR.iter().all(|name| {
                 SLOW.iter().all(|machine| {
@@ -143,7 +144,7 @@ fn slower(look: &Look<'_>) -> Vec<Statement> {
             format!("from 4 to 7: MFJ {:.2} and {:.2} times", gains("MFJ", 4)[0], gains("MFJ", 4)[1]),
         ),
         said(
-            "They never send more than 5 frames of full length in a row.",
+            "MFJ and Spirit never send more than 5 frames of full length in a row.",
             "less than 1 % of windows are of 6 or 7, at both clocks",
             TAPR.iter().all(|name| SLOW.iter().all(|machine| beyond_five(name, machine) < RARE)),
             format!(
@@ -166,7 +167,7 @@ fn slower(look: &Look<'_>) -> Vec<Statement> {
             format!("from 1 to 7: {:.2} and {:.2} times", gains("TF 2.1", 1)[0], gains("TF 2.1", 1)[1]),
         ),
         said(
-            "Similar is TF 2.3 at the slower clock; at the faster one it is similar to TF 2.7.",
+            "TF 2.3 is similar at the slower clock; at the faster clock it is similar to TF 2.7.",
             "k = 7 within 25 % of k = 1 at 2.5 MHz; within 25 % of TF 2.7 at 4.9",
             gains("TF 2.3", 1)[0] <= 1.0 + SIMILAR
                 && near(look.sends("TF 2.3", quick, 7), look.sends("TF 2.7", quick, 7), SIMILAR),
@@ -177,7 +178,7 @@ fn slower(look: &Look<'_>) -> Vec<Statement> {
             ),
         ),
         said(
-            "At the slow clock MFJ and Spirit are before TF 2.7, that before TF 2.3, that before TF 2.1.",
+            "At the slow clock the order is MFJ and Spirit, TF 2.7, TF 2.3, TF 2.1.",
             "in that order at k = 7",
             order[0] < order[1] && order[1] < order[2] && tapr.iter().all(|value| *value > order[2]),
             senders(slow),
@@ -189,7 +190,7 @@ fn slower(look: &Look<'_>) -> Vec<Statement> {
             senders(quick),
         ),
         said(
-            "Recipients at 1200: Spirit is the fastest, TF 2.7 the slowest.",
+            "Receivers at 1200: Spirit is the fastest, TF 2.7 the slowest.",
             "at both clocks, the others between them",
             SLOW.iter().all(|machine| {
                 is_first_and_last(&names, "Spirit", "TF 2.7", |name| look.receives(name, machine))
@@ -197,11 +198,11 @@ fn slower(look: &Look<'_>) -> Vec<Statement> {
             format!("2.5 MHz: {}; 4.9 MHz: {}", recipients(slow), recipients(quick)),
         ),
         said(
-            "The sender matters much more than the recipient.",
-            "the best are ahead of the worst by twice as much among senders",
+            "The sender matters much more than the receiver.",
+            "the lead of the best over the worst is at least twice as large among senders",
             of_senders - 1.0 >= MUCH * (of_recipients - 1.0),
             format!(
-                "ahead by {:.0} % among senders, by {:.0} % among recipients",
+                "ahead by {:.0} % among senders, by {:.0} % among receivers",
                 100.0 * (of_senders - 1.0),
                 100.0 * (of_recipients - 1.0)
             ),
@@ -223,7 +224,7 @@ fn is_first_and_last(
         && names.iter().all(|name| *name == last || value(name) > of(last))
 }
 
-/// Firmwares at 9600 bit/s: Figures 12 and 13.
+/// Firmware at 9600 bit/s: Figures 12 and 13.
 fn faster(look: &Look<'_>) -> Vec<Statement> {
     let said =
         |words, meaning, holds, detail| statement(FigureKind::Predicted, words, meaning, holds, detail);
@@ -261,13 +262,13 @@ fn faster(look: &Look<'_>) -> Vec<Statement> {
             both_clocks(),
         ),
         said(
-            "Both are faster at the faster clock.",
-            "TF 2.1 and TF 2.3 at 20 MHz above 10 MHz",
+            "TF 2.1 and TF 2.3 are faster at the faster clock.",
+            "higher at 20 MHz than at 10 MHz",
             ["TF 2.1", "TF 2.3"].iter().all(|name| at(name, quick) > at(name, slow)),
             both_clocks(),
         ),
         said(
-            "Both are slower than Spirit and MFJ.",
+            "TF 2.1 and TF 2.3 are slower than Spirit and MFJ.",
             "at the same clock",
             ["TF 2.1", "TF 2.3"].iter().all(|name| lower(name, &TAPR)),
             both_clocks(),
@@ -279,7 +280,7 @@ fn faster(look: &Look<'_>) -> Vec<Statement> {
             both_clocks(),
         ),
         said(
-            "From k = 4 on they do not visibly improve.",
+            "From k = 4 on MFJ and Spirit do not visibly improve.",
             "by less than 10 % from 4 to 7",
             TAPR.iter().all(|name| FAST.iter().all(|machine| look.gain(name, machine, 4) < 1.0 + FLAT)),
             TAPR.map(|name| {
@@ -300,7 +301,7 @@ fn faster(look: &Look<'_>) -> Vec<Statement> {
             senders(quick),
         ),
         said(
-            "Recipients at 9600: all are visibly below theory.",
+            "Receivers at 9600: all are visibly below theory.",
             "by more than 5 % of the model at k = 7",
             recipients.iter().all(|(.., value)| {
                 *value < 0.95 * super::theory::theory().throughput_bps(FAST_BPS as f64, 7)
@@ -308,7 +309,7 @@ fn faster(look: &Look<'_>) -> Vec<Statement> {
             format!("10 MHz: {}; 20 MHz: {}", received(slow), received(quick)),
         ),
         said(
-            "The fastest recipients are TF 2.1 and Spirit, both at 20 MHz.",
+            "The fastest receivers are TF 2.1 and Spirit, both at 20 MHz.",
             "the first two of all ten",
             first_two.contains(&("TF 2.1", quick)) && first_two.contains(&("Spirit", quick)),
             first_two
@@ -319,14 +320,14 @@ fn faster(look: &Look<'_>) -> Vec<Statement> {
         ),
         said(
             "Surprisingly, TF 2.7 receives better at the slower clock.",
-            "at 10 MHz above 20 MHz, beside the same TNC7",
+            "higher at 10 MHz than at 20 MHz, with the same TNC7 as peer",
             tf27[0] > tf27[1],
             format!("{} at 10 MHz, {} at 20", figure(tf27[0].round()), figure(tf27[1].round())),
         ),
     ]
 }
 
-/// Controllers with the firmware that they come with: Figures 4 to 9.
+/// Controllers with original firmware: Figures 4 to 9.
 fn machines(look: &Look<'_>) -> Vec<Statement> {
     let said =
         |words, meaning, holds, detail| statement(FigureKind::Predicted, words, meaning, holds, detail);
@@ -367,7 +368,7 @@ fn machines(look: &Look<'_>) -> Vec<Statement> {
             format!("{} times", others.map(|machine| format!("{machine} {:.2}", flat(machine))).join(", ")),
         ),
         said(
-            "TNC3 and TNC7 behave worse than the others for k < 7.",
+            "TNC3 and TNC7 perform worse than the others for k < 7.",
             "below TNC2, TNC2D and KPC-9612+ at every k from 1 to 6",
             (1..7).all(|k| {
                 QUICK[..2].iter().all(|quick| {
@@ -424,19 +425,19 @@ fn machines(look: &Look<'_>) -> Vec<Statement> {
             format!("TNC2D {}; TNC2H {}", frames(&of_2d), frames(&of_2h)),
         ),
         said(
-            "With KPC-9612+ windows of 7 dominate at 256 octets; smaller ones come from 100 octets on.",
+            "KPC-9612+: windows of 7 dominate at 256 octets; smaller ones occur from 100 octets on.",
             "over half are 7 at 256; the mean falls by a tenth of a frame or more from 100 octets to 256",
             kpc[6] > 0.5 && falls(&of_kpc[2..], NOISE_FRAMES),
             format!("{:.0} % are 7; {}", 100.0 * kpc[6], frames(&of_kpc)),
         ),
         said(
-            "TNC3 and TNC7 use the whole window, and less of it only from 150 kbit/s on.",
+            "TNC3 and TNC7 use the full window, and a smaller one only from 150 kbit/s on.",
             "over 6.5 frames up to 38.4 kbit/s, and fewer at 153.6 and 614.4",
             ["TNC3S", "TNC7multi"].iter().all(|machine| falls_late(rates(machine))),
             format!("TNC3 {}; TNC7 {}", frames(&rates("TNC3S")), frames(&rates("TNC7multi"))),
         ),
         said(
-            "What the processor can do counts for more at higher rates.",
+            "Processor speed matters more at higher rates.",
             "the best over the worst grows from 1200 to 9600 to 38,400",
             {
                 let ratio = |rate_bps| at("DLC7", rate_bps) / at("TNC2D", rate_bps);

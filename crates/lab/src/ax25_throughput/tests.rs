@@ -1,4 +1,4 @@
-//! What of the paper comes out, and that it comes out the same.
+//! Tests of the reproduced statements and of its determinism.
 
 use super::*;
 use crate::record::FigureKind;
@@ -27,7 +27,7 @@ fn the_serial_lines_take_what_equation_5_says() {
     assert_eq!(times, ["0.533", "0.267", "0.089", "0.044"]);
 }
 
-/// What misses, named: whatever else is on the page holds.
+/// Names all misses; everything else on the page holds.
 #[test]
 fn what_is_published_comes_out_but_for_these() {
     let bench = few();
@@ -55,12 +55,12 @@ fn what_is_published_comes_out_but_for_these() {
             &[
                 "Senders at 9600: TF 2.1 is the slowest at either clock, TF 2.3 a little better.",
                 "MFJ and Spirit achieve similar efficiency regardless of the clock.",
-                "The fastest recipients are TF 2.1 and Spirit, both at 20 MHz.",
+                "The fastest receivers are TF 2.1 and Spirit, both at 20 MHz.",
                 "Surprisingly, TF 2.7 receives better at the slower clock.",
-                "TNC3 and TNC7 behave worse than the others for k < 7.",
+                "TNC3 and TNC7 perform worse than the others for k < 7.",
                 "At 9600 the slowest is TNC2D, the fastest DLC7.",
                 "At 38,400 Spirit-2 and KPC-9612+ are limited alike; TNC3 is above them, then TNC7, then DLC7.",
-                "TNC3 and TNC7 use the whole window, and less of it only from 150 kbit/s on.",
+                "TNC3 and TNC7 use the full window, and a smaller one only from 150 kbit/s on.",
             ][..]
         )
     );
@@ -73,7 +73,7 @@ fn whatever_misses_has_a_reason() {
     }
 }
 
-/// The constants used are among those that the ranges are over.
+/// The constants used are among those of the ranges.
 #[test]
 fn what_is_predicted_is_within_its_range() {
     let bench = few();
@@ -87,7 +87,7 @@ fn what_is_predicted_is_within_its_range() {
     }
 }
 
-/// The simulated figures of the page, with four runs each.
+/// Simulated figures of the page with four runs each.
 #[test]
 fn the_figures_of_the_page() {
     let bench = few();

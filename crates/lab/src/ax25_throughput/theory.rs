@@ -1,4 +1,4 @@
-//! The model of the paper, and what the paper says of it.
+//! Model of the paper, and the statements of the paper about it.
 
 use super::fleet::Case;
 use super::published::THEORY;
@@ -7,17 +7,17 @@ use crate::model::ax25::{Csma, Duplex, Model, WINDOW_MAX};
 use crate::record::{FigureKind, Params, Record};
 use crate::report::{Assumption, Cell, Column, Table, figure};
 
-/// The rates on the wire between the controllers, bit/s.
+/// Rates between the controllers, bit/s.
 pub(super) const RATES_BPS: [f64; 3] = [1200.0, 9600.0, 38_400.0];
-/// How near `about 1000 bit/s` has to come.
+/// Tolerance of `about 1000 bit/s`, as a share.
 pub(super) const ABOUT: f64 = 0.05;
 
-/// Equations 1 to 4.
+/// Model of equations 1 to 4.
 pub(super) fn theory() -> Model {
     Model::zielinski()
 }
 
-/// The same with the T2 of the simulated controllers.
+/// The same model with the T2 of the simulated controllers.
 pub(super) fn with_t2(rate_bps: f64) -> Model {
     Model { t2_s: Case::t2_s(rate_bps, theory().information_bytes), ..theory() }
 }
@@ -31,7 +31,7 @@ pub(super) fn theory_table() -> Table {
         "Theory at the largest window",
         [
             Column::number("rate", "bit/s"),
-            Column::text("the paper says"),
+            Column::text("statement of the paper"),
             Column::text("where"),
             Column::number("ours", "bit/s"),
             Column::number("ratio", ""),
@@ -52,7 +52,7 @@ pub(super) fn theory_table() -> Table {
     table
 }
 
-/// A statement on what the model does, whether it does, and its numbers.
+/// Statement about the model, whether it holds, and its numbers.
 type Claim = (&'static str, bool, String);
 
 pub(super) fn claims() -> Vec<Claim> {
@@ -76,7 +76,7 @@ pub(super) fn claims() -> Vec<Claim> {
             "throughput grows with every frame of the window, at all three rates, with T2 and without".into(),
         ),
         (
-            "With T2, throughput jumps from k = 6 to 7: at the largest window the recipient does not wait.",
+            "With T2, throughput jumps from k = 6 to 7: at the largest window the receiver does not wait.",
             RATES_BPS
                 .into_iter()
                 .all(|rate| step(with_t2(rate), rate, 7) > 2.0 * step(with_t2(rate), rate, 6)),
@@ -86,7 +86,7 @@ pub(super) fn claims() -> Vec<Claim> {
             "In full duplex the window is not important.",
             alike,
             format!(
-                "{:.0} and {:.0} bit/s at 1200 and 9600 from k = 2 on; a window of one frame has nothing beside it: {:.0} and {:.0}",
+                "{:.0} and {:.0} bit/s at 1200 and 9600 from k = 2; for a window of one frame: {:.0} and {:.0}",
                 at(full, 1200.0, 7),
                 at(full, 9600.0, 7),
                 at(full, 1200.0, 1),
@@ -97,8 +97,9 @@ pub(super) fn claims() -> Vec<Claim> {
 }
 
 pub(super) fn claims_table() -> Table {
-    let columns = [Column::text("the paper says"), Column::text("by formula"), Column::text("in numbers")];
-    let mut table = Table::new("The paper's statements on the exchange of frames", columns);
+    let columns =
+        [Column::text("statement of the paper"), Column::text("closed form"), Column::text("computed")];
+    let mut table = Table::new("Statements of the paper about the exchange of frames", columns);
     for (text, holds, detail) in claims() {
         table.row([Cell::text(text), said(holds), Cell::text(detail)]);
     }
@@ -107,7 +108,7 @@ pub(super) fn claims_table() -> Table {
 
 pub(super) fn serial_table() -> Table {
     let columns = [Column::number("serial rate", "bit/s"), Column::number("first and last frame", "s")];
-    let mut table = Table::new("What the serial lines add to a transfer", columns);
+    let mut table = Table::new("Time added by the serial lines", columns);
     for (rate, seconds) in serial_times() {
         table.row([Cell::number(rate), Cell::precise(seconds, 3)]);
     }
@@ -164,12 +165,12 @@ pub(super) fn assumptions() -> Vec<Assumption> {
     vec![
         assumed(
             "T103 is 0.3 s.",
-            "a TNC 2's default; the paper names none",
+            "default of a TNC 2; not given in the paper",
             format!("with 0.25 s, {}", at_7(Model { txdelay_s: 0.25, ..theory() })),
         ),
         assumed(
             "T102 is 0.1 s and the persistence 64/256.",
-            "a TNC 2's defaults; the paper names neither",
+            "defaults of a TNC 2; not given in the paper",
             format!(
                 "with a slot before each draw, as in Dire Wolf, {}",
                 at_7(Model { csma: Csma::WaitThenDraw, ..theory() })
@@ -177,7 +178,7 @@ pub(super) fn assumptions() -> Vec<Assumption> {
         ),
         assumed(
             "T2 is the time of the longest frame and 0.2 s.",
-            "the paper names none, and says of TNC3 that it reckons its own",
+            "the paper gives none and says that TNC3 calculates its own",
             format!(
                 "with 1 s, theory with T2 at k = 6: {} bit/s",
                 RATES_BPS
@@ -186,7 +187,7 @@ pub(super) fn assumptions() -> Vec<Assumption> {
             ),
         ),
         assumed(
-            "An acknowledgement is of 20 octets.",
+            "An acknowledgement has 20 octets.",
             "equation 4; with two flags it has 19",
             at_7(Model { acknowledgement_bytes: 19, ..theory() }),
         ),

@@ -1,4 +1,4 @@
-//! A file from one host to another through two controllers that are wired together.
+//! Transfer of a file from one host to another through two controllers connected by wire.
 
 use bytes::Bytes;
 use longwire_proto::ax25::{
@@ -16,63 +16,64 @@ use std::sync::{Arc, Mutex};
 const LINK: LinkId = LinkId(0);
 const SENDER: &str = "N0CALL-1";
 const RECIPIENT: &str = "N0CALL-2";
-/// The hosts begin so long after the call, seconds: what belongs to it is over.
+/// Delay between the connection request and the start of the file, seconds; the set-up of the link is over by then.
 const CALM_S: u64 = 60;
-/// No transfer is watched longer than this, seconds.
+/// Time limit of a transfer, seconds.
 const WATCHED_S: u64 = 100_000;
-/// No answer takes as long as this, whatever the controller: nothing is lost on a wire.
+/// Acknowledgement timer, longer than any controller needs: nothing is lost on a wire.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// One of the two controllers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Side {
-    /// The controller.
+    /// Configuration of the controller.
     pub(super) controller: ControllerConfig,
-    /// It asks for an answer with the last frame of what it sends at a time (P).
+    /// True if the last frame of each transmission has the P bit set.
     pub(super) polls: bool,
 }
 
-/// A transfer.
+/// Transfer between two controllers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Transfer {
-    /// The rate between the controllers, bit/s.
+    /// Rate between the controllers, bit/s.
     pub(super) rate_bps: u64,
-    /// The window (k), 1 to 7 frames.
+    /// Window (k), 1 to 7 frames.
     pub(super) window: u8,
     /// Information octets of an I frame (N1).
     pub(super) information_bytes: u32,
-    /// The file, bytes.
+    /// File length, bytes.
     pub(super) file_bytes: u64,
-    /// From keying to the first frame (T103).
+    /// Time from key-up to the first frame (T103).
     pub(super) tx_delay: Duration,
     /// Slot time (T102).
     pub(super) slot_time: Duration,
-    /// Who sends.
+    /// Sending side.
     pub(super) sender: Side,
-    /// Who receives.
+    /// Receiving side.
     pub(super) recipient: Side,
 }
 
-/// What came of it.
+/// Result of a transfer.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Outcome {
-    /// From the first character into the sender's serial line to the last out of the recipient's, seconds.
+    /// Time from the first character on the serial line of the sender to the last character on that of the receiver,
+    /// seconds.
     pub(super) seconds: f64,
-    /// The file's bits over that time, bit/s.
+    /// Bits of the file divided by that time, bit/s.
     pub(super) throughput_bps: f64,
-    /// How often so many I frames were sent before an answer.
+    /// Number of transmissions with each number of I frames before an acknowledgement.
     pub(super) windows: Windows,
 }
 
 impl Outcome {
-    /// I frames before an answer, on average.
+    /// Mean number of I frames before an acknowledgement.
     pub(super) fn mean_window(&self) -> f64 {
         let count: u64 = self.windows.values().sum();
         let frames: u64 = self.windows.iter().map(|(window, count)| u64::from(*window) * count).sum();
         frames as f64 / count as f64
     }
 
-    /// The share of windows of more than so many frames.
+    /// Share of windows larger than this number of frames.
     pub(super) fn share_beyond(&self, frames: u32) -> f64 {
         let beyond: u64 = self.windows.range(frames + 1..).map(|(_, count)| count).sum();
         beyond as f64 / self.windows.values().sum::<u64>() as f64
@@ -80,10 +81,10 @@ impl Outcome {
 }
 
 impl Transfer {
-    /// Plays it.
+    /// Simulates the transfer.
     ///
     /// # Panics
-    /// If the file does not arrive as it was sent: a wire loses nothing.
+    /// Panics if the file does not arrive unchanged: a wire loses nothing.
     pub(super) fn play(&self, seed: u64) -> Outcome {
         let mut file = vec![0; self.file_bytes as usize];
         Rng::new(seed).fork("file").fill(&mut file);
@@ -109,7 +110,7 @@ impl Transfer {
         }
     }
 
-    /// The wire as the model of the paper has it: who sends waits for a slot, who answers does not.
+    /// Wire as in the model of the paper: the sender waits for a slot, the acknowledging station does not.
     fn radio(&self) -> RadioConfig {
         let plain = StationConfig {
             tx_delay: self.tx_delay,
@@ -144,7 +145,7 @@ impl Transfer {
             link: link(self.window),
         });
         config.peers.extend(peer.map(|peer| (LINK, peer)));
-        // Whoever is called knows nothing of the caller's window.
+        // The called station does not know the window of the caller.
         config.callers = Some(link(7));
         config
     }
@@ -156,14 +157,14 @@ fn callsign(text: &str) -> Callsign {
 
 type Links = Many<LinkId, Packets>;
 
-/// A transfer in progress.
+/// Transfer in progress.
 struct Stage {
     world: Simulation<Links>,
     watcher: Arc<Mutex<ChannelMonitor>>,
     sender: NodeId,
     connected: bool,
     room: u64,
-    /// The last one first.
+    /// Data to be written, in reverse order.
     waiting: Vec<Bytes>,
     heard: Vec<u8>,
 }
@@ -185,7 +186,7 @@ impl Stage {
         let watcher = Arc::new(Mutex::new(ChannelMonitor::new()));
         let hears = watcher.clone();
         world.set_trace(Box::new(move |record| {
-            // Frames of our own making: every one can be read.
+            // All frames come from our own engine, so every one can be decoded.
             let _ = hears.lock().expect("nobody panics").hear(record.bytes);
         }));
         let heard = Vec::new();
@@ -202,7 +203,7 @@ impl Stage {
         }
     }
 
-    /// Both hosts do their part.
+    /// Lets both hosts act.
     fn act(&mut self) {
         while let Some((_, node, (link, said))) = self.world.pop_indication() {
             let sends = node == self.sender;
@@ -248,7 +249,7 @@ mod tests {
         Side { controller, polls: true }
     }
 
-    /// Controllers that take no time are what the paper's model is of.
+    /// The model of the paper assumes controllers without delays.
     #[test]
     fn without_controllers_it_is_the_model() {
         for rate_bps in [1200, 9600, 38_400] {

@@ -1,16 +1,16 @@
-//! `paper cislunar`: a published evaluation of bundles over TCP between Moon and Earth, and where its time went.
+//! `paper cislunar`: a published evaluation of bundles over TCP between the Moon and the Earth, with its use of time.
 //!
-//! "Experimental Evaluation of Delay Tolerant Networking (DTN) Protocols for Long-Delay Cislunar Communications", R. Wang,
-//! X. Wu, T. Wang, T. Taleb. A megabyte goes from a lander (tx) through an orbiter (mx) that stores all of it to the
-//! Earth (rx), at 115,200 bit/s, for nine delays, three bit-error rates and five outages, 16 runs each.
+//! "Experimental Evaluation of Delay Tolerant Networking (DTN) Protocols for Long-Delay Cislunar Communications", R.
+//! Wang, X. Wu, T. Wang, T. Taleb. A megabyte is sent from a lander (tx) through an orbiter (mx), which stores all of
+//! it, to the Earth (rx), at 115,200 bit/s, for nine delays, three bit-error rates and five outages, with 16 runs each.
 //!
-//! The text leaves open which path its figures are about: its goodputs without errors fit two hops with the delay on
-//! both, its traces are from mx to rx. Nor does it say whether bits are flipped on both hops. Three readings are
-//! published here, named: *whole path*, from the start to the last byte at rx; *mx to rx*, from the first byte that mx
-//! sends; and the *whole path with errors on the second hop only*.
+//! The text does not state which path its figures describe: its goodputs without errors match two hops with the delay
+//! on both, its traces are from mx to rx. Nor does it state whether both hops have bit errors. Three readings are
+//! reproduced: *whole path*, from the start to the last byte at rx; *mx to rx*, from the first byte that mx sends; and
+//! the *whole path with errors on the second hop only*.
 //!
-//! No number is fitted to a published figure. One reading, errors on the second hop only, was chosen by the published
-//! goodputs, and its own are marked calibrated; all others are predictions.
+//! No constant is fitted to a published figure. One reading, errors on the second hop only, was chosen because of the
+//! published goodputs, and its own goodputs are marked calibrated; all others are predictions.
 
 mod page;
 mod trend;
@@ -32,32 +32,33 @@ use longwire_proto::time::Instant;
 use std::path::Path;
 pub use variants::Variant;
 
-/// The scenario, as the file has it.
+/// Text of the scenario file.
 pub const SCENARIO: &str = include_str!("../../../../scenarios/cislunar.toml");
 
-/// The one-way delay at which the paper shows traces and states goodputs, ms.
+/// One-way delay at which the paper shows traces and states goodputs, ms.
 pub const DELAY_MS: i64 = 2000;
-/// The longest published outage, s.
+/// Longest published outage, s.
 pub const OUTAGE_S: i64 = 120;
-/// The published bit-error rates.
+/// Published bit-error rates.
 pub const BERS: [f64; 3] = [0.0, 1e-6, 1e-5];
-/// When an outage on a schedule begins, seconds since the start: in the midst of the second hop's data.
+/// Start of a scheduled outage, seconds since the start of the run: in the middle of the data on the second hop.
 const ANNOUNCED_AT_S: i64 = 118;
-/// Where an outage at any moment begins, seconds of data on the second hop: while even the fastest transfer is under way.
+/// Range of the random start of an outage, seconds of data on the second hop; even the fastest transfer is still in
+/// progress.
 const ANY_MOMENT_S: (f64, f64) = (10.0, 70.0);
-/// How many times more runs are made where the paper states a goodput: the page's first sentence is about them.
+/// Factor of the number of runs where the paper states a goodput, which the first sentence of the page reports.
 const MORE_RUNS: u32 = 64;
-/// How long connections are watched after the transfer, s: DTN2 closes an idle connection after 30 s.
+/// Time that connections are observed after the transfer, s: DTN2 closes an idle connection after 30 s.
 const LINGER_S: f64 = 30.0;
 
-/// The series of the paper's own protocols.
+/// Series of the protocols used in the paper.
 const MAIN: &str = "tcpcl3/dtn2";
-/// The same, the outage beginning at another moment in every run.
+/// The same with a random start of the outage in every run.
 const ANY_MOMENT: &str = "tcpcl3/dtn2, outage at any moment";
-/// The same with bits flipped on the second hop alone.
+/// The same with bit errors on the second hop only.
 const SECOND_HOP: &str = "tcpcl3/dtn2, errors on the second hop only";
 
-/// Figures that the text states, by bit-error rate in the order of [`BERS`].
+/// Figures stated in the text, by bit-error rate in the order of [`BERS`].
 const GOODPUT: [f64; 3] = [5400.0, 2550.0, 776.0];
 const GOODPUT_WITH_KEEPALIVES: [f64; 3] = [3000.0, 2260.0, 700.0];
 const SLOPE_PERCENT: [f64; 3] = [8.0, 20.0, 60.0];
@@ -65,28 +66,28 @@ const RETRANSMISSIONS: [f64; 3] = [0.0, 8.0, 80.0];
 const RETRIES: f64 = 5.0;
 const SYNS: f64 = 6.0;
 
-/// Times that a Linux kernel took for a megabyte over one error-free hop: one-way delay (ms) and seconds.
+/// Transfer times of a Linux kernel for a megabyte over one error-free hop: one-way delay (ms) and seconds.
 const KERNEL: [(i64, f64); 4] = [(1280, 78.1), (2000, 91.4), (3500, 155.9), (5000, 220.4)];
-/// The window that the kernel effectively used, bytes.
+/// Effective window of that kernel, bytes.
 const KERNEL_WINDOW_BYTES: u32 = 53_000;
 
-/// How it is run.
+/// Options of the reproduction.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Runs a point, if not the paper's 16.
+    /// Runs per point. Default 16, as in the paper.
     pub runs: Option<u32>,
-    /// The seed, if not 1.
+    /// Seed. Default 1.
     pub seed: Option<u64>,
-    /// Threads.
+    /// Number of threads.
     pub threads: usize,
-    /// Keep the frames of the runs whose traces are shown.
+    /// Keeps the frames of the runs whose traces are shown.
     pub traces: bool,
-    /// Only the ends of the grid and a part of the rest, and nowhere more runs than elsewhere: a look at many seeds, whose
-    /// figures say little.
+    /// Restricts the grid to its ends and a part of the rest, without additional runs. For tests with many seeds, whose
+    /// figures have little meaning.
     pub thin: bool,
 }
 
-/// One point's runs.
+/// Runs of one point.
 pub(crate) struct Played {
     pub(crate) series: String,
     pub(crate) params: Params,
@@ -102,12 +103,12 @@ impl Played {
         self.params.get(name).and_then(Value::as_f64).unwrap_or(0.0)
     }
 
-    /// The record of a metric over the runs; none where no run has it.
+    /// Returns the record of a metric over the runs; `None` if no run has it.
     pub(crate) fn record(&self, metric: &str) -> Option<Record> {
         finding::record_of(&self.series, &self.params, &self.all(), metric)
     }
 
-    /// The mean of a metric; not a number where no run has it.
+    /// Returns the mean of a metric; NaN if no run has it.
     pub(crate) fn mean(&self, metric: &str) -> f64 {
         self.record(metric).map_or(f64::NAN, |record| record.mean)
     }
@@ -117,14 +118,14 @@ impl Played {
     }
 }
 
-/// A run whose frames are shown.
+/// Run whose frames are shown.
 pub(crate) struct Traced {
     pub(crate) ber: f64,
     pub(crate) outage_s: i64,
     pub(crate) outcome: Outcome,
 }
 
-/// Everything that was played.
+/// All results of the reproduction.
 pub(crate) struct Reproduction {
     pub(crate) options: Options,
     pub(crate) scenario: Scenario,
@@ -137,14 +138,14 @@ pub(crate) struct Reproduction {
     pub(crate) outage_starts: Vec<Played>,
     pub(crate) alone: Vec<Played>,
     pub(crate) traced: Vec<Traced>,
-    /// A note that it was stopped early.
+    /// Note about an early stop.
     pub(crate) early_end: Option<String>,
 }
 
-/// Runs the whole evaluation.
+/// Runs the complete evaluation.
 ///
 /// # Errors
-/// Those of the scenario, which would be a mistake in this program.
+/// Returns errors of the built-in scenario, which would be a bug in this program.
 pub fn reproduce(options: &Options, progress: &Progress) -> Result<Finding, Error> {
     let mut scenario = Scenario::parse(SCENARIO, "scenarios/cislunar.toml")?;
     scenario.runs = options.runs.unwrap_or(scenario.runs).max(1);
@@ -198,18 +199,18 @@ pub fn reproduce(options: &Options, progress: &Progress) -> Result<Finding, Erro
     .finding())
 }
 
-/// What is to be played.
+/// Plan of the runs.
 struct Plan<'a> {
     scenario: &'a Scenario,
-    /// The file, shared by all runs.
+    /// File contents, shared by all runs.
     files: Vec<Bytes>,
-    /// How many times more runs there are where the paper states a goodput.
+    /// Factor of the number of runs where the paper states a goodput.
     more_runs: u32,
-    /// One of so many other choices is tried.
+    /// Interval of the alternatives tried: 1 for all of them.
     every: usize,
 }
 
-/// The ends of the published grid, and the delay of which the paper states figures.
+/// Ends of the published grid, and the delay at which the paper states figures.
 fn thin_sweep() -> toml::Table {
     let values =
         |values: &[i64]| toml::Value::Array(values.iter().copied().map(toml::Value::Integer).collect());
@@ -224,7 +225,7 @@ impl Plan<'_> {
         Setup::with_files(scenario, Path::new("."), self.files.clone())
     }
 
-    /// The scenario at one point.
+    /// Returns the scenario at one point.
     fn at(&self, delay_ms: i64, ber: f64, outage_s: i64) -> Scenario {
         let mut scenario = self.scenario.clone();
         scenario.sweep.clear();
@@ -238,7 +239,7 @@ impl Plan<'_> {
         Params::new().with("delay_ms", delay_ms).with("ber", ber).with("outage_s", outage_s)
     }
 
-    /// The published grid; more runs where the paper states a goodput.
+    /// Batches of the published grid, with more runs where the paper states a goodput.
     fn grid(&self) -> Result<Vec<Batch>, Error> {
         let batch = |point: crate::scenario::GridPoint| {
             let value = |name: &str| point.params.get(name).and_then(Value::as_f64).unwrap_or(0.0);
@@ -253,7 +254,7 @@ impl Plan<'_> {
         self.scenario.points(&[])?.into_iter().map(batch).collect()
     }
 
-    /// The grid's outages, each run's beginning at a moment of its own, the same at every point.
+    /// Batches of the grid's outages with a random start in each run, the same at every point.
     fn any_moment(&self) -> Result<Vec<Batch>, Error> {
         let batch = |point: crate::scenario::GridPoint| {
             let value = |name: &str| point.params.get(name).and_then(Value::as_f64).unwrap_or(0.0);
@@ -268,7 +269,7 @@ impl Plan<'_> {
         points.filter(|point| point.scenario.outage[0].length_s > 0.0).map(batch).collect()
     }
 
-    /// The scenario with bits flipped on the second hop alone.
+    /// Returns the scenario with bit errors on the second hop only.
     fn second_hop_at(&self, delay_ms: i64, ber: f64) -> Scenario {
         let mut scenario = self.at(delay_ms, 0.0, 0);
         let mut second = scenario.link[0].clone();
@@ -277,7 +278,7 @@ impl Plan<'_> {
         scenario
     }
 
-    /// The grid without outages, bits flipped between mx and rx alone.
+    /// Batches of the grid without outages, with bit errors between mx and rx only.
     fn second_hop(&self) -> Result<Vec<Batch>, Error> {
         let delays = self.scenario.sweep["link.delay-ms"].as_array().cloned().unwrap_or_default();
         let points =
@@ -290,7 +291,7 @@ impl Plan<'_> {
         points.map(batch).collect()
     }
 
-    /// The same bundles over a TCP of today, as it is checked beside a kernel.
+    /// Batches of the same bundles over a current TCP, with the settings that are compared with a kernel.
     fn kernels(&self) -> Result<Vec<Batch>, Error> {
         let batch = |ber: f64| {
             let mut scenario = self.at(DELAY_MS, ber, 0);
@@ -302,8 +303,8 @@ impl Plan<'_> {
         BERS.into_iter().map(batch).collect()
     }
 
-    /// The longest outage, announced and not, with errors on the second hop only: its data then begin at the same moment
-    /// in every run, so that the outage may be on a schedule.
+    /// Batches of the longest outage, announced and not, with errors on the second hop only. The data on that hop then
+    /// start at the same time in every run, so that the outage can be scheduled.
     fn announced(&self) -> Result<Vec<Batch>, Error> {
         let batch = |(ber, announced): (f64, bool)| {
             let mut scenario = self.second_hop_at(DELAY_MS, ber);
@@ -330,7 +331,7 @@ impl Plan<'_> {
         pairs.map(batch).collect()
     }
 
-    /// The longest outage at other moments.
+    /// Batches of the longest outage with other starts.
     fn outage_starts(&self) -> Result<Vec<Batch>, Error> {
         let batch = |(ber, after_s): (f64, i64)| {
             let mut scenario = self.at(DELAY_MS, ber, OUTAGE_S);
@@ -344,7 +345,7 @@ impl Plan<'_> {
         points.step_by(self.every).map(batch).collect()
     }
 
-    /// TCP by itself over one error-free hop, beside a kernel.
+    /// Batches of TCP alone over one error-free hop, for the comparison with a kernel.
     fn alone(&self) -> Result<Vec<Batch>, Error> {
         let batch = |(delay_ms, _): (i64, f64)| {
             let mut scenario = self.at(delay_ms, 0.0, 0);
@@ -364,7 +365,7 @@ impl Plan<'_> {
         KERNEL.into_iter().map(batch).collect()
     }
 
-    /// The runs of the paper's traces, with their frames.
+    /// Runs of the traces in the paper, with their frames.
     fn traced(&self, threads: usize, progress: &Progress) -> Result<Vec<Traced>, Error> {
         let points: Vec<(f64, i64)> = [0, OUTAGE_S].iter().flat_map(|&o| BERS.map(|ber| (ber, o))).collect();
         let setups: Vec<Setup> = points
@@ -379,7 +380,7 @@ impl Plan<'_> {
     }
 }
 
-/// The index of a bit-error rate among the published ones.
+/// Returns the index of a bit-error rate among the published ones.
 fn published(ber: f64) -> Option<usize> {
     BERS.iter().position(|known| *known == ber)
 }
@@ -392,7 +393,7 @@ impl Reproduction {
         Finding { experiment, report, summary, traces }
     }
 
-    /// All points, in the order of their records.
+    /// Iterates over all points in the order of their records.
     fn points(&self) -> impl Iterator<Item = &Played> {
         let groups = [
             &self.grid,
@@ -406,7 +407,7 @@ impl Reproduction {
         groups.into_iter().flatten().chain(self.variants.iter().flat_map(|(_, played)| played))
     }
 
-    /// Points whose mean is below what the channels need, and why.
+    /// Describes the points whose mean is below the ideal time.
     pub(crate) fn beyond_limit(&self) -> Vec<String> {
         let of_point = |played: &Played| {
             let words = finding::beyond_limit(&played.all())?;
@@ -430,11 +431,11 @@ impl Reproduction {
         experiment
     }
 
-    /// Seconds of transfer time per millisecond of delay, in percent, as the paper seems to print it.
+    /// Slope of the transfer time over the delay in percent, seconds per millisecond, as the paper seems to print it.
     fn slopes(&self) -> Vec<Record> {
-        let whole = "section III.A, Fig. 2, read as the whole path";
-        let last = "section III.A, Fig. 2, read as mx to rx";
-        let second = "section III.A, Fig. 2, read as the whole path with errors on the second hop only";
+        let whole = "section III.A, Fig. 2 (whole path)";
+        let last = "section III.A, Fig. 2 (mx to rx)";
+        let second = "section III.A, Fig. 2 (whole path, errors on the second hop only)";
         let readings = [
             (&self.grid, "delay_slope_percent", "transfer_s", whole),
             (&self.grid, "mx_to_rx_delay_slope_percent", "last_hop_s", last),
@@ -457,7 +458,7 @@ impl Reproduction {
         slopes
     }
 
-    /// Segments that mx repeated.
+    /// Records of the segments retransmitted by mx.
     fn retransmissions(&self) -> Vec<Record> {
         let at = |(index, ber): (usize, f64)| {
             let played = self.grid.iter().find(|played| played.is_at(DELAY_MS as f64, ber, 0.0))?;
@@ -475,7 +476,8 @@ impl Reproduction {
         BERS.into_iter().enumerate().filter_map(at).collect()
     }
 
-    /// What mx sent in the traced outage without errors: since its beginning, until it was given up, until it stood again.
+    /// Data sent by mx in the traced outage without errors: from the start of the outage to the end of the session, and
+    /// until the next session was established.
     fn outage_told(&self) -> Option<(Conversation, OutageTold)> {
         let traced = self.traced.iter().find(|traced| traced.ber == 0.0 && traced.outage_s == OUTAGE_S)?;
         let hop = traced.outcome.hops.last()?;
@@ -486,7 +488,8 @@ impl Reproduction {
         Some((page::mx_to_rx(&traced.outcome.frames)?, OutageTold { begin, given_up, again }))
     }
 
-    /// What mx does in an outage: repeats its last segment until it gives the connection up, then calls.
+    /// Records of the behaviour of mx in an outage: retransmissions of its last segment until the end of the session,
+    /// and SYNs of each connection attempt.
     fn retries(&self) -> Option<[Record; 2]> {
         let (conversation, told) = self.outage_told()?;
         let sent = || conversation.sent.iter().filter(|sent| told.includes(sent.at));
@@ -504,7 +507,7 @@ impl Reproduction {
         ])
     }
 
-    /// When mx called in the traced outage without errors, seconds since the outage began.
+    /// Connection attempts of mx in the traced outage without errors, seconds since the start of the outage.
     pub(crate) fn calls_s(&self) -> Vec<f64> {
         let Some((conversation, told)) = self.outage_told() else { return Vec::new() };
         let calls = conversation.sent.iter().filter(|sent| told.includes(sent.at));
@@ -521,13 +524,13 @@ impl Reproduction {
     }
 }
 
-/// The moments of an outage as mx lived it.
+/// Times of an outage as observed by mx.
 struct OutageTold {
-    /// When it began, seconds.
+    /// Start of the outage, seconds.
     begin: f64,
-    /// When mx gave the session up.
+    /// Time at which mx closed the session.
     given_up: Instant,
-    /// When the next one stood.
+    /// Time at which the next session was established.
     again: Instant,
 }
 
@@ -537,12 +540,12 @@ impl OutageTold {
     }
 }
 
-/// How many runs all of these points have.
+/// Number of runs that all of these points have.
 fn runs_of_all(points: &[&Played]) -> u32 {
     points.iter().map(|played| played.outcomes.len()).min().unwrap_or(0) as u32
 }
 
-/// The slope of a metric along a parameter in the runs with this number.
+/// Returns the slope of a metric along a parameter in the runs with this number.
 fn slope(points: &[&Played], along: &str, metric: &str, run: u32) -> Option<f64> {
     let at = |played: &&Played| {
         let outcome = &played.outcomes[run as usize];
@@ -552,7 +555,7 @@ fn slope(points: &[&Played], along: &str, metric: &str, run: u32) -> Option<f64>
     Some(FittedLine::fit(&line?)?.slope)
 }
 
-/// The record with the published figure, where there is one.
+/// Returns the record with the published figure, if there is one.
 fn referenced(record: Record, played: &Played) -> Record {
     let is_main = played.params.get("variant").is_none() && played.params.get("outage_after_s").is_none();
     if played.params.get("window_bytes").is_some() && record.metric == "transfer_s" {
@@ -570,17 +573,18 @@ fn referenced(record: Record, played: &Played) -> Record {
     };
     match record.metric.as_str() {
         "goodput_byte_per_s" if played.series == SECOND_HOP => {
-            // Which hop the errors are on was chosen by these very figures; without errors there is nothing to choose.
+            // The hop with the errors was chosen because of these figures; without errors there is no choice.
             let kind = if played.param("ber") > 0.0 { FigureKind::Calibrated } else { FigureKind::Predicted };
-            let source = "section III.A, keep-alives excluded, read as the whole path with errors on the second hop only";
+            let source = "section III.A, excluding keep-alives (whole path, errors on the second hop only)";
             record.with_reference(GOODPUT[index], source).with_kind(kind)
         }
-        // The last hop alone is the same in both.
+        // The last hop is the same in both readings.
         _ if played.series == SECOND_HOP => record,
-        "goodput_byte_per_s" => record
-            .with_reference(GOODPUT[index], "section III.A, keep-alives excluded, read as the whole path"),
+        "goodput_byte_per_s" => {
+            record.with_reference(GOODPUT[index], "section III.A, excluding keep-alives (whole path)")
+        }
         "last_hop_goodput_byte_per_s" => {
-            record.with_reference(GOODPUT[index], "section III.A, keep-alives excluded, read as mx to rx")
+            record.with_reference(GOODPUT[index], "section III.A, excluding keep-alives (mx to rx)")
         }
         "goodput_with_keepalives_byte_per_s" => {
             record.with_reference(GOODPUT_WITH_KEEPALIVES[index], "section III.A, Fig. 4")

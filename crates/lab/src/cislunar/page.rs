@@ -1,4 +1,4 @@
-//! The page and the terminal's summary: our figures beside the published ones, every claim with a verdict.
+//! Page and terminal summary: comparison with the published figures, a verdict for every statement.
 
 use super::trend::Trend;
 use super::{
@@ -15,32 +15,33 @@ use crate::stats::{Exponential, Summary};
 use crate::trace::CapturedFrame;
 use crate::trace::conversation::{Conversation, conversations};
 
-/// A change of the goodput by less than this is not called a move, as a share.
+/// Smallest change of the goodput that counts as an effect, as a share.
 const MOVE: f64 = 0.05;
 
-/// What is to be seen in an outage.
-const OUTAGE_WORDS: &str = "What mx sends into the outage it repeats at growing intervals, until 30 s of silence make TCPCL give the session \
-     up; then it calls again and again, each call one SYN and up to five more at growing intervals, as in the paper. The \
-     paper counts about five repetitions of the last segment: a Linux kernel goes on with a connection that its program \
-     has closed, while here it is aborted, so there are fewer.";
+/// Explanation of the outage plots.
+const OUTAGE_WORDS: &str = "During the outage mx retransmits at growing intervals until TCPCL closes the session \
+                            after 30 s of silence. It then reconnects repeatedly; each attempt sends a SYN and up to \
+                            five retransmissions at growing intervals, as in the paper. The paper counts about five \
+                            retransmissions of the last segment. Here there are fewer, because the connection is \
+                            aborted, while a Linux kernel continues a connection that its program has closed.";
 
-/// The published outages, seconds.
+/// Published outages, seconds.
 const OUTAGES_S: [f64; 4] = [30.0, 60.0, 90.0, 120.0];
 
-/// What it takes for a metric to grow or to fall.
-const TREND_WORDS: &str = "That something grows or falls is judged by a criterion that was set before its numbers. The paper speaks of \
-     whole curves, so: no single step may go the other way significantly (paired runs, Student's t, 5 % shared by all \
-     steps), no curve may do so from end to end (5 %), and most curves must go the stated way significantly from end to \
-     end. All counts are printed.";
+/// Criterion for rising and falling metrics.
+const TREND_WORDS: &str = "The criterion for rising and falling curves was fixed before the figures were known. No \
+                           single step may go significantly the other way (paired runs, Student's t, 5 % shared by \
+                           all steps), no curve may do so from end to end (5 %), and most curves must go the stated \
+                           way significantly from end to end. All counts are shown.";
 
-/// What mx said to rx.
+/// Returns the conversation from mx to rx.
 pub(super) fn mx_to_rx(frames: &[CapturedFrame]) -> Option<Conversation> {
     conversations(frames)
         .into_iter()
         .find(|conversation| conversation.from == "mx" && conversation.to == "rx")
 }
 
-/// How near a figure has to come to the published one: goodputs by error rate, the kernel's times.
+/// Returns the tolerance of a figure: of goodputs by error rate, and of the times of the kernel.
 fn judgement(record: &Record) -> Judgement {
     let ber = record.params.get("ber").and_then(Value::as_f64);
     match record.metric.as_str() {
@@ -48,51 +49,49 @@ fn judgement(record: &Record) -> Judgement {
         "goodput_byte_per_s" => Judgement::Within(0.15),
         "transfer_s" => Judgement::Within(0.05),
         "last_hop_goodput_byte_per_s" => {
-            Judgement::None("the same figure is judged as that of the whole path, and cannot be both")
+            Judgement::None("judged as a figure of the whole path; it cannot be both")
         }
         "goodput_with_keepalives_byte_per_s" => Judgement::None(
-            "how long the paper watched before and after the data is not stated, and moves it",
+            "depends on how long the paper observed the link before and after the data, which is not stated",
         ),
-        "mx_to_rx_retransmissions" => {
-            Judgement::None("the paper counts them in one trace, which it does not give")
-        }
+        "mx_to_rx_retransmissions" => Judgement::None("the paper counts them in one unpublished trace"),
         "retries_before_giving_up" | "syns_in_a_cluster" => {
-            Judgement::None("one trace of each; what a closed connection still sends differs, see Figure 6")
+            Judgement::None("one trace of each; retransmissions of closed connections differ, see Figure 6")
         }
-        name if name.ends_with("delay_slope_percent") => Judgement::None(
-            "the paper's unit is not stated: seconds for 100 ms is what its figures would fit",
-        ),
-        _ => Judgement::None("nothing says how near it should be"),
+        name if name.ends_with("delay_slope_percent") => {
+            Judgement::None("the paper does not state the unit; its figures fit seconds per 100 ms")
+        }
+        _ => Judgement::None("the paper gives no tolerance"),
     }
 }
 
-/// A statement of the paper, and what our runs say of it.
+/// Statement of the paper and its result in our runs.
 struct Claim {
     text: &'static str,
-    /// None where the runs are too few to tell.
+    /// `None` with too few runs to judge.
     holds: Option<bool>,
     detail: String,
 }
 
-/// A metric over the delay.
+/// Returns a metric over the delay.
 fn curve(grid: &[Played], ber: f64, outage_s: f64, metric: &str) -> Vec<Point> {
     let curve =
         grid.iter().filter(|played| played.param("ber") == ber && played.param("outage_s") == outage_s);
     curve.filter_map(|played| Some(Point::of(played.param("delay_ms"), &played.record(metric)?))).collect()
 }
 
-/// What a terminal shows.
+/// Summary for a terminal.
 pub(super) fn summary(reproduction: &Reproduction, experiment: &Experiment) -> Vec<PageBlock> {
     let mut summary = vec![
         PageBlock::Text(reproduction.lead()),
-        PageBlock::Table(verdicts("Our figures beside the published ones", &experiment.records, judgement)),
+        PageBlock::Table(verdicts("Comparison with the published figures", &experiment.records, judgement)),
         PageBlock::Table(reproduction.claims_table()),
     ];
     summary.extend(reproduction.beyond_limit().into_iter().map(PageBlock::Text));
     summary
 }
 
-/// The page.
+/// Report page.
 pub(super) fn report(reproduction: &Reproduction, experiment: &Experiment) -> Report {
     let mut sections = vec![
         reproduction.verdict_section(experiment),
@@ -107,7 +106,7 @@ pub(super) fn report(reproduction: &Reproduction, experiment: &Experiment) -> Re
     ];
     sections.push(reproduction.assumption_section());
     let planned = reproduction.scenario.runs;
-    // Where the paper states a goodput there are more.
+    // Where the paper states a goodput there are more runs.
     let made = super::runs_of_all(&reproduction.grid.iter().collect::<Vec<_>>()).min(planned);
     let is_said = reproduction.options.runs.is_some() || made < planned;
     let runs = if is_said { format!(" --runs {made}") } else { String::new() };
@@ -118,7 +117,7 @@ pub(super) fn report(reproduction: &Reproduction, experiment: &Experiment) -> Re
         command: format!("longwire paper cislunar --seed {}{runs}", reproduction.scenario.seed),
         facts: vec![
             ("seed".into(), reproduction.scenario.seed.to_string()),
-            ("runs a point".into(), made.to_string()),
+            ("runs per point".into(), made.to_string()),
             ("runs in the grid".into(), count(&reproduction.grid).to_string()),
             (
                 "published in".into(),
@@ -151,23 +150,24 @@ impl Reproduction {
             };
             let second = self.second_hop.iter().find(|p| p.is_at(DELAY_MS as f64, BERS[index], 0.0));
             format!(
-                "{} byte/s on the whole path, {} from mx to rx alone, and {} on the whole path with errors on the second \
-                 hop only, at a bit-error rate of {} (published: {})",
+                "at a bit-error rate of {}: {} byte/s on the whole path, {} from mx to rx, {} on the whole path with \
+                 errors on the second hop only (published: {})",
+                number(BERS[index]),
                 words(played, "goodput_byte_per_s"),
                 words(played, "last_hop_goodput_byte_per_s"),
                 second.map_or_else(String::new, |played| words(played, "goodput_byte_per_s")),
-                number(BERS[index]),
                 figure(GOODPUT[index])
             )
         };
         format!(
-            "At {DELAY_MS} ms one way, a megabyte in bundles over TCPCL 3 over the TCP of Linux 2.4 comes to {}; {}; {}. {}{}",
+            "Goodput of one megabyte over TCPCL 3 and Linux 2.4 TCP with a one-way delay of {DELAY_MS} ms: {}; {}; \
+             {}. {}{}",
             part(0),
             part(1),
             part(2),
             match self.stated(0).outcomes.len() {
-                1 => "This is one run of each.".to_owned(),
-                runs => format!("These are means of {} runs with 95 % intervals.", figure(runs as f64)),
+                1 => "One run each.".to_owned(),
+                runs => format!("Means of {} runs with 95 % confidence intervals.", figure(runs as f64)),
             },
             self.early_end.as_ref().map_or_else(String::new, |words| format!(" {words}"))
         )
@@ -176,41 +176,43 @@ impl Reproduction {
     // -- Verdicts -----------------------------------------------------------------------------------------------
 
     fn verdict_section(&self, experiment: &Experiment) -> Section {
-        let section = Section::new("Ours beside theirs")
+        let section = Section::new("Comparison with the published figures")
             .with(
-                "The paper does not say which path its figures are about. Two hops with the delay on both, the whole \
-                 bundle stored between them, fit its goodput without errors; its traces are said to be from mx to rx. Nor \
-                 does it say whether its channel simulator flipped bits on both hops or on the long one to the Earth \
-                 alone. All readings follow, each named by its source. No number was fitted to a published figure, but one \
-                 reading was chosen by them.",
+                "The paper does not say which path its figures describe. Two hops with the delay on both, and the \
+                 whole bundle stored between them, match its goodput without errors; the text about its traces says \
+                 mx to rx. Nor does the paper say whether its channel simulator added errors on both hops or only on \
+                 the long hop to the Earth. All readings follow, each labelled by its source. No constant was fitted \
+                 to a published figure, but one reading was chosen because of them.",
             )
             .with(
-                "Errors on the second hop only is that reading: it was added after errors on both hops had missed the \
-                 published goodput at 1e-6, and kept because it meets the goodputs. Its goodputs with errors are therefore \
-                 marked calibrated, and agreement there proves nothing; its slopes over the delay played no part in the \
-                 choice and are predicted.",
+                "That reading is errors on the second hop only. It was added because errors on both hops do not \
+                 reproduce the published goodput at 1e-6, and kept because it reproduces the goodputs. Its goodputs \
+                 with errors are therefore marked calibrated, and their agreement proves nothing; its slopes over \
+                 the delay were not used in the choice and are predictions.",
             )
             .with(
-                "Two TCPs are given. Linux 2.4 is the paper's own kernel, by the rules of its sources: one segment a round \
-                 trip and acknowledgement for acknowledgement, and on a link that loses every eightieth segment these \
-                 rules give less than the published goodput at 1e-6. Linux 6 is the profile that is checked beside a \
-                 real kernel further down, with the very window of that check: nothing in it comes from the paper. It has \
-                 neither RACK-TLP nor F-RTO: where packets are lost it is 11 to 17 % slower than Linux 6.18, over one hop.",
+                "Two versions of TCP are shown. Linux 2.4 is the kernel of the paper, with the rules of its source \
+                 code: one segment per round trip and acknowledgement for acknowledgement. On a link that loses \
+                 every eightieth segment, these rules give less than the published goodput at 1e-6. Linux 6 is the \
+                 profile that is compared with a real kernel below, with the window of that comparison; nothing in \
+                 it comes from the paper. It has neither RACK-TLP nor F-RTO and is 11 to 17 % slower than Linux 6.18 \
+                 when packets are lost, over one hop.",
             )
-            .with(verdicts("Our figures beside the published ones", &experiment.records, judgement))
+            .with(verdicts("Comparison with the published figures", &experiment.records, judgement))
             .with(TREND_WORDS)
             .with(self.claims_table());
         self.beyond_limit().into_iter().fold(section, Section::with)
     }
 
     fn claims_table(&self) -> Table {
-        let columns = [Column::text("the paper says"), Column::text("here"), Column::text("in numbers")];
-        let mut table = Table::new("The paper's statements", columns);
+        let columns =
+            [Column::text("statement of the paper"), Column::text("here"), Column::text("measured")];
+        let mut table = Table::new("Statements of the paper", columns);
         for claim in self.claims() {
             let (word, tone) = match claim.holds {
                 Some(true) => ("yes", Tone::Good),
-                Some(false) => ("NO", Tone::Bad),
-                None => ("cannot tell", Tone::Faint),
+                Some(false) => ("no", Tone::Bad),
+                None => ("too few runs", Tone::Faint),
             };
             table.row([Cell::text(claim.text), Cell::text(word).toned(tone), Cell::text(claim.detail)]);
         }
@@ -230,16 +232,16 @@ impl Reproduction {
         ]
     }
 
-    /// A metric goes one way along a parameter: see [`trend`](super::trend) for the criterion.
+    /// Claims that a metric rises or falls along a parameter; [`trend`](super::trend) has the criterion.
     fn goes(&self, text: &'static str, along: &str, metric: &str, grows: bool) -> Claim {
         Self::claim_of(text, &self.grid.iter().collect::<Vec<_>>(), along, metric, grows)
     }
 
-    /// The same of outages that begin at another moment in every run.
+    /// The same for outages with a random start in every run.
     fn grows_at_any_moment(&self) -> Claim {
         let without = self.grid.iter().filter(|played| played.param("outage_s") == 0.0);
         let points: Vec<&Played> = without.chain(&self.any_moment).collect();
-        let text = "The same where the outage begins at any moment, another in every run.";
+        let text = "The same with a random start of the outage in every run.";
         Self::claim_of(text, &points, "outage_s", "transfer_s", true)
     }
 
@@ -249,7 +251,7 @@ impl Reproduction {
         Claim { text, holds: trend.holds(), detail: trend.words(way, against) }
     }
 
-    /// How far the curves with and without the longest outage are apart, as a share of the higher.
+    /// Relative difference between the curves with and without the longest outage, as a share of the higher one.
     fn spread(&self, delay_ms: f64, ber: f64) -> f64 {
         let goodput = |outage: f64| self.grid_at(delay_ms, ber, outage).mean("goodput_byte_per_s");
         (goodput(0.0) - goodput(OUTAGE_S as f64)) / goodput(0.0)
@@ -258,7 +260,7 @@ impl Reproduction {
     fn merging(&self) -> Claim {
         let (apart, together) = (self.spread(1280.0, 0.0), self.spread(5000.0, 1e-5));
         Claim {
-            text: "The curves of the outages come together at 5000 ms and 1e-5.",
+            text: "The curves for different outages converge at 5000 ms and 1e-5.",
             holds: Some(together < apart / 3.0),
             detail: format!(
                 "120 s of outage cost {:.0} % of the goodput at 1280 ms without errors and {:.0} % at 5000 ms and 1e-5",
@@ -287,9 +289,9 @@ impl Reproduction {
         let runs: Vec<&Outcome> = self.grid.iter().flat_map(|played| &played.outcomes).collect();
         let whole = runs.iter().filter(|outcome| outcome.delivered).count();
         Claim {
-            text: "An outage loses nothing.",
+            text: "Outages cause no loss.",
             holds: Some(whole == runs.len()),
-            detail: format!("{whole} of {} runs delivered every byte", runs.len()),
+            detail: format!("{whole} of {} runs delivered all bytes", runs.len()),
         }
     }
 
@@ -301,11 +303,11 @@ impl Reproduction {
         let safe: u64 = hops().filter_map(|hop| hop.acknowledged_at_outage_bytes).sum();
         let overlap: u64 = hops().map(|hop| hop.seen.overlap_bytes).sum();
         Claim {
-            text: "Once the link is resumed, mx sends the rest.",
+            text: "When the link is back, mx sends the remaining data.",
             holds: Some(again == 0),
             detail: format!(
-                "of {safe} bytes acknowledged when outages began, {again} were sent again ({overlap} bytes in fragments \
-                 that overlap, because an acknowledgement was lost on the hop before)"
+                "of {safe} bytes acknowledged before outages, {again} were sent again ({overlap} bytes in \
+                 overlapping fragments, because an acknowledgement was lost on the previous hop)"
             ),
         }
     }
@@ -319,7 +321,7 @@ impl Reproduction {
                 &self.second_hop,
                 "Figure 2, whole path with errors on the second hop only",
                 "transfer_s",
-                "From the start to the last byte at rx; bits are flipped between mx and rx alone.",
+                "From the start to the last byte at rx, with bit errors between mx and rx only.",
             ),
             (
                 &self.grid,
@@ -329,7 +331,8 @@ impl Reproduction {
             ),
         ];
         let section = Section::new("Figure 2: transfer time and delay").with(
-            "The published points are the stated goodputs at 2000 ms as times; the paper gives no table of its plots.",
+            "The published points are the stated goodputs at 2000 ms, converted to times; the paper has no table of \
+             its plots.",
         );
         readings.into_iter().fold(section, |section, (grid, title, metric, caption)| {
             let mut plot = Plot::new(
@@ -349,7 +352,7 @@ impl Reproduction {
             if metric == "transfer_s" {
                 let limit =
                     curve(grid, 0.0, 0.0, "limit_s").into_iter().map(|point| Point::new(point.x, point.y));
-                let series = PlotSeries::new("what the channels need, stored at mx", limit.collect());
+                let series = PlotSeries::new("ideal, stored at mx", limit.collect());
                 plot = plot.with(series.shaped(Shape::Bound));
             }
             section.with(plot.captioned(caption))
@@ -358,8 +361,8 @@ impl Reproduction {
 
     fn outage_section(&self) -> Section {
         let section = Section::new("Figures 5 and 7: outages").with(
-            "The outage is not announced: frames sent into it are lost, and both ends find out for themselves. It begins \
-             20 s after the first byte left mx (see below for other moments).",
+            "The outage is not announced: frames sent during it are lost, and both ends must detect it. It begins 20 \
+             s after mx sends the first byte (other times see below).",
         );
         let section = section.with(self.staircase_words());
         let panels = [
@@ -380,7 +383,7 @@ impl Reproduction {
         })
     }
 
-    /// Why outages of different lengths cost the same.
+    /// Explains why outages of different lengths can have the same cost.
     fn staircase_words(&self) -> String {
         let calls = self.calls_s();
         let tied =
@@ -388,26 +391,27 @@ impl Reproduction {
         let tied: Vec<String> = tied.map(|pair| format!("{} s and {} s", pair[0], pair[1])).collect();
         let tied = match &tied[..] {
             [] => String::new(),
-            pairs => format!(", as of {}", pairs.join(", of ")),
+            pairs => format!(", such as those of {},", pairs.join(", of ")),
         };
         let calls: Vec<String> = calls.iter().map(|seconds| format!("{seconds:.0}")).collect();
         format!(
-            "Time grows with the outage in stairs: for mx an outage ends when it next tries, not when the link is back. In \
-             {OUTAGE_S} s without errors at {DELAY_MS} ms, mx gave the session up for its silence and called {} s after the \
-             outage had begun, by DTN2's timers and the back-off of the kernel's SYNs. All of that counts from the outage's \
-             beginning, so two outages that end between the same two calls{tied}, cost the same, whenever they begin.",
+            "Transfer time rises in steps with the length of the outage, because for mx the outage ends at its next \
+             attempt, not when the link is back. In an outage of {OUTAGE_S} s without errors at {DELAY_MS} ms, mx \
+             closed the silent session and tried to connect {} s after the start of the outage, according to the \
+             timers of DTN2 and the back-off of the kernel for SYNs. These times count from the start of the outage, \
+             so two outages that end between the same two attempts{tied} cost the same, whenever they begin.",
             calls.join(", ")
         )
     }
 
     fn ledger_section(&self) -> Section {
-        let mut section = Section::new("Where the time went").with(
-            "On average, at 2000 ms without an outage, until the last byte was at rx. Every run's entries sum to its \
-             elapsed time, to the nanosecond. The mark is what the two channels themselves need when the bundle is \
-             stored between them.",
+        let mut section = Section::new("Use of time").with(
+            "Means at 2000 ms without an outage, until rx has the last byte. The entries of every run add up to its \
+             duration, to the nanosecond. The mark is the ideal time of the two channels when the bundle is stored \
+             in between.",
         );
         for (hop, name) in [(0, "tx to mx"), (1, "mx to rx")] {
-            let mut chart = finding::ledger_chart(&format!("The line from {name}"), "");
+            let mut chart = finding::ledger_chart(&format!("Link from {name}"), "");
             for (index, ber) in BERS.into_iter().enumerate() {
                 let played = self.stated(index);
                 let limit = Some(played.mean("limit_s"));
@@ -421,7 +425,7 @@ impl Reproduction {
 
     fn trace_section(&self, outage_s: i64, heading: &str) -> Section {
         let section = Section::new(heading).with(
-            "The first run of each point, as seen at mx. Keep-alives of TCPCL go before and after the data.",
+            "The first run of each point, as seen at mx. Keep-alives of TCPCL precede and follow the data.",
         );
         let section = if outage_s == 0 { section } else { section.with(OUTAGE_WORDS) };
         let traced = self.traced.iter().filter(|traced| traced.outage_s == outage_s);
@@ -461,7 +465,7 @@ impl Reproduction {
             Column::text("announced"),
             Column::number("transfer time", "s"),
             Column::number("goodput", "byte/s"),
-            Column::number("x limit", ""),
+            Column::number("x ideal", ""),
         ];
         let title = "An outage of 120 s on a schedule, at 2000 ms, errors on the second hop only";
         let mut table = Table::new(title, columns);
@@ -478,14 +482,14 @@ impl Reproduction {
         }
         Section::new("Announced or not")
             .with(
-                "Everywhere else on this page outages are not announced, as in the paper. Here is what a contact plan is \
-                 worth: both ends know when the link goes and comes back, send nothing into the outage, and begin again \
-                 when it ends. What the channels need includes the outage.",
+                "Elsewhere on this page outages are not announced, as in the paper. This table shows the value of a \
+                 contact plan: both ends know when the link goes down and comes back, do not send during the outage, \
+                 and resume when it ends. The ideal time includes the outage.",
             )
             .with(table)
     }
 
-    /// The relative difference between the best and the worst beginning, for each error rate.
+    /// Relative difference between the best and the worst start of the outage, for each error rate.
     fn outage_start_range(&self) -> [f64; 3] {
         BERS.map(|ber| {
             let runs = self.outage_starts.iter().filter(|played| played.param("ber") == ber);
@@ -500,8 +504,8 @@ impl Reproduction {
     fn outage_start_words(&self) -> String {
         let [none, some, many] = self.outage_start_range().map(|range| format!("{:.0} %", range * 100.0));
         format!(
-            "The paper does not say when its outage begins. From the best to the worst moment tried, the goodput moves by \
-             {none} without errors, {some} at 1e-6 and {many} at 1e-5."
+            "The paper does not say when its outage begins. Between the best and the worst start tried, the goodput \
+             differs by {none} without errors, {some} at 1e-6 and {many} at 1e-5."
         )
     }
 
@@ -517,20 +521,21 @@ impl Reproduction {
             Axis::new("one-way delay", "ms"),
             Axis::new("transfer time", "s").from_zero(),
         );
-        Section::new("TCP alone, beside a kernel")
+        Section::new("TCP alone, compared with a kernel")
             .with(
-                "The TCP underneath is checked by itself: the `linux-6` profile with a window of 53,000 bytes, which is \
-                 what a Linux kernel effectively used over the same link, beside that kernel's own times. Without errors they \
-                 agree; with them Linux 6.18 (reno), over one hop of 1.28 s, took 133.5 s at 1e-6 and 604.4 s at 1e-5, where \
-                 `linux-6` takes 156.4 and 681.0 s: it has neither RACK-TLP (RFC 8985) nor F-RTO (RFC 5682).",
+                "The TCP model is validated separately: the `linux-6` profile with a window of 53,000 bytes, the \
+                 effective window of a Linux kernel over the same link, compared with the times of that kernel. \
+                 Without errors they agree. With errors, Linux 6.18 (reno) took 133.5 s at 1e-6 and 604.4 s at 1e-5 \
+                 over one hop of 1.28 s; `linux-6` takes 156.4 s and 681.0 s, because it has neither RACK-TLP (RFC \
+                 8985) nor F-RTO (RFC 5682).",
             )
             .with(plot.with(PlotSeries::new("here", ours)).with(PlotSeries::new("Linux kernel", kernel).published()))
     }
 
     // -- Assumptions --------------------------------------------------------------------------------------------
 
-    /// The change of the goodput that another choice makes, in pairs of runs with the same noise, as a share of the
-    /// assumed choice's mean: one for each of the rates at which it was tried.
+    /// Change of the goodput by an alternative, from pairs of runs with the same noise, as a share of the mean of the
+    /// assumed choice; one for each error rate tried.
     fn effects(&self, played: &[Played]) -> Vec<(f64, Summary)> {
         let effect = |played: &Played| {
             let ber = played.param("ber");
@@ -567,9 +572,9 @@ impl Reproduction {
         let columns = [Column::text("instead")]
             .into_iter()
             .chain(variants::BERS.map(|ber| Column::number(format!("goodput at {}", number(ber)), "byte/s")))
-            .chain([Column::text("change"), Column::text("moves it")]);
+            .chain([Column::text("change"), Column::text("changes the result")]);
         let mut table =
-            Table::new("Goodput on the whole path at 2000 ms when one assumption is another", columns);
+            Table::new("Goodput on the whole path at 2000 ms with one assumption changed", columns);
         for (variant, played) in &self.variants {
             let effects = self.effects(played);
             let goodput = |played: &Played| match played.record("goodput_byte_per_s") {
@@ -582,10 +587,11 @@ impl Reproduction {
             let last = [Cell::text(Self::effect_words(&effects)), moves];
             table.row([first].into_iter().chain(played.iter().map(goodput)).chain(last));
         }
-        Section::new("Which assumptions move the result")
+        Section::new("Sensitivity to the assumptions")
             .with(
-                "Each row changes one thing and plays the same runs with the same noise. The whole of another kernel, \
-                 Linux 6 with the window of 53,000 bytes that it effectively used when measured alone, is among the figures at the top.",
+                "Each row changes one assumption and repeats the same runs with the same noise. Another kernel as a \
+                 whole, Linux 6 with the window of 53,000 bytes that it effectively used when measured alone, is \
+                 among the figures at the top.",
             )
             .with(table)
     }
@@ -603,23 +609,25 @@ impl Reproduction {
         let range = self.outage_start_range();
         let mut assumptions = vec![
             Assumption {
-                text: "The figures are about the whole path, tx to mx to rx, with the delay on both hops.".into(),
-                basis: "the goodput without errors fits it; the text has the file go through the orbiter".into(),
-                effect: Some("from mx to rx alone the goodput is about twice as high: both are given".into()),
+                text: "The figures describe the whole path from tx through mx to rx, with the delay on both hops.".into(),
+                basis: "consistent with the goodput without errors and with the text, where the file passes through \
+                        the orbiter".into(),
+                effect: Some("from mx to rx alone the goodput is about twice as high; both are shown".into()),
                 moves_result: true,
             },
             Assumption {
-                text: "Bits are flipped on both hops.".into(),
+                text: "Both hops have bit errors.".into(),
                 basis: "the paper states one bit-error rate and one channel simulator between its three computers".into(),
-                effect: Some("on the second hop only the goodputs with errors are higher: given apart, marked calibrated".into()),
+                effect: Some("with errors only on the second hop the goodputs are higher; shown separately, marked \
+                              calibrated".into()),
                 moves_result: true,
             },
             Assumption {
-                text: "The outage is on the way from mx to rx and begins 20 s after the first byte of data there.".into(),
-                basis: "the text has mx repeat segments during it; its beginning is not stated".into(),
+                text: "The outage is on the hop from mx to rx and begins 20 s after the first byte of data there.".into(),
+                basis: "according to the text mx retransmits during the outage; its start is not stated".into(),
                 effect: Some(format!(
-                    "{} Drawn anew in every run, from {} to {} s, it changes none of the statements that grow with it: both \
-                     are among the paper's statements above.",
+                    "{} With a random start from {} to {} s in every run, none of the statements about growth with \
+                     the outage changes: both are among the statements of the paper above.",
                     self.outage_start_words(),
                     figure(ANY_MOMENT_S.0),
                     figure(ANY_MOMENT_S.1)
@@ -627,14 +635,14 @@ impl Reproduction {
                 moves_result: range.iter().any(|range| *range > MOVE),
             },
             Assumption {
-                text: "With keep-alives, a connection counts from its opening to 30 s after the transfer.".into(),
-                basis: "DTN2 closes an idle connection after 30 s; the paper does not say how long it watched".into(),
-                effect: Some("it moves that one figure and no other".into()),
+                text: "With keep-alives, a connection is counted from its opening to 30 s after the transfer.".into(),
+                basis: "DTN2 closes an idle connection after 30 s; the paper does not state its observation time".into(),
+                effect: Some("affects only that figure".into()),
                 moves_result: false,
             },
             Assumption {
-                text: "Hosts, disks and the channel simulator take no time.".into(),
-                basis: "their times are small beside those of the link".into(),
+                text: "Processing time of hosts, disks and the channel simulator is zero.".into(),
+                basis: "small compared with the times of the link".into(),
                 effect: None,
                 moves_result: false,
             },

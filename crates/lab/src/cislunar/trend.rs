@@ -1,34 +1,34 @@
-//! Whether a metric goes one way along a parameter, told from noise.
+//! Trend of a metric along a parameter, distinguished from noise.
 //!
-//! **The criterion**, the same for every claim and stated before its numbers. The paper speaks of curves ("total file
-//! transfer time increases along with the disruption time"), not of each step, so a claim holds if nothing contradicts it
-//! and the curves as a whole do not either:
+//! **The criterion** is the same for every claim and was fixed before its numbers. The paper describes curves ("total
+//! file transfer time increases along with the disruption time") rather than single steps, so a claim holds if nothing
+//! contradicts it and the curves as a whole support it:
 //!
-//! 1. no single step from one point of a curve to the next goes against it significantly, at a level of 5 % over *all*
+//! 1. no single step from one point of a curve to the next contradicts it significantly, at a level of 5 % over *all*
 //!    steps together (each is tested at 5 % divided by their number);
-//! 2. from its first to its last point no curve goes against it significantly at 5 %;
-//! 3. most curves go along with it significantly from end to end, so that noise alone cannot pass.
+//! 2. no curve contradicts it significantly at 5 % from its first to its last point;
+//! 3. most curves support it significantly from end to end, so that noise alone cannot pass.
 //!
-//! Differences are taken between the same runs, and come with Student's t. A step whose runs are all equal to the last
-//! nanosecond is counted apart: it is no noise, the protocols wait for the same timer.
+//! Differences are between the same runs and use Student's t. A step with runs that are all equal to the nanosecond is
+//! counted separately: it is not noise, the protocols wait for the same timer.
 
 use super::{BERS, Played};
 use crate::finding;
 use crate::stats::Summary;
 
-/// The level of a test, as the share of the distribution that its interval holds.
+/// Confidence level of a test.
 const LEVEL: f64 = 0.95;
 
-/// How many differences went which way.
+/// Numbers of differences by direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct TrendCounts {
-    /// As claimed, zero outside the interval.
+    /// Differences in the claimed direction, with zero outside the interval.
     pub(super) along: usize,
-    /// Zero inside the interval.
+    /// Differences with zero inside the interval.
     pub(super) noise: usize,
-    /// All runs equal.
+    /// Differences with equal values in all runs.
     pub(super) equal: usize,
-    /// Against the claim, zero outside the interval.
+    /// Differences against the claim, with zero outside the interval.
     pub(super) against: usize,
 }
 
@@ -48,24 +48,24 @@ impl TrendCounts {
     }
 }
 
-/// What the curves of a metric say.
+/// Trend of a metric over its curves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Trend {
-    /// From point to point, each by itself.
+    /// Single steps between neighbouring points.
     pub(super) steps: TrendCounts,
-    /// Single steps that go against the claim when the level is shared by all of them.
+    /// Single steps that contradict the claim when all of them share the level.
     pub(super) steps_against_corrected: usize,
-    /// From the first to the last point of each curve.
+    /// Differences from the first to the last point of each curve.
     pub(super) ends: TrendCounts,
     /// Lines through all points of a curve, run by run.
     pub(super) lines: TrendCounts,
-    /// A point has one run: nothing can be told from noise.
+    /// True if a point has one run, so that noise cannot be estimated.
     pub(super) single: bool,
 }
 
 impl Trend {
-    /// The curves of a metric along a parameter, one for each error rate and value of the other parameter; `sign` is 1
-    /// where it is said to grow and -1 where it is said to fall.
+    /// Computes the trend of a metric along a parameter, with one curve for each error rate and value of the other
+    /// parameter; `sign` is 1 for a claimed rise and -1 for a claimed fall.
     pub(super) fn of(grid: &[&Played], along: &str, metric: &str, sign: f64) -> Trend {
         let other = if along == "delay_ms" { "outage_s" } else { "delay_ms" };
         let mut values: Vec<f64> = grid.iter().map(|played| played.param(other)).collect();
@@ -97,24 +97,24 @@ impl Trend {
         trend
     }
 
-    /// Whether the claim holds; none where the runs are too few to tell.
+    /// Returns true if the claim holds; `None` with too few runs to judge.
     pub(super) fn holds(&self) -> Option<bool> {
         let most_grow = self.ends.along * 2 > self.ends.total();
         (!self.single).then_some(self.steps_against_corrected == 0 && self.ends.against == 0 && most_grow)
     }
 
-    /// All counts in words; `way` and `against` are such as "grow" and "fall".
+    /// Describes all counts; `way` and `against` are words such as "grow" and "fall".
     pub(super) fn words(&self, way: &str, against: &str) -> String {
         let words = |counts: &TrendCounts| {
             let equal =
                 if counts.equal > 0 { format!(", {} exactly equal", counts.equal) } else { String::new() };
             format!(
-                "{} {way}, {} within the noise{equal}, {} {against}",
+                "{} {way}, {} not significant{equal}, {} {against}",
                 counts.along, counts.noise, counts.against
             )
         };
         if self.single {
-            return "one run a point: nothing can be told from noise".into();
+            return "one run per point: too few to judge".into();
         }
         format!(
             "{} curves from end to end: {}; lines through all their points: {}; {} single steps: {} ({} {against} when \
@@ -129,14 +129,14 @@ impl Trend {
     }
 }
 
-/// The change of a metric from one point to another, between the same runs; none where no run has both.
+/// Returns the change of a metric between two points, over the same runs; `None` if no run has both.
 fn difference(from: &Played, to: &Played, metric: &str, sign: f64) -> Option<Summary> {
     let (later, earlier) = finding::pairs(&to.all(), &from.all(), metric);
     let changes: Vec<f64> = later.iter().zip(&earlier).map(|(a, b)| (a - b) * sign).collect();
     (!changes.is_empty()).then(|| Summary::of(&changes))
 }
 
-/// The slopes of the lines through a curve's points, run by run.
+/// Returns the slopes of the lines through the points of a curve, run by run.
 fn line(curve: &[&Played], along: &str, metric: &str, sign: f64) -> Option<Summary> {
     let slopes = (0..super::runs_of_all(curve)).filter_map(|run| super::slope(curve, along, metric, run));
     let slopes: Vec<f64> = slopes.map(|slope| slope * sign).collect();

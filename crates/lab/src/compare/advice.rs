@@ -1,5 +1,5 @@
-//! How the settings of a contender are brought about: in the configuration of a node, and by commands of the operating
-//! system, whose kernel is the TCP of nodes and of most programs.
+//! Configuration for the settings of a protocol: keys of a node, and commands of the operating system, whose kernel
+//! provides TCP for nodes and for most programs.
 
 use crate::link::LinkProfile;
 use crate::report::PageBlock;
@@ -7,32 +7,32 @@ use crate::stack::{self, linux_6_as_installed};
 use crate::toml_text;
 use longwire_proto::tcp::config::{IdleRestart, Profile};
 use longwire_proto::time::Duration;
+use longwire_settings::duration;
 use std::fmt::Write;
 use toml::{Table, Value};
 
-/// The most that a Linux gives a socket that asks for a buffer, unless it is told otherwise (net.core.rmem_max and
-/// wmem_max), bytes.
+/// Default limit of the socket buffers that Linux grants on request (net.core.rmem_max and wmem_max), bytes.
 const SOCKET_BYTES_MAX: u32 = 212_992;
 
-/// Everything that has to be said for a contender's settings.
+/// Configuration that the settings of a protocol need.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Advice {
-    /// Where a node says them: keys of its configuration that differ from its defaults. Elsewhere those of the engines.
+    /// Keys of the node configuration that differ from its defaults; without a node, the settings of the engines.
     settings: Table,
     /// Commands of the operating system, for both ends.
     commands: Vec<String>,
-    /// Settings of TCP that no command changes, with their values: those of the simulated kernel.
+    /// TCP settings that no command can set, with the values of the simulated kernel.
     beyond: Vec<String>,
 }
 
 impl Advice {
-    /// The needs of these settings: `in_node` if a node is configured with them.
+    /// Returns the configuration for these settings; `in_node` if a node can be configured with them.
     pub(super) fn of(settings: &Table, defaults: &Table, in_node: bool) -> Advice {
         let mut advice = Advice {
             settings: toml_text::durations_written(&toml_text::difference(settings, defaults)),
             ..Advice::default()
         };
-        // Two nodes that may speak both versions speak the newer one.
+        // Two nodes that both support both versions use the newer one.
         if let Some(Value::Table(tcpcl)) = advice.settings.get_mut("tcpcl") {
             tcpcl.retain(|key, value| key != "versions" || value.as_str() != Some("4"));
             if tcpcl.is_empty() {
@@ -48,12 +48,12 @@ impl Advice {
         advice
     }
 
-    /// True if computers and nodes have these settings as they come.
+    /// Returns true if the defaults of nodes and systems are these settings.
     pub(super) fn is_empty(&self) -> bool {
         self.settings.is_empty() && self.commands.is_empty() && self.beyond.is_empty()
     }
 
-    /// Everything that a kernel of today, and a node on it, has to be told to be such a TCP.
+    /// Adds the configuration of a current kernel, and of a node on it, for this TCP.
     fn tcp(&mut self, profile: &Profile, in_node: bool) {
         let installed = toml_text::to_table(&linux_6_as_installed());
         let differs = toml_text::difference(&toml_text::to_table(profile), &installed);
@@ -69,7 +69,7 @@ impl Advice {
                 "send-buffer-bytes" => {
                     sysctl.push(format!("net.ipv4.tcp_wmem=\"4096 16384 {}\"", profile.send_buffer_bytes));
                 }
-                // Half of the buffer is window.
+                // Half of the buffer is available as window.
                 "receive-buffer-bytes" => sysctl.push(format!(
                     "net.ipv4.tcp_rmem=\"4096 {} {}\"",
                     profile.receive_buffer_bytes.min(131_072),
@@ -91,7 +91,7 @@ impl Advice {
                     sysctl.push("net.ipv4.tcp_slow_start_after_idle=0".to_owned());
                 }
                 "rto-maximum" if profile.rto_maximum <= Duration::from_secs(120) => {
-                    // Linux 6.15 and later.
+                    // Available in Linux 6.15 and later.
                     sysctl.push(format!("net.ipv4.tcp_rto_max_ms={}", millis(profile.rto_maximum)));
                 }
                 _ => self.beyond.push(said(key, value)),
@@ -114,42 +114,44 @@ impl Advice {
         }
     }
 
-    /// The operating system's part; none: there is none.
+    /// Returns the commands of the operating system; `None` if there are none.
     fn system(&self) -> Option<String> {
         if self.commands.is_empty() && self.beyond.is_empty() {
             return None;
         }
         let mut text = String::new();
         if !self.commands.is_empty() {
-            text += "# On both computers, as root. `ip route get PEER` says GATEWAY and DEVICE.\n";
+            text += "# Run on both computers as root; `ip route get PEER` shows GATEWAY and DEVICE.\n";
             for command in &self.commands {
                 let _ = writeln!(text, "{command}");
             }
         }
         if !self.beyond.is_empty() {
-            let _ =
-                writeln!(text, "# No command sets these; a kernel has its own: {}.", self.beyond.join(", "));
+            let _ = writeln!(
+                text,
+                "# These cannot be set by a command; the kernel uses its own values: {}.",
+                self.beyond.join(", ")
+            );
         }
         Some(text)
     }
 }
 
-/// `rto-initial = "3900 ms"`, in whole milliseconds.
+/// Formats a setting such as `rto-initial = "3900 ms"`, in whole milliseconds.
 fn said(key: &str, value: &Value) -> String {
     let part =
         |name: &str| value.get(name).and_then(Value::as_integer).and_then(|part| u64::try_from(part).ok());
     match (part("secs"), part("nanos"), value) {
         (Some(secs), Some(nanos), _) => {
             let millis = Duration::from_millis(secs * 1000 + nanos.div_ceil(1_000_000));
-            let text = toml_text::length_of_time(millis.as_secs(), u64::from(millis.subsec_nanos()));
-            format!("{key} = \"{}\"", text.unwrap_or_default())
+            format!("{key} = \"{}\"", duration::exact(millis).unwrap_or_default())
         }
         (_, _, Value::Table(_)) => key.to_owned(),
         _ => format!("{key} = {value}"),
     }
 }
 
-/// How to use a contender's settings: those of a node, or of any other program, and what the operating system has to be told.
+/// Blocks of the report with the settings of a node or another program, and the commands of the operating system.
 pub(super) fn blocks(
     name: &str,
     advice: &Advice,
@@ -159,13 +161,13 @@ pub(super) fn blocks(
 ) -> Vec<PageBlock> {
     let configured = PageBlock::Code { caption, text: text(name, advice, link, profile) };
     let system = advice.system().map(|text| PageBlock::Code {
-        caption: format!("the operating system under {name}: its kernel is the TCP"),
+        caption: format!("operating system settings for {name} (TCP of the kernel)"),
         text,
     });
     [configured].into_iter().chain(system).collect()
 }
 
-/// The settings where they differ from what is set without being said.
+/// Settings that differ from the defaults.
 fn text(name: &str, advice: &Advice, link: &str, profile: &LinkProfile) -> String {
     let (stack, variant) = stack::find(name).expect("a name of the table");
     let mut said = advice.settings.clone();
@@ -174,14 +176,15 @@ fn text(name: &str, advice: &Advice, link: &str, profile: &LinkProfile) -> Strin
     if let (Some(kind), Some(radio)) = (stack.node_kind, &profile.radio) {
         let group = match kind {
             "uicl" => {
-                ", the group's callsign, such as \"QST\", and uicl.members = [..], who has to have each bundle"
+                ", the callsign of the group, such as \"QST\", and uicl.members = [..], the nodes that must confirm \
+                 each bundle"
             }
             _ => "",
         };
-        let _ = writeln!(text, "# Its [[link]] has kind = \"{kind}\"{group}.");
-        text += "# These sections of the [[tnc]] take the place of those that are there.\n";
+        let _ = writeln!(text, "# In the [[link]], set kind = \"{kind}\"{group}.");
+        text += "# Replace these sections of the [[tnc]].\n";
         text += &radio.as_configured(profile);
-        // In a node the links of AX.25 are configured with their TNC.
+        // In a node, AX.25 links are configured with their TNC.
         if let Some(Value::Table(mut keys)) = said.remove("ax25") {
             if kind == "uicl" {
                 // UI frames have no window.
@@ -195,9 +198,9 @@ fn text(name: &str, advice: &Advice, link: &str, profile: &LinkProfile) -> Strin
             text.push('\n');
         }
     } else if advice.is_empty() {
-        text += "# Everything is as it comes: nothing has to be said.\n";
+        text += "# The defaults are best; no settings are needed.\n";
     } else if said.is_empty() {
-        text += "# All of it is the operating system's, as below.\n";
+        text += "# Set these in the operating system, see below.\n";
     }
     text + &written(&said)
 }
@@ -224,7 +227,7 @@ mod tests {
         assert!(advice("ax25cl/tuned", "ax25-9600").is_empty());
     }
 
-    /// Of the engine's settings a node on a kernel takes two, and only where they differ from what the kernel does by itself.
+    /// A node on a kernel has two of the engine's settings, and only if they differ from the kernel's own behaviour.
     #[test]
     fn a_node_is_told_its_buffers_and_the_kernel_the_rest() {
         let tuned = advice("tcpcl4/tuned", "cislunar");
@@ -238,7 +241,7 @@ mod tests {
                 "ip route replace PEER via GATEWAY dev DEVICE initcwnd 27 initrwnd 27",
             ]
         );
-        assert_eq!(tuned.beyond, ["rto-initial = \"4153 ms\""]);
+        assert_eq!(tuned.beyond, ["rto-initial = \"4.153 s\""]);
         let plain = advice("tcp/tuned", "cislunar");
         assert!(plain.settings.is_empty(), "a program of its own has no such file");
         assert_eq!(plain.commands[0], "sysctl -w net.ipv4.tcp_rmem=\"4096 131072 524288\"");

@@ -1,4 +1,4 @@
-//! Rankings and their words, case by case.
+//! Tests of rankings and their texts.
 
 use super::*;
 use crate::limit::Bound;
@@ -13,7 +13,7 @@ fn words_are_quoted_where_a_shell_would_part_them() {
     }
 }
 
-/// A contender whose runs took these times, or did not arrive.
+/// Returns a contender with these transfer times; `None` for a run that did not complete.
 fn contender(name: &str, link: &str, times: &[Option<f64>]) -> Contender {
     let text = format!("stack = '{name}'\n[workload]\nbytes = 10\n[[link]]\nprofile = '{link}'");
     let scenario = Scenario::parse(&text, "test").expect("a scenario");
@@ -30,12 +30,12 @@ fn contender(name: &str, link: &str, times: &[Option<f64>]) -> Contender {
     Contender::of((&batch, outcomes))
 }
 
-/// One on the lan whose runs all arrived.
+/// Returns a contender on `lan` whose runs are all complete.
 fn timed(name: &str, times: [f64; 4]) -> Contender {
     contender(name, "lan", &times.map(Some))
 }
 
-/// A comparison of these, asked for something.
+/// Evaluates a function of the comparison of these contenders.
 fn said<T>(contenders: Vec<Contender>, link: &str, of: impl FnOnce(&Comparison<'_>) -> T) -> T {
     let (contenders, leading, unsure) = ranked(contenders);
     let (options, link) = (
@@ -58,7 +58,7 @@ fn a_tie_behind_a_rival_that_is_significantly_slower_is_a_tie() {
 
 #[test]
 fn what_gives_no_guarantee_is_the_fastest_only_if_it_was_faster_than_all() {
-    // The first two tie, and the one that keeps what it accepted stands first, though the other is the faster.
+    // The first two tie, and the one that keeps accepted data is listed first although the other is faster.
     let all = |unsure_s: f64| {
         let keeps = timed("tcpcl4/tuned", [10.0, 12.0, 11.0, 10.0]);
         let faster = timed("tcp/tuned", [9.0, 11.5, 11.5, 9.9]);
@@ -67,8 +67,8 @@ fn what_gives_no_guarantee_is_the_fastest_only_if_it_was_faster_than_all() {
             format!("{:?}", comparison.without_guarantee())
         })
     };
-    assert!(!all(10.6).contains("the fastest"), "tcp/tuned took 10.5 s");
-    assert!(all(10.4).contains("`udp/paced` was the fastest"));
+    assert!(!all(10.6).contains("fastest and complete"), "tcp/tuned took 10.5 s");
+    assert!(all(10.4).contains("`udp/paced` was fastest and complete in every run"));
 }
 
 #[test]
@@ -87,8 +87,8 @@ fn only_what_resumes_is_said_to_go_on_where_it_stopped() {
         let only = contender(name, "ax25-9600", &[Some(10.0); 4]);
         said(vec![only], "ax25-9600", |comparison| format!("{:?}", comparison.configuration()))
     };
-    assert!(words("ax25cl/tuned").contains("keeps what it accepted, and goes on where it stopped"));
-    assert!(words("uicl/one").contains("keeps what it accepted, and begins a bundle anew"));
+    assert!(words("ax25cl/tuned").contains("keeps accepted data and resumes after a break"));
+    assert!(words("uicl/one").contains("keeps accepted bundles and restarts an interrupted one"));
 }
 
 #[test]
@@ -103,5 +103,5 @@ fn a_link_that_lets_nothing_through_says_why() {
     };
     assert_eq!(missed("tcpcl4"), Some(NotDelivered::Time(3000.0)));
     let text = missed("tcp/tuned").expect("nothing arrives").to_string();
-    assert!(text.starts_with("given up after 10 tries") || text == "not done after 3,000 s", "{text}");
+    assert!(text.starts_with("failed after 10 tries") || text == "timed out after 3,000 s", "{text}");
 }

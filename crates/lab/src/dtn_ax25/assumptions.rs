@@ -1,4 +1,4 @@
-//! What the page assumes, and which of it moves the result.
+//! Assumptions of the page, and their effect on the result.
 
 use super::{Row, TIMES, time_s};
 use crate::model::ax25::{Csma, LastFrame, Model, Stuffing};
@@ -24,53 +24,56 @@ pub(super) fn assumptions() -> Vec<Assumption> {
     };
     vec![
         assumed(
-            "A station waits for a slot 5 ms on average.",
-            "the paper's p times slot time; a station that waits a slot before each draw, as Dire Wolf does, takes 80 ms",
+            "The mean wait for a slot is 5 ms.",
+            "p times slot time, as in the paper; 80 ms for stations that wait a slot before each draw, as Dire Wolf \
+             does",
             moved(Model { csma: Csma::WaitThenDraw, ..preset }),
         ),
         assumed(
             "All 29 frames are full.",
-            "no entry of the tables has the last one at its 42 bytes",
+            "no table entry matches a last frame of 42 bytes",
             moved(Model { last_frame: LastFrame::True, ..preset }),
         ),
         assumed(
-            "Bits are stuffed into information only.",
-            "the printed formulas say otherwise, and give other tables",
+            "Bit stuffing applies to information octets only.",
+            "the printed formulas differ and give other tables",
             moved(Model { stuffing: Stuffing::All, ..preset }),
         ),
         assumed(
-            "What the convergence layer took beyond the model is turns alone, the same for every row.",
+            "The time of the convergence layer beyond the model is turnaround only, equal in every row.",
             "the paper's own explanation; fitted on one row",
-            "the ratios of Tables V and VII say how far it goes".into(),
+            "see the ratios in Tables V and VII".into(),
         ),
         assumed(
             "A bundle is 90 bytes longer than its file, and each frame carries 255 bytes.",
-            "version 6 with short names; the paper does not say",
-            "the turn is fitted with them: they move the other rows by less than they are long".into(),
-        ),
-        assumed(
-            "The simulated layer is timed from the call to the bundle's acknowledgement, and storage takes no time.",
-            "the paper does not say what was timed; what storage takes is in the turn, which is fitted with it",
-            "the table of rigs says what comes of a session that stands before".into(),
-        ),
-        assumed(
-            "Controllers are in KISS mode behind serial lines of 9,600 bit/s, and take their turn before they try to get the \
-             channel; hosts acknowledge alone after 3 s (T2), and the frame that fills a window at once.",
-            "the paper names KISS, Linux and serial lines and no figures; users of these radios reach them at that rate, and \
-             the rest is Linux's",
-            "the table of rigs says what comes of other rates, and of stations without such controllers"
+            "version 6 with short names; not stated in the paper",
+            "the turnaround is fitted with them; they change the other rows by less than their own length"
                 .into(),
         ),
         assumed(
-            "TCP/IP goes in UI frames, and is timed from the PORT command to the end of the session.",
-            "the paper says neither; of the readings compared it is one that comes near all rows",
-            "the table of readings says how far the others are off".into(),
+            "The simulated layer is timed from the connection request to the acknowledgement of the bundle; storage \
+             adds no delay.",
+            "not stated in the paper; storage time is part of the turnaround, which is fitted with it",
+            "see the table of test setups for an existing session".into(),
         ),
         assumed(
-            "Its hosts are Linux as the preset `linux-2.4` has it: initial timeout 3 s, delayed acknowledgements from 40 ms, \
-             timestamps, two segments at first; names and answers of the dialogue are those of a common server.",
-            "the paper names Linux and no version; the window of Table IV is that of the route, not of the buffer",
-            "the table of readings says what a Linux of today and one without timestamps take".into(),
+            "Controllers are in KISS mode on serial lines of 9,600 bit/s, and their turnaround precedes channel \
+             access; hosts acknowledge after 3 s (T2), and at once when a frame fills the window.",
+            "the paper mentions KISS, Linux and serial lines without figures; this rate is usual with these radios, \
+             the rest are Linux defaults",
+            "for other rates and for stations without such controllers see the table of test setups".into(),
+        ),
+        assumed(
+            "TCP/IP uses UI frames and is timed from the PORT command to the end of the session.",
+            "neither is stated in the paper; this reading is close to all rows",
+            "see the table of readings for the others".into(),
+        ),
+        assumed(
+            "The hosts run Linux as in the preset `linux-2.4`: initial timeout 3 s, delayed acknowledgements from 40 \
+             ms, timestamps, initial window of two segments; commands and replies of the session are those of a \
+             common server.",
+            "the paper names Linux without a version; the window of Table IV is that of the route, not of the buffer",
+            "for a current Linux and one without timestamps see the table of readings".into(),
         ),
     ]
 }

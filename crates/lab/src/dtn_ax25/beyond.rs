@@ -1,6 +1,6 @@
-//! Beyond the paper: what each layer costs beside the bare link, a channel that destroys frames, and single frames.
+//! Beyond the paper: overhead of each layer compared with the link alone, a lossy channel, and single frames.
 //!
-//! Everything here has Table I's channel and ideal controllers, so that what is compared is the protocols.
+//! Everything uses the channel of Table I and ideal controllers, so that only the protocols differ.
 
 use super::simulated::{Plan, channel};
 use super::tcpip;
@@ -13,26 +13,26 @@ use crate::report::{Axis, Cell, Column, Plot, PlotSeries, Point, Table};
 use crate::stats::Summary;
 use longwire_proto::time::Duration;
 
-/// The shares of frames that are destroyed.
+/// Shares of lost frames.
 const LOSSES: [f64; 4] = [0.0, 0.05, 0.10, 0.25];
-/// The window of the runs with losses, frames.
+/// Window of the runs with losses, frames.
 const WINDOW: u32 = 4;
-/// What a store takes to have safe what rose.
+/// Time to store a received bundle.
 const STORE: Duration = Duration::from_millis(10);
-/// What our convergence layer may cost over the bare link, as a share, by rate, with these windows.
+/// Aim for the overhead of Longwire's convergence layer over the link alone, as a share, by rate, with these windows.
 const COST_MAX: [f64; 2] = [0.03, 0.05];
 const COST_WINDOWS: core::ops::RangeInclusive<u32> = 4..=7;
-/// Stations that say single frames, and how often each does, frames a minute.
+/// Stations that send single frames, and the rates, frames per minute.
 const STATIONS: usize = 5;
 const PER_MINUTE: [f64; 3] = [1.0, 4.0, 16.0];
-/// Octets of a single frame's information.
+/// Information octets of a single frame.
 const SINGLE_BYTES: u32 = 64;
-/// A single frame is of use for so long, seconds.
+/// Useful life of a single frame, seconds.
 const OF_USE_S: f64 = 5.0;
-/// Hours of single frames that are played, at most.
+/// Maximum hours of single frames simulated.
 const HOURS_MAX: usize = 10;
 
-/// Who carries the file.
+/// Protocol that carries the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Carrier {
     Bare,
@@ -46,15 +46,15 @@ impl Carrier {
 
     const fn name(self) -> &'static str {
         match self {
-            Carrier::Bare => "raw AX.25, from the call",
-            Carrier::Ours => "our convergence layer, from the call",
-            Carrier::Ax25Cm => "AX.25-CL, from the call",
-            Carrier::Ftp => "FTP over UI frames, whole session",
+            Carrier::Bare => "raw AX.25, from the connection request",
+            Carrier::Ours => "AX25-CL (Longwire), from the connection request",
+            Carrier::Ax25Cm => "AX.25-CL, from the connection request",
+            Carrier::Ftp => "FTP over UI frames, complete session",
         }
     }
 }
 
-/// A file on its way.
+/// Transfer to be simulated.
 struct Case {
     carrier: Carrier,
     row: &'static Row,
@@ -62,7 +62,7 @@ struct Case {
 }
 
 impl Case {
-    /// One run, seconds; none if the file does not arrive.
+    /// Simulates one run, seconds; `None` if the file does not arrive.
     fn seconds(&self, plan: &Plan<'_>, seed: u64) -> Option<f64> {
         let transfer = Transfer { loss: self.loss, ..plan.transfer(self.row) };
         let bundle = |layer| {
@@ -80,10 +80,10 @@ impl Case {
     }
 }
 
-/// What came of the runs of a case.
+/// Results of the runs of a case.
 struct Played {
     case: Case,
-    /// Of those that arrived, seconds.
+    /// Times of the completed runs, seconds.
     times_s: Vec<f64>,
     runs: usize,
 }
@@ -114,7 +114,7 @@ impl Played {
     }
 }
 
-/// Single frames at a rate and a load.
+/// Results for single frames at one rate and load.
 struct Single {
     rate_bps: f64,
     per_minute: f64,
@@ -124,11 +124,11 @@ struct Single {
     delay_95_s: f64,
 }
 
-/// All of it.
+/// All results beyond the paper.
 pub(super) struct Beyond {
-    /// Every carrier in every row, nothing lost: by row, then as in [`Carrier::ALL`].
+    /// Every protocol in every row without losses: by row, then in the order of [`Carrier::ALL`].
     costs: Vec<Played>,
-    /// Every carrier at both rates with each loss, in the same order.
+    /// Every protocol at both rates with each loss, in the same order.
     losses: Vec<Played>,
     singles: Vec<Single>,
 }
@@ -146,7 +146,8 @@ impl Beyond {
         self.costs.chunks(Carrier::ALL.len())
     }
 
-    /// What our convergence layer costs over the bare link in each row for which there is an aim, and the aim, as shares.
+    /// Iterates over the rows with an aim: overhead of Longwire's convergence layer over the link alone, and the aim,
+    /// as shares.
     pub(super) fn own_costs(&self) -> impl Iterator<Item = (&'static Row, f64, f64)> {
         let rows = self.costs().filter(|row| COST_WINDOWS.contains(&row[0].case.row.window));
         rows.map(|row| (row[0].case.row, over(&row[1], &row[0]), aim(row[0].case.row)))
@@ -166,7 +167,7 @@ impl Beyond {
                 of("delay_95_s", "s", single.delay_95_s),
             ]
         });
-        // A loss of none is among the costs already.
+        // The case without losses is already among the costs.
         let lossy = self.losses.iter().filter(|played| played.case.loss > 0.0);
         self.costs.iter().chain(lossy).flat_map(Played::records).chain(singles)
     }
@@ -234,17 +235,18 @@ fn singles(plan: &Plan<'_>) -> Vec<Single> {
 
 pub(super) fn cost_table(beyond: &Beyond) -> Table {
     let mut table = Table::new(
-        "What each layer takes beside the bare link, from the call to the last acknowledgement",
+        "Overhead of each layer compared with the link alone, from the connection request to the last \
+         acknowledgement",
         [
             Column::number("rate", "bit/s"),
             Column::number("k", ""),
             Column::number("raw AX.25", "s"),
-            Column::number("our convergence layer", "s"),
+            Column::number("AX25-CL (Longwire)", "s"),
             Column::number("more than raw", ""),
             Column::text("aim"),
             Column::number("AX.25-CL", "s"),
             Column::number("more than raw", ""),
-            Column::number("FTP over UI frames, whole session", "s"),
+            Column::number("FTP over UI frames, complete session", "s"),
             Column::number("more than raw", ""),
         ],
     );
@@ -254,7 +256,7 @@ pub(super) fn cost_table(beyond: &Beyond) -> Table {
         let more = over(ours, bare);
         let words = format!("below {:.0} %", 100.0 * aim(at));
         let verdict = match COST_WINDOWS.contains(&at.window) {
-            true => said(more < aim(at), &words, &format!("NOT {words}")),
+            true => said(more < aim(at), &words, &format!("not {words}")),
             false => Cell::empty(),
         };
         table.row([
@@ -275,12 +277,12 @@ pub(super) fn cost_table(beyond: &Beyond) -> Table {
 
 pub(super) fn loss_table(beyond: &Beyond) -> Table {
     let mut table = Table::new(
-        format!("{FILE_BYTES} bytes on a channel that destroys frames, k = {WINDOW}"),
+        format!("{FILE_BYTES} bytes on a lossy channel, k = {WINDOW}"),
         [
             Column::number("rate", "bit/s"),
-            Column::number("destroyed", ""),
+            Column::number("frame loss", ""),
             Column::number("raw AX.25", "s"),
-            Column::number("our convergence layer", "s"),
+            Column::number("AX25-CL (Longwire)", "s"),
             Column::number("AX.25-CL", "s"),
             Column::number("FTP over UI frames", "s"),
             Column::text("arrived, of runs"),
@@ -297,8 +299,8 @@ pub(super) fn loss_table(beyond: &Beyond) -> Table {
 }
 
 pub(super) fn loss_plot(beyond: &Beyond, rate_bps: f64) -> Plot {
-    let title = format!("Frames destroyed at {rate_bps} bit/s, k = {WINDOW}");
-    let plot = Plot::new(title, Axis::new("frames destroyed", "%"), Axis::new("transfer time", "s").log());
+    let title = format!("Frame loss at {rate_bps} bit/s, k = {WINDOW}");
+    let plot = Plot::new(title, Axis::new("frame loss", "%"), Axis::new("transfer time", "s").log());
     Carrier::ALL.into_iter().fold(plot, |plot, carrier| {
         let here = beyond.losses.iter().filter(|played| {
             played.case.carrier == carrier
@@ -316,11 +318,11 @@ pub(super) fn loss_plot(beyond: &Beyond, rate_bps: f64) -> Plot {
 pub(super) fn single_table(beyond: &Beyond) -> Table {
     let mut table = Table::new(
         format!(
-            "Single frames of {SINGLE_BYTES} bytes, {STATIONS} stations that hear each other and one that listens"
+            "Single frames of {SINGLE_BYTES} bytes from {STATIONS} stations in range of each other, with one receiver"
         ),
         [
             Column::number("rate", "bit/s"),
-            Column::number("each says", "frames/min"),
+            Column::number("frames per station", "frames/min"),
             Column::number("arrived", ""),
             Column::number("arrived within 5 s", ""),
             Column::number("mean delay", "s"),

@@ -1,12 +1,12 @@
-//! What needs no channel: the published model, and what its own explanation of the rest comes to.
+//! Results without a channel: the published model, and its explanation of the remaining time.
 
 use super::{DIFFERENCES, FILE_BYTES, Row, TIMES, as_printed, is_fitted, params, said, table_of, time_s};
 use crate::model::ax25::{Csma, LastFrame, Model, Stuffed, Stuffing, Tail};
 use crate::record::{FigureKind, Record};
 use crate::report::{Cell, Column, Table};
 
-/// The published model with the time that each turn takes on the authors' radios, from the first row alone: half of what
-/// a cycle took beyond the model, since both stations turn once a cycle.
+/// Published model with a turnaround for the authors' radios, from the first row alone: half of the difference per
+/// cycle between measurement and model, because both stations turn once per cycle.
 pub(super) fn with_turnaround() -> Model {
     let model = Model::ronan_2011();
     let first = &TIMES[0];
@@ -14,8 +14,8 @@ pub(super) fn with_turnaround() -> Model {
     Model { turnaround_s: (first.convergence_s - time_s(&model, first)) / cycles / 2.0, ..model }
 }
 
-/// The closed form of the simulated channel: what waits is as drawn, the last frame as long as it is, stuffing counted on the file,
-/// and one flag between frames.
+/// Closed form of the simulated channel: mean wait of the simulated persistence, actual length of the last frame,
+/// stuffing of the file, and one flag between frames.
 pub(super) fn closed_form(file: &[u8]) -> Model {
     let preset = Model::ronan_2011();
     Model {
@@ -28,25 +28,25 @@ pub(super) fn closed_form(file: &[u8]) -> Model {
     }
 }
 
-/// How many of the 14 printed entries a reading of the model gives.
+/// Number of the 14 printed entries that a reading of the model reproduces.
 pub(super) fn entries(model: &Model) -> usize {
     TIMES.iter().filter(|row| as_printed(time_s(model, row), row.model_s, 1)).count()
 }
 
-/// The readings of the printed formulas: words and model.
+/// Readings of the printed formulas: description and model.
 pub(super) fn readings() -> [(&'static str, Model); 6] {
     let preset = Model::ronan_2011();
     let printed = Model { stuffing: Stuffing::All, ..preset };
     [
-        ("63/62 on the 255 information bytes only, the tail in the acknowledgement, too", preset),
+        ("factor 63/62 on the 255 information bytes only; acknowledgement with TXTAIL", preset),
         ("the formulas as printed: 63/62 on every frame", printed),
         (
-            "as printed, the acknowledgement without the tail, as in its printed sum",
+            "as printed, acknowledgement without TXTAIL, as in the printed sum",
             Model { tail: Tail::Data, ..printed },
         ),
         ("no bit stuffing", Model { stuffing: Stuffing::None, ..preset }),
         ("256 information bytes instead of 255", Model { information_bytes: 256, ..preset }),
-        ("the last frame as long as it is, 42 bytes", Model { last_frame: LastFrame::True, ..preset }),
+        ("actual length of the last frame, 42 bytes", Model { last_frame: LastFrame::True, ..preset }),
     ]
 }
 
@@ -58,7 +58,7 @@ pub(super) fn model_table() -> Table {
             Column::number("k", ""),
             Column::number("published", "s"),
             Column::number("ours", "s"),
-            Column::text("to the printed digit"),
+            Column::text("exact to the printed digit"),
         ],
     );
     for row in &TIMES {
@@ -68,7 +68,7 @@ pub(super) fn model_table() -> Table {
             Cell::number(f64::from(row.window)),
             Cell::precise(row.model_s, 1),
             Cell::precise(ours, 3),
-            said(as_printed(ours, row.model_s, 1), "yes", "NO"),
+            said(as_printed(ours, row.model_s, 1), "yes", "no"),
         ]);
     }
     table
@@ -76,14 +76,14 @@ pub(super) fn model_table() -> Table {
 
 pub(super) fn reading_table() -> Table {
     let columns = [Column::text("reading"), Column::number("entries of 14", "")];
-    let mut table = Table::new("How many entries each reading gives", columns);
+    let mut table = Table::new("Table entries reproduced by each reading", columns);
     for (words, model) in readings() {
         table.row([Cell::text(words), Cell::number(entries(&model) as f64)]);
     }
     table
 }
 
-/// Cycles, difference and difference a cycle, as the model has them.
+/// Cycles, difference and difference per cycle according to the model.
 pub(super) fn difference(row: &Row) -> (u64, f64, f64) {
     let model = Model::ronan_2011();
     let cycles = model.cycles(row.window, FILE_BYTES);
@@ -98,16 +98,16 @@ pub(super) fn difference_holds(printed: &(u64, f64, f64), row: &Row) -> bool {
 
 pub(super) fn difference_table() -> Table {
     let mut table = Table::new(
-        "Table VI: measured time less the model's, at 1200 bit/s",
+        "Table VI: measured time minus model time, at 1200 bit/s",
         [
             Column::number("k", ""),
             Column::number("cycles", ""),
             Column::number("ours", ""),
             Column::number("difference", "s"),
             Column::number("ours", "s"),
-            Column::number("a cycle", "s"),
+            Column::number("per cycle", "s"),
             Column::number("ours", "s"),
-            Column::text("to the printed digit"),
+            Column::text("exact to the printed digit"),
         ],
     );
     for (printed, row) in DIFFERENCES.iter().zip(&TIMES) {
@@ -120,7 +120,7 @@ pub(super) fn difference_table() -> Table {
             Cell::precise(ours.1, 3),
             Cell::precise(printed.2, 2),
             Cell::precise(ours.2, 3),
-            said(difference_holds(printed, row), "yes", "NO"),
+            said(difference_holds(printed, row), "yes", "no"),
         ]);
     }
     table
@@ -136,7 +136,7 @@ pub(super) fn records() -> Vec<Record> {
     });
     let differences = DIFFERENCES.iter().zip(&TIMES).flat_map(|(printed, row)| {
         let ours = difference(row);
-        let series = "AX.25-CL as published, less model ronan-2011";
+        let series = "published AX.25-CL minus model ronan-2011";
         [
             closed(series, row, "cycles", "", ours.0 as f64).with_reference(printed.0 as f64, "Table VI"),
             closed(series, row, "difference_s", "s", ours.1).with_reference(printed.1, "Table VI"),
@@ -145,7 +145,7 @@ pub(super) fn records() -> Vec<Record> {
     });
     let turning = with_turnaround();
     let predicted = TIMES.iter().map(|row| {
-        closed("model ronan-2011 with turns", row, "transfer_s", "s", time_s(&turning, row))
+        closed("model ronan-2011 with turnaround", row, "transfer_s", "s", time_s(&turning, row))
             .with_reference(row.convergence_s, table_of(row, "Table V, AX.25-CL", "Table VII, AX.25-CL"))
             .with_kind(kind_of(row))
     });

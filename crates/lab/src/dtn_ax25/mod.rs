@@ -1,11 +1,11 @@
-//! `paper dtn-ax25`: a published evaluation of bundles over connected AX.25, beside TCP/IP over AX.25.
+//! `paper dtn-ax25`: a published evaluation of bundles over connected-mode AX.25, compared with TCP/IP over AX.25.
 //!
 //! "More experiments with Delay and Disruption Tolerant Networking over AX.25 Networks", J. Ronan, D. Long, K. Walsh. A
-//! file of 7182 bytes goes from one radio to another at 1200 and at 9600 bit/s, with windows of 1 to 7 frames.
+//! file of 7182 bytes is sent from one radio to another at 1200 and at 9600 bit/s, with windows of 1 to 7 frames.
 //!
-//! Its model is here, to the printed digit, and so is what its own explanation of the rest comes to: one constant for
-//! each turn of the channel, taken from one row, predicts the others. Raw AX.25, the convergence layer and FTP over
-//! TCP/IP run on a simulated channel.
+//! The model of the paper is reproduced to the printed digit, and so is its explanation of the remaining time: one
+//! constant per turnaround of the channel, taken from one row, predicts the other rows. Raw AX.25, the convergence
+//! layer and FTP over TCP/IP run on a simulated channel.
 
 mod assumptions;
 mod beyond;
@@ -31,24 +31,24 @@ use simulated::{Simulated, Timed, raw_table, simulate};
 use tcpip::NEAR;
 use times::{plot, tcp_table, time_table};
 
-/// The file, bytes.
+/// File length, bytes.
 const FILE_BYTES: u64 = 7182;
 
-/// The rates, bit/s.
+/// Rates, bit/s.
 const RATES_BPS: [f64; 2] = [1200.0, 9600.0];
 
-/// Runs a row, if nothing else is asked for: the wait for a slot is drawn, and at 9600 bit/s it is much of the time.
+/// Default runs per row: the wait for a slot is random, and at 9600 bit/s it is a large part of the time.
 const RUNS: u32 = 40;
 
-/// How near a simulated transfer has to come to the closed form with the same knobs.
+/// Tolerance of a simulated transfer compared with the closed form with the same parameters.
 const SAME: f64 = 0.02;
 
-/// How near a predicted time has to come to the published one: most of them, and all of them.
+/// Tolerances of a predicted time compared with the published one: for most rows and for all rows.
 const MOST: f64 = 0.10;
 
 const ALL: f64 = 0.13;
 
-/// A row of Tables II and V, or III and VII: what is published for one window, seconds.
+/// Row of Tables II and V, or III and VII: published times for one window, seconds.
 struct Row {
     rate_bps: f64,
     window: u32,
@@ -61,7 +61,7 @@ const fn row(rate_bps: f64, window: u32, model_s: f64, convergence_s: f64, tcp_s
     Row { rate_bps, window, model_s, convergence_s, tcp_s }
 }
 
-/// Tables II, III, V and VII.
+/// Rows of Tables II, III, V and VII.
 static TIMES: [Row; 14] = [
     row(1200.0, 1, 68.0, 110.36, 169.18),
     row(1200.0, 2, 61.2, 82.82, 114.91),
@@ -79,7 +79,7 @@ static TIMES: [Row; 14] = [
     row(9600.0, 7, 8.6, 16.80, 26.09),
 ];
 
-/// Table VI: cycles, difference to the model (s) and the same for each cycle (s), by window.
+/// Rows of Table VI: cycles, difference to the model (s) and the same per cycle (s), by window.
 static DIFFERENCES: [(u64, f64, f64); 7] = [
     (29, 42.4, 1.46),
     (15, 21.6, 1.44),
@@ -90,7 +90,7 @@ static DIFFERENCES: [(u64, f64, f64); 7] = [
     (5, 8.2, 1.63),
 ];
 
-/// Whether a figure, printed with so many decimals, is the published one.
+/// Returns true if a figure, rounded to this number of decimals, equals the published one.
 fn as_printed(ours: f64, published: f64, decimals: usize) -> bool {
     format!("{ours:.decimals$}") == format!("{published:.decimals$}")
 }
@@ -103,20 +103,20 @@ fn time_s(model: &Model, row: &Row) -> f64 {
     model.transfer(row.rate_bps, row.window, FILE_BYTES).total_s()
 }
 
-/// How it is run.
+/// Options of the reproduction.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Runs a row, if not 40.
+    /// Runs per row. Default 40.
     pub runs: Option<u32>,
-    /// The seed, if not 1.
+    /// Seed. Default 1.
     pub seed: Option<u64>,
-    /// Threads.
+    /// Number of threads.
     pub threads: usize,
-    /// Only a part of what else is compared: a look at many seeds, whose figures say little.
+    /// Restricts the additional comparisons. For tests with many seeds, whose figures have little meaning.
     pub thin: bool,
 }
 
-/// The row that constants are taken from.
+/// Returns true for the row from which the constants are taken.
 fn is_fitted(row: &Row) -> bool {
     std::ptr::eq(row, &TIMES[0])
 }
@@ -129,7 +129,7 @@ fn params(row: &Row) -> Params {
     Params::new().with("rate_bps", row.rate_bps).with("window", row.window).with("file_bytes", FILE_BYTES)
 }
 
-/// The page, the figures and what a terminal shows.
+/// Returns the page, the figures and the summary for a terminal.
 pub fn reproduce(options: &Options, progress: &Progress) -> Finding {
     let simulated = simulate(options, progress);
     let (least, most) = simulated.runs();
@@ -146,11 +146,11 @@ pub fn reproduce(options: &Options, progress: &Progress) -> Finding {
             runs: simulated.all().flat_map(Timed::rows).collect(),
         },
         report: Report {
-            title: "Bundles over connected AX.25: a published evaluation, reproduced".into(),
+            title: "Bundles over connected-mode AX.25: a published evaluation, reproduced".into(),
             lead,
             command: format!("longwire paper dtn-ax25 --seed {seed} --runs {least}"),
             facts: vec![
-                ("runs a row".into(), if least == most { least.to_string() } else { format!("{least} to {most}") }),
+                ("runs per row".into(), if least == most { least.to_string() } else { format!("{least} to {most}") }),
                 ("seed".into(), seed.to_string()),
                 ("file".into(), format!("{} bytes", figure(FILE_BYTES as f64))),
                 (
@@ -167,43 +167,45 @@ pub fn reproduce(options: &Options, progress: &Progress) -> Finding {
     }
 }
 
-/// What is published, and ours beside it.
+/// Sections that compare our figures with the published ones.
 fn published_sections(simulated: &Simulated) -> Vec<Section> {
     vec![
         Section::new("Tables II and III: the model")
             .with(model_table())
             .with(
-                "The tables follow neither the printed formulas nor the printed sums. Of the readings below one gives all \
-                 entries, and it is the preset `ronan-2011` of `longwire model ax25`.",
+                "The tables match neither the printed formulas nor the printed sums. One of the readings below \
+                 reproduces all entries; it is the preset `ronan-2011` of `longwire model ax25`.",
             )
             .with(reading_table()),
         Section::new("The same transfer on a simulated channel")
             .with(
-                "Two stations, AX.25 2.0, no errors. They draw for slots as KISS TNCs do, which takes 60 ms on average for the \
-                 paper's slot time and persistence; its model has 5 ms.",
+                "Two stations with AX.25 2.0 and no errors. They use p-persistence like KISS TNCs, which waits 60 ms \
+                 on average with the slot time and persistence of the paper; the model of the paper assumes 5 ms.",
             )
             .with(raw_table(simulated)),
-        Section::new("Table VI: what each turn of the channel took").with(difference_table()),
+        Section::new("Table VI: time of each channel turnaround").with(difference_table()),
         Section::new("Tables V and VII: the convergence layer and TCP/IP")
             .with(
-                "The paper suggests one constant for each turn, from buffering and slow controllers. It is taken from the \
-                 first row, once for the closed form, which says how much of the rest is turns, and once for the convergence \
-                 layer itself on a simulated channel, where it is what a controller takes to turn.",
+                "The paper explains the difference by a constant delay per turnaround, from buffering and slow \
+                 controllers. The constant is taken from the first row: once for the closed form, which shows how \
+                 much of the difference it explains, and once for the simulated convergence layer, where it is the \
+                 turnaround delay of the controller.",
             )
             .with(time_table(simulated))
             .with(
-                "Hosts hand frames to their controllers as soon as the window allows, as Linux does: windows begin and end \
-                 where acknowledgements happen to come, and what the hosts answer may take a key-up of its own. Stations that \
-                 make their frames when they have the channel fill every window, and miss the row at 9,600 bit/s and k = 4.",
+                "Hosts pass frames to their controllers as soon as the window allows, as Linux does. The arrival of \
+                 acknowledgements therefore determines where windows start and end, and replies of the hosts may \
+                 need a transmission of their own. Stations that build frames when they have the channel fill every \
+                 window and miss the row at 9,600 bit/s and k = 4.",
             )
             .with(rigs::rig_table(&simulated.rigs))
             .with(
-                "TCP/IP has the settings of Table IV and the same turn: no constant is taken from its column, but which part of a \
-                 session is timed was chosen by it, among the readings below, so its rows are calibrated and agreement proves \
-                 little. A client logs in, sets the type, asks the server to open the data connection (PORT), stores the file and leaves; \
-                 the hosts are Linux's as the preset `linux-2.4` has them, and the window of Table IV is what they \
-                 announce at most. Timed is from the PORT command to the end of the session, as who logs the frames of the channel \
-                 sees it.",
+                "TCP/IP uses the settings of Table IV and the same turnaround. No constant comes from its column, \
+                 but the timed part of the session was chosen from the readings below to match it, so its rows are \
+                 calibrated and agreement proves little. The client logs in, sets the type, asks the server to open \
+                 the data connection (PORT), stores the file and quits. The hosts use the preset `linux-2.4` with \
+                 the window of Table IV as the maximum. Time runs from the PORT command to the end of the session, \
+                 as seen in a log of the frames on the channel.",
             )
             .with(tcp_table(simulated))
             .with(tcpip::reading_table(&simulated.fits))
@@ -212,33 +214,33 @@ fn published_sections(simulated: &Simulated) -> Vec<Section> {
     ]
 }
 
-/// What the paper wished for, and what it did not think of.
+/// Sections about questions that the paper leaves open or does not ask.
 fn beyond_sections(beyond: &Beyond) -> Vec<Section> {
     vec![
-        Section::new("Beyond the paper: what each layer costs")
+        Section::new("Beyond the paper: overhead of each layer")
             .with(
-                "From here on controllers are ideal: what differs is the protocols. A bundle has 90 bytes of blocks, and \
-                 its receiver's store takes 10 ms.",
+                "From here on controllers are ideal, so that only the protocols differ. A bundle adds 90 bytes of \
+                 blocks, and storing it takes 10 ms.",
             )
             .with(beyond::cost_table(beyond)),
-        Section::new("Beyond the paper: a channel that destroys frames")
+        Section::new("Beyond the paper: a lossy channel")
             .with(
-                "Each frame is destroyed with the same probability, whatever its length. AX.25 has modulo 8 and asks for what \
-                 is missing with REJ; over UI frames only TCP sends again.",
+                "Every frame is lost with the same probability, whatever its length. AX.25 uses modulo 8 and REJ; \
+                 over UI frames only TCP retransmits.",
             )
             .with(beyond::loss_table(beyond))
             .with(beyond::loss_plot(beyond, RATES_BPS[0]))
             .with(beyond::loss_plot(beyond, RATES_BPS[1])),
-        Section::new("Beyond the paper: single frames that are of use for a while")
+        Section::new("Beyond the paper: single frames with a limited useful life")
             .with(
-                "UI frames that nobody answers, such as positions. `scenarios/positions.toml` has the same with stations that do \
-                 not hear each other.",
+                "Unacknowledged UI frames, such as position reports. `scenarios/positions.toml` has the same with \
+                 stations that do not hear each other.",
             )
             .with(beyond::single_table(beyond)),
     ]
 }
 
-/// What a terminal shows.
+/// Summary for a terminal.
 fn summary(lead: &str, simulated: &Simulated) -> Vec<PageBlock> {
     let tables = [
         model_table(),
@@ -258,7 +260,7 @@ fn summary(lead: &str, simulated: &Simulated) -> Vec<PageBlock> {
     lead.into_iter().chain(tables.into_iter().flat_map(with_caption)).collect()
 }
 
-/// The rows that the constant was not taken from.
+/// Rows from which the constant was not taken.
 fn predicted() -> impl Iterator<Item = &'static Row> {
     TIMES.iter().skip(1)
 }
@@ -273,13 +275,15 @@ fn lead(simulated: &Simulated) -> String {
     let error = |row: &Row| (time_s(&model, row) / row.convergence_s - 1.0).abs();
     let within = |bound: f64| predicted().filter(|row| error(row) <= bound).count();
     format!(
-        "{} of the 14 entries of Tables II and III and {} of the 7 rows of Table VI come out to the printed digit. With {:.3} s \
-         at each turn, from one row, the closed form meets {} of the other 13 times of the convergence layer within {:.0} % \
-         and {} within {:.0} %. Raw AX.25 on a simulated channel is within {:.0} % of the closed form of that channel in \
-         {same} of 14 rows; AX.25-CL, with {:.3} s at each turn from one row, is within {:.0} % of {} of the other 13 times and \
-         within {:.0} % of {}. FTP over TCP/IP, with the same turn and the reading that fits best, is within {:.0} % of {} of its 14 times, and {} of 14 rows have \
-         the published order: model, AX.25-CL, TCP/IP. Our own convergence layer takes up to {:.1} % more than the bare link at 1200 \
-         bit/s and up to {:.1} % at 9600, with windows of 4 to 7.{}",
+        "{} of the 14 entries of Tables II and III and {} of the 7 rows of Table VI are reproduced to the printed \
+         digit. With a turnaround of {:.3} s, derived from one row, the closed form reproduces {} of the other 13 \
+         times of the convergence layer within {:.0} % and {} within {:.0} %. Raw AX.25 on a simulated channel is \
+         within {:.0} % of the closed form of that channel in {same} of 14 rows. AX.25-CL, with a turnaround of \
+         {:.3} s, derived from one row, is within {:.0} % of {} of the other 13 times and within {:.0} % of {}. FTP \
+         over TCP/IP, with the same turnaround and the reading that fits best, is within {:.0} % of {} of its 14 \
+         times, and {} of 14 rows have the published order: model, AX.25-CL, TCP/IP. The convergence layer of \
+         Longwire takes up to {:.1} % more time than the link alone at 1200 bit/s and up to {:.1} % more at 9600, \
+         with windows of 4 to 7.{}",
         entries(&Model::ronan_2011()),
         differences.count(),
         model.turnaround_s,

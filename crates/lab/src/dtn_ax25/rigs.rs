@@ -1,7 +1,8 @@
-//! What stands between the hosts and the channel while the convergence layer runs, and what was timed.
+//! Test setup between the hosts and the channel for the convergence layer, and the part that is timed.
 //!
-//! The paper names radios with controllers in KISS mode, serial lines and hosts with Linux's AX.25, and no figure for any
-//! of them but the times. One constant is fitted in each rig, on the first row: what a controller takes to turn.
+//! The paper mentions radios with controllers in KISS mode, serial lines and hosts with the AX.25 of Linux, and gives
+//! no figures for them but the times. One constant is fitted for each setup, on the first row: the turnaround of a
+//! controller.
 
 use super::simulated::{BUNDLES, Plan, Timed, channel};
 use super::{ALL, MOST, Row, TIMES};
@@ -12,20 +13,21 @@ use crate::stats::mean;
 use longwire_proto::time::Duration;
 use longwire_sim::{RadioConfig, TncConfig};
 
-/// The serial lines to these radios, bit/s: not published; at this rate their users reach them.
+/// Rate of the serial lines to these radios, bit/s: not published, but usual with these radios.
 const SERIAL_BPS: u32 = 9600;
 
-/// Where the turn is.
+/// Location of the turnaround delay.
 #[derive(Clone, Copy)]
 enum Turn {
-    /// In a controller that is given frames over a serial line of so many bit/s, or of no length, as soon as the host has
-    /// them.
+    /// In a controller behind a serial line with this rate in bit/s, `None` for no delay; frames enter the line as soon
+    /// as the host has them.
     Controller(Option<u32>),
-    /// In a station that makes frames when it has the channel, before it takes the channel for clear.
+    /// In a station that builds frames after it gets the channel; the delay precedes its decision that the channel is
+    /// clear.
     Station,
 }
 
-/// A rig.
+/// Test setup.
 #[derive(Clone, Copy)]
 pub(super) struct Rig {
     words: &'static str,
@@ -33,14 +35,15 @@ pub(super) struct Rig {
     since: Since,
 }
 
-/// The rig that is used.
+/// Setup used.
 pub(super) const USED: Rig = Rig {
-    words: "controllers in KISS mode behind serial lines of 9,600 bit/s; from the call to the acknowledgement of the bundle",
+    words: "controllers in KISS mode on serial lines of 9,600 bit/s; from the connection request to the \
+            acknowledgement of the bundle",
     turn: Turn::Controller(Some(SERIAL_BPS)),
     since: Since::Call,
 };
 
-/// The rigs that the page compares: the used one and those that differ from it in one thing.
+/// Setups compared on the page: the one used, and those that differ from it in one property.
 pub(super) fn all() -> [Rig; 5] {
     [
         USED,
@@ -49,17 +52,17 @@ pub(super) fn all() -> [Rig; 5] {
             turn: Turn::Controller(Some(2 * SERIAL_BPS)),
             ..USED
         },
-        Rig { words: "serial lines that take no time", turn: Turn::Controller(None), ..USED },
-        Rig { words: "from the wish to send, on a session that stands", since: Since::Wish, ..USED },
+        Rig { words: "serial lines without delay", turn: Turn::Controller(None), ..USED },
+        Rig { words: "on an existing session, from when the bundle is ready", since: Since::Wish, ..USED },
         Rig {
-            words: "stations that make their frames when they have the channel, and fill every window",
+            words: "stations that build frames after acquiring the channel and fill every window",
             turn: Turn::Station,
             ..USED
         },
     ]
 }
 
-/// The controllers of the used rig.
+/// Controllers of the setup used.
 pub(super) fn controller(turn_s: f64) -> TncConfig {
     TncConfig {
         serial_bps: Some(SERIAL_BPS),
@@ -79,7 +82,7 @@ impl Rig {
         }
     }
 
-    /// All runs of the convergence layer in these rows.
+    /// Simulates all runs of the convergence layer in these rows.
     pub(super) fn play(&self, plan: &Plan<'_>, rows: &'static [Row], turn_s: f64) -> Vec<Timed> {
         plan.play(BUNDLES, rows, |row, seed| {
             let (transfer, bundle) = (self.transfer(plan, row, turn_s), plan.bundle.clone());
@@ -88,15 +91,15 @@ impl Rig {
         })
     }
 
-    /// The turn that gives the first row its published time: each takes what it takes, so the time is almost a straight line
-    /// of it. The second line is drawn close to where the first one leads.
+    /// Finds the turnaround with which the first row has its published time. The time is an almost linear function of
+    /// the turnaround; the second of two secants is close to the first result.
     pub(super) fn fitted_turn_s(&self, plan: &Plan<'_>) -> f64 {
         let times = |turn_s: f64| self.play(plan, &TIMES[..1], turn_s).remove(0).times_s;
         let mut turn_s: f64 = 0.5;
         for reach_s in [0.2, 0.02] {
             let (low, high) = ((turn_s - reach_s).max(0.0), turn_s + reach_s);
             let (with_low, with_high) = (times(low), times(high));
-            // Stopped early, there may be fewer of one: the same noise for both.
+            // After an early stop one of them may have fewer runs; the comparison uses the same noise for both.
             let both = with_low.len().min(with_high.len());
             let (with_low, with_high) = (mean(&with_low[..both]), mean(&with_high[..both]));
             turn_s = low + (high - low) * (TIMES[0].convergence_s - with_low) / (with_high - with_low);
@@ -105,7 +108,7 @@ impl Rig {
     }
 }
 
-/// Stations that take the channel for clear so much later, seconds.
+/// Delays the decision of stations that the channel is clear by this number of seconds.
 fn late(mut radio: RadioConfig, turn_s: f64) -> RadioConfig {
     for station in &mut radio.stations {
         station.carrier_off = Duration::from_secs_f64(turn_s);
@@ -113,7 +116,7 @@ fn late(mut radio: RadioConfig, turn_s: f64) -> RadioConfig {
     radio
 }
 
-/// How far the rows of a rig, but the fitted one, are from the published times, as a share.
+/// Deviations of the rows of a setup, without the fitted one, from the published times, as shares.
 pub(super) struct Fit {
     words: &'static str,
     turn_s: f64,
@@ -121,7 +124,7 @@ pub(super) struct Fit {
 }
 
 impl Fit {
-    /// Fits a rig and plays all rows.
+    /// Fits a setup and simulates all rows.
     pub(super) fn of(rig: &Rig, plan: &Plan<'_>) -> Fit {
         let turn_s = rig.fitted_turn_s(plan);
         let timed = rig.play(plan, &TIMES, turn_s);
@@ -129,7 +132,7 @@ impl Fit {
         Fit { words: rig.words, turn_s, errors: errors.collect() }
     }
 
-    /// Rows within this share of the published time, of 13.
+    /// Number of rows, of 13, within this share of the published time.
     pub(super) fn rows_within(&self, bound: f64) -> usize {
         self.errors.iter().filter(|error| error.abs() <= bound).count()
     }
@@ -137,14 +140,15 @@ impl Fit {
 
 pub(super) fn rig_table(fits: &[Fit]) -> Table {
     let mut table = Table::new(
-        "AX.25-CL: what could have stood between hosts and channel, each fitted on the first row, in up to ten runs a row",
+        "AX.25-CL: possible test setups between hosts and channel, each fitted to the first row, up to ten runs per \
+         row",
         [
-            Column::text("rig"),
-            Column::number("turn", "s"),
+            Column::text("test setup"),
+            Column::number("turnaround", "s"),
             Column::number("rows within 10 %, of 13", ""),
             Column::number("within 13 %", ""),
-            Column::number("shortest against published", ""),
-            Column::number("longest", ""),
+            Column::number("deviation of the shortest time from the published one", ""),
+            Column::number("deviation of the longest", ""),
             Column::number("9,600 bit/s, k = 4", ""),
         ],
     );

@@ -1,4 +1,4 @@
-//! What is played on a simulated channel: raw AX.25, the convergence layer and TCP/IP, in every row.
+//! Simulations on a radio channel: raw AX.25, the convergence layer and TCP/IP, in every row.
 
 use super::beyond::Beyond;
 use super::closed::closed_form;
@@ -16,16 +16,16 @@ use longwire_proto::rng::Rng;
 use longwire_proto::time::Duration;
 use longwire_sim::{Access, RadioConfig, StationConfig};
 
-/// The series of raw AX.25.
+/// Series of raw AX.25.
 pub(super) const RAW: &str = "raw AX.25, simulated";
 
-/// The series of the convergence layer.
+/// Series of the convergence layer.
 pub(super) const BUNDLES: &str = "AX.25-CL, simulated";
 
-/// What a bundle adds to its file in version 6 with short names, bytes: not published.
+/// Overhead of a bundle in version 6 with short names, bytes; not published.
 pub(super) const BUNDLE_HEADER_BYTES: usize = 90;
 
-/// The channel of Table I with persistence as a KISS TNC has it.
+/// Channel of Table I with the persistence of a KISS TNC.
 pub(super) fn channel(rate_bps: f64) -> RadioConfig {
     let station = StationConfig {
         tx_delay: Duration::from_millis(150),
@@ -38,7 +38,7 @@ pub(super) fn channel(rate_bps: f64) -> RadioConfig {
     RadioConfig { rate_bps: rate_bps as u64, stations: vec![station], ..RadioConfig::default() }
 }
 
-/// A row's runs, seconds.
+/// Runs of a row, seconds.
 pub(super) struct Timed {
     pub(super) series: &'static str,
     pub(super) row: &'static Row,
@@ -46,31 +46,31 @@ pub(super) struct Timed {
     pub(super) times_s: Vec<f64>,
 }
 
-/// What was simulated.
+/// Results of the simulations.
 pub(super) struct Simulated {
     pub(super) raw: Vec<Timed>,
-    /// The closed form of the channel of each row, seconds.
+    /// Closed form of the channel of each row, seconds.
     pub(super) closed_s: Vec<f64>,
-    /// AX.25-CL, with that turn.
+    /// AX.25-CL with that turnaround.
     pub(super) bundles: Vec<Timed>,
-    /// TCP/IP, with that turn.
+    /// TCP/IP with that turnaround.
     pub(super) tcp: Vec<Timed>,
-    /// How near the readings of what was timed come.
+    /// Deviations of the readings of the timed part.
     pub(super) fits: Vec<Fit>,
-    /// What a controller takes to turn, fitted on the first row, seconds.
+    /// Turnaround of a controller, fitted on the first row, seconds.
     pub(super) turn_s: f64,
-    /// How near other rigs come.
+    /// Deviations of other test setups.
     pub(super) rigs: Vec<rigs::Fit>,
-    /// What is beyond the paper.
+    /// Results beyond the paper.
     pub(super) beyond: Beyond,
-    /// A note that it was stopped early.
+    /// Note about an early stop.
     pub(super) early_end: Option<String>,
 }
 
-/// Runs a row of what is only compared, at most.
+/// Maximum runs per row for comparisons.
 const RUNS_COMPARED: usize = 10;
 
-/// The file and how its runs are drawn.
+/// File and seeds of the runs.
 pub(super) struct Plan<'a> {
     pub(super) options: &'a Options,
     pub(super) progress: &'a Progress,
@@ -80,7 +80,7 @@ pub(super) struct Plan<'a> {
 }
 
 impl Plan<'_> {
-    /// The file in packets that fill a frame, on Table I's channel, with ideal controllers.
+    /// Transfer of the file in packets that fill a frame, on the channel of Table I, with ideal controllers.
     pub(super) fn transfer(&self, row: &Row) -> Transfer {
         let information_bytes = Model::ronan_2011().information_bytes;
         let (bytes, length) = (self.file.len(), information_bytes as usize);
@@ -97,14 +97,14 @@ impl Plan<'_> {
         }
     }
 
-    /// The same with fewer runs a row.
+    /// The same with fewer runs per row.
     pub(super) fn with_runs(&self, runs: usize) -> Self {
         let (file, bundle) = (self.file.clone(), self.bundle.clone());
         Plan { seeds: self.seeds.iter().take(runs).copied().collect(), file, bundle, ..*self }
     }
 
-    /// The results of the runs of so many cases, case by case; `play` is told the case's number and the run's. Stopped early, all
-    /// have equally many, one at least.
+    /// Returns the results of the runs of all cases, case by case; `play` receives the number of the case and of the
+    /// run. After an early stop all cases have the same number of runs, at least one.
     pub(super) fn rounds<R: Send>(
         &self,
         cases: usize,
@@ -120,7 +120,7 @@ impl Plan<'_> {
         by_case
     }
 
-    /// All runs of these rows.
+    /// Simulates all runs of these rows.
     pub(super) fn play(
         &self,
         series: &'static str,
@@ -138,7 +138,7 @@ impl Plan<'_> {
     }
 }
 
-/// Raw AX.25 and the convergence layer in every row, the file of random bytes.
+/// Simulates raw AX.25 and the convergence layer in every row, with a file of random bytes.
 pub(super) fn simulate(options: &Options, progress: &Progress) -> Simulated {
     let rng = Rng::new(options.seed.unwrap_or(1));
     let mut bundle = vec![0; FILE_BYTES as usize + BUNDLE_HEADER_BYTES];
@@ -189,12 +189,12 @@ impl Timed {
 }
 
 impl Simulated {
-    /// How far a row of raw AX.25 is from the closed form, as a share.
+    /// Deviation of a row of raw AX.25 from the closed form, as a share.
     pub(super) fn off(&self, index: usize) -> f64 {
         self.raw[index].record().mean / self.closed_s[index] - 1.0
     }
 
-    /// How far a row of the convergence layer is from the published time, as a share.
+    /// Deviation of a row of the convergence layer from the published time, as a share.
     pub(super) fn error(&self, index: usize) -> f64 {
         self.bundles[index].record().mean / TIMES[index].convergence_s - 1.0
     }
@@ -203,28 +203,28 @@ impl Simulated {
         (1..TIMES.len()).filter(|index| self.error(*index).abs() <= bound).count()
     }
 
-    /// How far a row of TCP/IP is from the published time, as a share.
+    /// Deviation of a row of TCP/IP from the published time, as a share.
     pub(super) fn tcp_error(&self, index: usize) -> f64 {
         self.tcp[index].record().mean / TIMES[index].tcp_s - 1.0
     }
 
-    /// Whether TCP/IP is near its published time in a row.
+    /// Returns true if a row of TCP/IP is within the tolerance of its published time.
     pub(super) fn tcp_is_near(&self, index: usize) -> bool {
         self.tcp_error(index).abs() <= NEAR
     }
 
-    /// Whether a row has the published order: the model, AX.25-CL, TCP/IP.
+    /// Returns true if a row has the published order: model, AX.25-CL, TCP/IP.
     pub(super) fn is_ordered(&self, index: usize) -> bool {
         let bundles_s = self.bundles[index].record().mean;
         time_s(&Model::ronan_2011(), &TIMES[index]) < bundles_s && bundles_s < self.tcp[index].record().mean
     }
 
-    /// Rows of which something holds.
+    /// Number of rows that satisfy a condition.
     pub(super) fn rows(&self, holds: impl Fn(&Self, usize) -> bool) -> usize {
         (0..TIMES.len()).filter(|index| holds(self, *index)).count()
     }
 
-    /// The fewest and the most runs of a row.
+    /// Fewest and most runs of a row.
     pub(super) fn runs(&self) -> (usize, usize) {
         let runs = || self.all().map(|timed| timed.times_s.len());
         (runs().min().unwrap_or(0), runs().max().unwrap_or(0))
@@ -245,7 +245,7 @@ impl Simulated {
         });
         let tcp = self.tcp.iter().map(|timed| {
             let source = table_of(timed.row, "Table V, TCP/IP", "Table VII, TCP/IP");
-            // The interval that is timed was chosen among the readings by these very times.
+            // The timed part was chosen from the readings because of these times.
             timed.record().with_reference(timed.row.tcp_s, source).with_kind(FigureKind::Calibrated)
         });
         raw.chain(bundles).chain(tcp).chain(self.beyond.records()).collect()
@@ -254,7 +254,7 @@ impl Simulated {
 
 pub(super) fn raw_table(simulated: &Simulated) -> Table {
     let mut table = Table::new(
-        "Raw AX.25 on a simulated channel, from the wish to send to the last acknowledgement",
+        "Plain AX.25 on a simulated channel, from the send request to the last acknowledgement",
         [
             Column::number("rate", "bit/s"),
             Column::number("k", ""),

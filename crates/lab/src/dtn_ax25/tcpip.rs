@@ -1,7 +1,7 @@
 //! TCP/IP over AX.25 with the settings of Table IV, and a file by FTP.
 //!
-//! The paper says neither what carried the packets nor which part of a session was timed. One reading comes near all its
-//! rows, and the page shows how near others come.
+//! The paper states neither what carried the packets nor which part of a session was timed. One reading is close to all
+//! its rows, and the page shows the deviations of the others.
 
 use super::rigs;
 use super::simulated::{Plan, channel};
@@ -13,12 +13,12 @@ use longwire_proto::ax25::IpMode;
 use longwire_proto::tcp::config::Profile;
 use longwire_sim::TncConfig;
 
-/// The series of TCP/IP.
+/// Series of TCP/IP.
 pub(super) const TCP: &str = "TCP/IP over UI frames, simulated";
-/// How near TCP/IP has to come to its published times.
+/// Tolerance of TCP/IP compared with its published times, as a share.
 pub(super) const NEAR: f64 = 0.20;
 
-/// Table IV, by window: MTU, MSS and TCP window, bytes.
+/// Rows of Table IV, by window: MTU, MSS and TCP window, bytes.
 pub(super) const SETTINGS: [(u16, u16, u32); 7] = [
     (168, 128, 256),
     (296, 256, 512),
@@ -29,7 +29,7 @@ pub(super) const SETTINGS: [(u16, u16, u32); 7] = [
     (936, 896, 1792),
 ];
 
-/// What was timed, and how.
+/// Reading of the timed part and the setup.
 #[derive(Clone)]
 pub(super) struct Reading {
     words: &'static str,
@@ -39,7 +39,7 @@ pub(super) struct Reading {
     took_s: fn(&SessionTimes) -> f64,
 }
 
-/// The reading that is used.
+/// Reading used.
 pub(super) const USED: Reading = Reading {
     words: "UI frames; from the PORT command to the end of the session; Linux as installed",
     carriage: IpMode::Unconnected,
@@ -48,19 +48,23 @@ pub(super) const USED: Reading = Reading {
     took_s: |at| at.left_s - at.logged_in_s,
 };
 
-/// The readings that the page compares: the used one and those that differ from it in one thing.
+/// Readings compared on the page: the one used, and those that differ from it in one property.
 pub(super) fn readings() -> [Reading; 8] {
     [
         USED,
         Reading { words: "over a connected link instead", carriage: IpMode::Connected, ..USED },
-        Reading { words: "the whole session, from the call to its end", took_s: |at| at.left_s, ..USED },
         Reading {
-            words: "from the call to the answer that the file is stored",
+            words: "the complete session, from connection request to end",
+            took_s: |at| at.left_s,
+            ..USED
+        },
+        Reading {
+            words: "from the connection request to the reply that the file is stored",
             took_s: |at| at.stored_s,
             ..USED
         },
         Reading {
-            words: "the data connection alone, from the answer that it is open (150)",
+            words: "the data connection alone, from the reply that it is open (150)",
             took_s: |at| at.stored_s - at.opened_s,
             ..USED
         },
@@ -74,7 +78,7 @@ pub(super) fn readings() -> [Reading; 8] {
             profile: || Profile { timestamps: false, ..Profile::linux_2_4() },
             ..USED
         },
-        Reading { words: "a Linux of today", profile: Profile::linux_6, ..USED },
+        Reading { words: "current Linux", profile: Profile::linux_6, ..USED },
     ]
 }
 
@@ -97,12 +101,12 @@ impl Reading {
         FtpSession { internet, opening: self.opening, file: plan.file.clone() }
     }
 
-    /// The session of a row with controllers that take no time, on a channel on which a share of frames does not arrive.
+    /// Session of a row with ideal controllers, on a channel that loses a share of the frames.
     pub(super) fn with_ideal_controllers(&self, plan: &Plan<'_>, row: &Row, loss: f64) -> FtpSession {
         self.session(plan, row, None, loss)
     }
 
-    /// One run of a row, seconds.
+    /// Simulates one run of a row, seconds.
     pub(super) fn seconds(&self, plan: &Plan<'_>, row: &Row, turn_s: f64, seed: u64) -> Option<f64> {
         self.session(plan, row, Some(rigs::controller(turn_s)), 0.0)
             .play(seed)
@@ -110,21 +114,21 @@ impl Reading {
     }
 }
 
-/// How far each row of a reading is from the published time, as a share.
+/// Deviation of each row of a reading from the published time, as a share.
 pub(super) struct Fit {
     words: &'static str,
     errors: Vec<f64>,
 }
 
 impl Fit {
-    /// Plays all rows of a reading.
+    /// Simulates all rows of a reading.
     pub(super) fn of(reading: &Reading, plan: &Plan<'_>, turn_s: f64) -> Fit {
         let timed = plan.play(TCP, &TIMES, |row, seed| reading.seconds(plan, row, turn_s, seed));
         let errors = timed.iter().map(|timed| timed.record().mean / timed.row.tcp_s - 1.0);
         Fit { words: reading.words, errors: errors.collect() }
     }
 
-    /// Rows within [`NEAR`] of the published time.
+    /// Number of rows within [`NEAR`] of the published time.
     pub(super) fn rows_near(&self) -> usize {
         self.errors.iter().filter(|error| error.abs() <= NEAR).count()
     }
@@ -132,12 +136,12 @@ impl Fit {
 
 pub(super) fn reading_table(fits: &[Fit]) -> Table {
     let mut table = Table::new(
-        "TCP/IP: what could have been timed, and how near it comes, in up to ten runs a row",
+        "TCP/IP: possible definitions of the measured time and their deviation, up to ten runs per row",
         [
             Column::text("reading"),
             Column::number("rows within 20 %, of 14", ""),
-            Column::number("shortest against published", ""),
-            Column::number("longest", ""),
+            Column::number("deviation of the shortest time from the published one", ""),
+            Column::number("deviation of the longest", ""),
         ],
     );
     for fit in fits {

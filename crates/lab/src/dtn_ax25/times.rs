@@ -1,4 +1,4 @@
-//! Tables V and VII and their figures.
+//! Tables V and VII and their plots.
 
 use super::closed::with_turnaround;
 use super::simulated::{Simulated, Timed};
@@ -14,7 +14,7 @@ pub(super) fn time_table(simulated: &Simulated) -> Table {
             Column::number("rate", "bit/s"),
             Column::number("k", ""),
             Column::number("AX.25-CL, published", "s"),
-            Column::number("closed form with turns", "s"),
+            Column::number("closed form with turnaround", "s"),
             Column::number("ratio", ""),
             Column::text("verdict"),
             Column::number("AX.25-CL, simulated", "s"),
@@ -66,22 +66,22 @@ pub(super) fn tcp_table(simulated: &Simulated) -> Table {
             Cell::precise(row.tcp_s, 2),
             Cell::summary(&record.summary()),
             Cell::precise(record.mean / row.tcp_s, 2),
-            said(simulated.tcp_is_near(index), "within 20 %", "NOT within 20 %"),
+            said(simulated.tcp_is_near(index), "within 20 %", "not within 20 %"),
             Cell::text(FigureKind::Calibrated.to_string()).toned(Tone::Faint),
-            said(simulated.is_ordered(index), "yes", "NO"),
+            said(simulated.is_ordered(index), "yes", "no"),
         ]);
     }
     table
 }
 
-/// How near a time is to the published one of the convergence layer.
+/// Verdict on a time compared with the published one of the convergence layer.
 pub(super) fn verdict(row: &Row, seconds: f64) -> Cell {
     let error = (seconds / row.convergence_s - 1.0).abs();
     match () {
         () if is_fitted(row) => Cell::text("fitted").toned(Tone::Faint),
         () if error <= MOST => said(true, "within 10 %", ""),
         () if error <= ALL => Cell::text("within 13 %"),
-        () => said(false, "", "NOT within 13 %"),
+        () => said(false, "", "not within 13 %"),
     }
 }
 
@@ -96,7 +96,7 @@ pub(super) fn plot(simulated: &Simulated, rate_bps: f64, title: &str) -> Plot {
     let (model, turning) = (Model::ronan_2011(), with_turnaround());
     Plot::new(title, Axis::new("window k", "frames"), Axis::new("transfer time", "s").from_zero())
         .with(PlotSeries::new("model", points(&|row| time_s(&model, row))).styled(0))
-        .with(PlotSeries::new("model with turns", points(&|row| time_s(&turning, row))).styled(1))
+        .with(PlotSeries::new("model with turnaround", points(&|row| time_s(&turning, row))).styled(1))
         .with(PlotSeries::new("AX.25-CL, simulated", played(&simulated.bundles)).styled(2))
         .with(PlotSeries::new("TCP/IP, simulated", played(&simulated.tcp)).styled(3))
         .with(PlotSeries::new("AX.25-CL, published", points(&|row| row.convergence_s)).published().styled(2))

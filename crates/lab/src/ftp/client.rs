@@ -1,4 +1,4 @@
-//! The side that has the file.
+//! FTP client, which has the file.
 
 use super::{
     CONTROL, ControlLine, DATA, DATA_PORT, DataConnectionMode, Files, FilesIndication, FilesRequest,
@@ -11,26 +11,26 @@ use longwire_proto::time::Instant;
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 
-/// See the [module](super).
+/// FTP client that stores one file as an engine over streams.
 #[derive(Debug)]
 pub struct FtpClient {
-    /// Where the server opens the data connection to.
+    /// Address to which the server opens the data connection.
     own: Ipv4Addr,
     opening: DataConnectionMode,
     file: Option<Bytes>,
     control: ControlLine,
     data: ControlLine,
-    /// The answers that are still to come.
+    /// Replies still expected.
     dialogue: VecDeque<DialogueStep>,
-    /// The server waits for the data.
+    /// True when the server waits for the data.
     opened: bool,
-    /// The server has the whole file, and said so: the data connection is no matter of the dialogue any more.
+    /// True when the server has confirmed the complete file; the data connection then no longer matters to the session.
     stored: bool,
     down: VecDeque<(LinkId, StreamRequest)>,
     up: VecDeque<FilesIndication>,
 }
 
-/// An answer, and what follows it.
+/// Expected reply and the following step.
 #[derive(Debug)]
 struct DialogueStep {
     answer: u16,
@@ -41,14 +41,14 @@ struct DialogueStep {
 #[derive(Debug)]
 enum NextAction {
     Say(String),
-    /// The data connection is opened, and this is said.
+    /// Opens the data connection and sends this command.
     CallAndSay(String),
-    /// The file is written.
+    /// Writes the file.
     Send,
 }
 
 impl FtpClient {
-    /// A client on a host with this address.
+    /// Creates a client on a host with this address.
     pub fn new(own: Ipv4Addr, opening: DataConnectionMode) -> Self {
         FtpClient {
             own,
@@ -97,7 +97,7 @@ impl FtpClient {
 
     fn hear_answer(&mut self, line: &str) {
         let Some(step) = self.dialogue.pop_front() else {
-            return self.fail(format!("not asked for: {line}"));
+            return self.fail(format!("unexpected response: {line}"));
         };
         if line.split(' ').next().and_then(|code| code.parse().ok()) != Some(step.answer) {
             return self.fail(format!("instead of {}: {line}", step.answer));
@@ -123,7 +123,7 @@ impl FtpClient {
         self.control.flush(&mut self.down);
     }
 
-    /// The file, when the data connection stands and the server waits for it.
+    /// Sends the file when the data connection is open and the server waits for it.
     fn send(&mut self) {
         if self.opened
             && self.data.link.is_some()
@@ -168,7 +168,7 @@ impl FtpClient {
             StreamIndication::Closed(why) if why != CloseReason::Finished && !self.stored => {
                 self.fail(format!("the data connection: {why:?}"));
             }
-            // A server that stores has nothing to say here.
+            // A server that stores a file sends nothing on this connection.
             _ => {}
         }
     }

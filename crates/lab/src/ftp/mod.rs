@@ -1,14 +1,14 @@
-//! A file by FTP (RFC 959): the dialogue on port 21 and a connection for the data, as engines over streams.
+//! FTP transfer of a file (RFC 959): the control connection on port 21 and a data connection, as engines over streams.
 //!
-//! Here are the commands that a client of old sends to store one file, and what a server answers; the sizes of both are
-//! those of programs in use. There are no directories, no permissions and no restarts: any name and any password will do.
+//! Implements the commands that an old client sends to store one file, and the replies of a server; both have the
+//! lengths of common programs. There are no directories, permissions or restarts; any user name and password are accepted.
 //!
 //! ```text
 //!   220  USER 331  PASS 230  SYST 215  TYPE 200 | PORT 200  STOR  (data connection)  150  data ..  226 | QUIT 221
 //!                                                 PASV 227  STOR
 //! ```
 //!
-//! Limits: a line has 512 bytes, a server stores one file a connection.
+//! Limits: lines of 512 bytes, one file per connection.
 
 mod client;
 mod server;
@@ -24,27 +24,27 @@ use longwire_proto::service::{LinkId, StreamRequest};
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 
-/// The link of the dialogue, on the client's side.
+/// Control connection, on the side of the client.
 pub const CONTROL: LinkId = LinkId(0);
-/// The link of the data connection, on the side that opens it.
+/// Data connection, on the side that opens it.
 pub const DATA: LinkId = LinkId(1);
-/// The port of the dialogue (RFC 959 5.2).
+/// Port of the control connection (RFC 959 5.2).
 pub const CONTROL_PORT: u16 = 21;
-/// The port on which the other side opens the data connection.
+/// Port on which the other side opens the data connection.
 pub const DATA_PORT: u16 = 50_000;
-/// A line is no longer than this, bytes.
+/// Maximum length of a line, bytes.
 const LINE_BYTES_MAX: usize = 512;
 
-/// Which side opens the data connection.
+/// Side that opens the data connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DataConnectionMode {
-    /// The server does (PORT), as clients of old ask for.
+    /// The server opens it (PORT), as old clients request.
     Active,
-    /// The client does (PASV).
+    /// The client opens it (PASV).
     Passive,
 }
 
-/// What a user and FTP say to each other.
+/// Service between a user and FTP.
 #[derive(Debug)]
 pub enum Files {}
 
@@ -53,48 +53,48 @@ impl Service for Files {
     type Indication = FilesIndication;
 }
 
-/// Down through [`Files`], to a client.
+/// Requests of [`Files`] to a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FilesRequest {
-    /// Calls the server, stores this file there, and leaves.
+    /// Connects to the server, stores this file there, and disconnects.
     Store(Bytes),
 }
 
-/// Up through [`Files`].
+/// Indications of [`Files`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FilesIndication {
-    /// The client is past this point.
+    /// The client has passed this milestone.
     Reached(Milestone),
-    /// The server has a file, whole.
+    /// The server has received a complete file.
     Stored(Bytes),
-    /// It ended too early, for this reason.
+    /// The session ended early for this reason.
     Failed(String),
 }
 
-/// Points of a session, as the client sees them, in their order.
+/// Milestones of a session as seen by the client, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Milestone {
-    /// The dialogue's connection stands.
+    /// The control connection is established.
     Connected,
-    /// The password was good and the type is set: all that comes before a file.
+    /// Log-in and type are complete: everything that precedes a file.
     LoggedIn,
     /// The server waits for the data (150).
     Opened,
     /// The server has the file (226).
     Stored,
-    /// The dialogue's connection is over.
+    /// The control connection is closed.
     Left,
 }
 
-/// One side of a connection: what waits to be written, and a line that is not yet whole.
+/// One side of a connection: data waiting to be written, and an incomplete line.
 #[derive(Debug, Default)]
 struct ControlLine {
     link: Option<LinkId>,
     room: u64,
     waiting: BytesMut,
-    /// Nothing more is written: it is closed when what waits is handed over.
+    /// True if nothing more is written: the connection is closed when the waiting data have been passed down.
     ends: bool,
-    /// The other side heard, or hears next, that it is closed.
+    /// True if the other side has received or will next receive the end of the connection.
     closed: bool,
     line: Vec<u8>,
 }
@@ -108,20 +108,20 @@ impl ControlLine {
         self.link == Some(link)
     }
 
-    /// Nothing, once it ends: a connection that is being closed takes no more.
+    /// Writes nothing after the end: a connection that is being closed accepts no data.
     fn write(&mut self, bytes: &[u8]) {
         if !self.ends {
             self.waiting.extend_from_slice(bytes);
         }
     }
 
-    /// The connection is over, whoever ended it.
+    /// Records the end of the connection by either side.
     fn lose(&mut self) {
         self.waiting.clear();
         (self.ends, self.closed) = (true, true);
     }
 
-    /// What there is room for, and the end when nothing is left.
+    /// Passes down as much as there is room for, and the end when nothing is left.
     fn flush(&mut self, down: &mut VecDeque<(LinkId, StreamRequest)>) {
         let Some(link) = self.link else { return };
         let bytes = self.waiting.len().min(usize::try_from(self.room).unwrap_or(usize::MAX));
@@ -134,7 +134,7 @@ impl ControlLine {
         }
     }
 
-    /// The lines that these bytes complete; none if one of them is too long.
+    /// Returns the lines completed by these bytes; `None` if one of them is too long.
     fn lines(&mut self, bytes: &[u8]) -> Option<Vec<String>> {
         let mut lines = Vec::new();
         for byte in bytes {
@@ -151,7 +151,7 @@ impl ControlLine {
     }
 }
 
-/// An address and a port as PORT and PASV have them (RFC 959 4.1.2).
+/// Formats an address and a port for PORT and PASV (RFC 959 4.1.2).
 fn place(address: Ipv4Addr, port: u16) -> String {
     let [a, b, c, d] = address.octets();
     let [high, low] = port.to_be_bytes();

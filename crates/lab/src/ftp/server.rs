@@ -1,4 +1,4 @@
-//! The side that gets the file.
+//! FTP server, which receives the file.
 
 use super::{ControlLine, DATA, DATA_PORT, Files, FilesIndication, FilesRequest, place};
 use bytes::BytesMut;
@@ -8,21 +8,21 @@ use longwire_proto::time::Instant;
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 
-/// See the [module](super). It serves one client.
+/// FTP server as an engine over streams. It serves one client.
 #[derive(Debug)]
 pub struct FtpServer {
     own: Ipv4Addr,
-    /// The only client's address: nobody may send data elsewhere.
+    /// Address of the only client; data cannot be sent elsewhere.
     client: Ipv4Addr,
     control: ControlLine,
     data: ControlLine,
-    /// It waits for the client to open the data connection (PASV).
+    /// True while it waits for the client to open the data connection (PASV).
     passive: bool,
-    /// STOR came.
+    /// True after STOR.
     storing: bool,
-    /// It said that it waits for the data.
+    /// True after the reply that it waits for the data.
     opened: bool,
-    /// It has the whole file, and said so: what becomes of the data connection is no matter of the dialogue any more.
+    /// True after the confirmation of the complete file; the data connection then no longer matters to the session.
     stored: bool,
     file: BytesMut,
     down: VecDeque<(LinkId, StreamRequest)>,
@@ -30,7 +30,7 @@ pub struct FtpServer {
 }
 
 impl FtpServer {
-    /// A server on a host with this address for a client at that one.
+    /// Creates a server on a host with this address for the client at that address.
     pub fn new(own: Ipv4Addr, client: Ipv4Addr) -> Self {
         FtpServer {
             own,
@@ -75,7 +75,7 @@ impl FtpServer {
             "STOR" if !self.passive && self.data.link.is_none() => self.say("425 Use PORT or PASV first."),
             "STOR" => {
                 self.storing = true;
-                // The data connection is there, or it is this side's to open.
+                // The data connection exists, or this side has to open it.
                 match self.data.is(DATA) {
                     true => self.down.push_back((DATA, StreamRequest::Connect)),
                     false => self.open(),
@@ -89,7 +89,7 @@ impl FtpServer {
         }
     }
 
-    /// It waits for the data, when it was asked to and there is a connection for them.
+    /// Replies that it waits for the data, once a file was requested and a data connection exists.
     fn open(&mut self) {
         if self.storing && self.data.link.is_some() && !core::mem::replace(&mut self.opened, true) {
             self.say("150 Ok to send data.");
@@ -140,7 +140,7 @@ impl Engine for FtpServer {
     type Above = Files;
     type Below = Many<LinkId, Stream>;
 
-    /// A server is asked for nothing.
+    /// A server has no requests.
     fn handle_request(&mut self, _: Instant, request: FilesRequest) {
         panic!("{request:?}: a server stores what clients send");
     }
@@ -179,7 +179,7 @@ mod tests {
 
     const CALLER: LinkId = LinkId(LinkId::FIRST_INCOMING);
 
-    /// What a server on 44.0.0.2 says to a client on 44.0.0.1 that says this, and what else it does.
+    /// Returns the replies of a server on 44.0.0.2 to these lines of a client on 44.0.0.1, and its other requests.
     fn told(lines: &[u8]) -> (String, Vec<StreamRequest>) {
         let mut server = FtpServer::new([44, 0, 0, 2].into(), [44, 0, 0, 1].into());
         let lines = Bytes::copy_from_slice(lines);
@@ -195,7 +195,7 @@ mod tests {
         (answers, others)
     }
 
-    /// The last answer's code.
+    /// Returns the code of the last reply.
     fn code(answers: &str) -> &str {
         answers.lines().last().and_then(|line| line.split(' ').next()).unwrap_or_default()
     }
@@ -222,7 +222,7 @@ mod tests {
         assert!(others.contains(&StreamRequest::Abort), "{others:?}");
     }
 
-    /// A server that has been sent three bytes, up to the end of the data, and what it has said so far is read.
+    /// Returns a server that has received three bytes and the end of the data, with its replies so far taken out.
     fn served() -> FtpServer {
         let mut server = FtpServer::new([44, 0, 0, 2].into(), [44, 0, 0, 1].into());
         let lines = Bytes::from_static(b"PORT 44,0,0,1,195,80\r\nSTOR test.dat\r\n");
@@ -239,7 +239,7 @@ mod tests {
         server
     }
 
-    /// The lines that it writes to its client.
+    /// Returns the lines that it writes to its client.
     fn written(server: &mut FtpServer) -> String {
         let mut words = String::new();
         while let Some((_, request)) = server.poll_request(Instant::ZERO) {

@@ -1,4 +1,4 @@
-//! One session between two hosts on a radio channel, and when it was where.
+//! FTP session between two hosts on a radio channel, with the times of its milestones.
 
 use super::{
     CONTROL, CONTROL_PORT, DATA, DATA_PORT, DataConnectionMode, Files, FilesIndication, FilesRequest,
@@ -11,32 +11,32 @@ use longwire_proto::rng::Rng;
 use longwire_proto::time::Instant;
 use longwire_sim::{ClockConfig, DiskConfig, Factory, FrameSink, NodeId, OnRadio, Simulation};
 
-/// No session is watched longer than this, seconds.
+/// Time limit of a session, seconds.
 const WATCHED_S: u64 = 100_000;
 
-/// A file that host 0 stores at host 1.
+/// File that host 0 stores at host 1.
 #[derive(Clone, Debug)]
 pub struct FtpSession {
-    /// The hosts.
+    /// Hosts and channel.
     pub internet: Internet,
-    /// Which side opens the data connection.
+    /// Side that opens the data connection.
     pub opening: DataConnectionMode,
-    /// The file.
+    /// File contents.
     pub file: Bytes,
 }
 
-/// When a session was where, in seconds since the call.
+/// Times of the milestones, in seconds since the connection request.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SessionTimes {
-    /// The dialogue's connection stands.
+    /// The control connection is established.
     pub connected_s: f64,
-    /// All that comes before a file is said.
+    /// Log-in and type are complete.
     pub logged_in_s: f64,
     /// The server waits for the data (150).
     pub opened_s: f64,
-    /// The client knows that the server has the file (226).
+    /// The client has received the confirmation that the server has the file (226).
     pub stored_s: f64,
-    /// The dialogue's connection is over.
+    /// The control connection is closed.
     pub left_s: f64,
 }
 
@@ -54,12 +54,12 @@ impl SessionTimes {
 }
 
 impl FtpSession {
-    /// Plays it; none if it fails or the file does not arrive as it was sent.
+    /// Simulates the session; `None` if it fails or the file does not arrive unchanged.
     pub fn play(&self, seed: u64) -> Option<SessionTimes> {
         self.play_with(seed, None)
     }
 
-    /// The same, while somebody hears of every frame.
+    /// The same with a trace of every frame.
     pub fn play_with(&self, seed: u64, trace: Option<FrameSink>) -> Option<SessionTimes> {
         let mut world: Simulation<Files> = Simulation::new(seed);
         trace.into_iter().for_each(|sink| world.set_trace(sink));
@@ -138,14 +138,14 @@ mod tests {
                 let at = moments.unwrap_or_else(|| panic!("{opening:?} {carriage:?} fails"));
                 let points = [at.connected_s, at.logged_in_s, at.opened_s, at.stored_s, at.left_s];
                 assert!(points[0] > 0.0 && points.is_sorted(), "{opening:?} {carriage:?}: {at:?}");
-                // The bits of the file alone take six seconds.
+                // The bits of the file alone need six seconds.
                 assert!(at.stored_s - at.opened_s > 8.0 * 7182.0 / 9600.0, "{at:?}");
             }
         }
     }
 
-    /// A quarter of the frames is lost, so that some sessions fail and some data connections break behind the last byte; none does
-    /// more than fail.
+    /// A quarter of the frames is lost, so that some sessions fail and some data connections break after the last byte.
+    /// Every session must end.
     #[test]
     fn whatever_is_lost_a_session_ends() {
         let mut stored = 0;

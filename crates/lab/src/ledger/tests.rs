@@ -1,4 +1,4 @@
-//! Every entry has the time that its name says.
+//! Every entry has the counter of its name.
 
 use super::*;
 

@@ -1,44 +1,44 @@
-//! The most that a line can carry that is good or bad by turns (Gilbert 1960, Elliott 1963).
+//! Upper bound on the payload of a line that alternates between a good and a bad state (Gilbert 1960, Elliott 1963).
 //!
-//! A sender that knows the state of the line before each packet, and at once what becomes of it, is as well off as any can
-//! be. In each state it sends a packet of some length or lets a bit pass. With the best choice in each it carries so many
-//! bits of payload for each bit of time in the long run, its gain, and a moment in the good state is worth so many bits of
-//! payload more than one in the bad state, its lead. Both follow from the choices (policy iteration, R. A. Howard, Dynamic
-//! Programming and Markov Processes, 1960). For those found best,
+//! No sender is better than one that knows the state of the line before each packet, and the fate of the packet at once. In
+//! each state it sends a packet of some length or waits for a bit. With the best choice in each state its gain is the payload
+//! in bits per bit of time in the long run, and its lead is the difference in value between a time in the good state and one
+//! in the bad state, in bits of payload. Both follow from the choices (policy iteration, R. A. Howard, Dynamic Programming
+//! and Markov Processes, 1960). For the best choices,
 //!
 //! ```text
-//!   payload that a choice brings  <=  gain x bits that it takes + value of the state before - value of the state behind
+//!   payload of a choice  <=  gain x bits that it takes + value of the state before - value of the state after
 //! ```
 //!
-//! holds for every choice in either state. Summed over a transfer, whatever its sender does: a file of `s` bits takes
-//! `(s - lead) / gain` bits of time or more on average, and the lead may be won once more with each outage, behind which the
-//! line may be better than before.
+//! holds for every choice in either state. Summed over a transfer, whatever its sender does, a file of `s` bits takes at
+//! least `(s - lead) / gain` bits of time on average, and the lead can be gained again with each outage, after which the line
+//! may be better than before.
 
 use longwire_sim::GilbertElliott;
 
-/// Rounds until no choice is better; each round is a better pair of choices, and two or three are usual.
+/// Maximum rounds until no choice is better; each round finds a better pair of choices, and two or three are usual.
 const ROUNDS_MAX: usize = 32;
 
-/// See the [module](self).
+/// Upper bound on the payload that a line with bursts of errors carries.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BurstLimit {
-    /// Payload bits for each bit of time in the long run.
+    /// Payload bits per bit of time in the long run.
     pub gain: f64,
-    /// How much more the better state is worth than the other, payload bits.
+    /// Difference in value between the better state and the other, payload bits.
     pub lead_bits: f64,
-    /// The packet's payload in the good state, bytes.
+    /// Payload of the packet in the good state, bytes.
     pub payload_bytes: u32,
 }
 
 impl BurstLimit {
-    /// Bits of time that a file takes on average, at least, with so many outages.
+    /// Lower bound on the mean time of a file with this number of outages, bits.
     pub fn bits_least(&self, bytes: u64, outages: usize) -> f64 {
         ((8.0 * bytes as f64 - (outages as f64 + 1.0) * self.lead_bits) / self.gain).max(0.0)
     }
 }
 
-/// A choice in a state: the payload bits that it brings on average, the bits that it takes, and how likely the line is in its
-/// other state behind it.
+/// Choice in a state: payload bits that it brings on average, bits that it takes, and the probability that the line is
+/// in the other state afterwards.
 #[derive(Clone, Copy)]
 struct Choice {
     brings: f64,
@@ -47,21 +47,21 @@ struct Choice {
     payload_bytes: u32,
 }
 
-/// The most that packets of up to `payload_max_bytes` bytes, each with `header_bytes` more, carry.
+/// Computes the maximum for packets of up to `payload_max_bytes` bytes with `header_bytes` more each.
 ///
 /// # Panics
-/// Where both states let nothing through.
+/// Panics if both states let nothing through.
 pub fn ceiling(model: &GilbertElliott, header_bytes: u32, payload_max_bytes: u32) -> BurstLimit {
     let choices = choices(model, header_bytes, payload_max_bytes);
     if model.good_bits_mean <= 1.0 && model.bad_bits_mean <= 1.0 {
         return in_turns(&choices);
     }
-    // To begin with: the longest packet while good, and nothing while bad.
+    // Initially the longest packet in the good state and nothing in the bad state.
     let mut chosen = [choices[0][choices[0].len() - 1], choices[1][0]];
     let mut best = worth(chosen);
     for _ in 0..ROUNDS_MAX {
         let (gain, lead) = best;
-        // Leaving the good state costs the lead, and leaving the bad one wins it.
+        // Leaving the good state costs the lead, and leaving the bad state gains it.
         let better = [(0, -lead), (1, lead)].map(|(state, other): (usize, f64)| {
             let value = |choice: &Choice| choice.brings - gain * choice.takes + other * choice.leaves;
             let most = choices[state].iter().max_by(|a, b| value(a).total_cmp(&value(b)));
@@ -78,8 +78,9 @@ pub fn ceiling(model: &GilbertElliott, header_bytes: u32, payload_max_bytes: u32
     BurstLimit { gain, lead_bits: lead.abs(), payload_bytes: chosen[0].payload_bytes.max(1) }
 }
 
-/// The same where good and bad bits come in turns. No packet of whole bytes leaves the state that it began in, so both states may
-/// be kept for ever, and what the better one's best packet carries is the most: to get there costs time, and wins nothing.
+/// Computes the maximum for alternating good and bad bits. No packet of whole bytes leaves the state in which it
+/// starts, so both states can be kept for ever, and the best packet of the better state gives the maximum: reaching it
+/// costs time and gains nothing.
 fn in_turns(choices: &[Vec<Choice>; 2]) -> BurstLimit {
     let rate = |choice: &&Choice| choice.brings / choice.takes;
     let best = choices.iter().flatten().max_by(|a, b| rate(a).total_cmp(&rate(b)));
@@ -88,25 +89,27 @@ fn in_turns(choices: &[Vec<Choice>; 2]) -> BurstLimit {
     BurstLimit { gain: rate(&best), lead_bits: 0.0, payload_bytes: best.payload_bytes }
 }
 
-/// Gain and lead of a sender with these choices, in the good state and in the bad one. For both, what they bring is what
-/// they take at this gain: `brings = gain takes + lead leaves` while good, `brings = gain takes - lead leaves` while bad.
+/// Gain and lead of a sender with these choices in the good and the bad state. For both, the payload equals the cost at
+/// this gain: `brings = gain takes + lead leaves` in the good state, `brings = gain takes - lead leaves` in the bad
+/// state.
 fn worth([good, bad]: [Choice; 2]) -> (f64, f64) {
     let gain = (good.brings * bad.leaves + good.leaves * bad.brings)
         / (good.takes * bad.leaves + good.leaves * bad.takes);
     (gain, (gain * bad.takes - bad.brings) / bad.leaves)
 }
 
-/// All choices in the good state and in the bad one: first to wait for a bit, then packets, the shortest first.
+/// All choices in the good state and in the bad state: first waiting for a bit, then packets, the shortest first.
 fn choices(model: &GilbertElliott, header_bytes: u32, payload_max_bytes: u32) -> [Vec<Choice>; 2] {
     let leave = [1.0 / model.good_bits_mean, 1.0 / model.bad_bits_mean];
     let right = [1.0 - model.good_ber, 1.0 - model.bad_ber];
-    // One bit: it is right, and then the state may change.
+    // One bit: it is correct, and then the state may change.
     let bit = [
         [right[0] * (1.0 - leave[0]), right[0] * leave[0]],
         [right[1] * leave[1], right[1] * (1.0 - leave[1])],
     ];
     let byte = squared(squared(squared(bit)));
-    // How much of the state is forgotten over a stretch, and over two: so reckoned, very rare changes are not rounded away.
+    // Loss of memory of the state over one stretch and over two; this form keeps very rare changes from being rounded
+    // away.
     let over_both = |one: f64, other: f64| one + (1.0 - one) * other;
     let twice = |one: f64| over_both(one, one);
     let forgotten_a_byte = twice(twice(twice(leave[0] + leave[1])));
@@ -129,7 +132,7 @@ fn choices(model: &GilbertElliott, header_bytes: u32, payload_max_bytes: u32) ->
     found
 }
 
-/// A matrix times itself.
+/// Returns the square of a matrix.
 fn squared(m: [[f64; 2]; 2]) -> [[f64; 2]; 2] {
     let entry = |row: usize, column: usize| m[row][0] * m[0][column] + m[row][1] * m[1][column];
     [[entry(0, 0), entry(0, 1)], [entry(1, 0), entry(1, 1)]]
@@ -146,7 +149,8 @@ mod tests {
         GilbertElliott { good_bits_mean, bad_bits_mean, good_ber, bad_ber }
     }
 
-    /// The packets of a file, sent bit by bit over such a line, each until it is right: bits of time.
+    /// Simulates the packets of a file bit by bit over such a line, each repeated until it is correct; returns bits of
+    /// time.
     fn sent(model: &GilbertElliott, bytes: u32, payload: u32, waits: bool, rng: &mut Rng) -> f64 {
         let (leave, wrong) =
             ([1.0 / model.good_bits_mean, 1.0 / model.bad_bits_mean], [model.good_ber, model.bad_ber]);
@@ -190,9 +194,9 @@ mod tests {
     fn a_line_that_is_bad_half_of_the_time_and_then_dead_carries_half() {
         let half = ceiling(&model(1e7, 1e7, 0.0, 0.5), HEADER, 1472);
         assert!((half.gain / (0.5 * 1472.0 / 1500.0) - 1.0).abs() < 0.01, "{half:?}");
-        // The lead is what would have been carried while it is waited for.
+        // The lead is the payload that would have been carried while waiting for the good state.
         assert!((half.lead_bits / (half.gain * 1e7) - 1.0).abs() < 0.01, "{half:?}");
-        // Good and bad are names.
+        // The names of the states are interchangeable.
         let turned = ceiling(&model(1e7, 1e7, 0.5, 0.0), HEADER, 1472);
         assert!((turned.gain / half.gain - 1.0).abs() < 1e-3, "{turned:?}");
     }
@@ -215,12 +219,12 @@ mod tests {
         let expected = (1..=1472).map(rate).fold(0.0, f64::max);
         assert!((turns.gain / expected - 1.0).abs() < 1e-9, "{turns:?}, expected {expected}");
         assert!((200..300).contains(&turns.payload_bytes) && turns.lead_bits == 0.0, "{turns:?}");
-        // A little longer in either, and the usual reckoning comes to nearly the same.
+        // With slightly longer states the usual computation gives nearly the same result.
         for (good, bad) in [(1.0, 1.001), (1.001, 1.0)] {
             let near = ceiling(&model(good, bad, 0.0, ber), HEADER, 1472);
             assert!((near.gain / turns.gain - 1.0).abs() < 1e-3, "{near:?}, {turns:?}");
         }
-        // Hardly anything gets through, and a limit comes of it all the same.
+        // Hardly anything gets through, but the limit is still finite.
         let dead = ceiling(&model(1.0, 1.0, 0.0, 0.5), HEADER, 1472);
         assert!(dead.gain > 0.0 && dead.bits_least(1, 0).is_finite(), "{dead:?}");
         assert!(ceiling(&model(1.0, 1.0, 0.5, 0.5), 28, 1472).gain > 0.0);

@@ -1,4 +1,4 @@
-//! A half-duplex radio channel that both ends share, as packet radio has it.
+//! Half-duplex radio channel that both ends share, as in packet radio.
 
 use super::LinkProfile;
 use crate::error::Error;
@@ -8,25 +8,26 @@ use longwire_proto::time::Duration;
 use longwire_sim::{Access, Errors, PathConfig, RadioConfig, StationConfig};
 use serde::{Deserialize, Serialize};
 
-/// How the stations of a radio link get the channel. Both are alike; a link is a channel of its own, which nobody else uses.
+/// Channel access of the stations of a radio link. Both stations are alike; each link is a channel of its own without
+/// other users.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct RadioChannel {
-    /// From keying the transmitter to the first frame (TXDELAY), milliseconds. Default 300.
+    /// Time from key-up to the first frame (TXDELAY), milliseconds. Default 300.
     pub tx_delay_ms: f64,
-    /// From the end of the last frame to unkeying (TXTAIL), milliseconds. Default 20.
+    /// Time from the end of the last frame to key-down (TXTAIL), milliseconds. Default 20.
     pub tx_tail_ms: f64,
     /// One slot of persistence, milliseconds. Default 100.
     pub slot_time_ms: f64,
-    /// The chance to begin in a slot is (`persistence` + 1) / 256. Default 63, a quarter.
+    /// Persistence: the probability to start in a slot is (`persistence` + 1) / 256. Default 63, a quarter.
     pub persistence: u8,
-    /// How chance and slot are used: `draw-then-wait` (KISS controllers), `wait-then-draw` (Dire Wolf), `uniform`. Default
-    /// `draw-then-wait`.
+    /// Use of persistence and slot: `draw-then-wait` (KISS controllers), `wait-then-draw` (Dire Wolf), `uniform`.
+    /// Default `draw-then-wait`.
     pub access: Access,
-    /// From the end of the other station's signal to being ready to send, milliseconds: the controller, its serial line,
-    /// the radio. Default 0.
+    /// Time from the end of the other station's signal until the station is ready to send (controller, serial line,
+    /// radio), milliseconds. Default 0.
     pub turnaround_ms: f64,
-    /// The longest time that one key-up sends, seconds. Default 60.
+    /// Maximum duration of one key-up, seconds. Default 60.
     pub key_up_max_s: f64,
 }
 
@@ -44,7 +45,7 @@ impl Default for RadioChannel {
     }
 }
 
-/// Keys of a link that mean nothing on a radio channel, with how to tell that one was given.
+/// Key of a link that does not apply to a radio channel, with a test whether it is set.
 type Alien = (&'static str, fn(&LinkProfile, &LinkProfile) -> bool);
 
 const ALIENS: [Alien; 7] = [
@@ -62,7 +63,7 @@ fn millis(millis: f64) -> Duration {
 }
 
 impl RadioChannel {
-    /// Whether every value makes sense in this profile.
+    /// Checks the values in this profile.
     pub(super) fn check(&self, link: &LinkProfile, place: &str) -> Result<(), Error> {
         let wrong = |key: &str, rule: &str| Err(Error::new(format!("{place}: `{key}` {rule}")));
         let times = [
@@ -81,16 +82,19 @@ impl RadioChannel {
             return wrong("rate-bps", "must be from 300 to 10000000 on a radio channel");
         }
         if link.mtu_bytes > 2048 {
-            return wrong("mtu-bytes", "is the information field of a frame, up to 2048 on a radio channel");
+            return wrong(
+                "mtu-bytes",
+                "is the length of the information field; it must not exceed 2048 on a radio channel",
+            );
         }
         let plain = LinkProfile::default();
         match ALIENS.iter().find(|(_, given)| given(link, &plain)) {
-            Some((key, _)) => wrong(key, "means nothing on a radio channel: leave it away"),
+            Some((key, _)) => wrong(key, "does not apply to a radio channel; remove it"),
             None => Ok(()),
         }
     }
 
-    /// The channel in the simulator; the first station is the one towards the source.
+    /// Channel for the simulator; its first station is the one towards the source.
     pub fn channel(&self, link: &LinkProfile, errors: [Errors; 2]) -> RadioConfig {
         let station = StationConfig {
             tx_delay: millis(self.tx_delay_ms),
@@ -117,7 +121,7 @@ impl RadioChannel {
         }
     }
 
-    /// What a station knows of the channel.
+    /// Parameters that a station knows about the channel.
     pub fn believed(&self, link: &LinkProfile) -> ax25::RadioParameters {
         ax25::RadioParameters {
             rate_bps: link.rate_bps as u32,
@@ -130,13 +134,13 @@ impl RadioChannel {
         }
     }
 
-    /// TXDELAY, TXTAIL, slot time and persistence, for people.
+    /// TXDELAY, TXTAIL, slot time and persistence, for display.
     pub fn in_words(&self) -> String {
         let RadioChannel { tx_delay_ms, tx_tail_ms, slot_time_ms, persistence, .. } = self;
         format!("{tx_delay_ms} ms, {tx_tail_ms} ms, {slot_time_ms} ms, {persistence}")
     }
 
-    /// The channel as a node's configuration has it, with its TNC.
+    /// Channel in the form of a node configuration, with its TNC.
     pub fn as_configured(&self, link: &LinkProfile) -> String {
         let RadioChannel { tx_delay_ms, tx_tail_ms, slot_time_ms, persistence, .. } = self;
         format!(
@@ -146,12 +150,12 @@ impl RadioChannel {
         )
     }
 
-    /// The longest key-up.
+    /// Maximum key-up.
     pub fn key_up_max(&self) -> Duration {
         Duration::from_secs_f64(self.key_up_max_s)
     }
 
-    /// What keying takes, as the limit sees it.
+    /// Keying for the limit.
     pub(super) fn keying(&self, link: &LinkProfile) -> Keying {
         let station = self.channel(link, [Errors::None; 2]).stations.remove(0);
         Keying {

@@ -1,9 +1,9 @@
-//! Nodes that meet now and then: which router brings how much how soon, and what it costs.
+//! Nodes that meet at times: a comparison of routers by delivered messages, delay and cost.
 //!
 //! ```toml
 //! title = "Two villages, a bus and a town"
 //! nodes = ["north", "south", "bus", "town"]
-//! routers = ["static", "epidemic"]     # all four where nothing is said
+//! routers = ["static", "epidemic"]     # default: all four
 //! rate-bps = 250_000
 //! duration-s = 86_400
 //!
@@ -14,23 +14,23 @@
 //! bytes = 20_000
 //! within-s = 43_200
 //!
-//! [[meeting]]                          # again and again
+//! [[meeting]]                          # repeated
 //! between = ["bus", "town"]
 //! first-s = 600
 //! every-s = 7200
 //! lasts-s = 300
-//! late-s = 600                         # up to so much later, drawn
-//! chance = 0.8                         # of taking place at all
+//! late-s = 600                         # maximum random delay
+//! chance = 0.8                         # probability that it takes place
 //!
-//! [[route]]                            # for the routers that take routes: static and contact-plan
+//! [[route]]                            # for the routers with routes: static and contact-plan
 //! at = "north"
 //! to = "town"
 //! via = "bus"
 //! ```
 //!
-//! Meetings and messages are drawn from the run's seed and nothing else: all routers meet the same world. The contact
-//! plan is what comes to pass, so that its router knows more than the others. Every node is the whole stack: agent,
-//! TCPCL 4, TCP.
+//! Meetings and messages are drawn from the run's seed only, so that they are the same for all routers. The contact plan
+//! contains the actual meetings, so its router knows more than the others. Every node has all layers: agent, TCPCL 4,
+//! TCP.
 
 mod world;
 
@@ -50,38 +50,38 @@ use longwire_proto::rng::Rng;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// Pairs of nodes are numbered with one byte.
+/// Maximum pairs of nodes; they are numbered with one byte.
 const PAIRS_MAX: usize = 200;
-/// The most messages of a run.
+/// Maximum messages of a run.
 const MESSAGES_MAX: u32 = 10_000;
 
-/// A world of meetings.
+/// Scenario of meetings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct MeetingScenario {
-    /// A name for people.
+    /// Display name.
     pub title: String,
-    /// What it is about, in a sentence or two.
+    /// Description, in a sentence or two.
     pub about: String,
-    /// The nodes.
+    /// Nodes.
     pub nodes: Vec<String>,
-    /// The routers that are compared. Default: all.
+    /// Routers to compare. Default: all.
     pub routers: Vec<RouterChoice>,
-    /// Spray and wait: copies of each message, 1 to 127. Default 8.
+    /// Copies of each message for spray and wait, 1 to 127. Default 8.
     pub copies: u32,
-    /// How many runs with different seeds. Default 8.
+    /// Number of runs with different seeds. Default 8.
     pub runs: u32,
-    /// The seed from which every run's randomness is drawn. Default 1.
+    /// Seed of the random numbers of all runs. Default 1.
     pub seed: u64,
-    /// How long a run lasts, seconds. Default 86,400.
+    /// Duration of a run, seconds. Default 86,400.
     pub duration_s: f64,
-    /// The rate of every line while it is there, each way, bit/s. Default 250,000.
+    /// Rate of every line while it is up, each direction, bit/s. Default 250,000.
     pub rate_bps: u64,
-    /// What is sent.
+    /// Messages sent.
     pub messages: Messages,
-    /// Who meets whom.
+    /// Meetings of pairs of nodes.
     pub meeting: Vec<Meeting>,
-    /// The ways that static routing and the contact plan know.
+    /// Routes for static routing and the contact plan.
     pub route: Vec<MeetingRoute>,
 }
 
@@ -107,19 +107,20 @@ impl Default for MeetingScenario {
 const ALL: [RouterChoice; 4] =
     [RouterChoice::Static, RouterChoice::ContactPlan, RouterChoice::Epidemic, RouterChoice::SprayAndWait];
 
-/// What is sent.
+/// Messages of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Messages {
-    /// Who sends, each as often: drawn.
+    /// Senders, drawn with equal probability.
     pub from: Vec<String>,
-    /// Who receives: drawn.
+    /// Receivers, drawn with equal probability.
     pub to: Vec<String>,
-    /// How many. Default 40.
+    /// Number of messages. Default 40.
     pub count: u32,
-    /// The length of each, bytes. Default 10,000.
+    /// Length of each message, bytes. Default 10,000.
     pub bytes: u64,
-    /// They are made from the beginning of the run until then, seconds: drawn. Default 43,200.
+    /// End of the period in which messages are created, at random times since the start of the run, seconds. Default
+    /// 43,200.
     pub within_s: f64,
 }
 
@@ -129,21 +130,21 @@ impl Default for Messages {
     }
 }
 
-/// Two nodes that meet again and again.
+/// Repeated meeting of two nodes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Meeting {
-    /// Who.
+    /// The two nodes.
     pub between: [String; 2],
-    /// When first, seconds. Default 0.
+    /// Start of the first meeting, seconds. Default 0.
     pub first_s: f64,
-    /// From one to the next, seconds; 0: there is only one. Default 0.
+    /// Interval between meetings, seconds; 0 for a single meeting. Default 0.
     pub every_s: f64,
-    /// How long each lasts, seconds. Default 300.
+    /// Duration of each meeting, seconds. Default 300.
     pub lasts_s: f64,
-    /// How much later each may begin, seconds: drawn. Default 0.
+    /// Maximum random delay of each meeting, seconds. Default 0.
     pub late_s: f64,
-    /// With which probability each takes place. Default 1.
+    /// Probability that each meeting takes place. Default 1.
     pub chance: f64,
 }
 
@@ -160,17 +161,17 @@ impl Default for Meeting {
     }
 }
 
-/// A way.
+/// Route.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct MeetingRoute {
-    /// The node that knows it.
+    /// Node that has the route.
     pub at: String,
-    /// Where it leads.
+    /// Destination of the route.
     pub to: String,
-    /// The next node.
+    /// Next node.
     pub via: String,
-    /// What it costs: lower is better. Default 1.
+    /// Cost; lower is better. Default 1.
     pub cost: u32,
 }
 
@@ -181,10 +182,10 @@ impl Default for MeetingRoute {
 }
 
 impl MeetingScenario {
-    /// Reads a plan from its table.
+    /// Reads a scenario from its table.
     ///
     /// # Errors
-    /// Unknown keys with the nearest known one, values that make no sense.
+    /// Fails if a key is unknown, with the nearest known one, or a value is invalid.
     pub fn from_table(table: toml::Table, place: &str) -> Result<MeetingScenario, Error> {
         let plan: MeetingScenario = toml_text::from_table(table, place)?;
         plan.check().map_err(|what| Error::new(format!("{place}: {what}")))?;
@@ -196,48 +197,58 @@ impl MeetingScenario {
         let met = self.meeting.iter().flat_map(|meeting| &meeting.between);
         let named = self.messages.from.iter().chain(&self.messages.to).chain(routes).chain(met);
         if let Some(stranger) = named.into_iter().find(|name| !self.nodes.contains(name)) {
-            return Err(format!("`{stranger}` is none of `nodes`"));
+            return Err(format!("`{stranger}` is not in `nodes`"));
         }
         let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '_';
         for (at, name) in self.nodes.iter().enumerate() {
             if name.is_empty() || !name.chars().all(plain) || self.nodes[..at].contains(name) {
-                return Err(format!("`{name}` is no name for a node, or that of another"));
+                return Err(format!("`{name}` is not a valid node name, or is used twice"));
             }
         }
         if self.messages.from.is_empty() || self.messages.to.is_empty() || self.routers.is_empty() {
-            return Err("`messages.from`, `messages.to` and `routers` need at least one each".into());
+            return Err(
+                "`messages.from`, `messages.to` and `routers` must each have at least one entry".into()
+            );
         }
         let count = self.messages.count;
         if !(1..=MESSAGES_MAX).contains(&count) || !(1..=1 << 20).contains(&self.messages.bytes) {
-            return Err(format!("`messages` has up to {MESSAGES_MAX} of 1 byte to 1 MiB each"));
+            return Err(format!("`messages` allows up to {MESSAGES_MAX} messages of 1 byte to 1 MiB"));
         }
         if self.runs == 0 || !(1..=127).contains(&self.copies) || self.rate_bps == 0 {
-            return Err("`runs` and `rate-bps` are at least 1, `copies` is 1 to 127".into());
+            return Err("`runs` and `rate-bps` must be at least 1, `copies` from 1 to 127".into());
         }
         let time = |seconds: f64| (0.0..=1e8).contains(&seconds);
         if !time(self.duration_s) || !time(self.messages.within_s) {
-            return Err("times are from 0 to 1e8 seconds".into());
+            return Err("times must be from 0 to 1e8 seconds".into());
         }
         self.meeting.iter().try_for_each(|meeting| self.check_meeting(meeting))?;
-        if self.pairs().len() > PAIRS_MAX { Err(format!("more than {PAIRS_MAX} pairs meet")) } else { Ok(()) }
+        if self.pairs().len() > PAIRS_MAX {
+            Err(format!("at most {PAIRS_MAX} pairs of nodes can meet"))
+        } else {
+            Ok(())
+        }
     }
 
     fn check_meeting(&self, meeting: &Meeting) -> Result<(), String> {
         let [a, b] = &meeting.between;
         let times = [meeting.first_s, meeting.every_s, meeting.lasts_s, meeting.late_s];
         if a == b || !times.into_iter().all(|seconds| (0.0..=1e8).contains(&seconds)) {
-            return Err(format!("`{a}` and `{b}`: two nodes meet, at times from 0 to 1e8 seconds"));
+            return Err(format!(
+                "`{a}` and `{b}`: a meeting needs two different nodes and times from 0 to 1e8 seconds"
+            ));
         }
         if meeting.lasts_s < 1.0 || !(0.0..=1.0).contains(&meeting.chance) {
-            return Err(format!("`{a}` and `{b}`: `lasts-s` is at least 1, `chance` from 0 to 1"));
+            return Err(format!("`{a}` and `{b}`: `lasts-s` must be at least 1, `chance` from 0 to 1"));
         }
         if meeting.every_s > 0.0 && meeting.every_s < meeting.lasts_s + meeting.late_s + 1.0 {
-            return Err(format!("`{a}` and `{b}`: one meeting ends a second before the next may begin"));
+            return Err(format!(
+                "`{a}` and `{b}`: a meeting must end at least one second before the next can begin"
+            ));
         }
         Ok(())
     }
 
-    /// Who meets whom: by number, the lower one first.
+    /// Pairs of nodes that meet, by number, the lower one first.
     fn pairs(&self) -> Vec<(usize, usize)> {
         let place = |name: &String| self.nodes.iter().position(|node| node == name).unwrap_or(0);
         let pair = |meeting: &Meeting| {
@@ -250,18 +261,18 @@ impl MeetingScenario {
         pairs
     }
 
-    /// The seed of a run: a function of the plan's seed and the run's number alone.
+    /// Seed of a run: a function of the scenario's seed and the run's number only.
     fn seed_of(&self, run: u32) -> u64 {
         Rng::new(self.seed).fork(&format!("run {run}")).next_u64()
     }
 
-    /// Plays one run with one router.
+    /// Simulates one run with one router.
     pub fn play(&self, router: RouterChoice, run: u32) -> Outcome {
         world::play(self, router, self.seed_of(run))
     }
 }
 
-/// What is measured of every run: its name with its unit, the unit in words, and the value, where the run has one.
+/// Metric of a run: name including the unit, unit for display, and value, if the run has one.
 type RunMetric = (&'static str, &'static str, fn(&Outcome) -> Option<f64>);
 
 const METRICS: &[RunMetric] = &[
@@ -275,7 +286,7 @@ const METRICS: &[RunMetric] = &[
     ("sent_byte", "byte", |outcome| Some(outcome.sent_bytes as f64)),
 ];
 
-/// The name of a router in plans.
+/// Name of a router in scenario files.
 fn name(router: RouterChoice) -> &'static str {
     match router {
         RouterChoice::Static => "static",
@@ -285,14 +296,14 @@ fn name(router: RouterChoice) -> &'static str {
     }
 }
 
-/// Runs a plan.
+/// Runs a scenario.
 ///
 /// # Errors
-/// What the options ask for and a world of meetings has not.
+/// Fails if the options request something that scenarios of meetings do not support.
 pub fn run(mut plan: MeetingScenario, options: &Options, progress: &Progress) -> Result<Finding, Error> {
     if !options.sweeps.is_empty() || options.traces {
-        return Err(Error::new("a world of meetings has no sweeps and no traces")
-            .hint("it compares its routers; `--runs` and `--seed` change the rest"));
+        return Err(Error::new("a scenario of meetings supports neither sweeps nor traces")
+            .hint("it compares the routers in `routers`; change `--runs` and `--seed` only"));
     }
     plan.runs = options.runs.unwrap_or(plan.runs);
     plan.seed = options.seed.unwrap_or(plan.seed);
@@ -304,7 +315,7 @@ pub fn run(mut plan: MeetingScenario, options: &Options, progress: &Progress) ->
     let outcomes = spread_rounds(jobs.len(), options.threads, work, |job| jobs[job].1, progress);
     let stem = options.scenario.file_stem().map_or("meetings".into(), |stem| stem.to_string_lossy());
     let mut experiment = Experiment { experiment: stem.into(), seed: plan.seed, ..Experiment::default() };
-    let mut table = Table::new("Routers in the same world, 95 % intervals", columns());
+    let mut table = Table::new("Routers compared in the same scenario, 95 % confidence intervals", columns());
     for router in &plan.routers {
         let mine = jobs.iter().zip(&outcomes).filter(|((other, _), _)| other == router);
         let runs: Vec<(u32, &Outcome)> = mine.map(|((_, run), outcome)| (*run, outcome)).collect();
@@ -328,7 +339,7 @@ fn columns() -> [Column; 7] {
     ]
 }
 
-/// Enters what one router did.
+/// Adds the results of one router.
 fn enter(
     plan: &MeetingScenario,
     router: RouterChoice,
@@ -359,7 +370,7 @@ fn enter(
     }
 }
 
-/// The finding; where it was stopped early, `plan` has the runs that were made, and `early_end` says so.
+/// Creates the finding; after an early stop `plan` has the number of runs made, and `early_end` describes it.
 fn finding(
     plan: &MeetingScenario,
     path: &Path,
@@ -375,10 +386,9 @@ fn finding(
         plan.runs,
         early_end.map_or_else(String::new, |words| format!(" {words}"))
     );
-    let words = "Arrived: the share of messages that arrived within the run. Delay and longest: from the send to the \
-                 delivery, of those that arrived. Copies and most: how many nodes had a message, on average and at \
-                 most, the destination not counted. Sent: all bytes on all lines, headers, acknowledgements and \
-                 keep-alives included.";
+    let words = "Arrived: share of messages delivered during the run. Delay, longest: time from sending to delivery \
+                 of these messages. Copies, most: number of nodes that had a message, mean and maximum, without the \
+                 destination. Sent: all bytes on all links, including headers, acknowledgements and keep-alives.";
     let text = toml::to_string(plan).expect("a plan is TOML");
     let report = Report {
         title: plan.title.clone(),

@@ -1,4 +1,4 @@
-//! One run: the nodes, the lines between them, and what is seen.
+//! One run: nodes, lines between them, and observations.
 
 use super::{MeetingRoute, MeetingScenario};
 use bytes::Bytes;
@@ -25,35 +25,35 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const PORT: u16 = 4556;
 
-/// What came of a run.
+/// Result of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
-    /// Messages that a node has accepted.
+    /// Messages accepted by a node.
     pub sent: u64,
-    /// Of those that arrived, from the send to the delivery, seconds, in order of arrival.
+    /// Time from sending to delivery of the delivered messages, seconds, in order of arrival.
     pub delays_s: Vec<f64>,
-    /// For each message how many nodes had it, the destination not counted.
+    /// Number of nodes that had each message, without the destination.
     pub holders: Vec<usize>,
-    /// Bytes that left on all lines.
+    /// Bytes sent on all lines.
     pub sent_bytes: u64,
 }
 
 impl Outcome {
-    /// The mean delay of what arrived, seconds.
+    /// Mean delay of the delivered messages, seconds.
     pub fn mean_delay_s(&self) -> Option<f64> {
         let count = self.delays_s.len();
         (count > 0).then(|| self.delays_s.iter().sum::<f64>() / count as f64)
     }
 }
 
-/// When something is there: beginnings and ends, seconds, apart and in order.
+/// Intervals of a connection: start and end, seconds, ascending and disjoint.
 type Spans = Vec<(f64, f64)>;
 
-/// What a seed draws: the same for every router.
+/// Random meetings and messages of a seed, equal for every router.
 struct DrawnMeetings {
-    /// For each pair when it meets.
+    /// Meetings of each pair.
     meetings: Vec<((usize, usize), Spans)>,
-    /// When, from whom, to whom, in order.
+    /// Time, sender and receiver of each message, in order.
     messages: Vec<(f64, usize, usize)>,
 }
 
@@ -89,7 +89,7 @@ impl DrawnMeetings {
     }
 }
 
-/// Makes one meeting of those that overlap.
+/// Merges overlapping meetings.
 fn apart(spans: &mut Spans) {
     spans.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut merged = Spans::new();
@@ -106,7 +106,7 @@ fn at(seconds: f64) -> Instant {
     Instant::from_nanos((seconds * 1e9) as u64)
 }
 
-/// A link of a node: to whom, over which line, and when.
+/// Link of a node: neighbour, line and meetings.
 #[derive(Clone)]
 struct MeetingLink {
     link: LinkId,
@@ -117,7 +117,7 @@ struct MeetingLink {
     spans: Spans,
 }
 
-/// What makes a node.
+/// Factory of a node.
 #[derive(Clone)]
 struct NodeFactory {
     name: String,
@@ -132,7 +132,7 @@ fn node_id(name: &str) -> String {
     format!("dtn://{name}/")
 }
 
-/// Plays a run.
+/// Simulates a run.
 pub(super) fn play(plan: &MeetingScenario, router: RouterChoice, seed: u64) -> Outcome {
     let drawn = DrawnMeetings::new(plan, &Rng::new(seed).fork("meetings"));
     let mut simulation = Simulation::new(seed);
@@ -240,7 +240,7 @@ impl NodeFactory {
         }
     }
 
-    /// What the operator says first.
+    /// Initial requests of the operator.
     fn setup(&self, dtn_ms: Option<u64>) -> Vec<AppRequest> {
         let mut said = vec![AppRequest::SetClock { dtn_ms, steady: None }, AppRequest::Watch { on: true }];
         said.push(AppRequest::Register { endpoint: format!("{}in", node_id(&self.name)) });
@@ -262,7 +262,7 @@ impl NodeFactory {
     }
 }
 
-/// The plan of a link, for a clock that shows `began_dtn_ms` at the beginning.
+/// Contact plan of a link for a clock that shows `began_dtn_ms` at the start.
 fn contacts(began_dtn_ms: u64, spans: &[(f64, f64)]) -> Vec<Contact> {
     let ms = |seconds: f64| began_dtn_ms + (seconds * 1e3) as u64;
     let contact = |(from, to): &(f64, f64)| Contact {
@@ -274,7 +274,7 @@ fn contacts(began_dtn_ms: u64, spans: &[(f64, f64)]) -> Vec<Contact> {
     spans.iter().map(contact).collect()
 }
 
-/// Sessions that notice soon who has come and who has gone.
+/// Sessions that detect soon when a neighbour comes or leaves.
 fn sessions(name: &str, rng: Rng) -> impl FnMut(LinkId, Origin) -> Option<Session> + Send + 'static {
     let config = tcpcl::Config {
         keepalive: Duration::from_secs(5),
@@ -296,18 +296,18 @@ fn sessions(name: &str, rng: Rng) -> impl FnMut(LinkId, Origin) -> Option<Sessio
     }
 }
 
-/// A bundle as events name it: its source, and when it was made.
+/// Identification of a bundle in events: its source and creation timestamp.
 type BundleKey = (String, (u64, u64));
 
-/// What is seen of a run.
+/// Observations of a run.
 struct RunObserver {
     payload: Bytes,
     lifetime: Duration,
-    /// For each node the room for pieces, and what waits for it.
+    /// Room for pieces at each node, and the pieces waiting for it.
     rooms: Vec<u64>,
     waiting: Vec<VecDeque<SendId>>,
     sources: BTreeMap<usize, String>,
-    /// By number: by whom it was accepted, and its creation.
+    /// Messages by number: accepting node and creation timestamp.
     accepted: BTreeMap<u64, (usize, (u64, u64))>,
     holders: BTreeMap<BundleKey, BTreeSet<usize>>,
     delivered: BTreeMap<BundleKey, Instant>,

@@ -1,62 +1,62 @@
-//! How long connected AX.25 takes for a file over a channel without errors, collisions or other stations.
+//! Time of a file over connected-mode AX.25 on a channel without errors, collisions or other stations.
 //!
-//! One model with knobs holds what was published:
+//! One model with parameters covers the published models:
 //!
 //! - J. Ronan, K. Walsh, D. Long, "More experiments with Delay and Disruption Tolerant Networking over AX.25 Networks",
 //!   section III ([`Model::ronan_2011`]). Its tables follow neither its printed formulas nor its printed numbers: they
-//!   have 63/62 for bit stuffing on the 255 information octets only, and the tail in the acknowledgement, too.
-//! - B. Zieliński, "Effective throughput of AX.25 protocol", equations 1 to 5 ([`Model::zielinski`]). The paper names
+//!   apply 63/62 for bit stuffing to the 255 information octets only, and include TXTAIL in the acknowledgement.
+//! - B. Zieliński, "Effective throughput of AX.25 protocol", equations 1 to 5 ([`Model::zielinski`]). The paper gives
 //!   neither slot time nor key-up time nor persistence; the defaults of a TNC 2 are assumed.
-//! - Dire Wolf 1.6 beside itself ([`Model::direwolf`]).
+//! - Two stations with Dire Wolf 1.6 ([`Model::direwolf`]).
 //!
 //! ```text
 //!   half duplex, one cycle of k frames:
 //!   turnaround access TXDELAY | I I .. I | TXTAIL   T2   turnaround access TXDELAY | RR | TXTAIL
 //!
-//!   full duplex: TXDELAY | I I I I I .. I | TXTAIL, each RR beside the next I, the last one behind it
-//!   with k = 1:  turnaround TXDELAY | I | T2 turnaround TXDELAY | RR |, each TXTAIL beside what the other station does
+//!   full duplex: TXDELAY | I I I I I .. I | TXTAIL, each RR during the next I, the last one after it
+//!   with k = 1:  turnaround TXDELAY | I | T2 turnaround TXDELAY | RR |, each TXTAIL while the other station acts
 //! ```
 //!
-//! Times are seconds, rates bit/s, lengths octets. Octets of a frame count its two flags.
+//! Times are in seconds, rates in bit/s, lengths in octets. The octets of a frame include its two flags.
 
 use longwire_proto::ax25::{
     Address, Callsign, CommandResponse, Control, Frame, Modulo, Supervisory, hdlc, pid,
 };
 
-/// Bit stuffing puts a zero into so many bits that are random (Ma, 1982).
+/// Mean number of random bits for which bit stuffing inserts a zero (Ma, 1982).
 const BITS_A_STUFFED_ONE: f64 = 62.0;
-/// Bits of a character on a serial line: start, eight of data, stop.
+/// Bits of a character on a serial line: start bit, eight data bits, stop bit.
 const SERIAL_BITS: f64 = 10.0;
-/// The largest window of modulo 8 (AX.25 2.2, 6.7.2.3), frames.
+/// Maximum window with modulo 8 (AX.25 2.2, 6.7.2.3), frames.
 pub const WINDOW_MAX: u32 = 7;
 
-/// What bit stuffing is counted on.
+/// Part of the frames to which bit stuffing applies.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Stuffing {
-    /// On every frame, whole, as if its bits were random.
+    /// Complete frames, as if their bits were random.
     All,
-    /// On the information octets only, as if their bits were random.
+    /// Information octets only, as if their bits were random.
     Payload,
-    /// Not at all.
+    /// No bit stuffing.
     None,
-    /// As it is for the very bytes of a file.
+    /// Actual bit stuffing for the bytes of a file.
     Exact(Stuffed),
 }
 
-/// Bits that stuffing puts into the frames of a file.
+/// Bits that stuffing inserts into the frames of a file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stuffed {
-    /// Into I frames, for each octet of information.
+    /// Bits inserted into I frames, per information octet.
     pub bits_a_byte: f64,
-    /// Into an acknowledgement.
+    /// Bits inserted into an acknowledgement.
     pub bits_an_acknowledgement: f64,
 }
 
 impl Stuffed {
-    /// Counts the bits for a file in frames of so many information octets, from one station to another.
+    /// Counts the bits for a file in frames of this number of information octets, from one station to another.
     ///
     /// # Panics
-    /// If frames have no information octets.
+    /// Panics if frames have no information octets.
     pub fn count(contents: &[u8], information_bytes: u32) -> Stuffed {
         let [here, there] =
             ["N0CALL-1", "N0CALL-2"].map(|name| name.parse::<Callsign>().expect("a callsign"));
@@ -85,55 +85,55 @@ fn stuffed_bits(frame: &Frame) -> u64 {
     hdlc::air_bits(&octets) - 8 * (octets.len() as u64 + hdlc::CHECK_BYTES as u64)
 }
 
-/// How long a station waits on average before it keys up on a free channel.
+/// Model of the mean wait of a station before key-up on a free channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Csma {
-    /// Not at all.
+    /// No wait.
     None,
-    /// Persistence times slot time, as Ronan has it: no p-persistent station does so.
+    /// Persistence times slot time, as in Ronan's paper; no p-persistent station behaves so.
     Ronan,
-    /// Half a slot over the persistence: Zieliński, equation 1.
+    /// Half a slot divided by the persistence: Zieliński, equation 1.
     Zielinski,
-    /// A draw, and a slot for each that says no: the KISS specification.
+    /// A draw, followed by a slot if it fails: the KISS specification.
     DrawThenWait,
     /// A slot before each draw: Dire Wolf.
     WaitThenDraw,
 }
 
-/// What the last frame of a file counts as.
+/// Length assumed for the last frame of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LastFrame {
-    /// As full as the others.
+    /// Full, like the others.
     Full,
-    /// As long as it is.
+    /// Actual length.
     True,
 }
 
-/// Which transmissions end with TXTAIL.
+/// Transmissions that end with TXTAIL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tail {
-    /// All of them.
+    /// All transmissions.
     In,
-    /// Those with data only.
+    /// Transmissions with data only.
     Data,
-    /// None.
+    /// No transmissions.
     Out,
 }
 
-/// Whether both stations can be heard at once.
+/// Half or full duplex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Duplex {
-    /// One at a time.
+    /// Half duplex: one station at a time.
     Half,
-    /// Both. The window does not matter then, from two frames on.
+    /// Full duplex: both stations at once. The window does not matter from two frames on.
     Full,
 }
 
-/// Words for a knob's positions, as a command line has them.
+/// Names of the values of a parameter, as used on the command line.
 pub type KnobNames<T> = &'static [(&'static str, T)];
 
 impl Csma {
-    /// Their names.
+    /// Names of the values.
     pub const NAMES: KnobNames<Self> = &[
         ("none", Csma::None),
         ("ronan", Csma::Ronan),
@@ -142,7 +142,7 @@ impl Csma {
         ("wait-then-draw", Csma::WaitThenDraw),
     ];
 
-    /// The mean wait, seconds, for a slot time in seconds and a persistence above 0 and up to 1.
+    /// Mean wait, seconds, for a slot time in seconds and a persistence above 0 and at most 1.
     pub fn mean_s(self, slot_s: f64, persistence: f64) -> f64 {
         match self {
             Csma::None => 0.0,
@@ -155,70 +155,70 @@ impl Csma {
 }
 
 impl LastFrame {
-    /// Their names.
+    /// Names of the values.
     pub const NAMES: KnobNames<Self> = &[("full", LastFrame::Full), ("true", LastFrame::True)];
 }
 
 impl Tail {
-    /// Their names.
+    /// Names of the values.
     pub const NAMES: KnobNames<Self> = &[("in", Tail::In), ("data", Tail::Data), ("out", Tail::Out)];
 }
 
 impl Duplex {
-    /// Their names.
+    /// Names of the values.
     pub const NAMES: KnobNames<Self> = &[("half", Duplex::Half), ("full", Duplex::Full)];
 }
 
-/// The model's knobs.
+/// Parameters of the model.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Model {
-    /// Information octets of a full frame (N1), 1 or more.
+    /// Information octets of a full frame (N1), at least 1.
     pub information_bytes: u32,
-    /// Octets of an I frame beside its information: flags, addresses, control, PID, check sequence.
+    /// Octets of an I frame besides its information: flags, addresses, control, PID, check sequence.
     pub header_bytes: u32,
     /// Octets of a frame without information: flags, addresses, control, check sequence.
     pub acknowledgement_bytes: u32,
-    /// What bit stuffing is counted on.
+    /// Part of the frames to which bit stuffing applies.
     pub stuffing: Stuffing,
-    /// What the last frame of a file counts as.
+    /// Length assumed for the last frame of a file.
     pub last_frame: LastFrame,
-    /// How long a station waits before it keys up.
+    /// Model of the mean wait before key-up.
     pub csma: Csma,
-    /// Whether it does so before an acknowledgement, too.
+    /// True if a station also waits before an acknowledgement.
     pub acknowledgement_waits: bool,
     /// Slot time (T102), seconds.
     pub slot_s: f64,
-    /// With which probability a slot is taken, above 0 and up to 1.
+    /// Probability of transmitting in a slot, above 0 and at most 1.
     pub persistence: f64,
-    /// From keying up to the first frame (T103, TXDELAY), seconds.
+    /// Time from key-up to the first frame (T103, TXDELAY), seconds.
     pub txdelay_s: f64,
-    /// From the last frame to keying down (TXTAIL), seconds.
+    /// Time from the last frame to key-down (TXTAIL), seconds.
     pub txtail_s: f64,
-    /// Which transmissions end with it.
+    /// Transmissions that end with TXTAIL.
     pub tail: Tail,
-    /// How long the recipient waits for another frame (T2), seconds.
+    /// Response delay of the receiver (T2), seconds.
     pub t2_s: f64,
-    /// Whether the last frame of a cycle has P set, so that T2 is not waited for.
+    /// True if the last frame of a cycle has P set, which avoids the wait for T2.
     pub poll: bool,
-    /// A cycle of so many frames is answered without T2: the recipient knows that no more can come.
+    /// Number of frames of a cycle that is acknowledged without T2: the receiver knows that no more can follow.
     pub whole_window: u32,
-    /// How long a station takes to notice that the channel is free, bits.
+    /// Time to detect a free channel, in bits.
     pub carrier_bits: f64,
-    /// What a station and its TNC take beside all this, each time they turn from hearing to sending, seconds.
+    /// Further delay of a station and its TNC at each turn from receiving to sending, seconds.
     pub turnaround_s: f64,
-    /// Rate of the serial lines between hosts and TNCs, bit/s; none: they take no time. A frame is collected before it is
-    /// sent and after it was heard; beside that, the line is supposed to be faster than the channel.
+    /// Rate of the serial lines between hosts and TNCs, bit/s; `None` without delay. A frame is buffered completely
+    /// before it is sent and after it was received; apart from that the line is assumed to be faster than the channel.
     pub serial_bps: Option<f64>,
-    /// Whether both stations can be heard at once.
+    /// Half or full duplex.
     pub duplex: Duplex,
-    /// Transmissions of one frame without information before the first cycle: 2 to connect.
+    /// Transmissions of one frame without information before the first cycle; 2 to connect.
     pub set_up_frames: u32,
 }
 
-/// A preset's name, what it is, and its knobs.
+/// Preset: name, description and parameters.
 pub type Preset = (&'static str, &'static str, Model);
 
-/// The presets.
+/// Presets of the command line.
 pub const PRESETS: [Preset; 4] = [
     ("ronan-2011", "Ronan, Walsh and Long: the model behind their Tables II and III", Model::ronan_2011()),
     ("zielinski", "Zieliński, equations 1 to 4, with the defaults of a TNC 2", Model::zielinski()),
@@ -227,11 +227,15 @@ pub const PRESETS: [Preset; 4] = [
         "the same with a T2 of 1 s, waited for wherever the window is not 7",
         Model { t2_s: 1.0, ..Model::zielinski() },
     ),
-    ("direwolf", "two Dire Wolfs, from the call to the last acknowledgement", Model::direwolf()),
+    (
+        "direwolf",
+        "two Dire Wolfs, from the connection request to the last acknowledgement",
+        Model::direwolf(),
+    ),
 ];
 
 impl Model {
-    /// The model behind Ronan's Tables II and III.
+    /// Returns the model behind Ronan's Tables II and III.
     pub const fn ronan_2011() -> Model {
         Model {
             information_bytes: 255,
@@ -257,8 +261,8 @@ impl Model {
         }
     }
 
-    /// Zieliński's equations 1 to 4. T102 of 0.1 s, T103 of 0.3 s and a persistence of 64/256 are a TNC 2's defaults,
-    /// not the paper's, which names none.
+    /// Returns the model of Zieliński's equations 1 to 4. T102 of 0.1 s, T103 of 0.3 s and a persistence of 64/256 are
+    /// defaults of a TNC 2; the paper gives none.
     pub const fn zielinski() -> Model {
         Model {
             information_bytes: 256,
@@ -273,9 +277,9 @@ impl Model {
         }
     }
 
-    /// Two Dire Wolfs with Ronan's channel: a slot before each draw, no P on a cycle's last frame and no T2 either, since
-    /// each frame asks for the channel at once. A signal's end is noticed when the memory of 32 bits has run out, by a
-    /// look every 10 ms.
+    /// Returns the model of two Dire Wolfs with Ronan's channel: a slot before each draw, no P in the last frame of a
+    /// cycle and no T2, because each frame requests the channel at once. The end of a signal is detected when the
+    /// memory of 32 bits has run out, by a check every 10 ms.
     pub const fn direwolf() -> Model {
         Model {
             acknowledgement_bytes: 19,
@@ -289,50 +293,50 @@ impl Model {
         }
     }
 
-    /// The preset of this name.
+    /// Returns the preset with this name.
     pub fn preset(name: &str) -> Option<Model> {
         PRESETS.into_iter().find(|(known, ..)| *known == name).map(|(.., model)| model)
     }
 
-    /// Says what is wrong with the knobs, if anything is.
+    /// Describes what is wrong with the parameters, if anything.
     pub fn flaw(&self) -> Option<&'static str> {
         let negative = |value: f64| !(value >= 0.0 && value.is_finite());
         let times = [self.slot_s, self.txdelay_s, self.txtail_s, self.t2_s, self.turnaround_s];
         match () {
-            () if self.information_bytes == 0 => Some("a frame has one information octet at least"),
+            () if self.information_bytes == 0 => Some("a frame must have at least one information octet"),
             () if self.header_bytes == 0 || self.acknowledgement_bytes == 0 => {
                 Some("a frame has a header of one octet at least")
             }
             () if !(self.persistence > 0.0 && self.persistence <= 1.0) => {
-                Some("the persistence is above 0 and not above 1")
+                Some("the persistence must be above 0 and at most 1")
             }
             () if times.into_iter().any(negative) || negative(self.carrier_bits) => {
-                Some("a time is zero or more")
+                Some("times must be zero or more")
             }
             () if self.serial_bps.is_some_and(|rate| !(rate > 0.0 && rate.is_finite())) => {
-                Some("a rate is above zero")
+                Some("rates must be above zero")
             }
             () => None,
         }
     }
 
-    /// How many frames a file takes; an empty one takes none.
+    /// Number of frames of a file; zero for an empty file.
     pub fn frames(&self, file_bytes: u64) -> u64 {
         file_bytes.div_ceil(u64::from(self.information_bytes))
     }
 
-    /// How many cycles, each of up to `window` frames and an acknowledgement, a file takes.
+    /// Number of cycles of a file, each of up to `window` frames and an acknowledgement.
     pub fn cycles(&self, window: u32, file_bytes: u64) -> u64 {
         self.frames(file_bytes).div_ceil(u64::from(window))
     }
 
-    /// Where the time of a file goes at a line rate in bit/s: from the first station's wish to send to the end of the last
-    /// acknowledgement.
+    /// Computes the use of time of a file at a channel rate in bit/s, from the send request at the first station to the
+    /// end of the last acknowledgement.
     ///
     /// # Panics
-    /// If the window is 0.
+    /// Panics if the window is 0.
     pub fn transfer(&self, rate_bps: f64, window: u32, file_bytes: u64) -> Spent {
-        assert!(window > 0, "a window has one frame at least");
+        assert!(window > 0, "the window must have at least one frame");
         let mut spent = self.data(rate_bps, file_bytes);
         let cycles = self.cycles(window, file_bytes) as f64;
         let turns = if self.streams(window) { cycles.min(1.0) } else { cycles };
@@ -346,10 +350,10 @@ impl Model {
         spent
     }
 
-    /// What a cycle of full frames carries over what it takes, bit/s: the throughput of a file without end.
+    /// Computes the payload of a cycle of full frames divided by its time, bit/s: the steady-state throughput.
     ///
     /// # Panics
-    /// If the window is 0.
+    /// Panics if the window is 0.
     pub fn throughput_bps(&self, rate_bps: f64, window: u32) -> f64 {
         let endless = Model { set_up_frames: 0, serial_bps: None, ..*self };
         let endless = match self.duplex {
@@ -365,12 +369,13 @@ impl Model {
         8.0 * bytes as f64 / cycle_s
     }
 
-    /// Whether frames go out one behind the other, with acknowledgements beside them: a window of one frame waits for its own.
+    /// Returns true if frames follow one another without a gap while acknowledgements go the other way; with a window
+    /// of one frame each frame waits for its own acknowledgement.
     fn streams(&self, window: u32) -> bool {
         self.duplex == Duplex::Full && window > 1
     }
 
-    /// The I frames alone.
+    /// Times of the I frames only.
     fn data(&self, rate_bps: f64, file_bytes: u64) -> Spent {
         let frames = self.frames(file_bytes);
         let counted_bytes = match self.last_frame {
@@ -388,7 +393,7 @@ impl Model {
         Spent { payload_s, headers_s, stuffing_s, ..Spent::default() }
     }
 
-    /// A frame without information, from flag to flag.
+    /// Duration of a frame without information, from flag to flag.
     fn bare_frame_s(&self, rate_bps: f64) -> f64 {
         let plain_s = 8.0 * f64::from(self.acknowledgement_bytes) / rate_bps;
         plain_s
@@ -399,19 +404,19 @@ impl Model {
             }
     }
 
-    /// Before one transmission: what a station takes to turn, and its wait for a slot.
+    /// Turnaround and wait for a slot before one transmission.
     fn before_s(&self, rate_bps: f64) -> (f64, f64) {
         match self.duplex {
             Duplex::Half => (
                 self.turnaround_s + self.carrier_bits / rate_bps,
                 self.csma.mean_s(self.slot_s, self.persistence),
             ),
-            // A station that hears and sends at once waits for nobody.
+            // A station that receives and sends at once does not wait for the other one.
             Duplex::Full => (self.turnaround_s, 0.0),
         }
     }
 
-    /// A transmission of one frame without information and all that belongs to it.
+    /// Times of a transmission of one frame without information.
     fn lone_frame_s(&self, rate_bps: f64) -> f64 {
         let (turnaround_s, access_s) = self.before_s(rate_bps);
         let tail_s = if self.tail == Tail::In { self.txtail_s } else { 0.0 };
@@ -424,7 +429,7 @@ impl Model {
         }
         let frames = self.frames(file_bytes);
         if self.streams(window) {
-            // Only the last acknowledgement is not beside data.
+            // Only the last acknowledgement does not coincide with data.
             return frames.min(1);
         }
         let (whole, rest) = (frames / u64::from(window), frames % u64::from(window));
@@ -433,24 +438,24 @@ impl Model {
     }
 }
 
-/// Where time went, seconds. The parts add up to all of it.
+/// Use of time, seconds. The parts add up to the total.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Spent {
-    /// The file's own bits.
+    /// Bits of the file.
     pub payload_s: f64,
-    /// The other bits of I frames.
+    /// Other bits of I frames.
     pub headers_s: f64,
-    /// Bits that stuffing puts into I frames.
+    /// Bits inserted into I frames by stuffing.
     pub stuffing_s: f64,
     /// Waiting for a slot.
     pub access_s: f64,
     /// TXDELAY and TXTAIL.
     pub keying_s: f64,
-    /// The acknowledgements' bits.
+    /// Bits of the acknowledgements.
     pub acknowledgements_s: f64,
-    /// T2.
+    /// Waiting for T2.
     pub t2_s: f64,
-    /// Noticing that the channel is free, and turning.
+    /// Detection of a free channel, and turnaround.
     pub turnaround_s: f64,
     /// The first and the last frame on the serial lines.
     pub serial_s: f64,
@@ -458,30 +463,30 @@ pub struct Spent {
     pub set_up_s: f64,
 }
 
-/// A part of the time: its name, what it is, and its seconds.
+/// Part of the time: name, meaning and value in seconds.
 type Part = (&'static str, &'static str, fn(&Spent) -> f64);
 
 impl Spent {
     /// The parts in order.
     pub const PARTS: [Part; 10] = [
-        ("payload", "the file's own bits", |spent| spent.payload_s),
+        ("payload", "file data", |spent| spent.payload_s),
         ("headers", "flags, addresses, control, PID and check sequence", |spent| spent.headers_s),
-        ("stuffing", "bits put into I frames", |spent| spent.stuffing_s),
+        ("stuffing", "bit stuffing in I frames", |spent| spent.stuffing_s),
         ("access", "waiting for a slot", |spent| spent.access_s),
         ("keying", "TXDELAY and TXTAIL", |spent| spent.keying_s),
         ("acks", "acknowledgements", |spent| spent.acknowledgements_s),
-        ("T2", "the recipient waits for another frame", |spent| spent.t2_s),
-        ("turnaround", "noticing that the channel is free, and turning", |spent| spent.turnaround_s),
+        ("T2", "waiting for T2", |spent| spent.t2_s),
+        ("turnaround", "detecting a free channel, turnaround", |spent| spent.turnaround_s),
         ("serial", "the first and the last frame on the serial lines", |spent| spent.serial_s),
         ("set-up", "connecting", |spent| spent.set_up_s),
     ];
 
-    /// All of it.
+    /// Total time.
     pub fn total_s(&self) -> f64 {
         Self::PARTS.iter().map(|(.., part)| part(self)).sum()
     }
 
-    /// So many turns of both stations: data, then an acknowledgement.
+    /// Adds this number of turnarounds of both stations: data, then an acknowledgement.
     fn add_turns(&mut self, model: &Model, rate_bps: f64, count: f64) {
         let (turnaround_s, access_s) = model.before_s(rate_bps);
         let waits = if model.acknowledgement_waits { 2.0 } else { 1.0 };
@@ -494,7 +499,7 @@ impl Spent {
         self.access_s = waits * count * access_s;
         let tails = match model.duplex {
             Duplex::Half => count * tails,
-            // What is keyed by one station ends while the other is keyed, but for the last.
+            // One station's keying ends while the other station is keyed, except for the last one.
             Duplex::Full => count.min(1.0) * tails,
         };
         self.keying_s = 2.0 * count * model.txdelay_s + tails * model.txtail_s;

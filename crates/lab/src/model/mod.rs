@@ -1,4 +1,4 @@
-//! Closed-form models: what a link gives if nothing goes wrong, by formula rather than by simulation.
+//! Closed-form models: ideal performance of a link by formula rather than by simulation.
 
 pub mod ax25;
 mod page;

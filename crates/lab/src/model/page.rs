@@ -7,22 +7,22 @@ use crate::report::{
     Assumption, Axis, Cell, Column, PageBlock, Plot, PlotSeries, Point, Report, Section, Table, figure,
 };
 
-/// What is asked.
+/// Options of the computation.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The preset's name, for people, with what was changed of it.
+    /// Display name of the preset, with a note about changes.
     pub name: String,
-    /// The knobs.
+    /// Parameters of the model.
     pub model: Model,
-    /// Line rates, bit/s.
+    /// Channel rates, bit/s.
     pub rates_bps: Vec<f64>,
-    /// The file's length, bytes.
+    /// File length, bytes.
     pub file_bytes: u64,
-    /// The command that asks it.
+    /// Command that reproduces the page.
     pub command: String,
 }
 
-/// The figures for windows of 1 to 7 frames.
+/// Computes the figures for windows of 1 to 7 frames.
 pub fn finding(options: &Options) -> Finding {
     let tables: Vec<(f64, Table)> =
         options.rates_bps.iter().map(|rate| (*rate, options.table(*rate))).collect();
@@ -43,7 +43,7 @@ pub fn finding(options: &Options) -> Finding {
             runs: Vec::new(),
         },
         report: Report {
-            title: format!("Connected AX.25 by formula: {}", options.name),
+            title: format!("Closed-form model of connected-mode AX.25: {}", options.name),
             lead,
             command: options.command.clone(),
             facts: vec![("file".into(), format!("{} bytes", figure(options.file_bytes as f64)))],
@@ -63,15 +63,15 @@ impl Options {
     fn lead(&self) -> String {
         let duplex = if self.model.duplex == Duplex::Full { "full" } else { "half" };
         format!(
-            "{} bytes over connected AX.25 in {duplex} duplex by the model `{}`, in frames of {} information bytes. The \
-             throughput without end leaves out how the transfer begins and ends.",
+            "{} bytes over connected-mode AX.25, {duplex} duplex, model `{}`, {} information bytes per frame. \
+             Steady-state throughput excludes the start and end of the transfer.",
             figure(self.file_bytes as f64),
             self.name,
             self.model.information_bytes
         )
     }
 
-    /// A row a window; of the parts of the time those that some window has.
+    /// Table with a row for each window, and the parts of the time that any window has.
     fn table(&self, rate_bps: f64) -> Table {
         let spent: Vec<Spent> = self.windows().map(|window| self.transfer(rate_bps, window)).collect();
         let has = |part: fn(&Spent) -> f64| spent.iter().any(|spent| part(spent) > 0.0);
@@ -81,7 +81,7 @@ impl Options {
             Column::number("cycles", ""),
             Column::number("transfer", "s"),
             Column::number("throughput", "bit/s"),
-            Column::number("without end", "bit/s"),
+            Column::number("steady state", "bit/s"),
         ];
         let times = parts.iter().map(|(name, ..)| Column::number(*name, "s"));
         let mut table =
@@ -161,10 +161,13 @@ impl Options {
             moves_result: true,
         };
         vec![
-            assumed("No errors, no collisions, no other stations.", "all published models say so"),
             assumed(
-                "Every wait for a slot takes its mean.",
-                "the mean of a sum is the sum of the means; single transfers vary",
+                "There are no errors, no collisions and no other stations.",
+                "as in all published models",
+            ),
+            assumed(
+                "Every wait for a slot has its mean length.",
+                "sums of means are exact; single transfers vary",
             ),
             assumed(
                 "The serial line is faster than the channel.",

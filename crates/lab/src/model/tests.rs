@@ -2,7 +2,7 @@ use super::ax25::{Csma, Duplex, LastFrame, Model, PRESETS, Spent, Stuffed, Stuff
 
 const FILE_BYTES: u64 = 7182;
 
-/// Half up, as a printed table has it.
+/// Rounds half up, as in a printed table.
 fn rounded(value: f64, decimals: i32) -> f64 {
     let scale = 10_f64.powi(decimals);
     (value * scale + 0.5).floor() / scale
@@ -37,7 +37,7 @@ fn ronan_table_vi_to_the_printed_digit() {
     assert_eq!(a_group, [1.46, 1.44, 1.48, 1.58, 1.46, 1.47, 1.63]);
 }
 
-/// The formulas as they are printed give other tables: the preset is a reading, and the knobs tell the readings apart.
+/// The formulas as printed give other tables: the preset is a reading, and the parameters distinguish the readings.
 #[test]
 fn ronan_as_printed_gives_other_tables() {
     let entries = |model| {
@@ -70,13 +70,13 @@ fn zielinski_in_full_duplex_does_not_ask_for_a_window_of_two_or_more() {
     assert_eq!(throughputs(model, 1200.0)[1..], [1095.0; 6]);
     // 2048 bits in 2208 * 63/62 bits of time, at 9600 bit/s: 8763.
     assert_eq!(throughputs(model, 9600.0)[1..], [8763.0; 6]);
-    // A long file comes to the same, whatever its beginning and its end take.
+    // A long file has the same throughput, whatever its start and end take.
     let spent = model.transfer(1200.0, 7, 25_600_000);
     assert!((8.0 * 25_600_000.0 / spent.total_s() - 1095.0).abs() < 1.0, "{spent:?}");
     assert_eq!(spent.access_s, 0.0);
 }
 
-/// Nothing is beside a window of one frame: both stations are keyed anew for each.
+/// With a window of one frame nothing coincides: both stations are keyed again for each frame.
 #[test]
 fn one_frame_at_a_time_waits_for_its_acknowledgement_in_full_duplex_too() {
     let model = Model { duplex: Duplex::Full, txtail_s: 0.05, turnaround_s: 0.01, ..Model::zielinski() };
@@ -85,7 +85,7 @@ fn one_frame_at_a_time_waits_for_its_acknowledgement_in_full_duplex_too() {
     for rate in [1200.0, 9600.0] {
         let off = model.throughput_bps(rate, 1) * cycle_s(rate) / 2048.0 - 1.0;
         assert!(off.abs() < 1e-9, "{rate} bit/s: {off}");
-        // A file's last two tails are beside nothing.
+        // The last two tails of a file do not coincide with anything.
         let file_s = model.transfer(rate, 1, 10 * 256).total_s();
         assert!((file_s - 10.0 * cycle_s(rate)).abs() <= 0.1 + 1e-9, "{rate} bit/s: {file_s} s");
         assert!(file_s > model.transfer(rate, 2, 10 * 256).total_s());
@@ -116,7 +116,7 @@ fn zielinski_equation_5() {
     assert_eq!([9600.0, 19_200.0, 57_600.0, 115_200.0].map(at), [0.533, 0.267, 0.089, 0.044]);
 }
 
-/// What two Dire Wolfs took on a channel of audio, seconds from the call to the last acknowledgement.
+/// Times of two Dire Wolfs on an audio channel, seconds from the connection request to the last acknowledgement.
 #[test]
 fn direwolf_is_within_three_per_cent_of_what_it_measured() {
     let measured = [
@@ -173,13 +173,14 @@ fn knobs_that_make_no_sense_are_named() {
     }
 }
 
-/// A stuffed bit for five ones: 255 octets of ones have one in every five bits, and zeros have none but the headers'.
+/// One stuffed bit per five ones: 255 octets of ones have one for every five bits, and zeros have only those of the
+/// headers.
 #[test]
 fn stuffing_counted_on_the_very_bytes() {
     let count = |octet: u8| Stuffed::count(&vec![octet; 25_500], 255).bits_a_byte;
     assert!((count(0xff) - 8.0 / 5.0).abs() < 0.02, "{}", count(0xff));
     assert!(count(0x00) < 0.02, "{}", count(0x00));
-    // Random bits come to what is said of them: one in 62.
+    // Random bits have one stuffed bit per 62.
     let mut rng = longwire_proto::rng::Rng::new(1);
     let random: Vec<u8> = (0..255_000).map(|_| rng.next_u64() as u8).collect();
     let stuffed = Stuffed::count(&random, 255);

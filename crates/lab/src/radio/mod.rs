@@ -1,18 +1,18 @@
-//! Single frames on a shared radio channel: how long they take, and how many arrive.
+//! Single frames on a shared radio channel: their delays and the share that arrives.
 //!
 //! ```toml
 //! title = "Positions on a shared channel"
 //! nodes = ["boat", "car", "hill"]
 //! runs = 16
 //!
-//! [frames]                             # at each sender as if by chance, so often on average
-//! from = ["boat", "car"]               # all nodes where nothing is said
-//! to = ["hill"]                        # drawn for each frame; all where nothing is said
+//! [frames]                             # a Poisson process at each sender
+//! from = ["boat", "car"]               # default: all nodes
+//! to = ["hill"]                        # drawn for each frame; default: all nodes
 //! bytes = 64
 //! per-minute = 2.0
 //! for-s = 3600.0
 //!
-//! [radio]                              # the channel: stations are counted in the order of `nodes`
+//! [radio]                              # the channel; stations are numbered in the order of `nodes`
 //! rate-bps = 1200
 //! errors = { ber = 0.0 }
 //! [[radio.paths]]
@@ -20,15 +20,15 @@
 //! to = 1
 //! heard = false
 //!
-//! [tnc]                                # the controllers; without it they are ideal
+//! [tnc]                                # the controllers; default: ideal ones
 //! turnaround-ms = 100
 //!
 //! [sweep]
 //! "frames.per-minute" = [1.0, 2.0, 4.0]
 //! ```
 //!
-//! Frames are UI frames of AX.25: nobody answers and nothing is sent again. What is to be sent when is drawn from the run's
-//! seed and nothing else.
+//! Frames are AX.25 UI frames, without acknowledgements and retransmissions. Their times are drawn from the run's seed
+//! only.
 
 mod world;
 
@@ -48,32 +48,32 @@ use longwire_proto::rng::Rng;
 use longwire_sim::{RadioConfig, TncConfig};
 use serde::{Deserialize, Serialize};
 
-/// The most stations of a channel.
+/// Maximum stations of a channel.
 const NODES_MAX: usize = 100;
-/// The most frames of a run, expected.
+/// Maximum expected frames of a run.
 const FRAMES_MAX: f64 = 100_000.0;
 
-/// Stations on a channel, and what they say.
+/// Scenario of stations that send single frames on a channel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct RadioScenario {
-    /// A name for people.
+    /// Display name.
     pub title: String,
-    /// What it is about, in a sentence or two.
+    /// Description, in a sentence or two.
     pub about: String,
-    /// The nodes, 2 to 100.
+    /// Nodes, 2 to 100.
     pub nodes: Vec<String>,
-    /// How many runs with different seeds. Default 16.
+    /// Number of runs with different seeds. Default 16.
     pub runs: u32,
-    /// The seed from which every run's randomness is drawn. Default 1.
+    /// Seed of the random numbers of all runs. Default 1.
     pub seed: u64,
-    /// What is sent.
+    /// Frames sent.
     pub frames: FrameLoad,
-    /// The channel.
+    /// Channel.
     pub radio: RadioConfig,
-    /// The controllers of all stations; none: ideal ones. Default none.
+    /// Controllers of all stations; `None` for ideal ones. Default `None`.
     pub tnc: Option<TncConfig>,
-    /// Values to try: dotted keys, each with a list.
+    /// Parameter sweeps: dotted keys, each with a list of values.
     pub sweep: toml::Table,
 }
 
@@ -93,19 +93,19 @@ impl Default for RadioScenario {
     }
 }
 
-/// What is sent.
+/// Frames of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct FrameLoad {
-    /// Who sends. Default: all.
+    /// Senders. Default: all.
     pub from: Vec<String>,
-    /// To whom: drawn. Default: all.
+    /// Receivers, drawn for each frame. Default: all.
     pub to: Vec<String>,
     /// Information octets of a frame, 4 to 2048. Default 64.
     pub bytes: u32,
-    /// How many each sender has a minute, on average. Default 2.
+    /// Mean number of frames per sender and minute. Default 2.
     pub per_minute: f64,
-    /// For so long from the beginning, seconds. Default 3,600.
+    /// Period in which frames are created, from the start of the run, seconds. Default 3,600.
     pub for_s: f64,
 }
 
@@ -116,10 +116,10 @@ impl Default for FrameLoad {
 }
 
 impl RadioScenario {
-    /// Reads a plan from its table.
+    /// Reads a scenario from its table.
     ///
     /// # Errors
-    /// Unknown keys with the nearest known one, values that make no sense.
+    /// Fails if a key is unknown, with the nearest known one, or a value is invalid.
     pub fn from_table(table: toml::Table, place: &str) -> Result<RadioScenario, Error> {
         let plan: RadioScenario = toml_text::from_table(table, place)?;
         plan.check().map_err(|what| Error::new(format!("{place}: {what}")))?;
@@ -129,28 +129,28 @@ impl RadioScenario {
     fn check(&self) -> Result<(), String> {
         let named = self.frames.from.iter().chain(&self.frames.to);
         if let Some(stranger) = named.into_iter().find(|name| !self.nodes.contains(name)) {
-            return Err(format!("`{stranger}` is none of `nodes`"));
+            return Err(format!("`{stranger}` is not in `nodes`"));
         }
         if !(2..=NODES_MAX).contains(&self.nodes.len()) {
-            return Err(format!("`nodes` has from 2 to {NODES_MAX} names"));
+            return Err(format!("`nodes` must have from 2 to {NODES_MAX} names"));
         }
         let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '_';
         for (at, name) in self.nodes.iter().enumerate() {
             if name.is_empty() || !name.chars().all(plain) || self.nodes[..at].contains(name) {
-                return Err(format!("`{name}` is no name for a node, or that of another"));
+                return Err(format!("`{name}` is not a valid node name, or is used twice"));
             }
         }
         if self.senders().iter().any(|from| self.hearers() == [*from]) {
-            return Err("`frames.to` names nobody but one of `frames.from`: nobody talks to itself".into());
+            return Err("`frames.to` must name a node other than the sender".into());
         }
         let least = world::NUMBER_BYTES as u32;
         if !(least..=2048).contains(&self.frames.bytes) {
-            return Err(format!("`frames.bytes` is from {least} to 2048"));
+            return Err(format!("`frames.bytes` must be from {least} to 2048"));
         }
         let FrameLoad { per_minute, for_s, .. } = self.frames;
         let all = per_minute / 60.0 * for_s * self.nodes.len() as f64;
         if self.runs == 0 || per_minute.is_nan() || per_minute <= 0.0 || !(0.0..=FRAMES_MAX).contains(&all) {
-            return Err(format!("`runs` is at least 1, `frames` some, and at most {FRAMES_MAX} a run"));
+            return Err(format!("`runs` must be at least 1, with 1 to {FRAMES_MAX} frames per run"));
         }
         if let Some(tnc) = &self.tnc {
             tnc.validate().map_err(|why| format!("`tnc`: {why}"))?;
@@ -171,18 +171,18 @@ impl RadioScenario {
         self.places(&self.frames.to)
     }
 
-    /// The seed of a run: a function of the plan's seed and the run's number alone.
+    /// Seed of a run: a function of the scenario's seed and the run's number only.
     fn seed_of(&self, run: u32) -> u64 {
         Rng::new(self.seed).fork(&format!("run {run}")).next_u64()
     }
 
-    /// Plays one run.
+    /// Simulates one run.
     pub fn play(&self, run: u32) -> Outcome {
         world::play(self, self.seed_of(run))
     }
 }
 
-/// What is measured of every run: its name with its unit, the unit in words, and the value, where the run has one.
+/// Metric of a run: name including the unit, unit for display, and value, if the run has one.
 type RunMetric = (&'static str, &'static str, fn(&Outcome) -> Option<f64>);
 
 const METRICS: &[RunMetric] = &[
@@ -202,13 +202,13 @@ fn share(outcome: &Outcome, part: u32) -> Option<f64> {
     (outcome.frames > 0).then(|| f64::from(part) / f64::from(outcome.frames))
 }
 
-/// The series of what is measured.
+/// Series of all metrics.
 const SERIES: &str = "single frames";
 
-/// Runs a plan with its sweeps.
+/// Runs a scenario with its sweeps.
 ///
 /// # Errors
-/// What is wrong with the file, and what the options ask for and single frames have not.
+/// Fails if the file is invalid, or the options request something that single frames do not support.
 pub fn run(
     mut table: toml::Table,
     place: &str,
@@ -216,7 +216,7 @@ pub fn run(
     progress: &Progress,
 ) -> Result<Finding, Error> {
     if options.traces {
-        return Err(Error::new("single frames have no traces").hint("leave `--trace` away"));
+        return Err(Error::new("traces are not available for single frames").hint("remove `--trace`"));
     }
     let whole = RadioScenario::from_table(table.clone(), place)?;
     table.remove("sweep");
@@ -239,7 +239,7 @@ pub fn run(
     let stem = options.scenario.file_stem().map_or("radio".into(), |stem| stem.to_string_lossy());
     let seed = options.seed.unwrap_or(whole.seed);
     let mut experiment = Experiment { experiment: stem.into(), seed, ..Experiment::default() };
-    let mut table = Table::new("Single frames, 95 % intervals", columns());
+    let mut table = Table::new("Single frames, 95 % confidence intervals", columns());
     for (at, (params, plan)) in points.iter().enumerate() {
         let mine = jobs.iter().zip(&outcomes).filter(|((other, _), _)| *other == at);
         let runs: Vec<(u32, &Outcome)> = mine.map(|((_, run), outcome)| (*run, outcome)).collect();
@@ -270,7 +270,7 @@ fn columns() -> [Column; 9] {
     ]
 }
 
-/// Enters what came of one point.
+/// Adds the results of one point.
 fn enter(
     plan: &RadioScenario,
     params: &Params,
@@ -313,9 +313,9 @@ fn finding(
 ) -> Finding {
     let title = if plan.title.is_empty() { "Single frames on a radio channel" } else { &plan.title };
     let lead = format!("{title}: {count}");
-    let words = "Arrived, collided, deaf, damaged: shares of the frames, at the stations that they were for; deaf are those \
-                 whose station was transmitting. Delay, 95 % and longest: from the wish to send to the arrival, of \
-                 those that arrived. Keyed: the time of all transmitters over the time of the run.";
+    let words = "Arrived, collided, deaf, damaged: shares of frames at their destination; deaf means that the \
+                 destination was transmitting. Delay, 95 %, longest: time from when the frame is ready until it \
+                 arrives. Keyed: total transmitter time divided by the duration of the run.";
     let text = toml::to_string(plan).expect("a plan is TOML");
     let report = Report {
         title: title.to_owned(),

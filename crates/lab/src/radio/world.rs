@@ -1,4 +1,4 @@
-//! One run: stations that say single frames, and what becomes of them.
+//! One run: stations that send single frames, and the fate of the frames.
 
 use super::RadioScenario;
 use bytes::Bytes;
@@ -13,30 +13,30 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
 const AT: InterfaceId = OnRadio::INTERFACE;
-/// Frames that wait at a station; those beyond are dropped.
+/// Maximum frames waiting at a station; further frames are dropped.
 const WAITING_MAX: usize = 256;
 
-/// What came of a run.
+/// Result of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
-    /// Frames that were to be sent.
+    /// Frames to be sent.
     pub frames: u32,
-    /// From the wish to send to the arrival, seconds, of those that arrived, the shortest first.
+    /// Time from the send request to the arrival of the frames that arrived, seconds, ascending.
     pub delays_s: Vec<f64>,
-    /// Frames that another's signal destroyed where they were to be heard.
+    /// Frames lost at their destination by a collision.
     pub collided: u32,
     /// Frames whose destination was transmitting.
     pub deaf: u32,
-    /// Frames that bit errors destroyed.
+    /// Frames lost by bit errors.
     pub damaged: u32,
-    /// Transmitters were keyed for so many seconds, summed.
+    /// Total time for which transmitters were keyed, seconds.
     pub keyed_s: f64,
-    /// The run lasted so many seconds.
+    /// Duration of the run, seconds.
     pub lasted_s: f64,
 }
 
 impl Outcome {
-    /// The delay that this share of those that arrived stay below, seconds.
+    /// Quantile of the delay of the frames that arrived, seconds.
     pub fn delay_s(&self, share: f64) -> Option<f64> {
         let last = self.delays_s.len().checked_sub(1)?;
         Some(self.delays_s[((last as f64 * share).round() as usize).min(last)])
@@ -49,7 +49,7 @@ impl Outcome {
     }
 }
 
-/// A frame that is to be sent.
+/// Frame to be sent.
 struct PlannedFrame {
     at: Instant,
     from: usize,
@@ -76,7 +76,7 @@ pub(super) fn play(plan: &RadioScenario, seed: u64) -> Outcome {
         world.request_at(wish.at, nodes[wish.from], bytes);
     }
     while world.step() {
-        // What a station hears, the trace has told.
+        // The trace already contains the received frames.
         world.take_indications();
     }
     let airtime = ends.iter().map(|end| world.radio_airtime(channel, *end));
@@ -103,7 +103,7 @@ pub(super) fn play(plan: &RadioScenario, seed: u64) -> Outcome {
     outcome
 }
 
-/// Who wants to say something to whom and when: at each station as if by chance, so often on average.
+/// Draws sender, receiver and time of each frame: a Poisson process with this mean rate at each station.
 fn draw(plan: &RadioScenario, rng: &mut Rng) -> Vec<PlannedFrame> {
     let mut wishes = Vec::new();
     let (senders, hearers) = (plan.senders(), plan.hearers());
@@ -124,7 +124,7 @@ fn draw(plan: &RadioScenario, rng: &mut Rng) -> Vec<PlannedFrame> {
     wishes
 }
 
-/// Four bytes of its number, and the rest; a UI frame.
+/// Creates a UI frame that contains four bytes of its number and filling.
 fn frame(number: usize, wish: &PlannedFrame, bytes: u32) -> Bytes {
     let [from, to] = [wish.from, wish.to].map(|at| {
         let call: Callsign = format!("R{at}").parse().expect("a letter and digits are a callsign");
@@ -137,7 +137,7 @@ fn frame(number: usize, wish: &PlannedFrame, bytes: u32) -> Bytes {
     Frame { address, control, pid: pid::NONE, information: information.into() }.to_bytes(Modulo::Eight)
 }
 
-/// Bytes of a frame's number.
+/// Bytes of the number in a frame.
 pub(super) const NUMBER_BYTES: usize = 4;
 
 fn number(bytes: &Bytes) -> Option<usize> {
@@ -148,7 +148,7 @@ fn number(bytes: &Bytes) -> Option<usize> {
 
 fn add_station(world: &mut Simulation<FrameLoadService>, name: &str, plan: &RadioScenario) -> NodeId {
     let tnc = plan.tnc.clone();
-    let factory: Factory<FrameLoadService> = Box::new(move |boot| match &tnc {
+    let factory: Factory<FrameLoadService> = Box::new(move |_| match &tnc {
         None => Box::new(OnRadio(FrameSource::default())),
         Some(tnc) => {
             Box::new(OnRadio(Stack::starting(boot.now, FrameSource::default(), Tnc::new(tnc.clone()))))
@@ -157,7 +157,7 @@ fn add_station(world: &mut Simulation<FrameLoadService>, name: &str, plan: &Radi
     world.add_node(name, DiskConfig::default(), ClockConfig::default(), factory)
 }
 
-/// What a station says and hears: frames.
+/// Service between a station and its user: frames.
 #[derive(Debug)]
 enum FrameLoadService {}
 

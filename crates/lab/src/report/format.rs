@@ -1,8 +1,9 @@
-//! Numbers for people: as many digits as they are worth, thousands apart.
+//! Numbers for display: significant digits only, with thousands separators.
 
 use crate::stats::Summary;
 
-/// Four significant digits at the most, none of a whole number's dropped: `5,412`, `185.3`, `0.04217`, `1.2e-6`.
+/// Formats a figure with at most four significant digits, and all digits of an integer: `5,412`, `185.3`, `0.04217`,
+/// `1.2e-6`.
 pub fn figure(value: f64) -> String {
     if value == 0.0 {
         return "0".to_owned();
@@ -15,7 +16,7 @@ pub fn figure(value: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-/// A mean with its interval, both to the interval's second significant digit: `185.3 ± 1.2`.
+/// Formats a mean with its interval, both to the second significant digit of the interval: `185.3 ± 1.2`.
 pub fn with_error(summary: &Summary) -> String {
     match summary.ci95 {
         Some(error) if error > 0.0 && error.is_finite() => {
@@ -27,7 +28,7 @@ pub fn with_error(summary: &Summary) -> String {
     }
 }
 
-/// So many digits behind the point, thousands apart.
+/// Formats with this number of decimals and thousands separators.
 pub(super) fn fixed(value: f64, decimals: usize) -> String {
     let text = format!("{:.decimals$}", value.abs());
     let (whole, rest) = match text.find('.') {
@@ -47,7 +48,7 @@ pub(super) fn fixed(value: f64, decimals: usize) -> String {
     out + rest
 }
 
-/// The power of ten of the first digit once four are kept.
+/// Power of ten of the first digit after rounding to four.
 fn magnitude(value: f64) -> i32 {
     let text = format!("{:.3e}", value.abs());
     text.split_once('e').and_then(|(_, exponent)| exponent.parse().ok()).unwrap_or(0)

@@ -1,4 +1,4 @@
-//! Where the time went: one stacked bar a series, and the same numbers as a table.
+//! Use of time: one stacked bar per series, and the same numbers as a table.
 
 use super::format::figure;
 use super::html::escape;
@@ -6,39 +6,39 @@ use super::plot::STYLES;
 use super::table::{Cell, Column, Table, Tone};
 use std::fmt::Write;
 
-/// Bars of shares.
+/// Chart of stacked bars.
 #[derive(Clone, Debug, Default)]
 pub struct LedgerChart {
-    /// What it shows.
+    /// Title.
     pub title: String,
-    /// What to see in it.
+    /// Caption.
     pub caption: String,
-    /// The unit of all values, such as `s`.
+    /// Unit of all values, such as `s`.
     pub unit: String,
-    /// The shares, in the order in which they are stacked.
+    /// Shares, in the order in which they are stacked.
     pub shares: Vec<LedgerShare>,
-    /// The bars, from top to bottom.
+    /// Bars, from top to bottom.
     pub bars: Vec<Bar>,
 }
 
-/// One of the things that time goes to.
+/// Use of time that bars consist of.
 #[derive(Clone, Debug, Default)]
 pub struct LedgerShare {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// What counts as it, in a few words.
+    /// Meaning, in a few words.
     pub meaning: String,
-    /// Nothing was sent: drawn empty.
+    /// True for time in which nothing is sent; drawn empty.
     pub idle: bool,
 }
 
 impl LedgerShare {
-    /// Time in which something was sent.
+    /// Creates a share of time in which something is sent.
     pub fn new(name: impl Into<String>, meaning: impl Into<String>) -> LedgerShare {
         LedgerShare { name: name.into(), meaning: meaning.into(), idle: false }
     }
 
-    /// Time in which nothing was.
+    /// Creates a share of time in which nothing is sent.
     pub fn idle(name: impl Into<String>, meaning: impl Into<String>) -> LedgerShare {
         LedgerShare { name: name.into(), meaning: meaning.into(), idle: true }
     }
@@ -47,11 +47,11 @@ impl LedgerShare {
 /// One bar.
 #[derive(Clone, Debug, Default)]
 pub struct Bar {
-    /// Whose time it is.
+    /// Name of the bar.
     pub name: String,
-    /// A value for each share.
+    /// Value of each share.
     pub values: Vec<f64>,
-    /// What the channel itself would need, marked on the bar.
+    /// Ideal value, marked on the bar.
     pub limit: Option<f64>,
 }
 
@@ -60,7 +60,7 @@ const RIGHT: f64 = 690.0;
 const ROW: f64 = 38.0;
 const THICK: f64 = 22.0;
 
-/// Where bars begin, so that the longest of these names fits before them.
+/// Start of the bars, with room for the longest of these names before them.
 pub(super) fn left_of<'a>(names: impl Iterator<Item = &'a str>) -> f64 {
     let longest = names.map(|name| name.chars().count()).max().unwrap_or(0);
     (longest as f64 * 7.2 + 18.0).clamp(90.0, 330.0)
@@ -75,27 +75,27 @@ impl LedgerChart {
         bar.values.iter().sum()
     }
 
-    /// Shares that are there at all.
+    /// Shares that occur in any bar.
     fn present(&self) -> Vec<usize> {
         let any =
             |share: &usize| self.bars.iter().any(|bar| bar.values.get(*share).is_some_and(|v| *v > 0.0));
         (0..self.shares.len()).filter(any).collect()
     }
 
-    /// Colour by turns; the second and third time round hatched and dotted.
+    /// Colours in turn; repetitions are hatched, then dotted.
     fn fill(&self, share: usize) -> (usize, Option<&'static str>) {
         let before = self.shares[..share].iter().filter(|s| !s.idle).count();
         if self.shares[share].idle {
-            // The last one is the plain one: outages are hatched, what is idle without a reason is not.
+            // The last one is plain: outages are hatched, idle time without a cause is not.
             let idle_behind = self.shares[share..].iter().filter(|s| s.idle).count() - 1;
             return (0, [None, Some("hatch"), Some("dots")][idle_behind.min(2)]);
         }
-        // The last style is ink: it would hide the hatching.
+        // The last style is the text colour, which would hide the hatching.
         let colours = STYLES - 1;
         (before % colours, [None, Some("hatch"), Some("dots")][(before / colours).min(2)])
     }
 
-    /// The picture.
+    /// Draws the chart.
     pub(super) fn svg(&self) -> String {
         let most =
             self.bars.iter().flat_map(|b| [Self::total(b), b.limit.unwrap_or(0.0)]).fold(0.0, f64::max);
@@ -143,7 +143,7 @@ impl LedgerChart {
         if let Some(limit) = bar.limit {
             let _ = writeln!(
                 out,
-                "<path class=\"limit\" d=\"M{:.1} {:.1}v{:.1}\"><title>{}: the channel itself needs {} {}</title></path>",
+                "<path class=\"limit\" d=\"M{:.1} {:.1}v{:.1}\"><title>{}: ideal time {} {}</title></path>",
                 left + limit * scale,
                 top - 4.0,
                 THICK + 8.0,
@@ -184,7 +184,7 @@ impl LedgerChart {
         out.push_str("</g>\n");
     }
 
-    /// The legend: a swatch, a name and its meaning for each share that is there.
+    /// Legend: a swatch, a name and a meaning for each share that occurs.
     pub(super) fn legend(&self) -> String {
         let mut out = String::from("<ul class=\"legend\">");
         for share in self.present() {
@@ -203,19 +203,19 @@ impl LedgerChart {
         }
         if self.bars.iter().any(|bar| bar.limit.is_some()) {
             out.push_str(
-                "<li><svg viewBox=\"0 0 24 14\" aria-hidden=\"true\"><path class=\"limit\" d=\"M12 0V14\"/></svg>what \
-                 the channel itself needs</li>",
+                "<li><svg viewBox=\"0 0 24 14\" aria-hidden=\"true\"><path class=\"limit\" d=\"M12 \
+                 0V14\"/></svg>ideal time</li>",
             );
         }
         out.push_str("</ul>\n");
         out
     }
 
-    /// The same numbers: a row a share, a column a bar.
+    /// Table of the same numbers: a row per share, a column per bar.
     pub(crate) fn table(&self) -> Table {
         let columns = self.bars.iter().map(|bar| Column::number(&bar.name, &self.unit));
         let first = [Column::text("share")].into_iter();
-        let mut table = Table::new(&self.title, first.chain(columns).chain([Column::text("what it is")]));
+        let mut table = Table::new(&self.title, first.chain(columns).chain([Column::text("meaning")]));
         for share in self.present() {
             let value = |bar: &Bar| Cell::number(bar.values.get(share).copied().unwrap_or(0.0));
             let first = [Cell::text(&self.shares[share].name)].into_iter();
@@ -224,7 +224,7 @@ impl LedgerChart {
         }
         let total = |bar: &Bar| Cell::number(Self::total(bar)).toned(Tone::Strong);
         let first = [Cell::text("elapsed").toned(Tone::Strong)].into_iter();
-        let meaning = Cell::text("the sum of the above").toned(Tone::Faint);
+        let meaning = Cell::text("total").toned(Tone::Faint);
         table.row(first.chain(self.bars.iter().map(total)).chain([meaning]));
         table
     }

@@ -1,8 +1,7 @@
-//! Reports: a small document model, written as one self-contained HTML file, its tables also for the terminal.
+//! Reports: a small document model, written as one self-contained HTML file, with its tables also for the terminal.
 //!
-//! An author fills [`Report`] with sections of blocks and knows nothing of HTML. Every plot and every table
-//! carries its own data: the page shows the table under the plot and offers both as CSV. Nothing in the page
-//! refers to anything outside it.
+//! A [`Report`] consists of sections of blocks and is independent of HTML. Every plot and every table carries its own
+//! data: the page shows the table under the plot and offers both as CSV. The page refers to nothing outside itself.
 
 mod format;
 mod html;
@@ -19,64 +18,64 @@ pub use table::{Cell, Column, Table, Tone};
 
 use crate::record::{Experiment, Record};
 
-/// A page for people.
+/// Report page.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// What it is about.
+    /// Title.
     pub title: String,
-    /// The answer, in a sentence or two. Text between backticks is set as code, here and in all paragraphs.
+    /// Result, in a sentence or two. Text between backticks is set as code, here and in all paragraphs.
     pub lead: String,
-    /// The command that makes this page again.
+    /// Command that reproduces this page.
     pub command: String,
-    /// Facts for the head of the page, such as the seed and the number of runs.
+    /// Facts for the top of the page, such as the seed and the number of runs.
     pub facts: Vec<(String, String)>,
-    /// The body.
+    /// Sections of the page.
     pub sections: Vec<Section>,
-    /// What was assumed, and what it does to the result.
+    /// Assumptions and their effect on the result.
     pub assumptions: Vec<Assumption>,
 }
 
-/// A part of a page.
+/// Section of a page.
 #[derive(Clone, Debug, Default)]
 pub struct Section {
-    /// Its heading.
+    /// Heading.
     pub heading: String,
-    /// Its content, in order.
+    /// Blocks, in order.
     pub blocks: Vec<PageBlock>,
 }
 
 impl Section {
-    /// An empty section.
+    /// Creates an empty section.
     pub fn new(heading: impl Into<String>) -> Section {
         Section { heading: heading.into(), blocks: Vec::new() }
     }
 
-    /// With a block behind the others.
+    /// Appends a block.
     pub fn with(mut self, block: impl Into<PageBlock>) -> Section {
         self.blocks.push(block.into());
         self
     }
 }
 
-/// What sections are made of.
+/// Block of a section.
 #[derive(Clone, Debug)]
 pub enum PageBlock {
     /// A paragraph.
     Text(String),
-    /// Source text, such as a node's configuration, with a caption.
+    /// Source text, such as a node configuration, with a caption.
     Code {
-        /// What it is.
+        /// Caption.
         caption: String,
-        /// The text.
+        /// Source text.
         text: String,
     },
     /// A plot, with its table and its data.
     Plot(Plot),
-    /// A table in full view.
+    /// Table, shown in full.
     Table(Table),
-    /// Where the time went.
+    /// Use of time.
     Ledger(LedgerChart),
-    /// One figure of several contenders.
+    /// Ranking of several protocols by one figure.
     Rank(RankChart),
 }
 
@@ -116,36 +115,37 @@ impl From<RankChart> for PageBlock {
     }
 }
 
-/// Something that had to be assumed.
+/// Assumption.
 #[derive(Clone, Debug, Default)]
 pub struct Assumption {
-    /// What was assumed, in a sentence.
+    /// Assumption, in a sentence.
     pub text: String,
-    /// Why, or where from.
+    /// Basis of the assumption.
     pub basis: String,
-    /// What the other choice changes: none if nobody looked; what it does in a few words otherwise.
+    /// Effect of the alternative, in a few words; `None` if it was not tested.
     pub effect: Option<String>,
-    /// True if the result hangs on it.
+    /// True if the assumption affects the result.
     pub moves_result: bool,
 }
 
 impl Report {
-    /// The page. `experiment` is embedded whole, as JSON and as CSV.
+    /// Writes the page. `experiment` is embedded completely, as JSON and as CSV.
     pub fn html(&self, experiment: &Experiment) -> String {
         html::page(self, experiment)
     }
 }
 
-/// How a figure of ours is judged beside a published one.
+/// Judgement of our figure compared with a published one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Judgement {
-    /// It has to come so near, as a share of the published figure: 0.1 is 10 %.
+    /// Tolerance, as a share of the published figure: 0.1 is 10 %.
     Within(f64),
-    /// It is not, for this reason.
+    /// Not judged, for this reason.
     None(&'static str),
 }
 
-/// Ours beside the published, a row a record that has a reference: near enough or not, or why that is not judged.
+/// Table of our figures and the published ones, a row per record with a reference: within the tolerance or not, or the
+/// reason why it is not judged.
 pub fn verdicts(
     caption: impl Into<String>,
     records: &[Record],
@@ -154,7 +154,7 @@ pub fn verdicts(
     let mut table = Table::new(
         caption,
         [
-            Column::text("series"),
+            Column::text("protocol"),
             Column::text("figure"),
             Column::text("at"),
             Column::number("ours", ""),
@@ -182,7 +182,7 @@ pub fn verdicts(
     table
 }
 
-/// `goodput (byte/s)`: the metric without what the unit says.
+/// Name of the metric without its unit, followed by the unit: `goodput (byte/s)`.
 fn figure_name(record: &Record) -> String {
     let suffix = format!("_{}", record.unit.replace('/', "_per_"));
     let name = record.metric.strip_suffix(&suffix).unwrap_or(&record.metric).replace('_', " ");
@@ -193,7 +193,7 @@ fn figure_name(record: &Record) -> String {
     }
 }
 
-/// `delay_ms 2000, ber 1e-6`.
+/// Parameters of a record: `delay_ms 2000, ber 1e-6`.
 fn point_name(record: &Record) -> String {
     let words = record.params.iter().map(|(name, value)| format!("{name} {value}"));
     words.collect::<Vec<_>>().join(", ")
@@ -208,7 +208,7 @@ fn verdict(ours: f64, reference: f64, judgement: Judgement) -> Cell {
     if (ours - reference).abs() <= tolerance * reference.abs() {
         Cell::text(format!("within {bound} %")).toned(Tone::Good)
     } else {
-        Cell::text(format!("NOT within {bound} %")).toned(Tone::Bad)
+        Cell::text(format!("outside {bound} %")).toned(Tone::Bad)
     }
 }
 

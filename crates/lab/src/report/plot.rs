@@ -1,8 +1,8 @@
 //! Plots as inline SVG.
 //!
-//! Series differ by colour, marker and dash, so that print and colour blindness lose nothing. Colours are
-//! classes (`s0` to `s6`) that the page's style gives their values, for light, dark and paper. A series is one
-//! path however many points it has; markers name their values when pointed at.
+//! Series differ by colour, marker and dash, so that they can be distinguished in print and with colour blindness.
+//! Colours are classes (`s0` to `s6`) whose values come from the style of the page, for light, dark and print. A series
+//! is one path whatever its number of points; markers show their values on hover.
 
 use super::format::figure;
 use super::html::escape;
@@ -11,49 +11,49 @@ use crate::record::{Record, number};
 use crate::stats::Summary;
 use std::fmt::Write;
 
-/// A plot.
+/// Plot of several series.
 #[derive(Clone, Debug, Default)]
 pub struct Plot {
-    /// What it shows.
+    /// Title.
     pub title: String,
-    /// What to see in it, below it.
+    /// Caption below the plot.
     pub caption: String,
-    /// From left to right.
+    /// Horizontal axis.
     pub x: Axis,
-    /// From bottom to top.
+    /// Vertical axis.
     pub y: Axis,
-    /// What is drawn, in order.
+    /// Series, in drawing order.
     pub series: Vec<PlotSeries>,
-    /// The table under it; none: made from the points.
+    /// Table below the plot; `None` for a table of the points.
     pub table: Option<Table>,
 }
 
-/// An axis.
+/// Axis of a plot.
 #[derive(Clone, Debug, Default)]
 pub struct Axis {
-    /// What it measures.
+    /// Quantity.
     pub label: String,
-    /// Its unit; empty: none.
+    /// Unit; empty without a unit.
     pub unit: String,
-    /// Powers of ten at equal distances; points that are not positive are left out.
+    /// True for a logarithmic axis; points that are not positive are omitted.
     pub log: bool,
-    /// Begins at zero.
+    /// True for an axis that starts at zero.
     pub from_zero: bool,
 }
 
 impl Axis {
-    /// A linear axis around its points.
+    /// Creates a linear axis around its points.
     pub fn new(label: impl Into<String>, unit: impl Into<String>) -> Axis {
         Axis { label: label.into(), unit: unit.into(), log: false, from_zero: false }
     }
 
-    /// A logarithmic one.
+    /// Makes the axis logarithmic.
     pub fn log(mut self) -> Axis {
         self.log = true;
         self
     }
 
-    /// One that begins at zero.
+    /// Makes the axis start at zero.
     pub fn from_zero(mut self) -> Axis {
         self.from_zero = true;
         self
@@ -64,70 +64,70 @@ impl Axis {
     }
 }
 
-/// What belongs together in a plot.
+/// Series of points.
 #[derive(Clone, Debug, Default)]
 pub struct PlotSeries {
-    /// Its name in the legend.
+    /// Name in the legend.
     pub name: String,
-    /// Its points, from left to right.
+    /// Points, from left to right.
     pub points: Vec<Point>,
-    /// How they are drawn.
+    /// Shape of the points.
     pub shape: Shape,
-    /// From the publication: hollow markers on top of the others.
+    /// True for published figures: hollow markers on top of the others.
     pub published: bool,
-    /// Colour, marker and dash, by number; none: the next ones.
+    /// Number of the colour, marker and dash; `None` for the next one.
     pub style: Option<usize>,
 }
 
-/// How points are drawn.
+/// Shape in which points are drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Shape {
     /// Markers on a line.
     #[default]
     Line,
-    /// Markers alone.
+    /// Markers only.
     Points,
-    /// A line alone: a trace.
+    /// Line only: a trace.
     Trace,
-    /// A line that keeps a value until the next.
+    /// Line that keeps a value until the next point.
     Steps,
-    /// The same, thin and faint: an outer bound that moves.
+    /// The same, thin and faint: a moving outer bound.
     FaintSteps,
-    /// A narrow bar from zero to each point.
+    /// Narrow bar from zero to each point.
     Bars,
-    /// A letter at each point.
+    /// Letter at each point.
     Letter(char),
-    /// A vertical stroke from each point to its `until`.
+    /// Vertical line from each point to its `until`.
     Spans,
-    /// A broken faint line: a limit.
+    /// Broken faint line: a limit.
     Bound,
 }
 
-/// A point.
+/// Point of a plot.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Point {
-    /// From left to right.
+    /// Horizontal value.
     pub x: f64,
-    /// From bottom to top.
+    /// Vertical value.
     pub y: f64,
-    /// Half the height of its error bar.
+    /// Half the height of the error bar.
     pub error: Option<f64>,
-    /// The other end of a span.
+    /// Other end of a span.
     pub until: Option<f64>,
 }
 
 impl Point {
-    /// A point without an error bar.
+    /// Creates a point without an error bar.
     pub fn new(x: f64, y: f64) -> Point {
         Point { x, y, error: None, until: None }
     }
 
-    /// A record's mean with its interval.
+    /// Creates a point from a record's mean and interval.
     pub fn of(x: f64, record: &Record) -> Point {
         Point { x, y: record.mean, error: record.ci95, until: None }
     }
 
-    /// A vertical stroke.
+    /// Creates a vertical line.
     pub fn span(x: f64, from: f64, until: f64) -> Point {
         Point { x, y: from, error: None, until: Some(until) }
     }
@@ -141,30 +141,30 @@ impl Point {
 }
 
 impl PlotSeries {
-    /// Markers on a line, in the next style.
+    /// Creates a series of markers on a line, in the next style.
     pub fn new(name: impl Into<String>, points: Vec<Point>) -> PlotSeries {
         PlotSeries { name: name.into(), points, ..PlotSeries::default() }
     }
 
-    /// Drawn so.
+    /// Sets the shape.
     pub fn shaped(mut self, shape: Shape) -> PlotSeries {
         self.shape = shape;
         self
     }
 
-    /// From the publication: markers alone.
+    /// Marks the series as published: markers only.
     pub fn published(mut self) -> PlotSeries {
         self.published = true;
         self.shape = Shape::Points;
         self
     }
 
-    /// It is published, and its name does not say so.
+    /// Returns true for a published series whose name does not contain the word.
     fn needs_saying(&self) -> bool {
         self.published && !self.name.contains("published")
     }
 
-    /// In the style with this number, so that two series that belong together look it.
+    /// Sets the number of the style, so that related series look alike.
     pub fn styled(mut self, style: usize) -> PlotSeries {
         self.style = Some(style);
         self
@@ -177,27 +177,27 @@ const LEFT: f64 = 74.0;
 const RIGHT: f64 = 744.0;
 const TOP: f64 = 34.0;
 const BOTTOM: f64 = 346.0;
-/// How many different styles there are.
+/// Number of different styles.
 pub(super) const STYLES: usize = 7;
 const DASHES: [&str; STYLES] = ["", "7 3", "2 3", "10 3 2 3", "14 4", "5 2 1 2 1 2", "1 2"];
-/// More points than this in a series: no markers' names, and a thinner trace.
+/// Number of points above which a series has no names of markers and a thinned trace.
 const MANY: usize = 400;
-/// More rows than this are not a table for people.
+/// Maximum rows of a table for display.
 const ROWS_MAX: usize = 60;
 
 impl Plot {
-    /// An empty plot.
+    /// Creates an empty plot.
     pub fn new(title: impl Into<String>, x: Axis, y: Axis) -> Plot {
         Plot { title: title.into(), x, y, ..Plot::default() }
     }
 
-    /// With a series on top of the others.
+    /// Adds a series on top of the others.
     pub fn with(mut self, series: PlotSeries) -> Plot {
         self.series.push(series);
         self
     }
 
-    /// With words below it.
+    /// Adds a caption.
     pub fn captioned(mut self, caption: impl Into<String>) -> Plot {
         self.caption = caption.into();
         self
@@ -214,7 +214,7 @@ impl Plot {
         self.series.iter().map(style).collect()
     }
 
-    /// The picture.
+    /// Draws the plot.
     pub(super) fn svg(&self) -> String {
         let xs =
             Scale::of(&self.x, self.series.iter().flat_map(|s| s.points.iter().map(|p| p.x)), LEFT, RIGHT);
@@ -273,7 +273,7 @@ impl Plot {
         );
     }
 
-    /// The legend: a swatch and a name for each series.
+    /// Legend: a swatch and a name for each series.
     pub(super) fn legend(&self) -> String {
         let mut out = String::from("<ul class=\"legend\">");
         for (series, style) in self.series.iter().zip(self.styles()) {
@@ -289,8 +289,7 @@ impl Plot {
         out
     }
 
-    /// The numbers for people: those of the author, or a row for each x, or a row for each series where there
-    /// are too many.
+    /// Table for display: that of the author, or a row for each x, or a row for each series if there are too many.
     pub(crate) fn table(&self) -> Table {
         if let Some(table) = &self.table {
             return table.clone();
@@ -338,7 +337,7 @@ impl Plot {
         table
     }
 
-    /// Every point, as CSV.
+    /// All points as CSV.
     pub(super) fn csv(&self) -> String {
         let columns = ["series", "published"].map(Column::text).into_iter();
         let numbers = [self.x.head(), self.y.head(), "ci95".into(), "until".into()];
@@ -385,7 +384,7 @@ fn draw(out: &mut String, series: &PlotSeries, style: usize, xs: &Scale, ys: &Sc
             let mut path = String::new();
             for p in &points {
                 let until = p.until.filter(|&y| ys.takes(y)).unwrap_or(p.y);
-                // A span of no height is still there.
+                // A span without height is still visible.
                 let (from, to) = (ys.place(p.y), ys.place(until).min(ys.place(p.y) - 1.0));
                 let _ = write!(path, "M{:.1} {from:.1}V{to:.1}", xs.place(p.x));
             }
@@ -415,7 +414,7 @@ fn draw(out: &mut String, series: &PlotSeries, style: usize, xs: &Scale, ys: &Sc
     out.push_str("</g>\n");
 }
 
-/// Bars do not touch, and are not wider than they need to be.
+/// Width of bars that do not touch and are not wider than necessary.
 fn bar_width(points: &[Point], xs: &Scale) -> f64 {
     let steps = points.windows(2).map(|pair| xs.place(pair[1].x) - xs.place(pair[0].x));
     (steps.fold(f64::INFINITY, f64::min) * 0.7).clamp(1.0, 12.0)
@@ -483,7 +482,7 @@ fn swatch(series: &PlotSeries, style: usize) -> String {
     out + "</g>"
 }
 
-/// The outline of a marker around a place.
+/// Outline of a marker at a position.
 fn marker(style: usize, x: f64, y: f64, r: f64) -> String {
     let d = 2.0 * r;
     match style {
@@ -554,7 +553,7 @@ fn steps(points: &[Point], xs: &Scale, ys: &Scale) -> String {
     out
 }
 
-/// Of each column of pixels the first, lowest, highest and last place: the picture stays the same.
+/// Keeps the first, lowest, highest and last position of each column of pixels, which does not change the picture.
 fn thinned(places: &[(f64, f64)]) -> Vec<(f64, f64)> {
     if places.len() <= 4 * WIDTH as usize {
         return places.to_vec();
@@ -572,7 +571,7 @@ fn thinned(places: &[(f64, f64)]) -> Vec<(f64, f64)> {
     out
 }
 
-/// From values to places.
+/// Conversion from values to positions.
 struct Scale {
     log: bool,
     low: f64,
@@ -636,7 +635,7 @@ impl Scale {
         self.from + share * (self.to - self.from)
     }
 
-    /// Round values about `count` apart, with their labels.
+    /// Round values, about `count` of them, with their labels.
     fn ticks(&self, count: usize) -> Vec<(f64, String)> {
         if self.log {
             return self.log_ticks();

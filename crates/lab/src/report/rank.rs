@@ -1,4 +1,4 @@
-//! One figure of several contenders: a bar each, with its 95 % interval and what the channel itself would allow.
+//! Ranking of several protocols by one figure: a bar for each with its 95 % confidence interval, and the ideal value.
 
 use super::format::{figure, with_error};
 use super::html::escape;
@@ -7,49 +7,49 @@ use super::table::{Cell, Column, Table};
 use crate::stats::Summary;
 use std::fmt::Write;
 
-/// A bar a contender, in the order given.
+/// Chart with a bar for each protocol, in the order given.
 #[derive(Clone, Debug, Default)]
 pub struct RankChart {
-    /// What it shows.
+    /// Title.
     pub title: String,
-    /// What to see in it.
+    /// Caption.
     pub caption: String,
-    /// What is measured: `transfer time`.
+    /// Quantity, such as `transfer time`.
     pub quantity: String,
-    /// Its unit.
+    /// Unit.
     pub unit: String,
-    /// The contenders.
+    /// Protocols.
     pub rows: Vec<RankRow>,
-    /// What the channel itself would allow: a line through all bars.
+    /// Ideal value: a line through all bars.
     pub limit: Option<f64>,
 }
 
-/// A contender.
+/// Row of a protocol.
 #[derive(Clone, Debug)]
 pub struct RankRow {
-    /// Its name.
+    /// Name of the protocol and settings.
     pub name: String,
-    /// Its figure.
+    /// Figure of the protocol.
     pub summary: Summary,
 }
 
 const WIDTH: f64 = 760.0;
 const RIGHT: f64 = 640.0;
 const ROW: f64 = 32.0;
-/// Between a bar and its figure.
+/// Gap between a bar and its figure.
 const GAP: f64 = 9.0;
-/// A letter of the figure, about.
+/// Approximate width of a character of the figure.
 const LETTER: f64 = 8.4;
 const THICK: f64 = 18.0;
 const TOP: f64 = 26.0;
 
 impl RankChart {
-    /// The picture.
+    /// Draws the chart.
     pub(super) fn svg(&self) -> String {
         let ends = self.rows.iter().map(|row| row.summary.interval().1);
         let most = ends.chain(self.limit).fold(0.0, f64::max);
         let left = left_of(self.rows.iter().map(|row| row.name.as_str()));
-        // The figure stands behind the bar or its interval, whichever is longer.
+        // The figure stands after the bar or its interval, whichever is longer.
         let longest = self.rows.iter().map(|row| self.label(row).chars().count()).max().unwrap_or(0);
         let right = RIGHT.min(WIDTH - GAP - LETTER * longest as f64);
         let scale = if most > 0.0 { (right - left) / most } else { 0.0 };
@@ -69,7 +69,7 @@ impl RankChart {
             let _ = writeln!(
                 out,
                 "<path class=\"limit\" d=\"M{x:.1} {:.1}V{:.1}\"/><text class=\"tick\" x=\"{x:.1}\" y=\"12\" \
-                 text-anchor=\"middle\">the channel itself: {} {}</text>",
+                 text-anchor=\"middle\">ideal time: {} {}</text>",
                 TOP - 8.0,
                 height - 4.0,
                 figure(limit),
@@ -88,7 +88,7 @@ impl RankChart {
         let top = TOP + ROW * index as f64;
         let middle = top + THICK / 2.0;
         let (low, high) = row.summary.interval();
-        // Only the first is to be looked at first.
+        // Only the first bar is emphasised.
         let class = if index == 0 { "s0" } else { "rest" };
         let _ = writeln!(
             out,
@@ -117,15 +117,15 @@ impl RankChart {
         );
     }
 
-    /// The same numbers.
+    /// Table of the same numbers.
     pub(crate) fn table(&self) -> Table {
         let number = |name: &str| Column::number(name, &self.unit);
         let columns = [
-            Column::text("contender"),
+            Column::text("protocol/settings"),
             Column::number("runs", ""),
             number(&self.quantity),
-            number("least"),
-            number("greatest"),
+            number("minimum"),
+            number("maximum"),
         ];
         let mut table = Table::new(&self.title, columns);
         for row in &self.rows {

@@ -1,115 +1,115 @@
-//! Tables: for the terminal, for the page, as CSV.
+//! Tables for the terminal, for the page and as CSV.
 
 use super::format::{figure, fixed, with_error};
 use crate::record::number;
 use crate::stats::Summary;
 use std::fmt::Write;
 
-/// A table.
+/// Table with a caption.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
-    /// What it shows.
+    /// Caption.
     pub caption: String,
-    /// Its columns.
+    /// Columns.
     pub columns: Vec<Column>,
-    /// Its rows, each with a cell for every column.
+    /// Rows, each with a cell for every column.
     pub rows: Vec<Vec<Cell>>,
 }
 
-/// A column.
+/// Column of a table.
 #[derive(Clone, Debug, Default)]
 pub struct Column {
-    /// Its head.
+    /// Heading.
     pub name: String,
-    /// The unit of its numbers; empty: none.
+    /// Unit of its numbers; empty without a unit.
     pub unit: String,
-    /// Numbers stand to the right.
+    /// True for numbers, which are right-aligned.
     pub right: bool,
-    /// Where a terminal is too narrow, columns with a number are left out, the lowest first; those without stay.
+    /// Order of removal on a terminal that is too narrow, lowest first; `None` for a column that stays.
     pub left_out: Option<u8>,
 }
 
 impl Column {
-    /// A column of words.
+    /// Creates a column of text.
     pub fn text(name: impl Into<String>) -> Column {
         Column { name: name.into(), ..Column::default() }
     }
 
-    /// A column of numbers.
+    /// Creates a column of numbers.
     pub fn number(name: impl Into<String>, unit: impl Into<String>) -> Column {
         Column { name: name.into(), unit: unit.into(), right: true, left_out: None }
     }
 
-    /// A column that is left out of a terminal that is too narrow: the lowest `order` first.
+    /// Allows the column to be hidden on a terminal that is too narrow, lowest `order` first.
     pub fn left_out(self, order: u8) -> Column {
         Column { left_out: Some(order), ..self }
     }
 
-    /// `time (s)`.
+    /// Heading with its unit, such as `time (s)`.
     pub fn head(&self) -> String {
         if self.unit.is_empty() { self.name.clone() } else { format!("{} ({})", self.name, self.unit) }
     }
 }
 
-/// A cell.
+/// Cell of a table.
 #[derive(Clone, Debug, Default)]
 pub struct Cell {
-    /// What people read.
+    /// Text for display.
     pub text: String,
-    /// The number behind it, for CSV.
+    /// Number behind the text, for CSV.
     pub value: Option<f64>,
-    /// How it is said. The text alone carries the meaning.
+    /// Emphasis. The text alone carries the meaning.
     pub tone: Tone,
 }
 
-/// How a cell is said.
+/// Emphasis of a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tone {
-    /// As any other.
+    /// Not emphasised.
     #[default]
     Plain,
-    /// The one to look at.
+    /// The most important cell.
     Strong,
-    /// As hoped.
+    /// Desired result.
     Good,
-    /// Not as hoped.
+    /// Undesired result.
     Bad,
-    /// An aside.
+    /// Secondary information.
     Faint,
 }
 
 impl Cell {
-    /// Nothing.
+    /// Creates an empty cell.
     pub fn empty() -> Cell {
         Cell::default()
     }
 
-    /// Words.
+    /// Creates a cell with a text.
     pub fn text(text: impl Into<String>) -> Cell {
         Cell { text: text.into(), value: None, tone: Tone::Plain }
     }
 
-    /// A number, with as many digits as people want.
+    /// Creates a cell with a number, rounded for display.
     pub fn number(value: f64) -> Cell {
         Cell { text: figure(value), value: Some(value), tone: Tone::Plain }
     }
 
-    /// A number with so many digits behind the point.
+    /// Creates a cell with a number with this number of decimals.
     pub fn precise(value: f64, decimals: usize) -> Cell {
         Cell { text: fixed(value, decimals), value: Some(value), tone: Tone::Plain }
     }
 
-    /// A mean with its interval.
+    /// Creates a cell with a mean and its interval.
     pub fn summary(summary: &Summary) -> Cell {
         Cell { text: with_error(summary), value: Some(summary.mean), tone: Tone::Plain }
     }
 
-    /// A share of one, as per cent.
+    /// Creates a cell with a share of one, as a percentage.
     pub fn percent(share: f64) -> Cell {
         Cell { text: format!("{:.1} %", share * 100.0), value: Some(share), tone: Tone::Plain }
     }
 
-    /// Said so.
+    /// Sets the emphasis.
     pub fn toned(mut self, tone: Tone) -> Cell {
         self.tone = tone;
         self
@@ -117,15 +117,15 @@ impl Cell {
 }
 
 impl Table {
-    /// A table without rows.
+    /// Creates a table without rows.
     pub fn new(caption: impl Into<String>, columns: impl IntoIterator<Item = Column>) -> Table {
         Table { caption: caption.into(), columns: columns.into_iter().collect(), rows: Vec::new() }
     }
 
-    /// One row more.
+    /// Appends a row.
     ///
     /// # Panics
-    /// If it has not a cell for every column.
+    /// Panics if the row does not have a cell for every column.
     pub fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
         let cells: Vec<Cell> = cells.into_iter().collect();
         assert_eq!(
@@ -137,7 +137,7 @@ impl Table {
         self.rows.push(cells);
     }
 
-    /// As CSV: the numbers themselves rather than their short forms.
+    /// Formats as CSV, with the numbers themselves rather than their short forms.
     pub fn csv(&self) -> String {
         let mut out = csv::Writer::from_writer(Vec::new());
         let line = |out: &mut csv::Writer<Vec<u8>>, cells: Vec<String>| {
@@ -151,9 +151,9 @@ impl Table {
         String::from_utf8(out.into_inner().expect("a Vec never fails")).expect("made of strings")
     }
 
-    /// For the terminal: columns aligned, two spaces apart. Where the line would be longer than `width`, the columns that may be
-    /// left out go first, the least important one before the others, and then words are broken into lines, but no word is ever
-    /// cut: names stay whole. `colour` adds weight and colour to what the words already say.
+    /// Formats for the terminal: columns aligned, two spaces apart. If a line would be longer than `width`, columns
+    /// that may be hidden are removed first, the least important one first; then text is wrapped between words. No word
+    /// is ever cut, so names stay complete. `colour` adds weight and colour to what the text already states.
     pub fn terminal(&self, width: usize, colour: bool) -> String {
         let (shown, left_out) = self.shown(width);
         let mut widths: Vec<usize> = shown.iter().map(|column| self.width(*column)).collect();
@@ -170,18 +170,18 @@ impl Table {
         if !left_out.is_empty() {
             let names: Vec<&str> =
                 left_out.iter().map(|column| self.columns[*column].name.as_str()).collect();
-            let _ = writeln!(out, "(too narrow for: {})", names.join(", "));
+            let _ = writeln!(out, "(hidden at this width: {})", names.join(", "));
         }
         out
     }
 
-    /// How wide a column is with all of its words on one line.
+    /// Width of a column with each text on one line.
     fn width(&self, column: usize) -> usize {
         let cells = self.rows.iter().map(|row| columns_of(&row[column].text));
         cells.fold(columns_of(&self.columns[column].head()), usize::max)
     }
 
-    /// How narrow a column can be: numbers stay as they are, words are broken between words.
+    /// Minimum width of a column: numbers stay unbroken, text is wrapped between words.
     fn least_width(&self, column: usize) -> usize {
         if self.columns[column].right {
             return self.width(column);
@@ -191,9 +191,9 @@ impl Table {
         texts.flat_map(str::split_whitespace).map(columns_of).max().unwrap_or(0)
     }
 
-    /// The columns that are shown on so wide a terminal, and those that are left out, each in order.
+    /// Columns shown at this width and columns hidden, each in order.
     fn shown(&self, width: usize) -> (Vec<usize>, Vec<usize>) {
-        /// Words in narrower columns are hard to read: other columns go before that.
+        /// Text in narrower columns is hard to read; other columns are hidden first.
         const WORDS_LEAST: usize = 24;
         let mut shown: Vec<usize> = (0..self.columns.len()).collect();
         let mut left_out = Vec::new();
@@ -207,7 +207,7 @@ impl Table {
         (shown, left_out)
     }
 
-    /// Takes columns of words, the widest first, down until the line fits.
+    /// Narrows columns of text, the widest first, until the line fits.
     fn narrow(&self, shown: &[usize], widths: &mut [usize], width: usize) {
         let least: Vec<usize> = shown.iter().map(|column| self.least_width(*column)).collect();
         while line_width(widths.iter().copied()) > width {
@@ -217,7 +217,7 @@ impl Table {
         }
     }
 
-    /// A row, on as many lines as its words need.
+    /// Writes a row, on as many lines as its texts need.
     fn row_lines(
         &self,
         out: &mut String,
@@ -259,13 +259,13 @@ impl Table {
     }
 }
 
-/// How wide a line of such columns is, two spaces apart.
+/// Width of a line of columns with these widths, two spaces apart.
 fn line_width(widths: impl Iterator<Item = usize>) -> usize {
     let (count, sum) = widths.fold((0, 0), |(count, sum), width| (count + 1, sum + width));
     sum + 2 * usize::saturating_sub(count, 1)
 }
 
-/// A text in lines of so many columns, broken between words; a longer word has a line of its own.
+/// Wraps a text at this width between words; a longer word has its own line.
 fn broken(text: &str, width: usize) -> Vec<String> {
     if columns_of(text) <= width {
         return vec![text.to_owned()];
@@ -283,7 +283,7 @@ fn broken(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// How many columns a terminal needs: the characters used here are one column wide each.
+/// Width of a text in terminal columns: all characters used here are one column wide.
 fn columns_of(text: &str) -> usize {
     text.chars().count()
 }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::record::{Params, Run};
 
-/// A page with every kind of block, and every kind of number, name and point.
+/// Page with every kind of block, number, name and point.
 pub(crate) fn sample() -> (Report, Experiment) {
     let delays = [1280.0, 1500.0, 2000.0, 2500.0, 3000.0, 3500.0, 4000.0, 4500.0, 5000.0];
     let mut experiment = Experiment { experiment: "cislunar".into(), seed: 1, ..Experiment::default() };
@@ -39,10 +39,10 @@ pub(crate) fn sample() -> (Report, Experiment) {
     let limit = delays.map(|delay| Point::new(delay, 6800.0)).to_vec();
     plot = plot.with(PlotSeries::new("limit of store and forward", limit).shaped(Shape::Bound));
     let mut ranking = Table::new(
-        "What was compared",
+        "Protocols and settings",
         [
             Column::number("rank", ""),
-            Column::text("stack"),
+            Column::text("protocol"),
             Column::number("time", "s"),
             Column::number("goodput", "byte/s"),
             Column::number("of the limit", ""),
@@ -83,13 +83,13 @@ pub(crate) fn sample() -> (Report, Experiment) {
         ..RankChart::default()
     };
     let ledger = LedgerChart {
-        title: "Where the time went".into(),
+        title: "Use of time".into(),
         caption: "Moon to orbiter, all runs' mean.".into(),
         unit: "s".into(),
         shares: [
             ("payload", "the file's bytes, sent for the first time"),
             ("headers", "IP, TCP and bundle headers of those"),
-            ("repeated", "whatever was sent again"),
+            ("repeated", "retransmissions"),
             ("acknowledgement", "frames that do nothing else"),
             ("control", "opening, closing, keep-alives"),
             ("repair", "redundancy"),
@@ -125,7 +125,7 @@ pub(crate) fn sample() -> (Report, Experiment) {
     let records = experiment.records.clone();
     let report = Report {
         title: "Cislunar: which protocol, how long, how sure".into(),
-        lead: "`tcpcl4` with 64 KiB segments moves 1,000,000 bytes in 105 s, 1.4 times what the channel itself needs."
+        lead: "`tcpcl4` with 64 KiB segments moves 1,000,000 bytes in 105 s, 1.4 times the ideal time."
             .into(),
         command: "longwire compare FILE --link cislunar --seed 1".into(),
         facts: [("file", "1,000,000 bytes"), ("runs", "4 a point"), ("seed", "1"), ("limit", "73.4 s")]
@@ -133,32 +133,34 @@ pub(crate) fn sample() -> (Report, Experiment) {
             .to_vec(),
         sections: vec![
             Section::new("Ranking").with("From the fastest.").with(ranking).with(rank).with(ledger),
-            Section::new("Beside the paper")
-                .with(verdicts("Ours and the paper's", &records, |_| Judgement::Within(0.15)))
+            Section::new("Comparison with the paper")
+                .with(verdicts("Ours and published", &records, |_| Judgement::Within(0.15)))
                 .with(plot),
             Section::new("Traces")
                 .with(
-                    Plot::new("Time and sequence", Axis::new("time", "s"), Axis::new("sequence number", "byte"))
-                        .with(PlotSeries::new("data", spans.collect()).shaped(Shape::Spans)),
+                    Plot::new(
+                        "Time and sequence",
+                        Axis::new("time", "s"),
+                        Axis::new("sequence number", "byte"),
+                    )
+                    .with(PlotSeries::new("data", spans.collect()).shaped(Shape::Spans)),
                 )
                 .with(
                     Plot::new("Goodput", Axis::new("time", "s"), Axis::new("goodput", "byte/s").from_zero())
                         .with(PlotSeries::new("each second", trace).shaped(Shape::Trace)),
                 ),
-            Section::new("Markers").with(
-                (0..7).fold(
-                    Plot::new("Every style", Axis::new("frame", "byte").log(), Axis::new("error rate", "").log()),
-                    |plot, style| {
-                        let points = [100.0, 300.0, 1500.0].map(|x| Point::new(x, x * x * 1e-8 * f64::from(style + 1)));
-                        plot.with(PlotSeries::new(format!("style {style}"), points.to_vec()))
-                            .with(
-                                PlotSeries::new("theirs", vec![Point::new(600.0, 4e-3 * f64::from(style + 1))])
-                                    .published()
-                                    .styled(style as usize),
-                            )
-                    },
-                ),
-            ),
+            Section::new("Markers").with((0..7).fold(
+                Plot::new("Every style", Axis::new("frame", "byte").log(), Axis::new("error rate", "").log()),
+                |plot, style| {
+                    let points =
+                        [100.0, 300.0, 1500.0].map(|x| Point::new(x, x * x * 1e-8 * f64::from(style + 1)));
+                    plot.with(PlotSeries::new(format!("style {style}"), points.to_vec())).with(
+                        PlotSeries::new("theirs", vec![Point::new(600.0, 4e-3 * f64::from(style + 1))])
+                            .published()
+                            .styled(style as usize),
+                    )
+                },
+            )),
             Section::new("Configuration").with(PageBlock::Code {
                 caption: "`node.toml` for the winner".into(),
                 text: "[link.moon]\nprotocol = \"tcpcl4\"\n".into(),
@@ -215,8 +217,8 @@ fn the_page_is_balanced_and_escapes_what_it_is_given() {
     assert_eq!(page, report.html(&experiment), "the same report is the same page");
 }
 
-/// On a phone nothing scrolls sideways but what has a frame of its own for that: whatever may be wider than the page is in
-/// one, and the names of files, which are one long word, are broken anywhere.
+/// On a phone only elements with their own scroll frame scroll sideways: everything that may be wider than the page is
+/// in one, and file names, which are one long word, may break anywhere.
 #[test]
 fn a_page_keeps_a_phones_width() {
     let (report, experiment) = sample();
@@ -233,7 +235,7 @@ fn a_page_keeps_a_phones_width() {
         assert!(rule(frame).contains("overflow-x: auto"), "{frame}: {}", rule(frame));
     }
     assert!(rule("svg.plot").contains("width: 100%"));
-    // Lines are kept whole in cells of tables only.
+    // Only cells of tables keep lines unbroken.
     for (selector, body) in style.split('}').filter_map(|rule| rule.split_once('{')) {
         let cells = [".right", ".good, .bad"].iter().any(|cells| selector.trim().ends_with(cells));
         assert!(cells || !body.contains("nowrap"), "{selector}");
@@ -256,10 +258,10 @@ fn a_verdict_says_in_words_whether_ours_is_within() {
     let alone = record(1.0);
     let table = verdicts("", &[near, far, alone], |_| Judgement::Within(0.1));
     let expected = "\
-series  figure            at                        ours  published  ratio  verdict          basis
-------  ----------------  -----------------------  -----  ---------  -----  ---------------  ----------------
-ours    goodput (byte/s)  delay_ms 2000, ber 1e-6  2,600      2,550   1.02  within 10 %      predicted; III.A
-ours    goodput (byte/s)  delay_ms 2000, ber 1e-6  3,600      2,550   1.41  NOT within 10 %  predicted; III.A
+protocol  figure            at                        ours  published  ratio  verdict       basis
+--------  ----------------  -----------------------  -----  ---------  -----  ------------  ----------------
+ours      goodput (byte/s)  delay_ms 2000, ber 1e-6  2,600      2,550   1.02  within 10 %   predicted; III.A
+ours      goodput (byte/s)  delay_ms 2000, ber 1e-6  3,600      2,550   1.41  outside 10 %  predicted; III.A
 ";
     assert_eq!(table.terminal(120, false), expected);
 }
@@ -270,7 +272,7 @@ fn a_table_fits_the_terminal_and_needs_no_colour() {
     let PageBlock::Table(table) = &report.sections[0].blocks[1] else { panic!("the ranking is a table") };
     let wide = table.terminal(100, false);
     let expected = "\
-rank  stack                       time (s)  goodput (byte/s)  of the limit
+rank  protocol                    time (s)  goodput (byte/s)  of the limit
 ----  -----------------------  -----------  ----------------  ------------
    1  tcpcl4, 64 KiB segments  105.0 ± 6.6             9,496        72.2 %
    2  tcpcl3 <as deployed>        185 ± 12             5,398        41.0 %
@@ -280,14 +282,14 @@ rank  stack                       time (s)  goodput (byte/s)  of the limit
     assert!(wide.lines().all(|line| line == line.trim_end()), "no blanks at line ends");
     let narrow = table.terminal(66, false);
     assert!(narrow.lines().all(|line| line.chars().count() <= 66), "{narrow}");
-    // No word is cut: names stay whole, and what is left over goes to a line of its own.
+    // No word is cut: names stay complete, and the remainder gets its own line.
     for line in ["   1  tcpcl4, 64 KiB", "      segments", "   2  tcpcl3 <as"] {
         assert!(
             narrow.lines().any(|said| said.trim_end() == line || said.starts_with(line)),
             "{line}\n{narrow}"
         );
     }
-    // The least important column goes first, and is named.
+    // The least important column is hidden first, and is named.
     let mut table = table.clone();
     table.columns[3].left_out = Some(1);
     table.columns[4].left_out = Some(2);
@@ -296,7 +298,7 @@ rank  stack                       time (s)  goodput (byte/s)  of the limit
     assert!(!heads(70).contains("goodput") && heads(70).contains("of the limit"));
     assert!(heads(50).ends_with("time (s)"), "{}", heads(50));
     let narrow = table.terminal(50, false);
-    assert!(narrow.ends_with("(too narrow for: goodput, of the limit)\n"), "{narrow}");
+    assert!(narrow.ends_with("(hidden at this width: goodput, of the limit)\n"), "{narrow}");
     assert!(narrow.contains("tcpcl4, 64 KiB segments"), "{narrow}");
     let coloured = table.terminal(100, true);
     assert!(coloured.contains("\x1b[1m") && !wide.contains('\x1b'));
@@ -325,7 +327,7 @@ fn numbers_have_the_digits_they_are_worth() {
     assert_eq!(with_error(&summary(5.0, None)), "5");
 }
 
-/// `cargo test -p longwire-lab sample_page -- --ignored` writes the page where people can look at it.
+/// `cargo test -p longwire-lab sample_page -- --ignored` writes the page for inspection.
 #[test]
 #[ignore = "writes a file"]
 fn sample_page() {

@@ -1,7 +1,7 @@
-//! The AX.25 stations of a simulated node: one on each of its channels.
+//! AX.25 stations of a simulated node, one on each of its channels.
 //!
-//! The station towards the destination calls, the one towards the source is called. Callsigns are `NODE-k` by the node's
-//! position: two on a channel are all that hear each other.
+//! The station towards the destination connects, the one towards the source is called. Callsigns are `NODE-k` by the
+//! position of the node; only two stations are on each channel.
 
 use super::node::ONWARD_LINK;
 use super::{NodePosition, Tally};
@@ -20,20 +20,20 @@ use longwire_proto::time::Instant;
 use longwire_proto::uicl;
 use std::collections::BTreeMap;
 
-/// The link of every node but the first towards the source.
+/// Link towards the source, of every node but the first.
 pub(super) const INWARD_LINK: LinkId = LinkId(0);
 
 type Links = Both<Many<LinkId, Packets>, Many<LinkId, Datagrams>>;
 
-/// See the [module](self).
+/// AX.25 stations of one node.
 pub(super) struct Stations {
-    /// Towards the source, then towards the destination, as far as there is one.
+    /// Stations towards the source and the destination, as far as they exist.
     stations: Vec<(InterfaceId, Station)>,
     segments: Segments,
 }
 
 impl Stations {
-    /// Those of a node, whose links are like this.
+    /// Creates the stations of a node, with this configuration of their links.
     pub(super) fn new(place: &NodePosition, link: &LinkConfig) -> Stations {
         let inward = (place.position > 0).then(|| (INWARD, place.position - 1));
         let onward = (!place.is_destination()).then_some((ONWARD, place.position));
@@ -43,7 +43,7 @@ impl Stations {
         Stations { stations, segments: Segments::default() }
     }
 
-    /// Enters what they counted.
+    /// Adds their counters.
     pub(super) fn count(&self, tally: &mut Tally) {
         for (_, station) in &self.stations {
             let (counters, drops) = (station.counters(), station.drops());
@@ -72,7 +72,7 @@ impl Stations {
 }
 
 fn callsign(position: usize) -> Callsign {
-    // Two digits and a letter before them make one of any position.
+    // Makes a callsign from a letter and the digits of the position.
     format!("N{:03}", position % 1000).parse().expect("a callsign")
 }
 
@@ -92,7 +92,7 @@ fn station(place: &NodePosition, link: &LinkConfig, interface: InterfaceId, hop:
     Station::new(config)
 }
 
-/// The interfaces of an IP host over these stations, each leading to the next node.
+/// Interfaces of an IP host over these stations, each towards the next node.
 pub(super) fn internet(place: &NodePosition, carriage: IpMode) -> IpInterfaces {
     let inward = (place.position > 0).then(|| (INWARD, INWARD_LINK, place.position - 1));
     let onward = (!place.is_destination()).then(|| (ONWARD, ONWARD_LINK, place.position + 1));
@@ -138,13 +138,13 @@ impl Engine for Stations {
     }
 }
 
-/// Tells what the bytes of a frame are for where AX.25 takes them all for its user's: headers, acknowledgements and what was
-/// sent before, of TCP and of bundles in UI frames.
+/// Classifies the bytes of frames whose content is all user data for AX.25: headers, acknowledgements and
+/// retransmissions of TCP and of bundles in UI frames.
 #[derive(Debug, Default)]
 struct Segments {
-    /// Of TCP, by ports: the highest number sent.
+    /// Highest sequence number sent by each TCP connection, by ports.
     highest: BTreeMap<(u16, u16), u32>,
-    /// Of bundles, by transfer: segments below this one were sent.
+    /// First segment not yet sent of each bundle transfer.
     next: BTreeMap<u32, u16>,
 }
 
@@ -159,10 +159,10 @@ impl Segments {
         }
     }
 
-    /// None for what holds neither.
+    /// Classifies the bytes; `None` for frames that contain neither.
     fn shares(&mut self, bytes: &Bytes) -> Option<Shares> {
         let whole = bytes.len() as u32;
-        // The numbers of a link may be long ones: then the protocol identifier is found behind another octet.
+        // The link may use extended sequence numbers: then the protocol identifier follows another octet.
         let frames =
             [Modulo::Eight, Modulo::Extended].map(|modulo| Frame::decode(&mut bytes.clone(), modulo).ok());
         if let [Some(Frame { control: Control::Unnumbered { .. }, information, pid: pid::NONE, .. }), _] =
@@ -207,7 +207,7 @@ impl Segments {
         let end = segment.sequence.wrapping_add(length);
         let ports = (segment.source_port, segment.destination_port);
         let opens = segment.flags.contains(Flags::SYN);
-        // Numbers are compared within half their circle (RFC 9293 3.4).
+        // Sequence numbers are compared modulo their range (RFC 9293 3.4).
         let fresh = self.highest.get(&ports).is_none_or(|highest| (end.wrapping_sub(*highest) as i32) > 0);
         if !fresh && !opens {
             return Shares { repeated: whole, ..Shares::default() };

@@ -1,4 +1,4 @@
-//! A node that carries bundles over TCPCL over TCP, and its settings.
+//! Node that carries bundles over TCPCL over TCP, and its settings.
 
 use super::node::{ONWARD_LINK, TalliedEngine, checked, counted_host};
 use super::{Assembly, NodePosition, Tally, linux_6_as_installed, round_trip, tuned};
@@ -24,19 +24,19 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use toml::Table;
 
-/// The port of both TCPCL versions (RFC 7242 8.1, RFC 9174 9.1).
+/// Port of both TCPCL versions (RFC 7242 8.1, RFC 9174 9.1).
 const TCPCL_PORT: u16 = 4556;
 
-/// How long a file's bundle is worth delivering: longer than any run.
+/// Lifetime of the bundle of a file, longer than any run.
 const LIFETIME: Duration = Duration::from_secs(3650 * 86_400);
 
-/// A time that never comes.
+/// Timeout longer than any run.
 const NEVER: Duration = Duration::from_secs(3650 * 86_400);
 
-/// Sessions side by side, made by name and origin.
+/// Parallel sessions, created by name and origin.
 type Sessions = Fan<LinkId, Session, Box<dyn FnMut(LinkId, Origin) -> Option<Session> + Send>>;
 
-/// The settings of a bundle node.
+/// Settings of a bundle node.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 struct BundleSettings {
@@ -45,43 +45,43 @@ struct BundleSettings {
     tcp: Profile,
 }
 
-/// What is set without being said.
+/// Default settings.
 pub(super) fn defaults() -> Table {
     toml_text::to_table(&BundleSettings::default())
 }
 
 fn settings(mut tcpcl: tcpcl::Config, tcp: Profile) -> Table {
-    // TOML has no word for "never", and what is not said is the default.
+    // TOML has no value for "never", and a missing key means the default.
     tcpcl.connect_timeout.get_or_insert(NEVER);
     toml_text::to_table(&BundleSettings { agent: agent::Config::default(), tcpcl, tcp })
 }
 
-/// DTN2 on the Linux of its day: 64 KB windows, segments of 4,096 bytes.
+/// Settings of DTN2 on Linux of its time: windows of 64 KB, segments of 4,096 bytes.
 pub(super) fn dtn2(_: &[LinkProfile]) -> Table {
     settings(tcpcl::Config::dtn2(""), Profile::linux_2_4())
 }
 
-/// Version 3 with settings that know the link.
+/// Settings of version 3 tuned for the link.
 pub(super) fn tuned_3(links: &[LinkProfile]) -> Table {
     settings(tcpcl::Config { versions: Versions::Three, ..patient(links) }, tuned(links))
 }
 
-/// Version 4 as it comes, on a Linux of today.
+/// Default settings of version 4 on current Linux.
 pub(super) fn default_4(_: &[LinkProfile]) -> Table {
     settings(tcpcl::Config::version_4(""), linux_6_as_installed())
 }
 
-/// Version 4 with settings that know the link.
+/// Settings of version 4 tuned for the link.
 pub(super) fn tuned_4(links: &[LinkProfile]) -> Table {
     settings(tcpcl::Config { versions: Versions::Four, ..patient(links) }, tuned(links))
 }
 
-/// Segments that are acknowledged one by one and so bound what a break costs, and timers beyond the round trip.
+/// Segments that are acknowledged one by one and so limit the cost of a break, and timers longer than the round trip.
 fn patient(links: &[LinkProfile]) -> tcpcl::Config {
-    // In whole seconds: nobody wants to read, or to write, more digits.
+    // Whole seconds, because more digits are hard to read and write.
     let round_trip = Duration::from_secs_f64(round_trip(links).as_secs_f64().ceil());
     let plain = tcpcl::Config::default();
-    // Whole seconds on the wire.
+    // The protocol has whole seconds.
     let keepalive = Duration::from_secs((round_trip * 2).as_secs().max(plain.keepalive.as_secs()));
     tcpcl::Config {
         segment_bytes: 16_384,
@@ -94,7 +94,7 @@ fn patient(links: &[LinkProfile]) -> tcpcl::Config {
     }
 }
 
-/// Bundles over TCPCL with these settings.
+/// Assembles bundles over TCPCL with these settings.
 pub(super) fn assemble(settings: Table, links: &[LinkProfile]) -> Result<Assembly, Error> {
     let parsed: BundleSettings = toml_text::from_table(settings.clone(), "[settings]")?;
     checked(parsed.agent.check(), "agent")?;
@@ -105,15 +105,15 @@ pub(super) fn assemble(settings: Table, links: &[LinkProfile]) -> Result<Assembl
     Ok(Assembly { make: Arc::new(make), carries_bundles: true, cautions, settings })
 }
 
-/// What is to be said of sessions that are taken for dead before the peer's first word can come: one side knows of the
-/// session up to a round trip before the other, and the other's first keep-alive is one interval away.
+/// Warns about sessions that time out before the peer's first message can arrive: one side knows the session up to a
+/// round trip before the other, and the other side's first keep-alive follows an interval later.
 fn too_hasty(tcpcl: &tcpcl::Config, links: &[LinkProfile]) -> Option<String> {
     let silence = tcpcl.keepalive_timeout.unwrap_or(tcpcl.keepalive * 2);
     let round_trip = round_trip(links);
     (!tcpcl.keepalive.is_zero() && silence < round_trip + tcpcl.keepalive).then(|| {
         format!(
-            "a session is taken for dead after {} s without a word, but a keep-alive every {} s and a round trip of {} s \
-             leave it silent for longer: it goes up and down without end; `keepalive-timeout` has to be longer",
+            "a session times out after {} s of silence, but with keep-alives every {} s and a round trip of {} s the \
+             silence lasts longer, so the session reconnects for ever; increase `keepalive-timeout`",
             figure(silence.as_secs_f64()),
             figure(tcpcl.keepalive.as_secs_f64()),
             figure(round_trip.as_secs_f64())
@@ -127,7 +127,7 @@ fn node(settings: &BundleSettings, place: &NodePosition, boot: Boot) -> NodeEngi
     agent_over(Stack::new(sessions, host), &settings.agent, place, &boot)
 }
 
-/// A node that carries bundles over these links.
+/// Creates a node that carries bundles over these links.
 pub(super) fn agent_over<L>(
     links: L,
     settings: &agent::Config,
@@ -140,7 +140,7 @@ where
     agent_over_both(links, None, settings, place, boot)
 }
 
-/// The same where the link towards the source has to be opened, too: nobody calls.
+/// Creates a node that also opens the link towards the source, because there are no incoming connections.
 pub(super) fn agent_over_both<L>(
     links: L,
     inward: Option<LinkId>,
@@ -163,7 +163,7 @@ where
     Box::new(Stack::new(files, Stack::new(agent, ports)))
 }
 
-/// What the operator of the node says first.
+/// Initial requests of the operator of the node.
 fn setup(place: &NodePosition, dtn_ms: Option<u64>) -> Vec<AppRequest> {
     let mut said = vec![AppRequest::SetClock { dtn_ms, steady: None }];
     if place.is_destination() {
@@ -180,7 +180,7 @@ fn setup(place: &NodePosition, dtn_ms: Option<u64>) -> Vec<AppRequest> {
     said
 }
 
-/// The times between outages, for a clock that showed `began_dtn_ms` when the run began.
+/// Contacts between outages, for a clock that showed `began_dtn_ms` at the start of the run.
 fn contacts(began_dtn_ms: u64, outages: &[(f64, f64)]) -> Vec<Contact> {
     let at = |seconds: f64| began_dtn_ms + (seconds * 1e3) as u64;
     let starts = [began_dtn_ms].into_iter().chain(outages.iter().map(|(_, end)| at(*end)));
@@ -216,12 +216,12 @@ fn count(sessions: &Sessions, tally: &mut Tally) {
 }
 
 impl NodePosition {
-    /// The node id of the node at a position.
+    /// Node ID of the node at a position.
     pub(super) fn node_id(&self, position: usize) -> String {
         format!("dtn://{}/", self.names[position])
     }
 
-    /// The endpoint that the files are for.
+    /// Destination endpoint of the files.
     fn endpoint(&self) -> String {
         format!("{}files", self.node_id(self.names.len() - 1))
     }

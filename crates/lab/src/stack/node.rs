@@ -1,4 +1,4 @@
-//! How a simulated node is put together from engines.
+//! Assembly of a simulated node from engines.
 //!
 //! ```text
 //!   plain TCP                  bundles
@@ -7,14 +7,14 @@
 //!         |                          |
 //!     tcp::Host                    Agent
 //!         |                       /     \
-//!      frames                 storage   Witness over Fan of tcpcl::Session
+//!      frames                 storage   BundleObserver over Fan of tcpcl::Session
 //!                                            |
 //!                                        tcp::Host
 //!                                            |
 //!                                         frames
 //! ```
 //!
-//! The hop behind node `k` is network `10.0.k.0/24`; its source end is `.1` and its destination end `.2`.
+//! The hop after node `k` is network `10.0.k.0/24`; its source end is `.1` and its destination end `.2`.
 
 use super::{Assembly, NodePosition, Tally};
 use crate::error::Error;
@@ -37,25 +37,25 @@ use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
 use toml::Table;
 
-/// The link of every node but the last towards the destination.
+/// Link towards the destination, of every node but the last.
 pub const ONWARD_LINK: LinkId = LinkId(1);
 
-/// The port of the plain file transfer.
+/// Port of the plain file transfer.
 pub(super) const FILE_PORT: u16 = 5001;
 
-/// The settings of a plain stream.
+/// Settings of a plain stream.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 struct TcpStreamSettings {
     tcp: Profile,
 }
 
-/// The settings of a plain stream with this TCP.
+/// Settings of a plain stream with this TCP profile.
 pub(super) fn stream_settings(tcp: Profile) -> Table {
     toml_text::to_table(&TcpStreamSettings { tcp })
 }
 
-/// Plain TCP with these settings.
+/// Assembles plain TCP with these settings.
 pub(super) fn assemble_stream(settings: Table) -> Result<Assembly, Error> {
     let parsed: TcpStreamSettings = toml_text::from_table(settings.clone(), "[settings]")?;
     checked(parsed.tcp.check(), "tcp")?;
@@ -67,7 +67,7 @@ pub(super) fn assemble_stream(settings: Table) -> Result<Assembly, Error> {
     Ok(Assembly { make: Arc::new(make), carries_bundles: false, cautions: Vec::new(), settings })
 }
 
-/// The word of a configuration's check, as an error of the settings.
+/// Converts the result of a configuration check to an error of the settings.
 pub(super) fn checked(word: Result<(), Fault>, table: &str) -> Result<(), Error> {
     word.map_err(|fault| {
         let hint = fault.hint;
@@ -75,7 +75,7 @@ pub(super) fn checked(word: Result<(), Fault>, table: &str) -> Result<(), Error>
     })
 }
 
-/// The TCP/IP host of a node, which enters its counts in the tally when it ends.
+/// TCP/IP host of a node, which adds its counters to the tally at its end.
 pub(super) fn counted_host(
     place: &NodePosition,
     profile: &Profile,
@@ -114,12 +114,12 @@ fn host_config(place: &NodePosition, profile: Profile, port: u16) -> HostConfig 
     }
 }
 
-/// The address of an end of a hop: 1 towards the source, 2 towards the destination.
+/// Address of an end of a hop: 1 towards the source, 2 towards the destination.
 pub(super) fn address(hop: usize, end: u8) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, hop as u8, end)
 }
 
-/// An engine that needs no disk, on a node that has one.
+/// Engine without a disk, on a node with one.
 #[derive(Debug)]
 pub(super) struct Diskless<E, D>(E, PhantomData<fn() -> D>);
 
@@ -164,7 +164,7 @@ impl<E: Engine, D: longwire_proto::engine::Service> Engine for Diskless<E, D> {
     }
 }
 
-/// An engine that enters what it counted in a tally when it ends.
+/// Engine that adds its counters to a tally at its end.
 pub(super) struct TalliedEngine<E> {
     engine: E,
     tally: Arc<Mutex<Tally>>,
@@ -179,7 +179,7 @@ impl<E> TalliedEngine<E> {
 
 impl<E> Drop for TalliedEngine<E> {
     fn drop(&mut self) {
-        // While a panic unwinds, counts no longer matter.
+        // Counters are irrelevant while a panic unwinds.
         if let Ok(mut tally) = self.tally.lock() {
             (self.enter)(&self.engine, &mut tally);
         }

@@ -1,4 +1,4 @@
-//! Stacks for AX.25: the link alone, bundles on it, and TCP/IP on it.
+//! Protocols for AX.25: the link alone, bundles over it, and TCP/IP over it.
 //!
 //! ```text
 //!   FilesOverStream       FilesOverBundles        FilesOverBundles       FilesOverStream
@@ -7,7 +7,7 @@
 //!         |                     |                       |                      |
 //!         |             Fan of PacketSession     ax25cl::Sessions         ax25::Internet
 //!         |                     |                       |                      |
-//!                              Stations: one a channel, over links or UI frames
+//!                              Stations: one per channel, over links or UI frames
 //! ```
 
 use super::air::{INWARD_LINK, Stations, internet};
@@ -37,40 +37,40 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use toml::Table;
 
-/// A link of version 2.0 with this window, and frames as long as the path takes.
+/// Link of version 2.0 with this window, and the maximum frame length of the path.
 fn window(links: &[LinkProfile], frames: u8) -> LinkConfig {
     LinkConfig { version: Version::Plain, window_frames: frames, ..extended(links) }
 }
 
-/// A link of version 2.2: numbers modulo 128, lost frames asked for one by one.
+/// Link of version 2.2: modulo 128, selective reject.
 fn extended(links: &[LinkProfile]) -> LinkConfig {
     let longest = links.iter().map(|link| link.mtu_bytes).min().unwrap_or(256);
     LinkConfig { information_bytes_max: longest, ..LinkConfig::default() }
 }
 
-/// The settings of AX.25 alone.
+/// Settings of AX.25 without bundles.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 struct Ax25LinkSettings {
     ax25: LinkConfig,
 }
 
-/// What is set without being said.
+/// Default settings.
 pub(super) fn link_defaults() -> Table {
     toml_text::to_table(&Ax25LinkSettings::default())
 }
 
-/// AX.25 alone with this window.
+/// AX.25 without bundles, with this window.
 pub(super) fn link<const K: u8>(links: &[LinkProfile]) -> Table {
     toml_text::to_table(&Ax25LinkSettings { ax25: window(links, K) })
 }
 
-/// AX.25 alone, version 2.2.
+/// AX.25 without bundles, version 2.2.
 pub(super) fn link_extended(links: &[LinkProfile]) -> Table {
     toml_text::to_table(&Ax25LinkSettings { ax25: extended(links) })
 }
 
-/// Checks the settings of AX.25, and that its frames fit into those of the path.
+/// Checks the settings of AX.25, and that its frames fit the frame length of the path.
 fn checked_link(ax25: &LinkConfig, links: &[LinkProfile]) -> Result<(), Error> {
     checked(ax25.check(), "ax25")?;
     let longest = links.iter().map(|link| link.mtu_bytes).min().unwrap_or(u32::MAX);
@@ -78,13 +78,14 @@ fn checked_link(ax25: &LinkConfig, links: &[LinkProfile]) -> Result<(), Error> {
     if said <= longest {
         return Ok(());
     }
-    let what =
-        format!("`ax25.information-bytes-max` is {said}, and a frame of this path carries {longest} bytes");
+    let what = format!(
+        "`ax25.information-bytes-max` is {said}, but frames on this path carry at most {longest} bytes"
+    );
     Err(Error::new(what)
-        .hint(format!("set it to {longest} or less, or give each link an `mtu-bytes` of {said} or more")))
+        .hint(format!("set it to at most {longest}, or set `mtu-bytes` of each link to at least {said}")))
 }
 
-/// A file over AX.25 alone.
+/// Assembles a file transfer over AX.25 without bundles.
 pub(super) fn assemble_link(settings: Table, links: &[LinkProfile]) -> Result<Assembly, Error> {
     let parsed: Ax25LinkSettings = toml_text::from_table(settings.clone(), "[settings]")?;
     checked_link(&parsed.ax25, links)?;
@@ -97,7 +98,7 @@ pub(super) fn assemble_link(settings: Table, links: &[LinkProfile]) -> Result<As
     Ok(Assembly { make: Arc::new(make), carries_bundles: false, cautions: Vec::new(), settings })
 }
 
-/// The settings of AX25CM-CL.
+/// Settings of AX25CM-CL.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 struct SegmentSettings {
@@ -113,10 +114,10 @@ impl Default for SegmentSettings {
     }
 }
 
-/// A time that never comes. TOML has no word for it.
+/// Timeout longer than any run. TOML has no value for "never".
 const NEVER: Duration = Duration::from_secs(3650 * 86_400);
 
-/// What is set without being said.
+/// Default settings.
 pub(super) fn segment_defaults() -> Table {
     toml_text::to_table(&SegmentSettings::default())
 }
@@ -128,7 +129,7 @@ pub(super) fn segments<const K: u8, const SEGMENTS: u32>(links: &[LinkProfile]) 
     toml_text::to_table(&SegmentSettings { ax25cm, ax25: window(links, K), ..plain })
 }
 
-/// Bundles over AX25CM-CL.
+/// Assembles bundles over AX25CM-CL.
 pub(super) fn assemble_segments(settings: Table, links: &[LinkProfile]) -> Result<Assembly, Error> {
     let parsed: SegmentSettings = toml_text::from_table(settings.clone(), "[settings]")?;
     checked(parsed.agent.check(), "agent")?;
@@ -157,7 +158,7 @@ fn packet_sessions(config: &tcpcl::Config, place: &NodePosition, rng: Rng) -> Pa
     }))
 }
 
-/// The settings of our own convergence layer.
+/// Settings of Longwire's convergence layer (AX25-CL).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 struct OwnSettings {
@@ -166,22 +167,22 @@ struct OwnSettings {
     ax25: LinkConfig,
 }
 
-/// What is set without being said.
+/// Default settings.
 pub(super) fn own_defaults() -> Table {
     toml_text::to_table(&OwnSettings::default())
 }
 
-/// Our own with this window of frames.
+/// AX25-CL with this window of frames.
 pub(super) fn own<const K: u8>(links: &[LinkProfile]) -> Table {
     toml_text::to_table(&OwnSettings { ax25: window(links, K), ..OwnSettings::default() })
 }
 
-/// Our own over version 2.2.
+/// AX25-CL over version 2.2.
 pub(super) fn own_extended(links: &[LinkProfile]) -> Table {
     toml_text::to_table(&OwnSettings { ax25: extended(links), ..OwnSettings::default() })
 }
 
-/// Bundles over our own convergence layer.
+/// Assembles bundles over AX25-CL.
 pub(super) fn assemble_own(settings: Table, links: &[LinkProfile]) -> Result<Assembly, Error> {
     let parsed: OwnSettings = toml_text::from_table(settings.clone(), "[settings]")?;
     checked(parsed.agent.check(), "agent")?;
@@ -202,7 +203,7 @@ pub(super) fn assemble_own(settings: Table, links: &[LinkProfile]) -> Result<Ass
     Ok(Assembly { make: Arc::new(make), carries_bundles: true, cautions: Vec::new(), settings })
 }
 
-/// The settings of bundles over UI frames.
+/// Settings of bundles over UI frames.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 struct GroupSettings {
@@ -211,19 +212,19 @@ struct GroupSettings {
     ax25: LinkConfig,
 }
 
-/// What is set without being said.
+/// Default settings.
 pub(super) fn group_defaults() -> Table {
     toml_text::to_table(&GroupSettings::default())
 }
 
-/// UI frames to a group of one, answers in the time that one takes on the channel.
+/// UI frames to a group of one member, with response slots of the time that a response takes on the channel.
 pub(super) fn group(links: &[LinkProfile]) -> Table {
     let plain = GroupSettings::default();
     let slowest = links.iter().min_by_key(|link| link.rate_bps);
     let uicl = match slowest.and_then(|link| link.believed_radio()) {
         Some((radio, _)) => {
             let rate_bps = u64::from(radio.rate_bps);
-            // Frames of 64 bytes: a question, an answer. In whole milliseconds.
+            // Frames of 64 bytes: a question and a response. In whole milliseconds.
             let millis = |time: Duration| Duration::from_millis(time.as_millis() as u64 + 1);
             let frame = Duration::from_secs_f64(512.0 / rate_bps as f64);
             let (access, slot) = (millis(radio.access()), millis(radio.access() + frame));
@@ -235,7 +236,7 @@ pub(super) fn group(links: &[LinkProfile]) -> Table {
     toml_text::to_table(&GroupSettings { uicl, ax25: window(links, 7), ..plain })
 }
 
-/// Bundles over UI frames.
+/// Assembles bundles over UI frames.
 pub(super) fn assemble_group(settings: Table, links: &[LinkProfile]) -> Result<Assembly, Error> {
     let parsed: GroupSettings = toml_text::from_table(settings.clone(), "[settings]")?;
     checked(parsed.agent.check(), "agent")?;
@@ -258,7 +259,7 @@ pub(super) fn assemble_group(settings: Table, links: &[LinkProfile]) -> Result<A
     Ok(Assembly { make: Arc::new(make), carries_bundles: true, cautions: Vec::new(), settings })
 }
 
-/// The settings of TCP/IP over AX.25.
+/// Settings of TCP/IP over AX.25.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 struct InternetSettings {
@@ -267,7 +268,7 @@ struct InternetSettings {
     ax25: LinkConfig,
 }
 
-/// What is set without being said.
+/// Default settings.
 pub(super) fn internet_defaults() -> Table {
     toml_text::to_table(&InternetSettings::default())
 }
@@ -276,7 +277,7 @@ fn internet_settings(ax25: LinkConfig, carriage: IpMode, tcp: Profile) -> Table 
     toml_text::to_table(&InternetSettings { tcp, carriage, ax25 })
 }
 
-/// TCP of a Linux of today, over UI frames.
+/// TCP of current Linux, over UI frames.
 pub(super) fn over_frames(links: &[LinkProfile]) -> Table {
     internet_settings(window(links, 7), IpMode::Unconnected, linux_6_as_installed())
 }
@@ -286,14 +287,14 @@ pub(super) fn over_link<const K: u8>(links: &[LinkProfile]) -> Table {
     internet_settings(window(links, K), IpMode::Connected, linux_6_as_installed())
 }
 
-/// TCP that knows the channel, over UI frames.
+/// TCP tuned for the channel, over UI frames.
 pub(super) fn over_frames_tuned(links: &[LinkProfile]) -> Table {
     let waits = round_trip(links) * 3;
     let tcp = Profile { rto_initial: waits, rto_maximum: waits * 8, ..in_one_flight(links) };
     internet_settings(window(links, 7), IpMode::Unconnected, tcp)
 }
 
-/// The same over a link of version 2.2, which repeats what is lost: TCP waits until it has surely done so.
+/// The same over a link of version 2.2, which retransmits by itself: TCP waits until it has certainly done so.
 pub(super) fn over_link_tuned(links: &[LinkProfile]) -> Table {
     const PATIENT: Duration = Duration::from_secs(60);
     let tcp = Profile {
@@ -305,7 +306,7 @@ pub(super) fn over_link_tuned(links: &[LinkProfile]) -> Table {
     internet_settings(extended(links), IpMode::Connected, tcp)
 }
 
-/// As many segments on their way as a key-up has, without timestamps, which are a twentieth of a short segment.
+/// Initial window with as many segments as a key-up has, without timestamps, which are a twentieth of a short segment.
 fn in_one_flight(links: &[LinkProfile]) -> Profile {
     const SEGMENTS: u32 = 32;
     let longest = links.iter().map(|link| link.mtu_bytes).min().unwrap_or(256);
@@ -317,7 +318,7 @@ fn in_one_flight(links: &[LinkProfile]) -> Profile {
     }
 }
 
-/// Files over TCP/IP over AX.25.
+/// Assembles file transfers over TCP/IP over AX.25.
 pub(super) fn assemble_internet(settings: Table, links: &[LinkProfile]) -> Result<Assembly, Error> {
     let parsed: InternetSettings = toml_text::from_table(settings.clone(), "[settings]")?;
     checked(parsed.tcp.check(), "tcp")?;
@@ -339,7 +340,7 @@ fn stations(place: &NodePosition, link: &LinkConfig) -> TalliedEngine<Stations> 
 /// Stations of which only the links are used.
 struct LinksOf(TalliedEngine<Stations>);
 
-/// Stations of which only frames of no link are used.
+/// Stations of which only frames outside links are used.
 struct FramesOf(TalliedEngine<Stations>);
 
 impl Engine for LinksOf {

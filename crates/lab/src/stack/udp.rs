@@ -1,7 +1,8 @@
-//! Bundles over UDP: the convergence layer, and what an operating system does under it.
+//! Bundles over UDP: the convergence layer, and the part of the operating system below it.
 //!
 //! [`UdpHost`] is UDP (RFC 768) over IPv4 (RFC 791) over the interfaces of a simulated node: one port, the same at both
-//! ends of a hop. It makes no IP fragments: a datagram is as long as the MTU allows, and the agent divides bundles.
+//! ends of a hop. There is no IP fragmentation: the length of datagrams is limited by the MTU, and the agent fragments
+//! bundles.
 
 use super::bundles::agent_over;
 use super::node::{ONWARD_LINK, TalliedEngine, address, checked};
@@ -29,17 +30,17 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use toml::Table;
 
-/// The port of bundles over UDP (RFC 7122 3.2.2).
+/// Port of bundles over UDP (RFC 7122 3.2.2).
 const PORT: u16 = 4556;
-/// UDP's number among IPv4's protocols.
+/// Protocol number of UDP in IPv4.
 const PROTOCOL: u8 = 17;
-/// What IPv4 and UDP add to a datagram, bytes.
+/// Header bytes of IPv4 and UDP per datagram.
 const HEADERS_BYTES: u64 = 28;
 const UDP_HEADER_BYTES: u16 = 8;
-/// What of an interface's datagrams waits to be released, bytes; more is dropped, as by a socket's buffer.
+/// Maximum unreleased datagrams of an interface, bytes; more are dropped, as by the buffer of a socket.
 const UNRELEASED_MAX: u64 = 1 << 20;
 
-/// The settings of a node that sends bundles over UDP.
+/// Settings of a node that sends bundles over UDP.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 struct UdpSettings {
@@ -47,12 +48,12 @@ struct UdpSettings {
     udp: udpcl::Config,
 }
 
-/// What is set without being said.
+/// Default settings.
 pub(super) fn defaults() -> Table {
     toml_text::to_table(&UdpSettings::default())
 }
 
-/// Datagrams as long as the path's packets, at the rate of its slowest link.
+/// Datagrams as long as the packets of the path, at the rate of its slowest link.
 pub(super) fn paced(links: &[LinkProfile]) -> Table {
     let plain = udpcl::Config::default();
     let rate = links.iter().map(|link| link.rate_bps).min();
@@ -60,14 +61,14 @@ pub(super) fn paced(links: &[LinkProfile]) -> Table {
     let udp = udpcl::Config {
         rate_bps: rate.unwrap_or(plain.rate_bps),
         datagram_bytes_max: longest.map_or(plain.datagram_bytes_max, |mtu| mtu - HEADERS_BYTES),
-        // With the longest frame check: a queue that drops must not fill.
+        // Includes the longest frame check, because a queue that drops must not fill.
         overhead_bytes: HEADERS_BYTES + 4,
         ..plain
     };
     toml_text::to_table(&UdpSettings { agent: agent::Config::default(), udp })
 }
 
-/// Bundles over UDP with these settings.
+/// Assembles bundles over UDP with these settings.
 pub(super) fn assemble(settings: Table, links: &[LinkProfile]) -> Result<Assembly, Error> {
     let parsed: UdpSettings = toml_text::from_table(settings.clone(), "[settings]")?;
     checked(parsed.agent.check(), "agent")?;
@@ -76,11 +77,10 @@ pub(super) fn assemble(settings: Table, links: &[LinkProfile]) -> Result<Assembl
     Ok(Assembly { make: Arc::new(make), carries_bundles: true, cautions, settings })
 }
 
-/// What is to be said where datagrams are lost: nobody sends them again.
+/// Warns about lost datagrams, which are not retransmitted.
 fn uncertain(links: &[LinkProfile]) -> Option<String> {
     links.iter().any(|link| link.mean_ber() > 0.0).then(|| {
-        "nothing is acknowledged and nothing sent again: with one damaged packet a part of the file is lost for good"
-            .into()
+        "without acknowledgements and retransmissions, one damaged packet loses part of the file".into()
     })
 }
 
@@ -111,15 +111,15 @@ fn count(host: &UdpHost, tally: &mut Tally) {
 #[derive(Debug)]
 struct HopEnd {
     interface: InterfaceId,
-    /// Who hears what comes: on the way to the destination, the link that a peer opens.
+    /// Link of the user; on the interface towards the source, the incoming link that the peer opens.
     link: LinkId,
     here: Ipv4Addr,
     there: Ipv4Addr,
     datagram_bytes_max: u64,
     open: bool,
-    /// Frames that may be handed down.
+    /// Frames that may be passed down.
     room: u32,
-    /// What its user believes of that.
+    /// Room granted to the user.
     told: u64,
     unreleased: u64,
     sent: u64,
@@ -146,7 +146,7 @@ impl HopEnd {
         }
     }
 
-    /// The packet that a datagram goes in.
+    /// Creates the packet of a datagram.
     fn packet(&mut self, payload: &[u8]) -> Bytes {
         let length = UDP_HEADER_BYTES + payload.len() as u16;
         let header = Ipv4Header {
@@ -164,7 +164,7 @@ impl HopEnd {
         let mut out = BytesMut::with_capacity(usize::from(length) + 20);
         header.encode(&mut out);
         let checksum = match udp_checksum(self.here, self.there, length, 0, payload) {
-            // Zero says that there is none (RFC 768).
+            // Zero means that there is no checksum (RFC 768).
             0 => 0xffff,
             checksum => checksum,
         };
@@ -174,7 +174,7 @@ impl HopEnd {
         out.freeze()
     }
 
-    /// The datagram in a frame; none: it is damaged, or for somebody else.
+    /// Returns the datagram in a frame; `None` if it is damaged or has another destination.
     fn datagram(&self, mut frame: Bytes) -> Option<Bytes> {
         let header = Ipv4Header::decode(&mut frame).ok()?;
         let whole = !header.more_fragments && header.fragment_offset == 0;
@@ -192,7 +192,7 @@ impl HopEnd {
     }
 }
 
-/// The checksum over the pseudo header, the header with this checksum in it, and the payload (RFC 768).
+/// Computes the checksum over the pseudo header, the header with this checksum in it, and the payload (RFC 768).
 fn udp_checksum(source: Ipv4Addr, destination: Ipv4Addr, length: u16, stands: u16, payload: &[u8]) -> u16 {
     let mut all = BytesMut::with_capacity(20 + payload.len());
     all.put_slice(&source.octets());
@@ -204,7 +204,7 @@ fn udp_checksum(source: Ipv4Addr, destination: Ipv4Addr, length: u16, stands: u1
     internet_checksum(&all)
 }
 
-/// UDP and IPv4 of one node. See the [module](self).
+/// UDP and IPv4 of one node.
 #[derive(Debug)]
 struct UdpHost {
     ports: Vec<HopEnd>,

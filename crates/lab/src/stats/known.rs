@@ -1,4 +1,4 @@
-//! Figures that are known from elsewhere.
+//! Figures known from other sources.
 
 use super::*;
 
@@ -6,7 +6,7 @@ fn near(found: f64, expected: f64, tolerance: f64) {
     assert!((found - expected).abs() <= tolerance, "{found}, expected {expected}");
 }
 
-/// Anscombe's first set (1973), the line of which is in every textbook: slope 0.50009 with a standard error of 0.11791,
+/// Anscombe's first data set (1973), whose line is in every textbook: slope 0.50009 with a standard error of 0.11791,
 /// intercept 3.00009, r squared 0.66654. Eleven points leave nine degrees of freedom: t is 2.26216.
 #[test]
 fn the_interval_of_a_slope_has_two_degrees_of_freedom_less_than_points() {
@@ -20,11 +20,11 @@ fn the_interval_of_a_slope_has_two_degrees_of_freedom_less_than_points() {
     near(line.slope_ci95.expect("it has an interval"), 2.262_157 * 0.117_905_5, 1e-6);
 }
 
-/// Three points leave one degree of freedom, two leave none: then there is no interval, rather than one of nothing.
+/// Three points leave one degree of freedom, two leave none: then there is no interval, rather than an empty one.
 #[test]
 fn a_slope_through_two_points_has_no_interval() {
     let points = [(0.0, 0.0), (1.0, 1.0), (2.0, 1.0)];
-    // By hand: slope 1/2; what is left over is 1/6 in squares, over 1 degree and 2 of x; t is 12.7062.
+    // Computed by hand: slope 1/2; the residual is 1/6 in squares, over 1 degree and 2 of x; t is 12.7062.
     let line = FittedLine::fit(&points).expect("it has a line");
     near(line.slope, 0.5, 1e-12);
     near(line.slope_ci95.expect("it has an interval"), 12.706_204_7 * libm::sqrt(1.0 / 12.0), 1e-6);
@@ -32,8 +32,8 @@ fn a_slope_through_two_points_has_no_interval() {
     assert_eq!(FittedLine::fit(&points[..1]), None);
 }
 
-/// One side is better where the interval of the difference leaves zero out: not where it only touches it, and never after
-/// a single run.
+/// One side is better if the interval of the difference excludes zero: not if it only touches zero, and never after a
+/// single run.
 #[test]
 fn a_difference_counts_where_its_interval_leaves_zero_out() {
     // Two samples at 1 and 3: the mean is 2, its standard error 1, and t for one degree of freedom 12.706.
@@ -45,7 +45,7 @@ fn a_difference_counts_where_its_interval_leaves_zero_out() {
     assert_eq!(single.interval(), (5.0, 5.0));
 }
 
-/// Abramowitz and Stegun 26.7.5 from a thousand degrees on: what it leaves out is a few billionths there.
+/// Abramowitz and Stegun 26.7.5, used from a thousand degrees on: the omitted terms are a few billionths there.
 #[test]
 fn the_expansion_agrees_with_the_series() {
     for degrees in [1000, 1001, 2000] {
@@ -56,7 +56,7 @@ fn the_expansion_agrees_with_the_series() {
 
 #[test]
 fn an_exponential_is_what_it_is_between_its_points() {
-    // It doubles with each step of 10, from 3.
+    // The value doubles with each step of 10, from 3.
     let points: Vec<(f64, f64)> =
         (0..4).map(|step| (10.0 * f64::from(step), 3.0 * f64::from(1 << step))).collect();
     let fit = Exponential::fit(&points).expect("all are positive");

@@ -1,12 +1,12 @@
-//! What TCP did between two nodes: time-sequence graph and goodput, from the frames at the sender.
+//! TCP between two nodes: time-sequence graph and goodput, from the frames at the sender.
 //!
-//! A conversation is every connection that one node made to one port of another, one behind the other, as seen
-//! where the data come from: segments when they left, acknowledgements when they arrived. Positions count from
-//! the first connection's SYN; a later connection goes on where the one before it ended.
+//! A conversation consists of all connections that one node made to one port of another, one after the other, as seen
+//! by the sender of the data: segments when they left, acknowledgements when they arrived. Positions count from the SYN
+//! of the first connection; a later connection continues at the end of the previous one.
 //!
-//! Goodput is acknowledged bytes over time. `with keep-alives` counts from the first segment to the last;
-//! `data only` from the first large segment (at least half of the largest) until the last large one is
-//! acknowledged, so that the small talk before and after is left out.
+//! Goodput is acknowledged bytes divided by time. `with keep-alives` counts from the first segment to the last; `data
+//! only` from the first large segment (at least half of the largest) until the last large one is acknowledged, which
+//! excludes the small segments before and after.
 
 use super::{CapturedFrame, tcp};
 use crate::report::{Axis, Cell, Column, Plot, PlotSeries, Point, Shape, Table};
@@ -15,55 +15,54 @@ use longwire_proto::time::Instant;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-/// All that two nodes said to each other over TCP at one port, as far as data went one way: the way in which
-/// more of them went.
+/// TCP traffic of two nodes at one port, in the direction with more data.
 #[derive(Clone, Debug, Default)]
 pub struct Conversation {
-    /// The node that sent the data.
+    /// Node that sent the data.
     pub from: String,
-    /// The node that got them.
+    /// Node that received the data.
     pub to: String,
-    /// The port that was called.
+    /// Port of the called node.
     pub port: u16,
-    /// How many connections stood or were tried.
+    /// Number of connections, including failed attempts.
     pub connections: usize,
-    /// What the sender sent, in order of time.
+    /// Segments of the sender, in order of time.
     pub sent: Vec<SegmentSeen>,
-    /// What it heard, in order of time.
+    /// Acknowledgements received by the sender, in order of time.
     pub heard: Vec<AckSeen>,
 }
 
-/// A segment that left the sender.
+/// Segment that left the sender.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SegmentSeen {
-    /// When.
+    /// Time of departure.
     pub at: Instant,
-    /// The position of its first byte, or of the SYN or FIN.
+    /// Position of its first byte, or of the SYN or FIN.
     pub start: u64,
-    /// The position behind its last.
+    /// Position after its last byte.
     pub end: u64,
     /// Bytes of data.
     pub data_bytes: u32,
-    /// All or part of it had left before.
+    /// True if any of its bytes had left before.
     pub again: bool,
-    /// What it does besides: SYN, FIN, RST.
+    /// Control flags: SYN, FIN, RST.
     pub flags: Flags,
 }
 
-/// An acknowledgement that reached the sender.
+/// Acknowledgement that reached the sender.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AckSeen {
-    /// When.
+    /// Time of arrival.
     pub at: Instant,
-    /// The position up to which all is acknowledged.
+    /// Position up to which everything is acknowledged.
     pub up_to: u64,
-    /// How far the sender may go.
+    /// Window edge: position up to which the sender may send.
     pub window_end: u64,
-    /// The receiver takes nothing more.
+    /// True if the receiver advertises a window of zero.
     pub zero_window: bool,
 }
 
-/// The conversations in a capture, in the order in which they began.
+/// Returns the conversations of a capture, in the order of their first segments.
 pub fn conversations(frames: &[CapturedFrame]) -> Vec<Conversation> {
     let connections = Connections::of(frames).list;
     let mut order: Vec<(String, String, u16)> = Vec::new();
@@ -78,17 +77,17 @@ pub fn conversations(frames: &[CapturedFrame]) -> Vec<Conversation> {
     order.iter().map(|key| joined(&groups[key])).collect()
 }
 
-/// Caller's address and port, called one's address and port.
+/// Address and port of the caller, then of the called node.
 type Ends = (Ipv4Addr, u16, Ipv4Addr, u16);
 
-/// One connection, both ways: side 0 is the caller.
+/// One connection in both directions; side 0 is the caller.
 struct TracedConnection {
     ends: Ends,
     nodes: [String; 2],
     sides: [TracedSide; 2],
 }
 
-/// What one side of a connection sent, and what it heard.
+/// Segments sent and acknowledgements received by one side of a connection.
 #[derive(Default)]
 struct TracedSide {
     first: Option<u32>,
@@ -103,7 +102,7 @@ impl TracedSide {
         self.sent.iter().map(|sent| u64::from(sent.data_bytes)).sum()
     }
 
-    /// From a sequence number to a position, the one that is nearest to what was sent so far.
+    /// Converts a sequence number to the position nearest to the data sent so far.
     fn position(&self, sequence: u32) -> u64 {
         let relative = sequence.wrapping_sub(self.first.unwrap_or(sequence));
         let offset = relative.wrapping_sub(self.highest as u32) as i32;
@@ -135,13 +134,13 @@ impl TracedSide {
     }
 }
 
-/// All connections of a capture, in the order in which they began.
+/// All connections of a capture, in the order of their first segments.
 #[derive(Default)]
 struct Connections {
     list: Vec<TracedConnection>,
-    /// The newest connection between two ends.
+    /// Newest connection between two ends.
     newest: BTreeMap<Ends, usize>,
-    /// The node that an address belongs to: the first that sent from it, not those that forwarded.
+    /// Node of an address: the first one that sent from it, not those that forwarded.
     home: BTreeMap<Ipv4Addr, String>,
 }
 
@@ -184,7 +183,8 @@ impl Connections {
         self.list[index].sides[1 - side].hears(at, segment, shift);
     }
 
-    /// The connection of a segment and the side that sent it. A SYN with another number is a new connection.
+    /// Returns the connection of a segment and the side that sent it. A SYN with a different sequence number starts a
+    /// new connection.
     fn place(&mut self, ip: &Ipv4Header, segment: &Segment, frame: &CapturedFrame) -> (usize, usize) {
         let called = (ip.source, segment.source_port, ip.destination, segment.destination_port);
         let calling = (ip.destination, segment.destination_port, ip.source, segment.source_port);
@@ -204,7 +204,7 @@ impl Connections {
     }
 }
 
-/// One behind the other, in the direction in which more data went.
+/// Joins connections one after the other, in the direction with more data.
 fn joined(connections: &[TracedConnection]) -> Conversation {
     let bytes = |side: usize| connections.iter().map(|c| c.sides[side].data_bytes()).sum::<u64>();
     let way = usize::from(bytes(1) > bytes(0));
@@ -233,36 +233,36 @@ fn joined(connections: &[TracedConnection]) -> Conversation {
 }
 
 impl Conversation {
-    /// `MX to RX, port 4556`.
+    /// Name such as `MX to RX, port 4556`.
     pub fn name(&self) -> String {
         format!("{} to {}, port {}", self.from, self.to, self.port)
     }
 
-    /// Segments with data that had left before.
+    /// Number of segments with data that had left before.
     pub fn segments_again(&self) -> usize {
         self.sent.iter().filter(|sent| sent.again && sent.data_bytes > 0).count()
     }
 
-    /// How often the sender began to repeat data: segments repeated one after the other count once.
+    /// Number of retransmission episodes: consecutive retransmitted segments count once.
     pub fn episodes(&self) -> usize {
         let data = self.sent.iter().filter(|sent| sent.data_bytes > 0);
         let mut before = false;
         data.filter(|sent| !std::mem::replace(&mut before, sent.again) && sent.again).count()
     }
 
-    /// Acknowledged bytes per second from the first segment to the last acknowledgement, small talk and all.
+    /// Acknowledged bytes per second from the first segment to the last acknowledgement, including keep-alives.
     pub fn goodput_with_keep_alives(&self) -> Option<f64> {
         let (first, last) = (self.sent.first()?.at, self.heard.last()?.at);
         rate(self.acknowledged(first, last), first, last)
     }
 
-    /// Acknowledged bytes per second while the large segments went.
+    /// Acknowledged bytes per second during the large segments.
     pub fn goodput_of_data(&self) -> Option<f64> {
         let (first, last) = self.data_period()?;
         rate(self.acknowledged(first, last), first, last)
     }
 
-    /// From the first large segment until all large ones are acknowledged, or the last acknowledgement.
+    /// Period from the first large segment until all large ones are acknowledged, or the last acknowledgement.
     pub fn data_period(&self) -> Option<(Instant, Instant)> {
         let largest = self.sent.iter().map(|sent| sent.data_bytes).max().filter(|&bytes| bytes > 0)?;
         let mut large = self.sent.iter().filter(|sent| sent.data_bytes * 2 >= largest);
@@ -272,7 +272,7 @@ impl Conversation {
         Some((first.at, done.at.max(first.at)))
     }
 
-    /// By how much the acknowledged position grew between two moments, the first not included.
+    /// Growth of the acknowledged position between two times, excluding the first.
     fn acknowledged(&self, first: Instant, last: Instant) -> u64 {
         let upto = |moment: Instant| {
             let heard = self.heard.iter().take_while(|heard| heard.at <= moment);
@@ -281,7 +281,7 @@ impl Conversation {
         upto(last).saturating_sub(upto(first))
     }
 
-    /// Counts, for the page.
+    /// Table of counters for the page.
     pub fn facts(&self) -> Table {
         let columns = [Column::text("what"), Column::number("value", ""), Column::text("unit")];
         let mut table = Table::new("In numbers", columns);
@@ -293,16 +293,16 @@ impl Conversation {
         let mut count = |what: &str, value: f64, unit: &str| {
             table.row([Cell::text(what), Cell::number(value), Cell::text(unit)]);
         };
-        count("connections, tried ones included", self.connections as f64, "");
+        count("connections, including failed attempts", self.connections as f64, "");
         count("segments with data", data.count() as f64, "");
-        count("bytes of data, sent for the first time", bytes(false), "byte");
-        count("segments with data sent again", self.segments_again() as f64, "");
-        count("bytes of data sent again", bytes(true), "byte");
-        count("times that repeating began", self.episodes() as f64, "");
-        count("acknowledgements heard", self.heard.len() as f64, "");
+        count("data bytes, first transmissions", bytes(false), "byte");
+        count("retransmitted data segments", self.segments_again() as f64, "");
+        count("retransmitted data bytes", bytes(true), "byte");
+        count("retransmission episodes", self.episodes() as f64, "");
+        count("acknowledgements received", self.heard.len() as f64, "");
         let rates = [
             ("goodput with keep-alives", self.goodput_with_keep_alives()),
-            ("goodput of data only", self.goodput_of_data()),
+            ("goodput without keep-alives", self.goodput_of_data()),
         ];
         for (what, value) in rates {
             if let Some(value) = value {
@@ -312,7 +312,7 @@ impl Conversation {
         table
     }
 
-    /// The time-sequence graph: what left when, what was acknowledged when.
+    /// Time-sequence graph: departures and acknowledgements.
     pub fn time_sequence(&self) -> Plot {
         let time = |at: Instant| at.as_secs_f64();
         let span = |sent: &SegmentSeen| Point::span(time(sent.at), sent.start as f64, sent.end as f64);
@@ -338,8 +338,8 @@ impl Conversation {
             self.window(),
             PlotSeries::new("acknowledged", heard(|h| h.up_to)).shaped(Shape::Steps).styled(2),
             PlotSeries::new("data", data(false)).shaped(Shape::Spans).styled(0),
-            PlotSeries::new("sent again", again).shaped(Shape::Spans).styled(1),
-            PlotSeries::new("sent again", marks).shaped(Shape::Letter('R')).styled(1),
+            PlotSeries::new("retransmitted", again).shaped(Shape::Spans).styled(1),
+            PlotSeries::new("retransmitted", marks).shaped(Shape::Letter('R')).styled(1),
             PlotSeries::new("SYN", control(Flags::SYN)).shaped(Shape::Letter('S')).styled(6),
             PlotSeries::new("FIN", control(Flags::FIN)).shaped(Shape::Letter('F')).styled(6),
             PlotSeries::new("RST", control(Flags::RST)).shaped(Shape::Letter('X')).styled(6),
@@ -351,23 +351,23 @@ impl Conversation {
             Axis::new("sequence number", "byte"),
         );
         let plot = plot.captioned(
-            "Each upright stroke is a segment when it left, from its first byte to its last. The steps are what the \
-             sender had heard to be acknowledged, and how far it was allowed to go.",
+            "Each vertical line is a segment, from its first to its last byte, at the time it was sent. The steps \
+             are the acknowledged bytes and the edge of the send window, as known to the sender.",
         );
         series.into_iter().filter(|series| !series.points.is_empty()).fold(plot, Plot::with)
     }
 
-    /// How far the sender was allowed to go; cut off where it would press everything else to the ground.
+    /// Edge of the send window, clipped where it would compress everything else.
     fn window(&self) -> PlotSeries {
         let highest = self.sent.iter().map(|sent| sent.end).fold(0, u64::max);
         let top = highest + highest / 4;
         let cut = self.heard.iter().any(|heard| heard.window_end > top);
-        let name = if cut { "window's end (cut off at the top)" } else { "window's end" };
+        let name = if cut { "window edge (clipped)" } else { "window edge" };
         let point = |h: &AckSeen| Point::new(h.at.as_secs_f64(), h.window_end.min(top) as f64);
         PlotSeries::new(name, self.heard.iter().map(point).collect()).shaped(Shape::FaintSteps)
     }
 
-    /// Acknowledged bytes per second: second by second, and on average so far.
+    /// Plot of acknowledged bytes per second: for each second, and the average so far.
     pub fn goodput(&self) -> Plot {
         let plot = Plot::new(
             format!("Goodput: {}", self.name()),
@@ -379,8 +379,8 @@ impl Conversation {
         };
         let mut plot = plot
             .captioned(
-                "Bytes acknowledged, as the sender hears of it. The averages run from the first segment of all, and \
-                 from the first large one.",
+                "Bytes acknowledged, as seen by the sender. Averages start at the first segment and at the first \
+                 large segment.",
             )
             .with(PlotSeries::new("each second", self.each_second(first, last)).shaped(Shape::Bars).styled(5));
         let whole = self.average(first, last);
@@ -392,8 +392,8 @@ impl Conversation {
         plot
     }
 
-    /// Growth of the acknowledged position, second by second (or in longer steps, where a thousand seconds are
-    /// not enough), seconds without any left out.
+    /// Growth of the acknowledged position per second (or in longer steps if a thousand seconds are not enough),
+    /// without seconds that have none.
     fn each_second(&self, first: Instant, last: Instant) -> Vec<Point> {
         const STEPS_MAX: f64 = 1000.0;
         let step = ((last - first).as_secs_f64() / STEPS_MAX).ceil().max(1.0);
@@ -416,7 +416,7 @@ impl Conversation {
         out
     }
 
-    /// When the acknowledged position grew, and by how much.
+    /// Times and amounts of the growth of the acknowledged position.
     fn growth(&self) -> impl Iterator<Item = (Instant, u64)> {
         let mut highest = 0;
         self.heard.iter().filter_map(move |heard| {

@@ -1,5 +1,4 @@
-//! What went over the channels of one run, for eyes and tools: packet captures, time-sequence graphs, goodput,
-//! timelines.
+//! Traffic of one run, for inspection and tools: packet captures, time-sequence graphs, goodput, timelines.
 
 pub mod conversation;
 pub mod pcapng;
@@ -18,38 +17,38 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// One frame on its way from one node's interface to another's.
+/// Frame from one node's interface to another's.
 #[derive(Clone, Debug)]
 pub struct CapturedFrame {
-    /// When its first bit left; none if none did.
+    /// Time at which its first bit left; `None` if it did not leave.
     pub sent: Option<Instant>,
-    /// When its last bit came, if it did; damaged frames come, too.
+    /// Time at which its last bit arrived, also for damaged frames; `None` if it did not arrive.
     pub received: Option<Instant>,
-    /// When its fate was known: for a frame that never left or never came, the moment of that.
+    /// Time at which its fate was known; for a frame that did not leave or arrive, the time of that event.
     pub ended: Instant,
-    /// Who sent it.
+    /// Sending interface.
     pub from: NodeInterface,
-    /// Whom it was meant for.
+    /// Receiving interface.
     pub to: NodeInterface,
-    /// Its bytes as they were sent.
+    /// Bytes as sent.
     pub bytes: Bytes,
-    /// Its bytes as they came, where the channel changed them.
+    /// Bytes as received if the channel changed them; `None` otherwise.
     pub damaged: Option<Bytes>,
-    /// What became of it.
+    /// Fate of the frame.
     pub fate: FrameFate,
 }
 
-/// A node's interface.
+/// Interface of a node.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NodeInterface {
-    /// The node's name.
+    /// Name of the node.
     pub node: String,
-    /// The interface's number.
+    /// Number of the interface.
     pub interface: u16,
 }
 
 impl CapturedFrame {
-    /// A frame of a simulation whose nodes have these names.
+    /// Converts a frame of a simulation whose nodes have these names.
     pub fn of(frame: FrameRecord, names: &[String]) -> CapturedFrame {
         let port = |end: ChannelEnd| NodeInterface {
             node: names.get(end.node.0 as usize).cloned().unwrap_or_else(|| format!("node {}", end.node.0)),
@@ -67,33 +66,33 @@ impl CapturedFrame {
         }
     }
 
-    /// True if its bytes, right or wrong, went up at the receiver.
+    /// Returns true if its bytes, correct or damaged, were passed up at the receiver.
     pub fn is_heard(&self) -> bool {
         matches!(self.fate, FrameFate::Delivered | FrameFate::Damaged)
     }
 }
 
-/// What became of a frame, in words.
+/// Description of the fate of a frame.
 fn words(fate: FrameFate) -> &'static str {
     match fate {
         FrameFate::Delivered => "delivered",
         FrameFate::Damaged => "damaged",
-        FrameFate::CheckFailed => "dropped: the line's check found wrong bits",
-        FrameFate::Outage => "lost: an outage",
-        FrameFate::QueueFull => "dropped: the queue was full",
-        FrameFate::TooLong => "dropped: too long for the line",
-        FrameFate::SenderCrashed => "lost: the sender crashed",
-        FrameFate::Unheard => "lost: nobody listened",
-        FrameFate::Collided => "lost: another's signal",
-        FrameFate::Deaf => "lost: the receiver was transmitting",
+        FrameFate::CheckFailed => "dropped: frame check failed",
+        FrameFate::Outage => "lost: outage",
+        FrameFate::QueueFull => "dropped: queue full",
+        FrameFate::TooLong => "dropped: longer than the MTU",
+        FrameFate::SenderCrashed => "lost: sender crashed",
+        FrameFate::Unheard => "lost: no receiver",
+        FrameFate::Collided => "lost: collision",
+        FrameFate::Deaf => "lost: receiver was transmitting",
     }
 }
 
-/// Writes the capture of each node (`capture-NODE.pcapng`), `timeline.txt` and `traces.html` into a directory, which is made
-/// if need be.
+/// Writes the capture of each node (`capture-NODE.pcapng`), `timeline.txt` and `traces.html` to a directory, which is
+/// created if necessary.
 ///
 /// # Errors
-/// Those of the files, with the name of the one at fault.
+/// Returns errors of the files, with the name of the file.
 pub fn write(directory: &Path, title: &str, frames: &[CapturedFrame]) -> io::Result<Vec<PathBuf>> {
     output::make(directory)?;
     let mut written = Vec::new();
@@ -105,18 +104,18 @@ pub fn write(directory: &Path, title: &str, frames: &[CapturedFrame]) -> io::Res
     Ok(written)
 }
 
-/// The nodes that sent or were sent to, in order of their names.
+/// Nodes that sent frames or were their destination, in order of their names.
 pub fn nodes(frames: &[CapturedFrame]) -> BTreeSet<&str> {
     frames.iter().flat_map(|frame| [frame.from.node.as_str(), frame.to.node.as_str()]).collect()
 }
 
 fn capture_name(node: &str) -> String {
-    // Names of nodes have these letters, `-` and `_`: each has a file of its own.
+    // Node names consist of these characters, `-` and `_`, so that each has its own file.
     let plain = |letter: char| if letter.is_ascii_alphanumeric() || letter == '_' { letter } else { '-' };
     format!("capture-{}.pcapng", node.chars().map(plain).collect::<String>())
 }
 
-/// A page with the graphs of every conversation.
+/// Page with the graphs of every conversation.
 fn page(title: &str, frames: &[CapturedFrame]) -> String {
     let conversations = conversation::conversations(frames);
     let sections = conversations.iter().map(|conversation| {
@@ -130,8 +129,8 @@ fn page(title: &str, frames: &[CapturedFrame]) -> String {
     let report = Report {
         title: title.to_owned(),
         lead: format!(
-            "What every TCP connection of one run did. For Wireshark there is what each node saw of the same frames: {}; \
-             `timeline.txt` tells them in words.",
+            "All TCP connections of one run. Packet captures of each node for Wireshark: {}; `timeline.txt` lists \
+             the frames as text.",
             captures.join(", ")
         ),
         facts: vec![("frames".to_owned(), frames.len().to_string())],
@@ -142,12 +141,13 @@ fn page(title: &str, frames: &[CapturedFrame]) -> String {
     report.html(&experiment)
 }
 
-/// True for an IP packet, false for an AX.25 frame: its first letter is shifted by a bit and never looks like version 4.
+/// Returns true for an IP packet, false for an AX.25 frame, whose first octet is shifted by a bit and never looks like
+/// version 4.
 fn is_packet(frame: &[u8]) -> bool {
     frame.first().is_none_or(|first| first >> 4 == 4)
 }
 
-/// The IP packet that a frame is, or that an AX.25 frame carries.
+/// Returns the IP packet in a frame, directly or inside an AX.25 frame.
 fn packet(frame: &Bytes) -> Option<Bytes> {
     if is_packet(frame) {
         return Some(frame.clone());
@@ -156,7 +156,7 @@ fn packet(frame: &Bytes) -> Option<Bytes> {
     (frame.pid == pid::INTERNET).then_some(frame.information)
 }
 
-/// The TCP segment in a frame, if it holds one with right checksums.
+/// Returns the TCP segment in a frame, if it contains one with correct checksums.
 fn tcp(frame: &Bytes) -> Option<(Ipv4Header, Segment)> {
     const TCP: u8 = 6;
     let mut rest = packet(frame)?;

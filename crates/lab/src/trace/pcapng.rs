@@ -1,12 +1,12 @@
 //! Packet captures in virtual time, for Wireshark.
 //!
-//! A capture is what one node sees, as one taken there would be: its interfaces, each frame where it left or where it
-//! came, and so no frame twice, which an analysis of TCP would take for a repetition. A frame that left and never came has a
-//! comment; one that came damaged has the bytes that came. Time stamps are nanoseconds of the run; the link type is raw
-//! IP, or AX.25 without flags and check sequence.
+//! A capture contains the view of one node: its interfaces, and each frame where it left or arrived. No frame is there
+//! twice, because TCP analysis would treat it as a retransmission. A frame that left and did not arrive has a comment; a
+//! damaged frame has the bytes that arrived. Time stamps are nanoseconds of the run; the link type is raw IP, or AX.25
+//! without flags and check sequence.
 //!
 //! The format is that of draft-ietf-opsawg-pcapng: a section header (4.1), a description of each interface (4.2)
-//! and an enhanced packet block (4.3) for every sight of a frame, all little-endian.
+//! and an enhanced packet block (4.3) for every observation of a frame, all little-endian.
 
 use super::{CapturedFrame, NodeInterface, is_packet, words};
 use bytes::Bytes;
@@ -18,9 +18,9 @@ const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const INTERFACE_DESCRIPTION: u32 = 1;
 const ENHANCED_PACKET: u32 = 6;
 const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
-/// Packets begin with their IP header.
+/// Link type for packets that start with their IP header.
 const LINKTYPE_RAW: u16 = 101;
-/// Packets begin with their AX.25 addresses.
+/// Link type for packets that start with their AX.25 addresses.
 const LINKTYPE_AX25: u16 = 3;
 /// Options of any block (3.5), of an interface (4.2) and of a packet (4.3).
 const COMMENT: u16 = 1;
@@ -28,16 +28,16 @@ const USER_APPLICATION: u16 = 4;
 const INTERFACE_NAME: u16 = 2;
 const TIMESTAMP_RESOLUTION: u16 = 9;
 const FLAGS: u16 = 2;
-/// Powers of ten of a second.
+/// Time resolution as a negative power of ten of a second.
 const NANOSECONDS: u8 = 9;
-/// The frame came in, or went out.
+/// Direction of a frame: inbound or outbound.
 const INBOUND: u32 = 1;
 const OUTBOUND: u32 = 2;
 
 /// Writes the capture of one node.
 ///
 /// # Errors
-/// Those of the writer.
+/// Returns errors of the writer.
 pub fn write(mut out: impl Write, frames: &[CapturedFrame], node: &str) -> io::Result<()> {
     let ends = frames.iter().flat_map(|frame| [&frame.from, &frame.to]);
     let ports: BTreeSet<&NodeInterface> = ends.filter(|port| port.node == node).collect();
@@ -75,7 +75,7 @@ pub fn write(mut out: impl Write, frames: &[CapturedFrame], node: &str) -> io::R
     Ok(())
 }
 
-/// What the packets of a port begin with.
+/// Returns the link type of the packets of a port.
 fn link_type(port: &NodeInterface, frames: &[CapturedFrame]) -> u16 {
     let of_port = |frame: &&CapturedFrame| frame.from == *port || frame.to == *port;
     match frames.iter().find(of_port) {
@@ -84,7 +84,7 @@ fn link_type(port: &NodeInterface, frames: &[CapturedFrame]) -> u16 {
     }
 }
 
-/// A block on its way: its type and body (3.1).
+/// Block in construction: type and body (3.1).
 struct PcapBlock {
     kind: u32,
     body: Vec<u8>,
@@ -123,7 +123,7 @@ impl PcapBlock {
     }
 }
 
-/// A frame as one interface saw it.
+/// Frame as seen by one interface.
 struct InterfaceSight<'a> {
     at: Instant,
     port: &'a NodeInterface,
@@ -132,7 +132,7 @@ struct InterfaceSight<'a> {
     comment: Option<String>,
 }
 
-/// The frames that the interfaces of all nodes saw, in order of time; at the same time, in the order of the frames.
+/// Returns the frames seen by the interfaces of all nodes, ordered by time and, at equal times, as the frames are.
 fn sights(frames: &[CapturedFrame]) -> Vec<InterfaceSight<'_>> {
     let mut sights = Vec::with_capacity(2 * frames.len());
     for frame in frames {

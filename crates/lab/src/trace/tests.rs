@@ -8,7 +8,7 @@ const MOON: Ipv4Addr = Ipv4Addr::new(10, 0, 1, 1);
 const ORBITER: Ipv4Addr = Ipv4Addr::new(10, 0, 1, 2);
 const DELAY_MS: u64 = 2000;
 
-/// A dialogue between two nodes, written down frame by frame.
+/// Scripted traffic of two nodes, frame by frame.
 struct Dialogue {
     frames: Vec<CapturedFrame>,
     port: u16,
@@ -16,7 +16,7 @@ struct Dialogue {
 }
 
 impl Dialogue {
-    /// Sequence numbers that wrap in the middle.
+    /// Uses sequence numbers that wrap in the middle.
     fn new() -> Dialogue {
         Dialogue { frames: Vec::new(), port: 41_000, first: u32::MAX - 1500 }
     }
@@ -57,7 +57,7 @@ impl Dialogue {
         self.frames.push(CapturedFrame { sent, received, ended, from, to, bytes, damaged, fate });
     }
 
-    /// The caller says something: position, length of its data, what it has heard.
+    /// Adds a segment of the caller: position, length of its data, and the acknowledged position.
     fn says(&mut self, at_ms: u64, flags: Flags, position: u32, length: usize, fate: FrameFate) {
         let segment = Segment {
             source_port: self.port,
@@ -76,7 +76,7 @@ impl Dialogue {
         self.frame(at_ms, true, segment, fate);
     }
 
-    /// The called one answers: the position up to which it has all.
+    /// Adds a segment of the called node, with the acknowledged position.
     fn answers(&mut self, at_ms: u64, flags: Flags, up_to: u32, window: u16, fate: FrameFate) {
         let syn = flags.contains(Flags::SYN);
         let segment = Segment {
@@ -94,8 +94,8 @@ impl Dialogue {
     }
 }
 
-/// Opens, says one small thing, sends four segments of 1000 of which one is lost and one is damaged, repeats both,
-/// and calls again from another port.
+/// Opens, sends one small segment and four segments of 1000 bytes, of which one is lost and one is damaged, retransmits
+/// both, and connects again from another port.
 fn story() -> Vec<CapturedFrame> {
     let none = Flags::default();
     let mut d = Dialogue::new();
@@ -164,7 +164,11 @@ fn the_graph_marks_what_a_reader_looks_for() {
     let plot = the_conversation().time_sequence();
     let count =
         |name: &str| plot.series.iter().filter(|s| s.name == name).map(|s| s.points.len()).sum::<usize>();
-    assert_eq!((count("data"), count("sent again"), count("SYN")), (6, 4, 2), "a stroke and a letter each");
+    assert_eq!(
+        (count("data"), count("retransmitted"), count("SYN")),
+        (6, 4, 2),
+        "a stroke and a letter each"
+    );
     assert_eq!((count("acknowledged"), count("window closed")), (6, 1));
 }
 
@@ -184,19 +188,19 @@ fn a_timeline_reads_as_a_dialogue() {
         ]
     );
     for line in [
-        "     10.101000  TX x MX  lost: an outage: 41000 > 4556 1002..2002, ack 1, window 65535",
-        "     12.200000  MX < TX  41000 > 4556 2002..3002, ack 1, window 65535 with wrong bits",
-        "     16.201000  TX x MX  dropped: the queue was full: 41000 > 4556 4002..5002, ack 1, window 65535",
-        "     40.001000  MX x TX  lost: nobody listened: 41001 > 4556 SYN 0, window 65535",
+        "     10.101000  TX x MX  lost: outage: 41000 > 4556 1002..2002, ack 1, window 65535",
+        "     12.200000  MX < TX  41000 > 4556 2002..3002, ack 1, window 65535 (damaged)",
+        "     16.201000  TX x MX  dropped: queue full: 41000 > 4556 4002..5002, ack 1, window 65535",
+        "     40.001000  MX x TX  lost: no receiver: 41001 > 4556 SYN 0, window 65535",
     ] {
         assert!(text.lines().any(|other| other == line), "{line}\n{text}");
     }
 }
 
-/// A packet of a capture: when, on which interface, its bytes, whether it has a comment.
+/// Packet of a capture: time, interface, bytes, and whether it has a comment.
 type Packet = (u128, u32, Vec<u8>, bool);
 
-/// How many interfaces a node's capture has, and its packets.
+/// Number of interfaces of a node's capture, and its packets.
 fn capture(frames: &[CapturedFrame], node: &str) -> (usize, Vec<Packet>) {
     use pcap_file::pcapng::{Block, PcapNgReader};
     let mut out = Vec::new();
@@ -225,14 +229,14 @@ fn a_capture_holds_what_one_node_saw_to_the_nanosecond_and_no_frame_twice() {
         let (interfaces, packets) = capture(&frames, node);
         assert_eq!(interfaces, 1, "{node}: the other's interface is in the other's capture");
         assert!(packets.is_sorted_by_key(|packet| packet.0));
-        // Every packet has an identification of its own (RFC 791 3.1), damaged or not.
+        // Every packet has its own identification (RFC 791 3.1), damaged or not.
         let mut numbers: Vec<&[u8]> = packets.iter().map(|packet| &packet.2[4..6]).collect();
         numbers.sort_unstable();
         numbers.dedup();
         assert_eq!(numbers.len(), packets.len(), "{node}: a frame is there twice");
         seen += packets.len();
     }
-    // Of 18 frames one never left; of the 17 that left, one was lost and one not heard.
+    // Of 18 frames one did not leave; of the 17 that left, one was lost and one was not received.
     assert_eq!(seen, 17 + 15);
     let (_, left) = capture(&frames, "TX");
     assert_eq!((left[0].0, &left[0].2), (0, &frames[0].bytes.to_vec()));
@@ -263,7 +267,7 @@ fn a_directory_gets_all_files_and_a_bad_one_is_named() {
     std::fs::remove_dir_all(&directory).unwrap();
 }
 
-/// `cargo test -p longwire-lab sample_traces -- --ignored` writes the files where people can look at them.
+/// `cargo test -p longwire-lab sample_traces -- --ignored` writes the files for inspection.
 #[test]
 #[ignore = "writes files"]
 fn sample_traces() {

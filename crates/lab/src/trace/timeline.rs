@@ -1,15 +1,15 @@
-//! The frames of a run in words: time, node, direction, peer, what; one a line.
+//! Frames of a run as text, one per line: time, node, direction, peer, content.
 //!
 //! ```text
 //!    0.000000  TX > MX  41000 > 4556 SYN 0, window 65535
 //!    2.003472  MX < TX  41000 > 4556 SYN 0, window 65535
 //! ```
 //!
-//! `>` is sent, `<` is heard. Sequence numbers count from the beginning of each connection.
+//! `>` means sent, `<` received, `x` lost. Sequence numbers count from the start of each connection.
 
 use super::{CapturedFrame, FrameFate, is_packet, tcp, words};
 use bytes::Bytes;
-use longwire_proto::ax25::{Control, Frame, Modulo};
+use longwire_proto::ax25::{Control, Frame, Modulo, Supervisory, Unnumbered};
 use longwire_proto::tcp::wire::{Flags, Segment};
 use longwire_proto::time::Instant;
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use std::net::Ipv4Addr;
 /// Writes a timeline.
 ///
 /// # Errors
-/// Those of the writer.
+/// Returns errors of the writer.
 pub fn write(mut out: impl Write, frames: &[CapturedFrame]) -> io::Result<()> {
     let mut events: Vec<(Instant, TimelineEvent<'_>)> = Vec::with_capacity(2 * frames.len());
     for frame in frames {
@@ -47,12 +47,12 @@ enum TimelineEvent<'a> {
     Ended(&'a CapturedFrame),
 }
 
-/// The two ends of a connection, the sender's first.
+/// Both ends of a connection, that of the sender first.
 type Ends = (Ipv4Addr, u16, Ipv4Addr, u16);
 
 struct Wording {
     width: usize,
-    /// The first sequence number of each side of each connection.
+    /// First sequence number of each side of each connection.
     first: BTreeMap<Ends, u32>,
 }
 
@@ -65,7 +65,7 @@ impl Wording {
             }
             TimelineEvent::Heard(frame) => {
                 let what = match &frame.damaged {
-                    Some(_) => format!("{} with wrong bits", self.what(&frame.bytes)),
+                    Some(_) => format!("{} (damaged)", self.what(&frame.bytes)),
                     None => self.what(&frame.bytes),
                 };
                 self.between(&frame.to.node, '<', &frame.from.node, &what)
@@ -130,12 +130,31 @@ impl Wording {
     }
 }
 
-/// What a frame says. Numbers are read as those of modulo 8.
+/// Describes a frame. Sequence numbers are decoded as modulo 8.
 fn frame_in_words(frame: &Frame) -> String {
     let what = match frame.control {
-        Control::Information { send, receive, .. } => format!("I {send}, next {receive}"),
-        Control::Supervisory { function, receive, .. } => format!("{function:?}, next {receive}"),
-        Control::Unnumbered { function, .. } => format!("{function:?}"),
+        Control::Information { send, receive, .. } => format!("I N(S)={send} N(R)={receive}"),
+        Control::Supervisory { function, receive, .. } => {
+            let name = match function {
+                Supervisory::ReceiveReady => "RR",
+                Supervisory::ReceiveNotReady => "RNR",
+                Supervisory::Reject => "REJ",
+                Supervisory::SelectiveReject => "SREJ",
+            };
+            format!("{name} N(R)={receive}")
+        }
+        Control::Unnumbered { function, .. } => match function {
+            Unnumbered::SetModeExtended => "SABME".into(),
+            Unnumbered::SetMode => "SABM".into(),
+            Unnumbered::Disconnect => "DISC".into(),
+            Unnumbered::DisconnectedMode => "DM".into(),
+            Unnumbered::Acknowledge => "UA".into(),
+            Unnumbered::FrameReject => "FRMR".into(),
+            Unnumbered::Information => "UI".into(),
+            Unnumbered::ExchangeIdentification => "XID".into(),
+            Unnumbered::Test => "TEST".into(),
+            Unnumbered::Unknown(octet) => format!("U {octet:02X}"),
+        },
     };
     let poll = match (frame.control.poll_final(), frame.is_command()) {
         (false, _) => "",

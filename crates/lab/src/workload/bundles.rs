@@ -1,8 +1,8 @@
-//! Files over a bundle agent: one bundle a file.
+//! Files over a bundle agent: one bundle per file.
 //!
-//! The source hands the agent each file in pieces, against room. The destination registers, reads every delivery back
-//! from the agent's storage in pieces, compares, and says `Taken`. A relay runs the same engine with nothing to do but
-//! to tell its agent the time, the routes and the links.
+//! The source passes each file to the agent in pieces, as far as there is room. The destination registers, reads every
+//! delivery from the agent's storage in pieces, compares it, and emits `Taken`. A relay runs the same engine, which
+//! only sets the time, the routes and the links of its agent.
 
 use super::{FileTask, TaskIndication, TaskRequest, TryFailure};
 use bytes::Bytes;
@@ -11,30 +11,30 @@ use longwire_proto::service::{App, AppIndication, AppRequest, DeliveryId, SendId
 use longwire_proto::time::Instant;
 use std::collections::{BTreeMap, VecDeque};
 
-/// How much of a delivery is read at once, bytes.
+/// Length of one read of a delivery, bytes.
 const READ_BYTES: u32 = 256 * 1024;
 
-/// The longest piece handed down at once, bytes.
+/// Maximum length of a piece passed down, bytes.
 const PIECE_BYTES_MAX: u64 = 64 * 1024;
 
-/// A delivery that is being read back.
+/// Delivery being read.
 #[derive(Debug)]
 struct Reading {
     length: u64,
     at: u64,
-    /// How far it has been asked for; a read may be answered in pieces.
+    /// Bytes requested so far; a read may be answered in pieces.
     asked: u64,
-    /// The expected files that it may still be.
+    /// Expected files that match the data so far.
     candidates: Vec<usize>,
 }
 
-/// The workload: sender and receiver in one, each asleep until asked.
+/// Workload: sender and receiver in one, each inactive until requested.
 #[derive(Debug)]
 pub struct FilesOverBundles {
     destination: String,
     options: SendOptions,
     files: Vec<Bytes>,
-    /// The file being handed down, and how far.
+    /// File being passed down, and the position in it.
     current: usize,
     handed: u64,
     opened: bool,
@@ -47,8 +47,8 @@ pub struct FilesOverBundles {
 }
 
 impl FilesOverBundles {
-    /// Says `setup` to the agent first (clock, routes, registrations, links), then sends files to the endpoint
-    /// `destination` when asked to.
+    /// Creates a workload that first sends `setup` to the agent (clock, routes, registrations, links), and then files
+    /// to the endpoint `destination` when requested.
     pub fn new(setup: Vec<AppRequest>, destination: String, options: SendOptions) -> Self {
         FilesOverBundles {
             destination,
@@ -66,7 +66,7 @@ impl FilesOverBundles {
         }
     }
 
-    /// Opens the next file, or hands down the next piece of the open one.
+    /// Opens the next file, or passes down the next piece of the open one.
     fn send(&mut self) -> Option<AppRequest> {
         let file = self.files.get(self.current)?;
         let length = file.len() as u64;
@@ -107,11 +107,11 @@ impl FilesOverBundles {
         self.read_on(delivery);
     }
 
-    /// Asks for the next part of a delivery once the part before is there, or ends it.
+    /// Requests the next part of a delivery when the previous part has arrived, or ends it.
     fn read_on(&mut self, delivery: DeliveryId) {
         let Some(reading) = self.reading.get_mut(&delivery) else { return };
         if reading.at < reading.asked {
-            // The rest of the answer is on its way.
+            // The remainder of the answer is still to come.
             return;
         }
         if reading.at < reading.length {
@@ -212,7 +212,7 @@ mod tests {
 
     const NOW: Instant = Instant::ZERO;
 
-    /// Everything that an engine says down, in order; what it says up goes to `heard`.
+    /// Returns the requests of an engine in order; its indications go to `heard`.
     fn quiet(engine: &mut FilesOverBundles, heard: &mut Vec<TaskIndication>) -> Vec<AppRequest> {
         let mut down = Vec::new();
         drain(engine, NOW, |up| heard.push(up), |request| down.push(request));
@@ -240,8 +240,8 @@ mod tests {
         assert_eq!(heard, [TaskIndication::Started { file: 0 }, TaskIndication::Started { file: 1 }]);
     }
 
-    /// Delivers `content`, each read answered in pieces of at most 300 bytes, and returns what the destination says.
-    /// Every byte is asked for once.
+    /// Delivers `content`, each read answered in pieces of at most 300 bytes, and returns the indications of the
+    /// destination. Every byte is requested once.
     fn deliver(engine: &mut FilesOverBundles, delivery: DeliveryId, content: &Bytes) -> Vec<TaskIndication> {
         let mut heard = Vec::new();
         let begin = AppIndication::Delivered {

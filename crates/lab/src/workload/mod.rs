@@ -1,11 +1,12 @@
-//! Workloads: what the traffic of an experiment is for.
+//! Workloads: the traffic of an experiment.
 //!
-//! A workload is an engine like every other. Above it is [`FileTask`], the words of an experiment ("send these files",
-//! "this one is here, whole"); below it is what an application would use: a bundle agent ([`bundles`]) or a plain
-//! TCP stream ([`stream`]).
+//! A workload is an engine. Its upper service is [`FileTask`], the service of an experiment ("send these files", "this
+//! one has arrived"); its lower service is that of an application: a bundle agent ([`bundles`]) or a plain TCP stream
+//! ([`stream`]).
 //!
-//! Files are real bytes, and the destination compares what arrives with what was sent, byte for byte. A file counts
-//! as transferred when its last byte has reached the receiving application, not when the sender has heard of it.
+//! Files are real bytes, and the destination compares the received bytes with the original. A file counts as
+//! transferred when its last byte has reached the receiving application, not when the sender has received the
+//! acknowledgement.
 
 pub mod bundles;
 pub mod packets;
@@ -15,7 +16,7 @@ use bytes::Bytes;
 use longwire_proto::engine::Service;
 use longwire_proto::service::{CloseReason, LinkId, SendFailure};
 
-/// What an experiment asks of a node, and what it hears.
+/// Service between an experiment and a node.
 #[derive(Debug)]
 pub enum FileTask {}
 
@@ -24,70 +25,70 @@ impl Service for FileTask {
     type Indication = TaskIndication;
 }
 
-/// Down through [`FileTask`].
+/// Requests of [`FileTask`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TaskRequest {
-    /// Send these files to the destination, in order.
+    /// Sends these files to the destination, in order.
     Start {
-        /// The files' contents.
+        /// Contents of the files.
         files: Vec<Bytes>,
     },
-    /// These files will come: compare them.
+    /// Announces files for comparison.
     Expect {
-        /// The files' contents.
+        /// Contents of the files.
         files: Vec<Bytes>,
     },
 }
 
-/// Up through [`FileTask`]. Files are numbered from zero, in the order of [`TaskRequest::Start`].
+/// Indications of [`FileTask`]. Files are numbered from zero, in the order of [`TaskRequest::Start`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TaskIndication {
-    /// The source begins to hand this file down.
+    /// The source starts to pass this file down.
     Started {
-        /// The file.
+        /// Number of the file.
         file: usize,
     },
-    /// The source is rid of it: the layer below says that it is safe further on.
+    /// The layer below has confirmed that the file is acknowledged by the next hop.
     HandedOver {
-        /// The file.
+        /// Number of the file.
         file: usize,
     },
-    /// One try at the source failed.
+    /// One attempt at the source failed.
     Failed {
-        /// The file.
+        /// Number of the file.
         file: usize,
-        /// Why.
+        /// Reason.
         why: TryFailure,
-        /// True if the source gives this file up.
+        /// True if the source cancels this file.
         for_good: bool,
     },
     /// The destination has every byte.
     Done {
-        /// The file.
+        /// Number of the file.
         file: usize,
-        /// What came is what was sent.
+        /// True if the received file equals the original.
         intact: bool,
     },
-    /// The destination was given a file that it had already.
+    /// The destination received a file that it already had.
     Again {
-        /// The file.
+        /// Number of the file.
         file: usize,
     },
     /// A bundle link came up (`true`) or went down.
     Link {
-        /// The link.
+        /// Link.
         link: LinkId,
-        /// Whether it is up.
+        /// True if the link is up.
         up: bool,
     },
 }
 
-/// Why a try failed.
+/// Reason why an attempt failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TryFailure {
     /// The connection ended early.
     Stream(CloseReason),
-    /// The agent could not send it.
+    /// The agent could not send the bundle.
     Bundle(SendFailure),
 }
 
@@ -99,20 +100,20 @@ impl std::fmt::Display for TryFailure {
             TryFailure::Stream(CloseReason::Reset) => "the connection was reset",
             TryFailure::Stream(CloseReason::Refused) => "the connection was refused",
             TryFailure::Stream(CloseReason::TimedOut) => "the connection timed out",
-            TryFailure::Stream(CloseReason::Unreachable) => "no way to the destination",
+            TryFailure::Stream(CloseReason::Unreachable) => "destination unreachable",
             TryFailure::Stream(CloseReason::Insecure) => "TLS failed",
             TryFailure::Stream(CloseReason::Limit) | TryFailure::Bundle(SendFailure::Limit) => {
                 "a limit was reached"
             }
-            TryFailure::Stream(CloseReason::Damaged) => "what came is not what was sent",
-            TryFailure::Stream(CloseReason::Stalled) => "the peer took nothing for too long",
+            TryFailure::Stream(CloseReason::Damaged) => "received data is corrupted",
+            TryFailure::Stream(CloseReason::Stalled) => "the peer stopped reading",
             TryFailure::Bundle(SendFailure::BadEndpoint) => "not an endpoint",
             TryFailure::Bundle(SendFailure::Full) => "the store was full",
             TryFailure::Bundle(SendFailure::Expired) => "the bundle expired",
             TryFailure::Bundle(SendFailure::Cancelled) => "the bundle was cancelled",
             TryFailure::Bundle(SendFailure::Storage) => "the store failed",
             TryFailure::Bundle(SendFailure::Refused(_)) => "the bundle was refused",
-            TryFailure::Bundle(SendFailure::NoCustody) => "custody was asked for what cannot have it",
+            TryFailure::Bundle(SendFailure::NoCustody) => "custody is not possible for this bundle",
         })
     }
 }

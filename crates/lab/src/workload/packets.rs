@@ -1,6 +1,6 @@
-//! A plain stream over a connected packet link, with nothing added: what a file transfer over AX.25 alone is.
+//! Plain stream over a connected packet link without additions: a file transfer over AX.25 without bundles.
 //!
-//! Packets are as long as a frame of the link takes; only the last before the end is shorter.
+//! Packets are as long as a frame of the link allows; only the last one before the end is shorter.
 
 use bytes::{Bytes, BytesMut};
 use longwire_proto::engine::Engine;
@@ -10,17 +10,17 @@ use longwire_proto::service::{
 use longwire_proto::time::Instant;
 use std::collections::VecDeque;
 
-/// One stream over one link.
+/// Stream over one link.
 #[derive(Debug, Default)]
 pub struct StreamOverPackets {
     open: bool,
-    /// What of a packet fits in a frame, bytes.
+    /// Maximum packet length, bytes.
     packet_bytes: usize,
-    /// Packets that may be handed down.
+    /// Packets that may be passed down.
     room: u64,
-    /// The room that the user believes in, bytes.
+    /// Room granted to the user, bytes.
     told: u64,
-    /// What is written and not a whole packet yet, or waits for room.
+    /// Written data that do not fill a packet yet or wait for room.
     waiting: BytesMut,
     closing: bool,
     down: VecDeque<PacketsRequest>,
@@ -54,7 +54,7 @@ impl Engine for StreamOverPackets {
                 self.told = self.told.saturating_sub(bytes.len() as u64);
                 self.waiting.extend_from_slice(&bytes);
             }
-            // Packets are released as they rise: the receiving application takes what comes at once.
+            // Packets are released as they arrive: the receiving application accepts data at once.
             StreamRequest::Release(_) => {}
             StreamRequest::Close => self.closing = self.open,
             StreamRequest::Abort => self.down.push_back(PacketsRequest::Abort),
@@ -78,7 +78,7 @@ impl Engine for StreamOverPackets {
             }
             PacketsIndication::Acknowledged(_) => {}
             PacketsIndication::Closed(reason) => {
-                // A link that ended in order before all was handed down has not carried it.
+                // A link that ended normally before everything was passed down has not carried the file.
                 let whole = self.waiting.is_empty();
                 let reason = match reason {
                     CloseReason::Finished if !whole => CloseReason::Aborted,
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
     use longwire_proto::engine::drain;
 
-    /// What it says down, and the room that its user is told, if there is news.
+    /// Returns its requests, and the room granted to its user if that has changed.
     fn said(stream: &mut StreamOverPackets) -> (Vec<PacketsRequest>, Option<u64>) {
         let (mut down, mut room) = (Vec::new(), None);
         let hear = |up| {

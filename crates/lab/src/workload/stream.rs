@@ -1,15 +1,15 @@
-//! Files over plain TCP: the comparison that every other protocol has to win.
+//! Files over plain TCP, the baseline for all other protocols.
 //!
-//! The sender opens a connection for each file, one after the other, writes a head of 12 bytes (the file's number and
-//! its length, so that an empty file and a second try are told from the rest) and the file, and closes. The receiver
-//! reads to the end and compares. A connection that breaks is opened again after a pause that doubles, and the file
-//! begins anew: plain TCP remembers nothing.
+//! The sender opens a connection for each file, one after the other, writes a header of 12 bytes (number and length of the
+//! file, which distinguish an empty file and a second attempt) and the file, and closes. The receiver reads to the end and
+//! compares. A broken connection is opened again after a pause that doubles, and the file restarts, because plain TCP keeps
+//! no state between connections.
 //!
 //! ```text
 //! source:       idle -> connecting -> writing -> closing -> idle (next file)
 //!                           ^            |          |
 //!                           +--- pause <-+----------+  (broken)
-//! destination:  head -> body -> whole
+//! destination:  header -> body -> complete
 //! ```
 
 use super::{FileTask, TaskIndication, TaskRequest, TryFailure};
@@ -19,20 +19,21 @@ use longwire_proto::service::{CloseReason, LinkId, Many, Stream, StreamIndicatio
 use longwire_proto::time::{Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Bytes before a file: its number (4) and its length (8), big-endian.
+/// Length of the header before a file: its number (4) and its length (8), big-endian.
 pub const HEAD_BYTES: usize = 12;
 
-/// The longest single write. Writes share the file's memory, so this only bounds how much is handed down in one step.
+/// Maximum length of a single write. Writes share the memory of the file, so this only limits the data passed down in
+/// one step.
 const WRITE_BYTES_MAX: u64 = 64 * 1024;
 
-/// How often a broken transfer is begun anew, and how patiently.
+/// Retry policy of a broken transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retry {
-    /// Tries for each file.
+    /// Attempts for each file.
     pub tries_max: u32,
-    /// The pause after the first failure; it doubles with each.
+    /// Pause after the first failure; it doubles with each further failure.
     pub pause: Duration,
-    /// The longest pause.
+    /// Maximum pause.
     pub pause_max: Duration,
 }
 
@@ -42,7 +43,7 @@ impl Default for Retry {
     }
 }
 
-/// Where the sender stands with its current file.
+/// State of the sender with its current file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Idle,
@@ -52,7 +53,7 @@ enum Phase {
     Paused(Instant),
 }
 
-/// One incoming connection.
+/// Incoming connection.
 #[derive(Debug)]
 struct Incoming {
     head: BytesMut,
@@ -61,7 +62,7 @@ struct Incoming {
     intact: bool,
 }
 
-/// The workload: sender and receiver in one, each asleep until asked.
+/// Workload: sender and receiver in one, each inactive until requested.
 #[derive(Debug)]
 pub struct FilesOverStream {
     link: LinkId,
@@ -81,7 +82,7 @@ pub struct FilesOverStream {
 }
 
 impl FilesOverStream {
-    /// Sends over `link` when asked to, and receives from whoever calls.
+    /// Creates a workload that sends over `link` when requested, and receives from all incoming connections.
     pub fn new(link: LinkId, retry: Retry) -> Self {
         FilesOverStream {
             link,
@@ -160,7 +161,7 @@ impl FilesOverStream {
         self.phase = Phase::Paused(now + pause);
     }
 
-    /// The next write, if there is room for one.
+    /// Returns the next write, if there is room for one.
     fn write(&mut self) -> Option<StreamRequest> {
         if self.phase != Phase::Writing {
             return None;
@@ -290,7 +291,7 @@ mod tests {
     const OUT: LinkId = LinkId(1);
     const IN: LinkId = LinkId(LinkId::FIRST_INCOMING);
 
-    /// A perfect stream between two workloads that takes at most 1000 bytes at a time.
+    /// Perfect stream between two workloads that accepts at most 1000 bytes at a time.
     struct Wire {
         now: Instant,
         source: FilesOverStream,
@@ -311,7 +312,7 @@ mod tests {
             wire
         }
 
-        /// Carries everything across until both are quiet.
+        /// Carries everything across until both are idle.
         fn run(&mut self) {
             loop {
                 let mut down = Vec::new();

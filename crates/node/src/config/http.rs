@@ -7,30 +7,31 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Characters of a token at the least: it is all that stands between the network and the node.
+/// Minimum length of a token, characters: the token alone protects the node from the network.
 const TOKEN_LENGTH_MIN: usize = 16;
 
-/// The HTTP interface.
+/// Settings of the HTTP interface.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct HttpSettings {
-    /// Where it listens, `host:port`, such as `127.0.0.1:4580`. Any address but loopback needs a token. Default: none, it is
-    /// off.
+    /// Address on which to listen, `host:port`, such as `127.0.0.1:4580`. Every address except loopback needs a token.
+    /// Default: none, HTTP is off.
     pub listen: Option<String>,
-    /// What every request has to carry, as `Authorization: Bearer TOKEN`; at least 16 characters. Default: none. RFC 6750
+    /// Token that every request must carry as `Authorization: Bearer TOKEN`; at least 16 characters. Default: none. RFC 6750
     /// 2.1.
     pub token: Option<String>,
-    /// A file with the token in it, instead; its path is meant beside this configuration. Default: none.
+    /// File that contains the token, instead of `token`; its path is relative to the configuration file. Default: none.
     pub token_file: Option<PathBuf>,
-    /// Names under which browsers may reach it beside `localhost` and its own address, without port. Default: none.
+    /// Further host names, without port, under which browsers may reach the interface, in addition to `localhost` and its
+    /// own address. Default: none.
     pub hosts: Vec<String>,
-    /// Connections at a time; more are turned away. Default 64.
+    /// Maximum concurrent connections; further ones are refused. Default 64.
     pub connections_max: usize,
-    /// Bytes of a request before its body. Default 16,384, at least 8,192.
+    /// Maximum size of a request before its body, bytes. Default 16,384, at least 8,192.
     pub header_bytes_max: usize,
-    /// How long it waits for a peer that neither reads nor writes. Default 30 s.
+    /// Time to wait for a client that neither reads nor writes. Default 30 s.
     pub patience: Duration,
-    /// Events that are kept for those who read slowly; what is over they miss, and are told so. Default 4,096.
+    /// Events kept for slow readers; a reader that falls further behind misses events and is informed. Default 4,096.
     pub events_max: usize,
 }
 
@@ -49,7 +50,7 @@ impl Default for HttpSettings {
     }
 }
 
-/// A token is not for logs.
+/// Hides the token, which must not be logged.
 impl fmt::Debug for HttpSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Http")
@@ -62,88 +63,84 @@ impl fmt::Debug for HttpSettings {
 }
 
 impl HttpSettings {
-    /// Paths are meant in this folder.
+    /// Makes relative paths relative to this folder.
     pub(super) fn beside(&mut self, folder: &Path) {
         if let Some(path) = &mut self.token_file {
             *path = folder.join(&path);
         }
     }
 
-    /// Whether it makes sense.
+    /// Checks that the settings are valid.
     pub(super) fn check(&self) -> Result<(), Error> {
         if let Some(token) = &self.token {
             check_token(token)?;
         }
         if self.token.is_some() && self.token_file.is_some() {
-            return Err(Error::new("`http.token` and `http.token-file` are both said").hint("leave one out"));
+            return Err(Error::new("`http.token` and `http.token-file` are both set").hint("remove one"));
         }
         if self.header_bytes_max < 8192 {
-            return Err(
-                Error::new("`http.header-bytes-max` is less than 8,192").hint("leave it out: it is 16,384")
-            );
+            return Err(Error::new("`http.header-bytes-max` is less than 8,192")
+                .hint("remove it; the default is 16,384"));
         }
         if self.connections_max == 0 || self.events_max == 0 || self.patience.is_zero() {
             return Err(Error::new(
-                "`http.connections-max`, `http.events-max` and `http.patience` are more than zero",
+                "`http.connections-max`, `http.events-max` and `http.patience` must be greater than zero",
             )
-            .hint("leave them out"));
+            .hint("remove them to use the defaults"));
         }
         let Some(listen) = &self.listen else { return Ok(()) };
         let Some(first) = self.addresses()?.first().copied() else {
-            return Err(Error::new(format!("http: `{listen}` has no address")));
+            return Err(Error::new(format!("http: `{listen}` resolves to no address")));
         };
         if !self.needs_no_token()? && self.token.is_none() && self.token_file.is_none() {
-            let what = format!("http would listen on {first}, where others can reach it, without a token");
-            return Err(Error::new(what).hint(
-                "say `http.token` or `http.token-file`, or listen on 127.0.0.1 and reach it through ssh -L",
-            ));
+            let what = format!("http: listening on {first}, which others can reach, needs a token");
+            return Err(Error::new(what)
+                .hint("set `http.token` or `http.token-file`, or listen on 127.0.0.1 and use `ssh -L`"));
         }
         Ok(())
     }
 
-    /// Where to listen.
+    /// Returns the addresses on which to listen.
     ///
     /// # Errors
-    /// It is no address.
+    /// Fails if `listen` is not a valid address.
     pub(crate) fn addresses(&self) -> Result<Vec<SocketAddr>, Error> {
         let Some(listen) = &self.listen else { return Ok(Vec::new()) };
         let found = listen.to_socket_addrs().map_err(|error| {
-            Error::new(format!("http: `{listen}` is no address: {error}"))
-                .hint("write host:port, such as 127.0.0.1:4580")
+            Error::new(format!("http: `{listen}` is not a valid address: {error}"))
+                .hint("use host:port, such as 127.0.0.1:4580")
         })?;
         Ok(found.collect())
     }
 
-    /// True if only this machine reaches it.
+    /// Returns true if only this machine can reach the interface.
     pub(crate) fn needs_no_token(&self) -> Result<bool, Error> {
         Ok(self.addresses()?.iter().all(|address| is_loopback(address.ip())))
     }
 
-    /// The token, from wherever it stands.
+    /// Returns the token, from the configuration or its file.
     ///
     /// # Errors
-    /// Its file cannot be read.
+    /// Fails if the file cannot be read.
     pub(crate) fn token(&self) -> Result<Option<String>, Error> {
         let Some(path) = &self.token_file else { return Ok(self.token.clone()) };
         let text = std::fs::read_to_string(path).map_err(|error| {
             Error::new(format!("cannot read the token {}: {error}", path.display()))
-                .hint("`http.token-file` names a file that the node's user may read")
+                .hint("set `http.token-file` to a file that the user of the node can read")
         })?;
         let token = text.trim().to_owned();
         check_token(&token)?;
         Ok(Some(token))
     }
 
-    /// In words.
+    /// Describes the interface for an operator.
     pub(super) fn explain(&self) -> String {
         match &self.listen {
-            None => "It has no HTTP interface: `http.listen` is not said.".into(),
+            None => "HTTP is off (`http.listen` is not set).".into(),
             Some(listen) if self.token.is_none() && self.token_file.is_none() => {
-                format!(
-                    "Programs and browsers on this machine reach it at http://{listen}/, all users of it without a token."
-                )
+                format!("HTTP: http://{listen}/, open to all users of this machine without a token.")
             }
-            Some(listen) => format!("Whoever has its token reaches it at http://{listen}/."),
+            Some(listen) => format!("HTTP: http://{listen}/, for clients with the token."),
         }
     }
 }
@@ -153,12 +150,11 @@ fn check_token(token: &str) -> Result<(), Error> {
     if token.len() >= TOKEN_LENGTH_MIN && plain {
         return Ok(());
     }
-    let what =
-        format!("the token of http has to have at least {TOKEN_LENGTH_MIN} characters, without spaces");
-    Err(Error::new(what).hint("`openssl rand -hex 32` makes a good one"))
+    let what = format!("the HTTP token must have at least {TOKEN_LENGTH_MIN} characters and no spaces");
+    Err(Error::new(what).hint("create one with `openssl rand -hex 32`"))
 }
 
-/// True if an address is reached from this machine only.
+/// Returns true if only this machine can reach the address.
 pub(crate) fn is_loopback(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => address.is_loopback(),

@@ -1,11 +1,12 @@
-//! Every setting with its value, one a line: made from the configuration itself, so that none can be missing.
+//! List of every setting with its value, one per line, generated from the configuration itself so that it is complete.
 
 use super::Config;
-use longwire_settings::toml_text::length_of_time;
+use longwire_settings::duration;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-/// What a node takes from other keys: `node`, `[[link]]`, `[[peer]]`, `[routing]`.
+/// Settings whose value comes from other keys: `node`, `[[link]]`, `[[peer]]`, `[routing]`.
 pub(super) const ELSEWHERE: [&str; 7] = [
     "agent.links",
     "agent.node",
@@ -15,10 +16,10 @@ pub(super) const ELSEWHERE: [&str; 7] = [
     "uicl.members",
     "uicl.node-id",
 ];
-/// What is not for other eyes.
+/// Setting whose value is never printed.
 const SECRET: &str = "http.token";
 
-/// All settings of a configuration by their dotted keys, as TOML has them; none: it is not said, and has no default.
+/// Returns all settings by dotted key, as in TOML; `None` for a setting without value and default.
 pub(super) fn settings(config: &Config) -> BTreeMap<String, Option<String>> {
     let value = serde_json::to_value(config).expect("a configuration is a document");
     let mut all = BTreeMap::new();
@@ -34,17 +35,17 @@ pub(super) fn settings(config: &Config) -> BTreeMap<String, Option<String>> {
     all
 }
 
-/// Lines for a person, with the default behind what differs from it.
+/// Returns lines for an operator; a value that differs from its default is followed by the default.
 pub(super) fn lines(config: &Config) -> Vec<String> {
     let plain = settings(&Config::default());
     let line = |(key, value): (String, Option<String>)| {
         let text = match &value {
             Some(value) => format!("  {key} = {value}"),
-            None => format!("  {key}: not said"),
+            None => format!("  {key}: not set"),
         };
         match plain.get(&key) {
             Some(default) if *default != value => {
-                format!("{text}  # default: {}", default.as_deref().unwrap_or("not said"))
+                format!("{text}  # default: {}", default.as_deref().unwrap_or("not set"))
             }
             _ => text,
         }
@@ -77,12 +78,13 @@ fn text(value: &Value) -> String {
     }
 }
 
-/// A length of time, or a date, which TOML writes in one word.
+/// Returns a duration or a date as the single value that TOML uses for it.
 fn plain(value: &Value) -> Option<String> {
     let fields = value.as_object()?;
     match (fields.len(), fields.get("secs"), fields.get("nanos"), fields.values().next()) {
         (2, Some(secs), Some(nanos), _) => {
-            length_of_time(secs.as_u64()?, nanos.as_u64()?).map(|text| format!("\"{text}\""))
+            let nanos = u32::try_from(nanos.as_u64()?).ok()?;
+            duration::exact(Duration::new(secs.as_u64()?, nanos)).map(|text| format!("\"{text}\""))
         }
         (1, _, _, Some(only)) if fields.keys().all(|key| key.starts_with("$__toml")) => {
             only.as_str().map(str::to_owned)

@@ -1,37 +1,39 @@
-//! Who may call.
+//! Admission of incoming connections.
 
 use super::Config;
 use crate::config::http::is_loopback;
 use serde::{Deserialize, Serialize};
 use std::net::ToSocketAddrs;
 
-/// Which callers over TCP are let in, by the node id that they say.
+/// Peers whose incoming TCP connections are accepted, by the node ID that they claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PeerPolicy {
-    /// Those whose node id the configuration names (in a `[[peer]]`, in full, as the `peer` of a `[[link]]`, as the `via` of a
-    /// `[[route]]`), and those whose certificate proves theirs. Without TLS, whoever says such a name has it.
+    /// Peers whose node ID is in the configuration (in a `[[peer]]`, in full, as the `peer` of a `[[link]]`, as the `via` of
+    /// a `[[route]]`) or proven by a certificate. Without TLS the claim is not verified.
     Known,
-    /// Those whose certificate proves their node id.
+    /// Peers whose certificate proves their node ID.
     Proven,
-    /// Everybody.
+    /// All peers.
     Any,
 }
 
 impl Config {
-    /// The node ids that the configuration names. A pattern names nobody: it says how nodes are treated, whoever they are.
+    /// Returns the node IDs in the configuration, without patterns: a pattern sets how matching nodes are treated but admits
+    /// none.
     pub(crate) fn known_nodes(&self) -> Vec<String> {
         let links = self.link.iter().filter_map(|link| link.peer.clone());
         let vias = self.route.iter().map(|route| route.via.clone()).filter(|via| via.contains(':'));
         links.chain(self.peer_nodes()).chain(vias).collect()
     }
 
-    /// The node ids that a `[[peer]]` names.
+    /// Returns the node IDs of all `[[peer]]` entries without a pattern.
     pub(crate) fn peer_nodes(&self) -> impl Iterator<Item = String> {
         self.peer.iter().map(|peer| peer.node.clone()).filter(|node| !node.ends_with('*'))
     }
 
-    /// True if others than this machine may call, as far as that is known before it is tried.
+    /// Returns true if other machines can connect, as far as that is known without trying; true if an address cannot be
+    /// resolved.
     pub fn listens_beyond_loopback(&self) -> bool {
         let beyond = |text: &String| {
             text.to_socket_addrs().map_or(true, |mut all| all.any(|address| !is_loopback(address.ip())))
@@ -39,28 +41,30 @@ impl Config {
         self.listen.iter().any(beyond)
     }
 
-    /// Who may call, for a person; `None` where nobody can.
+    /// Describes for an operator whose connections are accepted; `None` without `listen`.
     pub fn who_may_call(&self) -> Option<String> {
         if self.listen.is_empty() {
             return None;
         }
-        const KNOWN: &str = "whose node id this configuration names, or a certificate proves";
+        const KNOWN: &str = "whose node ID is in this configuration or proven by a certificate";
         let unproven =
-            "Without TLS whoever says such a name is believed; `peers = \"proven\"` asks for certificates";
+            "Without TLS, node IDs are not verified; to require certificates, set `peers = \"proven\"`";
         Some(match (self.peers, self.listens_beyond_loopback()) {
             (Some(PeerPolicy::Proven), _) => {
-                "Peers are let in whose certificate proves their node id.".to_owned()
+                "Accepts peers whose certificate proves their node ID.".to_owned()
             }
             (Some(PeerPolicy::Any), false) | (None, false) => {
-                "Whoever calls from this machine is let in.".to_owned()
+                "Accepts all connections from this machine.".to_owned()
             }
             (Some(PeerPolicy::Any), true) => format!(
-                "Whoever calls is let in, under any name that no other session has. `peers = \"known\"` lets in peers {KNOWN}."
+                "Accepts every peer with a node ID that no other session has. To accept only peers {KNOWN}, set `peers = \
+                 \"known\"`."
             ),
-            (Some(PeerPolicy::Known), false) => format!("Peers are let in {KNOWN}."),
-            (Some(PeerPolicy::Known), true) => format!("Peers are let in {KNOWN}. {unproven}."),
+            (Some(PeerPolicy::Known), false) => format!("Accepts peers {KNOWN}."),
+            (Some(PeerPolicy::Known), true) => format!("Accepts peers {KNOWN}. {unproven}."),
             (None, true) => format!(
-                "Peers from elsewhere are let in {KNOWN}; from this machine, all. {unproven}, `peers = \"any\"` lets everybody in."
+                "Accepts all peers from this machine, and from elsewhere peers {KNOWN}. {unproven}; to accept everyone, \
+                 set `peers = \"any\"`."
             ),
         })
     }

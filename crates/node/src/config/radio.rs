@@ -1,4 +1,4 @@
-//! `[[tnc]]` and links over it: packet radio.
+//! `[[tnc]]`, and links over it: packet radio.
 
 use super::{Config, LinkKind, LinkSettings, out_of_range};
 use crate::tnc::{LineAddress, TncAddress, TncEngine};
@@ -14,56 +14,56 @@ use longwire_settings::toml_text;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// The longest node id that the convergence layer over AX.25 says, bytes.
+/// Maximum length of a node ID in the convergence layer over AX.25, bytes.
 const NODE_ID_BYTES_MAX: usize = 100;
-/// What a frame has to have room for beside the node id: who calls, and where it goes on.
+/// Space that a hello needs in a frame in addition to the node ID, for the tags of the session and its resumption, bytes.
 const BESIDE_NODE_ID_BYTES: usize = 40;
 
-/// A TNC: a controller between this node and a radio, in KISS mode or behind an AGWPE server; Dire Wolf is both, too.
+/// TNC: a controller between this node and a radio, in KISS mode or behind an AGWPE server; Dire Wolf offers both.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct TncSettings {
-    /// What it is called, by links.
+    /// Name of the TNC, for links.
     pub name: String,
-    /// Where it is, over TCP: `host:port`, such as `127.0.0.1:8001`, in KISS mode; `agwpe:host:port`, such as
-    /// `agwpe:127.0.0.1:8000`, a port of an AGWPE server. Default: none, it is on a serial line.
+    /// Address over TCP: `host:port` in KISS mode, such as `127.0.0.1:8001`; `agwpe:host:port` for a port of an AGWPE
+    /// server, such as `agwpe:127.0.0.1:8000`. Default: none, the TNC is on a serial line.
     pub address: Option<String>,
-    /// The device of its serial line, such as `/dev/ttyUSB0`; 8 data bits, no parity, one stop bit. Default: none, it is
+    /// Device of the serial line, such as `/dev/ttyUSB0`; 8 data bits, no parity, one stop bit. Default: none, the TNC is
     /// reached over TCP. KISS 3.
     pub serial: Option<String>,
-    /// The speed of the serial line, bit/s. Default 9,600.
+    /// Speed of the serial line, bit/s. Default 9,600.
     pub serial_rate_bps: u32,
-    /// The callsign of this station, with its SSID where it has one: `EI7IG-3`. Each station on a channel needs its own.
-    /// AX.25 3.12.2.
+    /// Callsign of this station, with its SSID if it has one: `EI7IG-3`. Each station on a channel needs its own. AX.25
+    /// 3.12.2.
     pub callsign: String,
-    /// Stations may call. Default: yes.
+    /// Accepts incoming connections. Default: true.
     pub answer: bool,
-    /// It repeats what names it as digipeater. Default: no. AX.25 3.12.4.
+    /// Repeats frames that name this station as a digipeater. Default: false. AX.25 3.12.4.
     pub repeats: bool,
-    /// Links at a time; calls beyond are refused. Default 64.
+    /// Maximum concurrent links; further connection requests are refused. Default 64.
     pub links_max: usize,
-    /// What stations, their controllers and the lines between them take for an answer. Default 500 ms.
+    /// Time that stations, their controllers and the lines between them need for an answer. Default 500 ms.
     pub turnaround: Duration,
-    /// The longest time that one key-up sends frames; what is left waits for the next one. Default 60 s. AX.25 6.7.1 (T107).
+    /// Maximum duration of frames per key-up; further frames wait for the next one. Default 60 s. AX.25 6.7.1 (T107).
     pub transmission_max: Duration,
-    /// The longest time that it sends within any `air-time-window`, key-ups included, whoever asks for it; what is beyond waits.
-    /// Peers that wait too long for an answer give a link up. Default: none, as long as it has something to send.
+    /// Maximum transmission time in any `air-time-window`, key-ups included, for all frames including answers; further
+    /// frames wait. A peer that waits too long for an answer drops its link. Default: none, air time is not limited.
     pub air_time_max: Option<Duration>,
-    /// The window of `air-time-max`. Default 10 min.
+    /// Window of `air-time-max`. Default 10 min.
     pub air_time_window: Duration,
-    /// Frames that it gets at a time. Default 64.
+    /// Maximum frames that the TNC holds at a time. Default 64.
     pub burst_frames_max: u32,
-    /// From the loss of its line to the first attempt to have it again; doubled after each. Default 1 s.
+    /// Delay between the loss of the line and the first attempt to reconnect; doubled after each attempt. Default 1 s.
     pub reconnect_min: Duration,
-    /// The longest time between attempts. Default 60 s.
+    /// Maximum delay between attempts. Default 60 s.
     pub reconnect_max: Duration,
-    /// The channel behind it.
+    /// Parameters of the radio channel.
     pub channel: ChannelParameters,
-    /// How it is spoken with in KISS mode.
+    /// Settings for KISS mode.
     pub kiss: kiss::Config,
-    /// How it is spoken with behind an AGWPE server.
+    /// Settings for an AGWPE server.
     pub agwpe: agwpe::Config,
-    /// How its AX.25 links work.
+    /// Settings of AX.25 links.
     pub ax25: LinkConfig,
 }
 
@@ -96,27 +96,27 @@ impl Default for TncSettings {
 }
 
 impl TncSettings {
-    /// Where it is, and how it is spoken with.
+    /// Returns the address and the protocol of the TNC.
     ///
     /// # Errors
-    /// It is nowhere, or at two places.
+    /// Fails if neither or both of `address` and `serial` are set, or if the one that is set is invalid.
     pub fn place(&self) -> Result<TncAddress, Error> {
         let wrong =
             |what: &str, hint: &str| Err(Error::new(format!("TNC `{}`: {what}", self.name)).hint(hint));
         match (&self.address, &self.serial) {
             (Some(_), Some(_)) => wrong(
-                "it has an `address` and a `serial` line",
-                "leave one out: `address` is over TCP, `serial` is a device",
+                "both `address` and `serial` are set",
+                "remove one: `address` is for TCP, `serial` for a device",
             ),
             (None, None) => wrong(
-                "neither `address` nor `serial` says where it is",
-                "address = \"127.0.0.1:8001\", or serial = \"/dev/ttyUSB0\"",
+                "neither `address` nor `serial` is set",
+                "set `address = \"127.0.0.1:8001\"` or `serial = \"/dev/ttyUSB0\"`",
             ),
             (Some(address), None) => match address.parse() {
                 Ok(place @ (TncAddress::Kiss(LineAddress::Tcp(_)) | TncAddress::Agwpe(_))) => Ok(place),
                 _ => wrong(
-                    &format!("`{address}` is no address"),
-                    "write host:port for KISS, where Dire Wolf has port 8001, or agwpe:host:port, where it has port 8000",
+                    &format!("`{address}` is not a valid address"),
+                    "use host:port for KISS (Dire Wolf: port 8001) or agwpe:host:port (Dire Wolf: port 8000)",
                 ),
             },
             (None, Some(path)) if path.starts_with('/') => Ok(TncAddress::Kiss(LineAddress::Serial {
@@ -124,12 +124,12 @@ impl TncSettings {
                 speed_bps: self.serial_rate_bps,
             })),
             (None, Some(path)) => {
-                wrong(&format!("`{path}` is no serial device"), "write its path, such as /dev/ttyUSB0")
+                wrong(&format!("`{path}` is not a serial device"), "use a path such as /dev/ttyUSB0")
             }
         }
     }
 
-    /// What the channel takes, for reckoning how long an answer may take.
+    /// Returns the timing of the channel, for computing how long an answer can take.
     fn radio(&self) -> RadioParameters {
         let ChannelParameters { rate_bps, tx_delay, tx_tail, slot_time, persistence, full_duplex } =
             self.channel;
@@ -137,15 +137,15 @@ impl TncSettings {
         RadioParameters { rate_bps, tx_delay, tx_tail, slot_time, persistence, full_duplex, turnaround }
     }
 
-    /// What speaks with it.
+    /// Returns the engine for the TNC.
     ///
     /// # Errors
-    /// It is nowhere, or at two places.
+    /// Fails if the address or the callsign is invalid.
     pub(crate) fn controller(&self) -> Result<TncEngine, Error> {
         let config = self.controller_config();
         Ok(match self.place()? {
             TncAddress::Kiss(_) => {
-                // An identification may be sent at any time, and nobody answers it.
+                // An identification may be sent at any time and is never answered.
                 let probe = Frame::identification(self.own()?).to_bytes(Modulo::Eight);
                 TncEngine::kiss(self.kiss.clone(), config, Some(probe))
             }
@@ -158,23 +158,24 @@ impl TncSettings {
         controller::Config { channel: self.channel.clone(), burst_frames_max, reconnect_min, reconnect_max }
     }
 
-    /// The callsign of this station on its channel.
+    /// Returns the callsign of this station.
     fn own(&self) -> Result<Callsign, Error> {
         let place = format!("TNC `{}`: `callsign`", self.name);
         let own = callsign(&place, &self.callsign)?;
         if own.is_placeholder() {
-            let what = format!("{place}: {own} stands where your own callsign belongs");
+            let what = format!("{place}: replace the example callsign {own} with your own");
             return Err(Error::new(what).hint(
-                "put in your own, with an SSID that nothing else of yours has: a transmitter says who is responsible for it",
+                "use your callsign with an SSID that no other station of yours uses; every transmission must identify its \
+                 operator",
             ));
         }
         Ok(own)
     }
 
-    /// Its station, without the peers that are called.
+    /// Returns the configuration of the station, without its peers.
     ///
     /// # Errors
-    /// Its callsign is none.
+    /// Fails if the callsign is invalid.
     pub(crate) fn station(&self) -> Result<ax25::Config, Error> {
         Ok(ax25::Config {
             callers: self.answer.then(|| self.ax25.clone()),
@@ -201,7 +202,7 @@ impl TncSettings {
         self.ax25.check().map_err(|fault| out_of_range(fault.within(&format!("{place}: ax25"))))?;
         let wrong = |what: &str, hint: &str| Err(Error::new(format!("{place}: {what}")).hint(hint));
         if self.links_max == 0 {
-            return wrong("`links-max` is 0", "64 is usual; where nobody is to call, `answer = false`");
+            return wrong("`links-max` is 0", "64 is usual; to accept no connections, set `answer = false`");
         }
         if self.serial_rate_bps == 0 {
             return wrong("`serial-rate-bps` is 0", "9600 is usual");
@@ -209,9 +210,10 @@ impl TncSettings {
         let longest = radio_longest(&self.radio(), &self.ax25);
         if self.air_time_max.is_some_and(|max| max < longest || max > self.air_time_window) {
             return wrong(
-                "`air-time-max` is shorter than its longest frame takes, or longer than `air-time-window`",
+                "`air-time-max` must be long enough for the longest frame and not longer than `air-time-window`",
                 &format!(
-                    "a frame of {} bytes takes {longest:.1?} with its key-up, the window is {:?}; leave it out for no limit",
+                    "a frame of {} bytes takes {longest:.1?} with key-up; the window is {:?}; remove `air-time-max` for no \
+                     limit",
                     self.ax25.information_bytes_max, self.air_time_window
                 ),
             );
@@ -224,67 +226,67 @@ impl TncSettings {
 }
 
 impl TncSettings {
-    /// Those in KISS mode at one place have one line: they are told apart by their ports.
+    /// Checks that TNCs in KISS mode at one address, which share a line, have different ports and the same checksum.
     fn check_beside(&self, other: &TncSettings) -> Result<(), Error> {
         let (Ok(place @ TncAddress::Kiss(_)), Ok(there)) = (self.place(), other.place()) else {
             return Ok(());
         };
         let what = |what: &str| {
-            Error::new(format!("TNCs `{}` and `{}` are both at {place}: {what}", self.name, other.name))
+            Error::new(format!("TNCs `{}` and `{}` share {place}: {what}", self.name, other.name))
         };
         if place != there {
             Ok(())
         } else if self.kiss.port == other.kiss.port {
-            Err(what(&format!("both are port {}", self.kiss.port))
-                .hint("`kiss.port` tells the ports of one line apart"))
+            Err(what(&format!("both use port {}", self.kiss.port)).hint("give each a different `kiss.port`"))
         } else if self.kiss.checksum != other.kiss.checksum {
-            Err(what("their checksums differ").hint("`kiss.checksum` is the same for all on one line"))
+            Err(what("their checksums differ").hint("set the same `kiss.checksum` for all TNCs on a line"))
         } else {
             Ok(())
         }
     }
 
-    /// What is said of the other way of speaking with it means nothing.
+    /// Refuses settings of the protocol that the TNC does not use.
     fn check_sections(&self, place: &TncAddress) -> Result<(), Error> {
         let (kiss, agwpe) = (self.kiss != kiss::Config::default(), self.agwpe != agwpe::Config::default());
         let (key, hint) = match place {
-            TncAddress::Kiss(_) if agwpe => ("agwpe", "`address = \"agwpe:host:port\"` is an AGWPE server"),
-            TncAddress::Agwpe(_) if kiss => ("kiss", "leave `agwpe:` out of its `address` for KISS"),
+            TncAddress::Kiss(_) if agwpe => {
+                ("agwpe", "for an AGWPE server, set `address = \"agwpe:host:port\"`")
+            }
+            TncAddress::Agwpe(_) if kiss => ("kiss", "for KISS, remove `agwpe:` from `address`"),
             _ => return Ok(()),
         };
         let name = &self.name;
-        Err(Error::new(format!("TNC `{name}` at {place}: `{key}` means nothing there")).hint(hint))
+        Err(Error::new(format!("TNC `{name}` at {place}: `{key}` does not apply")).hint(hint))
     }
 }
 
 impl Config {
-    /// TNCs and links over them, for a person.
+    /// Describes TNCs and the links over them for an operator.
     pub(super) fn explain_radio(&self, line: &mut impl FnMut(String)) {
         for tnc in &self.tnc {
             tnc.explain(line);
         }
         for link in self.link.iter().filter(|link| link.kind.is_radio()) {
             let Ok(Some(neighbour)) = self.neighbour(link) else { continue };
-            let who =
-                link.peer.as_ref().map_or("whoever answers".to_owned(), |peer| format!("{peer}, no other"));
-            let when = if link.open { "It calls" } else { "When told to, it calls" };
+            let who = link.peer.as_ref().map_or("any node".to_owned(), |peer| format!("{peer} only"));
+            let when = if link.open { "Connects" } else { "Connects on command" };
             let path: Vec<String> = neighbour.peer.path.iter().map(ToString::to_string).collect();
-            let via = if path.is_empty() { String::new() } else { format!(" by way of {}", path.join(", ")) };
+            let via = if path.is_empty() { String::new() } else { format!(" via {}", path.join(", ")) };
             if let Some(group) = &neighbour.group {
                 line(explain_group(link, &format!("{}{via}", neighbour.peer.station), group));
                 continue;
             }
             let layer = match link.kind {
-                LinkKind::Ax25cm => "TCPCL 3 over AX.25, as DTN2 has it",
-                _ => "Longwire's own convergence layer",
+                LinkKind::Ax25cm => "TCPCL 3 over AX.25, as in DTN2",
+                _ => "AX25-CL (Longwire)",
             };
             line(format!(
-                "{when} link `{}`: {}{via} over TNC `{}`, in {layer}, and expects {who}. Nothing is encrypted.",
+                "{when} over link `{}` to {}{via} with TNC `{}`, using {layer}; expects {who}. Not encrypted.",
                 link.name, neighbour.peer.station, link.tnc
             ));
             if link.kind == LinkKind::Ax25cl && link.peer.is_none() {
                 line(format!(
-                    "With `peer` said, link `{}` would send its first bundle without waiting for a word.",
+                    "If `peer` is set, link `{}` sends its first bundle without waiting for the peer to identify itself.",
                     link.name
                 ));
             }
@@ -294,19 +296,19 @@ impl Config {
 
 fn explain_group(link: &LinkSettings, place: &str, group: &uicl::Config) -> String {
     let asked = match (&group.members[..], group.needed) {
-        ([], _) => "It names no members: whoever lacks something asks for it, and a bundle of which nobody asks for more \
-                    has gone, whether anybody has heard it or not."
+        ([], _) => "No members are named: any station that misses a segment asks for it. A bundle counts as sent when no \
+                    more requests arrive, whether or not any station received it."
             .to_owned(),
         (members, needed) => format!(
-            "{} have to have each bundle safe, {} of them, and are asked in slots of {:?}; else it stays here and goes \
+            "{} of the members {} must confirm each bundle, answering in slots of {:?}; otherwise it stays here and is sent \
              again later.",
+            needed.map_or("All".to_owned(), |needed| needed.to_string()),
             members.join(", "),
-            needed.map_or("all".to_owned(), |needed| needed.to_string()),
             group.answer_slot
         ),
     };
     format!(
-        "Link `{}` is the group {place} over TNC `{}`, in UI frames: all that hear it are sent to at once. {asked} Nothing is \
+        "Link `{}` sends to the group {place} over TNC `{}` in UI frames, which all stations in range receive. {asked} Not \
          encrypted.",
         link.name, link.tnc
     )
@@ -323,67 +325,68 @@ impl TncSettings {
         let ChannelParameters { rate_bps, tx_delay, slot_time, persistence, .. } = self.channel;
         let is_told = matches!(place, Ok(TncAddress::Kiss(_))) && self.kiss.send_parameters;
         line(format!(
-            "TNC `{}` at {at}, port {port}: this station is {} on it, at {rate_bps} bit/s; TXDELAY {tx_delay:?}, slots of {slot_time:?}, persistence {} of 256{}.",
+            "TNC `{}` at {at}, port {port}: callsign {}, {rate_bps} bit/s, TXDELAY {tx_delay:?}, slot time {slot_time:?}, \
+             persistence {}/256{}.",
             self.name,
             self.callsign.to_ascii_uppercase(),
             u16::from(persistence) + 1,
-            if is_told { ", which the TNC is told" } else { ", as the TNC has to have them by itself" },
+            if is_told { ", set by Longwire" } else { ", which must be set in the TNC" },
         ));
         let LinkConfig {
             version, window_frames, extended_window_frames, information_bytes_max, retries, ..
         } = self.ax25;
         let modulo = match version {
-            Version::Plain => format!("{window_frames} frames at a time, modulo 8"),
-            Version::Extended => format!("{extended_window_frames} frames at a time, modulo 128"),
+            Version::Plain => format!("windows of {window_frames} frames (modulo 8)"),
+            Version::Extended => format!("windows of {extended_window_frames} frames (modulo 128)"),
             Version::Best => format!(
-                "{extended_window_frames} frames at a time where the peer counts to 128, {window_frames} where it counts to 8"
+                "windows of {extended_window_frames} frames with modulo 128, {window_frames} with modulo 8"
             ),
         };
         line(format!(
-            "Its links have {modulo}, of at most {information_bytes_max} bytes, and are given up after {retries} retries."
+            "AX.25 links: {modulo}, at most {information_bytes_max} bytes per frame, {retries} retries."
         ));
         line(match self.air_time_max {
             Some(max) => format!(
-                "It sends for at most {max:?} of any {:?}, key-ups included; what is beyond waits.",
+                "Air time: at most {max:?} in any {:?}, key-ups included; further frames wait.",
                 self.air_time_window
             ),
             None => format!(
-                "It sends when it has something, at most {:?} at a time; `air-time-max` would limit it.",
+                "Air time: not limited, at most {:?} per transmission; set `air-time-max` to limit it.",
                 self.transmission_max
             ),
         });
         line(match self.answer {
-            true => "Stations may call there, in either convergence layer over AX.25.".to_owned(),
-            false => "Nobody may call there.".to_owned(),
+            true => "Accepts AX.25 connections with either convergence layer.".to_owned(),
+            false => "Accepts no AX.25 connections.".to_owned(),
         });
     }
 }
 
-/// A neighbour over a TNC, with all that its sessions need.
+/// Neighbour over a TNC, with the settings of its sessions.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RadioNeighbour {
-    /// The number of its TNC in the configuration.
+    /// Index of its TNC in the configuration.
     pub(crate) tnc: usize,
     pub(crate) peer: ax25::PeerStation,
     pub(crate) kind: LinkKind,
     pub(crate) ours: ax25cl::Config,
     pub(crate) cm: tcpcl::Config,
-    /// If it is a group.
+    /// Group settings; `None` unless the link is of kind `uicl`.
     pub(crate) group: Option<uicl::Config>,
 }
 
 impl Config {
-    /// What sessions that peers open over AX.25 work by: Longwire's, and TCPCL 3's.
+    /// Returns the settings of sessions that peers open over AX.25: AX25-CL and TCPCL 3.
     pub(crate) fn radio_callers(&self) -> (ax25cl::Config, tcpcl::Config) {
         let node_id = self.node_id().map(|eid| eid.to_string()).unwrap_or_default();
         let ours = ax25cl::Config { node_id: node_id.clone(), ..self.ax25cl.clone() };
         (ours, tcpcl::Config { node_id, ..self.ax25cm.clone() })
     }
 
-    /// A link over a TNC; none: it goes over something else.
+    /// Returns a link over a TNC; `None` for links of other kinds.
     ///
     /// # Errors
-    /// Its settings make no sense.
+    /// Fails if the settings of the link are invalid.
     pub(crate) fn neighbour(&self, link: &LinkSettings) -> Result<Option<RadioNeighbour>, Error> {
         if !link.kind.is_radio() {
             return Ok(None);
@@ -394,12 +397,12 @@ impl Config {
         let tnc = &self.tnc[at];
         let station = callsign(&format!("{place}: `callsign`"), &link.callsign)?;
         if callsign("", &tnc.callsign).is_ok_and(|own| own == station) {
-            return Err(Error::new(format!("{place}: {station} is this station itself"))
-                .hint("each station on a channel needs a callsign or SSID of its own"));
+            return Err(Error::new(format!("{place}: {station} is the callsign of this station"))
+                .hint("each station on a channel needs its own callsign or SSID"));
         }
         if link.path.len() > DIGIPEATERS_MAX {
             return Err(Error::new(format!("{place}: `path` has {} digipeaters", link.path.len()))
-                .hint("eight are the most that a frame can name (AX.25 3.12.5)"));
+                .hint("a frame can name at most eight (AX.25 3.12.5)"));
         }
         let path = link.path.iter().map(|hop| callsign(&format!("{place}: `path`"), hop));
         let path = path.collect::<Result<Vec<Callsign>, Error>>()?;
@@ -429,19 +432,19 @@ impl Config {
         }))
     }
 
-    /// How a link to a group works: what nobody has said is what its channel takes.
+    /// Returns the settings of a group link. Values that are not set follow from the channel.
     fn group(
         &self,
         link: &LinkSettings,
         tnc: &TncSettings,
         digipeaters: usize,
     ) -> Result<uicl::Config, Error> {
-        /// A question to three, or an answer with its frame, bytes.
+        /// Length of a question to three members, or of an answer, with its frame, bytes.
         const SHORT_FRAME_BYTES: u64 = 64;
         let place = format!("link `{}`", link.name);
         let wrong = |what: String, hint: &str| Err(Error::new(format!("{place}: {what}")).hint(hint));
         if link.peer.is_some() {
-            return wrong("a group has no `peer`".into(), "`uicl = { members = [..] }` names its nodes");
+            return wrong("a group has no `peer`".into(), "name its nodes with `uicl = { members = [..] }`");
         }
         let (plain, radio) = (uicl::Config::default(), tnc.radio());
         let access = millis(radio.access() + radio.turnaround);
@@ -470,17 +473,17 @@ impl Config {
                 Ok(eid) if eid.is_node_id() => members.push(eid.to_string()),
                 _ => {
                     return wrong(
-                        format!("`{member}` is no node id"),
-                        "members are such as dtn://bob/ or ipn:7.0",
+                        format!("`{member}` is not a valid node ID"),
+                        "a member is a node ID such as dtn://bob/ or ipn:7.0",
                     );
                 }
             }
         }
         if group.node_id != ours.node_id || members.contains(&ours.node_id) {
-            return wrong("this node is no member of its own".into(), "its members are the others");
+            return wrong("this node cannot be a member".into(), "list only the other nodes");
         }
         if let Some(twice) = members.iter().enumerate().find(|(at, member)| members[..*at].contains(member)) {
-            return wrong(format!("{} is named twice", twice.1), "each member is asked once");
+            return wrong(format!("{} is listed twice", twice.1), "remove the duplicate");
         }
         let others = self.link.iter().take_while(|other| other.name != link.name);
         let same = |other: &&LinkSettings| {
@@ -489,8 +492,8 @@ impl Config {
                 && other.callsign.eq_ignore_ascii_case(&link.callsign)
         };
         if let Some(other) = others.into_iter().find(same) {
-            let what = format!("{} is the group of link `{}` already", link.callsign, other.name);
-            return wrong(what, "give each group of a TNC a callsign of its own");
+            let what = format!("{} is already the group of link `{}`", link.callsign, other.name);
+            return wrong(what, "use a different callsign for each group of a TNC");
         }
         Ok(uicl::Config { members, ..group })
     }
@@ -499,21 +502,19 @@ impl Config {
         let names = self.tnc.iter().map(|tnc| tnc.name.as_str());
         let hint = match nearest(&link.tnc, names) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => "`tnc` is the `name` of a [[tnc]]".to_owned(),
+            None => "set `tnc` to the `name` of a [[tnc]]".to_owned(),
         };
-        Error::new(format!("link `{}`: there is no TNC `{}`", link.name, link.tnc)).hint(hint)
+        Error::new(format!("link `{}`: no such TNC: `{}`", link.name, link.tnc)).hint(hint)
     }
 
     pub(super) fn check_radio(&self) -> Result<(), Error> {
         for (at, tnc) in self.tnc.iter().enumerate() {
             if tnc.name.is_empty() {
                 return Err(Error::new(format!("[[tnc]] number {} has no `name`", at + 1))
-                    .hint("links say over which one they go"));
+                    .hint("links refer to TNCs by name"));
             }
             if self.tnc[..at].iter().any(|other| other.name == tnc.name) {
-                return Err(
-                    Error::new(format!("two TNCs are called `{}`", tnc.name)).hint("name one otherwise")
-                );
+                return Err(Error::new(format!("duplicate TNC name `{}`", tnc.name)).hint("rename one"));
             }
             tnc.check()?;
             self.check_frames(tnc)?;
@@ -526,31 +527,31 @@ impl Config {
         cm.check().map_err(|fault| out_of_range(fault.within("ax25cm")))?;
         self.uicl.check().map_err(|fault| out_of_range(fault.within("uicl")))?;
         if !self.uicl.members.is_empty() || !self.uicl.node_id.is_empty() {
-            return Err(Error::new("`uicl.members` and `uicl.node-id` are not for all groups")
-                .hint("a [[link]] of kind uicl says `uicl = { members = [..] }`"));
+            return Err(Error::new("`uicl.members` and `uicl.node-id` cannot be set for all groups")
+                .hint("set `uicl = { members = [..] }` in the [[link]]"));
         }
         check_version(&cm, "")
     }
 
-    /// A node id has to fit in a frame.
+    /// Checks that the node ID fits in a frame.
     fn check_frames(&self, tnc: &TncSettings) -> Result<(), Error> {
         let length = self.node_id()?.to_string().len();
         if length > NODE_ID_BYTES_MAX {
-            return Err(Error::new(format!("the node id has {length} bytes"))
-                .hint("over AX.25 it has at most 100: a shorter one saves air time, too"));
+            return Err(Error::new(format!("the node ID has {length} bytes"))
+                .hint("over AX.25 the limit is 100 bytes; a shorter node ID also saves air time"));
         }
         if tnc.ax25.information_bytes_max as usize >= length + BESIDE_NODE_ID_BYTES {
             return Ok(());
         }
         Err(Error::new(format!(
-            "TNC `{}`: `ax25.information-bytes-max` is {}, and the node id alone takes {length}",
+            "TNC `{}`: `ax25.information-bytes-max` is {}, but the node ID alone needs {length}",
             tnc.name, tnc.ax25.information_bytes_max
         ))
         .hint("256 is usual"))
     }
 }
 
-/// What the longest frame takes, with its key-up.
+/// Returns the air time of the longest frame, with its key-up.
 fn radio_longest(radio: &RadioParameters, link: &LinkConfig) -> Duration {
     const HEADER_BYTES: u64 = 17;
     let frame = radio.air_time(1, u64::from(link.information_bytes_max) + HEADER_BYTES);
@@ -562,10 +563,10 @@ fn check_version(cm: &tcpcl::Config, place: &str) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::new(format!("{place}`ax25cm` is TCPCL version 3, without TLS"))
-        .hint("leave `versions` and `tls` out there"))
+        .hint("remove `versions` and `tls`"))
 }
 
-/// In whole milliseconds, no less.
+/// Rounds up to whole milliseconds.
 fn millis(time: Duration) -> Duration {
     Duration::from_millis(u64::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX))
 }
@@ -582,5 +583,5 @@ fn merged<T: Serialize + for<'a> Deserialize<'a>>(
 
 fn callsign(place: &str, text: &str) -> Result<Callsign, Error> {
     let read = text.parse::<Callsign>();
-    read.map_err(|why| Error::new(format!("{place}: `{text}` is no callsign")).hint(why.to_string()))
+    read.map_err(|why| Error::new(format!("{place}: `{text}` is not a valid callsign")).hint(why.to_string()))
 }

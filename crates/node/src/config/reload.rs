@@ -1,14 +1,14 @@
-//! A configuration beside the one in force.
+//! Comparison of a new configuration with the one in force.
 
 use super::Config;
 use longwire_settings::toml_text;
 
-/// Settings that a running node takes over.
+/// Settings that a running node applies on reload.
 const TAKEN_OVER: [&str; 11] =
     ["link", "route", "contact", "peer", "peers", "tcpcl", "tls", "udp", "ax25cl", "ax25cm", "uicl"];
 
 impl Config {
-    /// The settings of `new` that differ and hold from the next start on only, by the names of configurations.
+    /// Returns the configuration keys whose values in `new` differ and apply only after a restart.
     pub(crate) fn needs_restart(&self, new: &Config) -> Vec<String> {
         let (old, new) = (toml_text::to_table(self), toml_text::to_table(new));
         let keys: std::collections::BTreeSet<&String> = old.keys().chain(new.keys()).collect();

@@ -1,4 +1,4 @@
-//! `[tcp]`: the kernel's TCP, as far as a program can tell it.
+//! `[tcp]`: those settings of the kernel's TCP that a program can change.
 
 use longwire_proto::tcp::config::Profile;
 use longwire_settings::error::Error;
@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct TcpSettings {
-    /// The buffer for what is sent and not acknowledged, bytes (SO_SNDBUF); a kernel gives no more than net.core.wmem_max.
-    /// Default: as large as the kernel makes it.
+    /// Send buffer, which holds unacknowledged data, bytes (SO_SNDBUF); the kernel allows at most net.core.wmem_max.
+    /// Default: sized by the kernel.
     pub send_buffer_bytes: Option<u32>,
-    /// The buffer for what is received and not taken, and so the largest window, bytes (SO_RCVBUF); a kernel gives no more
-    /// than net.core.rmem_max. Default: as large as the kernel makes it.
+    /// Receive buffer, which holds data not yet read and so limits the window, bytes (SO_RCVBUF); the kernel allows at most
+    /// net.core.rmem_max. Default: sized by the kernel.
     pub receive_buffer_bytes: Option<u32>,
 }
 
@@ -25,16 +25,16 @@ impl TcpSettings {
         ] {
             if bytes.is_some_and(|bytes| !(1..=1 << 30).contains(&bytes)) {
                 let bytes = bytes.unwrap_or_default();
-                return Err(Error::new(format!(
-                    "`tcp.{key}` is {bytes}, and has to be from 1 to 1073741824"
-                ))
-                .hint("twice the bandwidth-delay product is plenty; leave it out for what the kernel does"));
+                return Err(Error::new(format!("`tcp.{key}` is {bytes}; it must be from 1 to 1073741824"))
+                    .hint(
+                        "twice the bandwidth-delay product is enough; remove it to let the kernel decide",
+                    ));
             }
         }
         Ok(())
     }
 
-    /// Says what is wrong with a `[tcp]` that has settings of the TCP that experiments simulate: they would do nothing.
+    /// Refuses a `[tcp]` with settings of the simulated TCP of experiments, which would have no effect here.
     pub(super) fn check_keys(tcp: &toml::Table) -> Result<(), Error> {
         let simulated = toml_text::to_table(&Profile::linux_6());
         let own = ["send-buffer-bytes", "receive-buffer-bytes"];
@@ -43,11 +43,10 @@ impl TcpSettings {
         if strange.is_empty() {
             return Ok(());
         }
-        let what =
-            format!("[tcp]: a node's TCP is the kernel's, which takes nothing of {}", strange.join(", "));
+        let what = format!("[tcp]: {} cannot be set for the TCP of the kernel", strange.join(", "));
         Err(Error::new(what).hint(
-            "leave them out: it takes `send-buffer-bytes` and `receive-buffer-bytes`; for the rest `longwire compare` prints \
-             the commands of the operating system",
+            "only `send-buffer-bytes` and `receive-buffer-bytes` can be set here; for the others, `longwire compare` \
+             prints operating system commands",
         ))
     }
 }

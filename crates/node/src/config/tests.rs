@@ -20,7 +20,7 @@ fn a_configuration_is_short_and_its_paths_are_beside_it() {
     assert_eq!(config.agent.limits.buffer_bytes_max, 8 << 20, "a node's own default");
 }
 
-/// A file that says nothing of a section leaves it as this node has it, not as others would.
+/// A section that the file does not mention has the defaults of a node, not those of the engine.
 #[test]
 fn what_is_not_said_is_the_default() {
     let config = parse("node = 'dtn://alice/'").expect("it makes sense");
@@ -37,13 +37,17 @@ fn what_is_not_said_is_the_default() {
 fn what_makes_no_sense_is_refused_with_a_hint() {
     let refused = |text: &str| parse(text).expect_err(text).to_string();
     let cases = [
-        ("listen = []", "`node` is missing", "give the node an id"),
-        ("node = 'alice'", "is not a node id", "dtn://alice/"),
-        ("node = 'dtn://a/b'", "is not a node id", "dtn://alice/"),
+        ("listen = []", "`node` is missing", "set `node` to a node ID"),
+        ("node = 'alice'", "is not a valid node ID", "dtn://alice/"),
+        ("node = 'dtn://a/b'", "is not a valid node ID", "dtn://alice/"),
         ("node = 'dtn://a/'\nlistn = []", "unknown field `listn`", "did you mean `listen`?"),
         ("node = 'dtn://a/'\n[agent]\nlimit = 1", "unknown field `limit`", "did you mean `limits`?"),
-        ("node = 'dtn://a/'\n[[link]]\nname = 'b'\naddress = 'b'", "is no address", "host:port"),
-        ("node = 'dtn://a/'\n[[route]]\nto = '*'\nvia = 'b'", "there is no link `b`", "name a [[link]]"),
+        ("node = 'dtn://a/'\n[[link]]\nname = 'b'\naddress = 'b'", "is not a valid address", "host:port"),
+        (
+            "node = 'dtn://a/'\n[[route]]\nto = '*'\nvia = 'b'",
+            "route to *: no such link: `b`",
+            "use the name of a [[link]]",
+        ),
         (
             "node = 'dtn://a/'\n[tcp]\nreceive-buffer-bytes = 0",
             "`tcp.receive-buffer-bytes` is 0",
@@ -51,16 +55,28 @@ fn what_makes_no_sense_is_refused_with_a_hint() {
         ),
         (
             "node = 'dtn://a/'\n[tcp]\nrto-minimum = '1 s'\nsend-buffer-bytes = 9\nsack = true",
-            "takes nothing of `rto-minimum`, `sack`",
+            "[tcp]: `rto-minimum`, `sack` cannot be set",
             "`send-buffer-bytes` and `receive-buffer-bytes`",
         ),
-        ("node = 'dtn://a/'\nlisten = ['127.0.0.1']", "`listen`: `127.0.0.1` is no address", "host:port"),
-        ("node = 'dtn://a/'\nlisten = ['::1:4556']", "`listen`: `::1:4556` is no address", "[::]:4556"),
-        ("node = 'dtn://a/'\nlisten-udp = [':4556']", "`listen-udp`: `:4556` is no address", "host:port"),
-        ("node = 'dtn://a/'\n[[link]]\nname = 'b'\naddress = ':1'", "is no address", "host:port"),
+        (
+            "node = 'dtn://a/'\nlisten = ['127.0.0.1']",
+            "`listen`: `127.0.0.1` is not a valid address",
+            "host:port",
+        ),
+        (
+            "node = 'dtn://a/'\nlisten = ['::1:4556']",
+            "`listen`: `::1:4556` is not a valid address",
+            "[::]:4556",
+        ),
+        (
+            "node = 'dtn://a/'\nlisten-udp = [':4556']",
+            "`listen-udp`: `:4556` is not a valid address",
+            "host:port",
+        ),
+        ("node = 'dtn://a/'\n[[link]]\nname = 'b'\naddress = ':1'", "is not a valid address", "host:port"),
         (
             "node = 'dtn://a/'\n[[drop]]\nfolder = '5d'\nto = 'dtn://b/x'\nlifetime = 'soon'",
-            "expected a length of time, found \"soon\"\nin `drop.lifetime`",
+            "expected a duration, found \"soon\"\nin `drop.lifetime`",
             "3 d",
         ),
         ("node = 'dtn://a/'\n[tcpcl]\nsegment-bytes = 0", "`tcpcl.segment-bytes` is 0", "16384"),
@@ -78,8 +94,8 @@ fn what_makes_no_sense_is_refused_with_a_hint() {
         ),
         (
             "node = 'dtn://a/'\nclock = 'none'\nlisten = ['x:1']\n[tcpcl]\ntls = 'prefer'",
-            "without a clock",
-            "system",
+            "TLS needs a clock",
+            "set `clock = \"system\"`",
         ),
     ];
     for (text, what, hint) in cases {
@@ -104,7 +120,7 @@ fn a_word_that_reads_as_a_time_is_a_word_where_one_is_wanted() {
     assert_eq!(session.keepalive, Duration::from_secs(15));
 }
 
-/// A fault that a node would find at its start is found before.
+/// A fault that would prevent the start is found by the check.
 #[test]
 fn what_cannot_be_had_here_is_told_before_the_start() {
     let place = std::env::temp_dir().join(format!("longwire-here-{}", std::process::id()));
@@ -117,15 +133,15 @@ fn what_cannot_be_had_here_is_told_before_the_start() {
     assert_eq!(here("listen = ['127.0.0.1:4556', '[::1]:1']\nstorage.path = 'deep/er/store'"), Ok(()));
     assert!(!place.join("deep").exists(), "a check makes nothing");
     let cases = [
-        ("storage.path = 'file/store'", "the store", "file is no folder"),
-        ("storage.path = 'file'", "the store", "file is no folder"),
+        ("storage.path = 'file/store'", "the store", "file is not a folder"),
+        ("storage.path = 'file'", "the store", "file is not a folder"),
         ("storage.path = '/proc/store'", "the store", "/proc"),
-        ("control = 'file/x.sock'", "the socket", "file is no folder"),
-        ("[[receive]]\nfolder = 'file/in'\nendpoint = 'x'", "the folder", "file is no folder"),
-        ("listen = ['192.0.2.1:4556']", "cannot listen on 192.0.2.1:4556", "hint: 0.0.0.0:4556"),
+        ("control = 'file/x.sock'", "the socket", "file is not a folder"),
+        ("[[receive]]\nfolder = 'file/in'\nendpoint = 'x'", "the folder", "file is not a folder"),
+        ("listen = ['192.0.2.1:4556']", "cannot listen on 192.0.2.1:4556", "hint: use 0.0.0.0:4556"),
     ];
     for (text, what, why) in cases {
-        // A superuser may write anywhere but where the system itself has no place.
+        // A superuser may write anywhere except where the system itself has no files.
         let said = match here(text) {
             Err(error) => error.to_string(),
             Ok(()) if text.contains("/proc") => continue,
@@ -145,12 +161,12 @@ fn one_line_relaxes_what_a_peer_gets_wrong() {
     assert_eq!(config.link[0].accept, [Accept::PrimaryWithoutCrc]);
     let words = config.explain_all();
     assert!(
-        words.contains("From the peer of link `b` primary blocks without a checksum are accepted"),
+        words.contains("From the peer of link `b`: primary blocks without a checksum are accepted"),
         "{words}"
     );
-    assert!(words.contains("To ipn:* bundles go with payloads without a checksum."), "{words}");
+    assert!(words.contains("To ipn:*: bundles with payloads without a checksum."), "{words}");
     let refused = |text: &str| parse(&format!("node = 'dtn://a/'\n{text}")).expect_err(text).to_string();
-    assert!(refused("[[peer]]\nnode = 'bob'").contains("is not a node id"));
+    assert!(refused("[[peer]]\nnode = 'bob'").contains("is not a valid node ID"));
     assert!(
         refused("[[peer]]\nnode = '*'\naccept = ['primary-without-crcs']").contains("primary-without-crc")
     );
@@ -162,21 +178,21 @@ fn it_is_explained_in_words() {
         parse("node = 'ipn:7.0'\nlisten = ['[::]:4556']\n[tcp]\nsend-buffer-bytes = 65536").expect("fine");
     let words = config.explain_all();
     for part in [
-        "This node is ipn:7.0.",
-        "at [::]:4556",
+        "Node ipn:7.0\n",
+        "Listens on [::]:4556",
         "/etc/longwire/store",
-        "newcomers are refused",
+        "new bundles are refused",
         "send buffers of 65536 bytes",
     ] {
         assert!(words.contains(part), "{words}");
     }
 }
 
-/// The keys that serde knows of a section: it says them when it meets one that it does not know.
+/// Returns the keys of a section that serde knows, from its error about an unknown key.
 fn known(section: &str) -> Vec<String> {
     let head = if section.is_empty() { String::new() } else { format!("[{section}]\n") };
     let said = parse(&format!("{head}no-such-key = 1")).expect_err(section).to_string();
-    // What an alternative of several has is not guarded so.
+    // Keys of one of several alternatives are not covered by this check.
     let expected = said.split_once("expected ").map_or("", |(_, expected)| expected);
     let known = expected.lines().next().unwrap_or_default().split('`').skip(1).step_by(2);
     known.map(str::to_owned).collect()
@@ -208,7 +224,7 @@ fn every_key_is_listed() {
         "  agent.clock-skew-max = \"60 min\"",
         "  agent.limits.place-ahead-bytes = 1048576",
         "  link.0.tcpcl.keepalive = \"15 s\"",
-        "  link.0.peer: not said",
+        "  link.0.peer: not set",
         "  node = \"dtn://a/\"  # default: \"\"",
         "  stream.stall = \"300 s\"",
         "  stream.udp-receive-buffer-bytes = 4194304",
@@ -217,7 +233,7 @@ fn every_key_is_listed() {
     }
 }
 
-/// A figure as documents have it: a number, a percentage, a length of time, or so many bytes.
+/// Reads a figure in the form of the documents: a number, a percentage, a duration, or a number of bytes.
 fn figure(text: &str) -> Option<f64> {
     let text = text.replace(',', "");
     let (number, unit) = text.split_once(' ').unwrap_or((&text, ""));
@@ -229,18 +245,18 @@ fn figure(text: &str) -> Option<f64> {
         "GiB" => 1_073_741_824.0,
         "TiB" => 1_099_511_627_776.0,
         "days" => 86_400.0,
-        unit => longwire_settings::toml_text::duration_of(&format!("1 {unit}"))?.as_secs_f64(),
+        unit => longwire_settings::duration::parse(&format!("1 {unit}"))?.as_secs_f64(),
     };
     Some(number * factor)
 }
 
-/// A value as the list of all settings has it.
+/// Reads a value in the form of the list of all settings.
 fn listed_figure(text: &str) -> Option<f64> {
     let text = text.trim_matches('"');
-    text.parse().ok().or_else(|| Some(longwire_settings::toml_text::duration_of(text)?.as_secs_f64()))
+    text.parse().ok().or_else(|| Some(longwire_settings::duration::parse(text)?.as_secs_f64()))
 }
 
-/// The configurations of a page, and of each with one of its lines that are commented out.
+/// Returns the configurations of a page, and for each commented-out setting a copy with it enabled.
 fn examples(page: &str) -> Vec<String> {
     let is_setting = |line: &str| {
         let key = line.split_once(" = ").map(|(key, _)| key);
@@ -261,7 +277,7 @@ fn examples(page: &str) -> Vec<String> {
     examples
 }
 
-/// An example with what it leaves out: the rest of its own table, and what is named in it.
+/// Completes an example with what it leaves out: the rest of its own table, and the tables to which it refers.
 fn completed(example: &str) -> String {
     const CALLSIGN: &str = "callsign = 'LW0CAL-1'";
     let mut whole = String::new();
@@ -271,7 +287,7 @@ fn completed(example: &str) -> String {
     if example.starts_with("[link.") {
         whole += "[[link]]\nname = 'x'\naddress = 'x:1'\n";
     }
-    // Nobody may use this one.
+    // The placeholder is not a valid callsign.
     whole += &example.replace("N0CALL", "LW0CAL");
     let has = |part: &str| example.contains(part);
     if has("[[tnc]]") && !has("callsign = ") {
@@ -289,7 +305,7 @@ fn completed(example: &str) -> String {
     whole
 }
 
-/// A reader who copies from a page gets what the program takes.
+/// Configurations in the documents are accepted by the program.
 #[test]
 fn the_configurations_of_the_pages_are_understood() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -309,7 +325,7 @@ fn the_configurations_of_the_pages_are_understood() {
     assert!(count >= 30, "only {count}");
 }
 
-/// Each setting that the page on limits names with a figure has that figure as its default.
+/// Every setting with a figure on the page on limits has that figure as its default.
 #[test]
 fn the_page_on_limits_names_the_defaults() {
     let page = include_str!("../../../../docs/limits.md");
@@ -329,7 +345,7 @@ fn the_page_on_limits_names_the_defaults() {
         let Some(expected) = figure(said) else { continue };
         let below = format!(".{key}");
         let named: Vec<_> = all.iter().filter(|(name, _)| name == key || name.ends_with(&below)).collect();
-        // A setting of a [peer] or [link] may have the name of one of all: the shortest is that of all.
+        // A setting of a [peer] or [link] may share its name with a global one: the shortest is the global one.
         let (name, value) =
             named.iter().min_by_key(|(name, _)| name.len()).unwrap_or_else(|| panic!("no `{key}`"));
         let value = value.as_deref().and_then(listed_figure);
@@ -356,9 +372,9 @@ const LINK: &str = "[[link]]\nname = 'bob'\nkind = 'ax25cl'\ntnc = 'vhf'\ncallsi
 fn a_limit_of_air_time_is_explained() {
     let explained = |text: &str| parse(text).expect("it makes sense").explain_all();
     let limited = explained(&format!("{TNC}air-time-max = '60 s'\n"));
-    assert!(limited.contains("It sends for at most 60s of any 600s, key-ups included"), "{limited}");
+    assert!(limited.contains("Air time: at most 60 s in any 10 min, key-ups included"), "{limited}");
     assert!(limited.contains("  tnc.0.air-time-window = \"10 min\""), "{limited}");
-    assert!(explained(TNC).contains("`air-time-max` would limit it"));
+    assert!(explained(TNC).contains("set `air-time-max` to limit it"));
 }
 
 #[test]
@@ -380,9 +396,9 @@ fn a_tnc_and_links_over_it_are_explained() {
     assert_eq!(neighbour.ours.peer_node_id.as_deref(), Some("dtn://bob/"));
     let words = config.explain_all();
     for part in [
-        "TNC `vhf` at 127.0.0.1:8001, port 0: this station is OE1ABC-7 on it, at 1200 bit/s; TXDELAY 150ms",
-        "It calls link `bob`: OE1XYZ by way of OE1XXR-1 over TNC `vhf`",
-        "4 where it counts to 8",
+        "TNC `vhf` at 127.0.0.1:8001, port 0: callsign OE1ABC-7, 1200 bit/s, TXDELAY 150 ms, slot time 100 ms",
+        "Connects over link `bob` to OE1XYZ via OE1XXR-1 with TNC `vhf`",
+        ", 4 with modulo 8",
         "  tnc.0.channel.tx-delay = \"150 ms\"",
         "  tnc.0.serial-rate-bps = 9600",
         "  link.0.ax25.version = \"plain\"",
@@ -397,8 +413,8 @@ fn a_port_of_an_agwpe_server_is_explained() {
     let text = format!("{AGWPE}[tnc.channel]\nrate-bps = 9600\n[tnc.agwpe]\nport = 1\n{LINK}");
     let words = parse(&text).expect("it makes sense").explain_all();
     for part in [
-        "TNC `vhf` at agwpe:pi:8000, port 1: this station is OE1ABC-7 on it, at 9600 bit/s",
-        "as the TNC has to have them by itself",
+        "TNC `vhf` at agwpe:pi:8000, port 1: callsign OE1ABC-7, 9600 bit/s",
+        "which must be set in the TNC",
         "  tnc.0.agwpe.port = 1",
         "  tnc.0.agwpe.ask-interval = \"100 ms\"",
     ] {
@@ -408,7 +424,7 @@ fn a_port_of_an_agwpe_server_is_explained() {
 
 const GROUP: &str = "[[link]]\nname = 'all'\nkind = 'uicl'\ntnc = 'vhf'\ncallsign = 'qst'\n";
 
-/// What a question and its answers take is reckoned from the channel, unless it is said.
+/// The times of a question and its answers follow from the channel, unless they are set.
 #[test]
 fn a_group_is_explained() {
     let text = format!("{TNC}{GROUP}uicl = {{ members = ['dtn://b/', 'dtn://c/'], needed = 1 }}\n");
@@ -419,8 +435,8 @@ fn a_group_is_explained() {
     };
     let (words, slow) = group(&text);
     for part in [
-        "Link `all` is the group QST over TNC `vhf`, in UI frames",
-        "dtn://b/, dtn://c/ have to have each bundle safe, 1 of them, and are asked in slots of",
+        "Link `all` sends to the group QST over TNC `vhf` in UI frames",
+        "1 of the members dtn://b/, dtn://c/ must confirm each bundle, answering in slots of",
         "  uicl.rounds-max = 64",
         "  link.0.uicl.needed = 1",
     ] {
@@ -435,27 +451,31 @@ fn a_group_is_explained() {
     let (words, said) =
         group(&format!("{TNC}{GROUP}uicl = {{ access = '7 s' }}\n[uicl]\nanswer-slot = '9 s'\n"));
     assert_eq!((said.access.as_secs(), said.answer_slot.as_secs()), (7, 9));
-    assert!(words.contains("It names no members"), "{words}");
+    assert!(words.contains("No members are named"), "{words}");
 }
 
 #[test]
 fn what_makes_no_sense_on_the_air_is_refused_with_a_hint() {
     let cases = [
-        (TNC.replace("oe1abc-7", "oe1abc-16"), "`oe1abc-16` is no callsign", "0 to 15"),
-        (TNC.replace("oe1abc-7", ""), "`` is no callsign", "such as EI7IG"),
-        (format!("{TNC}serial = '/dev/ttyUSB0'"), "an `address` and a `serial` line", "leave one out"),
+        (TNC.replace("oe1abc-7", "oe1abc-16"), "`oe1abc-16` is not a valid callsign", "0 to 15"),
+        (TNC.replace("oe1abc-7", ""), "`` is not a valid callsign", "such as EI7IG"),
+        (format!("{TNC}serial = '/dev/ttyUSB0'"), "both `address` and `serial` are set", "remove one"),
         (TNC.replace("address = '127.0.0.1:8001'\n", ""), "neither `address` nor `serial`", "/dev/ttyUSB0"),
-        (TNC.replace("127.0.0.1:8001", "8001"), "`8001` is no address", "8001"),
-        (TNC.replace("127.0.0.1", "agwpe:"), "`agwpe::8001` is no address", "agwpe:host:port"),
-        (TNC.replace("127.0.0.1:8001", "/dev/ttyUSB0"), "`/dev/ttyUSB0` is no address", "host:port"),
-        (format!("{AGWPE}[tnc.kiss]\nport = 1"), "`kiss` means nothing there", "leave `agwpe:` out"),
-        (format!("{TNC}[tnc.agwpe]\nport = 1"), "`agwpe` means nothing there", "agwpe:host:port"),
+        (TNC.replace("127.0.0.1:8001", "8001"), "`8001` is not a valid address", "8001"),
+        (TNC.replace("127.0.0.1", "agwpe:"), "`agwpe::8001` is not a valid address", "agwpe:host:port"),
+        (TNC.replace("127.0.0.1:8001", "/dev/ttyUSB0"), "`/dev/ttyUSB0` is not a valid address", "host:port"),
+        (format!("{AGWPE}[tnc.kiss]\nport = 1"), "`kiss` does not apply", "remove `agwpe:`"),
+        (format!("{TNC}[tnc.agwpe]\nport = 1"), "`agwpe` does not apply", "agwpe:host:port"),
         (format!("{AGWPE}[tnc.agwpe]\nport = 16"), "agwpe.port` is 16", "four bits"),
         (format!("{TNC}burst-frames-max = 0"), "TNC `vhf`: `burst-frames-max` is 0", "64 is usual"),
-        (format!("{TNC}[tnc.ax25]\nwindow-frames = 8"), "ax25.window-frames` is 8", "modulo 8 has seven"),
-        (format!("{TNC}[tnc.ax25]\ninformation-bytes-max = 40"), "the node id alone takes 8", "256 is usual"),
-        (format!("{TNC}air-time-max = '1 s'"), "shorter than its longest frame", "no limit"),
-        (format!("{TNC}air-time-max = '11 min'"), "longer than `air-time-window`", "no limit"),
+        (
+            format!("{TNC}[tnc.ax25]\nwindow-frames = 8"),
+            "ax25.window-frames` is 8",
+            "modulo 8 allows at most seven",
+        ),
+        (format!("{TNC}[tnc.ax25]\ninformation-bytes-max = 40"), "the node ID alone needs 8", "256 is usual"),
+        (format!("{TNC}air-time-max = '1 s'"), "long enough for the longest frame", "no limit"),
+        (format!("{TNC}air-time-max = '11 min'"), "not longer than `air-time-window`", "no limit"),
         (format!("{TNC}[tnc.channel]\nslot-time = '3 s'"), "channel.slot-time` is 3", "units of 10 ms"),
         (
             format!("{TNC}[tnc.channel]\ntxdelay = '3 s'"),
@@ -463,16 +483,33 @@ fn what_makes_no_sense_on_the_air_is_refused_with_a_hint() {
             "did you mean `tx-delay`?",
         ),
         (format!("{TNC}links-max = 0"), "`links-max` is 0", "answer = false"),
-        (format!("{TNC}{}", &TNC[TNC.find('[').unwrap_or(0)..]), "two TNCs are called `vhf`", "otherwise"),
-        (format!("{TNC}{}", LINK.replace("'vhf'", "'vhv'")), "there is no TNC `vhv`", "did you mean `vhf`?"),
-        (format!("{TNC}{}", LINK.replace("OE1XYZ", "OE1ABC-7")), "is this station itself", "SSID of its own"),
-        (format!("{TNC}{LINK}address = 'b:1'"), "`address` means nothing there", "`tnc` and `callsign`"),
-        (format!("{TNC}{LINK}[link.tcpcl]\nkeepalive = '9 s'"), "`tcpcl` means nothing there", "ax25cm"),
+        (format!("{TNC}{}", &TNC[TNC.find('[').unwrap_or(0)..]), "duplicate TNC name `vhf`", "rename one"),
+        (
+            format!("{TNC}{}", LINK.replace("'vhf'", "'vhv'")),
+            "link `bob`: no such TNC: `vhv`",
+            "did you mean `vhf`?",
+        ),
+        (
+            format!("{TNC}{}", LINK.replace("OE1XYZ", "OE1ABC-7")),
+            "is the callsign of this station",
+            "its own callsign or \
+                  SSID",
+        ),
+        (
+            format!("{TNC}{LINK}address = 'b:1'"),
+            "`address` does not apply to kind ax25cl",
+            "`tnc` and `callsign`",
+        ),
+        (
+            format!("{TNC}{LINK}[link.tcpcl]\nkeepalive = '9 s'"),
+            "`tcpcl` does not apply to kind ax25cl",
+            "ax25cm",
+        ),
         (format!("{TNC}{LINK}path = [{}]", "'X', ".repeat(9)), "has 9 digipeaters", "eight"),
         (format!("{TNC}{LINK}[link.ax25]\nwindow-frames = 0"), "ax25.window-frames` is 0", "seven"),
         (
             format!("{TNC}{}", TNC[TNC.find('[').unwrap_or(0)..].replace("'vhf'", "'uhf'")),
-            "TNCs `vhf` and `uhf` are both at 127.0.0.1:8001: both are port 0",
+            "TNCs `vhf` and `uhf` share 127.0.0.1:8001: both use port 0",
             "`kiss.port`",
         ),
         (
@@ -481,24 +518,36 @@ fn what_makes_no_sense_on_the_air_is_refused_with_a_hint() {
                 TNC[TNC.find('[').unwrap_or(0)..].replace("'vhf'", "'uhf'")
             ),
             "their checksums differ",
-            "the same for all",
+            "the same `kiss.checksum` for all",
         ),
         (format!("{TNC}{GROUP}peer = 'dtn://b/'"), "a group has no `peer`", "members"),
-        (format!("{TNC}{GROUP}[link.uicl]\nmembers = ['bob']"), "`bob` is no node id", "dtn://bob/"),
-        (format!("{TNC}{GROUP}[link.uicl]\nmembers = ['dtn://a/']"), "no member of its own", "the others"),
-        (format!("{TNC}{GROUP}[link.uicl]\nneeded = 1"), "uicl.needed` is 1", "no more than members"),
-        (format!("{TNC}{GROUP}[link.ax25cl]\nretry-min = '9 s'"), "`ax25cl` means nothing there", "uicl"),
-        (format!("{TNC}{LINK}[link.uicl]\nneeded = 1"), "`uicl` means nothing there", "uicl"),
-        (format!("{TNC}[uicl]\nmembers = ['dtn://b/']"), "`uicl.members`", "[[link]] of kind uicl"),
+        (format!("{TNC}{GROUP}[link.uicl]\nmembers = ['bob']"), "`bob` is not a valid node ID", "dtn://bob/"),
+        (
+            format!("{TNC}{GROUP}[link.uicl]\nmembers = ['dtn://a/']"),
+            "this node cannot be a member",
+            "the other nodes",
+        ),
+        (
+            format!("{TNC}{GROUP}[link.uicl]\nneeded = 1"),
+            "uicl.needed` is 1",
+            "at most the number of members",
+        ),
+        (
+            format!("{TNC}{GROUP}[link.ax25cl]\nretry-min = '9 s'"),
+            "`ax25cl` does not apply to kind uicl",
+            "uicl",
+        ),
+        (format!("{TNC}{LINK}[link.uicl]\nneeded = 1"), "`uicl` does not apply to kind ax25cl", "uicl"),
+        (format!("{TNC}[uicl]\nmembers = ['dtn://b/']"), "`uicl.members`", "in the [[link]]"),
         (
             format!("{TNC}{GROUP}{}", GROUP.replace("'all'", "'more'").replace("qst", "QST")),
-            "is the group of link `all` already",
-            "of its own",
+            "is already the group of link `all`",
+            "a different callsign",
         ),
-        (format!("{TNC}[ax25cm]\nversions = '4'"), "`ax25cm` is TCPCL version 3", "leave `versions`"),
+        (format!("{TNC}[ax25cm]\nversions = '4'"), "`ax25cm` is TCPCL version 3", "remove `versions`"),
         (
             format!("{TNC}[[link]]\nname = 'b'\naddress = 'b:1'\ncallsign = 'X'"),
-            "`callsign` means nothing there",
+            "`callsign` does not apply to kind tcp",
             "ax25cl",
         ),
     ];
@@ -508,7 +557,7 @@ fn what_makes_no_sense_on_the_air_is_refused_with_a_hint() {
     }
 }
 
-/// A user who copies the manual's configuration would be on the air as nobody.
+/// A configuration copied from the manual must not transmit without a valid callsign.
 #[test]
 fn a_placeholder_is_no_callsign() {
     let text = |callsign: &str| {
@@ -518,7 +567,7 @@ fn a_placeholder_is_no_callsign() {
     };
     for callsign in ["N0CALL", "n0call-1", "N0CALL-15", "NOCALL"] {
         let said = parse(&text(callsign)).expect_err(callsign).to_string();
-        assert!(said.contains("TNC `uhf`: `callsign`: ") && said.contains("put in your own"), "{said}");
+        assert!(said.contains("TNC `uhf`: `callsign`: ") && said.contains("use your callsign"), "{said}");
     }
     assert!(parse(&text("N0CAL-1")).is_ok());
 }

@@ -1,4 +1,4 @@
-//! A folder from which files are sent.
+//! A folder whose files are sent.
 
 use super::open_folder::OpenFolder;
 use super::watch::{FileSnapshot, FolderWatch};
@@ -18,63 +18,63 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How often the folder is looked at.
+/// Interval between checks of the folder.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// The wait before something that did not work is tried again.
+/// Time before a failed step is tried again.
 const AGAIN_AFTER: Duration = Duration::from_secs(5);
-/// Bytes of a file that are handed over at once.
+/// Bytes of a file that are passed to the node at once.
 const PIECE_BYTES: usize = 256 * 1024;
-/// Files of one name in `sent` that get a number.
+/// Maximum files of one name in `sent`.
 const NUMBERS_MAX: u32 = 100_000;
-/// Files with their bundle's name that are looked at in one round.
+/// Maximum claimed files handled in one round.
 const CLAIMS_MAX: usize = 10_000;
-/// Where files are that have their bundle's name.
+/// Folder for claimed files.
 const PARTS: &str = ".longwire";
-/// Where files go that were sent.
+/// Folder for sent files.
 const SENT: &str = "sent";
-/// The end of the folder's name of a claim that the node has, and that cannot be put away yet.
+/// Suffix of the folder name of a claimed file that the node has queued and that cannot be archived yet.
 const HANDED_OVER: &str = "-sent";
 
-/// A file that has its bundle's name.
+/// A claimed file: it has the creation timestamp of its bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ClaimedFile {
-    /// The folder that it is alone in, which has that name.
+    /// Folder that contains only this file, named after the timestamp.
     own: OsString,
     name: OsString,
     created: (u64, u64),
 }
 
 impl ClaimedFile {
-    /// True if an earlier try, perhaps before the last start, has handed it to the node.
+    /// True if the node has queued it in an earlier attempt, possibly before the last start.
     fn is_handed_over(&self) -> bool {
         self.own.to_str().is_some_and(|own| own.ends_with(HANDED_OVER))
     }
 
-    /// The name of its folder once the node has it.
+    /// Name of its folder once the node has queued it.
     fn handed_over(&self) -> OsString {
         let (time, number) = self.created;
         OsString::from(format!("{time}-{number}{HANDED_OVER}"))
     }
 }
 
-/// Claims of earlier looks and starts.
+/// Claimed files from earlier rounds and starts.
 #[derive(Debug, Default)]
 struct ClaimedFiles {
-    /// The oldest first.
+    /// Claimed files, the oldest first.
     claims: Vec<ClaimedFile>,
-    /// Why others are left alone, by the names of their folders.
+    /// Reasons why other folders are ignored, by name.
     others: Vec<(OsString, io::Error)>,
-    /// There is no more.
+    /// True if the list is complete.
     is_all: bool,
 }
 
-/// The folders of a claim, held open from its first step to its last.
+/// Folders of a claimed file, held open from its first step to its last.
 #[derive(Debug)]
 struct ClaimFolders {
     watched: OpenFolder,
-    /// The folder of all claims.
+    /// Folder of all claimed files.
     parts: OpenFolder,
-    /// The one that the file is in.
+    /// Folder that contains the file.
     own: OpenFolder,
 }
 
@@ -86,7 +86,7 @@ impl ClaimFolders {
         Ok(ClaimFolders { watched, parts, own })
     }
 
-    /// The folder for what was sent.
+    /// Opens the folder for sent files.
     fn sent(&self) -> io::Result<OpenFolder> {
         let sent = self.watched.some_folder(OsStr::new(SENT))?;
         sent.check_writable().map_err(|error| io::Error::new(error.kind(), format!("{SENT}: {error}")))?;
@@ -94,39 +94,39 @@ impl ClaimFolders {
     }
 }
 
-/// Why a file waits.
+/// Reason why a file waits.
 #[derive(Debug)]
 struct WaitReason {
     words: String,
-    /// It is the node's, and all files wait.
+    /// True if the reason concerns the node, so that all files wait.
     is_the_nodes: bool,
 }
 
 impl WaitReason {
-    /// Something that has to do with this file.
+    /// A reason that concerns this file.
     fn of_file(words: String) -> Self {
         WaitReason { words, is_the_nodes: false }
     }
 
-    /// Why the node did not take it, by the code that it says.
+    /// A reason of the node, with its identifier.
     fn of_node(words: String, code: &str) -> Self {
         WaitReason { words, is_the_nodes: matches!(code, "full" | "storage") }
     }
 }
 
-/// How a try to send ended.
+/// Result of an attempt to send.
 enum SendOutcome {
-    /// The node has it.
+    /// The node has queued the bundle.
     Accepted,
-    /// Not now, for this reason.
+    /// The file waits for this reason.
     Later(WaitReason),
-    /// It changed while it was read.
+    /// The file changed while it was read.
     Changed,
-    /// It is a link, or something else that is no file.
+    /// It is a symbolic link, or otherwise not a regular file.
     NoFile,
 }
 
-/// Sends until the node ends.
+/// Sends until the node stops.
 pub(super) async fn serve(drop: DropFolder, clock: WallClock, mut talk: NodeConnection, line: FolderStatus) {
     let _: Result<(), NodeGone> = serve_on(&drop, &clock, &mut talk, &line).await;
 }
@@ -146,7 +146,7 @@ async fn serve_on(
     let mut pause = RetryPause::default();
     let mut accepted = AcceptedClaims::new();
     loop {
-        // What was begun before goes first, as the bundles that it was.
+        // Files claimed before are sent first, as the same bundles.
         if pause.is_over(Instant::now()) {
             pause = RetryPause::default();
             let begun = claims(&drop.folder).unwrap_or_else(|error| {
@@ -176,10 +176,10 @@ async fn serve_on(
                             }
                             pause.after(waits);
                         }
-                        // It is gone again.
+                        // The file was removed.
                         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                         Err(error) => {
-                            line.trouble(format!("cannot take {}: {error}", name.to_string_lossy()));
+                            line.trouble(format!("cannot move {}: {error}", name.to_string_lossy()));
                         }
                     }
                 }
@@ -195,13 +195,13 @@ async fn serve_on(
     }
 }
 
-/// Before what has waited is tried again.
+/// Pause before waiting files are tried again.
 #[derive(Debug, Default)]
 struct RetryPause {
     until: Option<Instant>,
-    /// How many files wait.
+    /// Number of waiting files.
     files: u64,
-    /// All wait, not only those.
+    /// True if all files wait, not only those.
     all: bool,
 }
 
@@ -210,7 +210,7 @@ impl RetryPause {
         self.until.is_none_or(|until| until <= now)
     }
 
-    /// A file was tried, and waits for this reason.
+    /// A file was tried; `waits` is the reason if it waits.
     fn after(&mut self, waits: Option<WaitReason>) {
         if let Some(reason) = waits {
             self.until = Some(Instant::now() + AGAIN_AFTER);
@@ -220,10 +220,10 @@ impl RetryPause {
     }
 }
 
-/// What was said late of a file that the node has belongs to nobody.
+/// Discards a late reply about a file that the node has queued.
 fn drop_reply(_: Message<Reply>) {}
 
-/// Lets time pass, unless the node ends.
+/// Waits for a time, or until the node stops.
 async fn rest(talk: &mut NodeConnection, time: Duration) -> Result<(), NodeGone> {
     let until = tokio::time::Instant::now() + time;
     loop {
@@ -234,18 +234,18 @@ async fn rest(talk: &mut NodeConnection, time: Duration) -> Result<(), NodeGone>
     }
 }
 
-/// A number that no other bundle of this node has: the agent's own count from zero.
+/// Returns a sequence number that no other bundle of this node has: the agent counts from zero.
 fn own_number() -> u64 {
     (1 << 52) | (random_u64() >> 12)
 }
 
-/// Makes the folders that are missing.
+/// Creates missing folders.
 fn prepare(folder: &Path) -> io::Result<()> {
     private_files::make_folder(folder)?;
     OpenFolder::open(folder)?.some_folder(OsStr::new(PARTS)).map(drop)
 }
 
-/// Gives a file its bundle's name. From here on it is sent as that bundle and no other, whatever happens.
+/// Claims a file with the timestamp of its bundle. From now on it is sent as that bundle only, whatever happens.
 fn claim(folder: &Path, name: &OsStr, created: (u64, u64)) -> io::Result<ClaimedFile> {
     let watched = OpenFolder::open(folder)?;
     let parts = watched.some_folder(OsStr::new(PARTS))?;
@@ -261,7 +261,7 @@ fn claim(folder: &Path, name: &OsStr, created: (u64, u64)) -> io::Result<Claimed
     Ok(ClaimedFile { own, name: name.to_owned(), created })
 }
 
-/// The files that have their bundle's name already.
+/// Lists the claimed files.
 fn claims(folder: &Path) -> io::Result<ClaimedFiles> {
     let parts = OpenFolder::open(folder)?.some_folder(OsStr::new(PARTS))?;
     let names = parts.names(CLAIMS_MAX)?;
@@ -278,27 +278,27 @@ fn claims(folder: &Path) -> io::Result<ClaimedFiles> {
     Ok(begun)
 }
 
-/// The timestamp in a claim's name.
+/// Timestamp in the folder name of a claimed file.
 fn created(own: &OsStr) -> Option<(u64, u64)> {
     let own = own.to_str()?;
     let (time, number) = own.strip_suffix(HANDED_OVER).unwrap_or(own).split_once('-')?;
     Some((time.parse().ok()?, number.parse().ok()?))
 }
 
-/// The name of the file in a claim.
+/// Name of the file in a claimed file's folder.
 fn found(parts: &OpenFolder, own: &OsStr) -> io::Result<Option<OsString>> {
     let file = parts.folder(own)?.names(1)?.pop();
     if file.is_none() {
-        // The end came between two steps, before the first file or after the last.
+        // The process ended between two steps: before the file was moved in, or after it was moved out.
         let _ = parts.remove_folder(own);
     }
     Ok(file)
 }
 
-/// The claims, by their folders' names, that the node has and that cannot be put away: they are not sent again.
+/// Claimed files, by folder name, that the node has queued and that cannot be archived: they are not sent again.
 type AcceptedClaims = BTreeSet<OsString>;
 
-/// Claims that are gone were put away after all: only the last step of that had failed.
+/// Removes entries whose folders are gone: those were archived, and only the last step had failed.
 fn forget_gone(begun: &ClaimedFiles, line: &FolderStatus, accepted: &mut AcceptedClaims) {
     if !begun.is_all {
         return;
@@ -310,7 +310,7 @@ fn forget_gone(begun: &ClaimedFiles, line: &FolderStatus, accepted: &mut Accepte
     (accepted.len()..before).for_each(|_| line.done());
 }
 
-/// Sends a file and puts it where it belongs then; or why it waits.
+/// Sends a file and archives it. Returns the reason if it waits.
 async fn send(
     drop: &DropFolder,
     talk: &mut NodeConnection,
@@ -324,9 +324,7 @@ async fn send(
             let outcome = if claim.is_handed_over() || accepted.contains(&claim.own) {
                 SendOutcome::Accepted
             } else if accepted.len() >= CLAIMS_MAX {
-                SendOutcome::Later(WaitReason::of_file(
-                    "too many that were sent cannot be put away".to_owned(),
-                ))
+                SendOutcome::Later(WaitReason::of_file("too many sent files cannot be archived".to_owned()))
             } else {
                 let outcome = hand(drop, talk, claim, &place, number).await?;
                 outcome.unwrap_or_else(|error| SendOutcome::Later(unread(drop, claim, &error)))
@@ -350,24 +348,24 @@ async fn send(
                     finished
                 }
                 SendOutcome::Changed => put_back(claim, &place),
-                SendOutcome::NoFile => put_back(claim, &place).and_then(|()| {
-                    Err(WaitReason::of_file("it is a link or no regular file, and is not sent".to_owned()))
-                }),
+                SendOutcome::NoFile => put_back(claim, &place)
+                    .and_then(|()| Err(WaitReason::of_file("not a regular file; not sent".to_owned()))),
                 SendOutcome::Later(reason) => Err(reason),
             }
         }
         Err(reason) => Err(reason),
     };
     Ok(waits.err().inspect(|reason| {
-        line.trouble(format!("{} waits: {}", claim.name.to_string_lossy(), reason.words));
+        line.trouble(format!("{} is waiting: {}", claim.name.to_string_lossy(), reason.words));
     }))
 }
 
-/// The folders of a claim, and the one for what was sent if that is kept: what could not be put away then is not sent.
+/// Opens the folders of a claimed file, and the folder for sent files if they are kept: a file that could not be archived is not
+/// sent.
 fn ready(drop: &DropFolder, claim: &ClaimedFile) -> Result<(ClaimFolders, Option<OpenFolder>), WaitReason> {
     let place = ClaimFolders::of(&drop.folder, claim).map_err(|error| unread(drop, claim, &error))?;
     let sent = drop.keep.then(|| place.sent()).transpose();
-    let sent = sent.map_err(|error| WaitReason::of_file(format!("what was sent cannot be kept: {error}")))?;
+    let sent = sent.map_err(|error| WaitReason::of_file(format!("cannot archive sent files: {error}")))?;
     Ok((place, sent))
 }
 
@@ -376,7 +374,7 @@ fn unread(drop: &DropFolder, claim: &ClaimedFile, error: &io::Error) -> WaitReas
     WaitReason::of_file(format!("cannot read {}: {error}", path.display()))
 }
 
-/// Hands a file to the node.
+/// Passes a file to the node.
 async fn hand(
     drop: &DropFolder,
     talk: &mut NodeConnection,
@@ -409,13 +407,13 @@ async fn hand(
             Err(error) => return give_up(talk, send, Err(error)).await,
         };
         left = left.saturating_sub(piece.len() as u64);
-        // Before the last bytes go the node has no bundle, and it can be taken back.
+        // Before its last bytes the node has no complete bundle, and the send can be cancelled.
         let now = file.metadata().map(|about| FileSnapshot::of(&about));
         if piece.is_empty() || (left == 0 && now.ok() != Some(look)) {
             return give_up(talk, send, Ok(SendOutcome::Changed)).await;
         }
         talk.ask(Message { head: Request::Piece { send }, body: piece }).await?;
-        // A file that is refused need not be read to its end.
+        // The rest of a refused file need not be read.
         while let Some(said) = talk.client.try_reply() {
             if let Some(outcome) = outcome_of(&said, send) {
                 return Ok(Ok(outcome));
@@ -425,7 +423,7 @@ async fn hand(
     Ok(Ok(talk.wait(|said| outcome_of(said, send)).await?))
 }
 
-/// What the node says of a send, if that ends it.
+/// Result of a send, if this reply ends it.
 fn outcome_of(said: &Message<Reply>, send: u64) -> Option<SendOutcome> {
     match &said.head {
         Reply::Accepted { send: of, .. } if *of == send => Some(SendOutcome::Accepted),
@@ -454,7 +452,7 @@ fn next_piece(file: &mut File, left: u64) -> io::Result<Bytes> {
     Ok(piece.freeze())
 }
 
-/// The node has it: it goes to those sent, or goes.
+/// Moves a queued file to the sent files, or removes it.
 fn finish(
     sent: Option<&OpenFolder>,
     line: &FolderStatus,
@@ -465,29 +463,29 @@ fn finish(
         Some(sent) => put(sent, claim, place),
         None => place.own.remove_file(&claim.name),
     };
-    moved.and_then(|()| place.parts.remove_folder(&claim.own)).map_err(|error| {
-        WaitReason::of_file(format!("the node has it, and it cannot be put away: {error}"))
-    })?;
+    moved
+        .and_then(|()| place.parts.remove_folder(&claim.own))
+        .map_err(|error| WaitReason::of_file(format!("sent, but cannot be archived: {error}")))?;
     line.done();
     Ok(())
 }
 
-/// Gives the folder of a claim a name by which the next start, too, knows that the node has had it.
+/// Renames the folder of a claimed file so that the next start recognizes it as queued.
 fn note_handed_over(claim: &ClaimedFile, place: &ClaimFolders) -> io::Result<()> {
     place.parts.take_as(&place.parts, &claim.own, &claim.handed_over())?;
-    // It has that name now, whether a power cut leaves it or not.
+    // The rename is done, even if a power failure may undo it.
     let _ = place.parts.sync();
     Ok(())
 }
 
-/// It was changed after all: it waits until it is at rest again, and becomes another bundle then.
+/// Moves a changed file back: it waits until it is at rest again, and then becomes another bundle.
 fn put_back(claim: &ClaimedFile, place: &ClaimFolders) -> Result<(), WaitReason> {
-    put(&place.watched, claim, place)
-        .and_then(|()| place.parts.remove_folder(&claim.own))
-        .map_err(|error| WaitReason::of_file(format!("it has changed, and cannot be put back: {error}")))
+    put(&place.watched, claim, place).and_then(|()| place.parts.remove_folder(&claim.own)).map_err(|error| {
+        WaitReason::of_file(format!("changed while it was read, and cannot be moved back: {error}"))
+    })
 }
 
-/// Moves a file into a folder, under its name or that with a number: nothing that is there is replaced.
+/// Moves a file into a folder under its name, with a number if needed: existing files are not replaced.
 fn put(to: &OpenFolder, claim: &ClaimedFile, place: &ClaimFolders) -> io::Result<()> {
     for number in 1..NUMBERS_MAX {
         match to.take_as(&place.own, &claim.name, &numbered(&claim.name, number)) {
@@ -496,7 +494,7 @@ fn put(to: &OpenFolder, claim: &ClaimedFile, place: &ClaimFolders) -> io::Result
             Err(error) => return Err(error),
         }
     }
-    Err(io::Error::new(io::ErrorKind::AlreadyExists, "there are too many files of that name"))
+    Err(io::Error::new(io::ErrorKind::AlreadyExists, "too many files with that name"))
 }
 
 fn numbered(name: &OsStr, number: u32) -> OsString {
@@ -535,7 +533,7 @@ mod tests {
         folder.0.join(PARTS)
     }
 
-    /// The claims, of which none is left alone.
+    /// Claimed files, none of which is ignored.
     fn all_claims(folder: &TestFolder) -> Vec<ClaimedFile> {
         let ClaimedFiles { claims, others, is_all } = claims(&folder.0).unwrap();
         assert!(others.is_empty() && is_all, "{others:?}");
@@ -575,7 +573,7 @@ mod tests {
         assert!(!parts(&folder).join(&first.own).exists() && folder.0.join("sent/b.txt").exists());
     }
 
-    /// A link that somebody puts in the place of a file after it was looked at leads nowhere, whichever step it is put at.
+    /// A symbolic link that replaces a file after it was checked is not followed at any step.
     #[test]
     fn a_link_in_the_place_of_a_claimed_file_is_not_followed() {
         let folder = folder("links");
@@ -604,7 +602,7 @@ mod tests {
         assert_eq!(refused(), io::ErrorKind::NotADirectory, "the folder of all is a link");
     }
 
-    /// A link that was there before the node looked: what it leads to is not taken for something that was begun, and stays.
+    /// A symbolic link that existed before: its target is not taken for a claimed file, and stays.
     #[test]
     fn a_link_among_what_was_begun_is_left_alone_and_told() {
         let folder = folder("foreign");
@@ -620,9 +618,10 @@ mod tests {
         assert_eq!(found.claims, [mine], "the others are held up by nothing");
         let mut others: Vec<String> = found.others.iter().map(|(_, error)| error.to_string()).collect();
         others.sort();
-        let wanted = ["1-2", "1-3"].map(|name| format!("{name} is a link or no folder, and is left alone"));
+        let wanted =
+            ["1-2", "1-3"].map(|name| format!("{name} is not a folder (or is a symbolic link); ignored"));
         assert_eq!(others, wanted);
-        // The folder of all.
+        // The folder of all claimed files.
         fs::remove_dir_all(parts(&folder)).unwrap();
         symlink(&elsewhere.0, parts(&folder)).unwrap();
         fs::write(folder.0.join("b.txt"), "b").unwrap();
@@ -638,8 +637,8 @@ mod tests {
         );
     }
 
-    /// A link that is put in the place of a claim's folder while its file is on its way: what it leads to is neither removed nor
-    /// moved, and the file itself is.
+    /// A symbolic link replaces the folder of a claimed file while the file is being sent: the link's target is neither removed
+    /// nor moved, and the file itself is.
     #[test]
     fn what_a_claim_ends_with_happens_to_its_own_file() {
         type End = fn(&ClaimedFile, &ClaimFolders) -> Result<(), WaitReason>;
@@ -669,7 +668,7 @@ mod tests {
         }
     }
 
-    /// A file that was sent is not put where a link leads to: that may be a folder that only the node may write to.
+    /// A sent file is not moved through a symbolic link: the target may be a folder that only the node may write to.
     #[test]
     fn what_was_sent_is_kept_in_the_folder_itself() {
         let (folder, elsewhere) = (folder("sent-link"), TestFolder::new("outbox-sent-link-keys"));
@@ -677,11 +676,11 @@ mod tests {
         fs::write(folder.0.join("ca.pem"), "forged").unwrap();
         let (claim, place) = claim_one(&folder, "ca.pem", (1, 2));
         let error = place.sent().unwrap_err().to_string();
-        assert_eq!(error, "sent is a link or no folder, and is left alone");
+        assert_eq!(error, "sent is not a folder (or is a symbolic link); ignored");
         assert_eq!((fs::read_dir(&elsewhere.0).unwrap().count(), all_claims(&folder)), (0, vec![claim]));
     }
 
-    /// An application of the test, the node's ear for it, and the node's way to answer.
+    /// An application of the test, and the node's ends of its requests and replies.
     async fn talking() -> (NodeConnection, UnboundedReceiver<TaskEvent>, ClientEnd) {
         let (events, mut heard) = unbounded_channel();
         let client = crate::client::AppClient::new(crate::task_event::ClientId(1), events);
@@ -689,8 +688,8 @@ mod tests {
         (NodeConnection { client, waiting: VecDeque::new() }, heard, end)
     }
 
-    /// The folder for what was sent goes while the node takes a file: it is put away later, and not sent a second time, though the
-    /// node has ended meanwhile. That is in the name of its folder, or in memory where something else has that name.
+    /// The folder for sent files is removed while the node accepts a file: it is archived later and not sent a second time, even
+    /// if the node has restarted in between. That is recorded in the name of its folder, or in memory if that name is taken.
     #[tokio::test]
     async fn what_the_node_has_is_not_sent_again_because_it_cannot_be_put_away() {
         for (ends, is_taken) in [(false, false), (true, false), (false, true)] {
@@ -716,8 +715,8 @@ mod tests {
             };
             let (waits, ()) = tokio::join!(send(&drop, &mut talk, &line, &claim, 1, &mut accepted), node);
             let waits = waits.expect("the node is there").expect("it cannot be put away");
-            assert!(waits.words.starts_with("the node has it, and it cannot be put away: "), "{waits:?}");
-            // Its bytes were handed over; from here on the node hears nothing of it.
+            assert!(waits.words.starts_with("sent, but cannot be archived: "), "{waits:?}");
+            // Its bytes were passed on; from now on the node gets no request about it.
             while heard.try_recv().is_ok() {}
             if ends {
                 accepted = AcceptedClaims::new();
@@ -734,7 +733,7 @@ mod tests {
         }
     }
 
-    /// The file was moved, and only then something failed: it is neither remembered for ever nor missed in the count.
+    /// The file was moved, and a later step failed: it is neither remembered for ever nor left out of the count.
     #[test]
     fn what_was_put_away_after_all_is_counted_and_forgotten() {
         let folder = folder("gone");
@@ -760,7 +759,7 @@ mod tests {
         assert_eq!(files, [3]);
     }
 
-    /// Files that the node has and that cannot be put away are remembered, up to a limit: then nothing else is sent.
+    /// Queued files that cannot be archived are remembered up to a limit; beyond it nothing is sent.
     #[tokio::test]
     async fn nothing_is_sent_while_too_many_that_were_sent_cannot_be_put_away() {
         let folder = folder("too-many");
@@ -775,7 +774,7 @@ mod tests {
             _ = heard.recv() => panic!("it is sent"),
         };
         let waits = waits.expect("the node is there").expect("it waits");
-        assert_eq!(waits.words, "too many that were sent cannot be put away");
+        assert_eq!(waits.words, "too many sent files cannot be archived");
         assert_eq!(all_claims(&folder), [claim]);
     }
 

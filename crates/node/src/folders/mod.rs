@@ -1,22 +1,22 @@
-//! Folders: what is put into one is sent, what arrives appears in another.
+//! Folders: files put into one are sent; bundles received for an endpoint become files in another.
 //!
 //! ```text
-//!   outbox/letter.txt --> outbox/.longwire/TIME-NUMBER/letter.txt --> (the node has it) --> outbox/sent/letter.txt
-//!     at rest               has its bundle's name from here on
+//!   outbox/letter.txt --> outbox/.longwire/TIME-NUMBER/letter.txt --> (queued by the node) --> outbox/sent/letter.txt
+//!     at rest               claimed: has its bundle's timestamp
 //!
 //!   (delivered) --> inbox/.longwire/ID.part, synced --> inbox/letter.txt --> (taken)
 //! ```
 //!
-//! **Once.** A file gets the creation timestamp of its bundle before the node hears of it, by a rename, and keeps it until
-//! the node has it: after a crash at any instant the same bundle is sent again, and a bundle that is here, is on its way or
-//! was taken is the same for every node, and not taken twice.
+//! **Once.** A file gets the creation timestamp of its bundle by a rename, before the node gets any of it, and keeps it until the
+//! node has queued the bundle: after a crash at any moment the same bundle is sent again, and a bundle that is queued, being sent
+//! or taken already is the same one for every node, and is not taken twice.
 //!
-//! **Whole.** A file is sent when it is at rest: it was moved in or closed after writing, where the system tells so, or its
-//! length and time of change have not moved for a while. Names that begin with `.` or end in `~`, `.part`, `.tmp`,
-//! `.crdownload`, `.filepart` or `.swp` are never sent: whoever writes slowly writes under such a name and renames. A file that
-//! changes while it is read is put back.
+//! **Complete.** A file is sent when it is at rest: it was moved in or closed after writing, where the system reports that, or its
+//! length and modification time have not changed for a while. Names that begin with `.` or end in `~`, `.part`, `.tmp`,
+//! `.crdownload`, `.filepart` or `.swp` are never sent: programs that write slowly use such a name and rename the file. A file that
+//! changes while it is read is moved back.
 //!
-//! Each folder has a thread of its own, and talks to the node as any application does.
+//! Each folder has its own thread, and uses the node as any application does.
 
 mod drop_folder;
 mod open_folder;
@@ -34,10 +34,10 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// What all folders have come to, for people.
+/// Status of all folders.
 pub(crate) type SharedStatus = Arc<Mutex<Vec<view::Folder>>>;
 
-/// One folder's line in it.
+/// Status of one folder.
 #[derive(Clone, Debug)]
 pub(crate) struct FolderStatus {
     shown: SharedStatus,
@@ -55,13 +55,13 @@ impl FolderStatus {
         change(&mut self.shown.lock().expect("no thread panics with it")[self.index]);
     }
 
-    /// Something does not work, for now.
+    /// Sets the current problem.
     fn trouble(&self, what: impl Into<String>) {
         let what = what.into();
         self.change(|folder| folder.trouble = Some(what));
     }
 
-    /// One more file is through.
+    /// Counts a finished file.
     fn done(&self) {
         self.change(|folder| {
             folder.files += 1;
@@ -106,9 +106,9 @@ fn run<F: Future<Output = ()>>(
     serve: impl FnOnce(NodeConnection) -> F + Send + 'static,
 ) -> Result<(), Error> {
     let talk = NodeConnection { client: client_factory.client(), waiting: VecDeque::new() };
-    let failed = |error: std::io::Error| Error::new(format!("the system gives no thread: {error}"));
+    let failed = |error: std::io::Error| Error::new(format!("cannot start a thread: {error}"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
-    // It ends when the node does: nobody has to wait for it.
+    // The thread ends with the node: it need not be joined.
     thread::Builder::new()
         .name("folder".into())
         .spawn(move || runtime.block_on(serve(talk)))
@@ -116,14 +116,14 @@ fn run<F: Future<Output = ()>>(
     Ok(())
 }
 
-/// The node has ended.
+/// The node has stopped.
 #[derive(Debug)]
 struct NodeGone;
 
 /// A folder's connection to the node.
 struct NodeConnection {
     client: AppClient,
-    /// What was said while something else was waited for.
+    /// Replies received while waiting for another one.
     waiting: VecDeque<Message<Reply>>,
 }
 
@@ -132,7 +132,7 @@ impl NodeConnection {
         if self.client.request(request).await { Ok(()) } else { Err(NodeGone) }
     }
 
-    /// The next thing that the node says.
+    /// Returns the next reply of the node.
     async fn hear(&mut self) -> Result<Message<Reply>, NodeGone> {
         match self.waiting.pop_front() {
             Some(said) => Ok(said),
@@ -140,7 +140,7 @@ impl NodeConnection {
         }
     }
 
-    /// Waits until `wanted` finds what it wants; deliveries that are said meanwhile wait.
+    /// Waits for a reply for which `wanted` returns a value; deliveries announced in the meantime are kept.
     async fn wait<T>(&mut self, mut wanted: impl FnMut(&Message<Reply>) -> Option<T>) -> Result<T, NodeGone> {
         loop {
             let said = self.client.reply().await.ok_or(NodeGone)?;
@@ -149,7 +149,7 @@ impl NodeConnection {
             }
             match said.head {
                 Reply::Delivered { .. } => self.waiting.push_back(said),
-                // Its lifetime has ended before its turn.
+                // The delivery expired before it was handled.
                 Reply::Gone { delivery: gone, .. } => self.waiting.retain(
                     |said| !matches!(said.head, Reply::Delivered { delivery, .. } if delivery == gone),
                 ),

@@ -1,7 +1,7 @@
-//! A folder that is held open, and what is done in it without following a link.
+//! A folder held open, and operations in it that follow no symbolic links.
 //!
-//! Any user who may write to a watched folder can put a link in the place of anything in it between any two steps, to have the
-//! node send, move or remove what only the node may touch. So each step begins at a folder that is open, not at a path.
+//! A user with write access to a watched folder can replace anything in it by a symbolic link between any two steps, to make the node
+//! send, move or remove what only the node may touch. So each step starts at an open folder, not at a path.
 
 use rustix::fd::OwnedFd;
 use rustix::fs::{Access, accessat, statat, unlinkat};
@@ -13,37 +13,38 @@ use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-/// How a folder or a file is opened: for reading, and not for programs that are started.
+/// Flags for opening a folder or file: for reading, and not inherited by other programs.
 const STEP: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC);
 
-/// A folder that is open, whatever is under its name now.
+/// An open folder, whatever is at its path now.
 #[derive(Debug)]
 pub(super) struct OpenFolder(OwnedFd);
 
 impl OpenFolder {
-    /// The folder at a path of the configuration: links on the way to it are the operator's.
+    /// Opens the folder at a configured path; symbolic links on the way to it are permitted.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         Ok(OpenFolder(rustix::fs::open(path, STEP | OFlags::DIRECTORY, Mode::empty())?))
     }
 
-    /// A folder in it; a link is none.
+    /// Opens a folder in this one; fails for a symbolic link.
     pub(super) fn folder(&self, name: &OsStr) -> io::Result<Self> {
         match openat(&self.0, name, STEP | OFlags::DIRECTORY | OFlags::NOFOLLOW, Mode::empty()) {
             Err(Errno::LOOP | Errno::NOTDIR) => {
-                let what = format!("{} is a link or no folder, and is left alone", name.to_string_lossy());
+                let what =
+                    format!("{} is not a folder (or is a symbolic link); ignored", name.to_string_lossy());
                 Err(io::Error::new(io::ErrorKind::NotADirectory, what))
             }
             opened => Ok(OpenFolder(opened?)),
         }
     }
 
-    /// A folder in it that must not be there: rwx for its user and nothing for others.
+    /// Creates a folder that must not exist: rwx for its user and no rights for others.
     pub(super) fn new_folder(&self, name: &OsStr) -> io::Result<Self> {
         mkdirat(&self.0, name, Mode::RWXU)?;
         self.folder(name)
     }
 
-    /// The same, of one that may be there.
+    /// Opens a folder, and creates it if it does not exist.
     pub(super) fn some_folder(&self, name: &OsStr) -> io::Result<Self> {
         match mkdirat(&self.0, name, Mode::RWXU) {
             Ok(()) | Err(Errno::EXIST) => self.folder(name),
@@ -51,15 +52,15 @@ impl OpenFolder {
         }
     }
 
-    /// Checks that this user may put files into it.
+    /// Checks that this user may create files in the folder.
     pub(super) fn check_writable(&self) -> io::Result<()> {
         Ok(accessat(&self.0, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::empty())?)
     }
 
-    /// A file in it; `None`: it is a link, or something else that is no regular file. The opened file is looked at, not the one
-    /// that has its name.
+    /// Opens a file in this folder; `None` for a symbolic link or anything else that is not a regular file. The check is on the
+    /// opened file, not on its name.
     pub(super) fn file(&self, name: &OsStr) -> io::Result<Option<File>> {
-        // A pipe without a writer is not waited for.
+        // Does not wait for the writer of a pipe.
         match openat(&self.0, name, STEP | OFlags::NOFOLLOW | OFlags::NONBLOCK, Mode::empty()) {
             Ok(file) => {
                 let file = File::from(file);
@@ -70,7 +71,7 @@ impl OpenFolder {
         }
     }
 
-    /// The names of so many things in it.
+    /// Names of at most this many entries.
     pub(super) fn names(&self, most: usize) -> io::Result<Vec<OsString>> {
         let mut names = Vec::new();
         for entry in Dir::read_from(&self.0)? {
@@ -82,15 +83,15 @@ impl OpenFolder {
         Ok(names)
     }
 
-    /// Moves what is in another here.
+    /// Moves an entry of another folder here.
     pub(super) fn take(&self, from: &OpenFolder, name: &OsStr) -> io::Result<()> {
         Ok(renameat(&from.0, name, &self.0, name)?)
     }
 
-    /// Moves what is in another here, under a name that nothing has: nothing that is there is replaced.
+    /// Moves an entry of another folder here under a new name; fails if the name exists.
     pub(super) fn take_as(&self, from: &OpenFolder, name: &OsStr, new: &OsStr) -> io::Result<()> {
         match renameat_with(&from.0, name, &self.0, new, RenameFlags::NOREPLACE) {
-            // A file system that cannot look and move in one step.
+            // A file system that cannot check and move in one step.
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
                 match statat(&self.0, new, AtFlags::SYMLINK_NOFOLLOW) {
                     Err(Errno::NOENT) => Ok(renameat(&from.0, name, &self.0, new)?),
@@ -102,17 +103,17 @@ impl OpenFolder {
         }
     }
 
-    /// Removes a file in it, or a link itself.
+    /// Removes a file, or a symbolic link itself.
     pub(super) fn remove_file(&self, name: &OsStr) -> io::Result<()> {
         Ok(unlinkat(&self.0, name, AtFlags::empty())?)
     }
 
-    /// Removes an empty folder in it.
+    /// Removes an empty folder.
     pub(super) fn remove_folder(&self, name: &OsStr) -> io::Result<()> {
         Ok(unlinkat(&self.0, name, AtFlags::REMOVEDIR)?)
     }
 
-    /// Makes durable what is in it under which names.
+    /// Makes the names in this folder durable.
     pub(super) fn sync(&self) -> io::Result<()> {
         Ok(fsync(&self.0)?)
     }

@@ -1,4 +1,4 @@
-//! A folder in which deliveries appear as files.
+//! A folder in which deliveries become files.
 
 use super::{FolderStatus, NodeConnection, NodeGone};
 use crate::config::ReceiveFolder;
@@ -7,9 +7,9 @@ use crate::message::{Reply, Request};
 use std::io;
 use std::time::Duration;
 
-/// Bytes that are read at once.
+/// Bytes per read.
 const READ_BYTES: u32 = 256 * 1024;
-/// The wait before what could not be written is tried again.
+/// Time before a failed write is tried again.
 const AGAIN_AFTER: Duration = Duration::from_secs(5);
 
 struct WaitingDelivery {
@@ -18,7 +18,7 @@ struct WaitingDelivery {
     length: u64,
 }
 
-/// Receives until the node ends.
+/// Receives until the node stops.
 pub(super) async fn serve(receive: ReceiveFolder, mut talk: NodeConnection, line: FolderStatus) {
     let _: Result<(), NodeGone> = serve_on(&receive, &mut talk, &line).await;
 }
@@ -37,7 +37,9 @@ async fn serve_on(
                     WaitingDelivery { number: delivery, origin: FileOrigin { source, created }, length };
                 line.change(|folder| folder.waiting = 1 + talk.waiting.len() as u64);
                 while let Err(error) = take(receive, talk, line, &delivery).await? {
-                    line.trouble(format!("cannot write: {error}; the node still has what was not received"));
+                    line.trouble(format!(
+                        "cannot write: {error}; the node keeps the files that were not received"
+                    ));
                     tokio::time::sleep(AGAIN_AFTER).await;
                 }
                 line.change(|folder| folder.waiting = talk.waiting.len() as u64);
@@ -58,7 +60,7 @@ async fn register(receive: &ReceiveFolder, talk: &NodeConnection) -> Result<(), 
     talk.ask(Request::Register { endpoint: receive.endpoint.clone(), inline_bytes: 0 }).await
 }
 
-/// Makes a file of a delivery, and only then says that it was taken.
+/// Writes a delivery to a file, and only then takes it.
 async fn take(
     receive: &ReceiveFolder,
     talk: &mut NodeConnection,
@@ -81,7 +83,7 @@ async fn take(
                 Reply::Data { delivery, offset } if *delivery == number && *offset == at => {
                     Some(Some(said.body.clone()))
                 }
-                // Its lifetime has ended meanwhile; nothing appears.
+                // The delivery has expired; no file appears.
                 Reply::Gone { delivery, .. } if *delivery == number => Some(None),
                 _ => None,
             });

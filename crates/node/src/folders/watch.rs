@@ -1,8 +1,8 @@
-//! Which files of a folder are at rest.
+//! Detection of files at rest in a folder.
 //!
-//! Where the system tells when a file was moved in or closed after writing (inotify), that decides, and a file that is being
-//! written waits however long its writer rests. Of files that nothing was told of (they were there before, or come over a
-//! network file system) the length and the time of change have to stay the same for a while.
+//! Where the system reports that a file was moved in or closed after writing (inotify), that decides, and a file that is being
+//! written waits however long its writer pauses. Files without such an event (they existed before, or come over a network file
+//! system) must keep their length and modification time for a while.
 
 use inotify::{EventMask, EventStream, Inotify, WatchMask};
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,12 +14,12 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::time::{Duration, Instant, SystemTime};
 
-/// Files looked at in one round; the others have their turn in the next ones.
+/// Maximum files examined in one round; the others follow in the next ones.
 const FILES_MAX: usize = 10_000;
-/// Ends of names under which programs write.
+/// Extensions of files that programs are still writing.
 const UNFINISHED: [&str; 5] = ["part", "tmp", "crdownload", "filepart", "swp"];
 
-/// What a file looked like.
+/// Properties of a file at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FileSnapshot {
     pub(super) length: u64,
@@ -32,16 +32,16 @@ impl FileSnapshot {
     }
 }
 
-/// A folder that is watched.
+/// A watched folder.
 pub(super) struct FolderWatch {
     folder: PathBuf,
     settle: Duration,
     events: Option<EventStream<[u8; 4096]>>,
-    /// Moved in or closed after writing.
+    /// Files moved in or closed after writing.
     finished: BTreeSet<OsString>,
-    /// Written to, and not closed since.
+    /// Files written to and not closed since.
     unfinished: BTreeSet<OsString>,
-    /// What others looked like, and since when.
+    /// Properties of other files, and since when they are unchanged.
     looks: BTreeMap<OsString, (FileSnapshot, Instant)>,
 }
 
@@ -55,7 +55,7 @@ impl FolderWatch {
             unfinished: BTreeSet::new(),
             looks: BTreeMap::new(),
         };
-        // Without it, looking now and then has to do.
+        // Without events, the periodic checks are enough.
         watch.events = watch.listen().ok();
         watch
     }
@@ -67,12 +67,12 @@ impl FolderWatch {
         inotify.into_event_stream([0; 4096])
     }
 
-    /// Waits until something happens in the folder; for ever, where the system does not tell.
+    /// Waits for an event in the folder; for ever where the system reports none.
     pub(super) async fn event(&mut self) {
         let Some(events) = &mut self.events else { return std::future::pending().await };
         let event = poll_fn(|context| futures_core::Stream::poll_next(Pin::new(&mut *events), context)).await;
         match event {
-            // Nothing was read for long, and the system has dropped what came then.
+            // Events were not read for long, and the system has dropped some.
             Some(Ok(event)) if event.mask.contains(EventMask::Q_OVERFLOW) => self.forget_events(),
             Some(Ok(event)) => {
                 let Some(name) = event.name else { return };
@@ -91,20 +91,20 @@ impl FolderWatch {
         }
     }
 
-    /// Events were missed: a file may have been closed, or written to again, and has to come to rest.
+    /// Events were missed: any file may have been closed or written to, and must come to rest.
     fn forget_events(&mut self) {
         self.unfinished.clear();
         self.finished.clear();
     }
 
-    /// The names of files that are at rest, and how many are not.
+    /// Names of files at rest, and the number of other files.
     pub(super) fn at_rest(&mut self, now: Instant) -> io::Result<(Vec<OsString>, u64)> {
         let mut looks = BTreeMap::new();
         let (mut ready, mut others) = (Vec::new(), 0);
         for entry in fs::read_dir(&self.folder)?.take(FILES_MAX) {
             let entry = entry?;
             let name = entry.file_name();
-            // A link leads elsewhere: it is not followed.
+            // Symbolic links are not followed.
             let Ok(about) = entry.metadata() else { continue };
             if !about.is_file() || is_unfinished(&name) {
                 continue;
@@ -128,7 +128,7 @@ impl FolderWatch {
     }
 }
 
-/// Names under which nobody puts a finished file.
+/// True for names that are not used for finished files.
 fn is_unfinished(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
     let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
@@ -192,7 +192,7 @@ mod tests {
         });
     }
 
-    /// More happens than the system keeps for whoever does not read it.
+    /// More events than the system queues without being read.
     #[test]
     fn a_file_whose_end_was_not_told_of_comes_to_rest() {
         let folder = TestFolder::new("watch-overflow");
@@ -204,7 +204,7 @@ mod tests {
             let now = Instant::now();
             fs::write(folder.0.join("closed"), "content").unwrap();
             let mut files = ["letter", "other"].map(|name| fs::File::create(folder.0.join(name)).unwrap());
-            // The same event twice in turn would be one.
+            // The same event twice in a row would be merged.
             for number in 0..=kept {
                 files[number % 2].write_all(b"x").unwrap();
             }

@@ -1,4 +1,4 @@
-//! Answers: JSON, or what went wrong.
+//! Answers: JSON documents and errors.
 
 use crate::view::Problem;
 use axum::body::Body;
@@ -6,7 +6,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
-/// Why a request was not carried out.
+/// Reason why a request failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RequestFailure {
     pub(super) status: StatusCode,
@@ -18,18 +18,18 @@ impl RequestFailure {
         RequestFailure { status, problem: Problem { error: what.into(), hint: hint.map(str::to_owned) } }
     }
 
-    /// The request makes no sense, or the node does not do it.
+    /// The request is invalid, or the node refuses it.
     pub(super) fn bad(what: String, hint: Option<String>) -> Self {
         RequestFailure { status: StatusCode::BAD_REQUEST, problem: Problem { error: what, hint } }
     }
 
-    /// The node is ending.
+    /// The node is shutting down.
     pub(super) fn gone() -> Self {
-        let hint = Some("what it had accepted is safe in its store; ask again when it is up");
-        RequestFailure::new(StatusCode::SERVICE_UNAVAILABLE, "the node is ending", hint)
+        let hint = Some("everything accepted is in the store; try again when the node is up");
+        RequestFailure::new(StatusCode::SERVICE_UNAVAILABLE, "the node is shutting down", hint)
     }
 
-    /// What was asked for by name is not there.
+    /// Turns a bad request into Not Found: no object has the requested name.
     pub(super) fn missing(self) -> Self {
         let status = if self.status == StatusCode::BAD_REQUEST { StatusCode::NOT_FOUND } else { self.status };
         RequestFailure { status, ..self }

@@ -1,6 +1,5 @@
-//! The table of operations: requests are led by it, and `/openapi.json` is made from it, so neither can differ from the
-//! other. What an operation is asked and what it answers are types, and so are their descriptions (OpenAPI 3.1, whose
-//! schemas are JSON Schema 2020-12).
+//! Table of operations: it routes requests, and `/openapi.json` is generated from it, so the two cannot differ. Parameters and
+//! answers are types, which also contain their descriptions (OpenAPI 3.1, whose schemas are JSON Schema 2020-12).
 
 use super::answer::{RequestFailure, json};
 use super::{HttpState, operations};
@@ -20,10 +19,10 @@ use serde_json::{Map, Value, json as object};
 use std::future::Future;
 use std::sync::Arc;
 
-/// Bytes of a JSON document that is sent here.
+/// Maximum length of a JSON request body, bytes.
 const DOCUMENT_BYTES_MAX: usize = 64 * 1024;
 
-/// How an operation is called.
+/// HTTP method of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Method {
     Get,
@@ -49,32 +48,32 @@ impl Method {
     }
 }
 
-/// What an operation is asked.
+/// Parameters of a request.
 #[derive(Debug)]
 pub(super) struct ParameterSource<Q> {
-    /// What the path names; empty where it names nothing.
+    /// Name in the path; empty if the path has none.
     pub(super) named: String,
-    /// The query, or for a POST the JSON document.
+    /// Query, or the JSON document of a POST.
     pub(super) query: Q,
 }
 
-/// Operations that are asked nothing.
+/// Parameters of an operation without any.
 #[derive(Clone, Copy, Debug, Default, serde::Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NoParameters {}
 
-/// An answer that is not JSON, or a body that is not.
+/// Content types of an operation whose answer or request body is not JSON.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PlainBody {
-    /// The body's type; none: there is none.
+    /// Content type of the request body; `None` without a body.
     pub(super) takes: Option<&'static str>,
-    /// The answer's type; none: it is the JSON that `answer` describes.
+    /// Content type of the answer; `None` for JSON.
     pub(super) gives: Option<&'static str>,
-    /// The answer's status.
+    /// Status code of the answer.
     pub(super) status: u16,
 }
 
-/// See the [module](self).
+/// The routes, and the descriptions collected from them.
 pub(super) struct Api {
     router: Router<Arc<HttpState>>,
     paths: Map<String, Value>,
@@ -82,7 +81,7 @@ pub(super) struct Api {
     taken: SchemaGenerator,
 }
 
-/// Everything that is served.
+/// Builds the router of all paths.
 pub(super) fn router(shared: Arc<HttpState>) -> Router {
     let mut api = Api::new();
     operations::enter(&mut api);
@@ -96,15 +95,15 @@ pub(super) fn router(shared: Arc<HttpState>) -> Router {
         .fallback(async || {
             RequestFailure::new(
                 StatusCode::NOT_FOUND,
-                "there is nothing at this path",
-                Some("/openapi.json lists what there is"),
+                "nothing at this path",
+                Some("see /openapi.json for all paths"),
             )
         })
         .method_not_allowed_fallback(async || {
             RequestFailure::new(
                 StatusCode::METHOD_NOT_ALLOWED,
-                "this path is not asked so",
-                Some("/openapi.json lists how"),
+                "method not allowed on this path",
+                Some("see /openapi.json for the methods"),
             )
         })
         .with_state(shared)
@@ -126,7 +125,7 @@ impl Api {
         }
     }
 
-    /// An operation that is asked and answers in JSON. A trailing `{*name}` in the path takes slashes, too.
+    /// Adds an operation with JSON parameters and a JSON answer. A trailing `{*name}` in the path matches slashes, too.
     pub(super) fn operation<Q, A, F, R>(
         &mut self,
         method: Method,
@@ -141,7 +140,7 @@ impl Api {
     {
         let answer = content("application/json", self.given.subschema_for::<A>().to_value());
         let mut rest = Map::new();
-        rest.insert("responses".into(), responses("200", "It was done", answer));
+        rest.insert("responses".into(), responses("200", "Done", answer));
         let in_body = method == Method::Post;
         if in_body && has_fields::<Q>() {
             let schema = self.taken.subschema_for::<Q>().to_value();
@@ -168,7 +167,7 @@ impl Api {
         self.route(method, path, handler);
     }
 
-    /// An operation whose body or answer is no JSON: it gets the head and the body of the request as they are.
+    /// Adds an operation whose request body or answer is not JSON: it gets the header and the body of the request as they are.
     pub(super) fn stream<Q, A, F, R>(
         &mut self,
         method: Method,
@@ -189,7 +188,7 @@ impl Api {
             None => content("application/json", described.to_value()),
         };
         let mut rest = Map::new();
-        rest.insert("responses".into(), responses(&plain.status.to_string(), "It was done", answer));
+        rest.insert("responses".into(), responses(&plain.status.to_string(), "Done", answer));
         if let Some(kind) = plain.takes {
             rest.insert("requestBody".into(), object!({"required": true, "content": content(kind, any())}));
         }
@@ -241,7 +240,7 @@ impl Api {
         }
         if !operation.contains_key("responses") {
             let answer = content("application/json", object!({"type": "object"}));
-            operation.insert("responses".into(), responses("200", "It was done", answer));
+            operation.insert("responses".into(), responses("200", "Done", answer));
         }
         let path = self.paths.entry(path.replace("{*", "{")).or_insert_with(|| object!({}));
         path[method.name()] = Value::Object(operation);
@@ -259,7 +258,7 @@ impl Api {
             "info": {
                 "title": "Longwire node",
                 "version": env!("CARGO_PKG_VERSION"),
-                "description": "What applications and operators can do. Names are in snake_case, with their unit at the end. An error is an object with `error` and, where something may help, `hint`.",
+                "description": "Operations for applications and operators. Names are in snake_case and end with their unit. An error is an object with `error` and, where possible, `hint`.",
                 "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"},
             },
             "servers": [{"url": "/"}],
@@ -282,13 +281,13 @@ fn responses(status: &str, words: &str, content: Value) -> Value {
     object!({
         status: {"description": words, "content": content},
         "default": {
-            "description": "It was not done",
+            "description": "Error",
             "content": {"application/json": {"schema": problem}},
         },
     })
 }
 
-/// The schema of a query, with everything in place.
+/// Schema of a query, without references.
 fn fields<Q: JsonSchema>() -> Value {
     let mut settings = SchemaSettings::draft2020_12().for_deserialize();
     settings.inline_subschemas = true;
@@ -299,7 +298,7 @@ fn has_fields<Q: JsonSchema>() -> bool {
     fields::<Q>()["properties"].as_object().is_some_and(|fields| !fields.is_empty())
 }
 
-/// The parameters of a query with this schema.
+/// Parameters of a query with this schema.
 fn in_query(schema: &Value) -> Vec<Value> {
     let required = |name: &str| {
         schema["required"].as_array().is_some_and(|required| required.iter().any(|field| field == name))
@@ -336,11 +335,11 @@ async fn document<Q: DeserializeOwned>(shared: &HttpState, body: Body) -> Result
     let whole = tokio::time::timeout(patience.time(), axum::body::to_bytes(body, DOCUMENT_BYTES_MAX)).await;
     let whole = whole.map_err(|_| {
         patience.count();
-        let what = "the document did not come in time; nothing was done";
-        RequestFailure::new(StatusCode::REQUEST_TIMEOUT, what, Some("send it again"))
+        let what = "request body timed out; nothing was done";
+        RequestFailure::new(StatusCode::REQUEST_TIMEOUT, what, Some("retry the request"))
     })?;
     let text = whole.map_err(|_| {
-        let what = format!("the request is not whole, or longer than {DOCUMENT_BYTES_MAX} bytes");
+        let what = format!("incomplete request, or longer than {DOCUMENT_BYTES_MAX} bytes");
         RequestFailure::new(StatusCode::PAYLOAD_TOO_LARGE, what, None)
     })?;
     let text = if text.is_empty() { Bytes::from_static(b"{}") } else { text };
@@ -348,6 +347,6 @@ async fn document<Q: DeserializeOwned>(shared: &HttpState, body: Body) -> Result
 }
 
 fn senseless(what: &str) -> RequestFailure {
-    let what = format!("the request makes no sense: {what}");
-    RequestFailure::new(StatusCode::BAD_REQUEST, what, Some("/openapi.json tells what it may say"))
+    let what = format!("invalid request: {what}");
+    RequestFailure::new(StatusCode::BAD_REQUEST, what, Some("see /openapi.json for the parameters"))
 }

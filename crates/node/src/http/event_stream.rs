@@ -6,8 +6,8 @@
 //!   data: {"sequence":17,"uptime_s":3.5,"dtn_ms":842000000000,"event":"link_up","link":"bob","peer":"dtn://bob/"}
 //! ```
 //!
-//! A reader that comes back says the number it has seen last, as `Last-Event-ID` (browsers do) or `after`, and goes on from
-//! there. One that reads too slowly is told how many it has missed: `event: missed`, without a number.
+//! A client that reconnects sends the number of the last event that it has seen, as `Last-Event-ID` (browsers do) or `after`, and
+//! resumes from there. A client that reads too slowly gets the number of missed events: `event: missed`, without an `id`.
 
 use super::HttpState;
 use super::answer::RequestFailure;
@@ -26,16 +26,16 @@ use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Events that are written at once.
+/// Maximum events per write.
 const EVENTS_AT_ONCE: usize = 64;
-/// After so long without an event a line says that the stream stands.
+/// Time without an event after which a keep-alive comment is sent.
 const BETWEEN: Duration = Duration::from_secs(15);
 
-/// Where to begin.
+/// Position at which the stream begins.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct EventsQuery {
-    /// Behind the event with this number; zero: with the oldest that is kept. Otherwise with what comes.
+    /// Number of the last event already received; zero for the oldest available. If missing, only new events.
     after: Option<u64>,
 }
 
@@ -47,7 +47,7 @@ pub(super) async fn watch(
 ) -> Result<Response, RequestFailure> {
     let seen = head.headers.get("last-event-id").and_then(|value| value.to_str().ok()?.parse().ok());
     let reader = shared.events.reader(seen.or(asked.query.after));
-    // From here on it is told of bundles, too.
+    // Starts the recording of events of bundles.
     shared.ask(Request::Watch).await?;
     let parts = futures_util::stream::unfold(reader, async |reader| Some(part(reader).await));
     let mut response = Response::new(Body::from_stream(parts));
@@ -57,7 +57,7 @@ pub(super) async fn watch(
     Ok(response)
 }
 
-/// The next part of the stream.
+/// Next part of the stream.
 async fn part(mut reader: EventReader) -> (Result<Bytes, Infallible>, EventReader) {
     let mut text = String::new();
     match tokio::time::timeout(BETWEEN, reader.next(EVENTS_AT_ONCE)).await {
@@ -71,7 +71,7 @@ async fn part(mut reader: EventReader) -> (Result<Bytes, Infallible>, EventReade
             }
         }
         Ok(None) => std::future::pending().await,
-        Err(_) => text.push_str(": nothing happens\n\n"),
+        Err(_) => text.push_str(": keepalive\n\n"),
     }
     (Ok(text.into()), reader)
 }

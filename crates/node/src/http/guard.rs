@@ -1,13 +1,13 @@
-//! Who may ask.
+//! Access control.
 //!
-//! With a token: whoever has it (RFC 6750 2.1), compared in constant time. Without one the interface listens on loopback,
-//! and every page that a browser on this machine shows could reach it; so a request has to name this machine as its `Host`
-//! (a name that an attacker's name server points here is another), and where a browser says whence a request comes
-//! (`Origin`, `Sec-Fetch-Site`) it has to come from a page of this very interface. Programs that are no browsers say neither.
+//! With a token, any client that sends it has access (RFC 6750 2.1); it is compared in constant time. Without one the interface
+//! listens on loopback, and every page in a browser on this machine could reach it; so the `Host` of a request has to be this machine
+//! (a name that an attacker's name server maps to it is a different one), and where a browser sends the origin of a request
+//! (`Origin`, `Sec-Fetch-Site`), that has to be a page of this interface. Programs other than browsers send neither.
 //!
 //! | | with a token | without |
 //! |---|---|---|
-//! | `Authorization: Bearer` | has to be the token | is not looked at |
+//! | `Authorization: Bearer` | must be the token | is ignored |
 //! | `Host` | any | `localhost`, a loopback address, a name in `http.hosts`; any port |
 //! | `Origin` | missing, or scheme and host of this interface | the same |
 //! | `Sec-Fetch-Site` | missing, `same-origin` or `none` | the same |
@@ -30,42 +30,35 @@ impl Guard {
     pub(super) fn new(config: &config::HttpSettings, address: SocketAddr) -> Result<Self, Error> {
         let token = config.token()?;
         if token.is_none() && !config::is_loopback(address.ip()) {
-            let what = format!("http would listen on {address}, where others can reach it, without a token");
-            return Err(Error::new(what).hint("say `http.token` or `http.token-file`"));
+            let what = format!("http.listen = {address} is reachable from other machines and needs a token");
+            return Err(Error::new(what).hint("set `http.token` or `http.token-file`"));
         }
         Ok(Guard { token, address, hosts: config.hosts.clone() })
     }
 
-    /// Whether a request may be carried out.
+    /// Checks whether a request is allowed.
     pub(super) fn check(&self, head: &request::Parts, counted: &HttpCounters) -> Result<(), RequestFailure> {
         let host = host(head).unwrap_or_default();
         match &self.token {
             Some(token) if !has_token(&head.headers, token) => {
                 count(&counted.refused_token);
-                let hint =
-                    Some("say `Authorization: Bearer TOKEN`; `http.token` or `http.token-file` has it");
-                return Err(RequestFailure::new(
-                    StatusCode::UNAUTHORIZED,
-                    "the token is missing or not the right one",
-                    hint,
-                ));
+                let hint = Some(
+                    "send `Authorization: Bearer TOKEN` with the value of `http.token` or `http.token-file`",
+                );
+                return Err(RequestFailure::new(StatusCode::UNAUTHORIZED, "missing or wrong token", hint));
             }
             None if !self.is_here(host) => {
                 count(&counted.refused_host);
-                let what = format!("`{host}` is not this machine");
-                let hint = Some("ask localhost or 127.0.0.1; `http.hosts` allows further names");
+                let what = format!("unknown host `{host}`");
+                let hint = Some("use localhost or 127.0.0.1, or add the name to `http.hosts`");
                 return Err(RequestFailure::new(StatusCode::FORBIDDEN, what, hint));
             }
             _ => {}
         }
         if !self.same_origin(&head.headers, host) {
             count(&counted.refused_origin);
-            let hint = Some("pages from elsewhere may not command this node");
-            return Err(RequestFailure::new(
-                StatusCode::FORBIDDEN,
-                "the request comes from another page",
-                hint,
-            ));
+            let hint = Some("requests from pages of other sites are not allowed");
+            return Err(RequestFailure::new(StatusCode::FORBIDDEN, "cross-origin request refused", hint));
         }
         Ok(())
     }
@@ -88,7 +81,7 @@ impl Guard {
         let site = text("sec-fetch-site").is_none_or(|site| site == "same-origin" || site == "none");
         let origin = text("origin").is_none_or(|origin| {
             let from = origin.split_once("://").map_or("", |(_, from)| from);
-            // Behind a proxy it is the proxy's name.
+            // Through a proxy, the origin has the name of the proxy.
             let known = self.hosts.iter().any(|known| known.eq_ignore_ascii_case(without_port(from)));
             !from.is_empty() && (from.eq_ignore_ascii_case(host) || known)
         });
@@ -96,7 +89,7 @@ impl Guard {
     }
 }
 
-/// What a request calls its server: the only way that a browser tells one name of an address from another.
+/// Host name in a request: the only means by which a browser distinguishes the names of an address.
 fn host(head: &request::Parts) -> Option<&str> {
     let mut all = head.headers.get_all(header::HOST).iter();
     let first = all.next()?.to_str().ok()?;

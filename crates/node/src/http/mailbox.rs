@@ -1,13 +1,13 @@
-//! Mailboxes: what arrived for an endpoint, until it is taken.
+//! Mailboxes: deliveries for an endpoint, until they are taken.
 //!
 //! ```text
-//!   POST /registrations --> a mailbox, an application of the node --> GET /deliveries, GET /deliveries/ID (as often as
-//!                           one likes) --> DELETE /deliveries/ID: taken, and that is durable: the node may forget it
+//!   POST /registrations --> a mailbox, an application of the node --> GET /deliveries, GET /deliveries/ID (any number of
+//!                           times) --> DELETE /deliveries/ID: taken, which is durable: the node deletes its copy
 //! ```
 //!
-//! HTTP has no connection that could own an endpoint, so a mailbox does, for as long as it is used. A download takes
-//! nothing: whoever dies in the middle of one asks again, also for the rest (`Range`). When a mailbox ends, because it was
-//! told to or nobody has used it for its lease, what was not taken waits in the node for the next registration.
+//! HTTP has no connection that could own an endpoint, so a mailbox owns it for as long as it is used. A download does not take the
+//! delivery: a client that fails during a download repeats it, or requests the rest (`Range`). When a mailbox ends, because it was
+//! removed or was not used for its lease, deliveries that were not taken wait in the node for the next registration.
 
 use super::HttpState;
 use super::answer::RequestFailure;
@@ -31,31 +31,31 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
-/// Mailboxes at a time.
+/// Maximum number of mailboxes.
 const MAILBOXES_MAX: usize = 64;
-/// Bytes that are read at once.
+/// Bytes per read.
 const READ_BYTES: u32 = 256 * 1024;
-/// Questions that wait for a mailbox.
+/// Maximum requests that wait for a mailbox.
 const ASKS_MAX: usize = 64;
-/// How long a mailbox stays unused, unless another time is said: the default, and the most.
+/// Time without use after which a mailbox ends, seconds: default and maximum.
 const LEASE_S: (u32, u32) = (300, 86_400);
-/// How long a list is waited for at the most.
+/// Maximum time to wait for the first delivery, seconds.
 const WAIT_S_MAX: u32 = 60;
 
 /// All mailboxes, by endpoint.
 pub(super) type Mailboxes = Mutex<BTreeMap<String, Mailbox>>;
 
-/// A mailbox, as operations have it.
+/// A mailbox, as used by operations.
 #[derive(Clone)]
 pub(super) struct Mailbox {
     asks: mpsc::Sender<MailboxRequest>,
     lease_s: u32,
-    /// What is there.
+    /// Deliveries that were not taken.
     deliveries: watch::Receiver<BTreeMap<u64, Delivery>>,
 }
 
 enum MailboxRequest {
-    /// It is used.
+    /// Extends the lease.
     Touch,
     Read {
         delivery: u64,
@@ -69,13 +69,13 @@ enum MailboxRequest {
     },
 }
 
-/// Which endpoint.
+/// Endpoint to register.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RegisterQuery {
-    /// The endpoint: in full, or what stands behind the node id.
+    /// Endpoint: complete, or the part after the node ID.
     endpoint: String,
-    /// After so long without use the registration ends, seconds; 300 if it is not said, 86,400 at the most.
+    /// Seconds without use after which the registration expires; default 300, maximum 86,400.
     lease_s: Option<u32>,
 }
 
@@ -85,15 +85,11 @@ pub(super) async fn register(
 ) -> Result<Registration, RequestFailure> {
     let endpoint = full_endpoint(&shared.node, &asked.query.endpoint);
     let lease_s = asked.query.lease_s.unwrap_or(LEASE_S.0).clamp(1, LEASE_S.1);
-    // A registration that is there ends first: its lease may be another.
+    // An existing registration ends first: its lease may be different.
     unregister_now(&shared, &endpoint).await;
     if shared.boxes().len() >= MAILBOXES_MAX {
-        let hint = Some("DELETE /registrations/ENDPOINT ends one");
-        return Err(RequestFailure::new(
-            StatusCode::TOO_MANY_REQUESTS,
-            "there are too many registrations",
-            hint,
-        ));
+        let hint = Some("remove one with DELETE /registrations/ENDPOINT");
+        return Err(RequestFailure::new(StatusCode::TOO_MANY_REQUESTS, "too many registrations", hint));
     }
     let mut client = shared.client_factory.client();
     let _ = client.request(Request::Register { endpoint, inline_bytes: 0 }).await;
@@ -135,32 +131,32 @@ pub(super) async fn unregister(
     if !unregister_now(&shared, &endpoint).await {
         return Err(not_registered(&endpoint));
     }
-    Ok(Done { done: format!("nobody receives for {endpoint} here; what comes waits") })
+    Ok(Done { done: format!("{endpoint} is no longer registered; deliveries wait") })
 }
 
-/// Ends a mailbox; true: there was one. It is over when this returns.
+/// Ends a mailbox and waits for its end. Returns false if there was none.
 async fn unregister_now(shared: &HttpState, endpoint: &str) -> bool {
     let Some(mailbox) = shared.boxes().remove(endpoint) else { return false };
     let Mailbox { asks, mut deliveries, .. } = mailbox;
     drop(asks);
-    // Downloads under way keep it until they have what they asked for.
+    // Running downloads keep it until they have the data that they requested.
     while deliveries.changed().await.is_ok() {}
     true
 }
 
 fn not_registered(endpoint: &str) -> RequestFailure {
-    let what = format!("nobody has registered {endpoint} here");
-    let hint = Some("POST /registrations {\"endpoint\": ..} begins to receive for it");
+    let what = format!("{endpoint} is not registered");
+    let hint = Some("register it with POST /registrations {\"endpoint\": ..}");
     RequestFailure::new(StatusCode::NOT_FOUND, what, hint)
 }
 
-/// Which deliveries.
+/// Deliveries to list.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DeliveriesQuery {
-    /// Of this registration.
+    /// Registered endpoint.
     endpoint: String,
-    /// If there is none, wait so long for the first, seconds; 60 at the most.
+    /// Seconds to wait for the first delivery if there is none; maximum 60.
     wait_s: Option<u32>,
 }
 
@@ -187,21 +183,22 @@ pub(super) async fn take(
     let delivery = number(&delivery.id);
     let asked = mailbox.asks.send(MailboxRequest::Take { delivery, answer }).await;
     match taken.await {
-        Ok(true) if asked.is_ok() => Ok(Done { done: "it is taken, and that is durable".into() }),
+        Ok(true) if asked.is_ok() => Ok(Done { done: "taken; the node has deleted its copy".into() }),
         Ok(_) => Err(RequestFailure::new(
             StatusCode::GONE,
-            "its lifetime ended before it was taken; the node deleted it",
+            "the delivery expired before it was taken; the node has deleted it",
             None,
         )),
         Err(_) => Err(RequestFailure::gone()),
     }
 }
 
-/// How a payload is wanted.
+/// Form of a download.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DownloadQuery {
-    /// As it was sent. Otherwise a payload that was sent with a name comes without it, as a file of this name.
+    /// True for the payload as sent. Otherwise the file name is removed from the payload and used as the name of the
+    /// download.
     raw: Option<bool>,
 }
 
@@ -228,7 +225,7 @@ pub(super) async fn download(
         None => None,
         Some((first, last)) if first < length => Some((first, last.min(length - 1))),
         Some(_) => {
-            let what = format!("there are {length} bytes");
+            let what = format!("the payload has {length} bytes");
             return Err(RequestFailure::new(StatusCode::RANGE_NOT_SATISFIABLE, what, None));
         }
     };
@@ -243,7 +240,7 @@ pub(super) async fn download(
     say(header::CONTENT_TYPE, "application/octet-stream".into());
     say(header::CONTENT_LENGTH, (end - first).to_string());
     say(header::ACCEPT_RANGES, "bytes".into());
-    // Whatever is in it, a browser is not to make a page of it.
+    // Browsers must not guess another content type.
     say(header::X_CONTENT_TYPE_OPTIONS, "nosniff".into());
     say(header::CONTENT_DISPOSITION, disposition(name.as_deref()));
     if part.is_some() {
@@ -253,7 +250,7 @@ pub(super) async fn download(
     Ok(response)
 }
 
-/// The first and the last byte of a range (RFC 9110 14.1.2); others than the plain kind are not heeded, as is allowed.
+/// First and last byte of a range (RFC 9110 14.1.2); other forms are ignored, which is allowed.
 fn part_of(range: &str) -> Option<(u64, u64)> {
     let (first, last) = range.strip_prefix("bytes=")?.split_once('-')?;
     let first = first.parse().ok()?;
@@ -261,8 +258,8 @@ fn part_of(range: &str) -> Option<(u64, u64)> {
     (first <= last).then_some((first, last))
 }
 
-/// To be kept as a file, under this name (RFC 6266 4.3, RFC 8187 3.2). Who does not know `filename*` finds the name in
-/// `filename`, with `_` for what cannot be said there (RFC 6266 4.3 and appendix D).
+/// Header value for saving under this name (RFC 6266 4.3, RFC 8187 3.2). Clients that do not know `filename*` use `filename`,
+/// with `_` for characters that it cannot contain (RFC 6266 4.3 and appendix D).
 fn disposition(name: Option<&str>) -> String {
     let Some(name) = name else { return "attachment".into() };
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._".contains(byte);
@@ -281,19 +278,19 @@ fn number(id: &str) -> u64 {
 }
 
 fn over() -> RequestFailure {
-    let hint = Some("GET /deliveries lists what is there");
-    RequestFailure::new(StatusCode::GONE, "its lifetime ended; the node deleted it", hint)
+    let hint = Some("list deliveries with GET /deliveries");
+    RequestFailure::new(StatusCode::GONE, "the delivery expired; the node has deleted it", hint)
 }
 
 impl HttpState {
-    /// The mailboxes that have not ended.
+    /// Mailboxes that have not ended.
     fn boxes(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Mailbox>> {
         let mut boxes = self.mailboxes.lock().expect("no thread panics while it has the mailboxes");
         boxes.retain(|_, mailbox| !mailbox.asks.is_closed());
         boxes
     }
 
-    /// A delivery, and the mailbox that it is in.
+    /// Finds a delivery and its mailbox.
     fn delivery(&self, id: &str) -> Result<(Mailbox, Delivery), RequestFailure> {
         let number = id.parse::<u64>().ok();
         let boxes = self.boxes();
@@ -302,8 +299,8 @@ impl HttpState {
             Some((mailbox.clone(), delivery?))
         });
         found.ok_or_else(|| {
-            let hint = Some("GET /deliveries lists what is there; an endpoint has to be registered first");
-            RequestFailure::new(StatusCode::NOT_FOUND, format!("there is no delivery {id}"), hint)
+            let hint = Some("list deliveries with GET /deliveries; register the endpoint first");
+            RequestFailure::new(StatusCode::NOT_FOUND, format!("no such delivery: {id}"), hint)
         })
     }
 }
@@ -314,14 +311,14 @@ impl Mailbox {
         Registration { endpoint, lease_s: self.lease_s, deliveries }
     }
 
-    /// A part of a payload; none: it is gone.
+    /// Reads a part of a payload; `None` if the delivery is gone.
     async fn read(&self, delivery: u64, offset: u64, length: u32) -> Option<Bytes> {
         let (answer, read) = oneshot::channel();
         self.asks.send(MailboxRequest::Read { delivery, offset, length, answer }).await.ok()?;
         read.await.ok()
     }
 
-    /// A payload's bytes from one place to another, read as they go out.
+    /// Streams the payload between two offsets, reading as it is sent.
     fn stream(self, delivery: u64, from: u64, to: u64) -> Body {
         let parts = futures_util::stream::try_unfold((self, from), move |(mailbox, at)| async move {
             let left = to - at;
@@ -334,14 +331,14 @@ impl Mailbox {
                     let at = at + data.len() as u64;
                     Ok(Some((data, (mailbox, at))))
                 }
-                None => Err(io::Error::other("its lifetime ended")),
+                None => Err(io::Error::other("the bundle expired")),
             }
         });
         Body::from_stream(parts)
     }
 }
 
-/// A read that is under way, or waits for the one before.
+/// A read that is running or waits for an earlier one.
 struct PendingRead {
     offset: u64,
     length: u32,
@@ -349,13 +346,13 @@ struct PendingRead {
     answer: oneshot::Sender<Bytes>,
 }
 
-/// The mailbox itself: it owns the application's end.
+/// The task of a mailbox, which owns the application's interface.
 struct MailboxTask {
     client: AppClient,
     asks: mpsc::Receiver<MailboxRequest>,
     said: watch::Sender<BTreeMap<u64, Delivery>>,
     lease: Duration,
-    /// Of each delivery the first is under way.
+    /// Reads by delivery; the first one of each is running.
     reads: BTreeMap<u64, VecDeque<PendingRead>>,
     takes: BTreeMap<u64, Vec<oneshot::Sender<bool>>>,
 }
@@ -384,14 +381,14 @@ impl MailboxTask {
         }
     }
 
-    /// Carries out a question; false: the node is gone.
+    /// Carries out a request. Returns false if the node has stopped.
     async fn carry_out(&mut self, ask: MailboxRequest) -> bool {
         match ask {
             MailboxRequest::Touch => true,
             MailboxRequest::Read { delivery, .. } | MailboxRequest::Take { delivery, .. }
                 if !self.said.borrow().contains_key(&delivery) =>
             {
-                // It is over: who asked hears that by the end of the question.
+                // The delivery is gone: dropping the answer channel reports that.
                 true
             }
             MailboxRequest::Read { delivery, offset, length, answer } => {
@@ -409,7 +406,7 @@ impl MailboxTask {
         }
     }
 
-    /// Hears the node; false: it is gone.
+    /// Handles a reply of the node. Returns false if it has stopped.
     async fn hear(&mut self, Message { head, body }: Message<Reply>) -> bool {
         match head {
             Reply::Delivered { delivery, source, destination, created, length } => {
@@ -450,7 +447,7 @@ impl MailboxTask {
             return true;
         }
         if let Some(done) = reads.pop_front() {
-            // Who asked may have gone; the payload stays.
+            // If the requester has gone, the payload stays.
             let _ = done.answer.send(done.got.freeze());
         }
         match reads.front() {

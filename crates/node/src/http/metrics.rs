@@ -1,8 +1,8 @@
-//! What is counted, for Prometheus: the status in OpenMetrics text, so the two always agree.
+//! Metrics for Prometheus: the status in OpenMetrics text, so that the two always agree.
 //!
-//! Names follow Prometheus: a prefix, the unit at the end, `_total` behind what only grows. Counters of the agent whose
-//! names begin alike are one family with a `reason`. Links of the configuration have a label each; callers, who come and go,
-//! are in the sums over all sessions.
+//! Names follow Prometheus: a prefix, the unit at the end, `_total` for counters. Counters of the agent with the same first word are
+//! one family with a `reason`. Configured links have one label each; incoming connections, which come and go, are only part of the
+//! sums over all sessions.
 
 use crate::view::{Counts, Link, Status, Tnc};
 use prometheus_client::collector::Collector;
@@ -13,7 +13,7 @@ use prometheus_client::registry::{Registry, Unit};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The text.
+/// Encodes the metrics.
 pub(super) fn text(status: Status) -> String {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(Scrape(status)));
@@ -25,7 +25,7 @@ pub(super) fn text(status: Status) -> String {
 #[derive(Debug)]
 struct Scrape(Status);
 
-/// Values of one family, each with its label.
+/// Values of one family by label.
 type Family = BTreeMap<String, f64>;
 
 struct Out<'a>(DescriptorEncoder<'a>);
@@ -90,11 +90,11 @@ impl Collector for Scrape {
         agent(&mut out, &status.counters)?;
         links(&mut out, status)?;
         tncs(&mut out, status)?;
-        let help = "TLS handshakes that were made";
+        let help = "Completed TLS handshakes";
         out.counter("longwire_tls_handshakes", help, status.tls.secured)?;
         let troubles =
             status.tls.troubles.iter().map(|(kind, count)| (kind.clone(), *count as f64)).collect();
-        let words = ("longwire_tls_troubles", "What went wrong with TLS");
+        let words = ("longwire_tls_troubles", "TLS failures");
         out.family(words, None, MetricType::Counter, "kind", &troubles)?;
         turns(&mut out, status)?;
         process(&mut out, status)?;
@@ -105,81 +105,69 @@ impl Collector for Scrape {
 fn node(out: &mut Out<'_>, status: &Status) -> fmt::Result {
     let who = [("node", status.node.as_str()), ("version", status.version.as_str())];
     out.0
-        .encode_descriptor("longwire_node", "Which node this is", None, MetricType::Info)?
+        .encode_descriptor("longwire_node", "Node ID and version", None, MetricType::Info)?
         .encode_info(&who)?;
     out.gauge("longwire_ready", "1 once the store has been read", f64::from(u8::from(status.ready)))?;
-    let help = "Time since the start";
+    let help = "Time since startup";
     out.one("longwire_uptime", help, Some(&Unit::Seconds), MetricType::Gauge, status.uptime_s)?;
     out.gauge("longwire_store_bundles", "Bundles in the store", status.bundles as f64)?;
     out.gauge(
         "longwire_store_limit_bundles",
-        "The most bundles that the store takes",
+        "Maximum number of bundles in the store",
         status.bundles_max as f64,
     )?;
     out.bytes("longwire_store", "Bundles in the store", status.stored_bytes)?;
-    out.bytes("longwire_store_limit", "The most that the store takes", status.stored_bytes_max)?;
-    out.bytes("longwire_buffered", "Payload in memory, on its way", status.buffered_bytes)?;
-    out.gauge("longwire_applications", "Applications that are connected", status.applications as f64)?;
-    out.gauge(
-        "longwire_endpoints",
-        "Endpoints that applications have registered",
-        status.endpoints.len() as f64,
-    )?;
-    out.gauge(
-        "longwire_store_records_found",
-        "Records that were there at the start",
-        status.store.records_found as f64,
-    )?;
+    out.bytes("longwire_store_limit", "Maximum size of the bundles in the store", status.stored_bytes_max)?;
+    out.bytes("longwire_buffered", "Payload buffered in memory", status.buffered_bytes)?;
+    out.gauge("longwire_applications", "Connected applications", status.applications as f64)?;
+    out.gauge("longwire_endpoints", "Registered endpoints", status.endpoints.len() as f64)?;
+    out.gauge("longwire_store_records_found", "Records found at startup", status.store.records_found as f64)?;
     out.bytes(
         "longwire_store_torn",
-        "What a crash had cut off, found at the start",
+        "Bytes of writes cut short by a crash, found at startup",
         status.store.torn_bytes,
     )?;
-    let help = "Places of the store that were found damaged; what was there is set aside";
+    let help = "Damaged places found in the store; copies are kept where there is space";
     out.counter("longwire_store_damaged_places", help, status.store.damaged)?;
-    let help = "Records of which opening the store found something damaged or missing";
+    let help = "Records found damaged or missing at startup";
     out.gauge("longwire_store_harmed_records", help, status.store.harmed as f64)?;
-    let help = "Records that were missing when the store was opened, and nothing says whose they were";
+    let help = "Missing records at startup that cannot be identified";
     out.gauge("longwire_store_unnamed_records", help, status.store.unnamed as f64)?;
-    let help = "Times that the disk had no space for a bundle, or for more of one";
+    let help = "Writes that failed because the disk was full";
     out.counter("longwire_store_disk_full", help, status.store.disk_full)?;
-    let help = "Times that all of the store was read to find damage early";
+    let help = "Completed scrubs of the store";
     out.counter("longwire_store_scrubs", help, status.store.scrubs)?;
-    out.bytes("longwire_received", "Received and not yet safe, over all connections", status.received_bytes)?;
-    let help = "Handed over to connections and not yet with the kernel";
+    out.bytes(
+        "longwire_received",
+        "Bytes received and not yet stored, over all connections",
+        status.received_bytes,
+    )?;
+    let help = "Bytes queued for connections and not yet accepted by the kernel";
     out.bytes("longwire_queued", help, status.queued_bytes)?;
     let callers = &status.callers;
-    out.gauge("longwire_callers", "Connections that peers have opened", callers.now as f64)?;
-    let help = "Connections of peers without a session: not agreed on yet, or over";
+    out.gauge("longwire_callers", "Incoming connections", callers.now as f64)?;
+    let help = "Incoming connections without a session: not established yet, or ended";
     out.gauge("longwire_callers_opening", help, callers.opening as f64)?;
-    out.counter(
-        "longwire_callers_arrived",
-        "Connections that peers opened since the start",
-        callers.arrived,
-    )?;
-    let help = "Connections that were ended for a newcomer, because there were too many";
+    out.counter("longwire_callers_arrived", "Incoming connections since startup", callers.arrived)?;
+    let help = "Incoming connections closed in favour of newer ones";
     out.counter("longwire_callers_gave_way", help, callers.gave_way)?;
-    let help = "Callers that were turned away because there were too many";
+    let help = "Incoming connections refused because there were too many";
     out.counter("longwire_callers_turned_away", help, callers.turned_away)?;
-    let help = "Connections to peers that took nothing for too long";
+    let help = "Connections closed because the peer stopped reading";
     out.counter("longwire_stalled_connections", help, status.stalled_connections)?;
-    let help = "Applications that are connected to the control socket";
+    let help = "Applications connected to the control socket";
     out.gauge("longwire_control", help, status.control.now as f64)?;
-    let help = "Applications that were turned away because there were too many";
+    let help = "Applications refused because there were too many";
     out.counter("longwire_control_turned_away", help, status.control.turned_away)?;
-    let help = "Applications that were cut off because they read nothing for too long";
+    let help = "Applications disconnected because they stopped reading";
     out.counter("longwire_control_stalled", help, status.control.stalled)
 }
 
-/// Groups of the agent's counters, by how their names begin.
+/// Groups of the agent's counters, by prefix.
 const GROUPS: [(&str, &str, &str); 3] = [
-    ("refused_", "longwire_bundles_refused", "Transfers that were refused to a peer"),
-    (
-        "deleted_",
-        "longwire_bundles_deleted",
-        "Bundles that were deleted before they were delivered or forwarded",
-    ),
-    ("dropped_", "longwire_bundles_dropped", "Bundles that were dropped"),
+    ("refused_", "longwire_bundles_refused", "Transfers from peers that were refused"),
+    ("deleted_", "longwire_bundles_deleted", "Bundles deleted before delivery or forwarding"),
+    ("dropped_", "longwire_bundles_dropped", "Bundles dropped"),
 ];
 
 fn agent(out: &mut Out<'_>, counters: &Counts) -> fmt::Result {
@@ -200,7 +188,7 @@ fn agent(out: &mut Out<'_>, counters: &Counts) -> fmt::Result {
     Ok(())
 }
 
-/// The name of a family, with its unit apart: it comes at the end.
+/// Name of a family, and its unit, which is appended.
 fn name_of(prefix: &str, counter: &str) -> (String, Option<Unit>) {
     match counter {
         "payload_sent" | "payload_received" => (format!("{prefix}_{counter}"), Some(Unit::Bytes)),
@@ -213,34 +201,34 @@ fn name_of(prefix: &str, counter: &str) -> (String, Option<Unit>) {
 
 fn help(counter: &str) -> &'static str {
     match counter {
-        "received" => "Bundles received whole from peers",
-        "received_cut" => "Prefixes of broken transfers that became fragments",
+        "received" => "Bundles received from peers",
+        "received_cut" => "Interrupted transfers stored as fragments",
         "sent_here" => "Bundles accepted from applications",
-        "forwarded" => "Bundles that the next hop has whole",
-        "fragments_sent" => "Transfers that carried a part of a bundle",
-        "payload_bytes_saved" => "Payload of broken transfers that was not sent again",
-        "delivered" => "Deliveries that applications took",
-        "lost" => "Incoming transfers that broke before anything was worth keeping",
-        "sends_failed" => "Sends of applications that failed for want of space or a limit",
+        "forwarded" => "Bundles acknowledged by the next hop",
+        "fragments_sent" => "Transfers of part of a bundle",
+        "payload_bytes_saved" => "Payload of interrupted transfers that did not have to be resent",
+        "delivered" => "Deliveries accepted by applications",
+        "lost" => "Incoming transfers that failed before anything could be kept",
+        "sends_failed" => "Sends that failed for lack of space or because of a limit",
         "reports_sent" => "Status reports sent",
-        "reports_suppressed" => "Status reports that were asked for and not sent",
-        "admin_unknown" => "Administrative records that are not understood",
-        "tombstones_dropped" => "Notes of what was delivered that were given up because there were too many",
-        "records_foreign" => "Records in the store that are not from this program or this version",
-        "records_short" => "Records in the store that were too short to be kept",
-        "ignored" => "Requests and indications that fit nothing",
-        "sessions" => "Sessions that were established",
+        "reports_suppressed" => "Requested status reports that were not sent",
+        "admin_unknown" => "Unknown administrative records",
+        "tombstones_dropped" => "Tombstones of delivered bundles discarded because there were too many",
+        "records_foreign" => "Records in the store from another program or version",
+        "records_short" => "Truncated records dropped from the store",
+        "ignored" => "Requests and indications ignored because they match nothing",
+        "sessions" => "Established sessions",
         "attempts" => "Attempts to connect",
         "segments_sent" => "Segments sent",
         "segments_received" => "Segments received",
-        "payload_sent" => "Bundles sent, their headers included",
-        "payload_received" => "Bundles received, their headers included",
+        "payload_sent" => "Bundles sent, including headers",
+        "payload_received" => "Bundles received, including headers",
         "keepalives_sent" => "Keep-alives sent",
         "keepalives_received" => "Keep-alives received",
-        "violations" => "Messages that broke the protocol",
-        "rejected" => "Messages that the peer rejected",
-        "refused" => "Incoming transfers that were refused",
-        _ => "A count; the status has it under the same name",
+        "violations" => "Protocol violations",
+        "rejected" => "Messages rejected by the peer",
+        "refused" => "Incoming transfers refused",
+        _ => "Counter of the same name in the status",
     }
 }
 
@@ -270,15 +258,9 @@ fn tncs(out: &mut Out<'_>, status: &Status) -> fmt::Result {
         status.tncs.iter().map(|tnc| (tnc.name.clone(), value(tnc))).collect()
     };
     let up = by_name(|tnc| f64::from(u8::from(tnc.up)));
-    out.family(
-        ("longwire_tnc_up", "1 while the line of the TNC stands"),
-        None,
-        MetricType::Gauge,
-        "tnc",
-        &up,
-    )?;
+    out.family(("longwire_tnc_up", "1 while the TNC is connected"), None, MetricType::Gauge, "tnc", &up)?;
     let waiting = by_name(|tnc| tnc.frames_waiting as f64);
-    let words = ("longwire_tnc_waiting_frames", "Frames that the TNC has and that have not left");
+    let words = ("longwire_tnc_waiting_frames", "Frames in the TNC that are not yet transmitted");
     out.family(words, None, MetricType::Gauge, "tnc", &waiting)?;
     let mut families: BTreeMap<&str, Family> = BTreeMap::new();
     for tnc in &status.tncs {
@@ -296,22 +278,22 @@ fn tncs(out: &mut Out<'_>, status: &Status) -> fmt::Result {
         .filter(|link| !link.calls)
         .filter_map(|link| Some((link.name.clone(), link.radio.as_ref()?.retries as f64)))
         .collect();
-    let words = ("longwire_link_retries", "Times in a row that the station of the link has not answered");
+    let words = ("longwire_link_retries", "Consecutive retries without an answer");
     out.family(words, None, MetricType::Gauge, "link", &retries)
 }
 
 fn tnc_help(counter: &str) -> &'static str {
     match counter {
-        "sent" => "Frames given to the TNC",
-        "received" => "Frames that the TNC gave",
-        "damaged" => "Contents of the line that are no frames, too long, or with a wrong checksum",
-        "connections" => "Times that the line stood",
+        "sent" => "Frames sent to the TNC",
+        "received" => "Frames received from the TNC",
+        "damaged" => "Data from the TNC that is not a frame, is too long, or has a wrong checksum",
+        "connections" => "Connections established to the TNC",
         "information_sent" => "I frames sent for the first time",
-        "information_repeated" => "I frames sent again",
-        "information_received" => "I frames that came in order, or filled a hole",
-        "duplicates" => "I frames that had come before, or were outside the window",
-        "timeouts" => "Times that no answer came in time",
-        _ => "A count; the status has it under the same name",
+        "information_repeated" => "I frames resent",
+        "information_received" => "I frames received in order or filling a gap",
+        "duplicates" => "I frames received twice or outside the window",
+        "timeouts" => "Expiries of the acknowledgement timer (T1)",
+        _ => "Counter of the same name in the status",
     }
 }
 
@@ -321,11 +303,11 @@ fn turns(out: &mut Out<'_>, status: &Status) -> fmt::Result {
         turns.within.iter().map(|within| (within.bound_s, within.count)).collect();
     let within: u64 = buckets.iter().map(|(_, count)| count).sum();
     buckets.push((f64::INFINITY, turns.count.saturating_sub(within)));
-    let help = "How long the engines' task took for a turn: what comes in waits so long at the most";
+    let help = "Duration of a pass of the event loop, which is the longest time that input waits";
     out.0
         .encode_descriptor("longwire_turn", help, Some(&Unit::Seconds), MetricType::Histogram)?
         .encode_histogram::<NoLabelSet>(turns.busy_s, turns.count, &buckets, None)?;
-    let help = "The longest turn since the start";
+    let help = "Longest pass of the event loop since startup";
     out.one("longwire_turn_longest", help, Some(&Unit::Seconds), MetricType::Gauge, turns.longest_s)
 }
 
@@ -335,7 +317,7 @@ fn process(out: &mut Out<'_>, status: &Status) -> fmt::Result {
     let help = "User and system processor time";
     out.one("process_cpu", help, Some(&Unit::Seconds), MetricType::Counter, process.cpu_s)?;
     out.gauge("process_open_fds", "Open file descriptors", process.open_files as f64)?;
-    out.gauge("process_max_fds", "The most file descriptors that it may have", process.open_files_max as f64)
+    out.gauge("process_max_fds", "Maximum number of open file descriptors", process.open_files_max as f64)
 }
 
 fn http(out: &mut Out<'_>, counts: &Counts) -> fmt::Result {
@@ -344,11 +326,11 @@ fn http(out: &mut Out<'_>, counts: &Counts) -> fmt::Result {
         match name.strip_prefix("refused_") {
             Some(reason) => drop(refused.insert(reason.to_owned(), *count as f64)),
             None => {
-                let help = "What the HTTP interface has counted";
+                let help = "Counters of the HTTP interface";
                 out.counter(&format!("longwire_http_{name}"), help, *count)?;
             }
         }
     }
-    let help = "Connections and requests that the HTTP interface refused";
+    let help = "Connections and requests refused by the HTTP interface";
     out.family(("longwire_http_refused", help), None, MetricType::Counter, "reason", &refused)
 }

@@ -1,19 +1,18 @@
-//! The HTTP interface: what applications and operators can do, for programs in any language, browsers and Prometheus.
+//! HTTP interface: operations for applications and operators, for programs in any language, browsers and Prometheus.
 //!
 //! ```text
-//!   peer -- Patient -- hyper -- Guard -- Api: path, query -- operation -- Client -- engines' task
-//!           (stalls)  (limits)  (who)      (described)      (one each)   (as any application)
+//!   peer -- WriteTimeout -- hyper -- Guard -- Api: path, query -- operation -- AppClient -- engines' task
+//!           (stalls)        (limits) (access) (described)         (one each)   (as any application)
 //! ```
 //!
-//! HTTP/1.1 (RFC 9112) without TLS: beyond this machine it belongs behind a tunnel or a proxy. It runs on a thread of its
-//! own and is an application like others: it asks the engines' task through a [`AppClient`], one operation at a time, and each
-//! is carried out by the same function as when it comes over the control socket. Reading requests, writing JSON and
-//! describing it all takes no time of the engines.
+//! HTTP/1.1 (RFC 9112) without TLS: beyond this machine it needs a tunnel or a proxy. It runs on its own thread and is an application
+//! like others: it sends requests to the engines' task through an [`AppClient`], one at a time, and each is handled by the same
+//! function as a request over the control socket. Reading requests, writing JSON and describing it takes no time of the engines.
 //!
-//! Who may: with a token, whoever has it. Without, on loopback only, whoever runs on this machine; browsers only for pages
-//! that came from here (`guard`). Limits: connections, bytes of a head, time without progress, bytes of a JSON body; what
-//! is over them is refused and counted ([`HttpCounters`]). The document `/openapi.json` comes from the table that requests go by
-//! ([`api`]).
+//! Access: with a token, any client that sends it. Without one, on loopback only, any program on this machine; browsers only for
+//! pages of this interface (`guard`). Limits: connections, bytes of a header, time without progress, bytes of a JSON body; what
+//! exceeds them is refused and counted ([`HttpCounters`]). The document `/openapi.json` is generated from the table that routes
+//! requests ([`api`]).
 //!
 //! Units: bytes, seconds.
 
@@ -57,28 +56,28 @@ pub(crate) struct HttpInterface {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What all requests share.
+/// State shared by all requests.
 pub(crate) struct HttpState {
     client_factory: ClientFactory,
-    /// Asks what is answered at once, one after the other.
+    /// Interface for requests that are answered at once, one after the other.
     status_client: Arc<Mutex<AppClient>>,
     guard: Guard,
     counted: Arc<HttpCounters>,
-    /// The node's id.
+    /// Node ID.
     node: String,
     events: Arc<EventLog>,
     mailboxes: Mailboxes,
-    /// Connections that have not shown yet that they may ask.
+    /// Connections that have not been authenticated yet.
     waiting: unauthenticated::UnauthenticatedConnections,
-    /// How many pings were asked for.
+    /// Number of requested pings.
     pings: AtomicU64,
 }
 
 impl HttpInterface {
-    /// Begins to listen, if the configuration says so.
+    /// Starts listening, if configured.
     ///
     /// # Errors
-    /// The address is taken, or would be open to everybody.
+    /// Fails if the address is in use, or would be reachable from other machines without a token.
     pub(crate) fn start(
         config: &config::HttpSettings,
         node: String,
@@ -93,8 +92,8 @@ impl HttpInterface {
             Ok((listener.local_addr()?, listener))
         });
         let (address, listener) = listener.map_err(|error| {
-            Error::new(format!("cannot listen on {text} for http: {error}"))
-                .hint("another program may have the port; `http.listen` takes host:port")
+            Error::new(format!("cannot listen on {text} for HTTP: {error}"))
+                .hint("another program may be using the port; set `http.listen` to host:port")
         })?;
         let counted = Arc::new(HttpCounters::new(config.patience, counter_changes));
         let shared = HttpState {
@@ -108,8 +107,7 @@ impl HttpInterface {
             waiting: unauthenticated::UnauthenticatedConnections::default(),
             pings: AtomicU64::new(0),
         };
-        let no_queue =
-            |error: std::io::Error| Error::new(format!("the system gives no event queue: {error}"));
+        let no_queue = |error: std::io::Error| Error::new(format!("cannot start the event loop: {error}"));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(no_queue)?;
         let listener = {
             let _inside = runtime.enter();
@@ -130,16 +128,16 @@ impl HttpInterface {
                     }
                 });
             })
-            .map_err(|error| Error::new(format!("the system gives no thread: {error}")))?;
+            .map_err(|error| Error::new(format!("cannot start a thread: {error}")))?;
         Ok(Some(HttpInterface { address, counted, stop: Some(stop), thread: Some(thread) }))
     }
 
-    /// Where it listens.
+    /// Address on which it listens.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What it counts.
+    /// Counters of the interface.
     pub(crate) fn counted(&self) -> Arc<HttpCounters> {
         self.counted.clone()
     }
@@ -158,11 +156,11 @@ impl Drop for HttpInterface {
 }
 
 impl HttpState {
-    /// Asks the node for something that it answers at once. One at a time: so much of a turn goes to this interface at the
-    /// most, however many ask.
+    /// Sends a request that the node answers at once. One at a time: this limits the share of a pass of the event loop that the
+    /// interface takes, however many clients there are.
     async fn ask(&self, request: Request) -> Result<Reply, RequestFailure> {
         let status_client = self.status_client.clone();
-        // To the end, even if whoever asked does not wait for it: the next answer is for the next request.
+        // Runs to its end even if the requester has gone: the next reply belongs to the next request.
         let asked = tokio::spawn(async move {
             let mut status_client = status_client.lock().await;
             if !status_client.request(request).await {
@@ -180,7 +178,7 @@ impl HttpState {
     }
 }
 
-/// What the interface counts.
+/// Counters of the interface.
 #[derive(Debug)]
 pub(crate) struct HttpCounters {
     connections: AtomicU64,
@@ -192,9 +190,9 @@ pub(crate) struct HttpCounters {
     refused_origin: AtomicU64,
     refused_malformed: AtomicU64,
     refused_too_long: AtomicU64,
-    /// With peers that neither read nor write.
+    /// Limits the time for which a peer neither reads nor writes.
     patience: WriteTimeout,
-    /// Hears that any of them has changed.
+    /// Notified of changes to any of the counters.
     counter_changes: CounterChanges,
 }
 
@@ -233,7 +231,7 @@ impl HttpCounters {
     }
 }
 
-/// One more.
+/// Increments a counter.
 fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
@@ -244,7 +242,7 @@ mod tests {
     use crate::task_event::TaskEvent;
     use std::io::{Read, Write};
 
-    /// Connections that never reach the engines are told to those who wait for what happens in the node.
+    /// Connections that never reach the engines wake applications that wait for a change.
     #[test]
     fn what_is_counted_is_told_when_it_happens() {
         let (tell, mut events) = tokio::sync::mpsc::unbounded_channel();
@@ -272,7 +270,7 @@ mod tests {
         };
         let mut stream = std::net::TcpStream::connect(http.address()).expect("it listens");
         heard("connections");
-        // Its head is no request.
+        // Its header is not a request.
         stream.write_all(b"nonsense\r\n\r\n").expect("it reads");
         heard("refused_malformed");
         let _ = stream.read_to_end(&mut Vec::new());

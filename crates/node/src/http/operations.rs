@@ -1,5 +1,5 @@
-//! The operations that are answered at once. Each is a request of the control socket: the engines' task has one function
-//! for it, whoever asks.
+//! Operations that are answered at once. Each one is a request of the control socket: the engines' task has one function for it,
+//! whichever interface it comes from.
 
 use super::answer::RequestFailure;
 use super::api::{Api, Method, NoParameters, ParameterSource, PlainBody};
@@ -16,67 +16,72 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
 
-/// Bundles in one answer, unless less is asked for.
+/// Maximum bundles in one answer, and the default.
 const PAGE_MAX: usize = 1000;
 const BYTES: &str = "application/octet-stream";
 const METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 type Answer<A> = Result<A, RequestFailure>;
 
-/// Enters them all.
+/// Adds all operations.
 pub(super) fn enter(api: &mut Api) {
     use Method::{Delete, Get, Post};
-    api.operation(Get, "/status", ("status", "How the node is, and what it has counted"), status);
+    api.operation(Get, "/status", ("status", "State and counters of the node"), status);
     api.operation(Get, "/links", ("links", "All links"), links);
-    api.operation(Post, "/links", ("add_link", "Adds a link until the next start, and opens it"), add_link);
+    api.operation(Post, "/links", ("add_link", "Adds and opens a link until the node restarts"), add_link);
     api.operation(Get, "/links/{name}", ("link", "One link"), link);
-    let words = "Removes a link until the next start, with the routes over it";
+    let words = "Removes a link and the routes over it until the node restarts";
     api.operation(Delete, "/links/{name}", ("remove_link", words), remove_link);
-    let words = "Cuts a link; bundles wait until it is healed";
+    let words = "Closes a link; bundles wait until it is opened again";
     api.operation(Post, "/links/{name}/cut", ("cut_link", words), cut_link);
-    api.operation(Post, "/links/{name}/heal", ("heal_link", "Opens a link that was cut"), heal_link);
+    api.operation(Post, "/links/{name}/heal", ("heal_link", "Opens a link that was closed"), heal_link);
     api.operation(Get, "/routes", ("routes", "All static routes"), routes);
-    let words = "Adds a route until the next start, or changes its cost";
+    let words = "Adds a route, or changes its cost, until the node restarts";
     api.operation(Post, "/routes", ("add_route", words), add_route);
-    api.operation(Delete, "/routes", ("remove_route", "Removes a route until the next start"), remove_route);
-    let words = "Bundles that the node holds, and why each is still there, in parts";
+    api.operation(
+        Delete,
+        "/routes",
+        ("remove_route", "Removes a route until the node restarts"),
+        remove_route,
+    );
+    let words = "Bundles in the store and why each is still there, in pages";
     api.operation(Get, "/bundles", ("bundles", words), bundles);
-    let words = "All that is known of one bundle and its fragments";
+    let words = "One bundle and its fragments in detail";
     api.operation(Get, "/bundles/{*id}", ("bundle", words), bundle);
-    let words = "Deletes a bundle with all of its fragments here";
+    let words = "Deletes a bundle and all its fragments on this node";
     api.operation(Delete, "/bundles/{*id}", ("cancel_bundle", words), cancel);
     let plain = PlainBody { takes: Some(BYTES), gives: None, status: 201 };
-    let words = "Sends a bundle: the body is its payload, of any size";
+    let words = "Sends a bundle; the request body is its payload, of any size";
     api.stream::<_, Accepted, _, _>(Post, "/bundles", ("send", words), plain, sending::send);
-    let words = "Begins to receive for an endpoint, for as long as it is used";
+    let words = "Registers an endpoint for as long as it is used";
     api.operation(Post, "/registrations", ("register", words), mailbox::register);
-    let words = "The endpoints that are received for over HTTP";
+    let words = "Endpoints registered over HTTP";
     api.operation(Get, "/registrations", ("registrations", words), mailbox::registrations);
-    let words = "Receives no longer; what was not taken waits for the next registration";
+    let words = "Removes a registration; deliveries not accepted wait for the next one";
     api.operation(Delete, "/registrations/{*endpoint}", ("unregister", words), mailbox::unregister);
-    let words = "What arrived for an endpoint and was not taken";
+    let words = "Deliveries for an endpoint that were not accepted";
     api.operation(Get, "/deliveries", ("deliveries", words), mailbox::list);
     let plain = PlainBody { takes: None, gives: Some(BYTES), status: 200 };
-    let words = "The payload of a delivery, or a part of it (Range); nothing is taken by that";
+    let words = "Payload of a delivery, or a part of it (Range); does not accept the delivery";
     api.stream::<_, (), _, _>(Get, "/deliveries/{id}", ("download", words), plain, mailbox::download);
-    let words = "Takes a delivery: it is safe here, and the node forgets it";
+    let words = "Accepts a delivery: the client has stored it, and the node deletes its copy";
     api.operation(Delete, "/deliveries/{id}", ("take", words), mailbox::take);
-    let words = "Sends small bundles to an echo service and waits for them to come back";
+    let words = "Measures the round-trip time to an echo service with small bundles";
     api.operation(Post, "/ping", ("ping", words), pinging::ping);
-    let words = "Says that the clock is right although it has jumped: lifetimes go by it, and what is over by it is deleted";
+    let words = "Confirms the clock after a jump: lifetimes follow it, and expired bundles are deleted";
     api.operation(Post, "/clock/trust", ("trust_clock", words), trust_clock);
-    let words = "Reads the configuration again: links and routes follow it";
+    let words = "Reloads the configuration: links and routes change at once";
     api.operation(Post, "/reload", ("reload", words), reload);
     let plain = PlainBody { takes: None, gives: Some("text/event-stream"), status: 200 };
-    let words = "What happens, as it happens: server-sent events, each with a `Noted` as its data";
+    let words = "Stream of server-sent events; the data of each is an event record";
     api.stream::<_, EventRecord, _, _>(Get, "/events", ("events", words), plain, event_stream::watch);
     let plain = PlainBody { takes: None, gives: Some(METRICS), status: 200 };
-    let words = "What is counted, for Prometheus";
+    let words = "Metrics for Prometheus";
     api.stream::<NoParameters, (), _, _>(Get, "/metrics", ("metrics", words), plain, measured);
 }
 
 impl HttpState {
-    /// How the node is.
+    /// State of the node.
     pub(super) async fn status(&self) -> Answer<Status> {
         match self.ask(Request::Status).await? {
             Reply::Status { status } => Ok(*status),
@@ -91,7 +96,7 @@ impl HttpState {
         }
     }
 
-    /// Something that is done or not.
+    /// Sends a request that has no result but success.
     async fn done(&self, request: Request, words: String) -> Answer<Done> {
         self.ask(request).await.map(|_| Done { done: words })
     }
@@ -108,18 +113,18 @@ async fn links(shared: Arc<HttpState>, _: ParameterSource<NoParameters>) -> Answ
 async fn link(shared: Arc<HttpState>, asked: ParameterSource<NoParameters>) -> Answer<Link> {
     let found = shared.links().await?.into_iter().find(|link| link.name == asked.named);
     found.ok_or_else(|| {
-        let what = format!("there is no link `{}`", asked.named);
-        RequestFailure::new(StatusCode::NOT_FOUND, what, Some("/links lists them"))
+        let what = format!("no such link: `{}`", asked.named);
+        RequestFailure::new(StatusCode::NOT_FOUND, what, Some("list links with /links"))
     })
 }
 
-/// A new link.
+/// Link to add.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct NewLink {
-    /// What it is called.
+    /// Name of the link.
     name: String,
-    /// Where the peer is: host and port.
+    /// Address of the peer: host and port.
     address: String,
 }
 
@@ -130,7 +135,7 @@ async fn add_link(shared: Arc<HttpState>, asked: ParameterSource<NewLink>) -> An
 }
 
 async fn remove_link(shared: Arc<HttpState>, asked: ParameterSource<NoParameters>) -> Answer<Done> {
-    let words = format!("link `{}` is removed", asked.named);
+    let words = format!("removed link `{}`", asked.named);
     shared.done(Request::RemoveLink { name: asked.named }, words).await.map_err(RequestFailure::missing)
 }
 
@@ -155,39 +160,39 @@ async fn routes(shared: Arc<HttpState>, _: ParameterSource<NoParameters>) -> Ans
 
 async fn add_route(shared: Arc<HttpState>, asked: ParameterSource<Route>) -> Answer<Done> {
     let Route { to, via, .. } = &asked.query;
-    let words = format!("bundles for {to} go via {via}");
+    let words = format!("added the route to {to} via {via}");
     shared.done(Request::AddRoute { route: asked.query }, words).await
 }
 
-/// Which route.
+/// Route to remove.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RouteToRemove {
-    /// For which endpoints.
+    /// Destination endpoints.
     to: String,
-    /// Over which link, or by which node.
+    /// Name of the link, or node ID of the next hop.
     via: String,
 }
 
 async fn remove_route(shared: Arc<HttpState>, asked: ParameterSource<RouteToRemove>) -> Answer<Done> {
     let RouteToRemove { to, via } = asked.query;
-    let words = format!("bundles for {to} go via {via} no longer");
+    let words = format!("removed the route to {to} via {via}");
     shared.done(Request::RemoveRoute { to, via }, words).await.map_err(RequestFailure::missing)
 }
 
-/// Which bundles.
+/// Selection of bundles.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct BundlesQuery {
-    /// At most so many; 1,000 if it is not said, and never more.
+    /// Maximum number of results; default and maximum 1,000.
     limit: Option<usize>,
-    /// Behind this place: what the answer before called `next`.
+    /// Position to continue from: `next` of the previous page.
     after: Option<String>,
-    /// From this source; a trailing `*` stands for any rest.
+    /// Source; a trailing `*` matches anything.
     source: Option<String>,
-    /// For this destination; a trailing `*` stands for any rest.
+    /// Destination; a trailing `*` matches anything.
     destination: Option<String>,
-    /// Still here for this reason.
+    /// State of the bundle.
     state: Option<State>,
 }
 
@@ -196,7 +201,7 @@ async fn bundles(shared: Arc<HttpState>, asked: ParameterSource<BundlesQuery>) -
     let limit = limit.unwrap_or(PAGE_MAX).clamp(1, PAGE_MAX);
     let filter = Filter { source, destination, state };
     let mut all = Page::default();
-    // The node looks at some in a turn; others have theirs in between.
+    // The node examines a limited number per pass of the event loop; other events are handled in between.
     loop {
         let limit_left = limit - all.bundles.len();
         let request = Request::Bundles { limit: limit_left, after, filter: filter.clone() };
@@ -231,16 +236,16 @@ async fn bundle(shared: Arc<HttpState>, asked: ParameterSource<NoParameters>) ->
 
 async fn cancel(shared: Arc<HttpState>, asked: ParameterSource<NoParameters>) -> Answer<Done> {
     let (source, created) = bundle_named(&asked.named)?;
-    let words = format!("{} is deleted", asked.named);
+    let words = format!("deleted {}", asked.named);
     shared.done(Request::Delete { source, created }, words).await.map_err(RequestFailure::missing)
 }
 
 async fn trust_clock(shared: Arc<HttpState>, _: ParameterSource<NoParameters>) -> Answer<Done> {
-    shared.done(Request::TrustClock, "lifetimes go by the clock".into()).await
+    shared.done(Request::TrustClock, "clock confirmed; lifetimes follow it".into()).await
 }
 
 async fn reload(shared: Arc<HttpState>, _: ParameterSource<NoParameters>) -> Answer<Done> {
-    shared.done(Request::Reload, "links and routes are as in the configuration".into()).await
+    shared.done(Request::Reload, "configuration reloaded".into()).await
 }
 
 async fn measured(

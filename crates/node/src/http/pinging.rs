@@ -14,26 +14,26 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Pings of one request.
+/// Maximum pings of one request.
 const COUNT_MAX: u32 = 100;
-/// Seconds that one may take.
+/// Time to wait for a reply, seconds: default and maximum.
 const TIMEOUT_S: (f64, f64) = (10.0, 60.0);
-/// Payloads up to this length come with their delivery.
+/// Maximum payload length that is delivered together with its notification.
 const INLINE_BYTES: u32 = 64 * 1024;
-/// Services of `ipn` nodes from this number on are for these pings.
+/// First service number of `ipn` nodes that is used for these pings.
 const SERVICE_FIRST: u64 = 0x20_0000;
 
-/// How to ping.
+/// Parameters of a ping.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PingQuery {
-    /// The node, or the endpoint of an echo service: `dtn://bob/`, `ipn:7.0`, `ipn:7.2047`.
+    /// Node, or endpoint of an echo service: `dtn://bob/`, `ipn:7.0`, `ipn:7.2047`.
     to: String,
-    /// How many; 1 if it is not said, 100 at the most.
+    /// Number of pings; default 1, maximum 100.
     count: Option<u32>,
-    /// Bytes of payload; 64 if it is not said, 8 at the least, 16,777,216 at the most.
+    /// Payload length, bytes; default 64, from 8 to 16,777,216.
     size_bytes: Option<u32>,
-    /// How long to wait for each, seconds; 10 if it is not said, 60 at the most.
+    /// Seconds to wait for each reply; default 10, maximum 60.
     timeout_s: Option<f64>,
 }
 
@@ -71,7 +71,7 @@ pub(super) async fn ping(
     Ok(ping::add_up(to, times))
 }
 
-/// What is longer than a message is said in pieces.
+/// Sends a long body in pieces.
 async fn hand_over(client: &AppClient, head: Request, mut body: bytes::Bytes) -> Result<(), RequestFailure> {
     let Request::Send { send, .. } = head else { return Ok(()) };
     let first = body.split_to(body.len().min(INLINE_BYTES as usize));
@@ -87,7 +87,7 @@ async fn say(client: &AppClient, request: impl Into<Message<Request>>) -> Result
     if client.request(request).await { Ok(()) } else { Err(RequestFailure::gone()) }
 }
 
-/// Waits for a ping to come back; those that were given up are taken on the way.
+/// Waits for the reply to a ping; takes late replies to earlier ones.
 async fn wait(client: &mut AppClient, wanted: u64) -> Result<bool, RequestFailure> {
     loop {
         let said = client.reply().await.ok_or_else(RequestFailure::gone)?;
@@ -100,7 +100,7 @@ async fn wait(client: &mut AppClient, wanted: u64) -> Result<bool, RequestFailur
                 (delivery, ping::number(&said.body))
             }
             Reply::Failed { send, reason, .. } if send == wanted => {
-                return Err(RequestFailure::bad(format!("the ping was not sent: {reason}"), None));
+                return Err(RequestFailure::bad(format!("ping failed: {reason}"), None));
             }
             Reply::Error { what, hint } => return Err(RequestFailure::bad(what, hint)),
             _ => continue,

@@ -1,5 +1,5 @@
-//! Sends: the payload is the body of a request, and goes to the node as it comes, so any size does. The answer comes when
-//! the node has it durable. Whoever goes away before that has sent nothing.
+//! Sends: the payload is the body of a request and is passed to the node as it arrives, so its size is not limited. The answer is
+//! sent when the bundle is durable. A client that disconnects before has sent nothing.
 
 use super::HttpState;
 use super::answer::{RequestFailure, json};
@@ -20,41 +20,41 @@ use serde::Deserialize;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Bytes of the payload that are handed over at once.
+/// Payload bytes passed on at once.
 const PIECE_BYTES: usize = 256 * 1024;
-/// How long, and how much of, the rest of a refused payload is thrown away.
+/// Maximum time and bytes for discarding the rest of a refused payload.
 const PARTING: (Duration, usize) = (Duration::from_secs(1), 8 << 20);
 
-/// How a bundle is to be sent.
+/// Parameters of a bundle to send.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SendQuery {
-    /// Where it goes: `dtn://bob/files`, `ipn:7.1`.
+    /// Destination, such as `dtn://bob/files` or `ipn:7.1`.
     to: String,
-    /// A name for the payload, so that it arrives as a file of this name. Without it the payload goes as it is.
+    /// File name for the payload; the receiver stores it as a file of this name. If missing, only the payload is sent.
     name: Option<String>,
-    /// How urgent it is; `normal` if it is not said.
+    /// Priority; default `normal`.
     priority: Option<Urgency>,
-    /// How long it is worth delivering, seconds; a day if it is not said.
+    /// Lifetime, seconds; default one day.
     lifetime_s: Option<f64>,
-    /// The endpoint of this node that it is sent from; the node itself if it is not said.
+    /// Source endpoint of this node; default the node ID.
     source: Option<String>,
-    /// The most hops it may take.
+    /// Hop limit.
     hop_limit: Option<u8>,
-    /// Never fragment it.
+    /// True to forbid fragmentation.
     must_not_fragment: Option<bool>,
-    /// The version of the Bundle Protocol, 6 or 7; the node's own if it is not said.
+    /// Bundle Protocol version, 6 or 7; default from the configuration.
     #[schemars(with = "Option<u8>")]
     bundle_version: Option<BundleVersion>,
-    /// Ask for custody transfer, which makes it a bundle of version 6.
+    /// Request custody transfer; implies version 6.
     custody: Option<bool>,
-    /// Ask for a report on delivery: it comes as an event.
+    /// Request a delivery report, which arrives as an event.
     report_delivery: Option<bool>,
-    /// Ask every node for a report on reception.
+    /// Request reception reports from every node.
     report_reception: Option<bool>,
-    /// Ask every node for a report on forwarding.
+    /// Request forwarding reports from every node.
     report_forwarding: Option<bool>,
-    /// Ask every node for a report on deletion.
+    /// Request deletion reports from every node.
     report_deletion: Option<bool>,
 }
 
@@ -63,8 +63,12 @@ impl SendQuery {
         let plain = MessageOptions::default();
         let lifetime_s = self.lifetime_s.unwrap_or(plain.lifetime_s);
         if !(lifetime_s > 0.0 && lifetime_s.is_finite()) {
-            let what = format!("a lifetime of {lifetime_s} s is over before it begins");
-            return Err(RequestFailure::new(StatusCode::BAD_REQUEST, what, Some("such as lifetime_s=3600")));
+            let what = format!("`lifetime_s` is {lifetime_s}; it must be finite and greater than zero");
+            return Err(RequestFailure::new(
+                StatusCode::BAD_REQUEST,
+                what,
+                Some("for example lifetime_s=3600"),
+            ));
         }
         Ok(MessageOptions {
             priority: match self.priority {
@@ -97,8 +101,8 @@ pub(super) async fn send(
     let sending = asked.query;
     let length = head.headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
     let Some(length): Option<u64> = length else {
-        let hint = Some("a bundle begins with the length of its payload: say it as Content-Length");
-        return Err(RequestFailure::new(StatusCode::LENGTH_REQUIRED, "the length is missing", hint));
+        let hint = Some("send the payload length as Content-Length; a bundle starts with it");
+        return Err(RequestFailure::new(StatusCode::LENGTH_REQUIRED, "missing Content-Length", hint));
     };
     let name = sending.name.as_deref().map(envelope::head).unwrap_or_default();
     let payload_bytes = length.saturating_add(name.len() as u64);
@@ -125,7 +129,7 @@ pub(super) async fn send(
     }
 }
 
-/// Hands the payload over as it comes.
+/// Passes the payload on as it arrives.
 async fn hand_over(
     shared: &HttpState,
     client: &mut AppClient,
@@ -148,13 +152,13 @@ async fn hand_over(
                     }
                 }
                 Ok(_) => {
-                    let what = format!("the body ended {left} bytes before its length; nothing was sent");
+                    let what = format!("the body ended {left} bytes short of its length; nothing was sent");
                     return Err(RequestFailure::new(StatusCode::BAD_REQUEST, what, None));
                 }
                 Err(_) => {
                     shared.counted.patience.count();
-                    let what = "the body did not go on; nothing was sent";
-                    return Err(RequestFailure::new(StatusCode::REQUEST_TIMEOUT, what, Some("send it again")));
+                    let what = "request body timed out; nothing was sent";
+                    return Err(RequestFailure::new(StatusCode::REQUEST_TIMEOUT, what, Some("retry the request")));
                 }
             }
         }
@@ -162,7 +166,8 @@ async fn hand_over(
     Ok(())
 }
 
-/// Lets whoever is refused come to read why: a connection that is closed with unread bytes takes the answer with it.
+/// Discards the rest of a refused payload, so that the client can read the answer: closing a connection with unread bytes
+/// discards the answer, too.
 async fn part(body: BodyDataStream) {
     let (patience, bytes) = PARTING;
     let mut left = bytes;
@@ -170,7 +175,7 @@ async fn part(body: BodyDataStream) {
         left = next.as_ref().map_or(0, |some| left.saturating_sub(some.len()));
         std::future::ready(left > 0)
     });
-    // The answer is given whatever comes of this.
+    // The answer is sent in any case.
     let _ = tokio::time::timeout(patience, rest.for_each(|_| std::future::ready(()))).await;
 }
 
@@ -178,28 +183,26 @@ async fn say(client: &AppClient, request: Message<Request>) -> Result<(), Reques
     if client.request(request).await { Ok(()) } else { Err(RequestFailure::gone()) }
 }
 
-/// A bundle's source and creation timestamp.
+/// Source and creation timestamp of a bundle.
 type Source = (String, (u64, u64));
 
-/// What the node says of a send: source and creation timestamp once it is durable.
+/// Evaluates a reply about a send; returns source and creation timestamp once the bundle is durable.
 fn judge(said: Option<Message<Reply>>) -> Result<Option<Source>, RequestFailure> {
     match said.ok_or_else(RequestFailure::gone)?.head {
         Reply::Accepted { source, created, .. } => Ok(Some((source, created))),
         Reply::Failed { reason, code, .. } => {
             let (status, hint) = match code.as_str() {
-                "no_custody" => (StatusCode::BAD_REQUEST, "leave `custody` out"),
+                "no_custody" => (StatusCode::BAD_REQUEST, "remove `custody`"),
                 "bad_endpoint" => {
-                    (StatusCode::BAD_REQUEST, "an endpoint looks like dtn://name/inbox or ipn:3.1")
+                    (StatusCode::BAD_REQUEST, "an endpoint ID looks like dtn://name/inbox or ipn:3.1")
                 }
                 "full" => (
                     StatusCode::INSUFFICIENT_STORAGE,
-                    "wait until bundles have gone; /bundles says why they are here",
+                    "wait for bundles to leave; see /bundles for what they wait for",
                 ),
-                "limit" => (StatusCode::PAYLOAD_TOO_LARGE, "/status tells the limits"),
-                "storage" => {
-                    (StatusCode::INTERNAL_SERVER_ERROR, "the disk may be failing; its log may tell why")
-                }
-                _ => (StatusCode::CONFLICT, "/events tells what happens to bundles"),
+                "limit" => (StatusCode::PAYLOAD_TOO_LARGE, "see /status for the limits"),
+                "storage" => (StatusCode::INTERNAL_SERVER_ERROR, "the disk may be failing; check the log"),
+                _ => (StatusCode::CONFLICT, "see /events for what happens to bundles"),
             };
             Err(RequestFailure::new(status, format!("it was not sent: {reason}"), Some(hint)))
         }

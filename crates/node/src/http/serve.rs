@@ -1,4 +1,4 @@
-//! Connections: how many, how long they may stall, what becomes of a request.
+//! Connections of the HTTP interface: their number, timeouts and requests.
 
 use super::{HttpState, api, count};
 use crate::write_timeout::WriteTimeoutStream;
@@ -16,9 +16,9 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
-/// Lines of a request before its body.
+/// Maximum header lines of a request.
 const HEADERS_MAX: usize = 64;
-/// Before connections are accepted again, should the system have no more of them.
+/// Pause before accepting again after the system has refused a connection.
 const PAUSE: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Copy)]
@@ -27,7 +27,7 @@ pub(super) struct Limits {
     pub(super) header_bytes_max: usize,
 }
 
-/// Serves whoever comes, until it is dropped.
+/// Accepts connections until it is dropped.
 pub(super) async fn accept(listener: TcpListener, limits: Limits, shared: Arc<HttpState>) {
     let places = Arc::new(Semaphore::new(limits.connections_max));
     let service = Server { router: api::router(shared.clone()), shared: shared.clone(), number: 0 };
@@ -49,7 +49,7 @@ pub(super) async fn accept(listener: TcpListener, limits: Limits, shared: Arc<Ht
         tokio::spawn(async move {
             let place = match place {
                 Some(place) => Ok(place),
-                // It comes as soon as the one that gives way is gone.
+                // The place is free as soon as the replaced connection has ended.
                 None => places.acquire_owned().await,
             };
             let (number, give_way) = service.shared.waiting.enter(from.ip());
@@ -60,7 +60,7 @@ pub(super) async fn accept(listener: TcpListener, limits: Limits, shared: Arc<Ht
             }
             shared.waiting.leave(number);
             drop(place);
-            // Why it is over may have been counted.
+            // The reason for its end may have been counted.
             shared.counted.counter_changes.changed();
         });
     }
@@ -69,7 +69,7 @@ pub(super) async fn accept(listener: TcpListener, limits: Limits, shared: Arc<Ht
 fn turn_away(stream: &TcpStream, shared: &HttpState) {
     count(&shared.counted.refused_connections);
     shared.counted.counter_changes.changed();
-    // As much as fits into an empty buffer: nobody is waited for.
+    // Only what fits into the empty socket buffer: the node does not wait for the client.
     let _ = stream.try_write(
         b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nconnection: close\r\nretry-after: 5\r\n\r\n",
     );
@@ -79,12 +79,12 @@ fn turn_away(stream: &TcpStream, shared: &HttpState) {
 struct Server {
     router: axum::Router,
     shared: Arc<HttpState>,
-    /// The connection's, among those that wait.
+    /// Number of the connection among those not yet authenticated.
     number: u64,
 }
 
 async fn serve(stream: TcpStream, limits: Limits, service: Server) {
-    // Answers are written whole.
+    // Answers are written in one piece.
     let _ = stream.set_nodelay(true);
     let counted = service.shared.counted.clone();
     let wire = WriteTimeoutStream::new(stream, counted.patience.clone());

@@ -1,14 +1,14 @@
-//! Connections that have not shown yet that they may ask for anything.
+//! Connections that have not been authenticated yet.
 //!
-//! When all places are taken, one of them gives way to a newcomer: the oldest of the address that has most of them. So connections
-//! whose heads come slowly, or never, keep nobody out who has the token.
+//! When all places are taken, one of them is replaced by a new one: the oldest of the address with the most. So connections that send
+//! their header slowly, or never, keep out no client with the token.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Mutex;
 use tokio::sync::oneshot;
 
-/// See the [module](self).
+/// Connections that have not been authenticated yet, by number.
 #[derive(Debug, Default)]
 pub(super) struct UnauthenticatedConnections {
     inner: Mutex<UnauthenticatedState>,
@@ -21,7 +21,7 @@ struct UnauthenticatedState {
 }
 
 impl UnauthenticatedConnections {
-    /// A connection from there begins. Its number, and the word that it has to give way.
+    /// Adds a connection from an address. Returns its number, and the signal that it is replaced.
     pub(super) fn enter(&self, from: IpAddr) -> (u64, oneshot::Receiver<()>) {
         let (give_way, told) = oneshot::channel();
         let mut inner = self.inner.lock().expect("no thread panics with it");
@@ -31,12 +31,12 @@ impl UnauthenticatedConnections {
         (number, told)
     }
 
-    /// A connection has shown that it may ask, or is over.
+    /// Removes a connection that was authenticated or has ended.
     pub(super) fn leave(&self, number: u64) {
         self.inner.lock().expect("no thread panics with it").all.remove(&number);
     }
 
-    /// Tells one to give way. False: there is none.
+    /// Signals one connection to end. Returns false if there is none.
     pub(super) fn one_gives_way(&self) -> bool {
         let mut inner = self.inner.lock().expect("no thread panics with it");
         let mut by_address: BTreeMap<IpAddr, (usize, u64)> = BTreeMap::new();
@@ -46,7 +46,7 @@ impl UnauthenticatedConnections {
         let most = by_address.values().max_by_key(|(count, oldest)| (*count, std::cmp::Reverse(*oldest)));
         let Some((_, oldest)) = most.copied() else { return false };
         let Some((_, give_way)) = inner.all.remove(&oldest) else { return false };
-        // One that is over at this moment gives way, too.
+        // A connection that ends at this moment frees its place, too.
         let _ = give_way.send(());
         true
     }

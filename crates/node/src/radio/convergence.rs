@@ -1,8 +1,8 @@
-//! Which convergence layer a link over AX.25 has: what the configuration says, or what a caller's first packet is.
+//! Choice of the convergence layer of a link over AX.25: by the configuration, or by the first packet of an incoming link.
 //!
-//! A caller of AX25CM-CL begins with the contact header of TCPCL 3 (`dtn!`); whatever else comes is for Longwire's own, which
-//! knows its hello. Until a caller has said something its link is held here, and ended when that takes too long. Links to groups
-//! go in frames of no link, beside them.
+//! A peer that uses AX25CM-CL begins with the contact header of TCPCL 3 (`dtn!`); everything else goes to AX25-CL, which
+//! recognises its hello. Until the first packet an incoming link is held here; it is closed when that takes too long. Links
+//! to groups use unconnected frames.
 
 use crate::config::LinkKind;
 use crate::links::SharedLinks;
@@ -18,31 +18,32 @@ use longwire_proto::uicl::Group;
 use longwire_proto::{ax25cl, tcpcl::Session};
 use std::collections::{BTreeMap, VecDeque};
 
-/// How long a caller may take to say something.
+/// Maximum time between the connection and the first packet of an incoming link.
 const SILENCE_MAX: Duration = Duration::from_secs(120);
-/// Sessions over one TNC; callers beyond are turned away. A session whose link is lost counts as long as it may go on.
+/// Maximum sessions over one TNC; further incoming ones are refused. A session whose link is lost counts until the time to
+/// resume has passed.
 const SESSIONS_MAX: usize = 256;
-/// What begins a contact header of TCPCL 3 (RFC 7242 4.1).
+/// Beginning of a contact header of TCPCL 3 (RFC 7242 4.1).
 const MAGIC: &[u8] = b"dtn!";
 
-/// A session of TCPCL 3 over packets.
+/// Session of TCPCL 3 over packets.
 pub(super) type Packaged = Stack<Session, PacketStream>;
 type Make<L> = Box<dyn FnMut(LinkId, Origin) -> Option<L> + Send>;
 
-/// A caller that has not said anything.
+/// Incoming link without a first packet.
 #[derive(Debug)]
 struct HeldCaller {
     connected: PacketsIndication,
-    /// What it takes since.
+    /// Packet sizes, if reported since.
     takes: Option<PacketsIndication>,
     room: u64,
-    /// When it is ended.
+    /// Time at which the link is closed.
     until: Instant,
-    /// It is being ended.
+    /// True while the link is being closed.
     ending: bool,
 }
 
-/// See the [module](self).
+/// Convergence layers over one TNC.
 pub(super) struct RadioConvergence {
     links: SharedLinks,
     pub(super) ours: ax25cl::Sessions,
@@ -50,7 +51,7 @@ pub(super) struct RadioConvergence {
     pub(super) groups: Fan<LinkId, Group, Make<Group>>,
     held: BTreeMap<LinkId, HeldCaller>,
     down: VecDeque<(LinkId, PacketsRequest)>,
-    /// Callers for whom there was no place.
+    /// Incoming links refused at the limit of sessions.
     pub(super) turned_away: u64,
 }
 
@@ -102,7 +103,7 @@ impl RadioConvergence {
         }
     }
 
-    /// What carries a link that this node calls.
+    /// Returns the convergence layer of a link that this node opens.
     fn kind(&self, id: LinkId) -> Option<LinkKind> {
         if self.ours.session(id).is_some() {
             return Some(LinkKind::Ax25cl);
@@ -117,14 +118,14 @@ impl RadioConvergence {
         links.get(id).and_then(|known| known.neighbour.as_ref()).map(|neighbour| neighbour.kind)
     }
 
-    /// Drops what there is of a link.
+    /// Removes the state of a link.
     pub(super) fn forget(&mut self, id: LinkId) {
         self.ours.remove(id);
         self.cm.remove(id);
         self.groups.remove(id);
     }
 
-    /// The first packet of a caller says whom it is for.
+    /// Assigns an incoming link to the convergence layer that its first packet indicates.
     fn settle(&mut self, now: Instant, id: LinkId, held: HeldCaller, packet: PacketsIndication) {
         if self.ours.count() + self.cm.iter().count() >= SESSIONS_MAX {
             self.turned_away += 1;
@@ -188,7 +189,7 @@ impl Engine for RadioConvergence {
             Some(LinkKind::Ax25cm) => self.cm.handle_request(now, (id, request)),
             Some(LinkKind::Uicl) => self.groups.handle_request(now, (id, request)),
             Some(_) => self.ours.handle_request(now, (id, request)),
-            // It is gone, and nobody waits for an answer.
+            // The link has been removed, and no reply is expected.
             None => {}
         }
     }

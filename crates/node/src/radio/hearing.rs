@@ -1,4 +1,4 @@
-//! What the task hears of the lines of TNCs, and what it says of them.
+//! Events of the lines of TNCs, and what the node reports about them.
 
 use super::{LineId, TncId};
 use crate::stream::PumpEvent;
@@ -18,7 +18,8 @@ impl Task {
         }
     }
 
-    /// Something has come of its line, or its line `is_over`. Further attempts that fail are counted, and not told.
+    /// Reports a change of a TNC after an event of its line; `is_over` when the line ended. Further failed attempts are
+    /// counted, not reported.
     fn look_at_tnc(&mut self, now: Instant, tnc: TncId, is_over: bool) {
         let radios = &mut self.engines.lower.second.radios;
         let (is_open, why) = (radios.controller(tnc).line().is_open(), radios.controller(tnc).why_down());
@@ -27,18 +28,18 @@ impl Task {
         }
     }
 
-    /// Tells those who watch, and the log: what happened, what was kept, and what may help.
+    /// Reports to event readers and the log what happened, what was kept, and what to do.
     fn record_line(&mut self, now: Instant, tnc: TncId, down: Option<&str>) {
         let Some(configured) = self.setup.config.tnc.get(tnc.0) else { return };
         let (name, callsign) = (configured.name.clone(), configured.callsign.to_ascii_uppercase());
         let place = self.engines.lower.second.radios.place(tnc);
         let Some(why) = down else {
             crate::standard_error::say(format_args!(
-                "longwire: TNC `{name}` at {place} is up: this is {callsign}"
+                "longwire: TNC `{name}` at {place} is up, callsign {callsign}"
             ));
             return self.note(now, Event::TncUp { tnc: name, callsign });
         };
-        let kept = "bundles stay in the store, and links go on when it is back".to_owned();
+        let kept = "bundles stay in the store, and links resume when the TNC is back".to_owned();
         let hint = place.hint().to_owned();
         crate::standard_error::say(format_args!(
             "longwire: TNC `{name}` at {place} is down: {why}; {kept}\nhint: {hint}"

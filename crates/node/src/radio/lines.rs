@@ -15,7 +15,7 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// None of them is open.
+    /// Creates the lines, all closed.
     pub(crate) fn new<'a>(
         places: impl Iterator<Item = &'a TncAddress>,
         tell: mpsc::UnboundedSender<TaskEvent>,
@@ -23,7 +23,7 @@ impl Lines {
         Lines { connections: places.map(|place| LineConnection::new(place.line().clone())).collect(), tell }
     }
 
-    /// Carries out what the engine asks for.
+    /// Carries out a request of the engine.
     pub(crate) fn request(&mut self, line: LineId, request: StreamRequest) {
         let tell = self.tell.clone();
         self.connections[line.0].request(request, || {
@@ -31,7 +31,7 @@ impl Lines {
         });
     }
 
-    /// What a pump says, as the engine hears it.
+    /// Converts an event of a pump to indications for the engine.
     pub(crate) fn hear(&mut self, line: LineId, number: u64, said: PumpEvent) -> Vec<StreamIndication> {
         self.connections[line.0].hear(number, said)
     }

@@ -1,9 +1,9 @@
-//! Packet radio in a node: for each TNC the sessions, the links and the line.
+//! Packet radio in a node: the sessions, the links and the line of each TNC.
 //!
 //! ```text
 //!        the agent                 Many<LinkId, Bundles>
 //!            |
-//!        [ Radios ]                whose link is whose, over which TNC
+//!        [ Radios ]                which link uses which TNC
 //!            |
 //!        [ Convergence ]           Longwire's sessions over AX.25, TCPCL 3's, and groups
 //!            |                     Many<LinkId, Packets>, Many<LinkId, Datagrams>
@@ -16,8 +16,8 @@
 //!          Lines                   a serial line, or TCP: pumps
 //! ```
 //!
-//! The engines are those that the simulator runs. A TNC that is lost is called again, ever more rarely; meanwhile its links
-//! stand still, and what waits for them stays in the store.
+//! The engines are those of the simulator. A lost TNC is tried again at increasing intervals; until then its links stand
+//! still, and their bundles stay in the store.
 
 mod convergence;
 mod hearing;
@@ -42,36 +42,36 @@ use longwire_proto::time::Instant;
 use longwire_settings::error::Error;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A TNC: its number in the configuration.
+/// TNC: its index in the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct TncId(pub(crate) usize);
 
-/// A line, of one TNC or several.
+/// Line of one or more TNCs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct LineId(pub(crate) usize);
 
 /// All engines of one TNC.
 type TncTower = Stack<RadioConvergence, Stack<Station, TncEngine>>;
 
-/// One TNC, and the sessions over it that peers opened: each station counts its own.
+/// TNC, and the sessions over it that peers opened: each station numbers its own.
 #[derive(Debug)]
 struct TncSessions {
     tower: TncTower,
-    /// The node's ids of these, by the tower's.
+    /// Node-wide IDs of these sessions, by ID in the tower.
     callers: BTreeMap<LinkId, LinkId>,
-    /// Its line, and which of its users it is.
+    /// Line, and the number of this TNC among its users.
     line: (LineId, usize),
-    /// What was told of it last: it is up, or down.
+    /// Last state reported: true for up, false for down.
     told: Option<bool>,
     ready: bool,
 }
 
-/// A line that TNCs have.
+/// Line that one or more TNCs share.
 #[derive(Debug)]
 struct TncLine {
     place: TncAddress,
     share: SharedLine,
-    /// Its users.
+    /// Users of the line.
     tncs: Vec<TncId>,
 }
 
@@ -81,18 +81,18 @@ pub(crate) struct Radios {
     radios: Vec<TncSessions>,
     wires: Vec<TncLine>,
     links: SharedLinks,
-    /// The time last told.
+    /// Time of the last call.
     now: Instant,
-    /// Over which TNC a link goes, and its id there.
+    /// TNC of each link, and the ID of the link there.
     owners: BTreeMap<LinkId, (TncId, LinkId)>,
-    /// Links that this node wants to be open: when one is no more, that is said.
+    /// Links that this node has opened; their end is reported.
     opened: BTreeSet<LinkId>,
-    /// Links that were removed and have not ended yet.
+    /// Removed links that have not ended yet.
     leaving: BTreeSet<LinkId>,
 }
 
 impl Radios {
-    /// Those of a configuration, with their links.
+    /// Creates the TNCs of a configuration, with their links.
     pub(crate) fn new(config: &Config, links: SharedLinks, rng: &Rng) -> Result<Self, Error> {
         let mut radios = Vec::new();
         let mut wires: Vec<(TncAddress, Vec<TncId>)> = Vec::new();
@@ -140,28 +140,28 @@ impl Radios {
         Ok(radios)
     }
 
-    /// Where the lines lead to.
+    /// Returns the addresses of the lines.
     pub(crate) fn places(&self) -> impl Iterator<Item = &TncAddress> {
         self.wires.iter().map(|wire| &wire.place)
     }
 
-    /// The TNCs on a line.
+    /// Returns the TNCs on a line.
     pub(crate) fn tncs_of(&self, LineId(line): LineId) -> &[TncId] {
         &self.wires[line].tncs
     }
 
-    /// Where a TNC is.
+    /// Returns the address of a TNC.
     pub(crate) fn place(&self, TncId(at): TncId) -> &TncAddress {
         let (LineId(line), _) = self.radios[at].line;
         &self.wires[line].place
     }
 
-    /// A TNC is up, or down; false: that has been told.
+    /// Records the state of a TNC; returns false if it was already reported.
     pub(crate) fn is_news(&mut self, TncId(at): TncId, up: bool) -> bool {
         self.radios[at].told.replace(up) != Some(up)
     }
 
-    /// Knows a link from now on, as the configuration has it.
+    /// Adds a link, as configured.
     pub(crate) fn add(&mut self, id: LinkId) {
         let links = self.links.lock().expect("no thread panics while it has the links");
         let Some(neighbour) = links.get(id).and_then(|known| known.neighbour.as_ref()) else { return };
@@ -174,7 +174,7 @@ impl Radios {
         self.owners.insert(id, (TncId(neighbour.tnc), id));
     }
 
-    /// Calls a link no more; one that stands ends in its own time, and is forgotten then.
+    /// Removes a link; an open one ends by itself and is forgotten then.
     pub(crate) fn remove(&mut self, id: LinkId) {
         let Some((TncId(at), own)) = self.owners.get(&id).copied() else { return };
         let tower = &mut self.radios[at].tower;
@@ -187,19 +187,19 @@ impl Radios {
         }
     }
 
-    /// Nothing is known of it any more.
+    /// Forgets everything about a link.
     fn forget(&mut self, id: LinkId) {
         if let Some((TncId(at), own)) = self.owners.remove(&id) {
             self.radios[at].tower.upper.forget(own);
         }
     }
 
-    /// It goes over a TNC.
+    /// Returns true if the link uses a TNC.
     pub(crate) fn owns(&self, id: LinkId) -> bool {
         self.owners.contains_key(&id)
     }
 
-    /// Links that stand, are called, or are being ended.
+    /// Returns the links that are open, being opened or being closed.
     pub(crate) fn busy(&self) -> Vec<LinkId> {
         let stands = |(_, (TncId(at), own)): &(&LinkId, &(TncId, LinkId))| {
             let tower = &self.radios[*at].tower;
@@ -213,7 +213,7 @@ impl Radios {
         self.radios[at].ready = true;
     }
 
-    /// What a line says rises to the TNCs that have it.
+    /// Passes indications of a line to its TNCs.
     fn line_rises(&mut self, line: usize) {
         let TncLine { share, tncs, .. } = &mut self.wires[line];
         while let Some((user, said)) = share.poll_indication() {
@@ -223,7 +223,7 @@ impl Radios {
         }
     }
 
-    /// One request of a tower goes down to its line; false: there is none.
+    /// Passes one request of a tower to its line; returns false if there is none.
     fn request_sinks(&mut self) -> bool {
         for radio in self.radios.iter_mut().filter(|radio| radio.ready) {
             if let Some(request) = radio.tower.poll_request(self.now) {
@@ -237,7 +237,7 @@ impl Radios {
         false
     }
 
-    /// What a tower says, as the agent hears it.
+    /// Converts an indication of a tower for the agent.
     fn rises(
         &mut self,
         at: usize,
@@ -264,7 +264,7 @@ impl Radios {
         }
         let node_wide = *radio.callers.get(&id)?;
         if matches!(said, BundlesIndication::Down { .. }) {
-            // A peer that calls again has another id.
+            // A peer that connects again gets another ID.
             radio.callers.remove(&id);
             self.owners.remove(&node_wide);
         }
@@ -302,7 +302,7 @@ impl Engine for Radios {
         }
     }
 
-    /// Carries everything across to the lines, too, as a [`Stack`] does: what rises first, then a request.
+    /// Also carries requests to the lines, as a [`Stack`] does: indications first, then a request.
     fn poll_indication(&mut self) -> Option<Indication<Self::Above>> {
         loop {
             for at in 0..self.radios.len() {
@@ -325,7 +325,7 @@ impl Engine for Radios {
         self.now = now;
         for line in 0..self.wires.len() {
             if let Some(request) = self.wires[line].share.poll_request(now) {
-                // There may be room again: the next poll for indications carries on.
+                // There may be room again: the next poll for indications continues.
                 self.line_rises(line);
                 return Some((LineId(line), request));
             }

@@ -1,4 +1,4 @@
-//! What stays of links that come and go: nothing.
+//! Links that come and go leave no state.
 
 use super::*;
 use crate::config::Config;
@@ -13,7 +13,7 @@ const TEXT: &str = "node = 'dtn://a/'\n[[tnc]]\nname = 'vhf'\naddress = '127.0.0
     [[link]]\nname = 'carol'\nkind = 'ax25cm'\ntnc = 'vhf'\ncallsign = 'C'\n\
     [[link]]\nname = 'all'\nkind = 'uicl'\ntnc = 'vhf'\ncallsign = 'QST'\n";
 
-/// Removed as a reload does it: while they are open, after they were closed, and when they have never been opened.
+/// Removed as by a reload: while open, after being closed, and never opened.
 #[test]
 fn a_link_that_is_removed_leaves_no_entry() {
     let config = Config::parse(TEXT, "test", Path::new("/nowhere")).expect("it makes sense");
@@ -43,7 +43,7 @@ fn a_link_that_is_removed_leaves_no_entry() {
             radios.remove(*id);
             ask(&mut radios, *id, BundlesRequest::Close);
         }
-        // Links end in their own time, though nobody answers.
+        // Links end by themselves, although no station answers.
         for _ in 0..1000 {
             let Some(at) = radios.poll_timeout() else { break };
             radios.handle_timeout(at);

@@ -1,4 +1,4 @@
-//! Links over TNCs in the words of operators.
+//! Links over TNCs, described for operators.
 
 use super::{Radios, TncId};
 use crate::config::{LinkKind, TncSettings};
@@ -8,12 +8,12 @@ use longwire_proto::ax25::{LinkPhase, LinkStatus, Modulo};
 use longwire_proto::service::LinkId;
 use longwire_proto::uicl::{Group, GroupProgress};
 
-/// What of the bundles under way the peer has, in frames.
+/// Frames that the peer has of the bundles being sent, and their total number of frames.
 pub(crate) type Sending = Option<(u64, u64)>;
 
 impl Radios {
-    /// Of the bundles under way on a link: frames that the peer has, and frames in all; none: nothing is under way, or that is
-    /// not known.
+    /// Returns the number of frames that the peer has of the bundles being sent, and their total number of frames; `None` if
+    /// nothing is being sent or the progress is unknown.
     pub(crate) fn frames_there(&self, id: LinkId) -> Sending {
         let (TncId(at), own) = self.owners.get(&id).copied()?;
         let session = self.radios.get(at)?.tower.upper.ours.session(own)?;
@@ -23,13 +23,13 @@ impl Radios {
         (frame > 0).then(|| (gone.div_ceil(frame).saturating_sub(on_the_way), all.div_ceil(frame)))
     }
 
-    /// True for a link that Longwire's own convergence layer carries.
+    /// Returns true for a link that uses AX25-CL.
     pub(crate) fn is_longwires(&self, id: LinkId) -> bool {
         let Some((TncId(at), own)) = self.owners.get(&id).copied() else { return false };
         self.radios.get(at).is_some_and(|radio| radio.tower.upper.ours.session(own).is_some())
     }
 
-    /// A link; none: it goes over something else.
+    /// Describes a link; `None` if it uses no TNC.
     pub(crate) fn link_view(&self, id: LinkId, tncs: &[TncSettings]) -> Option<view::Radio> {
         let (TncId(at), own) = self.owners.get(&id).copied()?;
         let (radio, tnc) = (self.radios.get(at)?, tncs.get(at)?);
@@ -42,12 +42,11 @@ impl Radios {
         let detached = session.is_some_and(|session| session.is_detached());
         let group = convergence.groups.get(own);
         let progress = group.and_then(Group::progress);
-        let short_of_air =
-            station.air_time().waiting.then_some("waiting for air time: `air-time-max` is used up");
+        let short_of_air = station.air_time().waiting.then_some("waiting: `air-time-max` is used up");
         let waits = || lower.lower.waits().then_some("waiting for a clear channel");
         let state = match (lower.lower.line().is_open(), group) {
             (false, _) => {
-                "its TNC is gone; what waits is kept, and it goes on when the TNC is back".to_owned()
+                "TNC disconnected; waiting bundles are kept and sending resumes when it is back".to_owned()
             }
             (true, Some(group)) => short_of_air.map_or_else(|| group_words(group), str::to_owned),
             (true, None) => state_words(standing, sending, detached, short_of_air.or_else(waits)),
@@ -81,7 +80,7 @@ impl Radios {
         })
     }
 
-    /// What the session of a link has counted.
+    /// Returns the counters of a link's session.
     pub(crate) fn counts(&self, id: LinkId) -> Option<Counts> {
         let (TncId(at), own) = self.owners.get(&id).copied()?;
         let convergence = &self.radios.get(at)?.tower.upper;
@@ -94,19 +93,19 @@ impl Radios {
         }
     }
 
-    /// The version of TCPCL that is spoken on it.
+    /// Returns the TCPCL version of a link.
     pub(crate) fn version(&self, id: LinkId) -> Option<u8> {
         let (TncId(at), own) = self.owners.get(&id).copied()?;
         let session = self.radios.get(at)?.tower.upper.cm.get(own)?;
         session.upper.version().map(|version| version.number())
     }
 
-    /// The controller of a TNC.
+    /// Returns the controller of a TNC.
     pub(crate) fn controller(&self, TncId(at): TncId) -> &TncEngine {
         &self.radios[at].tower.lower.lower
     }
 
-    /// All TNCs.
+    /// Describes all TNCs.
     pub(crate) fn tnc_views(&self, tncs: &[TncSettings]) -> Vec<view::Tnc> {
         let view = |(at, (radio, tnc)): (usize, (&super::TncSessions, &TncSettings))| {
             let (station, controller) = (&radio.tower.lower.upper, &radio.tower.lower.lower);
@@ -136,23 +135,23 @@ impl Radios {
     }
 }
 
-/// How a group is.
+/// Describes the state of a group.
 fn group_words(group: &Group) -> String {
     let Some(GroupProgress { round, segments, to_send, members, have_it }) = group.progress() else {
         return if group.is_up() { "listening" } else { "not joined" }.to_owned();
     };
     let what = match (to_send, round) {
-        (0, _) => "asking who lacks something".to_owned(),
+        (0, _) => "asking members for missing segments".to_owned(),
         (_, 0) => format!("sending {} of {segments} frames", segments - to_send),
-        (_, round) => format!("sending {to_send} of {segments} frames again, after question {round}"),
+        (_, round) => format!("resending {to_send} of {segments} frames (round {round})"),
     };
     match members {
         0 => what,
-        members => format!("{what}; {have_it} of {members} members have it"),
+        members => format!("{what}; {have_it} of {members} members have the bundle"),
     }
 }
 
-/// How a link is.
+/// Describes the state of a link.
 fn state_words(
     standing: Option<LinkStatus>,
     sending: Sending,
@@ -161,7 +160,7 @@ fn state_words(
 ) -> String {
     let Some(LinkStatus { phase, tries: (tries, most), wants_air, frames, .. }) = standing else {
         return match detached {
-            true => "the link is lost; it goes on where it broke off when it is back".to_owned(),
+            true => "link lost; resumes where it stopped when it is back".to_owned(),
             false => "no link".to_owned(),
         };
     };

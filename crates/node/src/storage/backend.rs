@@ -1,75 +1,75 @@
-//! What a store of records has to be able to do: the small face behind which databases can be exchanged.
+//! Interface of a store of records, behind which databases are exchangeable.
 
 use bytes::Bytes;
 use longwire_proto::service::{RecordId, StorageFailure};
 use std::time::Duration;
 
-/// One change of a batch.
+/// Change in a batch.
 #[derive(Clone, Debug)]
 pub enum StoreWrite {
-    /// Data at the end of a record; the first makes it.
+    /// Appends data to a record; the first append creates it.
     Append {
-        /// The record.
+        /// ID of the record.
         record: RecordId,
-        /// Where the data begin: the record's length so far.
+        /// Offset of the data: the length of the record before it.
         offset: u64,
-        /// The bytes.
+        /// Data.
         data: Bytes,
     },
-    /// The record goes.
+    /// Removes a record.
     Remove {
-        /// The record.
+        /// ID of the record.
         record: RecordId,
     },
 }
 
-/// Why a batch was not kept.
+/// Reason why a batch was not kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BatchRefusal {
-    /// There is no space for its data. What it removes is removed.
+    /// There is no space for the data. The removals were carried out.
     Full,
-    /// The device failed. Nothing of it counts.
+    /// The device failed. No part of the batch counts.
     Device,
 }
 
-/// A store of records, written by one thread.
+/// Store of records, written by one thread.
 pub trait Backend: Send + 'static {
-    /// All records, each with its durable length in bytes, in order.
+    /// Returns all records in order, each with its durable length in bytes.
     fn list(&mut self) -> Vec<(RecordId, u64)>;
 
-    /// Makes a batch durable, as far as there is space. Returns when it is.
+    /// Makes a batch durable, as far as there is space, and returns when it is.
     ///
     /// # Errors
-    /// The batch was not kept.
+    /// Fails if the batch was not kept.
     fn write(&mut self, batch: &[StoreWrite]) -> Result<(), BatchRefusal>;
 
-    /// Bytes that one batch should take at the most, with some for each entry.
+    /// Returns the maximum bytes for one batch, with some overhead for each entry.
     fn batch_bytes_max(&self) -> usize {
         32 << 20
     }
 
-    /// Does some of what can wait; true: there is more.
+    /// Performs one step of maintenance; returns true if there is more to do.
     fn maintain(&mut self) -> bool {
         false
     }
 
-    /// After there was no more: so long until there is, though nothing is written; none: there is none.
+    /// Returns the time until there is maintenance to do although nothing is written; `None` if there is none.
     fn maintenance_pause(&self) -> Option<Duration> {
         None
     }
 
-    /// Reads beside the writer.
+    /// Returns a reader that works in parallel with the writer.
     fn reader(&self) -> Box<dyn StoreReader>;
 }
 
-/// Reads what is durable, on a thread of its own.
+/// Reader of durable data for another thread.
 pub trait StoreReader: Send {
-    /// The durable length of a record; none: there is no such record.
+    /// Returns the durable length of a record; `None` if there is no such record.
     fn length(&self, record: RecordId) -> Option<u64>;
 
-    /// A range of a record, shorter at its end.
+    /// Reads a range of a record, shorter at its end.
     ///
     /// # Errors
-    /// The record is missing or damaged, or the device fails.
+    /// Fails if the record is missing or damaged, or if the device fails.
     fn read(&self, record: RecordId, offset: u64, length: u32) -> Result<Bytes, StorageFailure>;
 }

@@ -1,4 +1,4 @@
-//! Drives a [`Backend`] on two threads, and answers from memory what it can.
+//! Drives a [`Backend`] on two threads, and answers from memory where possible.
 
 use super::backend::{Backend, BatchRefusal, StoreReader, StoreWrite};
 use super::memory_store::MemoryStore;
@@ -13,11 +13,11 @@ use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// What an entry of a batch counts beside its data, bytes.
+/// Size assumed for an entry of a batch in addition to its data, bytes.
 const ENTRY_BYTES: usize = 64;
-/// Data shorter than this are kept apart from what came with them.
+/// Data shorter than this is copied, so that it does not keep a larger buffer in memory.
 const OWN_BYTES: usize = 16 * 1024;
-/// What a thread tells the engines' task with.
+/// Callback with which a thread reports to the engines' task.
 pub(crate) type Tell = Box<dyn Fn(Vec<StorageIndication>) + Send + Sync>;
 
 enum Job {
@@ -26,28 +26,28 @@ enum Job {
     List,
 }
 
-/// Where the reads of a record go: all that are under way go the same way, so that they are answered in order.
+/// Thread for the reads of a record: all outstanding reads use the same one, so that they are answered in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ReadPath {
     Writer,
     Reader,
 }
 
-/// The storage as the engines' task has it.
+/// Storage, as used by the engines' task.
 pub(crate) struct StorageDriver {
     store: StoreKind,
     answers: VecDeque<StorageIndication>,
-    /// All that is appended is kept apart.
+    /// True if all appended data is copied.
     copies: bool,
 }
 
 enum StoreKind {
-    /// All of it in memory, and gone with the process.
+    /// Everything in memory, lost with the process.
     Memory(MemoryStore),
     Disk(DiskStore),
 }
 
-/// What was made durable since the start.
+/// Counters of durable writes since the start.
 #[derive(Debug, Default)]
 struct SyncCounters {
     batches: AtomicU64,
@@ -60,14 +60,14 @@ struct DiskStore {
     jobs: Vec<Job>,
     reads: Vec<Job>,
     reading: BTreeMap<RecordId, (ReadPath, usize)>,
-    /// Records of which something was not kept: what follows is not either, until they are removed. What the engines had
-    /// said before they heard of it may be asked only now.
+    /// Records of which some data was refused: further data is dropped until they are removed. Requests made before the
+    /// engines learned of the refusal may arrive only now.
     refused: BTreeSet<RecordId>,
     lengths: Box<dyn StoreReader>,
-    /// Bytes of data that are not with the back end.
+    /// Bytes of data not yet with the back end.
     waiting: Arc<AtomicU64>,
     synced: Arc<SyncCounters>,
-    /// Appends that had no space.
+    /// Appends refused for lack of space.
     full: u64,
     writer: Option<mpsc::Sender<Vec<Job>>>,
     reader: Option<mpsc::Sender<Vec<Job>>>,
@@ -75,7 +75,7 @@ struct DiskStore {
 }
 
 impl StorageDriver {
-    /// A store in memory, of so many bytes at the most: nothing survives the process.
+    /// Creates a store in memory of at most `bytes_max`: nothing survives the process.
     pub(crate) fn memory(bytes_max: usize) -> Self {
         StorageDriver {
             store: StoreKind::Memory(MemoryStore::new(bytes_max)),
@@ -84,7 +84,7 @@ impl StorageDriver {
         }
     }
 
-    /// A store over a back end, which says what it has done with `tell`.
+    /// Starts a store over a back end, which reports through `tell`.
     pub(crate) fn start(backend: impl Backend, cache_bytes: usize, tell: Tell) -> std::io::Result<Self> {
         let (lengths, reader) = (backend.reader(), backend.reader());
         let tell = std::sync::Arc::new(tell);
@@ -118,12 +118,12 @@ impl StorageDriver {
         Ok(StorageDriver { store: StoreKind::Disk(disk), answers: VecDeque::new(), copies: false })
     }
 
-    /// Hears a request of the engines.
+    /// Handles a request of the engines.
     pub(crate) fn request(&mut self, now: Instant, mut request: StorageRequest) {
         if let StorageRequest::Append { data, .. } = &mut request
             && (self.copies || data.len() < OWN_BYTES)
         {
-            // A little piece would keep all that was read together with it in memory.
+            // A small slice would keep the whole buffer of the read in memory.
             *data = Bytes::copy_from_slice(data);
         }
         match &mut self.store {
@@ -132,12 +132,12 @@ impl StorageDriver {
         }
     }
 
-    /// Whether all that is appended is to be kept apart from what came with it.
+    /// Sets whether all appended data is copied.
     pub(crate) fn set_copies(&mut self, copies: bool) {
         self.copies = copies;
     }
 
-    /// Bytes of data that are not with the back end.
+    /// Returns the bytes of data not yet with the back end.
     pub(crate) fn waiting_bytes(&self) -> u64 {
         match &self.store {
             StoreKind::Memory(_) => 0,
@@ -145,14 +145,14 @@ impl StorageDriver {
         }
     }
 
-    /// Hears what a thread said, before the engines hear it.
+    /// Processes an indication of a thread, before the engines receive it.
     pub(crate) fn heard(&mut self, indication: &StorageIndication) {
         if let StoreKind::Disk(disk) = &mut self.store {
             disk.heard(indication);
         }
     }
 
-    /// What can be said at once.
+    /// Returns the next answer that is available immediately.
     pub(crate) fn answer(&mut self, now: Instant) -> Option<StorageIndication> {
         self.answers.pop_front().or_else(|| match &mut self.store {
             StoreKind::Memory(records) => records.next(now),
@@ -160,7 +160,7 @@ impl StorageDriver {
         })
     }
 
-    /// How many batches were made durable, and their bytes of data.
+    /// Returns the number of durable batches, and their bytes of data.
     pub(crate) fn synced(&self) -> (u64, u64) {
         match &self.store {
             StoreKind::Memory(_) => (0, 0),
@@ -170,7 +170,7 @@ impl StorageDriver {
         }
     }
 
-    /// How many appends the device had no space for.
+    /// Returns the number of appends refused for lack of space.
     pub(crate) fn full(&self) -> u64 {
         match &self.store {
             StoreKind::Memory(_) => 0,
@@ -178,7 +178,7 @@ impl StorageDriver {
         }
     }
 
-    /// When there may be an answer without anything having happened.
+    /// Returns the time at which an answer may be available without a further event.
     pub(crate) fn wakes_at(&self) -> Option<Instant> {
         match &self.store {
             StoreKind::Memory(records) => records.wakes_at(),
@@ -186,7 +186,7 @@ impl StorageDriver {
         }
     }
 
-    /// True once a thread has failed: nothing that waits for it is ever answered.
+    /// Returns true if a thread has failed: its outstanding requests are never answered.
     pub(crate) fn has_failed(&self) -> bool {
         match &self.store {
             StoreKind::Memory(_) => false,
@@ -194,7 +194,7 @@ impl StorageDriver {
         }
     }
 
-    /// Hands everything that was asked to the threads.
+    /// Passes all requests to the threads.
     pub(crate) fn flush(&mut self) {
         if let StoreKind::Disk(disk) = &mut self.store {
             disk.flush();
@@ -235,7 +235,7 @@ impl DiskStore {
         {
             return Some(StorageIndication::Data { record, offset, data });
         }
-        // Behind what is being written, if that is what is wanted.
+        // Data that is still being written is read after the write, by the writer.
         let way = match under_way {
             Some(way) => way,
             None if self.recent.is_pending(record) => ReadPath::Writer,
@@ -265,7 +265,7 @@ impl DiskStore {
                     self.refuse(*record);
                 }
             }
-            // It may have been refused after it was to go: nobody asks for it any more.
+            // The refusal may have come after the removal was requested: no further requests follow.
             StorageIndication::Removed { record } => drop(self.refused.remove(record)),
             StorageIndication::Listed { .. } => {}
         }
@@ -291,7 +291,7 @@ impl DiskStore {
             if !jobs.is_empty()
                 && let Some(thread) = thread
             {
-                // A thread that is gone has panicked, and the panic is passed on at the end.
+                // A thread that has ended has panicked; the panic is resumed on drop.
                 let _ = thread.send(std::mem::take(jobs));
             }
         }
@@ -299,7 +299,7 @@ impl DiskStore {
 }
 
 impl Drop for DiskStore {
-    /// Everything that was handed over is carried out first.
+    /// Carries out all requests first.
     fn drop(&mut self) {
         self.flush();
         self.writer = None;
@@ -335,14 +335,14 @@ fn read(reader: &dyn StoreReader, record: RecordId, offset: u64, length: u32) ->
     }
 }
 
-/// The thread that writes.
+/// Writer thread.
 struct Writer<B> {
     backend: B,
     reader: Box<dyn StoreReader>,
     waiting: VecDeque<Job>,
     /// Records whose appends are dropped until they are removed.
     refused: BTreeSet<RecordId>,
-    /// What is written no longer waits.
+    /// Bytes of data not yet written.
     unwritten: Arc<AtomicU64>,
     synced: Arc<SyncCounters>,
 }
@@ -357,7 +357,7 @@ impl<B: Backend> Writer<B> {
         let mut tends = false;
         loop {
             if self.waiting.is_empty() {
-                // What can wait is done while nothing else is to do.
+                // Maintenance runs while there is nothing else to do.
                 let rests = if tends { Some(Duration::ZERO) } else { self.backend.maintenance_pause() };
                 let next = match rests {
                     Some(rest) => jobs.recv_timeout(rest),
@@ -380,7 +380,7 @@ impl<B: Backend> Writer<B> {
         }
     }
 
-    /// Carries out what waits: all writes up to the next read or listing, as one batch, or that.
+    /// Carries out waiting jobs: all writes up to the next read or listing as one batch, or that read or listing.
     fn step(&mut self) -> Vec<StorageIndication> {
         match self.waiting.front() {
             Some(Job::Write(_)) => self.write(),
@@ -429,7 +429,7 @@ impl<B: Backend> Writer<B> {
         answers
     }
 
-    /// True for appends behind one that was not kept: nothing may stand where that would have stood.
+    /// Returns true for an append after a refused one of the same record: no data may take the place of the refused data.
     fn drops(&mut self, write: &StoreWrite) -> bool {
         match write {
             StoreWrite::Append { record, .. } => self.refused.contains(record),
@@ -443,7 +443,7 @@ impl<B: Backend> Writer<B> {
     fn refuse(&mut self, write: &StoreWrite, refusal: BatchRefusal) -> Option<StorageIndication> {
         match (write, refusal) {
             (StoreWrite::Append { record, .. }, _) => {
-                // Said once, whatever else of it was in the batch.
+                // Reported once per record, even with several appends in the batch.
                 let first = self.refused.insert(*record);
                 first.then_some(match refusal {
                     BatchRefusal::Full => StorageIndication::Full { record: *record },
@@ -453,7 +453,7 @@ impl<B: Backend> Writer<B> {
                 })
             }
             (StoreWrite::Remove { record }, BatchRefusal::Full) => {
-                // Its refused appends came before this.
+                // The record's refused appends came before this removal.
                 self.refused.remove(record);
                 Some(StorageIndication::Removed { record: *record })
             }
@@ -464,7 +464,7 @@ impl<B: Backend> Writer<B> {
     }
 }
 
-/// What of an append is over a length.
+/// Splits off the part of an append that exceeds a length.
 fn split(write: &mut StoreWrite, length: usize) -> Option<StoreWrite> {
     match write {
         StoreWrite::Append { record, offset, data } if data.len() > length => {
@@ -475,7 +475,7 @@ fn split(write: &mut StoreWrite, length: usize) -> Option<StoreWrite> {
     }
 }
 
-/// Short appends to the same record become one.
+/// Adds a write to a batch; short appends to the same record are merged.
 fn put(batch: &mut Vec<StoreWrite>, write: StoreWrite) {
     const MERGED_BYTES_MAX: usize = 16 * 1024;
     if let (
@@ -508,7 +508,7 @@ mod tests {
     use super::super::volatile::VolatileStore;
     use super::*;
 
-    /// What the engines have said before they heard that something was not kept, the store may be asked afterwards.
+    /// The engines may send requests for a record after it was refused, before they learn of the refusal.
     #[test]
     fn nothing_stands_where_something_that_was_not_kept_would_have_stood() {
         const RECORD: RecordId = RecordId(7);
@@ -531,7 +531,7 @@ mod tests {
         let full = said.recv().unwrap();
         assert_eq!(full, [StorageIndication::Full { record: RECORD }]);
         disk.set_size(None);
-        // The writer drops it, and so does who has heard.
+        // The writer drops it, and the driver does after the indication.
         ask(&mut drive, append(b"and the end"));
         full.iter().for_each(|full| drive.heard(full));
         ask(&mut drive, append(b"and the end"));
@@ -543,7 +543,7 @@ mod tests {
         assert_eq!(said.recv().unwrap(), [StorageIndication::Stored { record: RECORD, up_to: 4 }]);
     }
 
-    /// A store over this disk, which keeps so much of what is durable in memory.
+    /// Starts a store over this disk, with a cache of this size for durable data.
     fn start(
         disk: &VolatileStore,
         cache_bytes: usize,
@@ -578,7 +578,7 @@ mod tests {
         assert_eq!(ask(&mut drive, read), [StorageIndication::Data { record: RECORD, offset: 0, data }]);
     }
 
-    /// One read is behind what is written, or beside it; the next may go another way.
+    /// One read is answered by the writer or the reader; the next may use the other.
     #[test]
     fn what_is_not_yet_on_the_disk_can_be_read_after_what_is() {
         const RECORD: RecordId = RecordId(7);
@@ -606,7 +606,7 @@ mod tests {
         disk.hold(false);
     }
 
-    /// A disk of which one batch takes ten bytes.
+    /// Disk with a limit of ten bytes per batch.
     struct Narrow(VolatileStore);
 
     impl Backend for Narrow {
@@ -651,7 +651,7 @@ mod tests {
         }
     }
 
-    /// A disk with something to do that can wait, three times, and nobody writes.
+    /// Disk with maintenance to do three times, while nothing is written.
     struct Restless {
         disk: VolatileStore,
         tended: mpsc::Sender<()>,
@@ -708,7 +708,7 @@ mod tests {
             panic!("{batch:?}")
         };
         assert!(data[..6000] == [6000_usize as u8; 6000] && data[6000..] == [10_384_usize as u8; 10_384]);
-        // 16 KiB are enough, and what belongs to another record stays apart.
+        // At most 16 KiB are merged, and writes of other records are kept separate.
         put(&mut batch, append(1, 16_384, 1));
         put(&mut batch, append(2, 0, 1));
         put(&mut batch, StoreWrite::Remove { record: RecordId(2) });
@@ -716,7 +716,7 @@ mod tests {
         assert_eq!(batch.len(), 5);
     }
 
-    /// A sender that fills the store and goes away leaves nothing behind, in whatever order that is heard.
+    /// A sender that fills the store and leaves does not leave state behind, in whatever order the events arrive.
     #[test]
     fn what_was_refused_and_removed_is_forgotten() {
         const RECORD: RecordId = RecordId(7);

@@ -1,35 +1,36 @@
-//! The store in memory: nothing of it survives the process.
+//! The store in memory: nothing survives the process.
 //!
-//! It has a size; what is over it is refused, as by a full disk. Before that it is crowded, and slow on purpose: data are
-//! said to be stored only as others leave, so that applications and peers are slowed to what goes out, and no memory
-//! fills with what could wait where it is. When nothing leaves for a while, because no link is up, waiting helps nobody,
-//! and it fills.
+//! Its size is limited; further data is refused, as by a full disk. Before that, above an eighth of the size, it is
+//! deliberately slow: new data is reported as stored only as other data leaves, which slows applications and peers to the
+//! sending rate and keeps data at its source instead of in memory. If nothing leaves for a while because no link is up,
+//! waiting is useless, and the store fills.
 //!
-//! Units: bytes. Limits: `storage.memory-bytes`; short appends, which end what is here, have [`SPARE_BYTES`] more.
+//! Units: bytes. Limits: `storage.memory-bytes`; short appends, which finish bundles that are in the store, have
+//! [`SPARE_BYTES`] more.
 
 use super::recent::Recent;
 use longwire_proto::service::{RecordId, StorageFailure, StorageIndication, StorageRequest};
 use longwire_proto::time::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// It is crowded with more than this part of its size.
+/// Divisor of the size: the store is crowded above an eighth of it.
 const CROWDED_PART: usize = 8;
-/// So long after something left it is waited for the next.
+/// Time to wait for the next removal after the last one.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Appends up to this are notes, seals, tombstones: they are never late.
+/// Maximum length of markers, seals and tombstones: their reports are never delayed.
 const SHORT_BYTES: usize = 4096;
 /// Space for short appends when there is none for others.
 const SPARE_BYTES: usize = 1 << 20;
 
-/// See the [module](self).
+/// Store in memory.
 pub(super) struct MemoryStore {
     records: Recent,
     bytes_max: usize,
-    /// What is said later.
+    /// Delayed reports.
     late: VecDeque<StorageIndication>,
-    /// How many of those are of each record: what follows them may not overtake them.
+    /// Number of delayed reports per record, because later reports must not overtake them.
     late_of: BTreeMap<RecordId, usize>,
-    /// Records of which something was refused: what follows is dropped until they are removed.
+    /// Records of which some data was refused: further data is dropped until they are removed.
     refused: BTreeSet<RecordId>,
     left_at: Instant,
 }
@@ -46,7 +47,7 @@ impl MemoryStore {
         }
     }
 
-    /// Carries out a request; what can be said at once.
+    /// Carries out a request; returns the answer if it is available immediately.
     pub(super) fn request(&mut self, now: Instant, request: StorageRequest) -> Option<StorageIndication> {
         match request {
             StorageRequest::Append { record, data } => self.append(now, record, data),
@@ -80,7 +81,7 @@ impl MemoryStore {
             return Some(StorageIndication::Full { record });
         }
         if self.records.bytes() == 0 {
-            // What begins to come has not been waiting: what takes it out gets its time to begin, too.
+            // The first data in an empty store has not waited: its removal gets time to begin, too.
             self.left_at = now;
         }
         let offset = self.records.length(record).unwrap_or(0);
@@ -95,7 +96,7 @@ impl MemoryStore {
         Some(stored)
     }
 
-    /// The next of what was to be said later, if it may be said now.
+    /// Returns the next delayed report, if it is due.
     pub(super) fn next(&mut self, now: Instant) -> Option<StorageIndication> {
         if self.late.is_empty() || self.is_slow(now) {
             return None;
@@ -112,7 +113,7 @@ impl MemoryStore {
         Some(said)
     }
 
-    /// When there is something to be said even if nothing leaves.
+    /// Returns the time at which a delayed report is due even if nothing leaves.
     pub(super) fn wakes_at(&self) -> Option<Instant> {
         (!self.late.is_empty()).then_some(self.left_at + PATIENCE)
     }
@@ -161,7 +162,7 @@ mod tests {
         assert_eq!(store.next(now), stored(4, 60_000));
         assert_eq!(store.next(now), stored(4, 60_024));
         assert_eq!((store.next(now), store.wakes_at()), (None, None));
-        // Nothing leaves any more: it is not waited for ever.
+        // Nothing leaves, so the wait is limited.
         assert_eq!(append(&mut store, now, 6, 60_000), None);
         assert_eq!(store.wakes_at(), Some(now + PATIENCE));
         now += PATIENCE;

@@ -1,22 +1,22 @@
-//! The storage of a node: the [`Storage`](longwire_proto::service::Storage) service over a [`Backend`].
+//! Storage of a node: the [`Storage`](longwire_proto::service::Storage) service over a [`Backend`].
 //!
 //! ```text
 //!    engines' task            writer thread                    reader thread
 //!   --------------   batch   ---------------   index          ---------------
-//!     Drive  ------------->  write, sync once  <------------  read beside it
+//!    Driver ------------->  write, sync once  <------------  read in parallel
 //!       ^                        |                                |
 //!       '----- Stored, Removed --'------------- Data -------------'
 //! ```
 //!
-//! **Group commit.** While a batch is written and synced, what comes in waits for the next, which takes all of it.
-//! `Stored` and `Removed` are said only after the sync. What was written last is read from memory
-//! (`recent`); what is older, from the disk, beside the writer.
+//! **Group commit.** While a batch is written and synced, further requests wait for the next batch, which contains all of
+//! them. `Stored` and `Removed` are reported only after the sync. The most recently written data is read from memory
+//! (`recent`), older data from the disk, in parallel with the writer.
 //!
-//! The face behind which stores can be exchanged is [`Backend`]. The one in use, [`Log`], is made for this pattern:
-//! appends, few reads, and removal soon after. docs/store.md has its figures beside those of fjall, redb and SQLite, and
-//! why it is the one: damage takes nothing else with it, and it writes each byte once.
+//! Stores are exchangeable behind [`Backend`]. The one in use, [`Log`], is made for this pattern: appends, few reads, and
+//! removal soon after. docs/store.md compares its figures with those of fjall, redb and SQLite, and gives the reasons for
+//! it: damage affects nothing else, and each byte is written once.
 //!
-//! A store in memory (`memory_store`) has a size, and slows applications and peers before it is full.
+//! A store in memory (`memory_store`) has a limited size, and slows applications and peers before it is full.
 
 mod backend;
 mod driver;
@@ -34,7 +34,7 @@ pub use log::{
 };
 pub use volatile::VolatileStore;
 
-/// A number that nobody can guess, for what is not a key: the standard library seeds its hashers with one.
+/// Returns a number that cannot be guessed, for purposes other than keys: the standard library seeds its hashers with one.
 pub(crate) fn random_u64() -> u64 {
     use std::hash::{BuildHasher, Hasher};
     std::hash::RandomState::new().build_hasher().finish()

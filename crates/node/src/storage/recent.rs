@@ -1,6 +1,6 @@
-//! What was written last, in memory: a bundle that arrives is forwarded or delivered without a look at the disk.
+//! Cache of the most recently written data: an arriving bundle is forwarded or delivered without a read from the disk.
 //!
-//! Data that are not yet durable are always here; after that they stay until newer ones need the space.
+//! Data that is not yet durable is always in the cache; durable data stays until newer data needs the space.
 
 use bytes::{Bytes, BytesMut};
 use longwire_proto::service::RecordId;
@@ -8,41 +8,41 @@ use std::collections::{BTreeMap, VecDeque};
 
 #[derive(Debug, Default)]
 struct Cached {
-    /// Each with where it begins, without gaps; the oldest may be gone.
+    /// Chunks with their offsets, without gaps; the oldest may have been dropped.
     chunks: VecDeque<(u64, Bytes)>,
-    /// The record's length.
+    /// Length of the record.
     end: u64,
-    /// Of it durable.
+    /// Durable part of it.
     durable: u64,
 }
 
-/// The latest data of records.
+/// Latest data of records.
 #[derive(Debug)]
 pub(super) struct Recent {
     records: BTreeMap<RecordId, Cached>,
-    /// Whose chunks came, oldest first; records that are gone are skipped.
+    /// Record of each chunk, oldest first; removed records are skipped.
     order: VecDeque<RecordId>,
     bytes: usize,
     bytes_max: usize,
 }
 
 impl Recent {
-    /// Keeps so many bytes of what is durable.
+    /// Creates a cache for this number of bytes of durable data.
     pub(super) fn new(bytes_max: usize) -> Self {
         Recent { records: BTreeMap::new(), order: VecDeque::new(), bytes: 0, bytes_max }
     }
 
-    /// Bytes of data that are here.
+    /// Returns the bytes of data in the cache.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The length of a record that is known here.
+    /// Returns the length of a record in the cache.
     pub(super) fn length(&self, record: RecordId) -> Option<u64> {
         self.records.get(&record).map(|cached| cached.end)
     }
 
-    /// Data are appended to a record of this length.
+    /// Appends data at the end of a record.
     pub(super) fn append(&mut self, record: RecordId, offset: u64, data: Bytes) {
         let cached = self.records.entry(record).or_insert_with(|| Cached {
             end: offset,
@@ -57,19 +57,19 @@ impl Recent {
         }
     }
 
-    /// So much of a record is durable.
+    /// Marks a record as durable up to this length.
     pub(super) fn durable(&mut self, record: RecordId, up_to: u64) {
         if let Some(cached) = self.records.get_mut(&record) {
             cached.durable = cached.durable.max(up_to);
         }
     }
 
-    /// What is not durable of a record will never be.
+    /// Drops a record whose remaining data was refused.
     pub(super) fn refuse(&mut self, record: RecordId) {
         self.forget(record);
     }
 
-    /// A record goes, or nothing of it is to be kept.
+    /// Drops a record.
     pub(super) fn forget(&mut self, record: RecordId) {
         if let Some(gone) = self.records.remove(&record) {
             self.bytes -= gone.chunks.iter().map(|(_, data)| data.len()).sum::<usize>();
@@ -79,7 +79,7 @@ impl Recent {
         }
     }
 
-    /// Drops the oldest of what is durable, as far as there is too much.
+    /// Drops the oldest durable data while the cache is too large.
     pub(super) fn trim(&mut self) {
         let mut looked_at = self.order.len();
         while (self.bytes > self.bytes_max || self.order.len() > 4 * self.records.len() + 1024)
@@ -101,7 +101,7 @@ impl Recent {
         }
     }
 
-    /// A range of a record, if all of it is here.
+    /// Returns a range of a record, if all of it is in the cache.
     pub(super) fn read(&self, record: RecordId, offset: u64, length: u32) -> Option<Bytes> {
         let cached = self.records.get(&record)?;
         let end = offset.saturating_add(u64::from(length)).min(cached.end);
@@ -125,7 +125,7 @@ impl Recent {
         Some(joined.freeze())
     }
 
-    /// True if some of a record is not durable yet.
+    /// Returns true if part of a record is not yet durable.
     pub(super) fn is_pending(&self, record: RecordId) -> bool {
         self.records.get(&record).is_some_and(|cached| cached.durable < cached.end)
     }
@@ -137,7 +137,7 @@ mod tests {
 
     const RECORD: RecordId = RecordId(1);
 
-    /// Records in several pieces, as bundles are that come in several transfers.
+    /// Records in several chunks, as from bundles that arrive in several transfers.
     #[test]
     fn nothing_goes_while_there_is_place_for_it() {
         let mut recent = Recent::new(10_000);

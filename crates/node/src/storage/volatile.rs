@@ -1,4 +1,4 @@
-//! A store that forgets what was not synced: what a power cut leaves, for tests.
+//! Store that loses unsynced data, as after a power cut, for tests.
 
 use super::backend::{Backend, BatchRefusal, StoreReader, StoreWrite};
 use bytes::{Bytes, BytesMut};
@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
-/// A disk in memory that survives its node. Each node that opens it ends the time of the one before: what that one still
-/// writes is lost, as after a power cut.
+/// Disk in memory that survives its node. Each opening invalidates the previous one: its later writes are lost, as after a
+/// power cut.
 #[derive(Clone, Debug, Default)]
 pub struct VolatileStore {
     disk: Arc<VolatileDisk>,
-    /// Which opening this is.
+    /// Number of the opening.
     age: u64,
 }
 
@@ -26,7 +26,7 @@ struct VolatileDisk {
 struct VolatileState {
     records: BTreeMap<RecordId, BytesMut>,
     age: u64,
-    /// No sync ends as long as this is so.
+    /// While true, no sync completes.
     held: bool,
     syncs: u64,
     bytes_max: Option<u64>,
@@ -34,7 +34,7 @@ struct VolatileState {
 }
 
 impl VolatileStore {
-    /// Power comes back: a store over what is durable. What the one before has not synced is lost.
+    /// Opens the durable contents, as after a power cut. Unsynced data of the previous opening is lost.
     pub fn open(&self) -> VolatileStore {
         let mut state = self.lock();
         state.age += 1;
@@ -42,28 +42,28 @@ impl VolatileStore {
         VolatileStore { disk: self.disk.clone(), age: state.age }
     }
 
-    /// From now on no sync ends, until it is let go.
+    /// Blocks or releases syncs.
     pub fn hold(&self, held: bool) {
         self.lock().held = held;
         self.disk.changed.notify_all();
     }
 
-    /// The disk is so large from now on; none: without limit.
+    /// Sets the size of the disk; `None` for no limit.
     pub fn set_size(&self, bytes_max: Option<u64>) {
         self.lock().bytes_max = bytes_max;
     }
 
-    /// The thread that writes panics at its next batch, as by a fault of the program.
+    /// Makes the writer thread panic at its next batch, as after a bug.
     pub fn fail(&self) {
         self.lock().fails = true;
     }
 
-    /// How many batches were made durable.
+    /// Returns the number of durable batches.
     pub fn syncs(&self) -> u64 {
         self.lock().syncs
     }
 
-    /// Waits until so many batches were made durable, but not for longer than this.
+    /// Waits until this number of batches is durable, for at most `patience`.
     pub fn wait_for_syncs(&self, syncs: u64, patience: Duration) {
         let waits = |state: &mut VolatileState| state.syncs < syncs;
         let waited = self.disk.changed.wait_timeout_while(self.lock(), patience, waits);

@@ -1,21 +1,22 @@
-//! A connection that is over leaves nothing behind of what it held, however it ended and whatever it had not released.
+//! A closed connection releases everything that it held, however it ended and whatever was not released before.
 
 use super::*;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 
-/// How a connection ends.
+/// End of a connection.
 #[derive(Clone, Copy, Debug)]
 enum End {
     /// Both sides close.
     Finished,
-    /// This side gives it up.
+    /// This side aborts.
     Aborted,
-    /// Its owner is gone.
+    /// Its owner is dropped.
     Forgotten,
 }
 
-/// Bytes that count against all connections after one has ended: `came` had come in, and `released` of them were released.
+/// Returns the bytes that count against all connections after one has ended: `came` had been received, and `released` of them
+/// were released.
 async fn left_behind(end: End, came: usize, released: u64) -> u64 {
     let (here, mut there) = tokio::io::duplex(1 << 20);
     let (orders, ordered) = mpsc::unbounded_channel();
@@ -49,7 +50,7 @@ async fn left_behind(end: End, came: usize, released: u64) -> u64 {
 #[tokio::test]
 async fn what_a_closed_connection_held_counts_no_more() {
     for end in [End::Finished, End::Aborted, End::Forgotten] {
-        // More than came cannot be released.
+        // No more bytes can be released than were received.
         for released in [0, 10_000, 50_000, 60_000] {
             assert_eq!(left_behind(end, 50_000, released).await, 0, "{end:?}, {released} bytes released");
         }

@@ -1,4 +1,4 @@
-//! What a certificate claims (RFC 9174 4.4.1, 4.4.2).
+//! Claims of a certificate (RFC 9174 4.4.1, 4.4.2).
 
 use longwire_proto::bp::Eid;
 use std::net::IpAddr;
@@ -7,41 +7,41 @@ use x509_parser::certificate::X509Certificate;
 use x509_parser::error::X509Error;
 use x509_parser::extensions::{ExtendedKeyUsage, GeneralName};
 
-/// id-on-bundleEID: the kind of name that is an endpoint id (RFC 9174 8.10).
+/// id-on-bundleEID: the kind of name that is an endpoint ID (RFC 9174 8.10).
 pub const BUNDLE_EID: &[u64] = &[1, 3, 6, 1, 5, 5, 7, 8, 11];
-/// id-kp-bundleSecurity: the purpose of keys for bundles (RFC 9174 8.11).
+/// id-kp-bundleSecurity: the key purpose for bundles (RFC 9174 8.11).
 pub const BUNDLE_SECURITY: &[u64] = &[1, 3, 6, 1, 5, 5, 7, 3, 35];
-/// Names of one certificate that are kept; it is at most 64 KiB long in a handshake.
+/// Maximum names kept per certificate, which has at most 64 KiB in a handshake.
 const NAMES_MAX: usize = 256;
 
-/// What a certificate claims.
+/// Claims of a certificate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Claims {
-    /// Whom it is for, as a name of its own kind; proves nothing here.
+    /// Distinguished name of the subject; proves nothing here.
     pub subject: String,
-    /// Who issued it.
+    /// Distinguished name of the issuer.
     pub issuer: String,
-    /// Node ids (NODE-ID).
+    /// Node IDs (NODE-ID).
     pub node_ids: Vec<String>,
     /// Host names (DNS-ID).
     pub names: Vec<String>,
     /// Addresses (IPADDR-ID).
     pub addresses: Vec<IpAddr>,
-    /// Whether bundles are among the purposes of its key; none: it names no purposes.
+    /// True if bundle security is among the key purposes; `None` without key purposes.
     pub for_bundles: Option<bool>,
-    /// Whether its key may sign; none: it does not say.
+    /// True if the key may sign; `None` without a key usage extension.
     pub may_sign: Option<bool>,
-    /// When it begins to be valid, Unix seconds.
+    /// Beginning of the validity, Unix seconds.
     pub not_before: i64,
-    /// When it expires, Unix seconds.
+    /// End of the validity, Unix seconds.
     pub not_after: i64,
 }
 
 impl Claims {
-    /// Reads a certificate. Nothing is verified here.
+    /// Parses a certificate, without verifying it.
     ///
     /// # Errors
-    /// It is none.
+    /// Fails if the data is not an X.509 certificate.
     pub fn read(der: &[u8]) -> Result<Claims, X509Error> {
         let (_, certificate) = X509Certificate::from_der(der).map_err(|error| match error {
             x509_parser::nom::Err::Error(error) | x509_parser::nom::Err::Failure(error) => error,
@@ -81,7 +81,7 @@ impl Claims {
     }
 }
 
-/// The value of a bundleEID, where it is a node's id: an endpoint of a node is no NODE-ID (RFC 9174 4.4.2.1).
+/// Returns the value of a bundleEID if it is a node ID: another endpoint of a node is not a NODE-ID (RFC 9174 4.4.2.1).
 fn node_id(value: &[u8]) -> Option<String> {
     let (rest, text) = TaggedExplicit::<Ia5String<'_>, _, 0>::from_der(value)
         .map_err(|_: x509_parser::nom::Err<x509_parser::asn1_rs::Error>| ())

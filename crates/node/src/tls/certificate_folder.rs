@@ -1,4 +1,4 @@
-//! A folder with an authority of one's own and the certificates that it signed: all that a few nodes need.
+//! Folder with a local authority and the certificates that it has signed: sufficient for a few nodes.
 //!
 //! ```text
 //!   ca.pem   the authority: every node trusts it           alice.pem   a node's certificate
@@ -13,23 +13,23 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// What was made, and where it is.
+/// Paths of the files that were created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IssuedFiles {
-    /// The node's certificate.
+    /// Certificate of the node.
     pub certificate: PathBuf,
-    /// Its key.
+    /// Private key of the node.
     pub key: PathBuf,
-    /// The authority's certificate.
+    /// Certificate of the authority.
     pub authority: PathBuf,
-    /// The authority is new.
+    /// True if the authority was created, too.
     pub authority_is_new: bool,
 }
 
-/// Signs a certificate into a folder; makes the folder's authority if there is none.
+/// Signs a certificate and writes it to a folder; creates the authority of the folder if there is none.
 ///
 /// # Errors
-/// Files cannot be read or written, or a certificate for that node is there and is not to be replaced.
+/// Fails if files cannot be read or written, or if a certificate for the node exists and `replace` is false.
 pub fn issue(
     folder: &Path,
     wish: &CertificateRequest,
@@ -40,26 +40,29 @@ pub fn issue(
     let at = |end: &str| folder.join(format!("{name}.{end}"));
     let (certificate, key) = (at("pem"), at("key"));
     if !replace && let Some(there) = [&certificate, &key].into_iter().find(|path| path.exists()) {
-        return Err(Error::new(format!("{} is there already", there.display()))
-            .hint("--replace puts a new certificate with a new key in its place"));
+        return Err(Error::new(format!("{} already exists", there.display()))
+            .hint("use --replace to create a new certificate and key"));
     }
     fs::create_dir_all(folder).map_err(|error| unwritable(folder, &error))?;
     let (authority, authority_is_new) = authority(folder, unix_s)?;
     let minted = authority.sign(wish).map_err(|error| {
-        Error::new(format!("such a certificate cannot be made: {error}"))
-            .hint("node ids and host names are of plain letters, and days are not too many")
+        Error::new(format!("cannot create the certificate: {error}"))
+            .hint("use ASCII node IDs and host names, and a shorter lifetime")
     })?;
     write(&certificate, &minted.certificate, 0o644)?;
     write(&key, &minted.key, 0o600)?;
     Ok(IssuedFiles { certificate, key, authority: folder.join("ca.pem"), authority_is_new })
 }
 
-/// The folder's authority; true: it is new.
+/// Returns the authority of the folder, and true if it is new.
 fn authority(folder: &Path, unix_s: i64) -> Result<(Authority, bool), Error> {
     let (certificate, key) = (folder.join("ca.pem"), folder.join("ca.key"));
     let failed = |error: rcgen::Error| {
-        Error::new(format!("{} and its key are no authority: {error}", certificate.display()))
-            .hint("move both away for a new one; every node has to be told of it")
+        Error::new(format!(
+            "{} and its key are not a valid certificate authority: {error}",
+            certificate.display()
+        ))
+        .hint("move both away to create a new one; then every node needs the new ca.pem")
     };
     match (read(&certificate)?, read(&key)?) {
         (Some(certificate), Some(key)) => {
@@ -74,8 +77,8 @@ fn authority(folder: &Path, unix_s: i64) -> Result<(Authority, bool), Error> {
         (has_certificate, _) => {
             let (there, missing) =
                 if has_certificate.is_some() { (certificate, key) } else { (key, certificate) };
-            Err(Error::new(format!("{} is there, and {} is not", there.display(), missing.display()))
-                .hint("certificates are signed where both are; move the one away for a new authority"))
+            Err(Error::new(format!("{} exists, but {} does not", there.display(), missing.display()))
+                .hint("run this where both files are, or move the file away to create a new authority"))
         }
     }
 }
@@ -88,7 +91,7 @@ fn read(path: &Path) -> Result<Option<String>, Error> {
     }
 }
 
-/// Whole or not at all, and never for a moment with more rights than it is to have.
+/// Writes a file atomically, with its final rights from the start.
 fn write(path: &Path, text: &str, mode: u32) -> Result<(), Error> {
     let part = path.with_extension("part");
     let written = (|| {
@@ -102,11 +105,10 @@ fn write(path: &Path, text: &str, mode: u32) -> Result<(), Error> {
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Error {
-    Error::new(format!("cannot write {}: {error}", path.display()))
-        .hint("--into names the folder for certificates")
+    Error::new(format!("cannot write {}: {error}", path.display())).hint("choose the folder with --into")
 }
 
-/// What a node's files are called: `alice` for dtn://alice/, `ipn-7` for ipn:7.0.
+/// Returns the base name of a node's files: `alice` for dtn://alice/, `ipn-7` for ipn:7.0.
 fn file_name(node_id: &str) -> String {
     let plain = match node_id.parse::<Eid>() {
         Ok(_) if node_id.starts_with("ipn:") => node_id.trim_end_matches(".0").replace([':', '.'], "-"),
@@ -115,7 +117,7 @@ fn file_name(node_id: &str) -> String {
     let safe =
         |letter: char| if letter.is_ascii_alphanumeric() || "-_".contains(letter) { letter } else { '-' };
     let name: String = plain.chars().map(safe).collect();
-    // The authority's own name is taken.
+    // `ca` is reserved for the authority.
     if name == "ca" || name.is_empty() { format!("node-{name}") } else { name }
 }
 
@@ -157,7 +159,7 @@ mod tests {
         issue(&folder, &wish("dtn://alice/"), NOW, true).expect("it is replaced");
         fs::remove_file(folder.join("ca.key")).unwrap();
         let half = issue(&folder, &wish("dtn://bob/"), NOW, false).expect_err("its key is gone");
-        assert!(half.what.contains("ca.key is not"), "{half}");
+        assert!(half.what.contains("ca.key does not"), "{half}");
         fs::remove_dir_all(&folder).unwrap();
     }
 

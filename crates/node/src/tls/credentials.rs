@@ -1,4 +1,4 @@
-//! What a node needs for TLS, read from its files.
+//! Certificate, key and trusted authorities of a node, read from their files.
 
 use super::TlsSettings;
 use super::certificate::Claims;
@@ -11,10 +11,10 @@ use rustls::sign::CertifiedKey;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Where files come from.
-const HINT: &str = "`longwire certificate` makes certificates, and says what to write here";
+/// Hint for missing or unsuitable files.
+const HINT: &str = "create certificates with `longwire certificate`, which prints these settings";
 
-/// A node's certificate with its key, and the authorities that it trusts.
+/// Certificate and key of a node, and the authorities that it trusts.
 #[derive(Debug)]
 pub struct Credentials {
     pub(super) provider: Arc<CryptoProvider>,
@@ -27,9 +27,10 @@ impl Credentials {
     /// Reads the files.
     ///
     /// # Errors
-    /// One is not named, cannot be read, or holds something else; or the key belongs to another certificate.
+    /// Fails if a file is not configured, cannot be read, or has the wrong contents, or if the key belongs to another
+    /// certificate.
     pub fn load(settings: &TlsSettings) -> Result<Credentials, Error> {
-        let missing = |what: &str| Error::new(format!("TLS is on, and `tls.{what}` is not said")).hint(HINT);
+        let missing = |what: &str| Error::new(format!("TLS is on, but `tls.{what}` is not set")).hint(HINT);
         let certificate = settings.certificate.as_deref().ok_or_else(|| missing("certificate"))?;
         let key = settings.key.as_deref().ok_or_else(|| missing("key"))?;
         if settings.trust.is_empty() {
@@ -41,14 +42,18 @@ impl Credentials {
         let provider = Arc::new(default_provider());
         let pair = CertifiedKey::from_der(chain, private, &provider).map_err(|error| {
             let (key, certificate) = (key.display(), certificate.display());
-            Error::new(format!("the key {key} and the certificate {certificate} do not go together: {error}"))
+            Error::new(format!("the key {key} does not match the certificate {certificate}: {error}"))
                 .hint(HINT)
         })?;
         let mut anchors = Vec::new();
         for path in &settings.trust {
             for authority in certificates("trust", path)? {
                 let anchor = webpki::anchor_from_trusted_cert(&authority).map_err(|error| {
-                    Error::new(format!("`tls.trust`: {} is no authority: {error}", path.display())).hint(HINT)
+                    Error::new(format!(
+                        "`tls.trust`: {} is not a certificate authority: {error}",
+                        path.display()
+                    ))
+                    .hint(HINT)
                 })?;
                 anchors.push(anchor.to_owned());
             }
@@ -56,7 +61,7 @@ impl Credentials {
         Ok(Credentials { provider, key: Arc::new(pair), anchors, claims })
     }
 
-    /// What the node's own certificate says.
+    /// Returns the claims of the node's own certificate.
     pub fn claims(&self) -> &Claims {
         &self.claims
     }
@@ -73,7 +78,7 @@ fn certificates(key: &str, path: &Path) -> Result<Vec<CertificateDer<'static>>, 
 
 fn claims(path: &Path, certificate: &CertificateDer<'_>) -> Result<Claims, Error> {
     Claims::read(certificate).map_err(|error| {
-        Error::new(format!("`tls.certificate`: {} holds no certificate: {error}", path.display())).hint(HINT)
+        Error::new(format!("`tls.certificate`: no certificate in {}: {error}", path.display())).hint(HINT)
     })
 }
 
@@ -81,11 +86,9 @@ fn unreadable(key: &str, path: &Path, error: &pem::Error) -> Error {
     let path = path.display();
     match error {
         pem::Error::Io(error) => Error::new(format!("`tls.{key}`: cannot read {path}: {error}"))
-            .hint(format!("paths are meant beside the configuration; {HINT}")),
-        pem::Error::NoItemsFound => {
-            Error::new(format!("`tls.{key}`: there is nothing of that kind in {path}"))
-                .hint(format!("it has to be a PEM file; {HINT}"))
-        }
-        other => Error::new(format!("`tls.{key}`: {path} is no PEM file: {other}")).hint(HINT),
+            .hint(format!("paths are relative to the configuration file; {HINT}")),
+        pem::Error::NoItemsFound => Error::new(format!("`tls.{key}`: nothing usable in {path}"))
+            .hint(format!("it must be a PEM file; {HINT}")),
+        other => Error::new(format!("`tls.{key}`: {path} is not a PEM file: {other}")).hint(HINT),
     }
 }

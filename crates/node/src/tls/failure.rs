@@ -1,49 +1,49 @@
-//! What goes wrong with TLS.
+//! Failures of TLS.
 
 use super::day;
 use std::fmt;
 use std::io;
 
-/// Why a session is not secured.
+/// Reason why a session is not secured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TlsFailure {
-    /// TLS is required, and the peer offers none (RFC 9174 7.4: or somebody between took the offer away).
+    /// TLS is required but the peer does not offer it (RFC 9174 7.4: or an attacker in between removed the offer).
     Plain,
-    /// No authority of `tls.trust` stands behind the peer's certificate.
+    /// The peer's certificate is not signed by an authority in `tls.trust`.
     Untrusted,
-    /// The peer's certificate expired, Unix seconds.
+    /// The peer's certificate expired at this time, Unix seconds.
     Expired(i64),
-    /// The peer's certificate is not valid yet, by this node's clock; Unix seconds.
+    /// The peer's certificate is not valid before this time, Unix seconds.
     NotYet(i64),
-    /// This node does not know the time.
+    /// This node has no valid time.
     NoClock,
     /// The key of the peer's certificate is not for bundles.
     Purpose,
-    /// The key of the peer's certificate is not for signing.
+    /// The key of the peer's certificate is not allowed to sign.
     KeyUsage,
-    /// The peer's certificate is malformed or not acceptable otherwise.
+    /// The peer's certificate is malformed or unacceptable for another reason.
     Certificate(String),
-    /// The peer showed no certificate.
+    /// The peer sent no certificate.
     NoCertificate,
-    /// The certificate proves neither the name that was called nor the address.
+    /// The certificate proves neither the host name to which this node connected nor the address.
     Network,
-    /// The certificate proves other node ids than the one the peer calls itself by, or that it is expected to have.
+    /// The certificate proves other node IDs than the one that the peer claims or that is expected.
     NodeId {
-        /// What it proves.
+        /// Node IDs that the certificate proves.
         proven: Vec<String>,
     },
-    /// The peer refused, with this alert.
+    /// The peer aborted TLS with this alert.
     Refused(String),
-    /// The connection broke in the handshake.
+    /// The connection was lost during the handshake.
     Broken,
-    /// The handshake took too long, or the link was cut.
+    /// The handshake timed out, or the link was closed.
     Unfinished,
-    /// TLS failed otherwise.
+    /// TLS failed for another reason.
     Failed(String),
 }
 
 impl TlsFailure {
-    /// What it is counted as.
+    /// Returns the kind of failure, for counters.
     pub(crate) const fn kind(&self) -> &'static str {
         match self {
             TlsFailure::Plain => "plain",
@@ -64,7 +64,7 @@ impl TlsFailure {
         }
     }
 
-    /// What an error of a connection has to do with TLS, if anything.
+    /// Returns the TLS failure that caused an error of a connection, if any.
     pub(crate) fn of(error: &io::Error) -> Option<TlsFailure> {
         let inner = error.get_ref()?.downcast_ref::<rustls::Error>()?;
         Some(match inner {
@@ -75,7 +75,7 @@ impl TlsFailure {
     }
 }
 
-/// `BadCertificate` as words.
+/// Converts `BadCertificate` to `bad certificate`.
 fn spaced(name: &str) -> String {
     let mut out = String::new();
     for letter in name.chars() {
@@ -93,37 +93,37 @@ fn spaced(name: &str) -> String {
 impl fmt::Display for TlsFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            TlsFailure::Plain => f.write_str("TLS is required, and the peer offers none"),
+            TlsFailure::Plain => f.write_str("TLS is required but the peer does not offer it"),
             TlsFailure::Untrusted => {
-                f.write_str("no authority in `tls.trust` stands behind the peer's certificate")
+                f.write_str("the peer's certificate is not signed by an authority in `tls.trust`")
             }
             TlsFailure::Expired(at) => write!(f, "the peer's certificate expired on {}", day(*at)),
             TlsFailure::NotYet(at) => {
-                write!(f, "by this node's clock the peer's certificate is not valid before {}", day(*at))
+                write!(f, "the peer's certificate is not valid before {} (check the clock)", day(*at))
             }
             TlsFailure::NoClock => {
-                f.write_str("this node does not know the time, so no certificate can be judged")
+                f.write_str("this node has no valid time, so it cannot check certificates")
             }
             TlsFailure::Purpose => {
                 f.write_str("the key purposes of the peer's certificate do not include bundle security")
             }
-            TlsFailure::KeyUsage => f.write_str("the key of the peer's certificate is not for signing"),
+            TlsFailure::KeyUsage => f.write_str("the key of the peer's certificate is not allowed to sign"),
             TlsFailure::Certificate(what) => write!(f, "the peer's certificate is not acceptable: {what}"),
-            TlsFailure::NoCertificate => f.write_str("the peer showed no certificate"),
+            TlsFailure::NoCertificate => f.write_str("the peer sent no certificate"),
             TlsFailure::Network => {
-                f.write_str("the peer's certificate does not prove the name or address it was reached by")
+                f.write_str("the peer's certificate does not match its host name or address")
             }
             TlsFailure::NodeId { proven } if proven.is_empty() => {
-                f.write_str("the peer's certificate proves no node id")
+                f.write_str("the peer's certificate contains no node ID")
             }
             TlsFailure::NodeId { proven } => write!(
                 f,
-                "the peer's certificate proves {}, and that is not who it says it is, or not who is expected",
+                "the peer's certificate proves {}, which is not the claimed or expected node ID",
                 proven.join(", ")
             ),
-            TlsFailure::Refused(alert) => write!(f, "the peer broke TLS off: {alert}"),
-            TlsFailure::Broken => f.write_str("the connection broke in the TLS handshake"),
-            TlsFailure::Unfinished => f.write_str("the TLS handshake was given up unfinished"),
+            TlsFailure::Refused(alert) => write!(f, "the peer aborted TLS: {alert}"),
+            TlsFailure::Broken => f.write_str("connection lost during the TLS handshake"),
+            TlsFailure::Unfinished => f.write_str("TLS handshake timed out or cancelled"),
             TlsFailure::Failed(what) => write!(f, "TLS failed: {what}"),
         }
     }

@@ -1,4 +1,4 @@
-//! The handshake, in mid-stream (RFC 9174 4.4.3), and what it proves of the peer (RFC 9174 4.4.4).
+//! The TLS handshake on an open stream (RFC 9174 4.4.3), and what it proves about the peer (RFC 9174 4.4.4).
 
 use super::certificate::Claims;
 use super::verify::Verifier;
@@ -21,37 +21,37 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 use webpki::EndEntityCert;
 
-/// How long a refused peer has to read the alert, and how much of what it still says is thrown away: a connection that is
-/// closed with unread bytes takes the alert with it.
+/// Time for a refused peer to read the alert, and number of its further bytes to discard: closing a connection with unread
+/// bytes would discard the alert.
 const PARTING: (Duration, u64) = (Duration::from_secs(1), 64 * 1024);
 
-/// A handshake to be made.
+/// Handshake to be performed.
 #[derive(Debug)]
 pub(crate) struct Handshake {
     pub(crate) credentials: Arc<Credentials>,
     pub(crate) policy: CertificatePolicy,
-    /// This side called.
+    /// True if this side opened the connection.
     pub(crate) client: bool,
-    /// The host that was called: a name or an address.
+    /// Host to which this node connected: a name or an address.
     pub(crate) host: Option<String>,
-    /// The name that the peer has to prove.
+    /// Name that the peer must prove.
     pub(crate) name: Option<String>,
-    /// The time by the node's clock, Unix seconds.
+    /// Time by the node's clock, Unix seconds.
     pub(crate) unix_s: Option<u64>,
 }
 
-/// What stands in the end.
+/// Result of a successful handshake.
 pub(crate) struct SecuredConnection {
     pub(crate) wire: Box<dyn ByteStream>,
     pub(crate) proven: Proven,
-    /// The node ids that the engine may believe.
+    /// Node IDs that the engine may trust.
     pub(crate) identities: Vec<String>,
-    /// The peer's name and address are in order.
+    /// True if the peer's name and address meet the policy.
     pub(crate) trusted: bool,
 }
 
 impl Handshake {
-    /// Makes it. What goes wrong is told to the peer.
+    /// Performs the handshake. On a failure the peer receives an alert.
     pub(crate) async fn run(self, wire: Box<dyn ByteStream>) -> Result<SecuredConnection, TlsFailure> {
         let address = peer_address(&*wire);
         let verifier = Arc::new(Verifier {
@@ -99,7 +99,7 @@ impl Handshake {
             .with_custom_certificate_verifier(verifier.clone())
             .with_client_cert_resolver(Arc::new(SingleCertAndKey::from(self.credentials.key.clone())));
         config.resumption = Resumption::disabled();
-        // The name of the host is told, an address is none (RFC 9174 4.4.3).
+        // SNI contains host names only, not addresses (RFC 9174 4.4.3).
         config.enable_sni = matches!(self.server_name(), ServerName::DnsName(_));
         Ok(config)
     }
@@ -114,7 +114,7 @@ impl Handshake {
         Ok(config)
     }
 
-    /// Whom the ClientHello names, if that is a host name.
+    /// Returns the name for the ClientHello, if the host has one.
     fn server_name(&self) -> ServerName<'static> {
         let named = self.name.as_ref().or(self.host.as_ref());
         named
@@ -151,7 +151,7 @@ impl Handshake {
         Ok(SecuredConnection { wire, proven, identities, trusted })
     }
 
-    /// A caller that shows nothing proves nothing: every claim is absent.
+    /// Concludes a handshake with a client that sent no certificate: every claim is absent.
     fn conclude_anonymous(
         &self,
         wire: Box<dyn ByteStream>,
@@ -167,7 +167,7 @@ impl Handshake {
     }
 }
 
-/// What a TLS connection knows.
+/// Facts about a TLS connection.
 struct ConnectionFacts {
     version: &'static str,
     cipher: String,
@@ -189,8 +189,8 @@ fn facts(connection: &CommonState) -> ConnectionFacts {
     }
 }
 
-/// Compares the names and addresses of a certificate with those that the connection has (RFC 9174 4.4.4.2). None: it
-/// claims none of the kind. Otherwise the one that matches, if any does.
+/// Compares the names and addresses of a certificate with those of the connection (RFC 9174 4.4.4.2). Returns `None` if the
+/// certificate has none of the kind, otherwise the one that matches, if any.
 fn network(
     entity: &EndEntityCert<'_>,
     claims: &Claims,
@@ -216,15 +216,15 @@ fn proves_name(entity: &EndEntityCert<'_>, name: &str) -> bool {
 }
 
 fn proves_address(entity: &EndEntityCert<'_>, ip: std::net::IpAddr) -> bool {
-    // An address of version 4 that comes over a socket of version 6 is the same address.
+    // An IPv4 address on an IPv6 socket is the same address.
     let ip = IpAddr::from(ip.to_canonical());
     entity.verify_is_valid_for_subject_name(&ServerName::IpAddress(ip)).is_ok()
 }
 
-/// The address of the other side, where the connection is TCP's.
+/// Returns the address of the peer; `None` unless the connection uses TCP.
 pub(crate) fn peer_address(wire: &dyn ByteStream) -> Option<std::net::IpAddr> {
     let wire: &dyn Any = wire;
-    // A pump has put its patience around it.
+    // The pump has wrapped the stream in its write timeout.
     let wire = wire
         .downcast_ref::<WriteTimeoutStream<Box<dyn ByteStream>>>()
         .map_or(wire, |patient| &**patient.inner());
@@ -240,13 +240,13 @@ fn trouble(error: &io::Error) -> TlsFailure {
     })
 }
 
-/// Lets the peer read why it is refused.
+/// Gives the peer time to read why it is refused.
 async fn part(mut wire: Box<dyn ByteStream>) {
     let (patience, bytes) = PARTING;
     let listening = async {
         wire.shutdown().await?;
         tokio::io::copy(&mut (&mut wire).take(bytes), &mut tokio::io::sink()).await
     };
-    // The connection is over whatever comes of this.
+    // The connection ends in any case.
     let _ = tokio::time::timeout(patience, listening).await;
 }

@@ -1,7 +1,7 @@
-//! Making certificates: an authority of one's own, and what it signs (RFC 9174 4.4.2).
+//! Creation of certificates: a local authority, and the certificates that it signs (RFC 9174 4.4.2).
 //!
-//! What is made has a NODE-ID, key usage digitalSignature, the key purposes bundleSecurity, serverAuth and clientAuth, and
-//! both key identifiers; keys are of the curve P-256.
+//! The certificates have a NODE-ID, key usage digitalSignature, the key purposes bundleSecurity, serverAuth and clientAuth,
+//! and both key identifiers; keys use the curve P-256.
 
 use super::certificate::{BUNDLE_EID, BUNDLE_SECURITY};
 use rcgen::{
@@ -13,20 +13,20 @@ use time::{Duration, OffsetDateTime};
 
 /// subjectAltName (RFC 5280 4.2.1.6).
 const SUBJECT_ALT_NAME: &[u64] = &[2, 5, 29, 17];
-/// How long an authority is valid, days.
+/// Lifetime of an authority, days.
 const AUTHORITY_DAYS: i64 = 20 * 365;
 
-/// An authority: its certificate, which others trust, and its key, which nobody else gets.
+/// Authority: its certificate, which nodes trust, and its private key.
 #[derive(Debug)]
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
     certificate: String,
 }
 
-/// What a certificate is to say.
+/// Contents of a certificate to be signed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateRequest {
-    /// Node ids.
+    /// Node IDs.
     pub node_ids: Vec<String>,
     /// Host names.
     pub names: Vec<String>,
@@ -34,23 +34,23 @@ pub struct CertificateRequest {
     pub addresses: Vec<IpAddr>,
     /// Key purposes, as object identifiers.
     pub purposes: Vec<Vec<u64>>,
-    /// When it begins to be valid, Unix seconds.
+    /// Beginning of the validity, Unix seconds.
     pub not_before: i64,
-    /// When it expires, Unix seconds.
+    /// End of the validity, Unix seconds.
     pub not_after: i64,
 }
 
-/// A certificate and its key, as PEM files have them.
+/// Certificate and key in PEM format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IssuedCertificate {
-    /// The certificate.
+    /// Certificate.
     pub certificate: String,
-    /// Its private key.
+    /// Private key.
     pub key: String,
 }
 
 impl CertificateRequest {
-    /// For this node, valid for so many days from a day before now: clocks differ.
+    /// Creates a request for a node, valid for `days` from now, and from one day before now because clocks differ.
     pub fn for_node(node_id: &str, unix_s: i64, days: u32) -> CertificateRequest {
         let day = 86_400;
         let tls = |last: u64| vec![1, 3, 6, 1, 5, 5, 7, 3, last];
@@ -58,7 +58,7 @@ impl CertificateRequest {
             node_ids: vec![node_id.to_owned()],
             names: Vec::new(),
             addresses: Vec::new(),
-            // Many TLS libraries ask for the last two.
+            // Many TLS libraries require the last two.
             purposes: vec![BUNDLE_SECURITY.to_vec(), tls(1), tls(2)],
             not_before: unix_s - day,
             not_after: unix_s.saturating_add(i64::from(days) * day),
@@ -67,10 +67,10 @@ impl CertificateRequest {
 }
 
 impl Authority {
-    /// A new one.
+    /// Creates an authority.
     ///
     /// # Errors
-    /// The system gives no random numbers, or the time is none that a certificate can hold.
+    /// Fails if the system provides no random numbers or a certificate cannot represent the time.
     pub fn new(name: &str, unix_s: i64) -> Result<(Authority, IssuedCertificate), Error> {
         let key = KeyPair::generate()?;
         let mut params = CertificateParams::default();
@@ -84,25 +84,25 @@ impl Authority {
         Ok((Authority { issuer: Issuer::new(params, key), certificate }, minted))
     }
 
-    /// The one of these files.
+    /// Reads an authority from its files.
     ///
     /// # Errors
-    /// They hold none.
+    /// Fails if the files contain no authority.
     pub fn read(files: &IssuedCertificate) -> Result<Authority, Error> {
         let key = KeyPair::from_pem(&files.key)?;
         let issuer = Issuer::from_ca_cert_pem(&files.certificate, key)?;
         Ok(Authority { issuer, certificate: files.certificate.clone() })
     }
 
-    /// Its certificate, as a PEM file has it.
+    /// Returns the certificate of the authority in PEM format.
     pub fn certificate(&self) -> &str {
         &self.certificate
     }
 
-    /// Signs a certificate that says what is wished, for a new key.
+    /// Signs a certificate with the requested contents for a new key.
     ///
     /// # Errors
-    /// A name or time is none that a certificate can hold.
+    /// Fails if a certificate cannot represent a name or time.
     pub fn sign(&self, wish: &CertificateRequest) -> Result<IssuedCertificate, Error> {
         let key = KeyPair::generate()?;
         let certificate: Certificate = params(wish)?.signed_by(&key, &self.issuer)?;
@@ -138,7 +138,7 @@ fn at(unix_s: i64) -> Result<OffsetDateTime, Error> {
     OffsetDateTime::from_unix_timestamp(unix_s).map_err(|_| Error::Time)
 }
 
-/// The GeneralNames (RFC 5280 4.2.1.6): rcgen's own cannot hold the IA5String of a bundleEID.
+/// Encodes the GeneralNames (RFC 5280 4.2.1.6); rcgen cannot represent the IA5String of a bundleEID.
 fn alternative_names(wish: &CertificateRequest) -> Result<Vec<u8>, Error> {
     let ascii = |text: &str| {
         let bad = || Error::CouldNotParseCertificate;
@@ -162,7 +162,7 @@ fn alternative_names(wish: &CertificateRequest) -> Result<Vec<u8>, Error> {
     Ok(out)
 }
 
-/// A tag, a length, a value (X.690 8.1).
+/// Encodes a tag, a length and a value (X.690 8.1).
 fn der(tag: u8, value: &[u8]) -> Vec<u8> {
     let length = value.len();
     let mut out = vec![tag];
@@ -177,7 +177,7 @@ fn der(tag: u8, value: &[u8]) -> Vec<u8> {
     out
 }
 
-/// An object identifier whose arcs are all below 128, but for the first two, which share a byte (X.690 8.19).
+/// Encodes an object identifier whose arcs are all below 128, except the first two, which share a byte (X.690 8.19).
 fn object_identifier(arcs: &[u64]) -> Vec<u8> {
     let rest = arcs[2..].iter().map(|arc| *arc as u8);
     let value: Vec<u8> = std::iter::once((arcs[0] * 40 + arcs[1]) as u8).chain(rest).collect();

@@ -59,8 +59,8 @@ fn rules_allow_what_their_names_say() {
 fn alerts_are_words() {
     let error = |alert| std::io::Error::other(rustls::Error::AlertReceived(alert));
     let words = TlsFailure::of(&error(rustls::AlertDescription::BadCertificate)).expect("TLS").to_string();
-    assert_eq!(words, "the peer broke TLS off: bad certificate");
+    assert_eq!(words, "the peer aborted TLS: bad certificate");
     let words = TlsFailure::of(&error(rustls::AlertDescription::UnknownCA)).expect("TLS").to_string();
-    assert_eq!(words, "the peer broke TLS off: unknown ca");
+    assert_eq!(words, "the peer aborted TLS: unknown ca");
     assert_eq!(TlsFailure::of(&std::io::Error::other("else")), None);
 }

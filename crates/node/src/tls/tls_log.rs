@@ -1,4 +1,4 @@
-//! What TLS did, for operators.
+//! Log of TLS handshakes and failures for operators.
 
 use super::TlsFailure;
 use crate::view;
@@ -6,37 +6,37 @@ use longwire_proto::service::LinkId;
 use longwire_proto::time::Instant;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Troubles that are kept with their words.
+/// Number of failures kept with their text.
 const RECENT_MAX: usize = 16;
 
-/// Handshakes and what went wrong with them.
+/// Counts of handshakes and failures.
 #[derive(Debug, Default)]
 pub(crate) struct TlsLog {
     secured: u64,
-    /// By kind, of which there is a fixed number.
+    /// Failures by kind; the number of kinds is fixed.
     troubles: BTreeMap<&'static str, u64>,
     recent: VecDeque<(Instant, String, String)>,
-    /// The last trouble of each link of the configuration.
+    /// Last failure of each configured link.
     last: BTreeMap<LinkId, String>,
 }
 
 impl TlsLog {
-    /// A handshake is done.
+    /// Counts a completed handshake.
     pub(crate) fn secured(&mut self) {
         self.secured += 1;
     }
 
-    /// A link is up.
+    /// Clears the failure of a link that is up.
     pub(crate) fn up(&mut self, link: LinkId) {
         self.last.remove(&link);
     }
 
-    /// The link is no more.
+    /// Removes the entry of a deleted link.
     pub(crate) fn forget(&mut self, link: LinkId) {
         self.last.remove(&link);
     }
 
-    /// Something went wrong on this link, with the peer there.
+    /// Records a failure on a link, with the address of the peer.
     pub(crate) fn trouble(&mut self, now: Instant, link: LinkId, address: &str, trouble: &TlsFailure) {
         *self.troubles.entry(trouble.kind()).or_default() += 1;
         self.recent.truncate(RECENT_MAX - 1);
@@ -46,12 +46,12 @@ impl TlsLog {
         }
     }
 
-    /// The last trouble of a link, until it is up.
+    /// Returns the last failure of a link since it was up.
     pub(crate) fn of(&self, link: LinkId) -> Option<&str> {
         self.last.get(&link).map(String::as_str)
     }
 
-    /// All of it.
+    /// Returns all counts and recent failures.
     pub(crate) fn view(&self, now: Instant) -> view::Tls {
         let recent = self.recent.iter().map(|(at, peer, what)| view::TlsTrouble {
             ago_s: now.saturating_since(*at).as_secs_f64(),

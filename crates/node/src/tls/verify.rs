@@ -1,4 +1,4 @@
-//! Judging a peer's certificate in the handshake: RFC 9174 4.4.4.1.
+//! Verification of a peer's certificate in the handshake: RFC 9174 4.4.4.1.
 
 use super::certificate::Claims;
 use super::{CertificatePolicy, Credentials, TlsFailure};
@@ -11,18 +11,18 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use webpki::{EndEntityCert, ExtendedKeyUsageValidator, KeyPurposeIdIter};
 
-/// Judges the certificate of one peer, once: whichever side it is on.
+/// Verifies the certificate of one peer once, for either side.
 #[derive(Debug)]
 pub(super) struct Verifier {
     pub(super) credentials: Arc<Credentials>,
     pub(super) policy: CertificatePolicy,
-    /// The time by the node's clock, Unix seconds.
+    /// Time by the node's clock, Unix seconds.
     pub(super) unix_s: Option<u64>,
-    /// What was wrong: the alert says less.
+    /// Exact failure; the alert has less detail.
     pub(super) trouble: OnceLock<TlsFailure>,
 }
 
-/// The end entity's purposes are judged by this module's policy; RFC 5280 gives those of authorities no meaning.
+/// This module's policy checks the purposes of the end entity; RFC 5280 gives those of authorities no meaning.
 struct AnyPurpose;
 
 impl ExtendedKeyUsageValidator for AnyPurpose {
@@ -62,7 +62,7 @@ impl Verifier {
         Ok(())
     }
 
-    /// Every refusal is a bad_certificate to the peer (RFC 9174 4.4.4.1), which this error stands for.
+    /// Every refusal becomes a bad_certificate alert to the peer (RFC 9174 4.4.4.1), to which rustls maps this error.
     fn verdict(&self, certificate: &CertificateDer<'_>, others: &[CertificateDer<'_>]) -> Result<(), Error> {
         self.judge(certificate, others).map_err(|trouble| {
             let _ = self.trouble.set(trouble);
@@ -120,7 +120,7 @@ impl ClientCertVerifier for Verifier {
     }
 
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
-        // A caller has one certificate: there is nothing to choose by a hint.
+        // A client has one certificate, so hints for a choice are useless.
         &[]
     }
 

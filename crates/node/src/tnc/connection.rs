@@ -1,4 +1,4 @@
-//! The connection to a TNC, between an engine and a pump.
+//! Connection to a TNC, between an engine and a pump.
 
 use super::LineAddress;
 use crate::receive_budget::ReceiveBudget;
@@ -10,22 +10,22 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-/// Bytes that wait for a line: more than any window of frames, escaped.
+/// Maximum bytes queued for a line: more than any window of frames, escaped.
 const QUEUE_BYTES: u64 = 256 * 1024;
-/// Bytes of a line that rise without being released.
+/// Maximum bytes received from a line and not yet released.
 const WINDOW_BYTES: u64 = 64 * 1024;
-/// A line that takes nothing for so long is closed and opened anew.
+/// Time without progress after which a line is closed and opened again.
 const STALL: Duration = Duration::from_secs(60);
 
-/// What one is told with: the number of its connection, and what its pump says.
+/// Callback for events of a pump, with the number of its connection.
 pub(crate) type Tell = Box<dyn Fn(u64, PumpEvent) + Send + Sync>;
 
-/// A line that was asked for.
+/// Line in use or being opened.
 #[derive(Debug)]
 struct OpenLine {
     orders: mpsc::UnboundedSender<PumpCommand>,
     task: JoinHandle<()>,
-    /// Bytes handed over and not yet with the kernel.
+    /// Bytes passed on and not yet with the kernel.
     queued: u64,
 }
 
@@ -35,12 +35,12 @@ impl Drop for OpenLine {
     }
 }
 
-/// Where a TNC is, and the line to it.
+/// Address of a TNC, and the line to it.
 #[derive(Debug)]
 pub(crate) struct LineConnection {
     line: LineAddress,
     open: Option<OpenLine>,
-    /// Lines so far: what one says that is gone is not heard.
+    /// Number of the current line: events of earlier lines are ignored.
     number: u64,
 }
 
@@ -49,7 +49,7 @@ impl LineConnection {
         LineConnection { line, open: None, number: 0 }
     }
 
-    /// Carries out what the engine asks for; a new pump tells by `tell`.
+    /// Carries out a request of the engine; a new pump reports through `tell`.
     pub(crate) fn request(&mut self, request: StreamRequest, tell: impl FnOnce() -> Tell) {
         if request == StreamRequest::Connect {
             return self.connect(tell());
@@ -66,7 +66,7 @@ impl LineConnection {
             StreamRequest::Connect => return,
             StreamRequest::Secure { .. } => panic!("there is no TLS on the line of a TNC"),
         };
-        // A pump that is over has said so, and is heard soon.
+        // A pump that has ended has already reported it.
         let _ = open.orders.send(order);
     }
 
@@ -89,7 +89,7 @@ impl LineConnection {
         self.open = Some(OpenLine { orders, task, queued: 0 });
     }
 
-    /// What a pump says, as the engine hears it.
+    /// Converts an event of a pump to indications for the engine.
     pub(crate) fn hear(&mut self, number: u64, said: PumpEvent) -> Vec<StreamIndication> {
         let Some(open) = self.open.as_mut().filter(|_| number == self.number) else { return Vec::new() };
         let room = |queued: u64| StreamIndication::Room(QUEUE_BYTES.saturating_sub(queued));

@@ -1,4 +1,4 @@
-//! Controllers of both kinds as one engine: a TNC in KISS mode, or a port of an AGWPE server.
+//! Engine for both kinds of controllers: a TNC in KISS mode, or a port of an AGWPE server.
 
 use crate::view::{self, Counts};
 use bytes::Bytes;
@@ -9,17 +9,18 @@ use longwire_proto::kiss;
 use longwire_proto::service::{CloseReason, Frames, Stream};
 use longwire_proto::time::Instant;
 
-/// Either of them.
+/// Engine for a controller of either kind.
 #[derive(Debug)]
 pub enum TncEngine {
-    /// A TNC in KISS mode.
+    /// TNC in KISS mode.
     Kiss(Box<kiss::KissTnc>),
-    /// A port of an AGWPE server.
+    /// Port of an AGWPE server.
     Agwpe(Box<agwpe::RawPort>),
 }
 
 impl TncEngine {
-    /// A TNC in KISS mode. Where that is to be tried, `probe` shows whether it acknowledges (see [`kiss::KissTnc::probing`]).
+    /// Creates the engine for a TNC in KISS mode. If the configuration requires a test, `probe` shows whether the TNC
+    /// acknowledges frames (see [`kiss::KissTnc::probing`]).
     pub fn kiss(config: kiss::Config, controller: Config, probe: Option<Bytes>) -> Self {
         let tnc = kiss::KissTnc::new(config, controller);
         TncEngine::Kiss(Box::new(match probe {
@@ -28,12 +29,12 @@ impl TncEngine {
         }))
     }
 
-    /// A port of an AGWPE server.
+    /// Creates the engine for a port of an AGWPE server.
     pub fn agwpe(config: agwpe::Config, controller: Config) -> Self {
         TncEngine::Agwpe(Box::new(agwpe::RawPort::new(config, controller)))
     }
 
-    /// Its line.
+    /// Returns the state of the line.
     pub fn line(&self) -> &ControllerLine {
         match self {
             TncEngine::Kiss(tnc) => tnc.line(),
@@ -41,18 +42,18 @@ impl TncEngine {
         }
     }
 
-    /// Why the line ended the last time, for a person.
+    /// Returns the reason for which the line last ended, for an operator.
     pub fn why_down(&self) -> Option<&'static str> {
         let trouble = match self {
             TncEngine::Kiss(_) => None,
             TncEngine::Agwpe(raw) => raw.trouble().map(trouble_words),
         };
-        // A line that this side ended ended for what was wrong with it; others end for reasons of their own.
+        // The fault of the server explains only a line that this side closed.
         let reason = self.line().last_close()?;
         trouble.filter(|_| reason == CloseReason::Aborted).or(Some(line_words(reason)))
     }
 
-    /// Frames that it has and that have not left, as far as is known.
+    /// Returns the number of frames passed to the controller that have not left, as far as is known.
     pub(crate) fn held(&self) -> usize {
         match self {
             TncEngine::Kiss(tnc) => tnc.held(),
@@ -60,7 +61,7 @@ impl TncEngine {
         }
     }
 
-    /// It waits for a clear channel.
+    /// Returns true while the controller waits for a clear channel.
     pub(crate) fn waits(&self) -> bool {
         match self {
             TncEngine::Kiss(tnc) => tnc.waits(),
@@ -68,7 +69,7 @@ impl TncEngine {
         }
     }
 
-    /// It tells when a frame has left; none as long as that is not known.
+    /// Returns true if the TNC reports transmitted frames; `None` while that is unknown.
     pub(crate) fn acknowledges(&self) -> Option<bool> {
         match self {
             TncEngine::Kiss(tnc) => tnc.acknowledges(),
@@ -86,21 +87,21 @@ impl TncEngine {
 
 fn trouble_words(trouble: ServerFault) -> &'static str {
     match trouble {
-        ServerFault::Silent => "it does not answer as an AGWPE server does",
-        ServerFault::NotAgwpe => "it does not speak AGWPE",
-        ServerFault::NoPort => "it does not have the port",
+        ServerFault::Silent => "no AGWPE response",
+        ServerFault::NotAgwpe => "not an AGWPE server",
+        ServerFault::NoPort => "no such AGWPE port",
     }
 }
 
 fn line_words(reason: CloseReason) -> &'static str {
     match reason {
-        CloseReason::Finished | CloseReason::Aborted => "it closed the line",
-        CloseReason::Reset => "the line broke",
-        CloseReason::Refused => "nobody listens there",
+        CloseReason::Finished | CloseReason::Aborted => "connection closed",
+        CloseReason::Reset => "connection lost",
+        CloseReason::Refused => "connection refused",
         CloseReason::TimedOut => "no answer",
-        CloseReason::Unreachable => "it is not there",
-        CloseReason::Stalled => "it took nothing for too long",
-        CloseReason::Insecure | CloseReason::Limit | CloseReason::Damaged => "the line failed",
+        CloseReason::Unreachable => "not reachable",
+        CloseReason::Stalled => "the TNC stopped reading",
+        CloseReason::Insecure | CloseReason::Limit | CloseReason::Damaged => "connection failed",
     }
 }
 

@@ -1,4 +1,4 @@
-//! Listening to what a TNC hears, for programs without an event loop.
+//! Reception through a TNC, for programs without an event loop.
 
 use super::{Driver, TncAddress, TncEngine};
 use bytes::Bytes;
@@ -8,22 +8,21 @@ use std::io;
 use std::ops::ControlFlow;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// What a listener hears.
+/// Event for a listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListenEvent {
-    /// The line stands.
+    /// The line is open.
     Open,
-    /// The line is lost, or could not be had, and why; it is tried again.
+    /// The line was lost or could not be opened, with the reason; it is tried again.
     Lost(&'static str),
-    /// A frame, without flags and check sequence.
+    /// Frame, without flags and check sequence.
     Frame(Bytes),
 }
 
-/// Listens until an interrupt (Ctrl-C) or a request to end, or until who hears has enough. Nothing is sent: the TNC keeps its
-/// parameters.
+/// Listens until SIGINT (Ctrl-C) or SIGTERM, or until `hear` breaks. Sends nothing: the TNC keeps its parameters.
 ///
 /// # Errors
-/// The system gives no event loop.
+/// Fails if the system provides no event loop.
 pub fn listen(
     place: TncAddress,
     config: kiss::Config,
@@ -61,7 +60,7 @@ async fn listen_to(
     }
 }
 
-/// The next thing to be heard; `lost`: how often the line was reported as lost.
+/// Returns the next event; `lost` is the number of losses reported so far.
 async fn next_or_lost(driver: &mut Driver<TncEngine>, lost: &mut u64) -> ListenEvent {
     loop {
         match driver.step().await {

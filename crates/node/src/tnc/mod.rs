@@ -1,17 +1,17 @@
-//! TNCs: what speaks with one over a serial line or TCP.
+//! TNCs, reached over a serial line or TCP.
 //!
 //! ```text
-//!     whoever uses it:  request            next
+//!     user:             request            next
 //!                          |                ^
 //!                       [ engine: a Tnc, or a Station over one ]
 //!                          |                ^
-//!                       stream::pump, one a connection
+//!                       stream::pump, one per connection
 //!                          |                ^
 //!                       a serial line, or TCP
 //! ```
 //!
-//! The engine asks for its line, and asks again when it is lost. What goes out waits in the pump, bounded by the room that the
-//! engine is told; what comes in is bounded by the pump's window.
+//! The engine requests its line and requests it again after a loss. Outgoing data waits in the pump, limited by the room
+//! granted to the engine; incoming data is limited by the pump's window.
 
 mod connection;
 mod controller;
@@ -34,20 +34,20 @@ use std::str::FromStr;
 use tokio::net::{TcpStream, lookup_host};
 use tokio::sync::mpsc;
 
-/// The speed of serial lines whose is not given, bit/s.
+/// Default speed of serial lines, bit/s.
 const SPEED_BPS: u32 = 9600;
 
-/// Where a TNC is: `127.0.0.1:8001` is over TCP, `/dev/ttyUSB0` a serial line of 9,600 bit/s, `/dev/ttyUSB0@38400` of
-/// another speed; 8 data bits, one stop bit, no parity, no handshake (KISS 3).
+/// Address of a TNC: `127.0.0.1:8001` over TCP, `/dev/ttyUSB0` for a serial line at 9,600 bit/s, `/dev/ttyUSB0@38400` for
+/// another speed; 8 data bits, one stop bit, no parity, no flow control (KISS 3).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LineAddress {
-    /// Over TCP: host and port.
+    /// Host and port for TCP.
     Tcp(String),
-    /// A serial line.
+    /// Serial line.
     Serial {
-        /// Its device.
+        /// Path of the device.
         path: String,
-        /// Its speed, bit/s.
+        /// Speed, bit/s.
         speed_bps: u32,
     },
 }
@@ -61,14 +61,12 @@ impl FromStr for LineAddress {
                 text.rsplit_once(':').map(|(host, port)| (host.is_empty(), port.parse::<u16>().is_ok()));
             return match port {
                 Some((false, true)) => Ok(LineAddress::Tcp(text.to_owned())),
-                _ => Err(
-                    "a TNC is at a host and port, such as 127.0.0.1:8001, or on a line, such as /dev/ttyUSB0",
-                ),
+                _ => Err("give host:port, such as 127.0.0.1:8001, or a serial device, such as /dev/ttyUSB0"),
             };
         }
         let (path, speed_bps) = match text.rsplit_once('@') {
             Some((path, speed)) => {
-                (path, speed.parse().map_err(|_| "the speed of a line is in bit/s, as in /dev/ttyUSB0@9600")?)
+                (path, speed.parse().map_err(|_| "give the speed in bit/s, as in /dev/ttyUSB0@9600")?)
             }
             None => (text, SPEED_BPS),
         };
@@ -92,7 +90,7 @@ impl LineAddress {
                 let found = lookup_host(address).await;
                 let found = found.map_err(|error| io::Error::new(io::ErrorKind::NotFound, error))?;
                 let stream = TcpStream::connect(&*found.collect::<Vec<_>>()).await?;
-                // A window is one write, and is not to wait for another.
+                // A window is one write and must not wait for another.
                 stream.set_nodelay(true)?;
                 Ok(Box::new(stream))
             }
@@ -103,34 +101,35 @@ impl LineAddress {
     }
 }
 
-/// A TNC and how it is spoken with: in KISS mode at a [`LineAddress`], or `agwpe:127.0.0.1:8000`, an AGWPE server.
+/// Address and protocol of a TNC: KISS mode at a [`LineAddress`], or an AGWPE server such as `agwpe:127.0.0.1:8000`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TncAddress {
-    /// A TNC in KISS mode.
+    /// TNC in KISS mode.
     Kiss(LineAddress),
-    /// A server that speaks AGWPE, over TCP.
+    /// AGWPE server over TCP.
     Agwpe(LineAddress),
 }
 
 impl TncAddress {
-    /// What it is reached over.
+    /// Returns the address of the line.
     pub fn line(&self) -> &LineAddress {
         match self {
             TncAddress::Kiss(line) | TncAddress::Agwpe(line) => line,
         }
     }
 
-    /// What may help when it is not reached.
+    /// Returns a hint for when the TNC cannot be reached.
     pub(crate) fn hint(&self) -> &'static str {
         match self {
             TncAddress::Kiss(LineAddress::Tcp(_)) => {
-                "is the TNC's program running, with KISS over TCP on that port?"
+                "check that the TNC's program is running, with KISS over TCP on that port"
             }
             TncAddress::Kiss(LineAddress::Serial { .. }) => {
-                "is it plugged in and switched on, and may this user open the device (group dialout)?"
+                "check that the TNC is connected and switched on, and that this user may open the device (group dialout)"
             }
             TncAddress::Agwpe(_) => {
-                "is the server running, with AGWPE on that TCP port and the radio port of `agwpe.port`, counted from 0?"
+                "check that the server is running, with AGWPE on that TCP port and the radio port of `agwpe.port`, counted \
+                 from 0"
             }
         }
     }
@@ -144,7 +143,7 @@ impl FromStr for TncAddress {
             None => Ok(TncAddress::Kiss(text.parse()?)),
             Some(server) => match server.parse() {
                 Ok(line @ LineAddress::Tcp(_)) => Ok(TncAddress::Agwpe(line)),
-                _ => Err("an AGWPE server is at a host and port, as in agwpe:127.0.0.1:8000"),
+                _ => Err("give agwpe:host:port, such as agwpe:127.0.0.1:8000"),
             },
         }
     }
@@ -159,14 +158,14 @@ impl std::fmt::Display for TncAddress {
     }
 }
 
-/// Runs an engine over the line of a TNC. It does so while [`Driver::next`] is waited for.
+/// Runs an engine over the line of a TNC, while [`Driver::next`] is awaited.
 #[derive(Debug)]
 pub struct Driver<E: Engine>
 where
     E::Above: CreditedService,
 {
     engine: E,
-    /// The room that its user may spend.
+    /// Room that the user can still spend.
     room: <E::Above as CreditedService>::Room,
     connection: LineConnection,
     began: tokio::time::Instant,
@@ -179,7 +178,7 @@ impl<E: Engine<Below = Stream>> Driver<E>
 where
     E::Above: CreditedService,
 {
-    /// An engine whose time begins now.
+    /// Creates a driver; the time of the engine starts now.
     pub fn new(engine: E, line: LineAddress) -> Self {
         let (tell, said) = mpsc::unbounded_channel();
         let connection = LineConnection::new(line);
@@ -187,33 +186,34 @@ where
         Driver { engine, room: Default::default(), connection, began, lost: 0, said, tell }
     }
 
-    /// The engine.
+    /// Returns the engine.
     pub fn engine(&self) -> &E {
         &self.engine
     }
 
-    /// The engine's time.
+    /// Returns the time of the engine.
     pub fn now(&self) -> Instant {
         Instant::ZERO + self.began.elapsed()
     }
 
-    /// Asks the engine for something. It is carried out while [`Driver::next`] is waited for.
+    /// Passes a request to the engine. It is carried out while [`Driver::next`] is awaited.
     ///
     /// # Errors
-    /// It needs room that [`Driver::next`] has not told of, or that is spent: what occupies a link is asked for against
-    /// [`Room`](longwire_proto::service::PacketsIndication::Room) alone. The engine hears nothing of it.
+    /// Fails if the request needs more room than [`Driver::next`] has granted and is unspent; only
+    /// [`Room`](longwire_proto::service::PacketsIndication::Room) allows requests that occupy a link. The engine does not
+    /// receive the request.
     pub fn request(&mut self, request: Request<E::Above>) -> Result<(), RequestRefused> {
         <E::Above as CreditedService>::spend(&mut self.room, &request)?;
         self.engine.handle_request(self.now(), request);
         Ok(())
     }
 
-    /// How often the line was lost, or could not be had.
+    /// Returns how often the line was lost or could not be opened.
     pub fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// The next thing that the engine says. It may be dropped at any time, and nothing is lost.
+    /// Returns the next indication of the engine. Cancel-safe: a dropped future loses nothing.
     pub async fn next(&mut self) -> Indication<E::Above> {
         loop {
             if let Some(said) = self.step().await {
@@ -222,7 +222,7 @@ where
         }
     }
 
-    /// One step: something that the engine says, or something that happens to it.
+    /// Performs one step: returns an indication of the engine, or passes one event to it.
     async fn step(&mut self) -> Option<Indication<E::Above>> {
         if let Some(said) = self.engine.poll_indication() {
             <E::Above as CreditedService>::hear(&mut self.room, &said);

@@ -1,5 +1,5 @@
-//! Room as the user of a [`Driver`](super::Driver) was told of it: an engine takes its user's word that there is some, and a
-//! program that gets it wrong is told so instead of being ended.
+//! Room granted to the user of a [`Driver`](super::Driver). Engines trust that their user respects it; these checks return
+//! an error to a program that does not, instead of a panic.
 
 use longwire_proto::engine::Service;
 use longwire_proto::service::{
@@ -9,37 +9,35 @@ use longwire_proto::service::{
 use std::collections::BTreeMap;
 use std::fmt::{self, Debug};
 
-/// Why a request does not reach an engine.
+/// Reason why a request is not passed to an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestRefused {
-    /// It needs room, and no room is left of what its user was told. Nothing of it is done.
+    /// The request needs more room than was granted and is unspent. Nothing was done.
     NoRoom,
 }
 
 impl fmt::Display for RequestRefused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            RequestRefused::NoRoom => {
-                f.write_str("there is no room for it, and nothing of it was done; `Room` says when there is")
-            }
+            RequestRefused::NoRoom => f.write_str("no room; nothing was done, wait for `Room`"),
         }
     }
 }
 
 impl std::error::Error for RequestRefused {}
 
-/// A service whose room can be counted by listening.
+/// Service whose room can be counted from its requests and indications.
 pub trait CreditedService: Service {
-    /// The room that its user was told of and has not spent; none is the default.
+    /// Room that was granted and is unspent; zero by default.
     type Room: Default + PartialEq + Debug;
 
-    /// Spends what a request needs.
+    /// Spends the room that a request needs.
     ///
     /// # Errors
-    /// There is less.
+    /// Fails if there is less.
     fn spend(room: &mut Self::Room, request: &Self::Request) -> Result<(), RequestRefused>;
 
-    /// Takes account of what the user is told.
+    /// Applies an indication to the room.
     fn hear(room: &mut Self::Room, indication: &Self::Indication);
 }
 
@@ -71,7 +69,7 @@ impl CreditedService for Packets {
     fn spend(room: &mut u64, request: &PacketsRequest) -> Result<(), RequestRefused> {
         match request {
             PacketsRequest::Packet(_) => return spend_one(room),
-            // A connection begins with none.
+            // A connection starts without room.
             PacketsRequest::Connect => *room = 0,
             PacketsRequest::Release(_)
             | PacketsRequest::Acknowledge
@@ -113,7 +111,7 @@ impl CreditedService for Datagrams {
     }
 }
 
-/// An entry for each that has room: as many as there are connections and places.
+/// Has an entry for each user with room: as many as there are connections and groups.
 impl<Id: Copy + Ord + Debug, S: CreditedService> CreditedService for Many<Id, S> {
     type Room = BTreeMap<Id, S::Room>;
 
@@ -181,7 +179,7 @@ mod tests {
             assert_eq!(Link::spend(&mut room, &packet), Err(RequestRefused::NoRoom));
             assert_eq!(room, BTreeMap::new());
         }
-        // Room is absolute, and is spent one by one.
+        // Each `Room` replaces the value, and each request spends one.
         Link::hear(&mut room, &(id, PacketsIndication::Room(5)));
         Link::hear(&mut room, &(id, PacketsIndication::Room(2)));
         let spent = [0; 3].map(|_| Link::spend(&mut room, &packet).is_ok());

@@ -16,7 +16,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::net::unix::pipe;
 
-/// Nothing here takes this long.
+/// Upper bound for every wait.
 const BOUND: Duration = Duration::from_secs(30);
 
 fn config() -> Config {
@@ -29,7 +29,7 @@ fn tnc() -> KissTnc {
     KissTnc::new(config(), controller::Config { channel, reconnect_min, ..controller::Config::default() })
 }
 
-/// A TNC, played by hand.
+/// TNC operated by the test.
 struct Far<T> {
     wire: T,
     deframer: Deframer,
@@ -59,7 +59,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Far<T> {
         self.wire.write_all(&line).await.unwrap();
     }
 
-    /// Parameters, two frames of a burst, the last of which is acknowledged, and a frame back.
+    /// Receives the parameters and two frames of a burst, acknowledges the last, and sends a frame.
     async fn converse(&mut self) {
         for _ in 0..5 {
             assert!(!matches!(self.hear().await, Command::Data(_)));
@@ -74,12 +74,12 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Far<T> {
     }
 }
 
-/// What lines change that are not transparent: each octet there is.
+/// Every octet, for lines that are not transparent.
 fn every_octet() -> Bytes {
     (0..=255).collect::<Vec<u8>>().into()
 }
 
-/// Sends two frames once there is room, and ends when both have left and one has come back.
+/// Sends two frames when there is room, and returns when both have left and one was received.
 async fn converse(driver: &mut Driver<KissTnc>) {
     let (mut sent, mut left, mut came) = (false, false, false);
     while !(left && came) {
@@ -117,7 +117,7 @@ async fn frames_go_over_a_serial_line() {
     assert_eq!((driver.engine().counters().sent, driver.engine().counters().received), (2, 1));
 }
 
-/// The TNC's program is started later, and once more.
+/// The TNC's program starts later, and is restarted.
 #[tokio::test]
 async fn a_lost_line_over_tcp_is_taken_up_again() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -165,7 +165,7 @@ fn a_place_says_what_is_spoken_there() {
     }
 }
 
-/// A program that sends without room hears so, and what it did before goes on.
+/// A program that sends without room gets an error, and earlier requests continue.
 #[tokio::test]
 async fn what_there_is_no_room_for_is_refused_and_ends_nothing() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -188,7 +188,7 @@ async fn what_there_is_no_room_for_is_refused_and_ends_nothing() {
     };
     tokio::time::timeout(BOUND, story).await.unwrap();
     assert_eq!(driver.engine().counters().sent, 2);
-    // Packets of a link, and frames of none.
+    // Packets of a link, and unconnected frames.
     let station = Station::new(ax25::Config::new("ALICE".parse().unwrap()));
     let mut driver = Driver::new(Stack::new(station, tnc()), address.to_string().parse().unwrap());
     let packet = Port::First((LinkId(1), PacketsRequest::Packet(every_octet())));

@@ -1,202 +1,203 @@
-//! Events, as they are noted and told.
+//! Events of a node, as recorded and delivered to clients.
 
 use super::BundleName;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Something that happened.
+/// Event with its number and time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+// The name of the schema in `/openapi.json`, which clients are generated from.
+#[schemars(rename = "Noted")]
 pub struct EventRecord {
-    /// Its number, one more than that of the event before.
+    /// Sequence number.
     pub sequence: u64,
-    /// When: seconds since the node's start.
+    /// Time, seconds since the node started.
     pub uptime_s: f64,
-    /// When: DTN time, milliseconds since 2000-01-01 UTC; none: there is no clock.
+    /// DTN time, milliseconds since 2000-01-01 UTC; null without a clock.
     pub dtn_ms: Option<u64>,
-    /// The event itself.
+    /// Event.
     #[serde(flatten)]
     pub event: Event,
 }
 
-/// The kinds of events.
+/// Kinds of events.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
     /// A link came up.
     LinkUp {
-        /// Which.
+        /// Name of the link.
         link: String,
-        /// The peer's node id.
+        /// Node ID of the peer.
         peer: Option<String>,
     },
     /// A link went down.
     LinkDown {
-        /// Which.
+        /// Name of the link.
         link: String,
-        /// The peer's node id.
+        /// Node ID of the peer.
         peer: Option<String>,
-        /// Why, in one word.
+        /// Reason, as an identifier.
         reason: String,
-        /// Why, for a person.
+        /// Reason, as text.
         why: String,
     },
-    /// An application sent a bundle, and it is durable.
+    /// A bundle from an application was stored durably.
     BundleAccepted {
-        /// Which.
+        /// Bundle.
         #[serde(flatten)]
         bundle: BundleName,
     },
-    /// A bundle came from a peer, whole.
+    /// A complete bundle was received from a peer.
     BundleReceived {
-        /// Which.
+        /// Bundle.
         #[serde(flatten)]
         bundle: BundleName,
-        /// Over which link.
+        /// Name of the link.
         link: String,
     },
-    /// The next hop has acknowledged all of a bundle.
+    /// The next hop has acknowledged a bundle in full.
     BundleForwarded {
-        /// Which.
+        /// Bundle.
         #[serde(flatten)]
         bundle: BundleName,
     },
-    /// A bundle is here, whole, and the application that receives for its endpoint is told.
+    /// A complete bundle was offered to the registered application.
     BundleArrived {
-        /// Which.
+        /// Bundle.
         #[serde(flatten)]
         bundle: BundleName,
     },
-    /// The application took a bundle.
+    /// An application accepted a bundle.
     BundleDelivered {
-        /// Which.
+        /// Bundle.
         #[serde(flatten)]
         bundle: BundleName,
     },
     /// A bundle was deleted before it was delivered or forwarded.
     BundleDeleted {
-        /// Which.
+        /// Bundle.
         #[serde(flatten)]
         bundle: BundleName,
-        /// Why, in one word: `lifetime_expired`, `transmission_canceled`, `depleted_storage` ..
+        /// Reason, as an identifier: `lifetime_expired`, `transmission_canceled`, `depleted_storage` ..
         reason: String,
     },
-    /// A transfer was refused to a peer.
+    /// A transfer from a peer was refused.
     TransferRefused {
-        /// Over which link.
+        /// Name of the link.
         link: String,
-        /// Why, in one word: `completed`, `no_resources`, `retransmit`, `not_acceptable`.
+        /// Reason, as an identifier: `completed`, `no_resources`, `retransmit`, `not_acceptable`.
         reason: String,
-        /// The peer's node id, as it says.
+        /// Node ID claimed by the peer.
         #[serde(default)]
         peer: Option<String>,
-        /// Where the peer is.
+        /// Address of the peer.
         #[serde(default)]
         address: Option<String>,
-        /// The rule that the bundle breaks, for a person; none: it breaks none.
+        /// Violated rule, as text; null if the bundle is valid.
         #[serde(default)]
         what: Option<String>,
-        /// The clause, such as `RFC 9171 4.3.1`.
+        /// Violated clause, such as `RFC 9171 4.3.1`.
         #[serde(default)]
         clause: Option<String>,
-        /// The block, for a person.
+        /// Block of the violation, as text.
         #[serde(default)]
         block: Option<String>,
-        /// The values of `accept` for this peer with which such bundles are taken.
+        /// Values of `accept` for this peer that would accept such bundles.
         #[serde(default)]
         accept: Vec<String>,
     },
-    /// Something was refused for want of space; at most one such event in 10 s.
+    /// A bundle was refused for lack of space; at most one such event in 10 s.
     StoreFull {
         /// Bundles in the store.
         bundles: u64,
-        /// Bytes in the store, as they count against the limit.
+        /// Bytes in the store, as counted against the limit.
         stored_bytes: u64,
     },
-    /// Something in the store is damaged, and set aside.
+    /// Damage was found in the store; the data were set aside.
     StoreDamaged {
-        /// The damage, its place and its record, for a person.
+        /// Damage, its place and its record, as text.
         what: String,
     },
-    /// A status report came about a bundle that was sent here.
+    /// A status report arrived for a bundle sent by this node.
     Report {
-        /// The bundle's name for commands.
+        /// ID of the bundle.
         id: String,
-        /// The status that is reported: `received`, `forwarded`, `delivered`, `deleted`.
+        /// Reported status: `received`, `forwarded`, `delivered`, `deleted`.
         status: String,
-        /// The reason's number (RFC 9171 9.5).
+        /// Reason code (RFC 9171 9.5).
         reason: u64,
-        /// The node that says so.
+        /// Reporting node.
         reporter: String,
-        /// It came over a link of the configuration, or from a neighbour that this node knows or sends such bundles to; else no
-        /// application is told.
+        /// True if the report is trusted: received over a configured link, or from a neighbour that is known to this
+        /// node or that such bundles are sent to. Otherwise no application is notified.
         #[serde(default)]
         believed: bool,
     },
-    /// A caller was not let in, for the node id that it says.
+    /// An incoming connection was refused because of its node ID.
     CallerRefused {
-        /// Where it is.
+        /// Address of the peer.
         address: String,
-        /// The node id that it says.
+        /// Claimed node ID.
         peer: Option<String>,
-        /// Why, in one word: `own_id`, `unknown`, `unproven`, `taken`.
+        /// Reason, as an identifier: `own_id`, `unknown`, `unproven`, `taken`.
         reason: String,
-        /// Why, for a person.
+        /// Reason, as text.
         why: String,
     },
-    /// A caller was turned away, because there were too many.
+    /// An incoming connection was refused because of the limit.
     CallerTurnedAway {
-        /// Where it is.
+        /// Address of the peer.
         address: String,
     },
-    /// The line of a TNC stands.
+    /// A TNC was connected.
     TncUp {
-        /// Which.
+        /// Name of the TNC.
         tnc: String,
-        /// The callsign of this station on it.
+        /// Callsign of this station.
         callsign: String,
     },
-    /// The line of a TNC is lost, or cannot be had. It is tried again.
+    /// A TNC was lost or cannot be reached; the node keeps trying.
     TncDown {
-        /// Which.
+        /// Name of the TNC.
         tnc: String,
-        /// Why, for a person.
+        /// Reason, as text.
         why: String,
-        /// The bundles and links that are kept, for a person.
+        /// Bundles and links that are kept, as text.
         kept: String,
-        /// Advice on what may help.
+        /// Hint.
         hint: String,
     },
-    /// The wall clock says something else than was to be expected. Lifetimes go by the time that has passed, until it is back
-    /// or the operator says that it is right.
+    /// The wall clock jumped. Lifetimes follow elapsed time until the clock is back or the operator confirms it.
     ClockJumped {
-        /// By how much, seconds; less than zero: it went back.
+        /// Size of the jump, seconds; negative if backwards.
         by_s: f64,
-        /// By how much it is ahead now of what lifetimes go by, seconds; zero: they go by it.
+        /// Seconds by which the clock is ahead of the time used for lifetimes; zero: lifetimes follow the clock.
         ahead_s: f64,
     },
-    /// The operator says that the wall clock is right: lifetimes go by it.
+    /// The operator confirmed the wall clock; lifetimes follow it.
     ClockTrusted,
-    /// The configuration was read again.
+    /// The configuration was reloaded.
     ConfigurationRead {
-        /// Settings that have changed and hold from the node's next start on.
+        /// Changed settings that need a restart.
         #[serde(default)]
         needs_restart: Vec<String>,
     },
-    /// The configuration was to be read again, and makes no sense: the one before stays.
+    /// Reloading the configuration failed; the previous one stays in force.
     ConfigurationRefused {
-        /// The fault in it, for a person.
+        /// Error, as text.
         what: String,
-        /// Advice on what may help.
+        /// Hint.
         hint: Option<String>,
     },
-    /// Events of bundles are noted from here on, or no longer: nobody watches.
+    /// Recording of bundle events started or stopped.
     BundlesWatched {
-        /// From here on.
+        /// True if recording started, false if it stopped because no client is connected.
         on: bool,
     },
-    /// This reader was too slow: so many events are gone.
+    /// The client was too slow; events were lost.
     Missed {
-        /// How many.
+        /// Number of lost events.
         count: u64,
     },
 }

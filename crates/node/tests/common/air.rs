@@ -1,4 +1,4 @@
-//! TNCs in KISS mode and the air between them: frames go across at once, as long as the test lets them.
+//! Simulated TNCs in KISS mode and the channel between them: frames are forwarded at once, unless the test prevents it.
 
 use super::segments::Segments;
 use bytes::{Bytes, BytesMut};
@@ -10,37 +10,37 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 
-/// Frames of one story; one that has more runs in circles.
+/// Maximum frames of one test; more indicate an endless loop.
 const FRAMES_MAX: usize = 20_000;
 #[derive(Default)]
 struct State {
     lines: Vec<Option<TcpStream>>,
-    /// The TNC is gone: nobody listens.
+    /// TNCs that are gone: no program listens.
     gone: Vec<bool>,
-    /// What this one says is not heard.
+    /// Stations whose transmissions are lost.
     unheard: Vec<bool>,
-    /// Two that do not hear each other.
+    /// Two stations that do not hear each other.
     apart: Option<[usize; 2]>,
-    /// The chance that one station misses a frame, for each station that hears it.
+    /// Probability that one station misses a frame, for each station that hears it.
     losing: Option<(f64, Rng)>,
-    /// After so many I frames of both sides, this happens.
+    /// The fault that occurs after this many I frames of both sides.
     plan: Option<(usize, Trouble)>,
-    /// What the first two say, if there is nobody else.
+    /// Segments of the first two stations, for tests with two.
     segments: Segments,
     frames: usize,
     over: bool,
 }
 
-/// What happens in the middle.
+/// A fault during a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trouble {
     /// This TNC ends.
     Gone(usize),
-    /// What this one says is heard by nobody.
+    /// Transmissions of this station are lost.
     Unheard(usize),
 }
 
-/// Ends when it is dropped.
+/// The simulated channel and its TNCs. Ends on drop.
 pub(crate) struct Air {
     shared: Arc<(Mutex<State>, Condvar)>,
     places: Vec<SocketAddr>,
@@ -53,7 +53,7 @@ impl Air {
         Air::with(2, None)
     }
 
-    /// So many stations, of which two may be out of each other's reach.
+    /// This many stations, two of which may be out of range of each other.
     pub(crate) fn with(stations: usize, apart: Option<[usize; 2]>) -> Air {
         let listeners: Vec<TcpListener> =
             (0..stations).map(|_| TcpListener::bind(super::reserved()).expect("it is its own")).collect();
@@ -79,12 +79,12 @@ impl Air {
         self.shared.0.lock().unwrap().losing = Some((share, Rng::new(1)));
     }
 
-    /// Where a TNC is.
+    /// Address of a TNC.
     pub(crate) fn at(&self, at: usize) -> SocketAddr {
         self.places[at]
     }
 
-    /// Somebody else at this TNC, who comes when the other of two has taken the program that is there.
+    /// Connects another program at this TNC, once the program of the other station is connected to its own.
     pub(crate) fn guest(&self, at: usize) -> Guest {
         let mut state = self.shared.0.lock().unwrap();
         while state.lines[1 - at].is_none() {
@@ -98,17 +98,17 @@ impl Air {
         Guest { line, deframer: Deframer::new(), rest: Bytes::new() }
     }
 
-    /// After so many I frames of both sides, counted from the beginning, this happens.
+    /// Plans a fault after this many I frames of both sides, counted from the beginning.
     pub(crate) fn plan(&self, frames: usize, trouble: Trouble) {
         self.shared.0.lock().unwrap().plan = Some((frames, trouble));
     }
 
-    /// This happens now.
+    /// Causes a fault now.
     pub(crate) fn trouble(&self, trouble: Trouble) {
         self.shared.0.lock().unwrap().trouble(trouble);
     }
 
-    /// All is well again.
+    /// Ends all faults.
     pub(crate) fn heal(&self) {
         let mut state = self.shared.0.lock().unwrap();
         state.gone.fill(false);
@@ -116,19 +116,19 @@ impl Air {
         self.shared.1.notify_all();
     }
 
-    /// It is not well.
+    /// True while there is a fault.
     pub(crate) fn is_troubled(&self) -> bool {
         let state = self.shared.0.lock().unwrap();
         state.gone.contains(&true) || state.unheard.contains(&true)
     }
 
-    /// What was heard on it so far.
+    /// Reads the segments heard so far.
     pub(crate) fn segments<T>(&self, look: impl FnOnce(&Segments) -> T) -> T {
         look(&self.shared.0.lock().unwrap().segments)
     }
 }
 
-/// A program that is no node, at a TNC.
+/// A program at a TNC that is not a node.
 pub(crate) struct Guest {
     line: TcpStream,
     deframer: Deframer,
@@ -142,7 +142,7 @@ impl Guest {
         self.line.write_all(&line).expect("the TNC listens");
     }
 
-    /// Waits until it hears such a frame.
+    /// Waits until it hears a matching frame.
     pub(crate) fn hears(&mut self, mut wished: impl FnMut(&ax25::Frame) -> bool) {
         let mut watcher = ax25::ChannelMonitor::new();
         loop {
@@ -172,13 +172,13 @@ impl Drop for Air {
             }
             self.shared.1.notify_all();
         }
-        // Who waits for a call gets one.
+        // Wakes the threads that wait in `accept`.
         self.places.iter().for_each(|place| drop(TcpStream::connect(place)));
         self.threads.drain(..).for_each(|thread| drop(thread.join()));
     }
 }
 
-/// One TNC.
+/// Runs one TNC.
 fn serve(at: usize, listener: TcpListener, shared: &(Mutex<State>, Condvar)) {
     let place = listener.local_addr().expect("an address");
     let mut listener = Some(listener);
@@ -209,7 +209,7 @@ fn serve(at: usize, listener: TcpListener, shared: &(Mutex<State>, Condvar)) {
     }
 }
 
-/// What the host says, until the line ends.
+/// Handles the frames of the host until its line ends.
 fn hear(at: usize, mut line: TcpStream, shared: &(Mutex<State>, Condvar)) {
     let mut deframer = Deframer::new();
     let mut buffer = vec![0; 16 * 1024];
@@ -223,7 +223,7 @@ fn hear(at: usize, mut line: TcpStream, shared: &(Mutex<State>, Condvar)) {
 }
 
 impl State {
-    /// A frame of this host's goes over the air, and its leaving is told.
+    /// Forwards a frame of this host over the channel, and reports its transmission.
     fn carry(&mut self, at: usize, frame: Frame) {
         let bytes = match frame.body {
             Command::Data(bytes) => bytes,
@@ -261,7 +261,7 @@ impl State {
         let mut line = BytesMut::new();
         enclose(&Frame { port: 0, body }, Checksum::None, &mut line);
         if let Some(out) = &mut self.lines[at] {
-            // A host that is gone is seen where it is read.
+            // A host that has gone is noticed by its reader.
             let _ = out.write_all(&line);
         }
     }
@@ -279,7 +279,7 @@ impl State {
     }
 }
 
-/// Two TNCs on one line, told apart by their ports (Multi-Drop); over when its user or a TNC ends.
+/// Two TNCs on one line, distinguished by their ports (Multi-Drop). Ends when its user or a TNC ends.
 pub(crate) struct MultiDrop {
     pub(crate) place: SocketAddr,
     thread: Option<JoinHandle<usize>>,
@@ -310,7 +310,7 @@ impl MultiDrop {
         MultiDrop { place, thread: Some(thread) }
     }
 
-    /// How many lines its user had, once it has none any more.
+    /// Waits until its user has no line left; returns the number of lines that it had.
     pub(crate) fn lines(mut self) -> usize {
         self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or(0)
     }

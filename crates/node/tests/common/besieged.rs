@@ -1,4 +1,4 @@
-//! A node in a process of its own, whose memory can be measured, with a friend that goes on talking to it.
+//! A node in a process of its own, whose memory can be measured, and a friendly peer that keeps exchanging files with it.
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
@@ -13,37 +13,37 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Tells a process of this test program that it is a node, and where its configuration is.
+/// Variable that makes a process of this test program a node, with the path of its configuration.
 const CHILD: &str = "LONGWIRE_BESIEGED";
 
-/// Its node. For the test of this name in each program that besieges: there it is the child.
+/// Runs the node. Called by the test of this name in each program with such tests, which is the child process.
 pub(crate) fn be_the_node() {
     let Some(path) = std::env::var_os(CHILD).map(PathBuf::from) else { return };
     let config = Config::load(&path).expect("it makes sense");
     let node = Node::start(NodeSetup::new(config)).expect("it starts");
     println!("\nat {}", node.addresses()[0]);
-    // Its parent's end is its own.
+    // The node ends with its parent, which closes the pipe.
     let _ = std::io::stdin().read_to_end(&mut Vec::new());
 }
 
-/// See the [module](self).
+/// The node's process, its friendly peer, and an application of it.
 pub(crate) struct Besieged {
     child: Child,
     pub(crate) address: SocketAddr,
     connection: ControlConnection,
     friend: Option<(Node, App)>,
     sent: u64,
-    /// The friend's files that wait to be taken: their numbers and lengths.
+    /// Files of the friendly peer that were not taken yet: their numbers and lengths.
     delivered: VecDeque<(u64, u64)>,
     /// The last file that was taken.
     taken: Option<Vec<u8>>,
-    /// The test that is the node.
+    /// Name of the test that runs the node.
     entry: String,
     place: Place,
 }
 
 impl Besieged {
-    /// `dtn://bob/` with this configuration beside the usual. `entry` is the test that is the node.
+    /// Starts `dtn://bob/` with this configuration in addition to the usual one. `entry` is the test that runs the node.
     pub(crate) fn new(title: &str, entry: &str, text: &str) -> Besieged {
         let place = Place::new(&format!("besieged-{title}"));
         let path = place.0.join("bob.toml");
@@ -63,12 +63,12 @@ impl Besieged {
         }
     }
 
-    /// Loses its power, and starts again: in a new process, with a new address.
+    /// Simulates a power failure and restarts the node: in a new process, with a new address.
     pub(crate) fn restart(&mut self) {
         self.restart_after(|_| ());
     }
 
-    /// The same; meanwhile something happens to the folder of its store.
+    /// The same, with changes to the folder of its store in between.
     pub(crate) fn restart_after(&mut self, happens: impl FnOnce(&Path)) {
         self.child.kill().expect("it runs");
         self.child.wait().expect("it ends");
@@ -79,7 +79,7 @@ impl Besieged {
         (self.child, self.address, self.connection) = run(&self.place, &self.entry);
     }
 
-    /// An application on this machine sends something, and the node takes it.
+    /// An application on this machine sends a bundle, and the node accepts it.
     #[track_caller]
     pub(crate) fn takes_a_send(&mut self) {
         self.sent += 1;
@@ -93,7 +93,7 @@ impl Besieged {
         });
     }
 
-    /// Lets the friend come.
+    /// Connects the friendly peer.
     pub(crate) fn befriend(&mut self) {
         let text = format!(
             "node = 'dtn://friend/'\nstorage.kind = 'memory'\n[[link]]\nname = 'bob'\naddress = '{}'\n[tcpcl]\n\
@@ -105,19 +105,19 @@ impl Besieged {
         self.friend = Some((node, app));
     }
 
-    /// The friend goes; the next time it comes it has another connection.
+    /// Disconnects the friendly peer; the next time it has another connection.
     pub(crate) fn unfriend(&mut self) {
         self.friend = None;
     }
 
-    /// A file comes from the friend, which hears that it was delivered.
+    /// Receives a file from the friendly peer, which gets a delivery report.
     pub(crate) fn hears_the_friend_who_hears_that(&mut self) {
         self.hears(1_000, MessageOptions { report_delivery: true, ..MessageOptions::default() });
         let (_, app) = self.friend.as_mut().expect("it has come");
         app.wait(|said| matches!(said.head, Reply::Report { .. }).then_some(()));
     }
 
-    /// A file comes from the friend, whole; how long it took.
+    /// Receives a complete file from the friendly peer; returns the time that it took.
     pub(crate) fn hears_the_friend(&mut self, length: usize) -> Duration {
         self.hears(length, MessageOptions::default())
     }
@@ -132,7 +132,7 @@ impl Besieged {
         let (_, app) = self.friend.as_mut().expect("it has come");
         let send = app.send("dtn://bob/inbox", &file, options);
         let mut got = self.takes_a_file();
-        // Its power went before the node had noted that the last one was taken: then that comes again.
+        // The power failed before the node had recorded that the last file was taken: it is delivered again.
         if self.taken.as_ref() == Some(&got) {
             got = self.takes_a_file();
         }
@@ -143,7 +143,7 @@ impl Besieged {
         began.elapsed()
     }
 
-    /// A file comes to the friend, whole, from whoever has sent it over this node.
+    /// Waits until the friendly peer has received this file completely, whichever peer has sent it over this node.
     pub(crate) fn friend_gets(&mut self, file: &[u8]) {
         let (_, app) = self.friend.as_mut().expect("it has come");
         app.register("inbox", 0);
@@ -152,7 +152,7 @@ impl Besieged {
         app.take(delivery);
     }
 
-    /// The next file from the friend.
+    /// Takes the next file from the friendly peer.
     fn takes_a_file(&mut self) -> Vec<u8> {
         while self.delivered.is_empty() {
             self.wait(|said| matches!(said.head, Reply::Delivered { .. }).then_some(()));
@@ -172,7 +172,7 @@ impl Besieged {
         got
     }
 
-    /// Takes so many bundles of strangers that are delivered, unread.
+    /// Takes this many delivered bundles of unknown peers, unread.
     pub(crate) fn takes_strangers(&mut self, count: u64) {
         for _ in 0..count {
             let number = self.wait(|said| match said.head {
@@ -183,7 +183,7 @@ impl Besieged {
         }
     }
 
-    /// An application registers and reads a byte of each of so many bundles of strangers, which wait for it.
+    /// Registers an application that reads one byte of each of this many waiting bundles of unknown peers.
     pub(crate) fn reads_strangers(&mut self, endpoint: &str, count: u64, offset: u64) {
         self.say(Request::Register { endpoint: endpoint.into(), inline_bytes: 0 });
         for _ in 0..count {
@@ -229,7 +229,7 @@ impl Besieged {
         })
     }
 
-    /// Waits until a number of the status, by its path, is at least this; what it is.
+    /// Waits until a number of the status, given by its path, is at least this; returns it.
     #[track_caller]
     pub(crate) fn wait_count(&mut self, path: &str, least: u64) -> u64 {
         let count = |status: &Value| {
@@ -239,7 +239,7 @@ impl Besieged {
         count(&self.wait_status(&format!("{path} is at least {least}"), |status| count(status) >= least))
     }
 
-    /// Waits until the status is as wished. It is looked at when something has happened in the node, and not otherwise.
+    /// Waits until the status is as wished. It is read only after a change in the node.
     #[track_caller]
     pub(crate) fn wait_status(&mut self, what: &str, mut wished: impl FnMut(&Value) -> bool) -> Value {
         let until = Instant::now() + DEADLINE;
@@ -251,13 +251,13 @@ impl Besieged {
         status
     }
 
-    /// The folder of its store.
+    /// Folder of its store.
     pub(crate) fn store(&self) -> PathBuf {
         self.place.0.join("store")
     }
 
-    /// Waits until so many lines on its standard error are such ones, and fails if there are more. A thread of the node writes them
-    /// when it comes to that.
+    /// Waits until this many lines on its standard error match, and fails if there are more. A thread of the node writes them
+    /// with a delay.
     #[track_caller]
     pub(crate) fn wait_lines(&mut self, count: usize, is_wanted: impl Fn(&str) -> bool) {
         let until = Instant::now() + DEADLINE;
@@ -268,17 +268,17 @@ impl Besieged {
                 return;
             }
             assert!(Instant::now() < until, "waited in vain: {found} of {count} lines in {}", self.log());
-            // It is asked in order not to look all the time.
+            // The request serves as a pause between two looks.
             self.status();
         }
     }
 
-    /// The lines on its standard error so far.
+    /// Lines on its standard error so far.
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.place.0.join("log")).expect("it has one")
     }
 
-    /// The most memory that it has ever had, bytes.
+    /// Maximum memory that it has ever used, bytes.
     pub(crate) fn peak_bytes(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it lives");
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("Linux says it");
@@ -287,7 +287,7 @@ impl Besieged {
     }
 }
 
-/// The node in a process of its own, where it is, and an application there.
+/// Starts the node in its own process; returns the process, its address, and an application of it.
 fn run(place: &Place, entry: &str) -> (Child, SocketAddr, ControlConnection) {
     let mut child = Command::new(std::env::current_exe().expect("this program"))
         .args(["--exact", entry, "--nocapture", "--test-threads=1"])
@@ -306,7 +306,7 @@ fn run(place: &Place, entry: &str) -> (Child, SocketAddr, ControlConnection) {
     (child, address, connection)
 }
 
-/// Where the node says what goes wrong.
+/// File for the node's standard error.
 fn log(place: &Place) -> std::fs::File {
     let mut options = std::fs::OpenOptions::new();
     options.create(true).append(true).open(place.0.join("log")).expect("a file")

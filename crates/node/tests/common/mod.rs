@@ -16,10 +16,10 @@ pub(crate) mod segments;
 pub(crate) mod watch;
 pub(crate) mod web;
 
-/// Nothing in these tests takes longer, on a machine that has much else to do.
+/// Maximum duration of any step in these tests, on a heavily loaded machine.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(240);
 
-/// A folder of its own, gone at the end.
+/// Temporary folder, removed on drop.
 pub(crate) struct Place(pub(crate) PathBuf);
 
 impl Place {
@@ -39,16 +39,16 @@ impl Drop for Place {
     }
 }
 
-/// An address for a node that is yet to come, or comes back. On a loopback address of this process's own, and outside the
-/// range that the system gives away from: nobody else ever has it.
+/// Reserves an address for a node that starts later or restarts: on a loopback address of this process, and outside the range of
+/// ephemeral ports, so that no other process ever has it.
 pub(crate) fn reserved() -> SocketAddr {
     static COUNT: AtomicU16 = AtomicU16::new(0);
-    // Process numbers have 22 bits.
+    // Process IDs have 22 bits.
     let [_, a, b, c] = std::process::id().to_be_bytes();
     SocketAddr::from(([127, 64 | a, b, c], 10_000 + COUNT.fetch_add(1, Ordering::Relaxed)))
 }
 
-/// A configuration from its text; a node in memory that applications reach in this process only.
+/// Parses a configuration; the node has no control socket, and applications connect in this process only.
 pub(crate) fn config(text: &str) -> Config {
     let mut config = Config::parse(text, "test", Path::new("/nowhere")).expect("it makes sense");
     config.control = None;
@@ -66,7 +66,7 @@ pub(crate) struct App {
     runtime: tokio::runtime::Runtime,
     pub(crate) client: AppClient,
     next: u64,
-    /// Deliveries that were said while something else was waited for.
+    /// Deliveries announced while waiting for another reply.
     waiting: VecDeque<Message<Reply>>,
 }
 
@@ -82,7 +82,7 @@ impl App {
         assert!(asked, "the node is there");
     }
 
-    /// The next thing the node says; fails at the deadline.
+    /// Returns the next reply of the node; fails at the deadline.
     #[track_caller]
     pub(crate) fn hear(&mut self) -> Message<Reply> {
         let reply =
@@ -91,7 +91,7 @@ impl App {
         reply.expect("the node is there")
     }
 
-    /// Skips what is said until `wanted` finds what it wants.
+    /// Skips replies until `wanted` returns a value.
     #[track_caller]
     pub(crate) fn wait<T>(&mut self, mut wanted: impl FnMut(Message<Reply>) -> Option<T>) -> T {
         loop {
@@ -112,7 +112,7 @@ impl App {
         self.wait(|said| matches!(said.head, Reply::Registered { .. }).then_some(()));
     }
 
-    /// Hands a payload over, whole; its number.
+    /// Sends a whole payload; returns the number of the send.
     pub(crate) fn send(&mut self, to: &str, payload: &Bytes, options: MessageOptions) -> u64 {
         self.next += 1;
         let send = self.next;
@@ -142,7 +142,7 @@ impl App {
         })
     }
 
-    /// The next delivery, read in parts if it did not come with its payload, and not taken.
+    /// Returns the next delivery, read in parts if it came without its payload, and not taken.
     pub(crate) fn receive(&mut self) -> (u64, Bytes) {
         let delivered = |said: Message<Reply>| match said.head {
             Reply::Delivered { delivery, length, .. } => Some((delivery, length, said.body)),
@@ -185,7 +185,7 @@ impl App {
         })
     }
 
-    /// The status, once something has happened since it was last heard.
+    /// Returns the status once it has changed since the last one.
     pub(crate) fn next_status(&mut self) -> serde_json::Value {
         self.ask(Request::NextStatus);
         self.wait(|said| match said.head {
@@ -194,7 +194,7 @@ impl App {
         })
     }
 
-    /// Waits until the status is as wished. It is looked at when something has happened in the node, and not otherwise.
+    /// Waits until the status is as wished. It is read only after a change in the node.
     #[track_caller]
     pub(crate) fn wait_status(&mut self, wished: impl Fn(&serde_json::Value) -> bool) -> serde_json::Value {
         let until = Until::new();
@@ -207,8 +207,8 @@ impl App {
     }
 }
 
-/// Waits until alice knows that bob has so many bytes of payloads over the only link between them: a letter of bob's comes
-/// behind his acknowledgements.
+/// Waits until Alice knows that Bob has this many payload bytes over the only link between them: a letter of Bob's arrives after
+/// his acknowledgements.
 pub(crate) fn wait_acknowledged(alice: &mut App, bob: &mut App, bytes: u64) {
     alice.register("letters", 1000);
     bob.wait_status(|status| status["links"][0]["counters"]["payload_received"].as_u64() >= Some(bytes));
@@ -216,7 +216,7 @@ pub(crate) fn wait_acknowledged(alice: &mut App, bob: &mut App, bytes: u64) {
     alice.receive();
 }
 
-/// The time until which something is waited for.
+/// Deadline of a wait.
 pub(crate) struct Until(std::time::Instant);
 
 impl Until {
@@ -224,7 +224,7 @@ impl Until {
         Until(std::time::Instant::now() + DEADLINE)
     }
 
-    /// Fails if it is over: with what was waited for, and how all nodes of the test are.
+    /// Fails after the deadline, with the condition waited for and the status of all nodes of the test.
     #[track_caller]
     pub(crate) fn check(&self, what: impl FnOnce() -> String) {
         if std::time::Instant::now() >= self.0 {
@@ -233,7 +233,7 @@ impl Until {
     }
 }
 
-/// Bytes that are not all the same.
+/// Varying bytes.
 pub(crate) fn payload(length: usize, seed: u64) -> Bytes {
     let mut bytes = vec![0; length];
     longwire_proto::rng::Rng::new(seed).fill(&mut bytes);

@@ -1,5 +1,4 @@
-//! A peer that says what it likes: raw bytes over TCP, with the messages and bundles that a well-behaved one would send as a
-//! starting point.
+//! A peer that can send anything: raw bytes over TCP, with the messages and bundles of a well-behaved peer as a starting point.
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
@@ -18,7 +17,7 @@ use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// The contact header of version 4 (RFC 9174 4.2).
+/// Contact header of version 4 (RFC 9174 4.2).
 pub(crate) const CONTACT_4: &[u8] = b"dtn!\x04\x00";
 
 /// A connection.
@@ -32,7 +31,7 @@ impl Peer {
         Ok(Peer(stream))
     }
 
-    /// From this address of this machine.
+    /// Connects from this address of this machine.
     pub(crate) fn call_from(from: Ipv4Addr, to: SocketAddr) -> io::Result<Peer> {
         let socket = net::socket(net::AddressFamily::INET, net::SocketType::STREAM, None)?;
         net::bind(&socket, &SocketAddr::from((from, 0)))?;
@@ -43,7 +42,7 @@ impl Peer {
         Ok(Peer(stream))
     }
 
-    /// With a session of version 4.
+    /// Connects and establishes a session of version 4.
     pub(crate) fn up_4(to: SocketAddr, node_id: &str) -> io::Result<Peer> {
         Peer::call(to)?.open_4(&sess_init(node_id))
     }
@@ -53,12 +52,12 @@ impl Peer {
         Peer::call_from(from, to)?.open_4(&sess_init(node_id))
     }
 
-    /// With a session in which a sign of life is to come from each side in so many seconds.
+    /// Connects and establishes a session with this keep-alive interval, seconds.
     pub(crate) fn up_4_alive(to: SocketAddr, node_id: &str, keepalive: u16) -> io::Result<Peer> {
         Peer::call(to)?.open_4(&sess_init_alive(node_id, keepalive))
     }
 
-    /// The same over a connection that stands.
+    /// Establishes a session of version 4 over an open connection.
     pub(crate) fn greet_4(self, node_id: &str) -> io::Result<Peer> {
         self.open_4(&sess_init(node_id))
     }
@@ -67,7 +66,7 @@ impl Peer {
         let mut peer = self;
         peer.say(CONTACT_4)?;
         peer.say(sess_init)?;
-        // Its contact header and its SESS_INIT, which ends with no extension items.
+        // The node's contact header and its SESS_INIT, which ends without extension items.
         peer.hear(6 + 1 + 2 + 8 + 8)?;
         let length = peer.hear(2)?;
         peer.hear(usize::from(u16::from_be_bytes([length[0], length[1]])) + 4)
@@ -75,17 +74,17 @@ impl Peer {
         Ok(peer)
     }
 
-    /// With a session of version 3, all options on.
+    /// Connects and establishes a session of version 3 with all options on.
     pub(crate) fn up_3(to: SocketAddr, node_id: &str) -> io::Result<Peer> {
         let mut peer = Peer::call(to)?;
         peer.say(&contact_3(node_id))?;
-        // Its contact header: magic, version, flags, keep-alive, then its name, whose length fits a byte.
+        // The node's contact header: magic, version, flags, keep-alive, then its node ID, whose length fits into one byte.
         let length = peer.hear(9)?[8];
         peer.hear(usize::from(length))?;
         Ok(peer)
     }
 
-    /// A session of version 4 with somebody whom nobody has heard of.
+    /// A session of version 4 with an unknown peer.
     pub(crate) fn stranger_4(to: SocketAddr) -> io::Result<Peer> {
         Peer::up_4(to, &stranger())
     }
@@ -99,7 +98,7 @@ impl Peer {
         self.0.write_all(bytes)
     }
 
-    /// So many bytes.
+    /// Reads this many bytes.
     pub(crate) fn hear(&mut self, count: usize) -> io::Result<Vec<u8>> {
         self.0.set_read_timeout(Some(Duration::from_secs(20)))?;
         let mut bytes = vec![0; count];
@@ -107,7 +106,7 @@ impl Peer {
         Ok(bytes)
     }
 
-    /// All that it says until it ends the connection; fails if it does not in time.
+    /// Reads until the node closes the connection; fails after `patience`.
     pub(crate) fn hear_all(&mut self, patience: Duration) -> Vec<u8> {
         let until = Instant::now() + patience;
         let mut all = Vec::new();
@@ -127,14 +126,14 @@ impl Peer {
         }
     }
 
-    /// Reads and forgets, so that the node can always write.
+    /// Reads and discards everything, so that the node can always write.
     pub(crate) fn deafen(&self) {
         let mut stream = self.0.try_clone().expect("a descriptor");
         stream.set_read_timeout(None).expect("a time-out");
         std::thread::spawn(move || io::copy(&mut stream, &mut io::sink()));
     }
 
-    /// A sender of many transfers over this session, which waits for their answers as a peer should.
+    /// Sends many transfers over this session, and waits for their answers as a peer should.
     pub(crate) fn sender(self) -> Sender {
         Sender {
             peer: self,
@@ -150,22 +149,22 @@ impl Peer {
     }
 }
 
-/// The most transfers of a sender that wait for their answers: a node ends a session in which very many do.
+/// Maximum unanswered transfers of a sender: a node ends a session with very many.
 const UNANSWERED_MAX: usize = 256;
 
-/// See [`Peer::sender`].
+/// Result of [`Peer::sender`].
 pub(crate) struct Sender {
     peer: Peer,
-    /// The transfer that is next.
+    /// Number of the next transfer.
     next: u64,
-    /// Bytes that are not yet said.
+    /// Bytes that are not sent yet.
     unsaid: Vec<u8>,
     unanswered: BTreeSet<u64>,
     heard: BytesMut,
 }
 
 impl Sender {
-    /// Bundles with a block each that nobody reads, of so many bytes; and waits for all answers.
+    /// Sends bundles with a block each that the node does not use, of this many bytes, and waits for all answers.
     pub(crate) fn send_long_heads(&mut self, count: u64, bytes: usize) {
         for id in 0..count {
             let mut head = head("dtn://mallory/", "dtn://nowhere/x", id, 0);
@@ -177,7 +176,7 @@ impl Sender {
         self.finish();
     }
 
-    /// A whole transfer, said soon. Waits for answers where too many are missing.
+    /// Sends a whole transfer, buffered. Waits for answers if too many are outstanding.
     #[track_caller]
     pub(crate) fn send(&mut self, data: &[u8]) {
         self.unsaid.extend_from_slice(&transfer(self.next, data));
@@ -188,13 +187,13 @@ impl Sender {
         }
     }
 
-    /// Waits until all is answered.
+    /// Waits until all transfers are answered.
     #[track_caller]
     pub(crate) fn finish(&mut self) {
         self.answered_to(0);
     }
 
-    /// Says what is not yet said, and waits until no more than so many transfers are without an answer.
+    /// Sends the buffered bytes, and waits until at most this many transfers are unanswered.
     #[track_caller]
     fn answered_to(&mut self, most: usize) {
         self.peer.say(&self.unsaid).expect("the node goes on hearing");
@@ -236,7 +235,7 @@ impl Sender {
     }
 }
 
-/// A node id that nobody else has in this process.
+/// A node ID that is unique in this process.
 pub(crate) fn stranger() -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     format!("dtn://stranger-{}/", NEXT.fetch_add(1, Ordering::Relaxed))
@@ -247,12 +246,12 @@ fn items_length(rest: &[u8]) -> usize {
     u32::from_be_bytes(last) as usize
 }
 
-/// The SESS_INIT of this node, without keep-alives.
+/// SESS_INIT of this node, without keep-alives.
 pub(crate) fn sess_init(node_id: &str) -> Vec<u8> {
     sess_init_alive(node_id, 0)
 }
 
-/// The same with keep-alives in an interval of so many seconds.
+/// The same with a keep-alive interval of this many seconds.
 fn sess_init_alive(node_id: &str, keepalive: u16) -> Vec<u8> {
     encoded(&Message::SessInit(SessInit {
         keepalive,
@@ -269,12 +268,12 @@ pub(crate) fn encoded(message: &Message) -> Vec<u8> {
     out.to_vec()
 }
 
-/// The header of a segment, with any extension items.
+/// Header of a segment, with any extension items.
 pub(crate) fn segment_header(flags: u8, id: u64, items: Bytes, length: u64) -> Vec<u8> {
     encoded(&Message::XferSegment(XferSegment { flags, id, items, length }))
 }
 
-/// The Transfer Length extension (RFC 9174 5.2.5.1).
+/// Transfer Length extension (RFC 9174 5.2.5.1).
 pub(crate) fn transfer_length(total: u64) -> Bytes {
     let mut out = BytesMut::new();
     let value = Bytes::copy_from_slice(&total.to_be_bytes());
@@ -289,7 +288,7 @@ pub(crate) fn transfer(id: u64, data: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The contact header of version 3 (RFC 7242 4.1): all options on, no keep-alives.
+/// Contact header of version 3 (RFC 7242 4.1): all options on, no keep-alives.
 pub(crate) fn contact_3(node_id: &str) -> Vec<u8> {
     let mut out = b"dtn!\x03\x0f\x00\x00".to_vec();
     out.extend(sdnv_of(node_id.len() as u64));
@@ -319,7 +318,7 @@ pub(crate) fn now_dtn_ms() -> u64 {
     longwire_node::system_dtn_ms().expect("this machine's clock is set")
 }
 
-/// The head of a bundle that lives for an hour; its sequence number tells it from others.
+/// Header of a bundle with a lifetime of one hour; its sequence number distinguishes it from others.
 pub(crate) fn head(source: &str, destination: &str, sequence: u64, length: u64) -> Head {
     let timestamp = CreationTimestamp { time: DtnTime(now_dtn_ms()), sequence };
     Head::new(PrimaryBlock::new(eid(destination), eid(source), timestamp, 3_600_000), length)
@@ -330,7 +329,7 @@ pub(crate) fn bundle(source: &str, destination: &str, sequence: u64, payload: &[
     Bundle::new(head, Bytes::copy_from_slice(payload)).to_bytes().to_vec()
 }
 
-/// A report of this node that a bundle of `dtn://alice/` was delivered, true or forged.
+/// A report of this node on the delivery of a bundle of `dtn://alice/`, genuine or forged.
 pub(crate) fn receipt(by: &str, created: (u64, u64), number: u64) -> Vec<u8> {
     let report = AdminRecord::StatusReport(StatusReport {
         received: StatusItem::NotAsserted,
@@ -349,7 +348,7 @@ pub(crate) fn receipt(by: &str, created: (u64, u64), number: u64) -> Vec<u8> {
     Bundle::new(head, report).to_bytes().to_vec()
 }
 
-/// A custody signal (RFC 5050 6.1.2) that says that a bundle of `dtn://alice/` is in other hands, true or forged.
+/// A custody signal (RFC 5050 6.1.2) that another node has accepted custody of a bundle of `dtn://alice/`, genuine or forged.
 pub(crate) fn release(created: (u64, u64), number: u64) -> Vec<u8> {
     let subject = v6::admin::Subject {
         source: eid("dtn://alice/"),
@@ -367,7 +366,7 @@ pub(crate) fn release(created: (u64, u64), number: u64) -> Vec<u8> {
     v6::Bundle::new(v6::Head::new(primary, payload.len() as u64), payload).to_bytes().to_vec()
 }
 
-/// A block of a type that nobody knows.
+/// A block of an unknown type.
 pub(crate) fn unknown_block(number: u64, flags: BlockFlags) -> Block {
     let data = Bytes::from_static(b"who knows");
     Block { block_type: BlockType::Unknown(77), number, flags, crc: CrcType::Crc16, data }

@@ -1,5 +1,4 @@
-//! What two stations say to each other, heard from outside: which segments of bundles are acknowledged, and which of those
-//! are sent again.
+//! Monitor of two stations: which segments of bundles are acknowledged, and which of those are resent.
 
 use bytes::Bytes;
 use longwire_proto::ax25::{ChannelMonitor, Control, Modulo, Unnumbered};
@@ -8,16 +7,16 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Shorter packets are answers and greetings, which may be alike; segments of a bundle are longer, and all different.
 const SEGMENT_BYTES: usize = 64;
 
-/// What one side has sent.
+/// Transmissions of one side.
 #[derive(Clone, Default)]
 struct Way {
-    /// By sequence number, what is not acknowledged.
+    /// Unacknowledged segments by sequence number.
     sent: BTreeMap<u8, Bytes>,
     /// Segments that the peer has acknowledged, over all links.
     acknowledged: BTreeSet<Bytes>,
-    /// Of these, how many were sent once more.
+    /// Number of acknowledged segments that were resent.
     again: usize,
-    /// I frames.
+    /// Number of I frames.
     information: usize,
 }
 
@@ -30,7 +29,7 @@ pub(crate) struct Segments {
 }
 
 impl Segments {
-    /// A frame that is heard on the channel: what it carries, and what it acknowledges.
+    /// Handles a frame on the channel: its segment, and its acknowledgement.
     pub(crate) fn hear(&mut self, at: usize, bytes: &Bytes) {
         let heard = self.watcher.hear(bytes.clone()).expect("nodes send frames of AX.25");
         match heard.frame.control {
@@ -47,12 +46,12 @@ impl Segments {
         }
     }
 
-    /// Segments that were sent again though their acknowledgement had gone back, by side.
+    /// Segments resent although their acknowledgement had been sent, by side.
     pub(crate) fn again(&self) -> [usize; 2] {
         [0, 1].map(|at: usize| self.ways[at].again)
     }
 
-    /// Segments that were acknowledged, by side.
+    /// Acknowledged segments, by side.
     pub(crate) fn acknowledged(&self) -> [usize; 2] {
         [0, 1].map(|at: usize| self.ways[at].acknowledged.len())
     }
@@ -62,7 +61,7 @@ impl Segments {
         self.ways.iter().map(|way| way.information).sum()
     }
 
-    /// Links that were asked for.
+    /// Requested links.
     pub(crate) fn calls(&self) -> usize {
         self.links
     }
@@ -75,9 +74,9 @@ impl Way {
         self.sent.insert(number, information);
     }
 
-    /// The peer waits for this number.
+    /// The peer expects this sequence number next.
     fn acknowledge(&mut self, awaited: u8, modulo: Modulo) {
-        // Half of the numbers or a whole window of eight at the most are on their way.
+        // At most half of the sequence numbers, or a whole window of seven, are outstanding.
         let most = (modulo.count() / 2).max(7);
         let before = |number: &u8| (1..=most).contains(&modulo.distance(*number, awaited));
         let done: Vec<u8> = self.sent.keys().copied().filter(before).collect();

@@ -1,4 +1,4 @@
-//! All nodes of a test, so that one that is stuck can say how each of them is.
+//! All nodes of a test, so that a test that is stuck can show the status of each of them.
 
 use longwire_node::message::{Reply, Request};
 use longwire_node::{AppClient, Node};
@@ -8,27 +8,27 @@ use std::sync::{Arc, LazyLock, Mutex};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
-/// A node that does not say how it is in this time is stuck itself.
+/// A node that does not answer in this time is stuck itself.
 const ANSWER: Duration = Duration::from_secs(5);
 
 type Clients = Arc<dyn Fn() -> AppClient + Send + Sync>;
 
-/// By the thread of their test.
+/// Nodes by the thread of their test.
 static NODES: LazyLock<Mutex<HashMap<ThreadId, Vec<Clients>>>> = LazyLock::new(Mutex::default);
 
-/// A node belongs to the test of this thread. It may be entered more than once.
+/// Adds a node to the test of this thread. May be called more than once.
 pub(crate) fn enter(node: &Node) {
     let clients: Clients = Arc::new(node.clients());
     NODES.lock().expect("no thread panics with it").entry(thread::current().id()).or_default().push(clients);
 }
 
-/// The test waits in vain.
+/// Fails the test, which waits in vain.
 #[track_caller]
 pub(crate) fn stuck(what: &str) -> ! {
     panic!("waited in vain: {what}\n{}", statuses());
 }
 
-/// How all nodes of this test are; all that there are, where this is not the thread of a test.
+/// Status of all nodes of this test; of all nodes if this is not the thread of a test.
 pub(crate) fn statuses() -> String {
     let nodes = {
         let all = NODES.lock().expect("no thread panics with it");
@@ -43,7 +43,7 @@ pub(crate) fn statuses() -> String {
     for clients in nodes {
         let mut client = clients();
         let asked = runtime.block_on(async {
-            // One that has ended is no part of it any more.
+            // A node that has ended is left out.
             client.request(Request::Status).await.then_some(())?;
             Some(tokio::time::timeout(ANSWER, client.reply()).await)
         });

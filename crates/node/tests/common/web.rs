@@ -1,10 +1,10 @@
-//! A browser's worth of HTTP, for tests: it reads what is there and knows nothing of the server's library.
+//! A minimal HTTP client for tests: it reads the answer as it is and does not depend on the server's library.
 
 use super::DEADLINE;
 use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::net::{SocketAddr, TcpStream};
 
-/// An answer, whole.
+/// A complete answer.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -22,14 +22,14 @@ impl Answer {
         format!("{}{}", self.head, String::from_utf8_lossy(&self.body))
     }
 
-    /// A header's value.
+    /// Value of a header field.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let mut lines = self.head.lines().filter_map(|line| line.split_once(": "));
         lines.find(|(said, _)| said.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 }
 
-/// A connection that nothing was said on.
+/// A new connection.
 pub(crate) fn connect(to: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect(to).expect("it listens");
     stream.set_read_timeout(Some(DEADLINE)).expect("a timeout");
@@ -37,8 +37,8 @@ pub(crate) fn connect(to: SocketAddr) -> TcpStream {
     stream
 }
 
-/// Says a request as it is and reads one answer. A server that refuses a request may close before it has read all of it
-/// (RFC 9112 9.6): the answer has to be there all the same.
+/// Sends a request as it is and reads one answer. A server that refuses a request may close before it has read all of it (RFC
+/// 9112 9.6): the answer must be there all the same.
 pub(crate) fn say(to: SocketAddr, request: &[u8]) -> Answer {
     let mut stream = connect(to);
     if let Err(error) = stream.write_all(request) {
@@ -48,7 +48,7 @@ pub(crate) fn say(to: SocketAddr, request: &[u8]) -> Answer {
     read(&mut BufReader::new(stream))
 }
 
-/// Asks for something.
+/// Sends a request.
 pub(crate) fn ask(to: SocketAddr, method: &str, path: &str, headers: &str, body: &[u8]) -> Answer {
     let length = body.len();
     let head = format!(
@@ -65,7 +65,7 @@ pub(crate) fn post(to: SocketAddr, path: &str, document: &serde_json::Value) -> 
     ask(to, "POST", path, "content-type: application/json\r\n", document.to_string().as_bytes())
 }
 
-/// The head of an answer.
+/// Reads the header of an answer.
 pub(crate) fn read_head(stream: &mut impl BufRead) -> (u16, String) {
     let mut head = String::new();
     loop {
@@ -101,7 +101,7 @@ fn read(stream: &mut impl BufRead) -> Answer {
     answer
 }
 
-/// Text as a part of a path or a query.
+/// Encodes text as part of a path or a query.
 pub(crate) fn escaped(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
     text.bytes()
@@ -109,7 +109,7 @@ pub(crate) fn escaped(text: &str) -> String {
         .collect()
 }
 
-/// The first event of this name among all that are kept.
+/// The first event with this name among all that are kept.
 pub(crate) fn event(at: SocketAddr, name: &str) -> serde_json::Value {
     let mut stream = connect(at);
     let request = format!("GET /events?after=0 HTTP/1.1\r\nhost: {at}\r\n\r\n");

@@ -1,7 +1,8 @@
-//! The air between stations, as sound: in real time, whoever talks hears nothing, and who talk at once spoil each other.
+//! The channel between stations, as sound: in real time; a transmitting station hears nothing, and simultaneous transmissions
+//! corrupt each other.
 //!
-//! Frames are destroyed on purpose, too, each with the same chance, by a silence in it. The channel writes down what was said,
-//! and how late it, the stations and this program were: sound that comes late is another channel.
+//! Frames are also destroyed on purpose, each with the same probability, by a silence in it. The channel records the frames, and how
+//! late it, the stations and this program were: late sound makes a different channel.
 
 use crate::modem::{Event, Modem};
 use bytes::Bytes;
@@ -15,61 +16,62 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Samples of 16 bits a second.
+/// Sample rate, 16-bit samples per second.
 pub(crate) const SAMPLES_HZ: usize = 48_000;
-/// What is carried at a time.
+/// Duration of the sound forwarded at once.
 const TICK: Duration = Duration::from_millis(10);
 const TICK_SAMPLES: usize = SAMPLES_HZ / 100;
-/// The silence that destroys a frame, bits: shorter than any frame, and too short for a carrier to be lost.
+/// Silence that destroys a frame, bits: shorter than any frame, and too short for a loss of carrier.
 const SILENCE_BITS: usize = 32;
 
-/// Runs until it is dropped.
+/// A channel in its own thread. Ends on drop.
 pub(crate) struct Channel {
     over: Arc<AtomicBool>,
     noted: Arc<Mutex<Noted>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// A frame that was said.
+/// A transmitted frame.
 #[derive(Clone, Debug)]
 pub(crate) struct Said {
-    /// When it ended.
+    /// End of the frame.
     pub(crate) at: Instant,
     pub(crate) station: usize,
     pub(crate) frame: Bytes,
     pub(crate) destroyed: bool,
 }
 
-/// What happened since it was last asked.
+/// Events since the recording was last started.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Noted {
     pub(crate) said: Vec<Said>,
-    /// Ticks in which more than one station talked.
+    /// Duration of ticks in which more than one station transmitted.
     pub(crate) collided: Duration,
     ticks: u64,
-    /// The longest that the channel was behind the clock.
+    /// Maximum time by which the channel was behind the clock.
     pub(crate) late: Duration,
-    /// The most sound that a station had not heard yet.
+    /// Maximum sound that a station had not read yet.
     pub(crate) unheard: Duration,
-    /// Frames that were not whole where they were said: a station that could not keep up with its own sound.
+    /// Frames damaged at their source: a station could not keep up with its own sound.
     pub(crate) torn: u64,
-    /// The chance of a frame to be destroyed, and its dice.
+    /// Probability that a frame is destroyed, and the random numbers for it.
     dice: Option<(f64, Rng)>,
 }
 
-/// A station's sound is read from its pipe; the sound for it is written to the one that is its input. Both outlive its program.
+/// Pipes of a station: one for its own sound, one that is its input. Both outlive its program.
 struct Ear {
     says: File,
     hears: File,
     modem: Modem,
-    /// This much more of what it says is silenced.
+    /// Samples of its sound that are still to be silenced.
     silence_samples: usize,
     destroyed: bool,
     torn: u64,
 }
 
 impl Channel {
-    /// Between these stations: the pipe into which each one speaks, and the one from which it hears. `deaf`: two that do not hear each other.
+    /// Starts a channel between these stations, each with the pipe for its own sound and the pipe that is its input. `deaf`: two
+    /// that do not hear each other.
     pub(crate) fn start(stations: Vec<(File, File)>, rate_bps: u32, deaf: Option<[usize; 2]>) -> Channel {
         let over = Arc::new(AtomicBool::new(false));
         let noted = Arc::new(Mutex::new(Noted::default()));
@@ -88,15 +90,15 @@ impl Channel {
         Channel { over, noted, thread: Some(thread) }
     }
 
-    /// From now on frames are destroyed with this chance, and what was noted is forgotten.
+    /// Starts a new recording; from now on frames are destroyed with this probability.
     pub(crate) fn begin(&self, chance: f64, seed: u64) {
         let dice = (chance > 0.0).then(|| (chance, Rng::new(seed).fork("channel")));
         *self.noted.lock().unwrap() = Noted { dice, ..Noted::default() };
     }
 
-    /// Waits until all stations hear what there is to hear; false: one does not.
+    /// Waits until all stations read their input. Returns false if one does not.
     pub(crate) fn all_listen(&self) -> bool {
-        /// So many ticks, and less than a fifth of them unheard.
+        /// Ticks of a check, in which less than a fifth may be unread.
         const TICKS: u64 = 25;
         (0..120).any(|_| {
             self.begin(0.0, 0);
@@ -121,7 +123,7 @@ impl Drop for Channel {
     }
 }
 
-/// A pipe with a name; opened both ways, so that neither side ever waits for the other to be there.
+/// A named pipe, opened in both directions, so that neither side waits for the other to open it.
 pub(crate) fn pipe(path: &Path) -> File {
     use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
     mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
@@ -164,7 +166,7 @@ impl Carrier {
             noted.unheard =
                 noted.unheard.max(Duration::from_secs_f64(unheard as f64 / (2 * SAMPLES_HZ) as f64));
             let mut heard = [0_i16; TICK_SAMPLES];
-            // A radio does not hear while it talks.
+            // A radio does not hear while it transmits.
             if said[at].is_empty() {
                 let apart =
                     |other: usize| self.deaf.is_some_and(|deaf| deaf == [at.min(other), at.max(other)]);
@@ -177,7 +179,7 @@ impl Carrier {
             }
             let bytes: Vec<u8> = heard.iter().flat_map(|sample| sample.to_le_bytes()).collect();
             match ear.hears.write_all(&bytes) {
-                // Nobody has listened for long. It takes all of it or nothing, as pipes do with so little.
+                // The station has not read for long. A pipe accepts so few bytes completely or not at all.
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 other => other?,
             }
@@ -187,7 +189,7 @@ impl Carrier {
 }
 
 impl Ear {
-    /// What a station says in one tick, as others hear it; nothing where it is silent.
+    /// Sound of a station in one tick, as others hear it; empty while it is silent.
     fn says(&mut self, station: usize, noted: &mut Noted) -> Vec<i16> {
         let mut sound = samples(&mut self.says);
         if sound.is_empty() {

@@ -13,24 +13,24 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// The callsigns of the stations.
+/// Callsigns of the stations.
 pub(crate) const OURS: &str = "OURS";
 pub(crate) const THEIRS: &str = "THEIRS";
-/// Who stands between them, if anybody does.
+/// Callsign of the digipeater, if there is one.
 pub(crate) const BETWEEN: &str = "DIGI";
 
-/// Why something did not come to its end.
+/// Reason for a failure.
 pub(crate) type Failure = String;
 
-/// What the radios of a rig are like.
+/// Properties of the channel of a rig.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Air {
     pub(crate) rate_bps: u32,
-    /// Frames on their way at a time; above 7: modulo 128.
+    /// Window, frames; above 7: modulo 128.
     pub(crate) window: u8,
-    /// Frames of a hundred that are destroyed.
+    /// Percentage of frames that are destroyed.
     pub(crate) destroyed_percent: u32,
-    /// Two stations that do not hear each other, and a third that repeats what they say.
+    /// True for two stations that do not hear each other, and a digipeater between them.
     pub(crate) digipeater: bool,
 }
 
@@ -39,7 +39,7 @@ impl Air {
         self.window > 7
     }
 
-    /// Who repeats what is said.
+    /// Digipeaters between the stations.
     pub(crate) fn path(self) -> Vec<&'static str> {
         if self.digipeater { vec![BETWEEN] } else { vec![] }
     }
@@ -53,7 +53,7 @@ struct Station {
 }
 
 impl Station {
-    /// Starts one at the first of these ports that nobody else has by then.
+    /// Starts a station on the first of these ports that are free by then.
     fn start(
         home: &Path,
         mut ports: impl Iterator<Item = Port>,
@@ -70,7 +70,7 @@ impl Station {
         }
     }
 
-    /// Starts the program in its folder, where its configuration is.
+    /// Starts the program in its folder, which contains its configuration.
     fn run(home: &Path) -> Child {
         Command::new("direwolf")
             .args(["-t", "0", "-q", "hd", "-c", "direwolf.conf"])
@@ -83,11 +83,11 @@ impl Station {
             .unwrap()
     }
 
-    /// Waits until it takes programs, over KISS and over AGW. False: somebody else has one of its ports.
+    /// Waits until it accepts connections, over KISS and over AGW. Returns false if another program has one of its ports.
     fn is_ready(&mut self) -> bool {
         let out = BufReader::new(self.program.stdout.take().unwrap());
         let (tell, told) = std::sync::mpsc::channel();
-        // Whatever it says later is read, too, or it would stand still.
+        // Later output is read, too, or the program would block.
         std::thread::spawn(move || {
             for line in out.lines().map_while(Result::ok) {
                 let is_ready = line.starts_with("Ready to accept");
@@ -99,7 +99,7 @@ impl Station {
         (0..2).all(|_| told.recv_timeout(std::time::Duration::from_secs(30)).expect("Dire Wolf starts"))
     }
 
-    /// Ends it, whatever it is doing.
+    /// Kills the program.
     fn end(&mut self) {
         let _ = self.program.kill();
         let _ = self.program.wait();
@@ -112,7 +112,7 @@ impl Drop for Station {
     }
 }
 
-/// Two Dire Wolfs on one channel, or three. All ends when it is dropped.
+/// Two Dire Wolfs on one channel, or three with a digipeater. All end on drop.
 pub(crate) struct Rig {
     place: PathBuf,
     stations: Vec<Station>,
@@ -120,7 +120,7 @@ pub(crate) struct Rig {
     pub(crate) channel: Channel,
 }
 
-/// The program is there; if not, the test says so and is not run.
+/// True if the program is installed; if not, prints that the test is skipped.
 pub(crate) fn is_installed() -> bool {
     let found =
         Command::new("direwolf").arg("-h").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
@@ -130,22 +130,22 @@ pub(crate) fn is_installed() -> bool {
     found
 }
 
-/// A port for a program that knows it by its number. It is below those that the system gives by chance, and other tests leave it alone
-/// as long as its twin of UDP is held; whoever else comes in between is met when the program starts.
+/// A port for a program that is configured with its number. It is below the ephemeral ports, and other tests do not use it while
+/// its UDP twin is held; another program that takes it in between is detected when this one starts.
 struct Port {
     number: u16,
     _twin: UdpSocket,
 }
 
 impl Port {
-    /// This one, if nobody has it.
+    /// Reserves this port if it is free.
     fn hold(number: u16) -> Option<Port> {
         let twin = UdpSocket::bind((Ipv4Addr::LOCALHOST, number)).ok()?;
         TcpListener::bind((Ipv4Addr::LOCALHOST, number)).ok()?;
         Some(Port { number, _twin: twin })
     }
 
-    /// Those that nobody has, each time others.
+    /// Free ports, each time different ones.
     fn free() -> impl Iterator<Item = Port> {
         static NEXT: AtomicU16 = AtomicU16::new(0);
         let first = 16_000 + (std::process::id() % 64) as u16 * 200;
@@ -172,7 +172,7 @@ impl Rig {
         Rig { place, stations, air, channel }
     }
 
-    /// Ends the program of a station, whatever it is doing, and starts it again at the same place.
+    /// Kills the program of a station and starts it again on the same ports.
     pub(crate) fn restart(&mut self, at: usize) {
         let station = &mut self.stations[at];
         station.end();
@@ -180,17 +180,17 @@ impl Rig {
         assert!(station.is_ready(), "its ports are its own");
     }
 
-    /// Where the KISS interface of a station is.
+    /// Address of the KISS interface of a station.
     pub(crate) fn kiss(&self, at: usize) -> String {
         format!("127.0.0.1:{}", self.stations[at].kiss.number)
     }
 
-    /// Where its AGWPE server is, as a node's configuration has it.
+    /// Address of its AGWPE server, as in a node's configuration.
     pub(crate) fn agwpe(&self, at: usize) -> String {
         format!("agwpe:127.0.0.1:{}", self.stations[at].agw.number)
     }
 
-    /// A user of a station, with this callsign.
+    /// Connects a user with this callsign to a station.
     pub(crate) async fn user(&self, at: usize, own: &str) -> User {
         let stream = TcpStream::connect(("127.0.0.1", self.stations[at].agw.number)).await.unwrap();
         let own: StationName = own.parse().unwrap();
@@ -209,7 +209,7 @@ impl Drop for Rig {
     }
 }
 
-/// Makes the folder of a station, with the ends of its sound: where it speaks, and where it hears.
+/// Creates the folder of a station; returns the pipes for its sound and for its input.
 fn furnish(home: &Path) -> (File, File) {
     std::fs::create_dir_all(home).unwrap();
     let sound = home.join("sound");
@@ -226,8 +226,8 @@ fn configuration(air: Air, own: &str, kiss: u16, agw: u16) -> String {
         true => String::new(),
         false => format!("V20 {OURS}\nV20 {THEIRS}\n"),
     };
-    // What is destroyed stays so (FIX_BITS): to try each bit takes it a tenth of a second, in which it does not listen.
-    // What its users are called, nobody has to answer to but they.
+    // Damaged frames are not repaired (FIX_BITS): trying each bit takes Dire Wolf a tenth of a second, in which it does not
+    // listen. Stations without digipeater have no callsign of their own; only their users answer to theirs.
     let (own, repeats) = if own == BETWEEN { (own, "CDIGIPEAT 0 0\n") } else { ("NOCALL", "") };
     format!(
         "ADEVICE stdin radio\nARATE {SAMPLES_HZ}\nACHANNELS 1\nCHANNEL 0\nMYCALL {own}\nMODEM {rate_bps}\n\
@@ -239,7 +239,7 @@ fn configuration(air: Air, own: &str, kiss: u16, agw: u16) -> String {
     )
 }
 
-/// A program that has a link over Dire Wolf.
+/// A program with a link over Dire Wolf.
 pub(crate) struct User {
     stream: TcpStream,
     input: BytesMut,
@@ -249,7 +249,7 @@ pub(crate) struct User {
 
 impl User {
     async fn say(&mut self, frame: Frame) {
-        // That nobody hears it any more is found out when the answer is waited for.
+        // A broken connection is noticed when the answer is awaited.
         let _ = self.stream.write_all(&frame.to_bytes()).await;
     }
 
@@ -294,7 +294,7 @@ impl User {
         self.called().await
     }
 
-    /// A link stands, whoever has called.
+    /// Waits until a link is established, by either side.
     pub(crate) async fn called(&mut self) -> Result<(), Failure> {
         self.peer = self.hear_kind(Kind::Connect).await?.from;
         Ok(())
@@ -315,7 +315,7 @@ impl User {
         Ok(content)
     }
 
-    /// Everything that was sent is acknowledged.
+    /// Waits until all data sent is acknowledged.
     pub(crate) async fn is_acknowledged(&mut self) -> Result<(), Failure> {
         loop {
             self.say(Frame::new(Kind::QueuedOnLink).between(self.own, self.peer)).await;
@@ -323,7 +323,7 @@ impl User {
             if Queued::decode(&mut reply.data) == Ok(Queued(0)) {
                 return Ok(());
             }
-            // There is no event for it: it is asked again.
+            // There is no event for it: the request is repeated.
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
     }
@@ -333,22 +333,22 @@ impl User {
         self.closed().await
     }
 
-    /// The link has ended.
+    /// Waits until the link has ended.
     pub(crate) async fn closed(&mut self) -> Result<(), Failure> {
         self.hear_kind(Kind::Disconnect).await.map(drop)
     }
 
-    /// Its callsign is free for others: calls to a program that is gone are answered by nobody.
+    /// Releases its callsign: a program that has gone does not answer connection requests.
     pub(crate) async fn leave(mut self) {
         self.say(Frame::new(Kind::Unregister).between(self.own, StationName::NONE)).await;
-        // Dire Wolf has read it when it has answered what was asked behind it.
+        // Dire Wolf has read the frame once it has answered the request after it.
         self.say(Frame::new(Kind::Version)).await;
         while self.hear().await.is_ok_and(|frame| frame.kind != Kind::Version) {}
         let _ = self.stream.shutdown().await;
     }
 }
 
-/// Somebody else takes a port after it was found free, and before the program has it.
+/// Another program takes a port after it was found free, and before this program has it.
 #[test]
 fn a_port_that_somebody_takes_in_between_costs_another_start() {
     if !is_installed() {

@@ -1,6 +1,6 @@
-//! Our AX.25 over KISS beside Dire Wolf's own: stations on one channel of sound, without a sound card.
+//! Our AX.25 over KISS compared with Dire Wolf's own: stations on one channel of sound, without a sound card.
 //!
-//! `./test radio` runs the long ones, which are ignored otherwise, and prints their table.
+//! `./test radio` runs the long tests, which are ignored otherwise, and prints their table.
 
 mod channel;
 #[path = "../common/mod.rs"]
@@ -25,7 +25,8 @@ fn content(length: usize, name: &str) -> Vec<u8> {
     content
 }
 
-/// We call, and every byte arrives in both directions; the TNC does not know acknowledgement mode, and that is found out.
+/// Our station connects, and every byte arrives in both directions; the TNC does not support acknowledgement mode, which is
+/// detected.
 #[tokio::test]
 async fn a_short_transfer_both_ways() {
     if !is_installed() {
@@ -50,7 +51,7 @@ async fn a_short_transfer_both_ways() {
     assert!(rig.channel.noted().said.len() > 8, "the channel has heard their frames");
 }
 
-/// The file in each direction, at each rate and window, beside Dire Wolf to Dire Wolf on the same rig.
+/// The file in each direction, at each rate and window, compared with Dire Wolf to Dire Wolf on the same rig.
 #[tokio::test]
 #[ignore = "minutes of real time: ./test radio"]
 async fn table() {

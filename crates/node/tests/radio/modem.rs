@@ -1,38 +1,38 @@
-//! What a station says in sound, as frames: AFSK of 1,200 bit/s (Bell 202) and G3RUH of 9,600.
+//! Demodulator of a station's sound: AFSK of 1,200 bit/s (Bell 202) and G3RUH of 9,600 bit/s.
 //!
-//! It hears what is said at its source, without noise: a level a sample, a clock that follows its edges, no equaliser.
+//! It receives the sound at its source, without noise: one level per sample, a clock that follows the edges, no equaliser.
 
 use crate::channel::SAMPLES_HZ;
 use bytes::Bytes;
 use longwire_proto::ax25::hdlc;
 
-/// The longest frame, bytes: a header with digipeaters and 256 of information.
+/// Maximum length of a frame, bytes: a header with digipeaters and 256 of information.
 const FRAME_BYTES_MAX: usize = 400;
-/// So many bits without a flag behind one are a frame.
+/// Number of bits after a flag without another one that count as the beginning of a frame.
 const BEGUN_BITS: u32 = 16;
 
-/// What was heard.
+/// Event of the demodulator.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     /// A frame has begun.
     Begins,
-    /// A frame has ended, whole.
+    /// A frame has ended, with a correct checksum.
     Ends(Bytes),
 }
 
-/// Hears one station.
+/// Demodulator for one station.
 pub(crate) struct Modem {
     rate_bps: u32,
     tones: Option<[Tone; 2]>,
     level: bool,
-    /// Of the bit, from edge to edge.
+    /// Phase within the bit, from edge to edge.
     phase: f32,
     last: bool,
     scrambled: u32,
     frames: hdlc::Decoder,
     /// The last eight bits.
     octet: u8,
-    /// Since the last flag, if one was heard.
+    /// Bits since the last flag; `None` before the first flag.
     bits: Option<u32>,
 }
 
@@ -52,12 +52,12 @@ impl Modem {
         }
     }
 
-    /// Samples that so many bits take.
+    /// Number of samples of this many bits.
     pub(crate) fn samples(&self, bits: usize) -> usize {
         bits * SAMPLES_HZ / self.rate_bps as usize
     }
 
-    /// Frames that were not whole where they were said.
+    /// Frames damaged at their source.
     pub(crate) fn damaged(&self) -> u64 {
         self.frames.heard().damaged
     }
@@ -67,7 +67,7 @@ impl Modem {
         self.bits = None;
     }
 
-    /// One sample more.
+    /// Handles one sample.
     pub(crate) fn hear(&mut self, sample: i16) -> Option<Event> {
         let level = match &mut self.tones {
             Some([low, high]) => low.hear(sample) > high.hear(sample),
@@ -110,9 +110,9 @@ impl Modem {
     }
 }
 
-/// How much of a tone the last bit had.
+/// Amount of a tone in the last bit.
 struct Tone {
-    /// The tone itself, cosine and sine, as long as it and the samples come round.
+    /// The tone itself, cosine and sine, for as many samples as it takes to repeat.
     waves: Vec<[i64; 2]>,
     products: Vec<[i64; 2]>,
     sums: [i64; 2],
@@ -121,7 +121,7 @@ struct Tone {
 
 impl Tone {
     fn new(tone_hz: usize) -> Tone {
-        // 200 Hz come round in 240 samples, and both tones are multiples.
+        // 200 Hz repeat after 240 samples, and both tones are multiples.
         let wave = |at: usize| {
             let angle = std::f64::consts::TAU * (at * tone_hz) as f64 / SAMPLES_HZ as f64;
             [(angle.cos() * 1024.0) as i64, (angle.sin() * 1024.0) as i64]

@@ -1,4 +1,4 @@
-//! Bundles between two nodes, each over a Dire Wolf of its own; the channel is cut in the middle and comes back.
+//! Bundles between two nodes, each with its own Dire Wolf; the channel is cut in the middle and restored.
 
 use crate::common::segments::Segments;
 use crate::common::{App, config, payload, start};
@@ -17,12 +17,12 @@ struct Pair {
 }
 
 impl Pair {
-    /// `retries`: after so many without an answer a link is given up.
+    /// `retries`: number of unanswered retries after which a link fails.
     fn start(name: &str, retries: u8) -> Pair {
         Pair::speaking(name, retries, Rig::kiss)
     }
 
-    /// `way`: where the TNC of a station is.
+    /// `way`: returns the address of a station's TNC.
     fn speaking(name: &str, retries: u8, way: impl Fn(&Rig, usize) -> String) -> Pair {
         let rig = Rig::start(name, AIR);
         let text = |at: usize, own: &str, callsign: &str| {
@@ -41,7 +41,7 @@ impl Pair {
         Pair { rig, nodes: [alice, bob], heard: Segments::default() }
     }
 
-    /// Notes what was said since it was last asked; from now on the channel is cut, or whole.
+    /// Records the frames since the last call; from now on the channel is cut, or not.
     fn cut(&mut self, cut: bool) {
         let noted = self.rig.channel.noted();
         self.rig.channel.begin(if cut { 1.0 } else { 0.0 }, 1);
@@ -51,7 +51,7 @@ impl Pair {
     }
 }
 
-/// How the sender's link is.
+/// State of the sender's link.
 fn state(status: &serde_json::Value) -> String {
     status["links"][0]["radio"]["state"].as_str().unwrap_or_default().to_owned()
 }
@@ -73,7 +73,7 @@ fn until(app: &mut App, bound: Duration, wished: impl Fn(&str) -> bool) -> Strin
     }
 }
 
-/// A file of so many bytes; the channel is cut when so many frames of it have gone, until the link is given up.
+/// Transfers a file of this length; the channel is cut after this many of its frames, until the link fails.
 fn cut_in_the_middle(name: &str, retries: u8, length: usize, frames: u64, bound: Duration) {
     let mut pair = Pair::start(name, retries);
     let [mut here, mut there] = [0, 1].map(|at: usize| App::new(&pair.nodes[at]));
@@ -86,9 +86,9 @@ fn cut_in_the_middle(name: &str, retries: u8, length: usize, frames: u64, bound:
     pair.cut(true);
     let state = until(&mut here, bound, |state| state.contains("no answer, retry 2 of "));
     assert!(state.ends_with(&retries.to_string()), "{state}");
-    until(&mut here, bound, |state| state.starts_with("the link is lost") || state.starts_with("calling"));
+    until(&mut here, bound, |state| state.starts_with("link lost") || state.starts_with("calling"));
     pair.cut(false);
-    // It comes whole, and its sender hears of that.
+    // The file arrives complete, and the sender knows it.
     let (delivery, got) = there.receive();
     assert!(got == file, "every byte is as it was sent");
     there.take(delivery);
@@ -121,7 +121,7 @@ fn nodes_speak_agwpe_with_their_tncs() {
     let files = [payload(4000, 1), payload(3000, 2)];
     here.register("inbox", 1 << 20);
     there.register("inbox", 1 << 20);
-    // One after the other: nothing collides.
+    // One after the other, so that transmissions do not collide.
     for at in [0, 1] {
         let (from, to) = if at == 0 { (&mut here, &mut there) } else { (&mut there, &mut here) };
         from.send(["dtn://bob/inbox", "dtn://alice/inbox"][at], &files[at], MessageOptions::default());
@@ -135,7 +135,7 @@ fn nodes_speak_agwpe_with_their_tncs() {
     assert_eq!((&counters["unanswered"], &counters["damaged"]), (&0.into(), &0.into()), "{counters:#}");
 }
 
-/// The same with a longer file and links that are not given up so soon.
+/// The same with a longer file and links that fail later.
 #[test]
 #[ignore = "minutes of real time: ./test radio"]
 fn a_longer_file_between_two_nodes_outlives_its_link() {

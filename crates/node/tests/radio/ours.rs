@@ -1,4 +1,4 @@
-//! Our station, as its user has it.
+//! Our station and its user.
 
 use crate::direwolf::{Failure, OURS, Rig, THEIRS};
 use bytes::Bytes;
@@ -19,7 +19,7 @@ const EVERYBODY: LinkId = LinkId(2);
 pub(crate) struct Ours {
     pub(crate) driver: Driver<Stack<Station, KissTnc>>,
     link: LinkId,
-    /// Packets that may be handed down, and the length of the best.
+    /// Packets that may be sent, and the preferred length of a packet.
     room: u64,
     bytes_best: usize,
     acknowledged: u64,
@@ -32,7 +32,7 @@ impl Ours {
         Ours::at(rig, 0, acknowledgement)
     }
 
-    /// At one station of the rig: the first one is called as we are, the second one as its peer.
+    /// At one station of the rig: the first one has our callsign, the second one that of its peer.
     pub(crate) fn at(rig: &Rig, at: usize, acknowledgement: Acknowledgement) -> Ours {
         let (own, peer) = if at == 0 { (OURS, THEIRS) } else { (THEIRS, OURS) };
         let air = rig.air;
@@ -69,7 +69,8 @@ impl Ours {
         self.driver.request(Port::First((self.link, request))).expect("it keeps to the room");
     }
 
-    /// A frame to everybody is on the air: Dire Wolf, which looks for new programs once a second, has found us.
+    /// Waits until a frame to all stations is transmitted: Dire Wolf, which looks for new programs once a second, has found this
+    /// one.
     pub(crate) async fn is_heard(&mut self, rig: &Rig) {
         let before = rig.channel.noted().said.len();
         self.driver.request(Port::Second((EVERYBODY, DatagramsRequest::Join))).unwrap();
@@ -81,7 +82,7 @@ impl Ours {
         }
     }
 
-    /// The next thing that happens to the link.
+    /// Waits for the next event of the link.
     async fn step(&mut self) {
         let Port::First((link, said)) = self.driver.next().await else { return };
         self.link = link;
@@ -115,12 +116,12 @@ impl Ours {
         self.called().await
     }
 
-    /// A link stands, whoever has called.
+    /// Waits until a link is established, by either side.
     pub(crate) async fn called(&mut self) -> Result<(), Failure> {
         self.until(|ours| ours.bytes_best > 0).await
     }
 
-    /// Until the last packet is acknowledged.
+    /// Sends everything and waits until the last packet is acknowledged.
     pub(crate) async fn send(&mut self, content: &[u8]) -> Result<(), Failure> {
         let before = self.acknowledged;
         let packets: Vec<_> = content.chunks(self.bytes_best).map(Bytes::copy_from_slice).collect();
@@ -143,14 +144,14 @@ impl Ours {
         self.closed().await;
     }
 
-    /// The link has ended, whoever ended it.
+    /// Waits until the link has ended, by either side.
     pub(crate) async fn closed(&mut self) {
         while self.ended.is_none() {
             self.step().await;
         }
     }
 
-    /// Keeps the station alive while somebody else does something.
+    /// Keeps the station running while another future runs.
     pub(crate) async fn meanwhile<T>(&mut self, other: impl Future<Output = T>) -> T {
         tokio::pin!(other);
         loop {

@@ -1,5 +1,5 @@
-//! Two nodes, each over a Dire Wolf of its own: a file beside the same file over bare stations on the same rig, and what
-//! happens when something ends in the middle.
+//! Two nodes, each with its own Dire Wolf: a file compared with the same file over bare stations on the same rig, and the effects
+//! of a restart in the middle.
 
 use crate::channel::Said;
 use crate::common::segments::Segments;
@@ -17,21 +17,21 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 
-/// Of the rows, bytes.
+/// Length of the file, bytes.
 const FILE_BYTES: usize = 20_000;
-/// No transfer takes this long.
+/// Maximum duration of a transfer.
 const BOUND: Duration = Duration::from_secs(600);
-/// A node takes at most so many times as long as the bare stations.
+/// Maximum ratio of the nodes' time to that of the bare stations.
 const AIM: f64 = 1.05;
-/// Rigs at a time.
+/// Maximum concurrent rigs.
 const RIGS: usize = 24;
-/// Nodes have run for so long before they call: in the first two minutes after a start the first link to a peer asks one question
-/// more, whether the answer to the call is one to this run.
+/// Time for which nodes have run before they connect: in the first two minutes after a start the first link to a peer asks one
+/// question more, whether the answer to the request belongs to this run.
 const RUN: Duration = Duration::from_secs(121);
-/// A Dire Wolf looks for new programs once a second, and says nothing when it has found one.
+/// A Dire Wolf looks for new programs once a second, and does not report that it has found one.
 const FOUND: Duration = Duration::from_millis(1500);
 
-/// Two nodes over the two stations of a rig, called as our stations are. They keep what they have on disk.
+/// Two nodes over the two stations of a rig, with the callsigns of our stations. They store bundles on disk.
 struct Pair {
     rig: Rig,
     texts: [String; 2],
@@ -41,7 +41,7 @@ struct Pair {
 }
 
 impl Pair {
-    /// `plain`: version 2.0 alone. The first node calls when it is told to.
+    /// `plain`: version 2.0 only. The first node connects on request.
     fn start(name: &str, rig: Rig, plain: bool) -> Pair {
         let place = Place::new(name);
         let air = rig.air;
@@ -76,7 +76,7 @@ impl Pair {
         self.nodes[at] = Some(node);
     }
 
-    /// As a crash ends it; then it comes back.
+    /// Ends a node as a crash would, and starts it again.
     fn restart(&mut self, at: usize) {
         self.nodes[at] = None;
         self.start_node(at);
@@ -86,7 +86,7 @@ impl Pair {
         App::new(self.nodes[at].as_ref().expect("it runs"))
     }
 
-    /// The first node's application and the second's: the first node has accepted this file for the second.
+    /// Applications of the first and the second node; the first node has accepted this file for the second.
     fn given(&self, file: &Bytes) -> (App, App) {
         let (mut here, mut there) = (self.app(0), self.app(1));
         there.register("inbox", 1 << 20);
@@ -95,12 +95,12 @@ impl Pair {
         (here, there)
     }
 
-    /// The first node calls the second.
+    /// The first node opens its link to the second.
     fn call(&mut self) {
         self.app(0).ask(Request::OpenLink { name: "bob".into() });
     }
 
-    /// Hears the frames that were sent since it last listened.
+    /// Records the frames since the last call.
     fn listen(&mut self) {
         let noted = self.rig.channel.noted();
         self.rig.channel.begin(0.0, 0);
@@ -110,7 +110,7 @@ impl Pair {
     }
 }
 
-/// Asks a node for its status until it is as wished: there is no event for all of it.
+/// Requests a node's status until it is as wished: not all of it has events.
 fn until(
     app: &mut App,
     bound: Duration,
@@ -129,7 +129,7 @@ fn until(
     }
 }
 
-/// When the first call was said to its end.
+/// Time at which the first connection request was transmitted.
 fn called_at(said: &[Said]) -> Option<Instant> {
     let mut watcher = ChannelMonitor::new();
     said.iter().find_map(|said| {
@@ -142,7 +142,7 @@ fn called_at(said: &[Said]) -> Option<Instant> {
     })
 }
 
-/// Since the call until now.
+/// Time since the connection request.
 fn taken(rig: &Rig) -> Result<Duration, Failure> {
     called_at(&rig.channel.noted().said).map(|at| at.elapsed()).ok_or_else(|| "nobody called".into())
 }
@@ -151,7 +151,7 @@ fn begin(rig: &Rig, seed: u64) {
     rig.channel.begin(f64::from(rig.air.destroyed_percent) / 100.0, seed);
 }
 
-/// A file from node to node, until its sender has heard that it is safe.
+/// Transfers a file from node to node, until its sender knows that it has arrived.
 fn over_nodes(rig: Rig, name: &str, file: &Bytes, seed: u64) -> (Rig, Result<Duration, Failure>) {
     let plain = !rig.air.is_extended();
     let mut pair = Pair::start(name, rig, plain);
@@ -172,7 +172,7 @@ fn over_nodes(rig: Rig, name: &str, file: &Bytes, seed: u64) -> (Rig, Result<Dur
     (rig, result)
 }
 
-/// The same bytes over the bare link, until all of them are acknowledged.
+/// Transfers the same bytes over the bare link, until all of them are acknowledged.
 async fn over_stations(rig: &Rig, file: &Bytes, seed: u64) -> Result<Duration, Failure> {
     let mut here = Ours::at(rig, 0, Acknowledgement::Never);
     let mut there = Ours::at(rig, 1, Acknowledgement::Never);
@@ -201,7 +201,7 @@ fn air(window: u8, destroyed_percent: u32) -> Air {
     Air { rate_bps: 9600, window, destroyed_percent, digipeater: false }
 }
 
-/// By round: the nodes' and the stations' times, where both came to their end and nothing was late.
+/// Times of the nodes and of the stations by round, where both finished and sound was in time.
 #[derive(Default)]
 struct Row {
     times: Vec<(f64, f64)>,
@@ -209,7 +209,7 @@ struct Row {
     misses: Vec<String>,
 }
 
-/// The rows of two nodes beside those of two bare stations. A row that misses the aim says so.
+/// Measures the rows of two nodes and those of two bare stations, and marks rows that miss the aim.
 pub(crate) async fn measure() {
     let filter = std::env::var("LONGWIRE_RADIO").unwrap_or_default();
     let words: Vec<&str> = filter.split_whitespace().collect();
@@ -283,7 +283,7 @@ fn line(air: &Air, row: &Row) -> String {
     )
 }
 
-/// Both on one rig, each first every other round; what was late is measured again.
+/// Both on one rig, each first in every other round; a disturbed measurement is repeated.
 async fn one_round(air: Air, round: usize, file: &Bytes, pulse: &Pulse) -> Result<(f64, f64), Failure> {
     let named = format!("{} nodes round {round}", name(&air));
     let plain = named.replace([' ', '/', '%', '='], "-");
@@ -322,18 +322,19 @@ async fn one_round(air: Air, round: usize, file: &Bytes, pulse: &Pulse) -> Resul
     Ok((times[0], times[1]))
 }
 
-/// A disturbance of a pair in the middle of a file.
+/// A fault of a pair in the middle of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trouble {
-    /// The node that is called.
+    /// The node that accepts the connection restarts.
     Called,
-    /// The node that calls.
+    /// The node that connects restarts.
     Calling,
-    /// The program that is the caller's TNC.
+    /// The program that is the connecting node's TNC restarts.
     Program,
 }
 
-/// A file of so many bytes, whatever happens when half of its frames have gone: it comes once and whole. How long it takes.
+/// Transfers a file of this length, with a fault when half of its frames have been sent: it arrives once and complete. Returns
+/// the time that it took.
 fn story_of(name: &str, window: u8, length: usize, trouble: Option<Trouble>) -> Duration {
     let mut pair = Pair::start(name, Rig::start(name, air(window, 0)), window <= 7);
     let file = payload(length, 9);
@@ -409,7 +410,7 @@ fn a_hundred_kilobytes_each_way_between_two_nodes() {
 #[test]
 #[ignore = "minutes of real time: ./test radio"]
 fn a_called_node_that_is_started_again_costs_little() {
-    /// The most that the restart of a node may cost, where sound was in time.
+    /// Maximum cost of a node's restart, if sound was in time.
     const COST: Duration = Duration::from_secs(30);
     if is_installed() {
         let plain = story_of("called-plain", 32, 50_000, None);
@@ -442,7 +443,7 @@ fn nodes_of_version_2_0_carry_a_file_over_one_link() {
     }
 }
 
-/// A file over the link as it comes, whatever the TNC knows: nothing is sent twice, and the link does not fall.
+/// A file over the first link, whatever the TNC supports: no segment is sent twice, and the link does not fail.
 #[test]
 fn finding_out_what_the_tnc_knows_breaks_no_link() {
     if !is_installed() {

@@ -1,7 +1,7 @@
 //! The table: a file of 7,182 bytes in each direction, and Dire Wolf to Dire Wolf, in turn on the same rig.
 //!
-//! Environment: `LONGWIRE_RADIO` measures only the rows that have its words (`"9600 k=7 -lost"`), `LONGWIRE_RADIO_ROUNDS` another
-//! number of rounds than five, `LONGWIRE_RADIO_TRACE` writes what was on the air into this folder, a file a transfer.
+//! Environment: `LONGWIRE_RADIO` measures only the rows that contain its words (`"9600 k=7 -lost"`), `LONGWIRE_RADIO_ROUNDS` sets
+//! another number of rounds than five, `LONGWIRE_RADIO_TRACE` writes the transmitted frames to this folder, one file per transfer.
 
 use crate::channel::Noted;
 use crate::content;
@@ -16,19 +16,19 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 
-/// The file of the published measurements, bytes.
+/// Length of the file of the published measurements, bytes.
 const FILE_BYTES: usize = 7182;
 const ROUNDS: usize = 5;
-/// Rigs at a time: each takes a few hundredths of a core.
+/// Maximum concurrent rigs: each takes a few hundredths of a core.
 const RIGS: usize = 24;
-/// No transfer takes this long.
+/// Maximum duration of a transfer.
 const BOUND: Duration = Duration::from_secs(600);
-/// Sound, or we, that much behind the clock: the transfer is measured again.
+/// Delay of the sound, or of this program, from which a transfer is measured again.
 pub(crate) const LATE: Duration = Duration::from_millis(100);
-/// So often at most.
+/// Maximum measurements of one transfer.
 pub(crate) const AGAIN: usize = 3;
 
-/// All rows, the slow ones first: then all rigs are done at about the same time.
+/// All rows, the slow ones first, so that all rigs finish at about the same time.
 fn rows() -> Vec<Air> {
     let air = |rate_bps, window, destroyed_percent, digipeater| Air {
         rate_bps,
@@ -48,7 +48,7 @@ fn rows() -> Vec<Air> {
     rows
 }
 
-/// About how long a transfer takes, seconds: for the time that is told beforehand.
+/// Approximate duration of a transfer, seconds, for the announcement of the total time.
 fn guess(air: &Air) -> f64 {
     let plain = match (air.rate_bps, air.window) {
         (1200, 1) => 74.0,
@@ -61,7 +61,7 @@ fn guess(air: &Air) -> f64 {
     plain * hops / (1.0 - lost).powi(3) + 3.0
 }
 
-/// The row has this word; or, where it begins with a minus sign, has it not.
+/// True if the row contains this word, or, with a minus sign, does not contain it.
 pub(crate) fn is_meant(row: &str, word: &str) -> bool {
     let has = |word: &str| row.split(' ').any(|part| part == word);
     word.strip_prefix('-').map_or_else(|| has(word), |without| !has(without))
@@ -75,21 +75,21 @@ pub(crate) fn name(air: &Air) -> String {
     format!("{rate_bps} bit/s k={window}{modulo}{lost}{path}")
 }
 
-/// What one row has so far.
+/// Results of one row so far.
 #[derive(Default)]
 struct Row {
-    /// By round; infinite where it did not come to its end.
+    /// Times by round; infinite for a transfer that did not finish.
     times: [BTreeMap<usize, f64>; 3],
     rounds: usize,
     misses: Vec<String>,
 }
 
-/// When this program was behind the clock, and how far.
+/// Times at which this program was behind the clock, and by how much.
 #[derive(Default)]
 pub(crate) struct Pulse(RefCell<Vec<(Instant, Duration)>>);
 
 impl Pulse {
-    /// Of less nobody is told.
+    /// Minimum delay that is recorded.
     const NOTED: Duration = Duration::from_millis(10);
 
     pub(crate) async fn beat(&self) {
@@ -109,7 +109,7 @@ impl Pulse {
     }
 }
 
-/// The number of rounds: `usual`, if nothing else is asked for.
+/// Number of rounds: `usual` unless the environment sets another.
 pub(crate) fn rounds_or(usual: usize) -> usize {
     std::env::var("LONGWIRE_RADIO_ROUNDS").map_or(usual, |rounds| rounds.parse().unwrap())
 }
@@ -164,7 +164,7 @@ pub(crate) async fn measure() {
     assert!(done, "a row has no transfer that came to its end");
 }
 
-/// All three on one rig, each in another place every round.
+/// All three on one rig, in another order in every round.
 async fn one_round(air: Air, round: usize, file: &[u8], pulse: &Pulse) -> Vec<(Way, Result<f64, Failure>)> {
     let named = format!("{} round {round}", name(&air));
     let mut rig = None;
@@ -176,7 +176,7 @@ async fn one_round(air: Air, round: usize, file: &[u8], pulse: &Pulse) -> Vec<(W
                 Some(rig) => rig,
                 None => {
                     let name = named.replace([' ', '/', '%'], "-");
-                    // It waits for the programs.
+                    // Starting a rig waits for the programs.
                     tokio::task::spawn_blocking(move || Rig::start(&name, air)).await.unwrap()
                 }
             };
@@ -242,7 +242,7 @@ pub(crate) fn story(
     text
 }
 
-/// What was on the air, a frame a line: when it ended, since when the frame before it had, and who said it.
+/// Writes the transmitted frames, one per line: its end, the time since the end of the frame before, and the station.
 pub(crate) fn trace(path: &Path, began: Instant, noted: Noted) {
     let (mut watcher, mut text, mut before) = (ChannelMonitor::new(), String::new(), began);
     for said in noted.said {
@@ -269,7 +269,7 @@ pub(crate) fn mean(times: &[f64]) -> f64 {
     times.iter().sum::<f64>() / times.len() as f64
 }
 
-/// Of all rounds, those without an end included.
+/// Median of all rounds, including those that did not finish.
 fn median(times: &BTreeMap<usize, f64>) -> f64 {
     let mut times: Vec<f64> = times.values().copied().collect();
     times.sort_by(f64::total_cmp);
@@ -277,7 +277,7 @@ fn median(times: &BTreeMap<usize, f64>) -> f64 {
     (times[last / 2] + times[last.div_ceil(2)]) / 2.0
 }
 
-/// Of the means of the rounds in which both came to their end.
+/// Ratio of the means of the rounds in which both finished.
 fn ratio(ours: &BTreeMap<usize, f64>, theirs: &BTreeMap<usize, f64>) -> f64 {
     let both = |round: &&usize| ours[*round].is_finite() && theirs[*round].is_finite();
     let rounds: Vec<&usize> = ours.keys().filter(both).collect();
@@ -299,13 +299,14 @@ fn cell(times: &BTreeMap<usize, f64>) -> String {
 
 fn line(air: &Air, row: &Row) -> String {
     let [sends, receives, beside] = &row.times;
-    // Where more than a quarter is destroyed, a few long waits would decide a mean.
+    // Where more than a quarter of the frames is destroyed, a few long waits would determine a mean.
     let compare = |ours: &BTreeMap<usize, f64>| match air.destroyed_percent > 25 {
         true => median(ours) / median(beside),
         false => ratio(ours, beside),
     };
     let (there, back) = (compare(sends), compare(receives));
-    // Aims: sending 3 % above Dire Wolf at most, receiving 5 %; where more than a quarter is destroyed, no worse at all.
+    // Aims: sending at most 3 % above Dire Wolf, receiving at most 5 %; where more than a quarter is destroyed, not slower at
+    // all.
     let (there_most, back_most) = if air.destroyed_percent > 25 { (1.0, 1.0) } else { (1.03, 1.05) };
     let mut notes = vec![];
     if there > there_most {

@@ -1,26 +1,27 @@
-//! A file from one station to another, timed from the call to the last acknowledgement, every byte compared.
+//! A file from one station to another, timed from the connection request to the last acknowledgement, with every byte compared.
 
 use crate::direwolf::{Failure, OURS, Rig, THEIRS};
 use crate::ours::Ours;
 use longwire_proto::kiss::Acknowledgement;
 use std::time::{Duration, Instant};
 
-/// Who sends to whom.
+/// Direction of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     Sending,
     Receiving,
-    /// A Dire Wolf to a Dire Wolf.
+    /// From one Dire Wolf to another.
     Beside,
 }
 
 pub(crate) const WAYS: [Way; 3] = [Way::Sending, Way::Receiving, Way::Beside];
 
-/// How long closing may take; what it leaves behind, the next call clears.
+/// Maximum time for closing; leftovers are cleared by the next connection request.
 const CLOSING: Duration = Duration::from_secs(60);
 
 impl Way {
-    /// Frames are destroyed by this seed's dice from the call on: the same for the same frames, whoever says them.
+    /// Transfers the file. Frames are destroyed by random numbers from this seed, from the connection request on: the same ones
+    /// for the same frames, whichever station sends them.
     pub(crate) async fn go(self, rig: &Rig, file: &[u8], seed: u64) -> Result<Duration, Failure> {
         match self {
             Way::Sending => sending(rig, file, seed).await,

@@ -1,4 +1,4 @@
-//! Lines between real sockets: they carry at a rate, count what they carry, and can be cut.
+//! Lines between real sockets: they have a rate, count their bytes, and can be cut.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,19 +10,19 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// Bytes carried at once.
+/// Bytes forwarded at once.
 const CHUNK_BYTES: usize = 4096;
 
-/// What the ends of a line notice of a cut.
+/// Effect of a cut on the ends of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cut {
-    /// Nothing: bytes no longer come.
+    /// None: bytes stop arriving.
     Silent,
-    /// Their connections break.
+    /// The connections are reset.
     Reset,
 }
 
-/// A line to one node, for whoever calls it.
+/// A line that forwards connections to one node.
 pub(crate) struct Line {
     address: SocketAddr,
     inner: Arc<Inner>,
@@ -34,7 +34,7 @@ struct Inner {
     manner: Cut,
     to: Mutex<Option<SocketAddr>>,
     carried: AtomicU64,
-    /// False while it is cut.
+    /// False while the line is cut.
     there: watch::Sender<bool>,
 }
 
@@ -56,7 +56,7 @@ impl Line {
             runtime.block_on(async move {
                 let listener = listener(kernel_bytes as u32).expect("loopback has ports");
                 let _ = sender.send(listener.local_addr().expect("it is bound"));
-                // As long as the line is there.
+                // Until the line is dropped.
                 while let Ok((here, _)) = listener.accept().await
                     && let Some(inner) = served.upgrade()
                 {
@@ -67,17 +67,17 @@ impl Line {
         Line { address: address.recv().expect("the line comes up"), inner }
     }
 
-    /// Where to call.
+    /// Address to connect to.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Where calls go; none: nobody is there.
+    /// Sets the destination of connections; `None` if there is none.
     pub(crate) fn lead_to(&self, to: Option<SocketAddr>) {
         *self.inner.to.lock().expect("no thread panics with it") = to;
     }
 
-    /// Bytes that have come out at the end that is called.
+    /// Bytes forwarded to the node.
     pub(crate) fn carried(&self) -> u64 {
         self.inner.carried.load(Ordering::Relaxed)
     }
@@ -95,7 +95,7 @@ impl Drop for Line {
     fn drop(&mut self) {
         self.inner.there.send_replace(true);
         self.lead_to(None);
-        // One more call, and the thread sees that nobody wants the line any more.
+        // One more connection, so that the thread notices that the line was dropped.
         let address = self.address;
         self.inner = Arc::new(Inner {
             rate_bps: 1,
@@ -123,13 +123,13 @@ impl Inner {
         let _ = there.wait_for(|there| *there).await;
     }
 
-    /// Ends when connections have to break.
+    /// Returns when connections must be reset.
     async fn breaks(&self) {
         let mut there = self.there.subscribe();
         let _ = there.wait_for(|there| !*there && self.manner == Cut::Reset).await;
     }
 
-    /// A connection from end to end.
+    /// Forwards a connection.
     async fn join(self: Arc<Self>, mut here: TcpStream) {
         self.is_there().await;
         let to = *self.to.lock().expect("no thread panics with it");

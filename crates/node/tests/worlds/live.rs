@@ -1,5 +1,5 @@
-//! The plan over real sockets: nodes in this process on loopback, their calls through lines that carry at the plan's rate
-//! and can be cut, their stores on disks that survive them.
+//! The plan over real sockets: nodes in this process on loopback, links over lines that have the plan's rate and can be cut, and
+//! stores on disks that outlive their nodes.
 
 use crate::common::{DEADLINE, Place};
 use crate::lines::{Cut, Line};
@@ -19,17 +19,17 @@ use longwire_sim::{ChannelId, NodeId, NodeIndication, World};
 use std::collections::BTreeMap;
 use tokio::sync::mpsc;
 
-/// How often a condition is looked at while nothing is said.
+/// Interval between checks of a condition without events.
 const GLANCE: Duration = Duration::from_millis(10);
-/// What the kernel may keep of a connection, bytes: with more, lines would carry what was sent long before.
+/// Maximum bytes that the kernel buffers for a connection: with more, lines would carry data that was sent long before.
 const KERNEL_BYTES: usize = 16 * 1024;
 
-/// How nodes end, and what they find again.
+/// Ways in which nodes end, and what they find at the next start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Crash {
     /// As if killed: the disk has everything that was written.
     Kill,
-    /// The power goes: the disk has what was synced.
+    /// A power failure: the disk has what was synced.
     Power,
 }
 
@@ -49,7 +49,7 @@ struct Station {
     name: String,
     disk: Disk,
     running: Option<Running>,
-    /// Where and when its sends were made, for their reports.
+    /// Source and creation timestamp of each send, for reports about it.
     created: BTreeMap<SendId, (String, (u64, u64))>,
 }
 
@@ -149,7 +149,7 @@ impl Live {
         Running { node: there, requests, talk }
     }
 
-    /// Waits for something to be said, as long as `limit` allows and not much longer than a glance.
+    /// Waits for an event, until `limit` and not much longer than [`GLANCE`].
     fn listen(&mut self, limit: Instant) {
         let left = limit.saturating_since(self.now()).min(GLANCE);
         let said = &mut self.said;
@@ -177,7 +177,7 @@ impl Live {
     }
 }
 
-/// Carries between an application's end and the world.
+/// Copies between an application's interface and the world.
 async fn talk(
     mut client: AppClient,
     node: NodeId,
@@ -210,7 +210,7 @@ fn options(options: &SendOptions) -> MessageOptions {
     }
 }
 
-/// A request as applications of a daemon say it.
+/// Converts a request of an agent's user to one of a node's application.
 fn message(request: AppRequest) -> Message<Request> {
     match request {
         AppRequest::Register { endpoint } => Request::Register { endpoint, inline_bytes: 0 }.into(),
@@ -229,7 +229,7 @@ fn message(request: AppRequest) -> Message<Request> {
     }
 }
 
-/// What a daemon says as its agent has said it.
+/// Converts a reply of a node to an indication of its agent.
 fn indication(
     said: Message<Reply>,
     created_of: &BTreeMap<SendId, (String, (u64, u64))>,
@@ -265,18 +265,18 @@ fn indication(
     })
 }
 
-/// A failure by the words that a person reads.
+/// Finds a failure by its text.
 fn failure(words: &str) -> SendFailure {
     let known = [
         ("lifetime", SendFailure::Expired),
-        ("store is full", SendFailure::Full),
+        ("store or its disk is full", SendFailure::Full),
         ("cancelled", SendFailure::Cancelled),
         ("limit", SendFailure::Limit),
         ("store failed", SendFailure::Storage),
         ("not acceptable", SendFailure::Refused(RefuseReason::NotAcceptable)),
-        ("refuses it", SendFailure::Refused(RefuseReason::NoResources)),
+        ("refused the bundle", SendFailure::Refused(RefuseReason::NoResources)),
         ("endpoint", SendFailure::BadEndpoint),
-        ("custody is for", SendFailure::NoCustody),
+        ("custody transfer needs", SendFailure::NoCustody),
     ];
     let found = known.iter().find(|(part, _)| words.contains(part));
     found.unwrap_or_else(|| panic!("what does this mean: {words}")).1
@@ -334,7 +334,7 @@ impl World for Live {
             }
         }
         drop(there);
-        // What it said before its end is heard.
+        // Replies before its end are handled.
         let ended = self.runtime.block_on(async { tokio::time::timeout(DEADLINE, talk).await });
         ended.expect("the connection to a node that is gone ends").expect("it does not panic");
         while let Ok((node, reply)) = self.said.try_recv() {
@@ -345,7 +345,7 @@ impl World for Live {
     fn restart(&mut self, node: NodeId) {
         let running = self.start(node);
         self.stations[node.0 as usize].running = Some(running);
-        // Applications of a daemon wait where their agent has no room.
+        // Applications of a node wait where their agent has no room.
         self.heard.push((self.now(), node, AppIndication::Room(1 << 40)));
     }
 

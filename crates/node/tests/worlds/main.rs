@@ -1,4 +1,4 @@
-//! One scenario, two worlds: the same functions run in virtual time, under many seeds that draw the lines and disks, and
+//! One scenario, two worlds: the same functions run in virtual time, under many seeds that determine the lines and disks, and
 //! over real sockets once.
 
 #[path = "../common/mod.rs"]
@@ -18,7 +18,7 @@ use plan::Plan;
 use simulated::Simulated;
 use stage::Stage;
 
-/// Worlds of virtual time for each scenario and version; `LONGWIRE_SEEDS` says how many others.
+/// Worlds of virtual time per scenario and version; `LONGWIRE_SEEDS` sets another number.
 const SEEDS: u64 = 25;
 
 type Story<W> = fn(&mut Stage<W>, &mut Rng);
@@ -26,7 +26,7 @@ type Story<W> = fn(&mut Stage<W>, &mut Rng);
 fn in_virtual_time(title: &str, plan: Plan, story: Story<Simulated>) {
     let seeds = std::env::var("LONGWIRE_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(SEEDS);
     for seed in 0..seeds {
-        // Should it fail, the last line tells where.
+        // On a failure, the last line shows the seed.
         eprintln!("{title}, seed {seed}");
         let mut rng = Rng::new(seed).fork(title);
         let plan = plan.clone().drawn(&mut rng);

@@ -1,4 +1,4 @@
-//! A network as data: both worlds are built from it.
+//! A network as data, from which both worlds are built.
 
 use longwire_proto::bp::agent;
 use longwire_proto::rng::Rng;
@@ -12,37 +12,37 @@ use std::time::Duration;
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Plan {
-    /// Their names; a node called `x` is `dtn://x/`.
+    /// Names of the nodes; a node called `x` is `dtn://x/`.
     pub(crate) nodes: Vec<String>,
     pub(crate) line: Vec<Line>,
     pub(crate) route: Vec<Route>,
-    /// All agents, where a node has none of its own.
+    /// Configuration of all agents, except for nodes with their own.
     pub(crate) agent: agent::Config,
-    /// All sessions.
+    /// Configuration of all sessions.
     pub(crate) tcpcl: tcpcl::Config,
     #[serde(skip)]
     pub(crate) agents: BTreeMap<String, agent::Config>,
-    /// The versions that a node speaks, where not all.
+    /// Versions of nodes that do not support all.
     #[serde(skip)]
     pub(crate) versions: BTreeMap<String, Versions>,
-    /// The disks of virtual time.
+    /// Disks in virtual time.
     #[serde(skip)]
     pub(crate) disk: DiskConfig,
 }
 
-/// A line between two nodes; the first calls the second.
+/// A line between two nodes; the first connects to the second.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Line {
     pub(crate) from: String,
     pub(crate) to: String,
-    /// Bits a second, each way.
+    /// Rate in each direction, bit/s.
     pub(crate) rate_bps: u64,
-    /// One way; in virtual time only.
+    /// One-way delay; in virtual time only.
     pub(crate) delay_ms: f64,
-    /// The bit-error rate; in virtual time only, where TCP has to repair it.
+    /// Bit error rate; in virtual time only, where TCP has to repair the errors.
     pub(crate) ber: f64,
-    /// Bundles longer than this go in fragments, bytes; zero: all go whole.
+    /// Maximum length of a bundle that is not fragmented, bytes; zero for no limit.
     pub(crate) bundle_bytes_max: u64,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct Line {
 pub(crate) struct Route {
     pub(crate) at: String,
     pub(crate) to: String,
-    /// A neighbour.
+    /// Name of the neighbour.
     pub(crate) via: String,
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn node_id(name: &str) -> String {
 }
 
 impl Plan {
-    /// One of `scenarios/nodes`.
+    /// Loads a plan from `scenarios/nodes`.
     pub(crate) fn named(name: &str) -> Plan {
         let path = format!("{}/../../scenarios/nodes/{name}.toml", env!("CARGO_MANIFEST_DIR"));
         let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
@@ -68,7 +68,7 @@ impl Plan {
         toml_text::from_table(table, &path).expect("it is a plan")
     }
 
-    /// The same nodes on other lines and disks: what a seed makes of it.
+    /// Returns the same nodes with random lines and disks.
     pub(crate) fn drawn(mut self, rng: &mut Rng) -> Plan {
         for line in &mut self.line {
             line.rate_bps = line.rate_bps / 2 + rng.below(line.rate_bps);

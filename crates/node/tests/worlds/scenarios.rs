@@ -1,4 +1,5 @@
-//! The scenarios: each a plan and a plain function, the same in both worlds. What a seed may vary is drawn from `rng`.
+//! The scenarios: each a plan and a plain function, the same in both worlds. Parameters that a seed may vary are drawn from
+//! `rng`.
 
 use crate::plan::Plan;
 use crate::stage::{Network, Stage};
@@ -8,7 +9,7 @@ use longwire_proto::service::{Priority, SendFailure, SendOptions};
 use longwire_proto::tcpcl::Versions;
 use longwire_proto::time::Duration;
 
-/// Bytes of headers and acknowledgements beside so much payload, at the most: of TCP, IP and TCPCL.
+/// Payload bytes plus the maximum of headers and acknowledgements for them: of TCP, IP and TCPCL.
 fn with_headers(payload: u64) -> u64 {
     payload + payload / 10 + 40_000
 }
@@ -29,7 +30,7 @@ pub(crate) fn pair(versions: Versions) -> Plan {
     plan
 }
 
-/// Both ways, of all sizes.
+/// Both directions, all sizes.
 pub(crate) fn transfer<W: Network>(stage: &mut Stage<W>, rng: &mut Rng) {
     stage.register("alice");
     stage.register("bob");
@@ -48,7 +49,7 @@ pub(crate) fn transfer<W: Network>(stage: &mut Stage<W>, rng: &mut Rng) {
     stage.check_arrivals("alice", &back);
 }
 
-/// There is never a way from end to end: the relay keeps what it has until the second line is there, and the first is gone.
+/// There is never an end-to-end path: the relay keeps its bundles until the second line is up, when the first one is down.
 pub(crate) fn a_relay_stores_and_forwards<W: Network>(stage: &mut Stage<W>, rng: &mut Rng) {
     let (first, second) = (stage.line("alice", "relay"), stage.line("relay", "carol"));
     stage.register("carol");
@@ -65,8 +66,8 @@ pub(crate) fn a_relay_stores_and_forwards<W: Network>(stage: &mut Stage<W>, rng:
     stage.check_arrivals("carol", &files);
 }
 
-/// The line goes in the middle of a bundle and comes back, first before anybody has to notice, then long after: what the
-/// peer has acknowledged does not go again.
+/// The line is cut in the middle of a bundle and restored, first before the cut is noticed, then long after: acknowledged bytes
+/// are not resent.
 pub(crate) fn an_outage_sends_nothing_acknowledged_again<W: Network>(stage: &mut Stage<W>, rng: &mut Rng) {
     let line = stage.line("alice", "bob");
     stage.register("bob");
@@ -89,7 +90,7 @@ pub(crate) fn an_outage_sends_nothing_acknowledged_again<W: Network>(stage: &mut
     assert!(carried <= with_headers(rest), "{carried} bytes went over, and {rest} were not acknowledged");
 }
 
-/// A node ends without a goodbye while bundles go through it, and starts again: all of them arrive, once.
+/// A node crashes while bundles pass through it, and restarts: all of them arrive, once.
 fn a_crash<W: Network>(stage: &mut Stage<W>, rng: &mut Rng, victim: &str) {
     stage.register("carol");
     let files: Vec<Bytes> =
@@ -119,7 +120,7 @@ pub(crate) fn the_receiver_crashes<W: Network>(stage: &mut Stage<W>, rng: &mut R
     a_crash(stage, rng, "carol");
 }
 
-/// A lifetime ends while the line is down: the sender hears it, and nothing of that bundle goes over later.
+/// A lifetime expires while the line is cut: the sender is notified, and no part of that bundle is sent later.
 pub(crate) fn a_lifetime_ends_while_the_line_is_down<W: Network>(stage: &mut Stage<W>, rng: &mut Rng) {
     let line = stage.line("alice", "bob");
     stage.register("bob");
@@ -135,7 +136,7 @@ pub(crate) fn a_lifetime_ends_while_the_line_is_down<W: Network>(stage: &mut Sta
     assert_eq!(stage.count("alice", "deleted_expired"), 1);
 }
 
-/// What is urgent goes before what was there earlier.
+/// Urgent bundles are sent before earlier ones.
 pub(crate) fn the_urgent_overtakes<W: Network>(stage: &mut Stage<W>, rng: &mut Rng) {
     stage.register("bob");
     let bulk: Vec<Bytes> = (0..8).map(|_| payload(rng, 150_000)).collect();
@@ -155,13 +156,13 @@ pub(crate) fn the_urgent_overtakes<W: Network>(stage: &mut Stage<W>, rng: &mut R
 pub(crate) fn a_small_store(versions: Versions) -> Plan {
     let mut plan = pair(versions);
     let mut agent = plan.agent.clone();
-    // The share of one source over one neighbour in it is 270,000 bytes.
+    // The share of one source over one neighbour is 270,000 bytes.
     agent.limits.store_bytes_max = 800_000;
     plan.agents.insert("bob".into(), agent);
     plan
 }
 
-/// A store that is full refuses what comes; once there is space again it comes after all.
+/// A full store refuses bundles; once there is space, they arrive after all.
 pub(crate) fn a_full_store_refuses<W: Network>(stage: &mut Stage<W>, rng: &mut Rng) {
     let files: Vec<Bytes> = (0..5).map(|_| payload(rng, 100_000)).collect();
     for file in &files {
@@ -185,7 +186,7 @@ pub(crate) fn in_fragments(versions: Versions) -> Plan {
     plan
 }
 
-/// A line takes no long bundles: they go in fragments, and are put together where they are for.
+/// A line does not accept long bundles: they are fragmented, and reassembled at the destination.
 pub(crate) fn fragments_are_put_together<W: Network>(stage: &mut Stage<W>, rng: &mut Rng) {
     stage.register("bob");
     let files: Vec<Bytes> = [1_000, 100_000, 333_333].iter().map(|length| payload(rng, *length)).collect();
@@ -205,7 +206,7 @@ pub(crate) fn of_two_versions() -> Plan {
     plan
 }
 
-/// One neighbour speaks version 3 and the other version 4.
+/// One neighbour supports version 3 and the other version 4.
 pub(crate) fn neighbours_of_two_versions<W: Network>(stage: &mut Stage<W>, rng: &mut Rng) {
     stage.register("alice");
     stage.register("carol");

@@ -69,7 +69,7 @@ fn address(line: usize, second: bool) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, line as u8, 1 + u8::from(second))
 }
 
-/// A node that its operator has set up.
+/// Builds a node as its operator would configure it.
 fn node(plan: &Plan, name: &str, boot: Boot, shown: &Arc<Mutex<agent::Counters>>) -> NodeEngine<App> {
     let lines = || plan.line.iter().enumerate().filter(|(_, line)| line.from == name || line.to == name);
     let interfaces = lines().map(|(number, line)| InterfaceConfig {
@@ -130,7 +130,7 @@ fn sessions(config: tcpcl::Config, rng: Rng) -> impl FnMut(LinkId, Origin) -> Op
     }
 }
 
-/// A node whose counters can be seen from outside.
+/// A node whose counters are visible to the test.
 struct Watched<E, F> {
     engine: E,
     counters: F,

@@ -1,4 +1,4 @@
-//! What a scenario acts on: a world, and users at its nodes that send, read what is delivered to them and take it.
+//! The environment of a scenario: a world, and users at its nodes that send bundles, read their deliveries and take them.
 
 use crate::plan::{Plan, node_id};
 use bytes::{Bytes, BytesMut};
@@ -7,20 +7,20 @@ use longwire_proto::time::{Duration, Instant};
 use longwire_sim::{ChannelId, NodeId, NodeIndication, World};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Payload bytes handed over at once, and read at once.
+/// Payload bytes sent or read at once.
 const PIECE_BYTES: usize = 60_000;
 
-/// A world of bundle nodes. Its lines have the numbers of the plan's.
+/// A world of bundle nodes. Its lines have the numbers of the plan.
 pub(crate) trait Network: World<App = App> {
-    /// Bytes that have come out of a line at its second node.
+    /// Bytes that a line has delivered to its second node.
     fn carried(&self, line: ChannelId) -> u64;
     /// One of the counters of a node's agent, since its last start.
     fn count(&mut self, node: NodeId, counter: &str) -> u64;
-    /// Nothing that a scenario waits for takes longer.
+    /// Maximum time that a scenario waits.
     fn patience(&self) -> Duration;
 }
 
-/// Which bundle: its source and creation timestamp.
+/// Source and creation timestamp of a bundle.
 type Name = (String, (u64, u64));
 
 /// A bundle that a user sends.
@@ -31,7 +31,7 @@ pub(crate) struct Sending {
     payload: Bytes,
     handed: usize,
     pub(crate) accepted: bool,
-    /// Payload bytes that the next hop has safe.
+    /// Payload bytes that the next hop has acknowledged.
     pub(crate) safe: u64,
     pub(crate) end: Option<Result<(), SendFailure>>,
 }
@@ -44,14 +44,14 @@ struct Reading {
     data: BytesMut,
 }
 
-/// The users of all nodes.
+/// Users of all nodes.
 #[derive(Debug, Default)]
 pub(crate) struct Users {
     pub(crate) sendings: Vec<Sending>,
-    /// What was read whole, in that order: where, and what.
+    /// Payloads read completely, in that order, with their nodes.
     pub(crate) arrivals: Vec<(NodeId, Bytes)>,
     arrived: BTreeSet<(NodeId, Name)>,
-    /// Taken, and the node has said that it knows.
+    /// Deliveries taken, and confirmed by the node.
     taken: BTreeSet<(NodeId, Name)>,
     reading: BTreeMap<(NodeId, DeliveryId), Reading>,
     room: BTreeMap<NodeId, u64>,
@@ -59,7 +59,7 @@ pub(crate) struct Users {
     asks: Vec<(NodeId, AppRequest)>,
 }
 
-/// See the [module](self).
+/// A world and its users.
 pub(crate) struct Stage<W> {
     pub(crate) world: W,
     pub(crate) users: Users,
@@ -76,13 +76,13 @@ impl<W: Network> Stage<W> {
         NodeId(place.unwrap_or_else(|| panic!("there is no node {name}")) as u32)
     }
 
-    /// The line between two nodes.
+    /// Line between two nodes.
     pub(crate) fn line(&self, from: &str, to: &str) -> ChannelId {
         let place = self.plan.line.iter().position(|line| line.from == from && line.to == to);
         ChannelId(place.unwrap_or_else(|| panic!("there is no line from {from} to {to}")) as u32)
     }
 
-    /// Receives at a node, from now on and after each restart.
+    /// Registers at a node, again after each restart.
     pub(crate) fn register(&mut self, name: &str) {
         let node = self.node(name);
         let endpoint = format!("{}inbox", node_id(name));
@@ -91,7 +91,7 @@ impl<W: Network> Stage<W> {
         self.speak();
     }
 
-    /// Hands a payload over; which of the [sendings](Users::sendings) it is.
+    /// Starts to send a payload; returns its index in the [sendings](Users::sendings).
     pub(crate) fn send(&mut self, from: &str, to: &str, payload: Bytes, options: SendOptions) -> usize {
         let (at, index) = (self.node(from), self.users.sendings.len());
         let (send, length) = (SendId(index as u64 + 1), payload.len() as u64);
@@ -103,19 +103,19 @@ impl<W: Network> Stage<W> {
         index
     }
 
-    /// Hands a payload over and waits until the node has it.
+    /// Sends a payload and waits until the node has queued it.
     pub(crate) fn hand(&mut self, from: &str, to: &str, payload: Bytes, options: SendOptions) -> usize {
         let index = self.send(from, to, payload, options);
         self.wait("the node has it", |_, users| users.sendings[index].accepted);
         index
     }
 
-    /// Tells the world what the users want, and them what it says, until neither has anything to say.
+    /// Passes requests of the users to the world, and its indications to them, until there are no more.
     fn speak(&mut self) {
         self.users.converse(&mut self.world);
     }
 
-    /// Lets time pass until something is so.
+    /// Lets time pass until a condition holds.
     #[track_caller]
     pub(crate) fn wait(&mut self, what: &str, is_so: impl Fn(&mut W, &Users) -> bool) {
         let limit = self.world.now() + self.world.patience();
@@ -141,7 +141,7 @@ impl<W: Network> Stage<W> {
     pub(crate) fn crash(&mut self, name: &str) {
         let node = self.node(name);
         self.world.crash(node);
-        // What it said before.
+        // Indications before the end.
         self.speak();
         self.users.forget(node);
     }
@@ -160,8 +160,8 @@ impl<W: Network> Stage<W> {
         self.world.count(node, counter)
     }
 
-    /// Waits until so much was read, whole, and the nodes know of everything that it was taken. After a crash they may know
-    /// it without having said so.
+    /// Waits until `count` payloads were read completely and the nodes have confirmed that all were taken. After a crash a node
+    /// may have recorded that without confirming it.
     #[track_caller]
     pub(crate) fn wait_arrivals(&mut self, count: usize) {
         self.wait("all arrive and are taken", |_, users| {
@@ -169,7 +169,7 @@ impl<W: Network> Stage<W> {
         });
     }
 
-    /// These payloads arrived there, each once, and nothing else.
+    /// Checks that exactly these payloads arrived there, each once.
     #[track_caller]
     pub(crate) fn check_arrivals(&self, name: &str, expected: &[Bytes]) {
         let node = self.node(name);
@@ -200,13 +200,13 @@ impl Users {
                 return;
             }
             for (node, request) in std::mem::take(&mut self.asks) {
-                // A node that is down hears nothing, and its users begin anew when it is back.
+                // A node that is down gets no requests, and its users start again when it is up.
                 world.request(node, request);
             }
         }
     }
 
-    /// Payload against room.
+    /// Sends payload as far as there is room.
     fn hand_pieces(&mut self) {
         for sending in self.sendings.iter_mut().filter(|sending| sending.end.is_none()) {
             let room = self.room.entry(sending.at).or_default();
@@ -270,7 +270,7 @@ impl Users {
         let Some(reading) = self.reading.get_mut(&(node, delivery)) else { return };
         assert_eq!(offset, reading.data.len() as u64, "answers come in order");
         reading.data.extend_from_slice(data);
-        // What was asked for comes in one answer or more.
+        // The requested bytes arrive in one answer or several.
         if reading.data.len().is_multiple_of(PIECE_BYTES) || reading.data.len() as u64 == reading.length {
             self.read_on(node, delivery);
         }
@@ -283,14 +283,14 @@ impl Users {
             let request = AppRequest::Read { delivery, offset, length: PIECE_BYTES as u32 };
             return self.asks.push((node, request));
         }
-        // Before a crash it may have been read, and not been taken for good.
+        // Before a crash it may have been read without being durably taken.
         if self.arrived.insert((node, reading.name.clone())) {
             self.arrivals.push((node, std::mem::take(&mut reading.data).freeze()));
         }
         self.asks.push((node, AppRequest::Taken { delivery }));
     }
 
-    /// A node has lost its memory, and with it what its users were about to do.
+    /// A node has lost its memory, and with it the pending work of its users.
     fn forget(&mut self, node: NodeId) {
         self.reading.retain(|(at, _), _| *at != node);
         self.room.remove(&node);

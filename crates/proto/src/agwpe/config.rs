@@ -1,17 +1,17 @@
-//! How a port of an AGWPE server is used, and what is counted of it.
+//! Settings and counters of a port of an AGWPE server.
 
 use crate::setting::{Fault, number};
 use crate::time::Duration;
 use serde::{Deserialize, Serialize};
 
-/// A port of a server.
+/// Settings of a port of an AGWPE server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Config {
-    /// The server's port, 0 to 15. Default 0, the first.
+    /// Port of the server, 0 to 15. Default 0, the first.
     pub port: u8,
-    /// The server is asked so often how many frames wait on the port, until none does: then they are being sent. Default
-    /// 100 ms.
+    /// Interval between queries for the frames that wait on the port. They end when none waits: the frames are then
+    /// being sent. Default 100 ms.
     pub ask_interval: Duration,
 }
 
@@ -22,10 +22,10 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Walks its numbers.
+    /// Checks that every number is in its range.
     ///
     /// # Errors
-    /// The first that is out of its range.
+    /// Returns the first number that is out of its range.
     pub fn check(&self) -> Result<(), Fault> {
         number("port", self.port, 0..=15, "a raw frame has four bits for the port")?;
         let ms = u64::try_from(self.ask_interval.as_millis()).unwrap_or(u64::MAX);
@@ -33,19 +33,20 @@ impl Config {
     }
 }
 
-/// What is counted of a port.
+/// Counters of a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
-    /// Frames given to the server.
+    /// Frames sent to the server.
     pub sent: u64,
-    /// Frames that it gave.
+    /// Frames received from the server.
     pub received: u64,
-    /// Times that what came was no frame of the server's: the line is ended, for nobody knows where the next one begins.
+    /// Number of times that received data were no AGWPE frame: the line is closed, because the beginning of the next
+    /// frame cannot be found.
     pub damaged: u64,
     /// Frames of other ports and kinds.
     pub foreign: u64,
-    /// Bursts of which the server did not say that they are being sent.
+    /// Bursts whose transmission the server did not confirm.
     pub unanswered: u64,
-    /// Times that the line stood.
+    /// Number of times that the line was opened.
     pub connections: u64,
 }

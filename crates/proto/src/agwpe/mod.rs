@@ -1,24 +1,24 @@
-//! AGWPE: how programs share a TNC that makes AX.25 links itself, over TCP (port 8000).
+//! AGWPE: use of a TNC that makes AX.25 links itself by several programs, over TCP (port 8000).
 //!
-//! Specification: *AGWPE TCP/IP API* (SV2AGW, 2000), and what Dire Wolf says where that is silent. Every frame is a header
-//! of 36 octets, integers little-endian, and data.
+//! Specification: *AGWPE TCP/IP API* (SV2AGW, 2000), and the behaviour of Dire Wolf where that is silent. Every frame
+//! is a header of 36 octets, integers little-endian, and data.
 //!
 //! ```text
 //!                 Frames (AX.25, a monitor)
 //!                    |
-//!                 [ Raw ]   asks for the ports, then for raw frames of its own
+//!               [ RawPort ]   queries the ports, then requests raw frames
 //!                    |
 //!                 Stream (TCP)
 //! ```
 //!
-//! [`RawPort`] uses a port of a server as a link of raw frames. The server is asked first which ports it has: who answers otherwise
-//! or not at all is no such server, and the line is ended and tried again. A burst goes to the server in one write, and until it has left
-//! there is no room for more. The server says how many frames wait on the port; when none does any more they are being sent,
-//! and when they have left is computed from there.
+//! [`RawPort`] uses a port of a server as a link of raw frames. It first queries the server's ports: a program that
+//! answers otherwise, or not at all, is not such a server, and the line is closed and retried. A burst goes to the
+//! server in one write, and until it has left there is no room for more. The server reports how many frames wait on the
+//! port. When none waits, they are being sent, and the time at which they have left is computed from there.
 //!
-//! Implemented: the frames of both directions and what is in them: registration, version, ports and their capabilities,
+//! Implemented: the frames of both directions and their contents: registration, version, ports and their capabilities,
 //! links (with and without digipeaters), unconnected frames, raw frames, queue lengths, monitored frames as text. Not
-//! implemented: login (`P`) and the list of stations heard (`H`) are carried as they are.
+//! interpreted: login (`P`) and the list of stations heard (`H`), whose data are passed unchanged.
 
 mod config;
 mod raw;

@@ -11,33 +11,33 @@ use crate::time::{Duration, Instant, Timers};
 use bytes::{BufMut, Bytes, BytesMut};
 use std::collections::VecDeque;
 
-/// Beyond the time that a burst needs to get the channel, what the server may take to say that it is being sent.
+/// Maximum delay of the server's report that a burst is being sent, beyond the time to get the channel.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// What it may take to say which ports it has.
+/// Maximum delay of the server's answer to the query for its ports.
 const PATIENCE_PORTS: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Copy)]
 enum Timer {
     /// The next frame has left, or should have.
     Leave,
-    /// The server is asked how many frames wait.
+    /// The next query for waiting frames is due.
     Ask,
-    /// It has not said which ports it has.
+    /// The answer to the query for the ports is overdue.
     Ports,
 }
 
-/// What is wrong with a server whose line stands.
+/// Fault of a server whose line is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerFault {
-    /// It does not say which ports it has.
+    /// The server does not answer the query for its ports.
     Silent,
-    /// What it says is not AGWPE.
+    /// The data from the server are not AGWPE.
     NotAgwpe,
-    /// It does not have the port.
+    /// The server does not have the port.
     NoPort,
 }
 
-/// A port of an AGWPE server. The [module](super) says what it does.
+/// Engine for a port of an AGWPE server. The [module](super) describes its behaviour.
 #[derive(Debug)]
 pub struct RawPort {
     config: Config,
@@ -46,18 +46,18 @@ pub struct RawPort {
     line: ControllerLine,
     trouble: Option<ServerFault>,
     timers: Timers<3>,
-    /// The beginning of a frame of the server's.
+    /// Beginning of an incomplete frame from the server.
     partial_frame: BytesMut,
-    /// A burst as far as it was handed down.
+    /// Frames of the present burst so far.
     gathered: BytesMut,
     held: VecDeque<HeldFrame<()>>,
-    /// The server has not said yet that it sends what it has.
+    /// True until the server reports that no frame waits.
     waits_for_queue: bool,
     counters: Counters,
 }
 
 impl RawPort {
-    /// A port whose server is called when its user joins.
+    /// Creates a port that connects to its server when its user joins.
     pub fn new(config: Config, controller: controller::Config) -> Self {
         RawPort {
             config,
@@ -74,27 +74,27 @@ impl RawPort {
         }
     }
 
-    /// What was counted.
+    /// Returns the counters.
     pub fn counters(&self) -> Counters {
         Counters { connections: self.line.connections(), ..self.counters }
     }
 
-    /// Its line.
+    /// Returns the line to the server.
     pub fn line(&self) -> &ControllerLine {
         &self.line
     }
 
-    /// Why the line was ended the last time, if by this side; none since it was of use.
+    /// Returns the reason for which this side closed the line the last time; `None` if the line has worked since.
     pub fn trouble(&self) -> Option<ServerFault> {
         self.trouble
     }
 
-    /// Frames that the server has and that have not left, as far as is known.
+    /// Returns the number of frames that the server holds and that have not left, as far as this side can know.
     pub fn held(&self) -> usize {
         self.held.len()
     }
 
-    /// The server has said that what it has waits for the channel.
+    /// Returns true if the server has reported that frames wait for the channel.
     pub fn waits(&self) -> bool {
         self.waits_for_queue && self.timers.get(Timer::Ask as usize).is_some()
     }
@@ -103,7 +103,7 @@ impl RawPort {
         Frame { port: self.config.port, ..Frame::new(kind) }
     }
 
-    /// The line stands: is it a server, and does it have the port?
+    /// Queries the ports on a new line, to check that the peer is such a server and has the port.
     fn ask_for_ports(&mut self, now: Instant) {
         self.line.write(self.frame(Kind::Ports).to_bytes());
         self.timers.set(Timer::Ports as usize, now + PATIENCE_PORTS);
@@ -119,7 +119,7 @@ impl RawPort {
             Ok(_) => {
                 self.timers.stop(Timer::Ports as usize);
                 self.trouble = None;
-                // Raw frames are off on a line that is new, and this turns them on.
+                // Raw frames are off on a new line, and this turns them on.
                 self.line.write(self.frame(Kind::MonitorRaw).to_bytes());
                 self.line.opened();
             }
@@ -133,14 +133,14 @@ impl RawPort {
         self.line.end(&mut self.held);
     }
 
-    /// The line carries nothing any more.
+    /// Clears the state of a line that is lost.
     fn lost(&mut self) {
         self.gathered.clear();
         self.partial_frame.clear();
         self.timers.stop_all();
     }
 
-    /// A frame for the channel. What is handed down at once is one write, so that it leaves in one key-up.
+    /// Sends a frame to the server. A burst is one write, so that it leaves in one key-up.
     fn send(&mut self, now: Instant, bytes: &Bytes, user_token: Option<u64>, last: bool) {
         let room = self.line.spend();
         self.counters.sent += 1;
@@ -155,7 +155,7 @@ impl RawPort {
             self.line.write(self.gathered.split().freeze());
             self.line.end_grant();
             self.waits_for_queue = true;
-            // Until the server says better.
+            // Until the server reports the state of its queue.
             self.schedule(now + self.channel.key_up() + PATIENCE);
         }
     }
@@ -187,7 +187,7 @@ impl RawPort {
         self.set_timer();
     }
 
-    /// The server says how many frames wait on the port. It takes a frame out of this queue when it begins to send it.
+    /// Handles the report of waiting frames. The server removes a frame from this queue when it begins to send it.
     fn queued(&mut self, now: Instant, frames: u32) {
         if !self.waits_for_queue {
             return;
@@ -220,13 +220,13 @@ impl RawPort {
                     self.partial_frame.put_slice(&rest);
                     return;
                 }
-                // Nobody knows where the next one begins.
+                // The beginning of the next frame cannot be found.
                 Err(_) => return self.give_up(ServerFault::NotAgwpe),
             }
         }
     }
 
-    /// False: the line is given up.
+    /// Returns false if the line is closed.
     fn hear_frame(&mut self, now: Instant, frame: &Frame) -> bool {
         match frame.kind {
             Kind::Ports => {
@@ -280,7 +280,7 @@ impl Engine for RawPort {
             StreamIndication::Connected => self.ask_for_ports(now),
             StreamIndication::Room(room) => self.line.set_room(room),
             StreamIndication::Data(bytes) => self.hear(now, &bytes),
-            // Who says no more takes no more.
+            // A server that has closed its direction accepts nothing either.
             StreamIndication::PeerClosed => {
                 self.trouble = None;
                 self.lost();
@@ -303,7 +303,7 @@ impl Engine for RawPort {
             self.leave(now);
         }
         if self.timers.expire(Timer::Ask as usize, now) && self.line.is_clear() {
-            // A line that takes nothing gets no more questions.
+            // No further queries accumulate while the line accepts nothing.
             self.line.write(self.frame(Kind::QueuedOnPort).to_bytes());
         }
         self.line.handle_timeout(now, self.room());

@@ -10,7 +10,7 @@ fn name(text: &str) -> StationName {
     text.parse().unwrap()
 }
 
-/// A call, octet by octet.
+/// A connection request, octet by octet.
 #[test]
 fn a_call_is_36_octets() {
     let call = Frame { pid: 0xf0, ..Frame::new(Kind::Connect).between(name("EI7IG-1"), name("W1AW-15")) };
@@ -35,7 +35,7 @@ fn data_have_their_length_low_octet_first() {
     assert!(two.is_empty());
 }
 
-/// What is behind the zero of a name is not part of it, and a server that wants four gigabytes read is not followed.
+/// Octets after the zero of a name are not part of it, and a length of four gigabytes is refused.
 #[test]
 fn what_servers_leave_in_headers_is_no_matter() {
     let mut bytes = Frame::new(Kind::Data).between(name("A1A"), name("B1B")).to_bytes().to_vec();

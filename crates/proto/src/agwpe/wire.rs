@@ -1,4 +1,4 @@
-//! Frames between a program and an AGWPE server, and what is in their data.
+//! Frames between a program and an AGWPE server, and the structures in their data.
 
 use crate::codec::DecodeError;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
@@ -6,67 +6,67 @@ use core::fmt;
 use core::str::FromStr;
 use std::collections::BTreeSet;
 
-/// Octets before the data.
+/// Length of the header, octets.
 pub const HEADER_BYTES: usize = 36;
-/// Octets of a station's name, the zero at its end included.
+/// Length of a station's name in a header, octets, with the terminating zero.
 pub const NAME_BYTES: usize = 10;
-/// The most data in one frame, octets.
+/// Maximum length of the data in one frame, octets.
 pub const DATA_BYTES_MAX: usize = 65_536;
-/// Digipeaters that a call or an unconnected frame may name.
+/// Maximum number of digipeaters of a connection request or an unconnected frame.
 pub const VIA_MAX: usize = 8;
 
 const CLAUSE: &str = "AGWPE TCP/IP API";
 
-/// What a frame is: its letter means one thing to the server and another to the program.
+/// Kind of a frame, expressed by its letter, whose meaning depends on the direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// `P`: name and password.
     Login,
-    /// `X`: the program answers to a callsign; back: whether that is so.
+    /// `X`: registers a callsign for the program; from the server, the result.
     Register,
-    /// `x`: it does no more.
+    /// `x`: removes the registration.
     Unregister,
-    /// `R`: the server's version.
+    /// `R`: version of the server.
     Version,
-    /// `G`: its ports, as text.
+    /// `G`: ports of the server, as text.
     Ports,
-    /// `g`: what a port can do.
+    /// `g`: capabilities of a port.
     Capabilities,
-    /// `m`: monitored frames are wanted, or no more.
+    /// `m`: turns monitored frames on or off.
     Monitor,
-    /// `k`: raw frames are wanted, or no more.
+    /// `k`: turns raw frames on or off.
     MonitorRaw,
     /// `H`: stations heard.
     Heard,
-    /// `y`: frames that wait on a port.
+    /// `y`: number of frames that wait on a port.
     QueuedOnPort,
-    /// `Y`: frames of a link that wait.
+    /// `Y`: number of frames of a link that wait.
     QueuedOnLink,
     /// `M`: an unconnected frame.
     Unconnected,
-    /// `V`: the same by digipeaters.
+    /// `V`: an unconnected frame via digipeaters.
     UnconnectedVia,
-    /// `K`: a raw frame behind one octet with the port.
+    /// `K`: a raw frame after one octet with the port.
     Raw,
-    /// `C`: calls; back: a link stands.
+    /// `C`: requests a connection; from the server, the link is established.
     Connect,
-    /// `v`: calls by digipeaters.
+    /// `v`: requests a connection via digipeaters.
     ConnectVia,
-    /// `c`: calls with a protocol identifier.
+    /// `c`: requests a connection with a protocol identifier.
     ConnectWithPid,
     /// `D`: data of a link.
     Data,
-    /// `d`: ends a link; back: it has ended, or could not be made.
+    /// `d`: disconnects a link; from the server, the link has ended or could not be established.
     Disconnect,
-    /// `I`: a monitored numbered frame, as text.
+    /// `I`: a monitored information frame, as text.
     MonitoredInformation,
     /// `S`: a monitored supervisory frame.
     MonitoredSupervisory,
     /// `U`: a monitored unnumbered frame.
     MonitoredUnnumbered,
-    /// `T`: what this server sent.
+    /// `T`: a monitored frame sent by this server.
     MonitoredOwn,
-    /// Anything else, by its octet.
+    /// Any other kind, with its octet.
     Unknown(u8),
 }
 
@@ -97,12 +97,12 @@ const KINDS: [(u8, Kind); 23] = [
 ];
 
 impl Kind {
-    /// By its letter.
+    /// Returns the kind with this letter.
     pub fn from_octet(octet: u8) -> Self {
         KINDS.iter().find(|(letter, _)| *letter == octet).map_or(Kind::Unknown(octet), |(_, kind)| *kind)
     }
 
-    /// Its letter.
+    /// Returns the letter of the kind.
     pub fn octet(self) -> u8 {
         match self {
             Kind::Unknown(octet) => octet,
@@ -111,15 +111,15 @@ impl Kind {
     }
 }
 
-/// A station's name as it is in headers: text of at most nine octets, such as `EI7IG-15`, or nothing.
+/// Name of a station in a header: text of at most nine octets, such as `EI7IG-15`; may be empty.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StationName([u8; NAME_BYTES]);
 
 impl StationName {
-    /// No name.
+    /// The empty name.
     pub const NONE: StationName = StationName([0; NAME_BYTES]);
 
-    /// The text.
+    /// Returns the text of the name.
     pub fn as_str(&self) -> &str {
         let used = self.0.iter().position(|octet| *octet == 0).unwrap_or(NAME_BYTES);
         core::str::from_utf8(&self.0[..used]).unwrap_or_default()
@@ -130,7 +130,7 @@ impl StationName {
             return Err(DecodeError::Incomplete);
         }
         let octets = input.split_to(NAME_BYTES);
-        // What is behind the zero is whatever was in the sender's memory.
+        // Octets after the zero are undefined: the sender need not clear them.
         let used = octets.iter().position(|octet| *octet == 0);
         let used = used.ok_or(DecodeError::invalid("name without an end", CLAUSE))?;
         if !octets[..used].iter().all(u8::is_ascii_graphic) {
@@ -170,42 +170,42 @@ impl fmt::Debug for StationName {
 /// One frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// The radio port, from 0.
+    /// Radio port, from 0.
     pub port: u8,
-    /// What it is.
+    /// Kind of the frame.
     pub kind: Kind,
-    /// The protocol identifier, where there is one.
+    /// Protocol identifier; zero if the frame has none.
     pub pid: u8,
-    /// The station that it is from: the program's own where the program sends.
+    /// Source station: the program's own if the program sends.
     pub from: StationName,
-    /// The station that it is for.
+    /// Destination station.
     pub to: StationName,
-    /// What is in it, at most [`DATA_BYTES_MAX`].
+    /// Data, at most [`DATA_BYTES_MAX`].
     pub data: Bytes,
 }
 
 impl Frame {
-    /// A frame of this kind on the first port, without anything else.
+    /// Creates an empty frame of this kind on the first port.
     pub fn new(kind: Kind) -> Self {
         Frame { port: 0, kind, pid: 0, from: StationName::NONE, to: StationName::NONE, data: Bytes::new() }
     }
 
-    /// The same between these stations.
+    /// Sets the source and destination stations.
     #[must_use]
     pub fn between(self, from: StationName, to: StationName) -> Self {
         Frame { from, to, ..self }
     }
 
-    /// The same with these data.
+    /// Sets the data.
     #[must_use]
     pub fn with(self, data: impl Into<Bytes>) -> Self {
         Frame { data: data.into(), ..self }
     }
 
-    /// Takes one frame from the front.
+    /// Consumes one frame.
     ///
     /// # Errors
-    /// `Incomplete` until it is whole; a name that is none; more data than a frame may have.
+    /// Returns `Incomplete` until the frame is complete. Fails if a name is invalid or the data are too long.
     pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
         if input.len() < HEADER_BYTES {
             return Err(DecodeError::Incomplete);
@@ -231,7 +231,7 @@ impl Frame {
     /// Appends the frame.
     ///
     /// # Panics
-    /// With more than [`DATA_BYTES_MAX`] of data.
+    /// Panics with more than [`DATA_BYTES_MAX`] of data.
     pub fn encode(&self, output: &mut BytesMut) {
         assert!(self.data.len() <= DATA_BYTES_MAX, "a frame has at most {DATA_BYTES_MAX} octets of data");
         output.put_slice(&[self.port, 0, 0, 0, self.kind.octet(), 0, self.pid, 0]);
@@ -242,7 +242,7 @@ impl Frame {
         output.put_slice(&self.data);
     }
 
-    /// The frame's bytes.
+    /// Returns the encoded frame.
     pub fn to_bytes(&self) -> Bytes {
         let mut output = BytesMut::with_capacity(HEADER_BYTES + self.data.len());
         self.encode(&mut output);
@@ -250,20 +250,20 @@ impl Frame {
     }
 }
 
-/// The data of [`Kind::Version`] from the server.
+/// Data of [`Kind::Version`] from the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Version {
-    /// Such as 2005.
+    /// Major version, such as 2005.
     pub major: u16,
-    /// Such as 127.
+    /// Minor version, such as 127.
     pub minor: u16,
 }
 
 impl Version {
-    /// Takes it from the front.
+    /// Consumes the version.
     ///
     /// # Errors
-    /// Cut short.
+    /// Fails if the data are incomplete.
     pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
         if input.len() < 8 {
             return Err(DecodeError::Incomplete);
@@ -272,22 +272,22 @@ impl Version {
         Ok(Version { major, minor })
     }
 
-    /// Appends it.
+    /// Appends the version.
     pub fn encode(&self, output: &mut BytesMut) {
         output.put_u32_le(self.major.into());
         output.put_u32_le(self.minor.into());
     }
 }
 
-/// The data of [`Kind::Register`] from the server: the callsign is the program's now.
+/// Data of [`Kind::Register`] from the server: true if the callsign is now registered for the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Registered(pub bool);
 
 impl Registered {
-    /// Takes it from the front.
+    /// Consumes the result.
     ///
     /// # Errors
-    /// Cut short.
+    /// Fails if the data are incomplete.
     pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
         match input.is_empty() {
             true => Err(DecodeError::Incomplete),
@@ -295,21 +295,21 @@ impl Registered {
         }
     }
 
-    /// Appends it.
+    /// Appends the result.
     pub fn encode(&self, output: &mut BytesMut) {
         output.put_u8(self.0.into());
     }
 }
 
-/// The data of [`Kind::QueuedOnPort`] and [`Kind::QueuedOnLink`] from the server: frames that wait.
+/// Data of [`Kind::QueuedOnPort`] and [`Kind::QueuedOnLink`] from the server: the number of waiting frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Queued(pub u32);
 
 impl Queued {
-    /// Takes it from the front.
+    /// Consumes the number.
     ///
     /// # Errors
-    /// Cut short.
+    /// Fails if the data are incomplete.
     pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
         match input.len() < 4 {
             true => Err(DecodeError::Incomplete),
@@ -317,21 +317,22 @@ impl Queued {
         }
     }
 
-    /// Appends it.
+    /// Appends the number.
     pub fn encode(&self, output: &mut BytesMut) {
         output.put_u32_le(self.0);
     }
 }
 
-/// The data of [`Kind::Ports`] from the server: the ports that it has, by their numbers from 0.
+/// Data of [`Kind::Ports`] from the server: the numbers of its ports, from 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ports(pub BTreeSet<u8>);
 
 impl Ports {
-    /// Takes them all: `2;Port1 description;Port2 description;`. Servers that name none that way have the first ones.
+    /// Consumes all of the text: `2;Port1 description;Port2 description;`. A server that names no port in this form has
+    /// the ports from 0 to its count.
     ///
     /// # Errors
-    /// It does not begin with a number of ports.
+    /// Fails if the text does not begin with a number of ports.
     pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
         let all = input.split_to(input.len());
         let used = all.iter().position(|octet| *octet == 0).unwrap_or(all.len());
@@ -348,7 +349,7 @@ impl Ports {
         Ok(Ports(if named.is_empty() { (0..count).collect() } else { named }))
     }
 
-    /// Appends them.
+    /// Appends the ports.
     pub fn encode(&self, output: &mut BytesMut) {
         output.put_slice(self.0.len().to_string().as_bytes());
         self.0.iter().for_each(|port| output.put_slice(format!(";Port{}", u16::from(*port) + 1).as_bytes()));
@@ -356,12 +357,12 @@ impl Ports {
     }
 }
 
-/// The data of [`Kind::Capabilities`] from the server. Times are in units of 10 ms.
+/// Data of [`Kind::Capabilities`] from the server. Times are in units of 10 ms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
-    /// Bit rate on the air: 0 to 3 for 1,200, 2,400, 4,800 and 9,600 bit/s.
+    /// Bit rate on the channel: 0 to 3 for 1,200, 2,400, 4,800 and 9,600 bit/s.
     pub rate: u8,
-    /// How busy the channel is; 0xFF: not measured.
+    /// Traffic on the channel; 0xFF if not measured.
     pub traffic: u8,
     /// TXDELAY.
     pub tx_delay: u8,
@@ -371,19 +372,19 @@ pub struct Capabilities {
     pub persistence: u8,
     /// SLOTTIME.
     pub slot_time: u8,
-    /// Frames on their way at a time.
+    /// Maximum frames in flight.
     pub window_frames: u8,
-    /// Links that stand.
+    /// Number of links.
     pub links: u8,
     /// Octets received in the last two minutes.
     pub received_bytes: u32,
 }
 
 impl Capabilities {
-    /// Takes them from the front.
+    /// Consumes the capabilities.
     ///
     /// # Errors
-    /// Cut short.
+    /// Fails if the data are incomplete.
     pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
         if input.len() < 12 {
             return Err(DecodeError::Incomplete);
@@ -401,7 +402,7 @@ impl Capabilities {
         })
     }
 
-    /// Appends them.
+    /// Appends the capabilities.
     pub fn encode(&self, output: &mut BytesMut) {
         let Capabilities {
             rate,
@@ -419,16 +420,16 @@ impl Capabilities {
     }
 }
 
-/// The data of [`Kind::ConnectVia`], and what the data of [`Kind::UnconnectedVia`] begin with: digipeaters, the first one
-/// first.
+/// Data of [`Kind::ConnectVia`], and the beginning of the data of [`Kind::UnconnectedVia`]: digipeaters in the order of
+/// the path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Via(pub Vec<StationName>);
 
 impl Via {
-    /// Takes them from the front.
+    /// Consumes the digipeaters.
     ///
     /// # Errors
-    /// Cut short, none or too many, or names that are none.
+    /// Fails if the data are incomplete, if there is no digipeater or more than [`VIA_MAX`], or if a name is invalid.
     pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
         if input.is_empty() {
             return Err(DecodeError::Incomplete);
@@ -440,10 +441,10 @@ impl Via {
         (0..count).map(|_| StationName::decode(input)).collect::<Result<_, _>>().map(Via)
     }
 
-    /// Appends them.
+    /// Appends the digipeaters.
     ///
     /// # Panics
-    /// With none or more than [`VIA_MAX`].
+    /// Panics without a digipeater or with more than [`VIA_MAX`].
     pub fn encode(&self, output: &mut BytesMut) {
         assert!((1..=VIA_MAX).contains(&self.0.len()), "one to eight digipeaters");
         output.put_u8(self.0.len() as u8);

@@ -6,20 +6,20 @@ use core::fmt;
 use core::str::FromStr;
 use serde::{Deserialize, Serialize};
 
-/// Bytes of one address on the air.
+/// Length of one address in the address field, bytes.
 pub const ADDRESS_BYTES: usize = 7;
-/// Digipeaters that a frame may name (3.12.5).
+/// Maximum number of digipeaters of a frame (3.12.5).
 pub const DIGIPEATERS_MAX: usize = 8;
 
 const LETTERS: usize = 6;
-/// Bit 0: the address field ends here.
+/// Bit 0: the address field ends with this address.
 const LAST: u8 = 0x01;
 /// Bit 7: C in the first two addresses, H in those of digipeaters.
 const TOP: u8 = 0x80;
 /// Reserved bits are sent as ones (3.12.2).
 const RESERVED: u8 = 0x60;
 
-/// A station: an amateur callsign and which of the stations under it (SSID, 0 to 15).
+/// A station: an amateur callsign and the SSID (0 to 15), which distinguishes the stations of one callsign.
 ///
 /// ```
 /// use longwire_proto::ax25::Callsign;
@@ -37,17 +37,17 @@ pub struct Callsign {
 }
 
 impl Callsign {
-    /// To which stations say who they are.
+    /// Destination of identification frames.
     pub(super) const IDENTIFICATION: Callsign = Callsign { letters: *b"ID    ", ssid: 0 };
     /// Placeholders for a callsign in manuals and examples.
     const PLACEHOLDERS: [[u8; LETTERS]; 2] = [*b"N0CALL", *b"NOCALL"];
 
-    /// It is no callsign of anybody's, and stands where one belongs.
+    /// Returns true for a placeholder instead of a real callsign.
     pub fn is_placeholder(&self) -> bool {
         Callsign::PLACEHOLDERS.contains(&self.letters)
     }
 
-    /// Which of the stations under this callsign.
+    /// Returns the SSID.
     pub fn ssid(&self) -> u8 {
         self.ssid
     }
@@ -87,12 +87,12 @@ fn is_letter(letter: u8) -> bool {
     letter.is_ascii_uppercase() || letter.is_ascii_digit()
 }
 
-/// Why a text is no callsign.
+/// Reason why a text is not a valid callsign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallsignError {
-    /// Not one to six letters and digits.
+    /// The callsign does not have one to six letters and digits.
     Letters,
-    /// The number behind the hyphen is not 0 to 15.
+    /// The SSID after the hyphen is not 0 to 15.
     Ssid,
 }
 
@@ -100,7 +100,7 @@ impl fmt::Display for CallsignError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             CallsignError::Letters => "a callsign has one to six letters and digits, such as EI7IG",
-            CallsignError::Ssid => "the number behind a callsign is 0 to 15, as in EI7IG-3",
+            CallsignError::Ssid => "the SSID after a callsign is 0 to 15, as in EI7IG-3",
         })
     }
 }
@@ -161,65 +161,66 @@ impl From<Callsign> for String {
     }
 }
 
-/// What a frame is to the one who gets it (6.1.2).
+/// Type of a frame: command or response (6.1.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommandResponse {
     /// A command.
     Command,
     /// A response.
     Response,
-    /// The sender is older than version 2.0 and does not say; both bits are like this.
+    /// Unspecified by a sender older than version 2.0; both C bits have this value.
     Unspecified(bool),
 }
 
 /// A digipeater of a frame's path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Digipeater {
-    /// Who repeats.
+    /// Station that repeats the frame.
     pub station: Callsign,
-    /// It has been repeated by it (the H bit).
+    /// True if the digipeater has repeated the frame (the H bit).
     pub repeated: bool,
 }
 
-/// Whom a frame is for, whom it is from, by which way, and whether it is a command.
+/// Address field of a frame: destination, source, path, and command or response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
-    /// Whom it is for.
+    /// Destination station.
     pub destination: Callsign,
-    /// Whom it is from.
+    /// Source station.
     pub source: Callsign,
     /// Command or response.
     pub role: CommandResponse,
-    /// Who repeats it on its way, the first one first; at most [`DIGIPEATERS_MAX`].
+    /// Digipeaters in the order of the path; at most [`DIGIPEATERS_MAX`].
     pub path: Vec<Digipeater>,
 }
 
 impl Address {
-    /// From `source` to `destination`, by a way that the frame has not gone yet.
+    /// Creates an address field from `source` to `destination` with a path that no digipeater has repeated yet.
     pub fn new(source: Callsign, destination: Callsign, role: CommandResponse, path: &[Callsign]) -> Self {
         let path = path.iter().map(|station| Digipeater { station: *station, repeated: false }).collect();
         Address { destination, source, role, path }
     }
 
-    /// It has gone its whole way: every digipeater has repeated it.
+    /// Returns true if every digipeater has repeated the frame.
     pub fn arrived(&self) -> bool {
         self.path.iter().all(|hop| hop.repeated)
     }
 
-    /// The way back to its source.
+    /// Returns the path back to the source.
     pub fn way_back(&self) -> Vec<Callsign> {
         self.path.iter().rev().map(|hop| hop.station).collect()
     }
 
-    /// The address field on the air, bytes.
+    /// Returns the length of the encoded address field, bytes.
     pub fn len_bytes(&self) -> usize {
         ADDRESS_BYTES * (2 + self.path.len())
     }
 
-    /// Takes an address field from the front.
+    /// Consumes an address field.
     ///
     /// # Errors
-    /// Callsigns that are none, more than eight digipeaters, or an end before the source.
+    /// Fails if a callsign is invalid, if there are more than eight digipeaters, or if the field ends before the
+    /// source.
     pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
         let (destination, first) = Callsign::decode(input)?;
         if first & LAST != 0 {
@@ -246,7 +247,7 @@ impl Address {
     /// Appends the address field.
     ///
     /// # Panics
-    /// With more than eight digipeaters.
+    /// Panics with more than eight digipeaters.
     pub fn encode(&self, output: &mut BytesMut) {
         assert!(self.path.len() <= DIGIPEATERS_MAX, "a frame names at most eight digipeaters");
         let (to, from) = match self.role {

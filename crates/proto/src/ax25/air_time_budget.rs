@@ -1,43 +1,43 @@
-//! The air time that a station may use, as its operator limits it: so much in any window of time, key-ups included.
+//! Limit of a station's time on the channel, set by its operator: a maximum in any window of time, key-ups included.
 //!
-//! What is handed down is counted where it ends if it leaves at once, with its share of stuffed bits; what finds no time waits
-//! until enough of what was sent is a window ago. A controller that holds frames back for a busy channel sends them later than
-//! they are counted, by no more than one burst.
+//! A frame is counted at the end that it has if it leaves at once, with its share of stuffed bits. A frame that exceeds
+//! the limit waits until enough of the earlier ones are a window ago. A controller that holds frames back for a busy
+//! channel sends them later than they are counted, by at most one burst.
 
 use crate::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// What is sent within one such part of the window is counted at its end.
+/// Number of parts of the window. Frames sent within one part are counted at its end.
 const PARTS: u32 = 64;
 
-/// What a station has used of its air time.
+/// Time on the channel that a station has used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AirTime {
-    /// Sent in all, key-ups included.
+    /// Total time sent, key-ups included.
     pub total: Duration,
-    /// Sent within the window that ended when it last had something to send; zero where there is no limit.
+    /// Time sent within the window that ended when the station last had something to send; zero without a limit.
     pub within: Duration,
-    /// Times that something waited because there was no more of it.
+    /// Number of times that a frame waited because of the limit.
     pub waits: u64,
-    /// Something waits for it now.
+    /// True while a frame waits because of the limit.
     pub waiting: bool,
 }
 
-/// See the [module](self).
+/// The budget of time on the channel, and its use.
 #[derive(Debug)]
 pub(super) struct AirTimeBudget {
-    /// None: there is no limit.
+    /// Maximum within the window; `None` without a limit.
     max: Option<Duration>,
     window: Duration,
-    /// When what was used is no longer counted, and how much it is; the next first. No more than `PARTS` + 2.
+    /// Used time, with the time at which it is no longer counted; earliest first. At most `PARTS` + 2 entries.
     used: VecDeque<(Instant, Duration)>,
     sum: Duration,
-    /// When all of it has left.
+    /// Time at which all counted frames have left.
     over: Instant,
     total: Duration,
     waits: u64,
-    /// Something waits until then.
+    /// End of the present wait; `None` if nothing waits.
     until: Option<Instant>,
 }
 
@@ -66,7 +66,7 @@ impl AirTimeBudget {
         }
     }
 
-    /// So much is sent now, or behind what is being sent.
+    /// Counts a frame that is sent now, or after those that are being sent.
     pub(super) fn spend(&mut self, now: Instant, time: Duration) {
         self.total += time;
         if self.max.is_none() {
@@ -84,19 +84,20 @@ impl AirTimeBudget {
         self.sum += time;
     }
 
-    /// There is time for it now. What is alone in its window always goes: else one too long would stop the station.
+    /// Returns true if there is time for a frame now. A frame that is alone in its window always fits: a longer one
+    /// would otherwise stop the station.
     pub(super) fn affords(&mut self, now: Instant, time: Duration) -> bool {
         self.forget(now);
         self.max.is_none_or(|max| self.sum + time <= max || self.sum.is_zero())
     }
 
-    /// What may still be sent now.
+    /// Returns the time that may still be used now.
     pub(super) fn left(&mut self, now: Instant) -> Duration {
         self.forget(now);
         self.max.map_or(Duration::MAX, |max| max.saturating_sub(self.sum))
     }
 
-    /// Whether something that takes so long has to wait. If so, it does until [`AirTimeBudget::pass`] says that there is time.
+    /// Returns true if a frame of this duration must wait. The wait lasts until [`AirTimeBudget::pass`] ends it.
     pub(super) fn waits(&mut self, now: Instant, time: Duration) -> bool {
         if self.until.is_some() {
             return true;
@@ -115,12 +116,12 @@ impl AirTimeBudget {
         true
     }
 
-    /// The time has come.
+    /// Ends a wait that is over.
     pub(super) fn pass(&mut self, now: Instant) {
         self.until = self.until.filter(|until| *until > now);
     }
 
-    /// When what waits can go.
+    /// Returns the end of the present wait.
     pub(super) fn until(&self) -> Option<Instant> {
         self.until
     }

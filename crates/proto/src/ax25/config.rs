@@ -1,4 +1,4 @@
-//! How a station is configured, and what it counts.
+//! Settings and counters of a station.
 
 use super::address::Callsign;
 use super::frame::{Modulo, pid};
@@ -9,37 +9,37 @@ use crate::time::Duration;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Which version a link is opened in (6.3.1, 6.3.2).
+/// Protocol version with which a link is opened (6.3.1, 6.3.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Version {
-    /// The best that the peer answers to, and what it answered to is remembered: SABME; then, after a refusal or
-    /// silence, XID and SABM.
+    /// The best version that the peer supports, which is remembered: SABME first; after a refusal or without an answer,
+    /// XID and SABM.
     #[default]
     Best,
-    /// 2.2: SABME alone.
+    /// Version 2.2: SABME alone.
     Extended,
-    /// 2.0: SABM alone, without XID.
+    /// Version 2.0: SABM alone, without XID.
     Plain,
 }
 
-/// What the radio channel takes: all that is needed to know how long an answer may take.
+/// Parameters of the radio channel from which the maximum delay of an answer is computed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct RadioParameters {
-    /// Bit rate on the air, bit/s. Default 1,200.
+    /// Bit rate on the channel, bit/s. Default 1,200.
     pub rate_bps: u32,
-    /// From keying the transmitter to the first frame (T103). Default 300 ms.
+    /// Time from key-up to the first frame (TXDELAY, T103). Default 300 ms.
     pub tx_delay: Duration,
-    /// From the end of the last frame to unkeying. Default 20 ms.
+    /// Time from the end of the last frame to key-down (TXTAIL). Default 20 ms.
     pub tx_tail: Duration,
-    /// One slot of persistence (T102). Default 100 ms.
+    /// Slot time of p-persistence (T102). Default 100 ms.
     pub slot_time: Duration,
-    /// The chance to begin in a slot in which the channel is clear, of 256: `persistence` + 1. Default 63, a quarter.
+    /// Persistence P: the probability of transmitting in a free slot is (P + 1) / 256. Default 63, a quarter.
     pub persistence: u8,
-    /// Both directions at once: nobody waits for the channel. Default no.
+    /// True if stations transmit and receive at the same time, without waiting for the channel. Default false.
     pub full_duplex: bool,
-    /// What stations, their controllers and the lines between them take for an answer. Default 500 ms.
+    /// Further delay of an answer in stations, their controllers and the lines between them. Default 500 ms.
     pub turnaround: Duration,
 }
 
@@ -58,22 +58,23 @@ impl Default for RadioParameters {
 }
 
 impl RadioParameters {
-    /// What frames of so many bytes (address to information) take, with check sequence, flags and a little stuffing.
+    /// Returns the time on the channel of frames with a total of `bytes` bytes (address to information), with check
+    /// sequences, flags and some bit stuffing.
     pub fn air_time(&self, frames: u64, bytes: u64) -> Duration {
-        /// Flag and check sequence.
+        /// Length of a flag and the check sequence.
         const AROUND_BYTES: u64 = 3;
         let bits = 8 * (bytes + AROUND_BYTES * frames) + 8;
-        // One stuffed bit in 62 is what random data have; a sixteenth is above what text has.
+        // Random data have one stuffed bit in 62; a sixteenth is above the share in text.
         let bits = bits + bits / 16;
         Duration::from_nanos(bits * 1_000_000_000 / u64::from(self.rate_bps))
     }
 
-    /// Keying up and down.
+    /// Returns the time to key up and down.
     pub(super) fn keying(&self) -> Duration {
         self.tx_delay + self.tx_tail
     }
 
-    /// What it takes to get the channel, key up and down, but for one time in fifty.
+    /// Returns the time to get the channel, key up and down, which is exceeded once in fifty times.
     pub fn access(&self) -> Duration {
         /// ln 50.
         const RARELY: f64 = 3.9;
@@ -87,32 +88,33 @@ impl RadioParameters {
     }
 }
 
-/// How one link works. Defaults are those of version 2.2 with a window that fits half-duplex channels.
+/// Settings of one link. The defaults are those of version 2.2, with a window that suits half-duplex channels.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct LinkConfig {
-    /// Which version it is opened in. Default the best.
+    /// Version with which the link is opened. Default: best.
     pub version: Version,
-    /// The longest information field that is sent (N1), 2 to 4,096 bytes. Default 256. 6.7.2.1.
+    /// Maximum information field to send (N1, 6.7.2.1), 2 to 4,096 bytes. Default 256.
     pub information_bytes_max: u32,
-    /// Frames on their way at a time (k) with modulo 8, 1 to 7. Default 7. 6.7.2.3.
+    /// Maximum frames in flight with modulo 8 (k, 6.7.2.3), 1 to 7. Default 7.
     pub window_frames: u8,
-    /// The same with modulo 128, 1 to 127; with selective reject half the sequence numbers at most. Default 32.
+    /// Maximum frames in flight with modulo 128, 1 to 127; with selective reject at most half the sequence numbers.
+    /// Default 32.
     pub extended_window_frames: u8,
-    /// How lost frames are asked for, as far as the peer agrees. Default SREJ for several at once.
+    /// Recovery of lost frames, as far as the peer agrees. Default: SREJ for several frames at once.
     pub recovery: Recovery,
-    /// Tries without an answer before the link is given up (N2). Default 10. 6.7.2.2.
+    /// Maximum tries without an answer before the link is closed (N2, 6.7.2.2). Default 10.
     pub retries: u8,
-    /// How long the acknowledgement of a frame that does not ask for one waits for the next frame (T2). Default: what the
-    /// longest frame takes, and 200 ms; nothing where the provider tells when the channel is won. 6.7.1.2.
+    /// Response delay (T2, 6.7.1.2): wait for the next frame before an unpolled frame is acknowledged. Default: the
+    /// duration of the longest frame and 200 ms; no delay if the provider reports when the channel is won.
     pub acknowledge_delay: Option<Duration>,
-    /// An idle link is probed after so long (T3). Default 300 s. 6.7.1.3.
+    /// Idle time after which the link is probed (T3, 6.7.1.3). Default 300 s.
     pub idle_probe: Duration,
-    /// The last frame of what is sent at a time asks for its acknowledgement (P). Default yes. 6.2.
+    /// True to set the P bit in the last frame of a burst, which requests its acknowledgement (6.2). Default true.
     pub poll_last: bool,
-    /// The protocol identifier of its frames. Default 0xF0, none. 3.4.
+    /// Protocol identifier of the frames (PID, 3.4). Default 0xF0, no layer 3.
     pub protocol: u8,
-    /// Packets that rose and are not released, at which the peer is told to wait (RNR). Default 64.
+    /// Number of unreleased received packets at which the peer is told to wait (RNR). Default 64.
     pub unreleased_max: u64,
 }
 
@@ -135,76 +137,81 @@ impl Default for LinkConfig {
 }
 
 impl LinkConfig {
-    /// The largest window that it has with this modulo and this recovery.
+    /// Returns the window of this modulo and this recovery, in frames.
     pub fn window(&self, modulo: Modulo, recovery: Recovery) -> u8 {
         let (wanted, limit) = match modulo {
             Modulo::Eight => (self.window_frames, 7),
             Modulo::Extended => (self.extended_window_frames, 127),
         };
-        // Beyond half the numbers an old frame could pass for a new one.
+        // With more than half the numbers, an old frame could be taken for a new one.
         let limit = if recovery == Recovery::Reject { limit } else { modulo.count() / 2 };
         wanted.clamp(1, limit)
     }
 
-    /// Walks its numbers.
+    /// Checks that every number is in its range.
     ///
     /// # Errors
-    /// The first that is out of its range.
+    /// Returns the first number that is out of its range.
     pub fn check(&self) -> Result<(), Fault> {
         number("information-bytes-max", self.information_bytes_max, 2..=4096, "256 is usual")?;
-        number("window-frames", self.window_frames, 1..=7, "modulo 8 has seven")?;
-        number("extended-window-frames", self.extended_window_frames, 1..=127, "modulo 128 has 127")?;
+        number("window-frames", self.window_frames, 1..=7, "modulo 8 allows at most seven")?;
+        number(
+            "extended-window-frames",
+            self.extended_window_frames,
+            1..=127,
+            "modulo 128 allows at most 127",
+        )?;
         at_least("retries", self.retries, 1, "10 is usual")?;
         at_least("unreleased-max", self.unreleased_max, 1, "64 is usual")
     }
 }
 
-/// A peer, and the way to it.
+/// A peer and the path to it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct PeerStation {
-    /// Its callsign.
+    /// Callsign of the peer.
     pub station: Callsign,
-    /// Who repeats what is said, the nearest first; at most eight.
+    /// Digipeaters in the order of the path, nearest first; at most eight.
     #[serde(default)]
     pub path: Vec<Callsign>,
-    /// How the link works.
+    /// Settings of the link.
     #[serde(default)]
     pub link: LinkConfig,
 }
 
-/// A station and whom it knows.
+/// A station and its peers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// Who this is.
+    /// Callsign of this station.
     pub station: Callsign,
-    /// The peers that it calls, by the ids that its user has for them.
+    /// Peers that this station connects to, by the IDs of its user.
     pub peers: BTreeMap<LinkId, PeerStation>,
-    /// How links that others open work; none: nobody may call.
+    /// Settings of links that peers open; `None` if connection requests are refused.
     pub callers: Option<LinkConfig>,
-    /// Links at a time; calls beyond are refused. Default 64.
+    /// Maximum number of links at once; further connection requests are refused. Default 64.
     pub links_max: usize,
-    /// Where frames of no link may go, by the ids that the user has for these places: UI frames.
+    /// Destinations of UI frames, by the IDs of its user.
     pub unconnected: BTreeMap<LinkId, PeerStation>,
-    /// It repeats frames for others that name it in their path. Default no.
+    /// True to act as a digipeater for frames with this station in their path. Default false.
     pub repeats: bool,
-    /// Its controller may still have frames of a former run. In the first two minutes the first link to each peer carries
-    /// packets when the peer has answered a question asked on it, since the answer to the call may be the answer to a former
-    /// one. Default no.
+    /// True if the controller may still hold frames of a former run. In the first two minutes the first link to each
+    /// peer carries packets only after the peer has answered a poll sent on it, because the answer to the connection
+    /// request may belong to a former one. Default false.
     pub restarts: bool,
-    /// The channel.
+    /// Parameters of the radio channel.
     pub radio: RadioParameters,
-    /// The longest time that one key-up sends frames; what is left waits for the next one (T107). Default 60 s.
+    /// Maximum time of frames in one key-up; the rest waits for the next one (T107). Default 60 s.
     pub transmission_max: Duration,
-    /// The longest time that it sends within any `air_time_window`, key-ups included; what is beyond waits. One frame always
-    /// goes. Default: none, as long as it has something to send.
+    /// Maximum time on the channel within any `air_time_window`, key-ups included; further frames wait, but one frame
+    /// always goes. `None` without a limit, which is the default.
     pub air_time_max: Option<Duration>,
-    /// The window of `air_time_max`. Default 10 min.
+    /// Window of `air_time_max`. Default 10 min.
     pub air_time_window: Duration,
 }
 
 impl Config {
-    /// A station with no peers that answers callers.
+    /// Creates a station without peers of its own that accepts connection requests.
     pub fn new(station: Callsign) -> Self {
         Config {
             station,
@@ -222,37 +229,37 @@ impl Config {
     }
 }
 
-/// What a link, or all links of a station, counted.
+/// Counters of a link, or of all links of a station.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
     /// I frames sent for the first time.
     pub information_sent: u64,
-    /// I frames sent again.
+    /// I frames retransmitted.
     pub information_repeated: u64,
-    /// I frames that came in order, or filled a hole.
+    /// I frames that arrived in order, or filled a gap.
     pub information_received: u64,
-    /// I frames that had come before, or were outside the window.
+    /// I frames that had arrived before, or were outside the window.
     pub duplicates: u64,
-    /// I frames that came while one before them was missing.
+    /// I frames that arrived while an earlier one was missing.
     pub out_of_order: u64,
     /// RR and RNR sent.
     pub acknowledgements_sent: u64,
     /// REJ and SREJ sent.
     pub rejects_sent: u64,
-    /// REJ and SREJ heard.
+    /// REJ and SREJ received.
     pub rejects_received: u64,
-    /// Times that no answer came in time (T1).
+    /// Number of times that no answer arrived in time (T1).
     pub timeouts: u64,
-    /// Answers that came when nothing was asked, or too early to be the answer to what was: T1 was too short.
+    /// Answers that arrived without a poll, or too early to answer the last one: T1 was too short.
     pub late_answers: u64,
-    /// Frames of the link that made no sense where they came.
+    /// Frames of the link that are invalid in its state.
     pub violations: u64,
-    /// Times that the link was begun anew while it stood.
+    /// Number of times that the established link was reset.
     pub resets: u64,
 }
 
 impl Counters {
-    /// Adds another's counts.
+    /// Adds the counts of `other`.
     pub fn add(&mut self, other: &Counters) {
         let fields = [
             (&mut self.information_sent, other.information_sent),

@@ -1,11 +1,11 @@
-//! Frames without flags, bit stuffing and check sequence: as a TNC in KISS mode takes and gives them (3, 4).
+//! Frames without flags, bit stuffing and check sequence, as they are exchanged with a TNC in KISS mode (3, 4).
 
 use super::address::{Address, Callsign, CommandResponse};
 use crate::codec::DecodeError;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use serde::{Deserialize, Serialize};
 
-/// How far sequence numbers count before they begin again (4.2.2.1).
+/// Range of the sequence numbers (4.2.2.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Modulo {
     /// Three bits, control field of one octet: every version.
@@ -18,7 +18,7 @@ pub enum Modulo {
 }
 
 impl Modulo {
-    /// How many sequence numbers there are.
+    /// Returns the number of sequence numbers.
     pub const fn count(self) -> u8 {
         match self {
             Modulo::Eight => 8,
@@ -26,12 +26,12 @@ impl Modulo {
         }
     }
 
-    /// From `from` up to `to`, on the circle of sequence numbers.
+    /// Returns the distance from `from` up to `to`, modulo the number of sequence numbers.
     pub const fn distance(self, from: u8, to: u8) -> u8 {
         to.wrapping_sub(from) & self.mask()
     }
 
-    /// `steps` after `number`.
+    /// Returns the sequence number `steps` after `number`.
     pub const fn after(self, number: u8, steps: u8) -> u8 {
         number.wrapping_add(steps) & self.mask()
     }
@@ -40,14 +40,14 @@ impl Modulo {
         self.count() - 1
     }
 
-    /// How far the link counts to which a frame belongs that nobody here knows, from what is behind its address field: an S
-    /// frame with two control octets can only be of modulo 128, and so can an I frame whose P bit is in the second one and
-    /// which would else have no protocol identifier that there is (3.4, 4.2.1).
+    /// Guesses the modulo of a frame of an unknown link from the octets after its address field: an S frame with two
+    /// control octets can only be of modulo 128, and so can an I frame whose P bit is in the second octet and which
+    /// would otherwise have an undefined protocol identifier (3.4, 4.2.1).
     pub(super) fn of_unknown(rest: &[u8]) -> Modulo {
         let is_pid = |at: usize| rest.get(at).is_some_and(|octet| pid::ALL.contains(octet));
         let extended = match rest.first().map_or(3, |control| control & 3) {
             3 => false,
-            // Without information the length tells; SREJ alone may have some.
+            // Without information the length decides; only SREJ may have some.
             1 => rest.len() == 2 || (rest.len() > 2 && rest[0] & 0xf0 == 0),
             _ => is_pid(2) && !is_pid(1),
         };
@@ -55,15 +55,15 @@ impl Modulo {
     }
 }
 
-/// Protocol identifiers (3.4) that are used here.
+/// Protocol identifiers (3.4) used here.
 pub mod pid {
-    /// A piece of a packet that is longer than a frame (6.6).
+    /// A segment of a packet that is longer than a frame (6.6).
     pub const SEGMENT: u8 = 0x08;
     /// An IPv4 packet.
     pub const INTERNET: u8 = 0xcc;
     /// No layer 3.
     pub const NONE: u8 = 0xf0;
-    /// All that 3.4 has, but for those of two bits alone.
+    /// All identifiers of 3.4, except those that are defined by two bits only.
     pub(crate) const ALL: [u8; 13] =
         [0x01, 0x06, 0x07, SEGMENT, 0xc3, 0xc4, 0xca, 0xcb, INTERNET, 0xcd, 0xce, 0xcf, NONE];
 }
@@ -71,38 +71,38 @@ pub mod pid {
 /// Supervisory functions (4.3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Supervisory {
-    /// RR: ready for more.
+    /// RR: ready to receive.
     ReceiveReady,
-    /// RNR: not ready now.
+    /// RNR: not ready to receive.
     ReceiveNotReady,
-    /// REJ: all from N(R) on again.
+    /// REJ: requests retransmission of all frames from N(R) on.
     Reject,
-    /// SREJ: N(R) alone again; further numbers may follow as information.
+    /// SREJ: requests retransmission of frame N(R) only; further numbers may follow as information.
     SelectiveReject,
 }
 
 /// Unnumbered functions (4.3.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unnumbered {
-    /// SABME: opens a link of modulo 128.
+    /// SABME: requests a link of modulo 128.
     SetModeExtended,
-    /// SABM: opens a link of modulo 8.
+    /// SABM: requests a link of modulo 8.
     SetMode,
-    /// DISC: closes it.
+    /// DISC: disconnects the link.
     Disconnect,
     /// DM: there is no link.
     DisconnectedMode,
-    /// UA: agreed.
+    /// UA: accepts the command.
     Acknowledge,
-    /// FRMR: an older station cannot take a frame. Understood, never sent (4.3.3.9).
+    /// FRMR: an older station rejects a frame. Understood, never sent (4.3.3.9).
     FrameReject,
     /// UI: information without a link.
     Information,
-    /// XID: what a station can do.
+    /// XID: exchanges the parameters of the stations.
     ExchangeIdentification,
-    /// TEST: to be sent back.
+    /// TEST: requests an echo.
     Test,
-    /// Anything else, by its octet without the P/F bit.
+    /// Any other function, by its octet without the P/F bit.
     Unknown(u8),
 }
 
@@ -135,30 +135,30 @@ impl Unnumbered {
     }
 }
 
-/// What kind of frame it is (4.2).
+/// Control field of a frame (4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
     /// I: numbered information.
     Information {
-        /// N(S).
+        /// Send sequence number N(S).
         send: u8,
-        /// N(R).
+        /// Receive sequence number N(R).
         receive: u8,
-        /// P: an answer is wanted at once.
+        /// P bit: requests an answer at once.
         poll: bool,
     },
-    /// S: acknowledges and asks.
+    /// S: acknowledges frames and requests retransmissions.
     Supervisory {
-        /// Which.
+        /// Supervisory function.
         function: Supervisory,
-        /// N(R).
+        /// Receive sequence number N(R).
         receive: u8,
         /// P in a command, F in a response.
         poll_final: bool,
     },
-    /// U: the rest.
+    /// U: unnumbered frame.
     Unnumbered {
-        /// Which.
+        /// Unnumbered function.
         function: Unnumbered,
         /// P in a command, F in a response.
         poll_final: bool,
@@ -166,7 +166,7 @@ pub enum Control {
 }
 
 impl Control {
-    /// I and UI frames have a protocol identifier (3.4).
+    /// Returns true for I and UI frames, which have a protocol identifier (3.4).
     pub fn has_pid(self) -> bool {
         matches!(
             self,
@@ -174,7 +174,7 @@ impl Control {
         )
     }
 
-    /// The P/F bit.
+    /// Returns the P/F bit.
     pub fn poll_final(self) -> bool {
         match self {
             Control::Information { poll, .. } => poll,
@@ -182,7 +182,7 @@ impl Control {
         }
     }
 
-    /// Octets on the air.
+    /// Returns the length of the control field, octets.
     pub fn len_bytes(self, modulo: Modulo) -> usize {
         match (self, modulo) {
             (Control::Unnumbered { .. }, _) | (_, Modulo::Eight) => 1,
@@ -252,44 +252,44 @@ impl Control {
 /// A frame, from the address field to the end of the information.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// From whom, for whom, by which way.
+    /// Address field.
     pub address: Address,
-    /// What kind.
+    /// Control field.
     pub control: Control,
-    /// The protocol identifier of I and UI frames; 0 in others, which have none.
+    /// Protocol identifier of I and UI frames; 0 in others, which have none.
     pub pid: u8,
-    /// The information field; empty where there is none.
+    /// Information field; may be empty.
     pub information: Bytes,
 }
 
 impl Frame {
-    /// A frame without information.
+    /// Creates a frame without information.
     pub fn bare(address: Address, control: Control) -> Self {
         Frame { address, control, pid: 0, information: Bytes::new() }
     }
 
-    /// A frame to `ID`, as stations say who they are: nobody answers it.
+    /// Creates an identification frame, to `ID`; no station answers it.
     pub fn identification(own: Callsign) -> Self {
         let address = Address::new(own, Callsign::IDENTIFICATION, CommandResponse::Command, &[]);
         let function = Unnumbered::Information;
         Frame { pid: pid::NONE, ..Frame::bare(address, Control::Unnumbered { function, poll_final: false }) }
     }
 
-    /// Command, as far as it says so; what does not say is taken as one, as stations before version 2.0 mean it.
+    /// Returns true for a command. Frames without the distinction count as commands, as in stations before version 2.0.
     pub fn is_command(&self) -> bool {
         self.address.role != CommandResponse::Response
     }
 
-    /// Bytes of address, control and protocol identifier.
+    /// Returns the length of address, control and protocol identifier, bytes.
     pub fn header_bytes(&self, modulo: Modulo) -> usize {
         self.address.len_bytes() + self.control.len_bytes(modulo) + usize::from(self.control.has_pid())
     }
 
-    /// Reads a whole frame behind its address field. The modulo is that of the link which the address names: the frame
-    /// itself does not tell it.
+    /// Decodes the rest of a frame after its address field. The modulo is that of the link between the addresses: the
+    /// frame itself does not contain it.
     ///
     /// # Errors
-    /// Cut short, or with information where none may be (4.3).
+    /// Fails if the frame is incomplete, or contains information where none is allowed (4.3).
     pub fn decode_behind(address: Address, mut input: Bytes, modulo: Modulo) -> Result<Self, DecodeError> {
         let control = Control::decode(&mut input, modulo)?;
         let pid = match control.has_pid() {
@@ -315,16 +315,16 @@ impl Frame {
         Ok(Frame { address, control, pid, information: input })
     }
 
-    /// Reads a whole frame of a link of this modulo.
+    /// Decodes a complete frame of a link with this modulo.
     ///
     /// # Errors
-    /// As the address field's and [`Frame::decode_behind`]'s.
+    /// Returns the errors of [`Address::decode`] and [`Frame::decode_behind`].
     pub fn decode(input: &mut Bytes, modulo: Modulo) -> Result<Self, DecodeError> {
         let address = Address::decode(input)?;
         Frame::decode_behind(address, core::mem::take(input), modulo)
     }
 
-    /// Appends the frame as it is on a link of this modulo.
+    /// Appends the frame in its form on a link with this modulo.
     pub fn encode(&self, output: &mut BytesMut, modulo: Modulo) {
         self.address.encode(output);
         self.control.encode(output, modulo);
@@ -334,7 +334,7 @@ impl Frame {
         output.put_slice(&self.information);
     }
 
-    /// The frame's bytes, as it is on a link of this modulo.
+    /// Returns the frame's bytes in their form on a link with this modulo.
     pub fn to_bytes(&self, modulo: Modulo) -> Bytes {
         let mut output = BytesMut::with_capacity(self.header_bytes(modulo) + self.information.len());
         self.encode(&mut output, modulo);

@@ -1,24 +1,25 @@
-//! Frames as bits on the air: flags, bit stuffing, frame check sequence (3.1, 3.6, 3.7).
+//! Frames as bits on the channel: flags, bit stuffing, frame check sequence (3.1, 3.6, 3.7).
 //!
-//! Bits are the low ones of octets first (3.8), in memory as on the air.
+//! The low bit of each octet comes first (3.8), in memory as on the channel.
 
 use crate::codec::crc::crc16_x25;
 use bytes::{BufMut, Bytes, BytesMut};
 
-/// Bits of a flag.
+/// Length of a flag, bits.
 pub const FLAG_BITS: u64 = 8;
-/// The shortest frame between its flags, bytes (3.9: 136 bits with them).
+/// Minimum length of a frame between its flags, bytes (3.9: 136 bits with the flags).
 pub const FRAME_BYTES_MIN: usize = 15;
 
 const FLAG: u8 = 0x7e;
-/// Octets of the frame check sequence.
+/// Length of the frame check sequence, octets.
 pub const CHECK_BYTES: usize = 2;
-/// After so many ones a zero is put in.
+/// Number of consecutive ones after which a zero is inserted.
 const ONES_MAX: u32 = 5;
-/// So many ones in a row end a frame without its being one (3.10 sends fifteen; seven are no flag and no data).
+/// Number of consecutive ones that abort a frame (3.10 sends fifteen; seven are neither a flag nor data).
 const ABORT_ONES: u32 = 7;
 
-/// Bits between the flags of a frame on the air: its own, the check sequence's and the stuffed ones.
+/// Returns the number of bits of a frame on the channel between its flags: its own, the check sequence's and the
+/// stuffed ones.
 pub fn air_bits(frame: &[u8]) -> u64 {
     let (mut ones, mut stuffed) = (0, 0);
     for octet in frame.iter().copied().chain(crc16_x25(frame).to_le_bytes()) {
@@ -32,23 +33,23 @@ pub fn air_bits(frame: &[u8]) -> u64 {
     8 * (frame.len() + CHECK_BYTES) as u64 + stuffed
 }
 
-/// Writes frames as bits.
+/// Encodes frames as bits.
 #[derive(Debug, Default)]
 pub struct Encoder {
     octets: BytesMut,
-    /// The last octet as far as it is full.
+    /// Bits of the last, incomplete octet.
     open: u8,
     open_bits: u32,
     bits: u64,
 }
 
 impl Encoder {
-    /// One flag: between frames one is enough (3.1).
+    /// Appends one flag: between frames one is enough (3.1).
     pub fn flag(&mut self) {
         (0..8).for_each(|bit| self.bit(FLAG >> bit & 1 == 1));
     }
 
-    /// A frame with its check sequence, without flags.
+    /// Appends a frame with its check sequence, without flags.
     pub fn frame(&mut self, frame: &[u8]) {
         let mut ones = 0;
         for octet in frame.iter().copied().chain(crc16_x25(frame).to_le_bytes()) {
@@ -74,7 +75,7 @@ impl Encoder {
         }
     }
 
-    /// The bits, the last octet filled with zeros, and how many they are.
+    /// Returns the bits, with the last octet filled up with zeros, and their number.
     pub fn finish(mut self) -> (Bytes, u64) {
         if self.open_bits > 0 {
             self.octets.put_u8(self.open);
@@ -83,18 +84,18 @@ impl Encoder {
     }
 }
 
-/// What a decoder counted.
+/// Counters of a decoder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DecoderCounters {
-    /// Frames whose check sequence was right.
+    /// Frames with a correct check sequence.
     pub frames: u64,
-    /// Frames with a wrong one, or not of whole octets.
+    /// Frames with a wrong check sequence, or not of whole octets.
     pub damaged: u64,
-    /// Frames too short, too long, or given up by their sender.
+    /// Frames that are too short, too long or aborted.
     pub dropped: u64,
 }
 
-/// Reads bits into frames.
+/// Decodes frames from bits.
 #[derive(Debug)]
 pub struct Decoder {
     bytes_max: usize,
@@ -102,13 +103,13 @@ pub struct Decoder {
     open: u8,
     open_bits: u32,
     ones: u32,
-    /// A flag was heard, and no abort since.
+    /// True after a flag, until an abort.
     inside: bool,
     heard: DecoderCounters,
 }
 
 impl Decoder {
-    /// For frames of at most so many bytes, without their check sequence.
+    /// Creates a decoder for frames of at most `bytes_max` bytes without their check sequence.
     pub fn new(bytes_max: usize) -> Self {
         Decoder {
             bytes_max,
@@ -121,17 +122,17 @@ impl Decoder {
         }
     }
 
-    /// What it has counted.
+    /// Returns the counters.
     pub fn heard(&self) -> DecoderCounters {
         self.heard
     }
 
-    /// Hears a bit; says the frame that it ends, without check sequence.
+    /// Receives a bit. Returns the frame that it completes, without check sequence.
     pub fn bit(&mut self, one: bool) -> Option<Bytes> {
         if one {
             self.ones += 1;
             match self.ones {
-                // The sixth one may be a flag's: the zero behind it decides.
+                // The sixth one may belong to a flag: the next bit decides.
                 ..=5 => self.data(true),
                 6 => {}
                 ABORT_ONES => {
@@ -169,8 +170,8 @@ impl Decoder {
         }
     }
 
-    /// A flag: what stood before it was a frame, perhaps. Of the flag itself six bits were taken for data: its zero and
-    /// five ones.
+    /// Handles a flag: the octets before it may be a frame. Six bits of the flag itself, its zero and five ones, were
+    /// taken for data.
     fn flag(&mut self) -> Option<Bytes> {
         const TAKEN_FOR_DATA: u32 = 6;
         let (inside, aligned) = (self.inside, self.open_bits == TAKEN_FOR_DATA);

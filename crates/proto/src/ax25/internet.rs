@@ -1,7 +1,7 @@
-//! IP packets over AX.25: an interface for a host, over UI frames or over a link (3.4, protocol identifier 0xCC).
+//! IP packets over AX.25: interfaces of a host over UI frames or over links (3.4, protocol identifier 0xCC).
 //!
-//! Each interface leads to one station: there is no address resolution. Over UI frames what is lost is lost; over a link
-//! AX.25 sends it again, below and beside whatever IP's user does about it.
+//! Each interface leads to one station: there is no address resolution. Over UI frames, lost packets are not recovered;
+//! over a link AX.25 retransmits them, independently of the user of IP.
 
 use super::Callsign;
 use crate::engine::{Engine, Indication, Request};
@@ -13,40 +13,40 @@ use crate::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// A link that ended is opened again after so long.
+/// Delay before a link that has ended is reopened.
 const AGAIN_AFTER: Duration = Duration::from_secs(10);
 
-/// What carries an interface's packets.
+/// Frames that carry the packets of an interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum IpMode {
     /// UI frames.
     #[default]
     Unconnected,
-    /// I frames of a link, which the first packet's sender opens.
+    /// I frames of a link, which the sender of the first packet opens.
     Connected,
 }
 
 /// An interface to one station.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IpInterfaceConfig {
-    /// The host's name for it.
+    /// The host's ID for the interface.
     pub interface: InterfaceId,
-    /// The station's name for the peer: one of its `unconnected` or of its `peers`, with protocol identifier
+    /// The station's ID for the peer: one of its `unconnected` or of its `peers`, with protocol identifier
     /// [`INTERNET`](super::pid::INTERNET).
     pub link: LinkId,
-    /// The peer.
+    /// Callsign of the peer.
     pub peer: Callsign,
-    /// How packets go.
+    /// Frames that carry the packets.
     pub carriage: IpMode,
 }
 
 #[derive(Debug)]
 struct Interface {
     to: IpInterfaceConfig,
-    /// The link that carries now: the own one, or one that the peer opened.
+    /// Link in use: this side's own, or one that the peer opened.
     carries: Option<LinkId>,
-    /// When it is to be opened again.
+    /// Time at which the link is reopened.
     again_at: Option<Instant>,
     joined: bool,
 }
@@ -63,7 +63,7 @@ pub struct IpInterfaces {
 }
 
 impl IpInterfaces {
-    /// Interfaces that are up when the host has joined them.
+    /// Creates interfaces, which open when the host joins them.
     pub fn new(interfaces: impl IntoIterator<Item = IpInterfaceConfig>) -> Self {
         let interface = |to| Interface { to, carries: None, again_at: None, joined: false };
         IpInterfaces {
@@ -124,7 +124,7 @@ impl IpInterfaces {
                     self.tell(at, FramesIndication::Carrier(false));
                 }
             }
-            // The stack above has a longest packet of its own.
+            // The layer above has a maximum packet size of its own.
             PacketsIndication::Sizes { .. } => {}
             PacketsIndication::Room(_) | PacketsIndication::Acknowledged(_) => {}
         }
@@ -178,7 +178,7 @@ impl Engine for IpInterfaces {
                     }
                 };
                 self.down.extend(request);
-                // When it has left nobody says; from here on it is the station's.
+                // The end of the transmission is not reported; the station is responsible for the packet from here on.
                 if let Some(token) = token {
                     self.tell(at, FramesIndication::Transmitted(token));
                 }

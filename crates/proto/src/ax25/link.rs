@@ -1,4 +1,4 @@
-//! One connection: how it opens, how it ends, and what it waits for (C4). The station moves its frames.
+//! One link: its setup, its release and its timers (C4). The station transmits its frames.
 
 use super::Callsign;
 use super::config::{Counters, LinkConfig, RadioParameters, Version};
@@ -15,32 +15,32 @@ use crate::time::{Duration, Instant, Timers};
 use bytes::Bytes;
 use std::collections::VecDeque;
 
-/// Calls without an answer before the next rung of the ladder is tried; so often the peer is asked what it can do.
+/// Unanswered connection requests before the next setup step; also the maximum number of XID commands.
 pub(super) const CALLS_A_RUNG: u8 = 3;
 
 /// Timers of a link.
 #[derive(Clone, Copy)]
 pub(super) enum Timer {
-    /// T1: an answer is owed to us.
+    /// T1: an answer of the peer is outstanding.
     T1,
-    /// T2: an acknowledgement is owed by us.
+    /// T2: an acknowledgement to the peer is due.
     T2,
-    /// T3: nothing was heard for long.
+    /// T3: nothing was received for a long time.
     T3,
-    /// The peer was asked for what is missing, and is silent.
+    /// The request for missing frames is unanswered.
     RejectAgain,
-    /// The peer may ask for more.
+    /// The peer may request further frames.
     CollectRejects,
-    /// TM201: the peer is to say what it can do.
+    /// TM201: the answer to XID is outstanding.
     Tm201,
 }
 
-/// With what a call is tried.
+/// Step of the link setup, by the frame that is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SetupStep {
     /// SABME.
     Sabme,
-    /// XID, for stations of version 2.2 that count to eight.
+    /// XID, for stations of version 2.2 with modulo 8.
     Xid,
     /// SABM.
     Sabm,
@@ -48,20 +48,20 @@ pub(super) enum SetupStep {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// It calls (1, 5).
+    /// SABM, SABME or XID is sent (1, 5).
     AwaitingConnection(SetupStep),
-    /// It called more than once, and one call is answered. What comes may still belong to an answer before the last: the
-    /// link stands when the peer has answered a question asked now.
+    /// More than one connection request was sent, and one is answered. Further frames may still belong to an earlier
+    /// request: the link is established when the peer has answered a poll sent now.
     AwaitingConfirmation(SetupStep),
-    /// It stands (3, 4).
+    /// The link is established (3, 4).
     Connected,
-    /// DISC is out (2).
+    /// DISC is sent (2).
     AwaitingRelease,
-    /// Over.
+    /// The link is over.
     Disconnected,
 }
 
-/// A frame that a link sends, without its address.
+/// A frame of a link, without its address.
 #[derive(Debug)]
 pub(super) struct OutgoingFrame {
     pub(super) command: bool,
@@ -69,7 +69,7 @@ pub(super) struct OutgoingFrame {
     pub(super) pid: u8,
     pub(super) information: Bytes,
     pub(super) shares: Shares,
-    /// When it has left, the link waits for an answer.
+    /// True if the link waits for an answer after the frame has left.
     pub(super) awaits: bool,
 }
 
@@ -86,11 +86,11 @@ impl OutgoingFrame {
     }
 }
 
-/// See the [module](self).
+/// The state of one link.
 #[derive(Debug)]
 pub(super) struct Link {
     pub(super) peer: Callsign,
-    /// The way to the peer.
+    /// Path to the peer.
     pub(super) path: Vec<Callsign>,
     pub(super) config: LinkConfig,
     pub(super) radio: RadioParameters,
@@ -101,38 +101,40 @@ pub(super) struct Link {
     pub(super) timers: Timers<6>,
     /// Tries without an answer (RC).
     pub(super) retry_count: u8,
-    /// Times that T1 was begun anew by what was heard.
+    /// Number of times that received frames restarted T1.
     pub(super) t1_extensions: u8,
-    /// Calls that went out since the last answer that refused one.
+    /// Connection requests (SABM, SABME) sent since the last refusal.
     unanswered_calls: u8,
-    /// The peer has answered a question asked after the call.
+    /// True after the peer has answered a poll sent after the connection request.
     pub(super) is_confirmed: bool,
-    /// The peer was heard to use the link as it stands.
+    /// True after the peer has sent a frame on the established link.
     peer_was_heard: bool,
-    /// The longest packet and the best that the user was told of, bytes; 0: it was not told yet.
+    /// Maximum and best packet sizes announced to the user, bytes; 0 before the first announcement.
     pub(super) announced_bytes: (u32, u32),
     pub(super) round_trip: RoundTrip,
-    /// Frames that wait for an answer, and have not left.
+    /// Number of frames that wait for an answer and have not left.
     pub(super) leaving: u32,
-    /// They were said to have left before they can have.
+    /// True if frames were reported as transmitted before they can have left.
     pub(super) transmit_reports_come_early: bool,
-    /// Nobody seems to say when they have left.
+    /// True if the reports of transmitted frames seem to be missing.
     pub(super) transmit_reports_are_missing: bool,
-    /// The place of the last of them in all that was handed down.
+    /// Position of the last frame that awaits an answer in all output, as time on the channel.
     pub(super) awaited: Duration,
-    /// The place up to which frames had left, at the most, when the frame began that is being heard.
+    /// Upper bound of the position up to which output had left when the frame now received began.
     pub(super) gone: Duration,
-    /// The same where nothing leaves in a gap shorter than TXDELAY.
+    /// The same bound if nothing leaves in a gap shorter than TXDELAY.
     pub(super) keyed: Duration,
-    /// Frames were acknowledged before they can have left: the channel is not as this side was told, and `gone` says nothing.
+    /// True if frames were acknowledged before they can have left: the channel differs from its settings, and `gone` is
+    /// meaningless.
     pub(super) acknowledged_before_transmission: bool,
-    /// The last key-up that waits for an answer, frames and bytes: digipeaters repeat all of it before an answer comes.
+    /// Frames and bytes of the last key-up that awaits an answer: digipeaters repeat all of it before an answer comes.
     pub(super) burst: (u64, u64),
-    /// Unnumbered frames to be sent.
+    /// Unnumbered frames to send.
     controls: VecDeque<OutgoingFrame>,
-    /// The user wants it closed when all is acknowledged.
+    /// True if the user closes the link once everything is acknowledged.
     closing: bool,
-    /// It is over, and its user is told when its last answer has left: whoever hears of the end may take the controller away.
+    /// Reason for the end of the link, until its last answer has left and the user is informed: a user that knows of
+    /// the end may remove the controller.
     close_reason_pending: Option<CloseReason>,
     pub(super) sender: Sender,
     pub(super) receiver: Receiver,
@@ -184,7 +186,7 @@ impl Link {
         }
     }
 
-    /// A link that calls its peer.
+    /// Creates a link that connects to its peer.
     pub(super) fn call(
         peer: Callsign,
         path: Vec<Callsign>,
@@ -207,7 +209,7 @@ impl Link {
         link
     }
 
-    /// A link that the peer opened with SABM or SABME; its answer waits to be sent.
+    /// Creates a link that the peer requested with SABM or SABME; the answer waits for transmission.
     pub(super) fn answer(
         peer: Callsign,
         path: Vec<Callsign>,
@@ -231,17 +233,17 @@ impl Link {
         self.state == State::Disconnected
     }
 
-    /// Nothing remains to be sent or said.
+    /// Returns true if no frame and no indication is left.
     pub(super) fn is_over(&self) -> bool {
         self.is_closed() && self.controls.is_empty() && self.is_told()
     }
 
-    /// Its user knows all there is to know of it.
+    /// Returns true if the user has received all indications.
     pub(super) fn is_told(&self) -> bool {
         self.indications.is_empty() && self.close_reason_pending.is_none()
     }
 
-    /// The user is told of the end, whether the last answer has left or not.
+    /// Informs the user of the end, even if the last answer has not left.
     pub(super) fn tell_end(&mut self) {
         self.indications.extend(self.close_reason_pending.take().map(PacketsIndication::Closed));
     }
@@ -250,7 +252,7 @@ impl Link {
         self.state == State::Connected
     }
 
-    /// How far it is; none: it is over.
+    /// Returns the phase of the link; `None` if it is over.
     pub(super) fn phase(&self) -> Option<LinkPhase> {
         match self.state {
             State::AwaitingConnection(_) | State::AwaitingConfirmation(_) => Some(LinkPhase::Connecting),
@@ -260,38 +262,38 @@ impl Link {
         }
     }
 
-    /// Tries without an answer.
+    /// Returns the number of tries without an answer.
     pub(super) fn tries(&self) -> u8 {
         self.retry_count
     }
 
-    /// The user may send.
+    /// Returns true if the user may send.
     pub(super) fn carries(&self) -> bool {
         self.state == State::Connected && !self.closing
     }
 
-    /// It stands, and the peer may not know it yet: nothing that it has said shows that it does.
+    /// Returns true if the link is established but no frame of the peer shows that it knows so.
     fn is_fresh(&self) -> bool {
         self.is_connected() && !self.peer_was_heard
     }
 
-    /// It has called, and nobody knows what became of it: an answer may still come.
+    /// Returns true if a connection request is unanswered: an answer may still come.
     pub(super) fn has_called_in_vain(&self) -> bool {
         self.unanswered_calls > 0
     }
 
-    /// Calls before this link's may still be answered.
+    /// Notes that earlier connection requests may still be answered.
     pub(super) fn suspect(&mut self) {
         self.unanswered_calls = self.unanswered_calls.saturating_add(1);
     }
 
-    /// What waits for the channel is said no more.
+    /// Drops the frames that wait for the channel.
     pub(super) fn fall_silent(&mut self) {
         self.controls.clear();
         self.tell_end();
     }
 
-    /// It is fresh, nothing waits to be sent, and all is as it is before anything is asked or agreed.
+    /// Returns true if the link is fresh, has nothing to send, and has its default parameters, without any negotiation.
     fn is_blank(&self) -> bool {
         self.is_fresh()
             && self.sender.is_done()
@@ -316,7 +318,7 @@ impl Link {
         }
     }
 
-    /// The peer refuses this rung, or is silent on it.
+    /// Tries the next setup step after a refusal, or after no answer. Returns false if there is none.
     fn next_rung(&mut self, rung: SetupStep, silent: bool) -> bool {
         if !silent {
             self.unanswered_calls = 0;
@@ -325,7 +327,7 @@ impl Link {
             return false;
         }
         match rung {
-            // Who is silent may be gone: one question less.
+            // A peer that does not answer may be out of reach: this saves the XID step.
             SetupStep::Sabme if silent => self.climb(SetupStep::Sabm),
             SetupStep::Sabme => self.climb(SetupStep::Xid),
             SetupStep::Xid => self.climb(SetupStep::Sabm),
@@ -339,7 +341,7 @@ impl Link {
     }
 
     pub(super) fn say(&mut self, command: bool, function: Unnumbered, poll_final: bool, information: Bytes) {
-        /// Answers that wait for the channel; a flood of commands gets no more.
+        /// Maximum waiting answers; further commands of a flood get none.
         const CONTROLS_MAX: usize = 4;
         if self.controls.len() >= CONTROLS_MAX {
             self.counters.violations += 1;
@@ -348,7 +350,7 @@ impl Link {
         self.controls.push_back(OutgoingFrame::unnumbered(command, function, poll_final, information));
     }
 
-    /// What this side can do, as XID says it.
+    /// Returns this side's parameters for XID.
     pub(super) fn offer(&self) -> Parameters {
         offer(&self.config, &self.radio, self.agreed.modulo)
     }
@@ -370,7 +372,7 @@ impl Link {
         self.indications.push_back(PacketsIndication::Closed(reason));
     }
 
-    /// The user closes it: when all is acknowledged, or at once.
+    /// Closes the link for the user: once everything is acknowledged, or at once.
     pub(super) fn user_closes(&mut self, now: Instant, at_once: bool) {
         match self.state {
             State::AwaitingConnection(_) | State::AwaitingConfirmation(_) => {
@@ -396,12 +398,12 @@ impl Link {
         self.control(true, Unnumbered::Disconnect, true);
     }
 
-    /// Goes on to what can begin now.
+    /// Starts timers and the release if their conditions hold.
     pub(super) fn settle(&mut self, now: Instant) {
         let unwatched = self.timers.get(Timer::T1 as usize).is_none();
         if unwatched && self.awaits_answer() && (self.leaving > 0 || !self.wants_air()) {
-            // It leaves now; or the peer is busy, or has not said how far it is; or what would have asked it found no place
-            // to wait.
+            // The frame leaves now; or the peer is busy or has not acknowledged; or there was no space in the queue for
+            // the frame that would poll the peer.
             self.wait(now);
         }
         self.watch_question(now, false);
@@ -419,8 +421,8 @@ impl Link {
         }
     }
 
-    /// A frame of this link came; when it began, frames had left up to the place `gone`, at the most, or up to `keyed`, if
-    /// TXDELAY is as long as it is said to be.
+    /// Handles a frame of this link. When it began, output had left up to the position `gone` at most, or up to `keyed`
+    /// if TXDELAY is as long as configured.
     pub(super) fn hear(&mut self, now: Instant, frame: &Frame, (gone, keyed): (Duration, Duration)) {
         (self.gone, self.keyed) = if self.acknowledged_before_transmission {
             (Duration::MAX, Duration::MAX)
@@ -442,11 +444,11 @@ impl Link {
             _ if !self.is_connected() => {
                 let asked = frame.is_command() && frame.control.poll_final();
                 match self.state {
-                    // 6.3.4: who still sends is told that the link is being closed.
+                    // 6.3.4: a peer that still sends is informed that the link is being closed.
                     State::AwaitingRelease if asked => {
                         self.control(false, Unnumbered::DisconnectedMode, true)
                     }
-                    // Both called more than once: each answers the other's question.
+                    // Both sides sent more than one connection request: each answers the other's poll.
                     State::AwaitingConfirmation(_)
                         if asked && matches!(frame.control, Control::Supervisory { .. }) =>
                     {
@@ -483,7 +485,7 @@ impl Link {
             {
                 self.agreed_to_open(now, rung);
             }
-            // The answer to a call before the last.
+            // This is the answer to an earlier connection request.
             (Unnumbered::Acknowledge, State::AwaitingConfirmation(_)) => {}
             (Unnumbered::Acknowledge | Unnumbered::DisconnectedMode, State::AwaitingRelease)
                 if poll_final =>
@@ -513,15 +515,15 @@ impl Link {
                 self.question_refused()
             }
             (Unnumbered::DisconnectedMode, State::Connected) => self.close(CloseReason::Reset),
-            // The answer to the call comes twice, and nothing was said since.
+            // A duplicate of the answer to the connection request; nothing was sent since.
             (Unnumbered::Acknowledge, State::Connected)
                 if self.question.is_open() && self.is_fresh() && self.sender.outstanding() == 0 =>
             {
                 self.counters.violations += 1;
             }
-            // The peer and this side no longer agree: what is on its way may be lost or come twice.
+            // The two sides no longer agree: frames in flight may be lost or duplicated.
             (Unnumbered::FrameReject, State::Connected) => self.broken(),
-            // Of two calls, the first was not this link's: the next link looks closer.
+            // One of two connection requests was not this link's: the next link confirms its setup.
             (Unnumbered::Acknowledge, State::Connected) => {
                 self.suspect();
                 self.broken();
@@ -531,11 +533,11 @@ impl Link {
                 self.say(false, Unnumbered::Test, poll_final, frame.information.clone());
             }
             (Unnumbered::Information, state) if frame.is_command() && poll_final => match state {
-                // 4.3.3.6: there is no link yet, or none any more (C4.2, C4.3, C4.6).
+                // 4.3.3.6: there is no link yet, or it is being released (C4.2, C4.3, C4.6).
                 State::AwaitingConnection(_) | State::AwaitingRelease => {
                     self.control(false, Unnumbered::DisconnectedMode, true);
                 }
-                // Where it is settling, the peer has agreed to it.
+                // In a link that awaits confirmation the peer has already agreed to it.
                 State::AwaitingConfirmation(_) | State::Connected => self.receiver.owe_final(),
                 State::Disconnected => {}
             },
@@ -544,7 +546,7 @@ impl Link {
         }
     }
 
-    /// DISC: there is no more to say than UA.
+    /// Handles DISC: only UA is still sent.
     fn hang_up(&mut self, now: Instant, poll: bool) {
         self.controls.clear();
         let out = OutgoingFrame::unnumbered(false, Unnumbered::Acknowledge, poll, Bytes::new());
@@ -555,11 +557,12 @@ impl Link {
         self.close_reason_pending = Some(CloseReason::Finished);
     }
 
-    /// SABM or SABME on a link that is there (6.3.6.2, 6.5).
+    /// Handles SABM or SABME on an existing link (6.3.6.2, 6.5).
     fn hear_call(&mut self, now: Instant, function: Unnumbered, poll: bool) {
         let modulo = if function == Unnumbered::SetMode { Modulo::Eight } else { Modulo::Extended };
         match self.state {
-            // Both call: each agrees, and waits for the other to. Who calls with less is the measure.
+            // Both sides request a connection: each accepts, and waits for the other's answer. The lower version
+            // applies.
             State::AwaitingConnection(rung) | State::AwaitingConfirmation(rung) => match (rung, modulo) {
                 (SetupStep::Sabme, Modulo::Eight) => {
                     self.acknowledge_call(poll);
@@ -570,16 +573,16 @@ impl Link {
                 (SetupStep::Xid | SetupStep::Sabm, Modulo::Extended) => {}
                 _ => self.acknowledge_call(poll),
             },
-            // The answer was lost, or comes later than the peer waits for it.
+            // The answer was lost, or arrives after the peer's timeout.
             State::Connected if self.is_fresh() && self.agreed.modulo == modulo => {
                 self.acknowledge_call(poll);
             }
-            // It came down to less before anything was carried or agreed.
+            // The peer fell back to a lower version before anything was carried or negotiated.
             State::Connected if self.is_blank() => {
                 self.agreed = defaults(&self.config, modulo);
                 self.control(false, Unnumbered::Acknowledge, poll);
             }
-            // The peer has begun anew, and knows nothing of what was. The station opens its new link.
+            // The peer has restarted and has no state of the link. The station opens its new link.
             State::Connected => {
                 self.counters.resets += 1;
                 self.close(CloseReason::Reset);
@@ -590,7 +593,7 @@ impl Link {
         }
     }
 
-    /// One answer is enough for as many calls as came before it could be sent.
+    /// Queues UA. One answer is enough for all connection requests that arrive before it is sent.
     fn acknowledge_call(&mut self, poll: bool) {
         let control = Control::Unnumbered { function: Unnumbered::Acknowledge, poll_final: poll };
         if !self.controls.iter().any(|out| out.control == control) {
@@ -601,7 +604,8 @@ impl Link {
     fn agreed_to_open(&mut self, now: Instant, rung: SetupStep) {
         self.answered(now);
         if self.unanswered_calls > 1 {
-            // The peer may have begun anew with each call, and what it has sent since the first is none of this link's.
+            // The peer may have restarted the link with each request, and frames sent since the first are not of this
+            // link.
             self.state = State::AwaitingConfirmation(rung);
             self.sender.probe();
         } else {
@@ -609,7 +613,7 @@ impl Link {
         }
     }
 
-    /// The peer has answered a question that it heard after the last call: from here on both mean the same link.
+    /// Handles the answer to the poll after the last connection request: both sides now have the same link.
     fn settled(&mut self, now: Instant) {
         let State::AwaitingConfirmation(rung) = self.state else { return };
         self.answered(now);
@@ -644,7 +648,8 @@ impl Link {
         self.connected();
     }
 
-    /// Both sides no longer agree on what was sent (J, K of C4): going on would lose or repeat packets unseen.
+    /// Resets the link because both sides no longer agree on the frames sent (J, K of C4): otherwise packets would be
+    /// lost or duplicated without notice.
     pub(super) fn broken(&mut self) {
         self.counters.violations += 1;
         self.counters.resets += 1;
@@ -652,12 +657,12 @@ impl Link {
         self.close(CloseReason::Reset);
     }
 
-    /// The time has come; `leaves_by`: see [`Link::waited`].
+    /// Handles expired timers. [`Link::waited`] explains `leaves_by`.
     pub(super) fn handle_timeout(&mut self, now: Instant, busy: bool, leaves_by: Option<Instant>) {
         if self.timers.expire(Timer::T2 as usize, now) {
             self.receiver.peer_waits();
         }
-        // What has been gathered is sent.
+        // The collection of requests is over: retransmissions may be sent.
         if self.timers.expire(Timer::CollectRejects as usize, now) {
             self.hear_doubtful(now);
         }
@@ -679,7 +684,7 @@ impl Link {
         self.settle(now);
     }
 
-    /// No answer has come in time.
+    /// Handles the expiry of T1 without an answer.
     pub(super) fn unanswered(&mut self) {
         let silent = self.retry_count > self.agreed.retries;
         match self.state {
@@ -707,7 +712,7 @@ impl Link {
         }
     }
 
-    /// The numbers of I and S frames move on (V(A)); T1 goes with them.
+    /// Notes progress of the acknowledged sequence number V(A), and updates T1.
     pub(super) fn progressed(&mut self, now: Instant, final_heard: bool) {
         if final_heard {
             self.answered(now);
@@ -719,7 +724,7 @@ impl Link {
         }
     }
 
-    /// The frame that was made last is handed down, and gets its place.
+    /// Notes the position of the frame made last, which is passed down now.
     pub(super) fn handed(&mut self, control: Control, place: Duration) {
         if let Control::Supervisory { function: Supervisory::Reject, .. } = control {
             self.receiver.rejects_at(place);
@@ -727,7 +732,7 @@ impl Link {
         self.sender.handed(control, place);
     }
 
-    /// It has something for the air.
+    /// Returns true if the link has a frame to send.
     pub(super) fn wants_air(&self) -> bool {
         !self.controls.is_empty()
             || self.question_wants_air()
@@ -735,7 +740,7 @@ impl Link {
             || (matches!(self.state, State::AwaitingConfirmation(_)) && self.wants_numbered())
     }
 
-    /// The next frame for the air; `more` says whether the key-up has time for another behind it.
+    /// Returns the next frame to send; `more` tells whether the key-up has time for another after it.
     pub(super) fn next_frame(&mut self, more: impl Fn(u64) -> bool) -> Option<OutgoingFrame> {
         let out = match self.controls.pop_front().or_else(|| self.question()) {
             Some(out) => out,
@@ -745,14 +750,14 @@ impl Link {
             None => return None,
         };
         if out.awaits {
-            // Nobody answers before it has left: T1 begins then, and `settle` sees to it that it does begin.
+            // The answer can come only after the frame has left: T1 starts then, which `settle` ensures.
             self.leaving += 1;
             self.timers.stop(Timer::T1 as usize);
         }
         Some(out)
     }
 
-    /// The longest information field that its next frame may have, bytes.
+    /// Returns the maximum information field of the next frame, bytes.
     pub(super) fn next_bytes_max(&self) -> u32 {
         match self.controls.front() {
             Some(out) => out.information.len() as u32,
@@ -760,12 +765,12 @@ impl Link {
         }
     }
 
-    /// Bytes of information fields that it keeps.
+    /// Returns the bytes of information fields that the link stores.
     pub(super) fn held_bytes(&self) -> u64 {
         self.sender.held_bytes() + self.receiver.held_bytes()
     }
 
-    /// When it wants to be woken.
+    /// Returns the time of the next wake-up.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.timers.next()
     }

@@ -1,11 +1,11 @@
-//! The places of a station's links: who gets one, when it is free again, and what is remembered of a link that is over.
+//! The slots of a station's links: their assignment, their release, and the data remembered of a link that is over.
 
 use super::address::Callsign;
 use super::station::{KNOWN_MAX, LinkSlot, Station};
 use crate::service::LinkId;
 
 impl Station {
-    /// The last link with a peer is over before the next one begins, whether its last answer has left or not.
+    /// Ends the last link with a peer before the next one begins, even if its last answer has not left.
     pub(super) fn tell_end(&mut self, peer: Callsign) {
         if let Some(id) = self.by_peer.get(&peer).copied()
             && let Some(place) = self.places.get_mut(&id)
@@ -15,9 +15,9 @@ impl Station {
         }
     }
 
-    /// Whether there is a place for one more link, beside that of this id. A closed link whose last answers still wait for
-    /// the channel gives way to others when there are as many of its kind as links may be: who floods the station with
-    /// calls gets fewer answers, and not its memory.
+    /// Returns true if there is a slot for one more link apart from that of `id`. A closed link whose last answers wait
+    /// for the channel is dropped once there are twice `links_max` links in all: a station that floods this one with
+    /// connection requests gets fewer answers and cannot exhaust its memory.
     pub(super) fn has_place(&mut self, id: LinkId) -> bool {
         let others = || self.places.iter().filter(|(other, _)| **other != id);
         if others().filter(|(_, place)| !place.link.is_closed()).count() >= self.config.links_max {
@@ -27,7 +27,7 @@ impl Station {
         let untold = |place: &LinkSlot| place.link.is_closed() && !place.link.is_told();
         let waits = others().find(|(_, place)| untold(place)).map(|(other, _)| *other);
         if let Some(waits) = waits.filter(|_| full) {
-            // Its end is not told later than there is a place for others.
+            // The user is informed of the end of the link before its slot is used for another.
             self.places.get_mut(&waits).into_iter().for_each(|place| place.link.tell_end());
             self.touch(waits);
         }

@@ -1,11 +1,11 @@
-//! A station for those who send no datagrams.
+//! A station for users that send no datagrams.
 
 use super::Station;
 use crate::engine::{Engine, Indication, Request};
 use crate::service::{Frames, LinkId, Many, Packets, Port};
 use crate::time::Instant;
 
-/// A [`Station`] of which only the links are used: what comes in UI frames is dropped.
+/// A [`Station`] of which only the links are used: received UI frames are dropped.
 #[derive(Debug)]
 pub struct LinksOnly(pub Station);
 

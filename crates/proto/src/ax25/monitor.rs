@@ -1,7 +1,8 @@
-//! Listening to others: frames of any link, read as their link has them, and how large the windows are that it really uses.
+//! Monitoring of a channel: frames of any link, decoded with the modulo of their link, and the windows that senders
+//! really use.
 //!
-//! A frame does not say whether its link counts to 8 or to 128: that is known from SABM and SABME, if they were heard, from the
-//! length of supervisory frames, and else guessed from where a protocol identifier is.
+//! A frame does not contain the modulo of its link. It is known from SABM and SABME, if they were received, and from
+//! the length of supervisory frames; otherwise it is guessed from the position of a protocol identifier.
 
 use super::address::{Address, Callsign};
 use super::frame::{Control, Frame, Modulo, Unnumbered};
@@ -9,41 +10,42 @@ use crate::codec::DecodeError;
 use bytes::Bytes;
 use std::collections::BTreeMap;
 
-/// Directions of links of which something is remembered.
+/// Maximum number of directions of links that are remembered.
 const WAYS_MAX: usize = 1024;
 
-/// A frame that was heard.
+/// A frame that was received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MonitoredFrame {
-    /// The frame.
+    /// The decoded frame.
     pub frame: Frame,
-    /// How far the numbers of its link count, as far as it is known.
+    /// Modulo of its link, known or guessed.
     pub modulo: Modulo,
-    /// Of an I frame that comes from its sender itself: which one of its burst it is, from 1. A burst ends when the other side
-    /// is heard, and with P; none where neither is and there are more frames than may be on their way.
+    /// Position in its burst, from 1, of an I frame received directly from its sender. A burst ends with a frame of the
+    /// other side, and with P; `None` if neither is received and there are more frames than can be in flight.
     pub burst: Option<u32>,
-    /// Of such a frame: I frames that its sender has out with it, as far as the peer's acknowledgement was heard.
+    /// Number of I frames that the sender of such a frame has in flight with it, as far as the peer's acknowledgement
+    /// was received.
     pub outstanding: Option<u32>,
 }
 
-/// How often bursts had so many I frames.
+/// Number of bursts for each number of I frames.
 pub type Windows = BTreeMap<u32, u64>;
 
 /// One direction of a link.
 #[derive(Debug, Default)]
 struct LinkDirection {
     modulo: Option<Modulo>,
-    /// What the peer waits for (its last N(R)).
+    /// Last N(R) of the peer.
     awaited: Option<u8>,
-    /// The last number that was sent in this burst, and how many.
+    /// Last N(S) of this burst, and number of its frames.
     burst: Option<(u8, u32)>,
-    /// The peer was asked to answer, and was not heard since.
+    /// True after P, until a frame of the peer.
     asked: bool,
-    /// More frames than may be on their way, and nobody was heard to answer: what this side has out is not known.
+    /// True after more frames than can be in flight without a received answer: the number in flight is unknown.
     unanswered: bool,
 }
 
-/// Hears all frames of a channel.
+/// Monitor of all frames of a channel.
 #[derive(Debug, Default)]
 pub struct ChannelMonitor {
     ways: BTreeMap<(Callsign, Callsign), LinkDirection>,
@@ -51,15 +53,15 @@ pub struct ChannelMonitor {
 }
 
 impl ChannelMonitor {
-    /// Nothing heard yet.
+    /// Creates a monitor without any state.
     pub fn new() -> Self {
         ChannelMonitor::default()
     }
 
-    /// A frame without flags and check sequence, as a TNC gives it.
+    /// Handles a frame without flags and check sequence, as from a TNC.
     ///
     /// # Errors
-    /// It is none.
+    /// Fails if the bytes are not a valid frame.
     pub fn hear(&mut self, mut bytes: Bytes) -> Result<MonitoredFrame, DecodeError> {
         let address = Address::decode(&mut bytes)?;
         let there = (address.source, address.destination);
@@ -67,7 +69,7 @@ impl ChannelMonitor {
         let modulo = known.unwrap_or_else(|| Modulo::of_unknown(&bytes));
         let frame = Frame::decode_behind(address, bytes, modulo)?;
         let mut heard = MonitoredFrame { frame, modulo, burst: None, outstanding: None };
-        // Digipeaters say everything once more.
+        // Digipeaters send duplicates.
         if heard.frame.address.path.iter().any(|hop| hop.repeated) {
             return Ok(heard);
         }
@@ -79,7 +81,7 @@ impl ChannelMonitor {
         Ok(heard)
     }
 
-    /// What one side says ends the other's burst, and says how far it has come.
+    /// Ends the burst of the other side, and notes the acknowledgement.
     fn peer_speaks(&mut self, heard: &MonitoredFrame) {
         let (source, destination) = (heard.frame.address.source, heard.frame.address.destination);
         let back = (destination, source);
@@ -117,11 +119,12 @@ impl ChannelMonitor {
         let modulo = heard.modulo;
         let repeats =
             |last: u8| modulo.distance(last, send) == 0 || modulo.distance(last, send) > modulo.count() / 2;
-        // Who goes back begins anew: the answer was not heard, or there was none.
+        // A sender that goes back begins a new burst: the answer was not received, or there was none.
         if self.way(there).burst.is_some_and(|(last, _)| repeats(last)) {
             self.end_burst(there);
         }
-        // The asker waits for the answer. Where that is not heard, as at the TNC that gives it, nobody knows what it said.
+        // A polling sender waits for the answer. If that is not received, as at the TNC that sends it, its N(R) is
+        // unknown.
         if self.way(there).asked {
             self.end_burst(there);
             self.way(there).awaited = None;
@@ -150,14 +153,14 @@ impl ChannelMonitor {
 
     fn end_burst(&mut self, key: (Callsign, Callsign)) {
         if let Some((_, count)) = self.ways.get_mut(&key).and_then(|way| way.burst.take()) {
-            // As many senders as there are directions, at most.
+            // There are at most as many senders as directions.
             if self.windows.len() < WAYS_MAX || self.windows.contains_key(&key.0) {
                 *self.windows.entry(key.0).or_default().entry(count).or_default() += 1;
             }
         }
     }
 
-    /// The windows that each sender used, bursts that are not over included.
+    /// Returns the windows of each sender, including unfinished bursts.
     pub fn windows(&self) -> BTreeMap<Callsign, Windows> {
         let mut windows = self.windows.clone();
         for ((sender, _), way) in &self.ways {

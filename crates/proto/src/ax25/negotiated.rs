@@ -1,4 +1,4 @@
-//! What both stations of a link work by: before anything is negotiated, and what this side offers.
+//! Parameters of a link: before negotiation, and as this side offers them.
 
 use super::config::{LinkConfig, RadioParameters};
 use super::frame::Modulo;
@@ -7,44 +7,44 @@ use super::segment;
 use super::xid::{OptionalFunctions, Parameters, Recovery};
 use crate::service::PacketsIndication;
 
-/// N1 of version 2.2 where nothing was said, bytes (6.3.2).
+/// N1 of version 2.2 without XID, bytes (6.3.2).
 const INFORMATION_BYTES_UNSAID: u32 = 256;
-/// The window of version 2.2 where nothing was said, frames (6.3.2).
+/// Window of version 2.2 without XID, frames (6.3.2).
 const WINDOW_FRAMES_UNSAID: u8 = 32;
 
-/// What both stations work by.
+/// Parameters that both stations use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Negotiated {
     pub(super) modulo: Modulo,
     pub(super) recovery: Recovery,
-    /// Frames that may be on their way to the peer.
+    /// Maximum frames in flight to the peer (k).
     pub(super) window: u8,
-    /// The longest information field to the peer, bytes.
+    /// Maximum information field to the peer (N1), bytes.
     pub(super) information_bytes_max: u32,
     pub(super) segmenter: bool,
     pub(super) retries: u8,
 }
 
-/// What stations remember of a peer between links.
+/// Data about a peer that are remembered between links.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RememberedPeer {
     pub(super) modulo: Modulo,
     pub(super) identity: XidAnswer,
 }
 
-/// What a peer answers to XID.
+/// Answer of a peer to XID.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum XidAnswer {
-    /// It was not asked, or was silent.
+    /// XID was not sent, or not answered.
     #[default]
     None,
-    /// FRMR.
+    /// The peer answered FRMR.
     Refused,
-    /// What it can do.
+    /// The peer answered with its parameters.
     Parameters(Parameters),
 }
 
-/// What holds before anything is negotiated (6.3.2).
+/// Returns the parameters before negotiation (6.3.2).
 pub(super) fn defaults(config: &LinkConfig, modulo: Modulo) -> Negotiated {
     let recovery = match modulo {
         Modulo::Eight => Recovery::Reject,
@@ -60,7 +60,7 @@ pub(super) fn defaults(config: &LinkConfig, modulo: Modulo) -> Negotiated {
     }
 }
 
-/// The same while a peer of version 2.2 is asked what it takes: no more than everyone takes who says nothing (6.3.2).
+/// Returns the parameters until a peer of version 2.2 has answered XID: at most the defaults of the version (6.3.2).
 pub(super) fn unsaid(config: &LinkConfig) -> Negotiated {
     let agreed = defaults(config, Modulo::Extended);
     Negotiated {
@@ -70,7 +70,7 @@ pub(super) fn unsaid(config: &LinkConfig) -> Negotiated {
     }
 }
 
-/// What a station of this configuration says that it can do.
+/// Returns the parameters that a station with these settings offers in XID.
 pub(super) fn offer(config: &LinkConfig, radio: &RadioParameters, modulo: Modulo) -> Parameters {
     Parameters {
         full_duplex: Some(radio.full_duplex),
@@ -83,7 +83,7 @@ pub(super) fn offer(config: &LinkConfig, radio: &RadioParameters, modulo: Modulo
 }
 
 impl Negotiated {
-    /// The longest packet, and what of one fits in a frame, bytes.
+    /// Returns the maximum packet, and the largest one that fits in one frame, bytes.
     fn packet_bytes(&self) -> (u32, u32) {
         let best = self.information_bytes_max;
         (if self.segmenter { segment::packet_bytes_max(best) } else { best }, best)
@@ -91,7 +91,7 @@ impl Negotiated {
 }
 
 impl Link {
-    /// What the peer says that it can do holds from now on, as far as this side can.
+    /// Applies the peer's parameters, as far as this side supports them.
     pub(super) fn agree(&mut self, theirs: &Parameters) {
         let agreed = self.offer().agree(theirs);
         if let Some(OptionalFunctions { recovery, segmenter, .. }) = agreed.options {
@@ -106,7 +106,7 @@ impl Link {
         self.tell_packet_bytes();
     }
 
-    /// The link stands, and the user is told.
+    /// Informs the user that the link is established.
     pub(super) fn connected(&mut self) {
         let (bytes_max, bytes_best) = self.agreed.packet_bytes();
         self.announced_bytes = (bytes_max, bytes_best);
@@ -114,7 +114,7 @@ impl Link {
         self.indications.push_back(PacketsIndication::Connected { bytes_max, bytes_best, peer });
     }
 
-    /// What was agreed on anew is told, if the user knows of the link.
+    /// Informs the user of changed packet sizes, if it knows of the link.
     pub(super) fn tell_packet_bytes(&mut self) {
         if self.announced_bytes.0 == 0 {
             return;
@@ -123,7 +123,7 @@ impl Link {
         self.keep_promise();
         let (bytes_max, bytes_best) = self.agreed.packet_bytes();
         let bytes_max = bytes_max.max(self.announced_bytes.0);
-        // A peer that takes less than was promised, and no segments, is spared what its user need not send.
+        // If the peer accepts less than announced, and no segments, the user is asked for smaller packets.
         let bytes_best = if self.agreed.segmenter { bytes_best } else { wished };
         if self.announced_bytes != (bytes_max, bytes_best) {
             self.announced_bytes = (bytes_max, bytes_best);
@@ -131,7 +131,7 @@ impl Link {
         }
     }
 
-    /// What the user was told to be the longest packet goes on, whatever the peer says later of what it takes.
+    /// Keeps the maximum packet size announced to the user valid, whatever parameters the peer sends later.
     fn keep_promise(&mut self) {
         let (promised, _) = self.announced_bytes;
         self.agreed.segmenter |= promised > self.config.information_bytes_max;

@@ -1,29 +1,29 @@
-//! What a station holds, and the most that it ever does.
+//! The memory that a station uses, and its limits.
 
 use super::config::{Config, LinkConfig};
 use super::receive::information_bytes_heard_max;
 use super::segment;
 use super::station::{KNOWN_MAX, LEAVING_FRAMES_MAX, REPEATED_MAX, UNCONNECTED_MAX, WAITING_MAX};
 
-/// What a station holds at a time.
+/// Amounts that a station holds at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Occupancy {
-    /// Links, those included that are closed and have answers waiting for the channel.
+    /// Links, including closed ones whose answers wait for the channel.
     pub links: usize,
     /// Frames of no link, answers and frames to repeat that wait for the channel.
     pub waiting_frames: usize,
-    /// Bytes of information fields: to be sent, not acknowledged, come too early, or of packets that are not whole.
+    /// Bytes of information fields: unsent, unacknowledged, out of order, or of incomplete packets.
     pub information_bytes: u64,
-    /// Frames of which it waits to be told that they have left.
+    /// Frames whose report of transmission is outstanding.
     pub leaving_frames: usize,
-    /// Stations of which something is remembered.
+    /// Stations that are remembered.
     pub known: usize,
 }
 
 impl Occupancy {
-    /// The most that a station of this configuration ever holds: twice its links; for each a window of packets as long as
-    /// they may be, a window of frames that came early, and a packet that is not whole; what waits for the channel has
-    /// limits of its own. Packets that rose are their user's, and no more than `unreleased_max` of each link.
+    /// Returns the limits for a station with these settings: twice its links; for each a window of packets of maximum
+    /// length, a window of frames out of order, and an incomplete packet. Frames that wait for the channel have limits
+    /// of their own. Packets passed up belong to the user; a link has at most `unreleased_max` of them.
     pub fn limits(config: &Config) -> Self {
         let links = 2 * config.links_max + 1;
         let kinds = config.peers.values().map(|peer| &peer.link).chain(&config.callers);
@@ -43,7 +43,7 @@ impl Occupancy {
         }
     }
 
-    /// None of it is more than in the other.
+    /// Returns true if no amount exceeds that in `limits`.
     pub fn within(&self, limits: &Occupancy) -> bool {
         self.links <= limits.links
             && self.waiting_frames <= limits.waiting_frames

@@ -1,4 +1,4 @@
-//! The receiving side of a link: what is in order, what is missing, and when it is said (6.4.2 to 6.4.4).
+//! The receiving side of a link: frames in order, missing frames, and the time of the acknowledgement (6.4.2 to 6.4.4).
 
 use super::config::LinkConfig;
 use super::frame::Frame;
@@ -10,53 +10,54 @@ use crate::time::{Duration, Instant};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 
-/// Numbers that one SREJ names at most: its information is never longer than a short frame.
+/// Maximum numbers in one SREJ: its information is at most as long as a short frame.
 const MISSING_MAX: usize = 32;
 
-/// How long the acknowledgement of what seems to end what the peer has to say waits for its user's answer.
+/// Wait of an acknowledgement for the user's response, if the peer seems to have sent everything.
 const ANSWER_WAIT: Duration = Duration::from_millis(50);
 
-/// The longest information field that is taken, bytes: what this side sends says nothing of what the peer was told to
-/// send, and a link of modulo 8 has no way to agree on it.
+/// Returns the maximum information field that is accepted, bytes. The length that this side sends does not show the
+/// length that the peer was configured to send, and a link of modulo 8 cannot negotiate it.
 pub(super) fn information_bytes_heard_max(config: &LinkConfig) -> u32 {
     config.information_bytes_max.max(2048)
 }
 
-/// See the [module](self).
+/// The state of the receiving side.
 #[derive(Debug, Default)]
 pub(super) struct Receiver {
-    /// V(R).
+    /// Receive state variable V(R).
     receive_state: u64,
-    /// What came before what it follows.
+    /// Frames that arrived before their predecessors.
     out_of_order: BTreeMap<u64, (u8, Bytes)>,
-    /// What was asked for by SREJ and has not come, and in which order: the peer sends it in this order.
+    /// Frames requested by SREJ that have not arrived, with the order of the requests: the peer sends them in this
+    /// order.
     rejects_outstanding: BTreeMap<u64, u64>,
     rejects_sent: u64,
-    /// REJ is to be sent.
+    /// True if REJ is to be sent.
     reject_due: bool,
-    /// REJ was sent, and what it asks for has not come.
+    /// True after REJ, until the requested frame arrives.
     reject_outstanding: bool,
-    /// Its place in all that was handed down.
+    /// Position of REJ in all output.
     reject_place: Duration,
-    /// How far ahead the last frame was that came instead of the next one.
+    /// Distance of the last frame that arrived instead of the next one.
     ahead: u8,
-    /// Times that the peer was asked again after it had been silent, since it last got further.
+    /// Number of repeated requests after a silence of the peer, since its last progress.
     asked_again: u8,
-    /// An answer with F is owed.
+    /// True if a response with F is due.
     final_due: bool,
-    /// An acknowledgement is to go as soon as it can.
+    /// True if an acknowledgement is to be sent as soon as possible.
     now: bool,
-    /// I frames since this side last said how far it is, but for those that came too early.
+    /// I frames since the last acknowledgement, without those out of order.
     pending: u32,
-    /// Something was lost since then.
+    /// True if a frame was lost since then.
     loss_since_acknowledgement: bool,
-    /// The run of I frames after which the peer has waited: its window, or what it had to send.
+    /// Number of I frames in a burst of the peer: its window, or what it had to send.
     run: u32,
-    /// Of the last I frame in order, bytes.
+    /// Length of the last I frame in order, bytes.
     length: usize,
     assembler: Reassembler,
     unreleased: u64,
-    /// The peer was told to wait.
+    /// True if the peer was told to wait.
     own_receiver_busy: bool,
 }
 
@@ -65,7 +66,7 @@ impl Receiver {
         self.receive_state
     }
 
-    /// Bytes of information fields that came early, and of a packet that is not whole.
+    /// Returns the bytes of information fields that are out of order, or of an incomplete packet.
     pub(super) fn held_bytes(&self) -> u64 {
         let out_of_order = self.out_of_order.values().map(|(_, information)| information.len());
         (out_of_order.sum::<usize>() + self.assembler.held_bytes()) as u64
@@ -91,7 +92,7 @@ impl Receiver {
         self.now |= self.pending > 0;
     }
 
-    /// The peer has sent what it sends at a time, and waits.
+    /// Notes that the peer has sent its burst and waits.
     pub(super) fn peer_waits(&mut self) {
         if self.pending > 0 && !self.loss_since_acknowledgement {
             self.run = self.pending;
@@ -99,12 +100,12 @@ impl Receiver {
         self.acknowledge_now();
     }
 
-    /// Something is missing that the peer was asked for.
+    /// Returns true if a requested frame is missing.
     pub(super) fn awaits_more(&self) -> bool {
         self.reject_outstanding || !self.rejects_outstanding.is_empty()
     }
 
-    /// The peer is silent: it has not heard what it was asked for, or was not heard.
+    /// Repeats the requests after a silence of the peer: it has not received them, or its frames were lost.
     pub(super) fn ask_again(&mut self) {
         self.asked_again = self.asked_again.saturating_add(1);
         self.reject_due |= core::mem::take(&mut self.reject_outstanding);
@@ -116,15 +117,15 @@ impl Receiver {
         self.asked_again
     }
 
-    /// The numbers of all frames on their way say how far this side is.
+    /// Notes that the N(R) of an outgoing frame acknowledges everything.
     pub(super) fn acknowledged(&mut self) {
-        // What is missing has to be asked for by a frame of its own.
+        // Missing frames must be requested by a frame of their own.
         if self.out_of_order.is_empty() && !self.reject_due {
             self.answered(self.own_receiver_busy);
         }
     }
 
-    /// An answer goes.
+    /// Notes that an acknowledgement is sent.
     pub(super) fn answered(&mut self, own_receiver_busy: bool) {
         self.reject_outstanding |= self.reject_due;
         self.own_receiver_busy = own_receiver_busy;
@@ -132,8 +133,8 @@ impl Receiver {
         self.loss_since_acknowledgement = !self.out_of_order.is_empty() || self.reject_outstanding;
     }
 
-    /// What is missing and has not been asked for; at the end of what the peer sends, all of it. Without SREJ for several
-    /// the first alone, and the others follow when it has come.
+    /// Returns the missing frames that have not been requested; at the end of the peer's burst, all missing ones.
+    /// Without SREJ for several frames it returns only the first, and the others follow when it has arrived.
     pub(super) fn missing(&mut self, all: bool, recovery: Recovery) -> Vec<u64> {
         if all {
             self.rejects_outstanding.clear();
@@ -150,34 +151,35 @@ impl Receiver {
         missing
     }
 
-    /// What has not been asked for yet is asked for next, each by a frame of its own.
+    /// Requests further missing frames as soon as possible, each by a frame of its own.
     pub(super) fn ask_for_more(&mut self) {
         let last = self.out_of_order.last_key_value().map_or(self.receive_state, |(number, _)| *number);
         let mut holes = (self.receive_state..last).filter(|number| !self.out_of_order.contains_key(number));
         self.now |= holes.any(|number| !self.rejects_outstanding.contains_key(&number));
     }
 
-    /// This one has come. What was asked for before it has been lost again, or was never heard of.
+    /// Notes that a frame has arrived. Frames requested before it were lost again, or their request was.
     fn has_come(&mut self, number: u64) {
         if let Some(order) = self.rejects_outstanding.remove(&number) {
             self.rejects_outstanding.retain(|_, other| *other > order);
         }
     }
 
-    /// REJ is handed down, and leaves behind all up to this place.
+    /// Notes the position of REJ in all output.
     pub(super) fn rejects_at(&mut self, place: Duration) {
         self.reject_place = place;
     }
 
-    /// Instead of the next frame this one has come; frames up to the place `keyed` may have left before it. After REJ, a peer
-    /// that has gone back has sent that one, and it is lost again. One that goes back before REJ can have left does so for
-    /// reasons of its own: a second REJ would be in the same key-up as the first, and be done twice (4.3.2.3, 4.4.3).
+    /// Returns true if REJ is to be sent because a frame arrived instead of the next one; output up to the position
+    /// `keyed` may have left before it. A peer that goes back after REJ has sent the requested frame, which is lost
+    /// again. A peer that goes back before REJ can have left does so for its own reasons: a second REJ would be in the
+    /// same key-up as the first, and cause a second retransmission (4.3.2.3, 4.4.3).
     fn wants_reject(&mut self, ahead: u8, keyed: Duration) -> bool {
         let back = ahead <= core::mem::replace(&mut self.ahead, ahead);
         !self.reject_outstanding || (back && self.reject_place <= keyed)
     }
 
-    /// The user has dealt with packets.
+    /// Notes that the user has processed packets.
     fn release(&mut self, packets: u64) {
         self.unreleased = self.unreleased.saturating_sub(packets);
     }
@@ -195,7 +197,7 @@ impl Link {
         }
     }
 
-    /// The user answers: what is owed goes with it.
+    /// Sends the due acknowledgement with the user's response.
     pub(super) fn user_acknowledges(&mut self) {
         self.receiver.acknowledge_now();
     }
@@ -231,7 +233,7 @@ impl Link {
             (_, Recovery::Reject) => {
                 self.counters.out_of_order += 1;
                 self.receiver.loss_since_acknowledgement = true;
-                // 6.4.4.1: one at a time, until the peer has done what it asks for.
+                // 6.4.4.1: one REJ at a time, until the peer has done what it requests.
                 self.receiver.reject_due |= self.receiver.wants_reject(steps, self.keyed);
                 self.receiver.now |= self.receiver.reject_due;
             }
@@ -255,11 +257,11 @@ impl Link {
         }
     }
 
-    /// At once when it is asked for, or when the peer has sent as much as it does at a time; else after T2. A frame shorter
-    /// than the one before it probably ends what the peer has to send.
+    /// Plans the acknowledgement: at once if it is polled, or if the peer has sent as much as in a burst; otherwise
+    /// after T2. A frame shorter than the one before it probably is the last one of the peer.
     fn plan_acknowledgement(&mut self, now: Instant, shorter: bool) {
         let window = u32::from(self.config.window(self.agreed.modulo, self.agreed.recovery));
-        // 6.7.1.2: on full-duplex channels half a window.
+        // 6.7.1.2: half a window on full-duplex channels.
         let enough = if self.radio.full_duplex { (window / 2).max(1) } else { window };
         let delay = self.acknowledge_delay();
         let run_over = self.receiver.run > 1 && self.receiver.pending >= self.receiver.run;
@@ -284,7 +286,7 @@ impl Link {
                 self.receiver.unreleased += 1;
                 self.indications.push_back(PacketsIndication::Packet(packet));
             }
-            // Somebody else's protocol: nobody here takes it.
+            // Packets of another layer-3 protocol have no user here.
             Ok(Some(_)) => self.counters.violations += 1,
             Err(InvalidSegment) => self.broken(),
         }

@@ -1,24 +1,25 @@
-//! Packets longer than a frame, cut and put together again (6.6, C6).
+//! Segmentation and reassembly of packets longer than a frame (6.6, C6).
 
 use super::frame::pid;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-/// Segments of one packet at most: the count behind the first has seven bits.
+/// Maximum segments of one packet: the count in the header has seven bits.
 const SEGMENTS_MAX: usize = 128;
 const FIRST: u8 = 0x80;
 
-/// The longest packet that segments of this length carry, bytes. The first segment has the packet's own protocol
-/// identifier in it, as stations on the air have it.
+/// Returns the maximum packet for segments of this length, bytes. The first segment contains the packet's own protocol
+/// identifier, as in existing stations.
 pub(crate) fn packet_bytes_max(information_bytes_max: u32) -> u32 {
     (information_bytes_max.saturating_sub(1)) * SEGMENTS_MAX as u32 - 1
 }
 
-/// The shortest information fields that carry a packet of so many bytes in as many segments as there may be.
+/// Returns the minimum information field with which a packet of this length fits in the maximum number of segments,
+/// bytes.
 pub(super) fn information_bytes_min(packet_bytes: u32) -> u32 {
     (packet_bytes + 1).div_ceil(SEGMENTS_MAX as u32) + 1
 }
 
-/// A packet as information fields with their protocol identifiers: one, or segments.
+/// Splits a packet into information fields with their protocol identifiers: one field, or segments.
 pub(crate) fn cut(protocol: u8, packet: Bytes, information_bytes_max: u32) -> Vec<(u8, Bytes)> {
     if packet.len() <= information_bytes_max as usize {
         return vec![(protocol, packet)];
@@ -39,23 +40,23 @@ pub(crate) fn cut(protocol: u8, packet: Bytes, information_bytes_max: u32) -> Ve
     (0..count).map(segment).collect()
 }
 
-/// Puts segments together.
+/// Reassembles segments.
 #[derive(Debug, Default)]
 pub(crate) struct Reassembler {
-    /// Protocol identifier and what has come, and how many segments are still to come.
+    /// Protocol identifier and data so far, and number of missing segments.
     open: Option<(BytesMut, u8)>,
 }
 
 impl Reassembler {
-    /// Bytes of a packet that is not whole: at most those of 128 segments.
+    /// Returns the bytes of an incomplete packet: at most those of 128 segments.
     pub(crate) fn held_bytes(&self) -> usize {
         self.open.as_ref().map_or(0, |(bytes, _)| bytes.len())
     }
 
-    /// Hears an information field; says the packet that it is or ends.
+    /// Handles an information field. Returns the packet that it contains or completes.
     ///
     /// # Errors
-    /// A segment that does not follow the one before: what was there is dropped, and so is it.
+    /// Fails if a segment does not follow the previous one; both are dropped.
     pub(crate) fn hear(
         &mut self,
         protocol: u8,
@@ -91,6 +92,6 @@ impl Reassembler {
     }
 }
 
-/// Segments that do not belong together.
+/// An error: a segment out of sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct InvalidSegment;

@@ -21,62 +21,62 @@ use bytes::{Bytes, BytesMut};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Answers to strangers that wait for the channel; more are dropped.
+/// Maximum answers to stations without a link that wait for the channel; more are dropped.
 pub(super) const WAITING_MAX: usize = 16;
-/// With so many frames waiting, no more are repeated: a window of modulo 128 each way.
+/// Length of the queue from which on no further frames are repeated: a window of modulo 128 in each direction.
 pub(super) const REPEATED_MAX: usize = 256;
-/// Frames of no link that wait for the channel.
+/// Maximum UI frames that wait for the channel.
 pub(super) const UNCONNECTED_MAX: usize = 8;
-/// Bytes of them that rose and are not released, of each place; more are lost.
+/// Maximum unreleased bytes of received UI frames for each destination; more are lost.
 const UNRELEASED_BYTES_MAX: u64 = 64 * 1024;
-/// Frames of which it waits to be told that they have left.
+/// Maximum frames whose report of transmission is outstanding.
 pub(super) const LEAVING_FRAMES_MAX: usize = 1024;
-/// So long after its start a former run has no answers to come: what it left with its controller has been sent, and what
-/// answers that, too, each after it has waited for the channel.
+/// Time after the start until which answers to a former run may arrive: the frames left in its controller have been
+/// sent by then, and so have the answers, each after waiting for the channel.
 const FORMER_RUN_MAX: Duration = LEAVING_MAX.saturating_mul(2);
-/// A header, with digipeaters, bytes.
+/// Maximum length of a header with digipeaters, bytes.
 const HEADER_BYTES_MAX: u64 = 74;
-/// Peers of which something is remembered.
+/// Maximum number of peers that are remembered.
 pub(super) const KNOWN_MAX: usize = 256;
 
-/// Counts of what a station dropped.
+/// Counters of dropped frames and requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Drops {
-    /// Frames that are none.
+    /// Frames that are invalid.
     pub damaged: u64,
-    /// Frames for others, or on their way to a digipeater.
+    /// Frames for other stations, or on their way to a digipeater.
     pub not_ours: u64,
-    /// Calls beyond the limit of links, or where nobody may call.
+    /// Connection requests beyond the maximum number of links, or if none is accepted.
     pub refused: u64,
-    /// Answers, frames to repeat and frames of no link that found no place to wait.
+    /// Answers, frames to repeat and frames of no link that exceed a queue.
     pub overflow: u64,
     /// Requests for links that are closed.
     pub late_requests: u64,
 }
 
-/// How far a link is.
+/// Phase of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkPhase {
-    /// It calls its peer.
+    /// The connection is requested.
     Connecting,
-    /// It stands.
+    /// The link is established.
     Connected,
-    /// It is being ended.
+    /// The link is being released.
     Disconnecting,
 }
 
-/// How a link stands, for people.
+/// State of a link, for display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkStatus {
-    /// How far it is.
+    /// Phase of the link.
     pub phase: LinkPhase,
-    /// Times in a row that no answer came, and after how many it is given up.
+    /// Consecutive tries without an answer, and their maximum (N2).
     pub tries: (u8, u8),
-    /// I frames on their way, and the most that there may be.
+    /// I frames in flight, and their maximum (k).
     pub frames: (usize, u8),
-    /// How far its numbers count.
+    /// Modulo of the sequence numbers.
     pub modulo: Modulo,
-    /// It has something for the air.
+    /// True if the link has a frame to send.
     pub wants_air: bool,
 }
 
@@ -84,51 +84,51 @@ pub struct LinkStatus {
 pub(super) struct LinkSlot {
     pub(super) link: Link,
     announced_room: u64,
-    /// Frames and bytes sent since something awaited an answer.
+    /// Frames and bytes sent since the last frame that awaits an answer.
     burst: (u64, u64),
     pub(super) deadline: Option<Instant>,
 }
 
-/// The link layer of one station. The [module](super) says what is implemented.
+/// The link layer of one station. The [module](super) lists the implemented functions.
 #[derive(Debug)]
 pub struct Station {
     pub(super) config: Config,
-    /// Since when it has been on its channel.
+    /// Time at which the station joined its channel.
     joined: Option<Instant>,
     seized: bool,
     room: u32,
     busy: bool,
-    /// What this key-up has sent.
+    /// Time used in the present key-up.
     spent: Duration,
     budget: AirTimeBudget,
     pub(super) places: BTreeMap<LinkId, LinkSlot>,
     pub(super) by_peer: BTreeMap<Callsign, LinkId>,
-    /// Links about which something may have changed.
+    /// Links that may have indications, or whose state may have changed.
     changed_links: BTreeSet<LinkId>,
-    /// Links that have something for the air, in turn.
+    /// Links with frames to send, in the order of their turns.
     pub(super) links_with_frames: VecDeque<LinkId>,
     pub(super) deadlines: BTreeSet<(Instant, LinkId)>,
     next_incoming: u32,
     pub(super) known: BTreeMap<Callsign, RememberedPeer>,
-    /// Peers that may still answer a call of a link that is over.
+    /// Peers that may still answer a connection request of a link that is over.
     pub(super) late_answers_expected: BTreeSet<Callsign>,
-    /// Peers that have answered a question on a link that this station called since it began.
+    /// Peers that have answered a poll on a link that this station opened since its start.
     pub(super) confirmed_peers: BTreeSet<Callsign>,
-    /// What callers said that they can do, before they called.
+    /// XID parameters of peers without a link, sent before their connection request.
     offered_parameters: BTreeMap<Callsign, Parameters>,
-    /// Answers of no link and repeated frames.
+    /// Answers outside a link, and frames to repeat.
     waiting: VecDeque<(Bytes, Shares)>,
     unconnected: VecDeque<(LinkId, Bytes)>,
-    /// Bytes of frames of no link that rose and are not released, by place.
+    /// Unreleased bytes of received UI frames for each destination.
     unreleased_datagram_bytes: BTreeMap<LinkId, u64>,
     announced_datagram_room: BTreeMap<LinkId, u64>,
     closed: VecDeque<(LinkId, CloseReason)>,
     datagrams: VecDeque<(LinkId, DatagramsIndication)>,
     next_token: u64,
-    /// Frames that await an answer and were not said to have left: of which link, and their place in all that was handed down.
+    /// Frames that await an answer and whose transmission is unreported: their link, and their position in all output.
     pub(super) tokens: BTreeMap<u64, (LinkId, Duration)>,
     leaving: TransmittedBound,
-    /// The provider was heard to say that frames have left which cannot have.
+    /// True after the provider reported frames as transmitted that cannot have left.
     transmit_reports_come_early: bool,
     pub(super) past: Counters,
     pub(super) drops: Drops,
@@ -137,7 +137,7 @@ pub struct Station {
 type Above = Both<Many<LinkId, Packets>, Many<LinkId, Datagrams>>;
 
 impl Station {
-    /// A station that joins its channel when it is first polled.
+    /// Creates a station that joins its channel when it is first polled.
     pub fn new(config: Config) -> Self {
         let budget = AirTimeBudget::new(config.air_time_max, config.air_time_window);
         Station {
@@ -173,24 +173,24 @@ impl Station {
         }
     }
 
-    /// What all its links have counted.
+    /// Returns the counters of all links.
     pub fn counters(&self) -> Counters {
         let mut sum = self.past;
         self.places.values().for_each(|place| sum.add(&place.link.counters));
         sum
     }
 
-    /// What it has dropped.
+    /// Returns the counters of dropped frames and requests.
     pub fn drops(&self) -> Drops {
         self.drops
     }
 
-    /// What it has used of its air time.
+    /// Returns the used time on the channel.
     pub fn air_time(&self) -> AirTime {
         self.budget.used()
     }
 
-    /// What it holds now.
+    /// Returns the amounts that the station holds now.
     pub fn holds(&self) -> Occupancy {
         Occupancy {
             links: self.places.len(),
@@ -204,13 +204,13 @@ impl Station {
         }
     }
 
-    /// I frames of a link that are on their way, and the window that they have to stay in.
+    /// Returns the number of I frames in flight on a link, and its window.
     pub fn outstanding(&self, link: LinkId) -> Option<(usize, u8)> {
         let place = self.places.get(&link)?;
         Some((place.link.sender.outstanding(), place.link.agreed.window))
     }
 
-    /// How a link stands; none: there is none.
+    /// Returns the state of a link; `None` if it does not exist.
     pub fn standing(&self, id: LinkId) -> Option<LinkStatus> {
         let place = self.places.get(&id)?;
         Some(LinkStatus {
@@ -222,7 +222,7 @@ impl Station {
         })
     }
 
-    /// Whom a link leads to, or where frames of no link go, and over which digipeaters.
+    /// Returns the peer of a link, or the destination of UI frames, and the digipeaters on the path.
     pub fn way_to(&self, id: LinkId) -> Option<(Callsign, &[Callsign])> {
         match self.places.get(&id) {
             Some(place) => Some((place.link.peer, &place.link.path)),
@@ -237,12 +237,12 @@ impl Station {
         }
     }
 
-    /// What a link has counted, as long as it is there.
+    /// Returns the counters of a link; `None` if it does not exist.
     pub fn link_counters(&self, id: LinkId) -> Option<&Counters> {
         self.places.get(&id).map(|place| &place.link.counters)
     }
 
-    /// The peer that is called by this id from now on; none: nobody is. A link that stands is left alone.
+    /// Sets the peer of this ID for later connections; `None` removes it. An existing link stays as it is.
     pub fn set_peer(&mut self, id: LinkId, peer: Option<PeerStation>) {
         match peer {
             Some(peer) => drop(self.config.peers.insert(id, peer)),
@@ -250,7 +250,7 @@ impl Station {
         }
     }
 
-    /// Where frames of no link go by this id from now on; none: nowhere, and what waits to go there is dropped.
+    /// Sets the destination of UI frames with this ID; `None` removes it and drops its waiting frames.
     pub fn set_unconnected(&mut self, id: LinkId, place: Option<PeerStation>) {
         if let Some(place) = place {
             self.config.unconnected.insert(id, place);
@@ -266,7 +266,7 @@ impl Station {
         self.unconnected.retain(|(other, _)| *other != id);
     }
 
-    /// How far the numbers of a link count.
+    /// Returns the modulo of a link.
     pub fn modulo(&self, link: LinkId) -> Option<Modulo> {
         self.places.get(&link).map(|place| place.link.agreed.modulo)
     }
@@ -301,7 +301,7 @@ impl Station {
         let taken = self.by_peer.get(&station).is_some_and(|other| {
             *other != id && self.places.get(other).is_some_and(|place| !place.link.is_closed())
         });
-        // Two stations have one link at most: their callsigns are all that tells links apart.
+        // Two stations have at most one link: only their callsigns distinguish links.
         if taken || !self.has_place(id) {
             return self.closed.push_back((id, CloseReason::Limit));
         }
@@ -323,7 +323,7 @@ impl Station {
         self.touch(id);
     }
 
-    /// Something may have changed: its deadline, its wish for the air, what it has to say.
+    /// Updates the deadline of a link and its place among those with frames to send, after any change.
     pub(super) fn touch(&mut self, id: LinkId) {
         let Some(place) = self.places.get_mut(&id) else { return };
         self.changed_links.insert(id);
@@ -349,7 +349,7 @@ impl Station {
             return;
         };
         if address.source == self.config.station {
-            // Its own, repeated by somebody or heard through its own receiver.
+            // A frame of this station, repeated by a digipeater or received by its own receiver.
             self.drops.not_ours += 1;
             return;
         }
@@ -363,7 +363,7 @@ impl Station {
         let ours = address.destination == self.config.station;
         let link = link.filter(|_| ours);
         let modulo = link.and_then(|id| self.places.get(&id)).map(|place| place.link.agreed.modulo);
-        // Of a link that is not there (6.2, 6.3.5), the frame itself has to tell.
+        // Without a link (6.2, 6.3.5), the modulo is guessed from the frame itself.
         let modulo = modulo.unwrap_or_else(|| Modulo::of_unknown(&bytes));
         let Ok(frame) = Frame::decode_behind(address, bytes, modulo) else {
             self.drops.damaged += 1;
@@ -381,7 +381,7 @@ impl Station {
         }
     }
 
-    /// A frame on its way to a digipeater: this station, perhaps (3.12.4).
+    /// Handles a frame on its way to a digipeater: this station repeats its own part of the path (3.12.4).
     fn repeat(&mut self, mut address: Address, behind: Bytes) {
         let next = address.path.iter_mut().find(|hop| !hop.repeated);
         match next {
@@ -456,18 +456,18 @@ impl Station {
         let (peer, path) = (frame.address.source, frame.address.way_back());
         self.tell_end(peer);
         if let Some(before) = self.by_peer.get(&peer).and_then(|before| self.places.get_mut(before)) {
-            // Who calls anew waits for no answer to what was before.
+            // A peer that requests a new link waits for no answers on the old one.
             before.link.fall_silent();
         }
         let offered_parameters = self.offered_parameters.remove(&peer);
         let radio = self.config.radio.clone();
         let link = Link::answer(peer, path, config, radio, modulo, poll, offered_parameters.as_ref());
-        // Ids are not given twice, as long as four thousand million calls are not.
+        // An ID is reused only after four thousand million connection requests.
         self.next_incoming = self.next_incoming.checked_add(1).unwrap_or(LinkId::FIRST_INCOMING);
         self.place(now, id, link);
     }
 
-    /// XID where there is no link: it is answered in any state (C5).
+    /// Answers XID outside a link, in any state (C5).
     fn identify(&mut self, frame: &Frame, poll: bool) {
         let Some(callers) = &self.config.callers else {
             return self.answer(frame, Unnumbered::DisconnectedMode, poll, Bytes::new());
@@ -556,7 +556,7 @@ impl Station {
         !self.waiting.is_empty() || !self.unconnected.is_empty() || !self.links_with_frames.is_empty()
     }
 
-    /// What the next frame takes at the most, with the key-up that it begins.
+    /// Returns the maximum time of the next frame, with the key-up that it begins.
     fn next_time(&self) -> Duration {
         let link = self.links_with_frames.front().and_then(|id| self.places.get(id)).map(|place| &place.link);
         let unconnected = || self.unconnected.front().map_or(0, |(_, information)| information.len() as u64);
@@ -576,7 +576,7 @@ impl Station {
         Frame { address, control, pid, information }.to_bytes(modulo)
     }
 
-    /// The next frame of this key-up, and the token to be told when it has left.
+    /// Returns the next frame of this key-up, and the token for the report of its transmission.
     fn next_frame(&mut self, now: Instant) -> Option<(Bytes, Shares, Option<u64>)> {
         if let Some((bytes, shares)) = self.waiting.pop_front() {
             self.leaving.hand(now, &self.config.radio, bytes.len());
@@ -635,7 +635,7 @@ impl Station {
         if self.tokens.len() > LEAVING_FRAMES_MAX
             && let Some((_, frame)) = self.tokens.pop_first()
         {
-            // Nobody says when frames leave: this one has, long ago.
+            // Reports of transmissions are missing: this frame left long ago.
             self.left(now, frame);
         }
         Some((bytes, shares, token))
@@ -671,7 +671,7 @@ impl Engine for Station {
             FramesIndication::Carrier(carrier) => {
                 if !carrier {
                     (self.room, self.seized, self.spent) = (0, false, Duration::ZERO);
-                    // What was on its way is gone, and nobody says when.
+                    // Frames held by the controller are lost, without a report.
                     self.leaving.forget();
                     for frame in core::mem::take(&mut self.tokens).into_values() {
                         self.left(now, frame);
@@ -740,7 +740,7 @@ impl Engine for Station {
             self.joined = Some(now);
             return Some(FramesRequest::Join);
         }
-        // What was begun goes on: it ends with the last frame that there is time for.
+        // A burst that has begun continues until the last frame that there is time for.
         if !self.wants_air() || (self.spent.is_zero() && self.budget.waits(now, self.next_time())) {
             return None;
         }
@@ -758,7 +758,7 @@ impl Engine for Station {
         if last {
             self.spent = Duration::ZERO;
             self.seized = false;
-            // Who is served first takes turns.
+            // The link that is served first changes with each key-up.
             if let Some(id) = self.links_with_frames.pop_front() {
                 self.links_with_frames.push_back(id);
             }

@@ -1,4 +1,4 @@
-//! Bytes from the specification, and stations on a channel that one of them has at a time.
+//! Bytes from the specification, and stations on a channel that one station uses at a time.
 
 mod budget;
 mod channel;

@@ -1,41 +1,41 @@
-//! How long a link waits: for an answer (T1), with its own acknowledgement (T2), for what it has asked for (6.7.1).
+//! Times that a link waits: for an answer (T1), with its own acknowledgement (T2), for requested frames (6.7.1).
 
 use super::link::{Link, Timer};
 use crate::time::{Duration, Instant};
 
-/// T1 is begun anew by frames that the peer is heard to send, so often at most between two answers.
+/// Maximum restarts of T1 by received frames of the peer between two answers.
 const EXTENSIONS_MAX: u8 = 128;
-/// How long a frame that waits for an answer may take to leave, if nobody says that it has: a controller that waits for a
-/// busy channel holds it no longer in most cases, and one that never tells must not stop the link.
+/// Maximum time for a frame that awaits an answer to leave without a report: a controller seldom holds frames longer
+/// for a busy channel, and one that never reports must not stop the link.
 pub(super) const LEAVING_MAX: Duration = Duration::from_secs(60);
-/// The longest T1 after many timeouts.
+/// Maximum of T1 after many timeouts.
 const ANSWER_MAX: Duration = Duration::from_secs(120);
 
-/// What answers were seen to take, from the end of what was sent.
+/// Measured times of answers, from the end of the transmission.
 #[derive(Debug, Default)]
 pub(super) struct RoundTrip {
-    /// The smoothed time, and its deviation.
+    /// Smoothed time and its deviation.
     smoothed: Option<(Duration, Duration)>,
-    /// When what waits for an answer had left.
+    /// Time at which the frame that awaits an answer had left.
     left_at: Option<Instant>,
-    /// When what was asked first had left, where it was asked again since.
+    /// Time at which the first of several polls had left.
     first_left_at: Option<Instant>,
-    /// The shortest time that an answer took which came after the question had been repeated: it answers any of them.
+    /// Shortest time of an answer after the poll was repeated, from the first poll: it answers any of them.
     late: Option<Duration>,
-    /// Answers in a row that came so, and acknowledged everything.
+    /// Consecutive answers of this kind that acknowledged everything.
     late_answers_in_a_row: u8,
-    /// What late answers took: they are waited for, and less so with each answer that is not late.
+    /// Allowance for late answers, which decreases with each answer in time.
     late_answer_allowance: Option<Duration>,
 }
 
 impl RoundTrip {
-    /// Nobody has answered in time: which of several questions the next answer is for, nothing tells (Karn).
+    /// Notes a timeout: the next answer may belong to any of several polls (Karn's algorithm).
     fn repeated(&mut self) {
         let left_at = self.left_at.take();
         self.first_left_at = self.first_left_at.or(left_at);
     }
 
-    /// An answer has come, and acknowledged `whole`, everything, or not.
+    /// Notes an answer; `whole` is true if it acknowledged everything.
     fn answered(&mut self, now: Instant, whole: bool) {
         /// One lost answer in four looks like a late one, and three in a row one time in a hundred.
         const LATE_IN_A_ROW: u8 = 3;
@@ -44,7 +44,7 @@ impl RoundTrip {
             let took = now.saturating_since(first);
             self.late = Some(self.late.map_or(took, |before| before.min(took)));
             self.late_answers_in_a_row = if whole { self.late_answers_in_a_row + 1 } else { 0 };
-            // Presumed while nothing of the kind is: those that are lost would teach a longer wait each time.
+            // Assumed only while there is no allowance: otherwise each lost answer would lengthen it.
             if self.late_answers_in_a_row >= LATE_IN_A_ROW && self.late_answer_allowance.is_none() {
                 self.was_late();
             }
@@ -65,7 +65,7 @@ impl RoundTrip {
         }
     }
 
-    /// There was an answer too many: none was lost, and each question but the first was asked too early.
+    /// Notes an answer more than expected: none was lost, and each poll but the first was sent too early.
     pub(super) fn was_late(&mut self) {
         self.late_answers_in_a_row = 0;
         let Some(late) = self.late.take() else { return };
@@ -82,10 +82,10 @@ impl RoundTrip {
 }
 
 impl Link {
-    /// How long an answer may take, from the end of what was sent: the peer's and the digipeaters' ways to the channel,
-    /// the answer itself and, with digipeaters, all of what was sent once more at each of them.
+    /// Returns the maximum time of an answer from the end of the transmission: the channel accesses of the peer and the
+    /// digipeaters, the answer itself and, with digipeaters, the repetition of the whole transmission by each of them.
     pub(super) fn answer_time(&self) -> Duration {
-        /// An answer without information, and its share of stuffing, bytes.
+        /// Length of an answer without information, with its share of stuffing, bytes.
         const ANSWER_BYTES: u64 = 17;
         let hops = self.path.len() as u32;
         let answer = self.radio.air_time(1, ANSWER_BYTES + 7 * u64::from(hops));
@@ -97,8 +97,8 @@ impl Link {
         (needed.max(self.round_trip.most()) * (2 + u32::from(self.retry_count)) / 2).min(ANSWER_MAX)
     }
 
-    /// How long the peer may be silent that has been asked for more: two ways to the channel and its frame, and one more
-    /// frame before that of which nothing was heard. Asked twice, it would send all twice.
+    /// Returns the maximum silence of a peer that was asked to retransmit: two channel accesses and its frame, and one
+    /// more frame before it that was not received. After a second request it would send everything twice.
     pub(super) fn silence(&self) -> Duration {
         let frames = (self.longest_frame() + self.radio.air_time(1, 17)) * 2;
         (self.radio.access() * 2 + frames) * (self.path.len() as u32 + 1) + self.radio.turnaround
@@ -108,21 +108,21 @@ impl Link {
         self.radio.air_time(1, u64::from(self.agreed.information_bytes_max) + 17)
     }
 
-    /// T2.
+    /// Returns the response delay (T2).
     pub(super) fn acknowledge_delay(&self) -> Duration {
         self.config.acknowledge_delay.unwrap_or_else(|| self.longest_frame() + Duration::from_millis(200))
     }
 
-    /// What awaited an answer has left, as is said now; `at` is when it did in all probability.
+    /// Handles the report that a frame which awaits an answer has left; `at` is the probable time.
     pub(super) fn left(&mut self, now: Instant, at: Instant) {
         self.transmit_reports_are_missing = false;
         self.transmit_reports_come_early |= at > now;
         self.leaving = self.leaving.saturating_sub(1);
-        // The answer to DISC may still wait for the channel while what was handed over before it leaves.
+        // The answer to DISC may still wait for the channel while earlier frames leave.
         if self.leaving == 0 && self.is_closed() && !self.wants_air() {
             self.tell_end();
         }
-        // The answer may have come before the word that the question has left: then nothing is measured.
+        // The answer may have arrived before the report of the transmission: then nothing is measured.
         self.round_trip.left_at = self.awaits_answer().then_some(at);
         self.t1_extensions = 0;
         if self.leaving == 0 {
@@ -133,15 +133,15 @@ impl Link {
         }
     }
 
-    /// T1 begins: now, or when what waits for an answer should have left by, where nobody has said yet that it has.
+    /// Starts T1: now, or from the latest time at which the frame that awaits an answer leaves, if that is unreported.
     pub(super) fn wait(&mut self, now: Instant) {
         let told = self.leaving == 0 || self.transmit_reports_are_missing;
         let leaving = if told { Duration::ZERO } else { LEAVING_MAX };
         self.timers.set(Timer::T1 as usize, now + leaving + self.answer_time());
     }
 
-    /// T1 has run out; `leaves_by`, where nobody can be believed to say it, is when the question has left in most cases.
-    /// Nobody can answer while others speak, or before.
+    /// Handles the expiry of T1. `leaves_by` is the time by which the poll has left in most cases, if reports of
+    /// transmissions are not to be trusted. No answer is possible earlier, or while other stations transmit.
     pub(super) fn waited(&mut self, now: Instant, busy: bool, leaves_by: Option<Instant>) {
         let due = leaves_by.map(|at| at + self.answer_time()).filter(|due| *due > now);
         match due {
@@ -157,26 +157,26 @@ impl Link {
         }
     }
 
-    /// Whoever should have said that it has left never will.
+    /// Stops waiting for the report of a transmission.
     pub(super) fn expect_no_word(&mut self) {
         self.transmit_reports_are_missing |= core::mem::take(&mut self.leaving) > 0;
     }
 
-    /// What was asked is answered.
+    /// Notes the answer to a poll.
     pub(super) fn answered(&mut self, now: Instant) {
         self.round_trip.answered(now, self.sender.outstanding() == 0);
         self.retry_count = 0;
         self.timers.stop(Timer::T1 as usize);
     }
 
-    /// Something of the link's was heard: who sends is not silent, and whoever waits for it waits on.
+    /// Notes that a frame of the link was received: its sender is not silent, so the wait for an answer continues.
     pub(super) fn heard(&mut self, now: Instant) {
         self.timers.set(Timer::T3 as usize, now + self.config.idle_probe);
         if self.timers.get(Timer::T1 as usize).is_some() && self.t1_extensions < EXTENSIONS_MAX {
             self.t1_extensions += 1;
             self.wait(now);
         }
-        // Silence begins anew.
+        // The silence begins again.
         self.timers.stop(Timer::RejectAgain as usize);
     }
 }
@@ -188,7 +188,7 @@ mod tests {
     const NEEDED: Duration = Duration::from_secs(2);
     const TOOK: Duration = Duration::from_millis(800);
 
-    /// A question of which the first `lost` answers are lost; the next question goes out when T1 has run out.
+    /// Polls, with the first `lost` answers lost; the next poll leaves when T1 expires.
     fn ask(round_trip: &mut RoundTrip, now: &mut Instant, lost: u32) {
         for _ in 0..lost {
             round_trip.left_at = Some(*now);
@@ -207,7 +207,7 @@ mod tests {
             ask(&mut round_trip, &mut now, u32::from(round % 5 != 4));
             assert!(round_trip.most() < NEEDED * 2, "{round}: {round_trip:?}");
         }
-        // And when none is lost any more it is forgotten.
+        // Without further losses the allowance disappears.
         for _ in 0..40 {
             ask(&mut round_trip, &mut now, 0);
         }
@@ -218,7 +218,7 @@ mod tests {
     fn late_answers_are_waited_for() {
         let (mut round_trip, mut now) = (RoundTrip::default(), Instant::ZERO);
         for _ in 0..3 {
-            // Each is late: the question was repeated once before the answer to the first came.
+            // Each answer is late: the poll was repeated once before the answer to the first arrived.
             round_trip.left_at = Some(now);
             round_trip.repeated();
             round_trip.left_at = Some(now + NEEDED);

@@ -1,4 +1,4 @@
-//! The sending side of a link: the window, what is sent again, and who is asked for an answer (6.4.1, 6.4.6 to 6.4.11).
+//! The sending side of a link: the window, retransmission and polling (6.4.1, 6.4.6 to 6.4.11).
 
 use super::frame::{Control, Frame, Supervisory, pid};
 use super::link::{Link, OutgoingFrame, State, Timer};
@@ -9,7 +9,7 @@ use crate::time::{Duration, Instant};
 use bytes::Bytes;
 use std::collections::VecDeque;
 
-/// The information field of XID, bytes; more than it has.
+/// Upper bound on the information field of XID, bytes.
 const XID_BYTES: u64 = 40;
 
 /// An information field that has not been sent.
@@ -17,62 +17,63 @@ const XID_BYTES: u64 = 40;
 struct QueuedInformation {
     pid: u8,
     information: Bytes,
-    /// The packet ends with it.
+    /// True for the last field of a packet.
     ends: bool,
 }
 
-/// An I frame that is not acknowledged.
+/// An unacknowledged I frame.
 #[derive(Debug)]
 struct SentFrame {
     pid: u8,
     information: Bytes,
     ends: bool,
-    /// Its place among all I frames sent, repetitions counted.
+    /// Serial number among all I frames sent, including retransmissions.
     serial: u64,
-    /// Its place in all that was handed down.
+    /// Position in all output.
     place: Duration,
-    /// It is to be sent again.
+    /// True if the frame is to be retransmitted.
     again: bool,
-    /// It has been.
+    /// True if the frame was retransmitted.
     repeated: bool,
 }
 
-/// An answer that was asked for with P.
+/// An outstanding answer to a frame with P.
 #[derive(Clone, Copy, Debug)]
 struct OutstandingPoll {
-    /// V(S) when it was asked.
+    /// V(S) at the time of the poll.
     next: u64,
-    /// The last I frame that had been sent.
+    /// Serial number of the last I frame before the poll.
     serial: u64,
-    /// Its place in all that was handed down.
+    /// Position of the poll in all output.
     place: Duration,
-    /// By RR or RNR: who answers it says what is missing.
+    /// True for RR or RNR: the answer to an enquiry shows the missing frames.
     enquiry: bool,
 }
 
-/// See the [module](self). Numbers count from the beginning of the link and are cut to the modulo on the air.
+/// The state of the sending side. Numbers count from the beginning of the link, and are reduced by the modulo in
+/// frames.
 #[derive(Debug, Default)]
 pub(super) struct Sender {
     queue: VecDeque<QueuedInformation>,
     sent: VecDeque<SentFrame>,
-    /// V(A).
+    /// Acknowledge state variable V(A).
     acknowledged: u64,
     serial: u64,
     peer_busy: bool,
     poll: Option<OutstandingPoll>,
-    /// V(S) when the last question was asked that was not answered in time: its answer may still come.
+    /// V(S) at the time of the last poll that was not answered in time: its answer may still arrive.
     unanswered_poll_state: Option<u64>,
-    /// What seems to answer the question, and may as well be the answer to that one: function, N(R) and information.
+    /// Answer that may belong to the last poll or to that earlier one: function, N(R) and information.
     ambiguous_answer: Option<(Supervisory, u8, Bytes)>,
-    /// The peer is to be asked how it stands.
+    /// True if an enquiry is to be sent.
     probing: bool,
-    /// The last question was answered without F, which may still come.
+    /// True if the last poll was answered without F, which may still arrive.
     answered_without_final: bool,
     packets_acknowledged: u64,
 }
 
 impl Sender {
-    /// V(S).
+    /// Returns the send state variable V(S).
     fn next(&self) -> u64 {
         self.acknowledged + self.sent.len() as u64
     }
@@ -85,7 +86,7 @@ impl Sender {
         self.poll.is_some()
     }
 
-    /// I frames on their way.
+    /// Returns the number of I frames in flight.
     pub(super) fn outstanding(&self) -> usize {
         self.sent.len()
     }
@@ -94,7 +95,7 @@ impl Sender {
         self.poll.is_some() || !self.sent.is_empty()
     }
 
-    /// Bytes of information fields that are not sent, or not acknowledged.
+    /// Returns the bytes of information fields that are unsent or unacknowledged.
     pub(super) fn held_bytes(&self) -> u64 {
         let unsent = self.queue.iter().map(|unsent| unsent.information.len());
         let sent = self.sent.iter().map(|sent| sent.information.len());
@@ -106,7 +107,7 @@ impl Sender {
         self.sent.clear();
     }
 
-    /// Asks the peer how it stands (6.4.11).
+    /// Requests an enquiry (6.4.11).
     pub(super) fn probe(&mut self) {
         self.probing = true;
         if let Some(poll) = self.poll.take() {
@@ -114,12 +115,12 @@ impl Sender {
         }
     }
 
-    /// Nothing is asked any more.
+    /// Cancels all polls.
     pub(super) fn begin(&mut self) {
         (self.probing, self.poll, self.unanswered_poll_state) = (false, None, None);
     }
 
-    /// The frame that was made last is handed down, and gets its place.
+    /// Notes the position of the frame made last, which is passed down now.
     pub(super) fn handed(&mut self, control: Control, place: Duration) {
         let serial = self.serial;
         if let Control::Information { .. } = control
@@ -134,7 +135,7 @@ impl Sender {
         }
     }
 
-    /// Packets that may be handed down: the rest of the window, as long as nothing waits before it.
+    /// Returns the packets that may be passed down: the rest of the window, less the queue.
     pub(super) fn room(&self, window: u8) -> u64 {
         u64::from(window).saturating_sub((self.sent.len() + self.queue.len()) as u64)
     }
@@ -150,7 +151,7 @@ impl Sender {
 }
 
 impl Link {
-    /// A packet of the user's.
+    /// Queues a packet of the user.
     pub(super) fn send_packet(&mut self, packet: Bytes) {
         let bytes_max = self.agreed.information_bytes_max;
         let pieces = segment::cut(self.config.protocol, packet, bytes_max);
@@ -165,19 +166,21 @@ impl Link {
         self.receiver.owes_now() || self.may_enquire() || self.may_inform()
     }
 
-    /// The peer is to be asked how it stands, and owes no other answer (4.2.1).
+    /// Returns true if an enquiry is to be sent and the peer owes no other answer (4.2.1).
     fn may_enquire(&self) -> bool {
         self.sender.probing && !self.question.is_outstanding()
     }
 
-    /// I frames may go now. On a half-duplex channel who asked for an answer leaves the channel to it.
+    /// Returns true if I frames may be sent now. On a half-duplex channel a station that has polled leaves the channel
+    /// free for the answer.
     pub(super) fn may_inform(&self) -> bool {
         let gathers = self.timers.get(Timer::CollectRejects as usize).is_some();
         let waits = (self.sender.poll.is_some() || gathers) && !self.radio.full_duplex;
         !waits && !self.question_has_the_channel() && !self.sender.probing && self.has_information()
     }
 
-    /// Segments wait for the peer to say that it puts them together (6.3.2).
+    /// Returns true if an information field may be sent. Segments wait until the peer confirms that it reassembles them
+    /// (6.3.2).
     fn has_information(&self) -> bool {
         let segments = self.agreed.segmenter || !self.question.is_open();
         self.sender.has_information(self.agreed.window, segments)
@@ -205,7 +208,7 @@ impl Link {
         self.on_air(self.receiver.receive_state())
     }
 
-    /// RR or RNR with P.
+    /// Makes an enquiry: RR or RNR with P.
     fn enquiry(&mut self) -> OutgoingFrame {
         let (next, serial) = (self.sender.next(), self.sender.serial);
         self.sender.poll = Some(OutstandingPoll { next, serial, place: Duration::MAX, enquiry: true });
@@ -223,7 +226,7 @@ impl Link {
         }
     }
 
-    /// The next I frame: what was lost first. The last one for now asks for its acknowledgement.
+    /// Makes the next I frame, retransmissions first. The last one for now polls for its acknowledgement.
     fn information(&mut self, more: impl Fn(u64) -> bool) -> OutgoingFrame {
         self.sender.serial += 1;
         let serial = self.sender.serial;
@@ -269,7 +272,8 @@ impl Link {
             && self.sender.poll.is_none()
             && !question
             && !self.question.is_outstanding();
-        // Some answer P on a frame that fills a hole with RR, whatever else is missing; an enquiry they answer with SREJ.
+        // Some stations answer P on a retransmitted frame with RR even if others are missing; they answer an enquiry
+        // with SREJ.
         let behind = asks && self.is_repairing() && more(0);
         self.sender.probing |= behind;
         let poll = asks && !behind;
@@ -294,7 +298,7 @@ impl Link {
         self.agreed.recovery != Recovery::Reject
     }
 
-    /// Single frames were sent again, and the peer has not said that it has them.
+    /// Returns true if single frames were retransmitted and are still unacknowledged.
     fn is_repairing(&self) -> bool {
         self.is_selective() && self.sender.sent.iter().any(|sent| sent.repeated)
     }
@@ -304,13 +308,14 @@ impl Link {
         (14 + 7 * self.path.len() + control.len_bytes(self.agreed.modulo) + 1) as u32
     }
 
-    /// Where N(R) stands among what was sent; none if the peer cannot mean it.
+    /// Converts N(R) to the number of a frame; `None` if it is outside the frames sent.
     fn number(&self, receive: u8) -> Option<u64> {
         let steps = self.agreed.modulo.distance(self.on_air(self.sender.acknowledged), receive);
         (usize::from(steps) <= self.sender.sent.len()).then(|| self.sender.acknowledged + u64::from(steps))
     }
 
-    /// N(R) of an I frame, or of any other that acknowledges. False: it breaks the link.
+    /// Handles the N(R) of an I frame, or of any other that acknowledges. Returns false if it is invalid and resets the
+    /// link.
     pub(super) fn hear_number(&mut self, now: Instant, receive: u8) -> bool {
         let Some(number) = self.number(receive) else {
             self.broken();
@@ -321,8 +326,8 @@ impl Link {
         true
     }
 
-    /// A question is answered by a number that covers all that was sent before it, F or not: some answer P with F = 0, and
-    /// would be asked for F until the link is given up.
+    /// Treats a poll as answered by a number that covers everything sent before it, with F or without: some stations
+    /// answer P with F = 0, and would otherwise be polled for F until the link is closed.
     fn answered_by_number(&mut self, now: Instant, number: u64) {
         let gone = self.gone;
         let covered = |poll: &mut OutstandingPoll| poll.next == number && poll.place <= gone;
@@ -385,15 +390,16 @@ impl Link {
         }
     }
 
-    /// Where answers come late, it may be the answer to a question that was given up: the peer answers them in order, and
-    /// what is behind it would be the answer to the last one. What acknowledges more than had been sent then is not.
+    /// Returns true if an answer with F may belong to an earlier poll that timed out, which is possible where answers
+    /// are late: the peer answers polls in order, so a further answer would be the one to the last poll. An answer that
+    /// acknowledges more than had been sent then is not in doubt.
     fn is_doubtful(&mut self, function: Supervisory, number: u64) -> bool {
         if self.sender.ambiguous_answer.take().is_some() {
             self.counters.late_answers += 1;
             self.round_trip.was_late();
         }
         let Some(unanswered_poll_state) = self.sender.unanswered_poll_state else { return false };
-        // Who has all of it asks for nothing.
+        // A peer that has received everything requests nothing.
         let asks = matches!(function, Supervisory::Reject | Supervisory::SelectiveReject);
         if number > unanswered_poll_state || (number == unanswered_poll_state && asks) {
             self.sender.unanswered_poll_state = None;
@@ -405,7 +411,7 @@ impl Link {
         late && self.sender.unanswered_poll_state.is_some() && !self.sender.poll.as_ref().is_none_or(all)
     }
 
-    /// No other answer has come behind it: it is the answer.
+    /// Handles an answer in doubt as the answer to the last poll, because no other has followed.
     pub(super) fn hear_doubtful(&mut self, now: Instant) {
         let Some((function, receive, information)) = self.sender.ambiguous_answer.take() else { return };
         self.sender.unanswered_poll_state = None;
@@ -415,7 +421,7 @@ impl Link {
         }
     }
 
-    /// Sends again what the peer misses.
+    /// Retransmits the frames that the peer requests.
     fn do_as_asked(
         &mut self,
         now: Instant,
@@ -434,11 +440,11 @@ impl Link {
             }
             Supervisory::Reject => self.send_again_from(number, polled),
             Supervisory::ReceiveReady => match polled {
-                // P on a frame in order: what else is missing this does not say.
+                // The answer to P on a frame in order does not show whether others are missing.
                 Some(OutstandingPoll { enquiry: false, .. }) if self.is_selective() => {
                     self.enquire_after_the_rest()
                 }
-                // All that had been sent when the peer was asked has come, or never will by itself.
+                // Every frame sent before the poll has arrived, or is lost.
                 Some(_) => self.send_again_from(number, polled),
                 None => {}
             },
@@ -449,8 +455,8 @@ impl Link {
         }
     }
 
-    /// The question that an answer with F is for. One that began before the question can have left is the late answer to
-    /// an earlier one: what was sent since, it says nothing of.
+    /// Returns the poll that an answer with F belongs to. An answer that began before the poll can have left is the
+    /// late one to an earlier poll: it shows nothing about frames sent since.
     fn answered_poll(&mut self, number: u64) -> Option<OutstandingPoll> {
         let gone = self.gone;
         let polled = self.sender.poll.take_if(|poll| poll.place <= gone || poll.next == number);
@@ -469,14 +475,15 @@ impl Link {
         }
     }
 
-    /// Who misses several frames asks with a frame for each, and any of them may have F: all of them are waited for.
+    /// Returns the wait for further SREJ frames: a peer that misses several frames may send one for each, any of them
+    /// with F.
     fn gather_time(&self) -> Duration {
-        /// SREJ, and what it takes to be handed on.
+        /// Length of SREJ, and of its way through the controller, bytes.
         const BYTES: u64 = 20;
         self.radio.air_time(1, BYTES) + Duration::from_millis(40)
     }
 
-    /// From this number on, as far as it was sent before the peer was asked.
+    /// Retransmits from this number on, as far as the frames were sent before the poll.
     fn send_again_from(&mut self, number: u64, polled: Option<OutstandingPoll>) {
         let from = (number - self.sender.acknowledged) as usize;
         let (next, serial) = polled.map_or((u64::MAX, u64::MAX), |poll| (poll.next, poll.serial));
@@ -486,7 +493,7 @@ impl Link {
         }
     }
 
-    /// Those that the peer names. What was sent again since it was asked is on its way.
+    /// Retransmits the named frames. Those retransmitted after the poll are still in flight.
     fn send_again_selected(&mut self, first: u64, others: &[u8], polled: Option<OutstandingPoll>) {
         let serial = polled.map_or(u64::MAX, |poll| poll.serial);
         let shift = if self.agreed.modulo.count() == 8 { 5 } else { 1 };
@@ -499,7 +506,7 @@ impl Link {
         }
     }
 
-    /// REJ and SREJ for what is missing, RNR, or RR: whatever answers best.
+    /// Makes the acknowledgement: SREJ or REJ for missing frames, RNR, or RR.
     fn acknowledgement(&mut self) -> OutgoingFrame {
         let poll_final = self.receiver.owes_final();
         let missing = match self.agreed.recovery {

@@ -1,6 +1,6 @@
-//! What stations can do, as they tell each other: the information field of XID frames (4.3.3.7).
+//! Parameters of stations: the information field of XID frames (4.3.3.7).
 //!
-//! Bit fields follow figure 4.5; the example of figure 4.6 breaks its rules, and is read all the same.
+//! Bit fields follow figure 4.5; the example of figure 4.6 violates it, and is accepted nevertheless.
 
 use super::frame::Modulo;
 use crate::codec::DecodeError;
@@ -8,9 +8,9 @@ use crate::time::Duration;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use serde::{Deserialize, Serialize};
 
-/// ISO 8885's general-purpose information.
+/// Format identifier: general-purpose information (ISO 8885).
 const FORMAT: u8 = 0x82;
-/// Parameter negotiation.
+/// Group identifier: parameter negotiation.
 const GROUP: u8 = 0x80;
 
 const CLASSES: u8 = 2;
@@ -33,51 +33,51 @@ const OPTION_SEGMENTER: u32 = 1 << 22;
 /// Extended address, TEST, 16-bit check sequence, synchronous transmission: always set.
 const OPTIONS_ALWAYS: u32 = 1 << 7 | 1 << 13 | 1 << 15 | 1 << 17;
 
-/// How lost frames are asked for, the least able first: negotiation takes the lesser (6.3.2).
+/// Recovery of lost frames, in ascending order: negotiation chooses the lesser (6.3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Recovery {
-    /// REJ: from the lost frame on.
+    /// REJ: retransmission of all frames from the lost one on.
     Reject,
-    /// SREJ: the lost frame alone.
+    /// SREJ: retransmission of the lost frame only.
     SelectiveReject,
-    /// SREJ for several lost frames in one.
+    /// SREJ with several lost frames.
     MultiSelectiveReject,
 }
 
-/// The functions of parameter 3.
+/// Optional functions (parameter 3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OptionalFunctions {
-    /// How lost frames are asked for.
+    /// Recovery of lost frames.
     pub recovery: Recovery,
-    /// How far sequence numbers count.
+    /// Modulo of the sequence numbers.
     pub modulo: Modulo,
-    /// Packets longer than a frame are cut into segments (6.6).
+    /// True if packets longer than a frame are segmented (6.6).
     pub segmenter: bool,
 }
 
-/// What one station says. What is absent keeps the value that it has.
+/// Parameters of one station. An absent parameter keeps its value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Parameters {
-    /// Both directions at once.
+    /// True if the station transmits and receives at the same time.
     pub full_duplex: Option<bool>,
-    /// The functions.
+    /// Optional functions.
     pub options: Option<OptionalFunctions>,
-    /// The longest information field that the station takes (N1), bytes.
+    /// Maximum information field that the station accepts (N1), bytes.
     pub information_bytes_max: Option<u32>,
-    /// How many frames it takes unacknowledged (k).
+    /// Maximum unacknowledged frames that the station accepts (k).
     pub window_frames: Option<u8>,
-    /// T1, whole milliseconds.
+    /// Acknowledgement timer (T1), in whole milliseconds.
     pub acknowledge_timer: Option<Duration>,
-    /// N2.
+    /// Maximum number of tries (N2).
     pub retries: Option<u8>,
 }
 
 impl Parameters {
-    /// Reads an information field. It is optional (4.3.3.7): without one nothing is said.
+    /// Decodes an information field. It is optional (4.3.3.7): an empty one contains no parameters.
     ///
     /// # Errors
-    /// Another format or group, or parts that are cut short.
+    /// Fails with another format or group, or if a part is incomplete.
     pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
         if input.is_empty() {
             return Ok(Parameters::default());
@@ -108,7 +108,7 @@ impl Parameters {
     }
 
     fn take(&mut self, identifier: u8, value: &[u8]) -> Result<(), DecodeError> {
-        // Without a value the parameter is as if it were not there.
+        // A parameter without a value counts as absent.
         if value.is_empty() {
             return Ok(());
         }
@@ -121,7 +121,7 @@ impl Parameters {
                 self.acknowledge_timer = Some(Duration::from_millis(u64::from(number(value)?)));
             }
             RETRIES => self.retries = Some(small(number(value)?)),
-            // What is not known is passed over.
+            // Unknown parameters are ignored.
             _ => {}
         }
         Ok(())
@@ -159,9 +159,9 @@ impl Parameters {
         output.put_slice(&group);
     }
 
-    /// What holds for both when `self` was said on one side and `other` on the other: the lesser function, the longer
-    /// timer, the larger count (6.3.2). Window and length are each station's own for what it receives, and stay
-    /// `other`'s: what this side may send.
+    /// Returns the parameters for both stations, if `self` was sent on one side and `other` on the other: the lesser
+    /// function, the longer timer, the larger count (6.3.2). Window and length are each station's own for reception,
+    /// and are those of `other`: the limits for this side's frames.
     #[must_use]
     pub fn agree(&self, other: &Parameters) -> Parameters {
         let options = match (self.options, other.options) {
@@ -184,7 +184,7 @@ impl Parameters {
 }
 
 impl Parameters {
-    /// With the window and length of `ours`: an answer says what its sender takes.
+    /// Replaces window and length by those of `ours`: an answer contains its sender's limits for reception.
     #[must_use]
     pub fn with_own_limits(self, ours: &Parameters) -> Parameters {
         Parameters {
@@ -206,12 +206,12 @@ fn small(number: u32) -> u8 {
     u8::try_from(number).unwrap_or(u8::MAX)
 }
 
-/// A bit field: bit 0 is the low bit of its first octet.
+/// Decodes a bit field; bit 0 is the low bit of its first octet.
 fn flags(value: &[u8]) -> u32 {
     value.iter().take(4).rev().fold(0, |flags, octet| flags << 8 | u32::from(*octet))
 }
 
-/// A number, the high octet first.
+/// Decodes a number, high octet first.
 fn number(value: &[u8]) -> Result<u32, DecodeError> {
     if value.len() > 4 {
         return Err(DecodeError::Limit { what: "number in an identification" });
@@ -221,7 +221,7 @@ fn number(value: &[u8]) -> Result<u32, DecodeError> {
 
 fn options(flags: u32) -> Result<OptionalFunctions, DecodeError> {
     let has = |flag| flags & flag != 0;
-    // Stations that offer a choice set both bits; either alone is the rule.
+    // Stations that support both set both bits; either alone is the rule.
     let recovery = match (has(OPTION_SELECTIVE_REJECT), has(OPTION_REJECT)) {
         (_, _) if has(OPTION_MULTI_SELECTIVE_REJECT) => Recovery::MultiSelectiveReject,
         (true, _) => Recovery::SelectiveReject,
@@ -251,7 +251,7 @@ fn put(group: &mut BytesMut, identifier: u8, value: &[u8]) {
     group.put_slice(value);
 }
 
-/// A number in as few octets as hold it, at least so many.
+/// Appends a number in the smallest number of octets, at least `octets_min`.
 fn put_number(group: &mut BytesMut, identifier: u8, number: u32, octets_min: usize) {
     let octets = number.to_be_bytes();
     let zeros = octets.iter().take_while(|octet| **octet == 0).count();

@@ -1,8 +1,9 @@
-//! XID: what the peer can do (6.3.2, C5).
+//! XID exchange: negotiation of parameters with the peer (6.3.2, C5).
 //!
-//! After a call with SABME the question goes when the link stands, and nothing waits for it: it ends the key-up of the first
-//! data. Until its answer, the parameters are those that the peer gave the last time, or the defaults of version 2.2. It has P,
-//! and only one frame that has may be unanswered (4.2.1): the data before it have none, and are acknowledged beside the answer.
+//! After SABME is accepted, XID is sent on the established link, and nothing waits for it: it ends the key-up of the
+//! first data. Until the answer, the parameters are those of the peer's last answer, or the defaults of version 2.2.
+//! XID has P, and only one frame with P may be unanswered (4.2.1): the data before it have none, and are acknowledged
+//! apart from the answer.
 
 use super::frame::{Frame, Modulo, Unnumbered};
 use super::link::{CALLS_A_RUNG, Link, OutgoingFrame, SetupStep, State, Timer};
@@ -12,18 +13,18 @@ use super::xid::Parameters;
 use crate::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
 
-/// How long the question waits for data to go with: two key-ups would cost a turn of the channel.
+/// Maximum wait of XID for data to accompany: two key-ups would cost a turnaround of the channel.
 const COMPANY: Duration = Duration::from_millis(100);
 
-/// The question of this side on a link that stands.
+/// State of this side's XID command on an established link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum XidExchange {
     /// There is none, or it is answered.
     #[default]
     Done,
-    /// It goes behind the next data, or when these have gone or it has waited long enough, now.
+    /// It follows the next data; with `now` set, the data have been sent or the wait is over, and it is sent now.
     Due { asked: u8, now: bool },
-    /// It was asked so often, and the answer is owed.
+    /// It was sent `asked` times, and the answer is outstanding.
     Sent { asked: u8, has_left: bool },
 }
 
@@ -32,12 +33,12 @@ impl XidExchange {
         self != XidExchange::Done
     }
 
-    /// It goes behind the next data.
+    /// Returns true if XID waits for transmission.
     pub(super) fn is_due(self) -> bool {
         matches!(self, XidExchange::Due { .. })
     }
 
-    /// Its answer is owed.
+    /// Returns true if the answer is outstanding.
     pub(super) fn is_outstanding(self) -> bool {
         matches!(self, XidExchange::Sent { .. })
     }
@@ -48,7 +49,7 @@ impl XidExchange {
 }
 
 impl Link {
-    /// The link stands, and nobody has said what the peer can do on it.
+    /// Plans XID on an established link whose peer has not sent its parameters.
     pub(super) fn plan_question(&mut self, now: Instant) {
         self.question = XidExchange::Due { asked: 0, now: false };
         self.timers.set(Timer::Tm201 as usize, now + COMPANY);
@@ -59,27 +60,27 @@ impl Link {
         self.timers.stop(Timer::Tm201 as usize);
     }
 
-    /// It is to go now. A link that is owed another answer asks afterwards.
+    /// Returns true if XID is to be sent now. A link that waits for another answer sends it afterwards.
     pub(super) fn question_wants_air(&self) -> bool {
         self.state == State::Connected
             && matches!(self.question, XidExchange::Due { now: true, .. })
             && !self.sender.is_polling()
     }
 
-    /// Data would meet its answer.
+    /// Returns true if data would collide with the answer.
     pub(super) fn question_has_the_channel(&self) -> bool {
         self.question.is_outstanding() && !self.radio.full_duplex
     }
 
-    /// The data that go now are its last, and the question goes next.
+    /// Notes that XID follows the last data of this key-up.
     pub(super) fn question_follows(&mut self) {
         if let XidExchange::Due { now, .. } = &mut self.question {
             *now = true;
         }
     }
 
-    /// The peer has acknowledged everything, and has not answered: it has not heard the question, or its answer is lost. It
-    /// goes behind the next data again.
+    /// Handles an acknowledgement of everything without an answer to XID: XID or the answer was lost. XID follows the
+    /// next data again.
     pub(super) fn question_is_passed_over(&mut self, now: Instant) {
         match self.question {
             XidExchange::Sent { asked, has_left: true } if asked < CALLS_A_RUNG => {
@@ -90,7 +91,7 @@ impl Link {
         }
     }
 
-    /// The question, if it is to go now. Data that may go precede it.
+    /// Returns XID if it is to be sent now. Data that may be sent precede it.
     pub(super) fn question(&mut self) -> Option<OutgoingFrame> {
         let XidExchange::Due { asked, .. } = self.question else { return None };
         if !self.question_wants_air() || self.may_inform() {
@@ -101,8 +102,7 @@ impl Link {
         Some(OutgoingFrame::unnumbered(true, Unnumbered::ExchangeIdentification, true, self.offered()))
     }
 
-    /// TM201 begins when the key-up is over in which the question was asked; or when that should be over, where nobody says
-    /// that it is.
+    /// Starts TM201 at the end of the key-up with XID; or when that should be over, if it is not reported.
     pub(super) fn watch_question(&mut self, now: Instant, has_left_now: bool) {
         let XidExchange::Sent { asked, has_left } = self.question else { return };
         let unwatched = self.timers.get(Timer::Tm201 as usize).is_none();
@@ -114,7 +114,7 @@ impl Link {
         }
     }
 
-    /// TM201; `leaves_by`: see [`Link::waited`].
+    /// Handles the expiry of TM201. [`Link::waited`] explains `leaves_by`.
     pub(super) fn question_times_out(&mut self, now: Instant, busy: bool, leaves_by: Option<Instant>) {
         if let XidExchange::Sent { has_left: false, .. } = self.question {
             self.expect_no_word();
@@ -126,19 +126,19 @@ impl Link {
         match self.question {
             XidExchange::Done => {}
             XidExchange::Due { asked, .. } => self.question = XidExchange::Due { asked, now: true },
-            // Nobody can answer while others speak.
+            // No answer is possible while other stations transmit.
             XidExchange::Sent { .. } if busy => {
                 self.timers.set(Timer::Tm201 as usize, now + self.answer_time());
             }
             XidExchange::Sent { asked, .. } if asked < CALLS_A_RUNG => {
                 self.question = XidExchange::Due { asked, now: true };
             }
-            // C5: the defaults of the version; here, what this side is configured to.
+            // C5 uses the defaults of the version; this side uses its own settings.
             XidExchange::Sent { .. } => self.ask_no_more(),
         }
     }
 
-    /// The peer says nothing of what it takes: what it said the last time holds, or what this side is configured to.
+    /// Ends the exchange without an answer: the peer's last parameters stay valid, or this side's settings.
     fn ask_no_more(&mut self) {
         self.drop_question();
         if !matches!(self.known, Some(RememberedPeer { identity: XidAnswer::Parameters(_), .. })) {
@@ -147,7 +147,7 @@ impl Link {
         }
     }
 
-    /// FRMR, which stations that know no XID answer to it.
+    /// Handles FRMR, the answer of stations without XID.
     pub(super) fn question_refused(&mut self) {
         self.known = Some(RememberedPeer { modulo: self.agreed.modulo, identity: XidAnswer::Refused });
         self.ask_no_more();
@@ -159,7 +159,7 @@ impl Link {
         information.freeze()
     }
 
-    /// XID before there is a link, as those want it that count to eight.
+    /// Sends XID before the link setup, for stations of version 2.2 with modulo 8.
     pub(super) fn identify(&mut self) {
         self.say(true, Unnumbered::ExchangeIdentification, true, self.offered());
     }
@@ -172,7 +172,7 @@ impl Link {
         if frame.is_command() {
             if self.is_connected() {
                 self.agree(&theirs);
-                // It has sent what it sends at a time: what it is to hear of that goes with the answer.
+                // The peer has ended its burst: acknowledgements go with the answer.
                 self.receiver.peer_waits();
             }
             let mut information = BytesMut::new();
@@ -189,17 +189,17 @@ impl Link {
                 self.known =
                     Some(RememberedPeer { modulo: Modulo::Eight, identity: XidAnswer::Parameters(theirs) });
             }
-            // The link was ended before the answer came.
+            // The link was released before the answer arrived.
             State::AwaitingRelease => {}
             _ => self.counters.violations += 1,
         }
     }
 
-    /// The peer has answered, perhaps later than it was waited for.
+    /// Handles the peer's answer, which may be late.
     fn identified(&mut self, theirs: Parameters) {
         if self.question.is_open() {
             self.drop_question();
-            // What is absent has its default, and is not what it was before the answer.
+            // An absent parameter has its default, not its value before the answer.
             self.agreed = defaults(&self.config, self.agreed.modulo);
         }
         self.agree(&theirs);

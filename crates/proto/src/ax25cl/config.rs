@@ -1,4 +1,4 @@
-//! How a session is configured, and what it counts.
+//! Settings and counters of a session.
 
 use crate::setting::{Fault, TIME_MAX, TIME_MIN, at_least, time};
 use crate::time::Duration;
@@ -8,33 +8,34 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Config {
-    /// The node id of this side, at most 100 bytes.
+    /// Node ID of this side, at most 100 bytes.
     pub node_id: String,
-    /// The node id that the peer must have; any other is refused. Where it is given, a caller sends bundles before the peer
-    /// has said a word. Default: any, learnt at the first contact.
+    /// Node ID that the peer must have; any other is refused. If it is set, the side that connects sends bundles before
+    /// the first packet of the peer. Default: any, learnt from the hello.
     pub peer_node_id: Option<String>,
-    /// How long a session whose link broke in the middle of something waits for it to come back. Default 15 min.
+    /// Maximum wait for a new link after the link broke while something was outstanding. Default 15 min.
     pub resume_within: Duration,
-    /// How much of a long bundle becomes safe before its sender is told, bytes: what a crash costs at the most, and a quarter
-    /// more where so little is left that the end is told instead. Default 16,384.
+    /// Stored bytes of a long bundle between two progress messages to its sender: the maximum loss in a crash, and a
+    /// quarter more near the end, which is acknowledged instead. Default 16,384.
     pub progress_bytes: u64,
-    /// This side keeps the safe beginning of a bundle that breaks off, and wants to send only the rest again. Default true.
+    /// True to keep the stored beginning of a bundle that breaks off, and to resend only the rest (reactive
+    /// fragmentation). Default true.
     pub reactive_fragmentation: bool,
-    /// How long a frame that is not full waits for more of an open bundle. Default 500 ms.
+    /// Maximum wait of a frame that is not full for more of an open bundle. Default 500 ms.
     pub gather: Duration,
-    /// How many incoming bundles may be under way; more are refused. Default 64.
+    /// Maximum number of incoming bundles at once; more are refused. Default 64.
     pub transfers_max: usize,
-    /// How many outgoing bundles may be open; more fail at once. Default 4,096.
+    /// Maximum number of open outgoing bundles; more fail at once. Default 4,096.
     pub open_max: usize,
-    /// The longest bundle to receive, bytes. Default 2^40.
+    /// Maximum length of a bundle to receive, bytes. Default 2^40.
     pub transfer_mru: u64,
-    /// How long a peer that is to say who it is may take. Default 2 min.
+    /// Maximum wait for the hello of the peer. Default 2 min.
     pub contact_timeout: Duration,
-    /// How long an ending session waits for what is under way. Default 2 min.
+    /// Maximum wait of an ending session for outstanding bundles. Default 2 min.
     pub close_timeout: Duration,
-    /// The delay before the link is called again; doubled with each failure. Default 5 s.
+    /// Delay before the link is reconnected; doubled with each failure. Default 5 s.
     pub retry_min: Duration,
-    /// The longest such delay. Default 5 min.
+    /// Maximum delay before the link is reconnected. Default 5 min.
     pub retry_max: Duration,
 }
 
@@ -59,10 +60,10 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Whether the numbers make sense, each and together.
+    /// Checks that every number is in its range, and that they fit together.
     ///
     /// # Errors
-    /// The first that does not.
+    /// Returns the first fault.
     pub fn check(&self) -> Result<(), Fault> {
         at_least(
             "progress-bytes",
@@ -70,28 +71,38 @@ impl Config {
             1,
             "16384 costs a frame every two minutes at 1200 bit/s",
         )?;
-        at_least("transfers-max", self.transfers_max, 1, "nothing could be received")?;
-        at_least("open-max", self.open_max, 1, "nothing could be sent")?;
-        at_least("transfer-mru", self.transfer_mru, 1, "nothing could be received")?;
+        at_least("transfers-max", self.transfers_max, 1, "with 0 nothing can be received")?;
+        at_least("open-max", self.open_max, 1, "with 0 nothing can be sent")?;
+        at_least("transfer-mru", self.transfer_mru, 1, "with 0 nothing can be received")?;
         let some = TIME_MIN..=TIME_MAX;
-        time("resume-within", self.resume_within, some.clone(), "longer than the link is away")?;
-        time("contact-timeout", self.contact_timeout, some.clone(), "longer than the channel is busy")?;
-        time("close-timeout", self.close_timeout, some.clone(), "longer than the channel is busy")?;
+        time("resume-within", self.resume_within, some.clone(), "must be longer than an outage of the link")?;
+        time(
+            "contact-timeout",
+            self.contact_timeout,
+            some.clone(),
+            "must be longer than the channel can be busy",
+        )?;
+        time(
+            "close-timeout",
+            self.close_timeout,
+            some.clone(),
+            "must be longer than the channel can be busy",
+        )?;
         time("retry-min", self.retry_min, some, "5 s is usual")?;
-        time("retry-max", self.retry_max, self.retry_min..=TIME_MAX, "it bounds `retry-min` from above")
+        time("retry-max", self.retry_max, self.retry_min..=TIME_MAX, "must not be less than `retry-min`")
     }
 }
 
-/// What a [`Session`](super::Session) has counted since it was made.
+/// Counters of a [`Session`](super::Session) since it was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
-    /// Sessions that began.
+    /// Sessions begun.
     pub sessions: u64,
-    /// Times that a session went on over a new link.
+    /// Number of times that a session was resumed over a new link.
     pub resumed: u64,
-    /// Packets sent, not counting those sent again.
+    /// Packets sent, without those resent.
     pub packets_sent: u64,
-    /// Packets sent again over a new link.
+    /// Packets resent over a new link.
     pub packets_repeated: u64,
     /// Packets received.
     pub packets_received: u64,
@@ -101,6 +112,6 @@ pub struct Counters {
     pub payload_received: u64,
     /// Incoming bundles refused.
     pub refused: u64,
-    /// What broke the protocol.
+    /// Violations of the protocol by the peer.
     pub violations: u64,
 }

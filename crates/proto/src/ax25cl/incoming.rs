@@ -1,4 +1,4 @@
-//! Bundles that come in: what has come, what of it is safe, and which packets are dealt with.
+//! Incoming bundles: bytes received, bytes stored, and packets that have been processed.
 
 use super::config::Config;
 use super::outgoing::Violation;
@@ -12,55 +12,56 @@ struct Inbound {
     transfer: TransferId,
     length: u64,
     received: u64,
-    /// The last of it has risen.
+    /// True after the last piece has gone up.
     whole: bool,
     accepted: u64,
     told: u64,
-    /// Where the bytes of each packet end, and which packet that is.
+    /// End of the bytes of each packet in the bundle, and the number of that packet.
     parts: VecDeque<(u64, u64)>,
 }
 
-/// The end of a bundle is near when this part of what a progress is told of is left: it is told instead. A progress asks the
-/// sender for an answer in the middle of what it sends, which costs a turn of the channel.
+/// Fraction of `progress_bytes` at the end of a bundle for which no progress is sent, because the complete bundle is
+/// acknowledged soon. A progress makes the sender, in the middle of its data, stop for an answer, which costs a
+/// turnaround of the channel.
 const NEAR: u64 = 4;
 
-/// See the [module](self).
+/// The incoming bundles of a session, with the answers owed to the peer.
 #[derive(Debug, Default)]
 pub(super) struct Incoming {
-    /// By their numbers on the link.
+    /// Open bundles by their numbers on the link.
     open: BTreeMap<u64, Inbound>,
     numbers: BTreeMap<TransferId, u64>,
-    /// Bundles that have begun.
+    /// Number of bundles that have begun.
     begun: u64,
     latest: Option<u64>,
-    /// Packets of this link that are not dealt with: how many parts of each.
+    /// Packets of this link that are not fully processed, with the number of their open parts.
     packets: BTreeMap<u64, u32>,
     next_packet: u64,
-    /// Packets that are.
+    /// Packets processed, to be released.
     pub(super) release: u64,
-    /// What is to be said to the peer.
+    /// Answers to the peer.
     pub(super) answers: VecDeque<Message>,
 }
 
 impl Incoming {
-    /// Something has begun and is not answered.
+    /// Returns true if a bundle has begun and is unanswered.
     pub(super) fn is_under_way(&self) -> bool {
         !self.open.is_empty() || !self.answers.is_empty()
     }
 
-    /// All of a bundle came, and its answer is owed.
+    /// Returns true if a complete bundle has arrived and its answer is owed.
     pub(super) fn owes(&self) -> bool {
         !self.answers.is_empty() || self.open.values().any(|open| open.whole)
     }
 
-    /// A packet begins; it is held until what is in it is dealt with.
+    /// Begins a packet, which is held until its contents are processed.
     pub(super) fn begin_packet(&mut self) -> u64 {
         self.next_packet += 1;
         self.packets.insert(self.next_packet, 1);
         self.next_packet
     }
 
-    /// One part of a packet is dealt with, or the packet has been read.
+    /// Notes that one part of a packet is processed, or that the packet has been read.
     pub(super) fn part_done(&mut self, packet: u64) {
         let Some(parts) = self.packets.get_mut(&packet) else { return };
         *parts -= 1;
@@ -70,13 +71,13 @@ impl Incoming {
         }
     }
 
-    /// The link is gone, and what it held with it.
+    /// Drops the packets of a link that is down.
     pub(super) fn unlink(&mut self) {
         self.packets.clear();
         self.release = 0;
     }
 
-    /// Bytes of a bundle. `fresh` is what a new one is known by.
+    /// Adds bytes of a bundle. `fresh` is the ID for a new one. Returns true if a new bundle is refused.
     pub(super) fn data(
         &mut self,
         begins: Option<u64>,
@@ -114,7 +115,7 @@ impl Incoming {
             self.latest = number;
         }
         let number = self.latest.filter(|number| *number < self.begun).ok_or(Violation)?;
-        // Bytes of a bundle that was refused may still be on their way.
+        // Bytes of a refused bundle may still arrive.
         let Some(open) = self.open.get_mut(&number) else { return Ok(refused) };
         let received = open.received.checked_add(data.len() as u64);
         let received = received.filter(|received| *received <= open.length).ok_or(Violation)?;
@@ -133,10 +134,11 @@ impl Incoming {
         Ok(refused)
     }
 
-    /// The user has a bundle's beginning safe. True if that is all of it: the answer is worth a frame at once.
+    /// Notes that the user has stored the beginning of a bundle. Returns true if that is the complete bundle: its
+    /// answer justifies a frame at once.
     ///
     /// # Panics
-    /// If so much has not come.
+    /// Panics if fewer bytes have been received.
     pub(super) fn accept(&mut self, transfer: TransferId, up_to: u64, progress_bytes: u64) -> bool {
         let Some(&number) = self.numbers.get(&transfer) else { return false };
         let open = self.open.get_mut(&number).expect("numbers are of open bundles");
@@ -159,7 +161,7 @@ impl Incoming {
         whole
     }
 
-    /// The user does not want a bundle. False if it is over.
+    /// Refuses a bundle for the user. Returns false if the bundle is over.
     pub(super) fn refuse(&mut self, transfer: TransferId, reason: RefuseReason) -> bool {
         let Some(&number) = self.numbers.get(&transfer) else { return false };
         self.answers.push_back(Message::Refuse { number, reason });
@@ -167,7 +169,8 @@ impl Incoming {
         true
     }
 
-    /// The peer gives a bundle up. One that has wholly come is the user's to answer.
+    /// Handles the cancellation of a bundle by the peer. A bundle that has arrived completely is still answered by the
+    /// user.
     pub(super) fn cancelled(&mut self, number: u64) -> Result<Option<BundlesIndication>, Violation> {
         if number >= self.begun {
             return Err(Violation);
@@ -186,7 +189,7 @@ impl Incoming {
         open.parts.into_iter().for_each(|(_, packet)| self.part_done(packet));
     }
 
-    /// The session is over: what has not wholly come is lost.
+    /// Ends the session: incomplete bundles are lost.
     pub(super) fn lose_all(&mut self) -> impl Iterator<Item = BundlesIndication> + use<> {
         let open = core::mem::take(self).open;
         open.into_values()

@@ -1,26 +1,27 @@
-//! Bundles over AX.25: a convergence layer made for slow half-duplex links.
+//! Bundles over AX.25: a convergence layer for slow half-duplex links.
 //!
-//! Specification: `docs/ax25.md`, our own. It stands on a connected packet link that carries packets whole, in order and
-//! acknowledged, such as AX.25's, and adds to a frame one octet where a bundle goes on.
+//! Specification: `docs/ax25.md`, our own. The layer uses a connected packet link that carries packets whole, in order
+//! and acknowledged, such as AX.25's connected mode, and adds one octet to a frame that continues a bundle.
 //!
 //! ```text
-//!             Connect            Connected           hello known
-//!   Resting ----------> Calling -----------> Greeting ---------> Up
-//!      ^ ^                 |                    |                | ^
-//!      | +-- after a pause-+--------------------+     link lost  | | hello: so much came
-//!      |                                                         v |
-//!      +---- nothing is under way, or too late ------------- Detached
+//!             Connect              Connected           hello received
+//!   Closed ----------> Connecting -----------> Greeting ----------> Up
+//!     ^ ^                  |                      |                 | ^
+//!     | +-- retry delay ---+----------------------+       link lost | | hello: packets received
+//!     |                                                             v |
+//!     +--- nothing outstanding, or resume timeout -------------- Detached
 //! ```
 //!
-//! - Who calls says who it is in the packet that carries its first bundle, where it knows whom it calls; who is called
-//!   does so in the packet that carries its first answer.
-//! - Packets fill frames. The link's own acknowledgements say that they have come; a bundle has one answer, sent when all
-//!   of it is safe, in the key-up in which the link acknowledges, and one more every [`Config::progress_bytes`].
-//! - Packets are numbered over a session, not over a link. Where a link breaks in the middle of something, the session waits
-//!   for the next one; each side says there how many packets came, and the other goes on behind them. Only what the lost link had
-//!   not acknowledged is sent again, and of that only what has not come.
-//! - Bytes of several bundles alternate: the user hands down the most urgent ones against room for one window.
-//! - A peer that has begun anew is known by its tag: then everything fails that was under way.
+//! - The side that connects sends its hello in the packet of its first bundle, if it knows the peer's node ID; the
+//!   other side sends its hello in the packet of its first answer.
+//! - Packets fill frames. The link's own acknowledgements confirm their arrival. A bundle has one answer, sent when all
+//!   of it is stored, in the key-up of the link's acknowledgement, and one more every [`Config::progress_bytes`].
+//! - Packets are numbered over a session, not over a link. When a link breaks while something is outstanding, the
+//!   session waits for the next link; there each side reports how many packets it has received, and the other continues
+//!   after them. Only packets that the lost link had not acknowledged are resent, and of these only those that have not
+//!   arrived.
+//! - Bytes of several bundles alternate: the user passes down the most urgent ones against room for one window.
+//! - A peer that has restarted is recognised by its tag: then every outstanding bundle fails.
 //!
 //! Units: bytes; numbers on the wire are SDNVs (RFC 6256).
 

@@ -1,4 +1,4 @@
-//! Bundles that go out: which are open, what of them is handed down, packed, and safe with the peer.
+//! Outgoing bundles: those that are open, and their bytes passed down, packed and acknowledged by the peer.
 
 use super::wire::{data_bytes, encode_data};
 use crate::codec::sdnv;
@@ -6,13 +6,13 @@ use crate::service::{BundlesIndication, RefuseReason, TransferFailure, TransferI
 use bytes::{BufMut, Bytes, BytesMut};
 use std::collections::{BTreeMap, VecDeque};
 
-/// What the peer said does not fit what it was told.
+/// A message of the peer that contradicts the state of the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Violation;
 
 #[derive(Debug)]
 struct Outbound {
-    /// Its number on the link, once it has begun there.
+    /// Number on the link; `None` until the bundle has begun there.
     number: Option<u64>,
     length: u64,
     handed: u64,
@@ -20,18 +20,18 @@ struct Outbound {
     acked: u64,
 }
 
-/// See the [module](self).
+/// The outgoing bundles of a session.
 #[derive(Debug, Default)]
 pub(super) struct Outgoing {
     open: BTreeMap<TransferId, Outbound>,
     numbers: BTreeMap<u64, TransferId>,
-    /// Bundles that have begun on the link.
+    /// Number of bundles that have begun on the link.
     begun: u64,
-    /// The bundle of the bytes packed last.
+    /// Bundle of the bytes packed last.
     latest: Option<TransferId>,
     pieces: VecDeque<(TransferId, Bytes)>,
     queued: u64,
-    /// Bytes of open bundles that are still to be handed down.
+    /// Bytes of open bundles that are still to be passed down.
     wanted: u64,
 }
 
@@ -40,19 +40,19 @@ impl Outgoing {
         self.open.is_empty()
     }
 
-    /// A bundle that is handed down waits to go, or for its answer.
+    /// Returns true if a bundle that is passed down completely waits for transmission or for its answer.
     pub(super) fn owes(&self) -> bool {
         !self.pieces.is_empty()
             || self.open.values().any(|open| open.number.is_some() && open.handed == open.length)
     }
 
-    /// Of the bundles that have begun: bytes packed, and bytes in all.
+    /// Returns the bytes packed and the total bytes of the bundles that have begun; `None` if there is none.
     pub(super) fn under_way(&self) -> Option<(u64, u64)> {
         let begun = self.open.values().filter(|open| open.number.is_some());
         begun.map(|open| (open.packed, open.length)).reduce(|sum, one| (sum.0 + one.0, sum.1 + one.1))
     }
 
-    /// Bytes handed down and not packed.
+    /// Returns the bytes passed down and not packed.
     pub(super) fn queued(&self) -> u64 {
         self.queued
     }
@@ -65,10 +65,10 @@ impl Outgoing {
         self.wanted > 0
     }
 
-    /// Opens a bundle, or says why not.
+    /// Opens a bundle. Returns its failure if too many are open.
     ///
     /// # Panics
-    /// If it is open already.
+    /// Panics if the bundle is open already.
     pub(super) fn open(
         &mut self,
         transfer: TransferId,
@@ -86,10 +86,10 @@ impl Outgoing {
         None
     }
 
-    /// Takes bytes of a bundle. Those of one that has failed meanwhile are dropped.
+    /// Accepts bytes of a bundle. Those of a bundle that has failed are dropped.
     ///
     /// # Panics
-    /// If they do not fit its length.
+    /// Panics if the bytes do not fit the length of the bundle.
     pub(super) fn piece(&mut self, transfer: TransferId, data: Bytes, last: bool) {
         let Some(open) = self.open.get_mut(&transfer) else { return };
         open.handed += data.len() as u64;
@@ -100,8 +100,8 @@ impl Outgoing {
         self.pieces.push_back((transfer, data));
     }
 
-    /// The user gives a bundle up: the number to cancel at the peer, and what to tell the user. One that has wholly
-    /// gone out ends as the peer says.
+    /// Cancels a bundle for the user. Returns the number to cancel at the peer, and the indication for the user. A
+    /// bundle that has gone out completely ends with the peer's answer.
     pub(super) fn cancel(
         &mut self,
         transfer: TransferId,
@@ -132,7 +132,7 @@ impl Outgoing {
         });
     }
 
-    /// Packs what is handed down behind `out`, up to `most` bytes in all. How many bytes of bundles went in.
+    /// Appends pieces to `out`, up to `most` bytes in all. Returns the number of bundle bytes appended.
     pub(super) fn pack(&mut self, out: &mut BytesMut, most: usize) -> u64 {
         let before = self.queued;
         while let Some(&(transfer, _)) = self.pieces.front() {
@@ -143,7 +143,7 @@ impl Outgoing {
         before - self.queued
     }
 
-    /// The pieces in front that are of one bundle; false when nothing may follow.
+    /// Packs the pieces in front that belong to one bundle. Returns false if nothing may follow in the packet.
     fn pack_run(&mut self, transfer: TransferId, out: &mut BytesMut, most: usize) -> bool {
         let open = &self.open[&transfer];
         let begins = open.number.is_none().then_some(open.length);
@@ -180,7 +180,8 @@ impl Outgoing {
         more
     }
 
-    /// The peer has a bundle's beginning safe, or all of it. Of one that was given up it may say what it likes.
+    /// Handles the peer's acknowledgement of the beginning of a bundle (`up_to`), or of all of it. Ignores one for a
+    /// cancelled bundle.
     pub(super) fn acknowledged(
         &mut self,
         number: u64,
@@ -206,7 +207,7 @@ impl Outgoing {
         Ok((keeps && further).then_some(BundlesIndication::Acked { transfer, up_to }))
     }
 
-    /// The peer does not want a bundle.
+    /// Handles the refusal of a bundle by the peer.
     pub(super) fn refused(
         &mut self,
         number: u64,
@@ -222,7 +223,7 @@ impl Outgoing {
         Ok(Some(BundlesIndication::Failed { transfer, reason, acked }))
     }
 
-    /// The session is over: every open bundle fails.
+    /// Ends the session: every open bundle fails.
     pub(super) fn fail_all(&mut self, keeps: bool) -> impl Iterator<Item = BundlesIndication> + use<> {
         let open = core::mem::take(self).open;
         open.into_iter().map(move |(transfer, open)| BundlesIndication::Failed {

@@ -1,4 +1,4 @@
-//! One session: over one link at a time, and over the next one where it broke in the middle.
+//! One session: over one link, and over the next one if the link breaks while something is outstanding.
 
 use super::config::{Config, Counters};
 use super::incoming::Incoming;
@@ -14,83 +14,83 @@ use crate::time::{Instant, Timers};
 use bytes::{Bytes, BytesMut};
 use std::collections::VecDeque;
 
-/// Answers and cancellations that wait; a peer that earns more does not listen.
+/// Maximum waiting answers and cancellations; a peer that causes more does not accept them.
 const ANSWERS_MAX: usize = 4096;
-/// What a packet must have room for behind a hello, bytes.
+/// Minimum space for data after a hello in a packet, bytes.
 const BEHIND_HELLO: usize = 16;
 
 #[derive(Clone, Copy)]
 enum Timer {
-    /// The peer is to say who it is.
+    /// The hello of the peer is overdue.
     Contact,
-    /// A frame that is not full has waited.
+    /// A frame that is not full has waited long enough.
     Gather,
-    /// The link is to be called again.
+    /// The next attempt to connect the link is due.
     Retry,
-    /// The session waits for a link.
+    /// The wait for a new link is over.
     Resume,
-    /// The end takes too long.
+    /// The closing of the session takes too long.
     Linger,
 }
 
-/// Who calls.
+/// Side that opens the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     Active,
     Passive,
 }
 
-/// The link below.
+/// State of the link below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LinkPhase {
     Closed,
     Connecting,
     Open,
-    /// It is being closed: nothing more is said or heard.
+    /// The link is being closed: nothing more is sent or processed.
     Closing,
 }
 
-/// What is under way over the link at the moment.
+/// State of the session on its present link.
 #[derive(Debug, Default)]
 struct CurrentLink {
     room: u64,
     bytes_best: usize,
     bytes_max: usize,
-    /// The session has begun on an earlier link.
+    /// True if the session began on an earlier link.
     resumes: bool,
-    /// The peer has said hello.
+    /// True after the hello of the peer.
     greeted: bool,
-    /// Nothing numbered goes before it has.
+    /// True while no numbered packet may be sent because the peer's hello is missing.
     waits: bool,
-    /// Our hello is to go with the next packet, or alone at once.
+    /// True while our hello must go with the next packet; with `hello_now` also alone, at once.
     hello_due: bool,
     hello_now: bool,
-    /// Packets handed down and not acknowledged: which are numbered.
+    /// Packets passed down and not acknowledged: true for the numbered ones.
     handed: VecDeque<bool>,
     acknowledged: u64,
-    /// How many of the unacknowledged numbered packets have gone over this link.
+    /// Number of unacknowledged numbered packets that have been sent over this link.
     sent_on_link: usize,
 }
 
-/// What outlives a link.
+/// State that survives a link.
 #[derive(Debug, Default)]
 struct SessionState {
-    /// Our number for the session; zero: there is none.
+    /// Our tag for the session; zero without a session.
     tag: u32,
     peer_tag: Option<u32>,
     peer_keeps: bool,
-    /// The user knows that it is up.
+    /// True after the `Up` indication to the user.
     up: bool,
-    /// Numbered packets that were acknowledged by a link, and those that were not.
+    /// Number of numbered packets that a link has acknowledged; those without acknowledgement are in `unacknowledged`.
     acknowledged: u64,
     unacknowledged: VecDeque<Bytes>,
-    /// Numbered packets that came.
+    /// Number of numbered packets received.
     received: u64,
     outgoing: Outgoing,
     incoming: Incoming,
 }
 
-/// A session. See the [module](super).
+/// A session of Longwire's own convergence layer over AX.25. The [module](super) describes the protocol.
 #[derive(Debug)]
 pub struct Session {
     config: Config,
@@ -101,12 +101,12 @@ pub struct Session {
     link: LinkPhase,
     current: CurrentLink,
     state: SessionState,
-    /// What is to be said to the link before all else.
+    /// Requests to the link that precede all others.
     orders: VecDeque<PacketsRequest>,
-    /// The answer to a whole bundle is worth a frame at once.
+    /// True if the answer to a complete bundle justifies a frame at once.
     answers_now: bool,
     gathered: bool,
-    /// Why it ends, where this side ends the link.
+    /// Reason for the end and whether to retry, if this side ends the link.
     ends: (DownReason, bool),
     timers: Timers<5>,
     up: VecDeque<BundlesIndication>,
@@ -118,12 +118,12 @@ pub struct Session {
 }
 
 impl Session {
-    /// A session that calls its peer when asked to, and again when the link breaks.
+    /// Creates a session that connects to its peer on request, and reconnects when the link breaks.
     pub fn active(config: Config, rng: Rng) -> Self {
         Self::new(config, rng, Role::Active)
     }
 
-    /// A session that a peer opens.
+    /// Creates a session that a peer opens.
     pub fn passive(config: Config, rng: Rng) -> Self {
         Self::new(config, rng, Role::Passive)
     }
@@ -152,49 +152,49 @@ impl Session {
         }
     }
 
-    /// What it has counted.
+    /// Returns the counters.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// It is up, and waits for a link to go on over.
+    /// Returns true if the session is up and waits for a link to resume over.
     pub fn is_detached(&self) -> bool {
         self.state.up && matches!(self.link, LinkPhase::Closed | LinkPhase::Connecting)
     }
 
-    /// Of the bundles that are open: bytes that have gone out, and bytes in all; none: nothing is open.
+    /// Returns the bytes sent and the total bytes of the open bundles; `None` if none is open.
     pub fn under_way(&self) -> Option<(u64, u64)> {
         self.state.outgoing.under_way()
     }
 
-    /// Packets that have gone out and are not acknowledged, each of one frame.
+    /// Returns the number of packets sent and not acknowledged, each in one frame.
     pub fn unacknowledged(&self) -> usize {
         self.state.unacknowledged.len()
     }
 
-    /// What fits in a frame of its link, bytes; zero: it has none.
+    /// Returns the bytes that fit in a frame of the link; zero without a link.
     pub fn frame_bytes(&self) -> usize {
         self.current.bytes_best
     }
 
-    /// The peer's tag, once it is known.
+    /// Returns the peer's tag; `None` until it is known.
     pub fn peer_tag(&self) -> Option<u32> {
         self.state.peer_tag
     }
 
-    /// Nothing was said on its link yet.
+    /// Returns true if nothing has been exchanged on the link yet.
     pub(super) fn is_fresh(&self) -> bool {
         self.link == LinkPhase::Open && !self.current.greeted && self.state.tag == 0
     }
 
-    /// Goes on over the link that another session has got, whose peer turns out to be this one's.
+    /// Resumes over the link of another session whose peer turns out to be this one's.
     pub(super) fn take_link(&mut self, now: Instant, other: &Session) {
         let bytes = (other.current.bytes_max as u32, other.current.bytes_best as u32);
         self.connected(now, bytes.0, bytes.1);
         self.current.room = other.current.room;
     }
 
-    /// The peer has begun anew: what was under way is over.
+    /// Ends the session because the peer has restarted.
     pub(super) fn superseded(&mut self, now: Instant) {
         self.fail(now, DownReason::PeerClosed, false);
     }
@@ -240,7 +240,7 @@ impl Session {
             self.state.tag = self.draw_tag();
         }
         if !resumes && self.config.peer_node_id.is_some() {
-            // Who is called is known, and the first bundle need not wait for a word.
+            // The peer's node ID is known, so the first bundle need not wait for its hello.
             self.current.waits = false;
             self.begin(self.config.peer_node_id.clone());
         } else {
@@ -248,7 +248,7 @@ impl Session {
         }
     }
 
-    /// The peer has said how long packets may be. Those that were packed before stay as they are.
+    /// Adopts new packet sizes from the link. Packets packed before stay as they are.
     fn takes(&mut self, now: Instant, bytes_max: u32, bytes_best: u32) {
         if self.link != LinkPhase::Open {
             return;
@@ -296,13 +296,13 @@ impl Session {
         }
     }
 
-    /// A link that this side has ended is gone.
+    /// A link that this side has ended is down.
     fn ended(&mut self, now: Instant) {
         let (reason, retry) = self.ends;
         self.fail(now, reason, retry);
     }
 
-    /// Ends the link at once; the session is over when it is gone.
+    /// Ends the link at once; the session is over when it is down.
     fn give_up(&mut self, now: Instant, reason: DownReason) {
         self.ends = (reason, true);
         match self.link {
@@ -316,7 +316,7 @@ impl Session {
         }
     }
 
-    /// The session is over: everything that is open ends, and the user is told.
+    /// Ends the session: every open transfer ends, and the user is informed.
     fn fail(&mut self, now: Instant, reason: DownReason, retry: bool) {
         let keeps = self.state.peer_keeps && self.config.reactive_fragmentation;
         let mut state = core::mem::take(&mut self.state);
@@ -334,13 +334,13 @@ impl Session {
         self.over = self.role == Role::Passive && self.link == LinkPhase::Closed;
     }
 
-    /// Something would be lost, or come twice, if the session ended now.
+    /// Returns true if something would be lost or duplicated if the session ended now.
     fn is_under_way(&self) -> bool {
         let state = &self.state;
         !state.outgoing.is_empty() || state.incoming.is_under_way() || !state.unacknowledged.is_empty()
     }
 
-    // -- Hearing --------------------------------------------------------------------------------------------------
+    // -- Receiving ------------------------------------------------------------------------------------------------
 
     fn hear(&mut self, now: Instant, mut bytes: Bytes) {
         if self.link != LinkPhase::Open {
@@ -389,7 +389,7 @@ impl Session {
         let had_begun = self.state.up;
         let goes_on = self.goes_on(hello);
         if !goes_on {
-            // The peer is not the one that it was: it has lost what was said, and so has this side.
+            // The peer has restarted: it has lost the state of the session, so this side ends it, too.
             self.give_up(now, DownReason::PeerClosed);
             return Ok(());
         }
@@ -409,23 +409,23 @@ impl Session {
         Ok(())
     }
 
-    /// The peer speaks of the same session as this side, and has what this side no longer has.
+    /// Returns true if the peer resumes the same session, and has every packet that this side no longer stores.
     fn goes_on(&mut self, hello: &Hello) -> bool {
         let own_tag = self.state.tag;
         match (self.state.peer_tag, hello.resume) {
             _ if !self.current.resumes => true,
             (Some(tag), Some((own, received))) => {
-                // Who never heard a word of ours has nothing of it.
+                // A peer that never received a hello of ours has nothing of the session.
                 tag == hello.tag && (own == own_tag || (own, received) == (0, 0)) && self.trim(received)
             }
             (None, Some((own, received))) => own == own_tag && self.trim(received),
-            // It never heard of this session, or has forgotten it: then what was sent may have come.
+            // The peer never received our hello, or has forgotten the session: then packets may have arrived.
             (None, None) => self.state.acknowledged == 0 && self.state.unacknowledged.is_empty(),
             (Some(_), None) => false,
         }
     }
 
-    /// The peer has so many numbered packets. False if that cannot be.
+    /// Removes the packets that the peer has received. Returns false if the number is impossible.
     fn trim(&mut self, received: u64) -> bool {
         let state = &mut self.state;
         let Some(more) = received.checked_sub(state.acknowledged) else { return false };
@@ -475,7 +475,7 @@ impl Session {
         }
     }
 
-    // -- Speaking -------------------------------------------------------------------------------------------------
+    // -- Sending --------------------------------------------------------------------------------------------------
 
     fn hello(&self) -> Bytes {
         let resume = (self.state.peer_tag.unwrap_or(0), self.state.received);
@@ -491,7 +491,7 @@ impl Session {
         out.freeze()
     }
 
-    /// The next packet, if there is one worth sending.
+    /// Returns the next packet; `None` if none is worth sending.
     fn next_packet(&mut self, now: Instant) -> Option<Bytes> {
         if self.link != LinkPhase::Open || self.current.room == 0 || (self.state.tag == 0) {
             return None;
@@ -523,7 +523,8 @@ impl Session {
         if !(self.current.hello_due && self.current.hello_now) {
             return None;
         }
-        // Who is called answers at once when it is asked; who calls gives its first bundle a moment to come along.
+        // A passive side answers a request for a hello at once; an active side gives its first bundle a moment to join
+        // the hello.
         if self.role == Role::Passive || core::mem::take(&mut self.gathered) {
             return Some(self.greets(out));
         }
@@ -554,7 +555,7 @@ impl Session {
         packet
     }
 
-    /// Answers first, then bundles; nothing where what there is does not fill a frame and more is to come.
+    /// Packs answers first, then bundles. Leaves pieces unpacked if they do not fill a frame and more is to come.
     fn pack(&mut self, now: Instant, out: &mut BytesMut) {
         let most = self.current.bytes_best;
         let answers = &mut self.state.incoming.answers;
@@ -581,7 +582,7 @@ impl Session {
         self.counters.payload_sent += outgoing.pack(out, most);
     }
 
-    /// The room to tell: the packets that the link takes, less what waits to be packed.
+    /// Returns the room for the user: the packets that the link accepts, less the bytes that wait to be packed.
     fn room(&self) -> u64 {
         if !self.state.up || self.closing || self.link != LinkPhase::Open || self.current.waits {
             return 0;
@@ -611,7 +612,7 @@ impl Session {
         }
     }
 
-    /// All that was to be waited for at the end has ended.
+    /// Returns true if a closing session has nothing outstanding.
     fn may_close(&self) -> bool {
         let state = &self.state;
         let quiet = !state.outgoing.owes() && !state.incoming.owes() && state.unacknowledged.is_empty();

@@ -1,4 +1,4 @@
-//! The sessions of a node: which link belongs to which.
+//! The sessions of a node, and the assignment of links to sessions.
 
 use super::config::{Config, Counters};
 use super::session::Session;
@@ -13,34 +13,34 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug)]
 struct SessionSlot {
     session: Session,
-    /// The link that it has now.
+    /// Present link of the session.
     link: Option<LinkId>,
-    /// Who has called.
+    /// Name of the peer that opened the link; empty if this node did.
     caller: String,
     deadline: Option<Instant>,
 }
 
-/// Makes the configuration of a session; none where there is to be none.
+/// Makes the configuration of a session; returns `None` to decline the session.
 pub type Configure = Box<dyn FnMut(LinkId) -> Option<Config> + Send>;
 
-/// All sessions of a node, by the links that the node opens and the first links that peers opened. A peer's later
-/// link goes to the session that it takes up again.
+/// All sessions of a node, by the links that the node opens and the first links that peers opened. A later link of a
+/// peer is assigned to the session that it resumes.
 pub struct Sessions {
     configure: Configure,
     rng: Rng,
     made: u64,
     places: BTreeMap<LinkId, SessionSlot>,
-    /// Whose a link is that a peer opened.
+    /// Session of each link.
     owners: BTreeMap<LinkId, LinkId>,
     indicating: BTreeSet<LinkId>,
     requesting: BTreeSet<LinkId>,
     deadlines: BTreeSet<(Instant, LinkId)>,
-    /// Messages for sessions that there are not.
+    /// Number of messages for sessions that do not exist.
     pub declined: u64,
 }
 
 impl Sessions {
-    /// No sessions; `configure` is asked when one is to begin.
+    /// Creates an empty set of sessions; `configure` is called for each new one.
     pub fn new(configure: Configure, rng: Rng) -> Self {
         Sessions {
             configure,
@@ -55,37 +55,38 @@ impl Sessions {
         }
     }
 
-    /// What a session has counted, as long as it is there.
+    /// Returns the counters of a session; `None` if it does not exist.
     pub fn counters(&self, id: LinkId) -> Option<&Counters> {
         self.places.get(&id).map(|place| place.session.counters())
     }
 
-    /// A session that there is.
+    /// Returns a session; `None` if it does not exist.
     pub fn session(&self, id: LinkId) -> Option<&Session> {
         self.places.get(&id).map(|place| &place.session)
     }
 
-    /// Sessions that there are.
+    /// Returns the number of sessions.
     pub fn count(&self) -> usize {
         self.places.len()
     }
 
-    /// Who has called; none: this node calls, or there is no such session.
+    /// Returns the name of the peer that opened the link; `None` if this node opened it, or if there is no such
+    /// session.
     pub fn caller(&self, id: LinkId) -> Option<&str> {
         self.places.get(&id).map(|place| place.caller.as_str()).filter(|caller| !caller.is_empty())
     }
 
-    /// The link that a session has now.
+    /// Returns the present link of a session.
     pub fn link_of(&self, id: LinkId) -> Option<LinkId> {
         self.places.get(&id).and_then(|place| place.link)
     }
 
-    /// A link belongs to a session, or will when it is called again.
+    /// Returns true if the link belongs to a session, or will when it is reconnected.
     pub fn owns(&self, link: LinkId) -> bool {
         self.owners.contains_key(&link)
     }
 
-    /// Drops a session, whatever it still has to do.
+    /// Drops a session, even if it has not finished.
     pub fn remove(&mut self, id: LinkId) {
         let Some(place) = self.places.remove(&id) else { return };
         if let Some(deadline) = place.deadline {
@@ -128,7 +129,7 @@ impl Sessions {
         self.requesting.insert(id);
     }
 
-    /// The first packet of a caller says whether it goes on with a session whose link is gone.
+    /// Checks by the first packet of an incoming link whether the peer resumes a session that has lost its link.
     fn settle_caller(&mut self, now: Instant, link: LinkId, packet: &Bytes) {
         let Some(place) = self.places.get(&link).filter(|place| place.session.is_fresh()) else { return };
         let Ok(Packet { hello: Some(hello), .. }) = Packet::decode(&mut packet.clone()) else { return };

@@ -1,4 +1,4 @@
-//! Sessions over packet links: octets, stories, and the laws.
+//! Sessions over packet links: octets, scenarios, and the laws.
 
 use super::wire::{Hello, Message, Packet};
 use super::{Config, Session, Sessions};
@@ -63,7 +63,7 @@ fn config(name: &str, peer: Option<&str>) -> Config {
     Config { node_id: name.into(), peer_node_id: peer.map(Into::into), ..Config::default() }
 }
 
-/// A session, and what it said last.
+/// A session with its last messages.
 struct Scene {
     session: Checked<Session>,
     up: Vec<BundlesIndication>,
@@ -167,7 +167,7 @@ fn an_urgent_bundle_overtakes_between_two_frames() {
     scene.ask(open(2, 20));
     scene.hear(PacketsIndication::Room(1));
     scene.ask(piece(2, 20, true));
-    // What had been handed down of the first, 19 bytes, goes before it in the same frame; the rest behind.
+    // The first 19 bytes of the first bundle, passed down before, precede it in the same frame; the rest follows.
     scene.ask(piece(1, 25, false));
     let numbers: Vec<_> = scene.packets()[0]
         .messages
@@ -237,9 +237,9 @@ struct Pair {
     waiting: [VecDeque<(TransferId, Bytes)>; 2],
     risen: BTreeMap<TransferId, Vec<u8>>,
     whole: Vec<Vec<u8>>,
-    /// What the users were told, rooms and pieces left out.
+    /// Indications to the users, without room and pieces.
     told: Vec<(usize, BundlesIndication)>,
-    /// Packets of node 0 that its link acknowledged, all told on its present link.
+    /// Number of packets of node 0 that its present link has acknowledged.
     acknowledged: u64,
 }
 
@@ -287,7 +287,7 @@ impl Pair {
         }
     }
 
-    /// Hands down what there is room for.
+    /// Passes down as much as there is room for.
     fn hand(&mut self) -> bool {
         let Some((transfer, content)) = self.waiting[0].front_mut().filter(|_| self.room[0] > 0) else {
             return false;
@@ -381,7 +381,7 @@ fn after_a_cut_no_acknowledged_packet_is_sent_again() {
         "{:?}",
         pair.told
     );
-    // A hello, and on from the first packet that had not come.
+    // A hello, then continuation from the first packet that had not arrived.
     let after = pair.packets_of(0).split_off(before.len());
     let greeting = Packet::decode(&mut after[0].clone()).unwrap();
     assert!(greeting.messages.is_empty() && greeting.hello.unwrap().resume.is_some());
@@ -451,7 +451,7 @@ fn sessions_keep_the_laws() {
     sweep("ax25cl", 0, 1_000, world);
 }
 
-/// A progress costs a turn of the channel, and is told only where the end is not near.
+/// A progress costs a turnaround of the channel, and is sent only if the end of the bundle is not near.
 #[test]
 fn the_end_of_a_bundle_is_told_instead_of_a_progress_just_before_it() {
     use super::incoming::Incoming;

@@ -1,12 +1,12 @@
-//! Packets as octets: messages one behind the other, of which bytes of a bundle without a length are the last.
+//! Packets as octets: a sequence of messages; bundle bytes without a length are the last one.
 
 use crate::codec::{DecodeError, sdnv};
 use crate::service::RefuseReason;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-/// The longest node id in a hello, bytes.
+/// Maximum length of a node ID in a hello, bytes.
 pub const NODE_ID_BYTES_MAX: usize = 100;
-/// What a hello begins with: two letters and the version.
+/// First octets of a hello: two letters and the version.
 pub const MAGIC: [u8; 3] = *b"LW\x01";
 
 const WHOLE: u8 = 0x10;
@@ -18,23 +18,24 @@ const BEGINS: u8 = 4;
 const NAMED: u8 = 2;
 const MEASURED: u8 = 1;
 
-/// Who speaks, and what it has of the session: the first message of each side on a link.
+/// Identity of a side and its state of the session: the first message of each side on a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hello {
-    /// An answer is wanted at once.
+    /// True to request an answer at once.
     pub asks: bool,
-    /// The sender keeps the safe beginning of a bundle that breaks off.
+    /// True if the sender keeps the stored beginning of a bundle that breaks off.
     pub keeps_prefix: bool,
     /// The sender's number for the session, drawn at random.
     pub tag: u32,
-    /// The session goes on: the peer's tag, zero where it was never heard, and how many numbered packets came.
+    /// Resumption of a session: the peer's tag, zero if unknown, and the number of numbered packets received. `None`
+    /// for a new session.
     pub resume: Option<(u32, u64)>,
-    /// The sender's node id.
+    /// Node ID of the sender.
     pub node_id: String,
 }
 
 impl Hello {
-    /// Appends it.
+    /// Appends the hello.
     pub fn encode(&self, out: &mut BytesMut) {
         out.put_slice(&MAGIC);
         let flags = [self.asks, self.keeps_prefix, self.resume.is_some()];
@@ -48,10 +49,10 @@ impl Hello {
         out.put_slice(self.node_id.as_bytes());
     }
 
-    /// Takes it; other flags are ignored.
+    /// Consumes a hello; unknown flags are ignored.
     ///
     /// # Errors
-    /// It is none, or of another version.
+    /// Fails if the octets are no hello, or one of another version.
     pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
         let fixed = take(input, 8)?;
         if fixed[..3] != MAGIC {
@@ -64,48 +65,48 @@ impl Hello {
         };
         let length = sdnv::decode(input)?;
         if length > NODE_ID_BYTES_MAX as u64 {
-            return Err(DecodeError::Limit { what: "the node id in a hello" });
+            return Err(DecodeError::Limit { what: "the node ID in a hello" });
         }
         let node_id = String::from_utf8(take(input, length as usize)?.to_vec())
-            .map_err(|_| DecodeError::invalid("the node id in a hello", "docs/ax25.md"))?;
+            .map_err(|_| DecodeError::invalid("the node ID in a hello", "docs/ax25.md"))?;
         Ok(Hello { asks: flags & 1 != 0, keeps_prefix: flags & 2 != 0, tag, resume, node_id })
     }
 }
 
-/// What is said of bundles.
+/// A message about a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// All of a bundle is safe.
+    /// The receiver has stored the complete bundle.
     Whole {
-        /// Its number: how many the sender had begun before it.
+        /// Number of the bundle: how many the sender had begun before it.
         number: u64,
     },
-    /// Its beginning is safe.
+    /// The receiver has stored the beginning of the bundle.
     Progress {
-        /// Its number.
+        /// Number of the bundle.
         number: u64,
-        /// Bytes from its beginning.
+        /// Stored bytes from the beginning of the bundle.
         up_to: u64,
     },
-    /// It is not wanted.
+    /// The receiver refuses the bundle.
     Refuse {
-        /// Its number.
+        /// Number of the bundle.
         number: u64,
-        /// Why.
+        /// Reason for the refusal.
         reason: RefuseReason,
     },
-    /// The sender gives it up.
+    /// The sender cancels the bundle.
     Cancel {
-        /// Its number.
+        /// Number of the bundle.
         number: u64,
     },
-    /// Its next bytes.
+    /// The next bytes of a bundle.
     Data {
-        /// They are its first: its length. It is then a new bundle's.
+        /// Length of the bundle, if these are the first bytes of a new one; `None` otherwise.
         begins: Option<u64>,
-        /// Its number, where it is not the bundle of the bytes before, nor a new one.
+        /// Number of the bundle; `None` for a new one, and for the bundle of the previous bytes.
         number: Option<u64>,
-        /// The bytes.
+        /// Bytes of the bundle.
         data: Bytes,
     },
 }
@@ -113,17 +114,17 @@ pub enum Message {
 /// A packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// The first of a link begins with it.
+    /// Hello, in the first packet on a link only.
     pub hello: Option<Hello>,
-    /// In this order; a packet with any is numbered.
+    /// Messages in their order; a packet with any is numbered.
     pub messages: Vec<Message>,
 }
 
 impl Packet {
-    /// Takes all of a packet.
+    /// Consumes a complete packet.
     ///
     /// # Errors
-    /// It is none.
+    /// Fails if the octets are not a valid packet.
     pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
         let greets = input.first() == Some(&MAGIC[0]);
         let hello = if greets { Some(Hello::decode(input)?) } else { None };
@@ -134,7 +135,7 @@ impl Packet {
         Ok(Packet { hello, messages })
     }
 
-    /// Appends it.
+    /// Appends the packet.
     pub fn encode(&self, out: &mut BytesMut) {
         if let Some(hello) = &self.hello {
             hello.encode(out);
@@ -152,7 +153,7 @@ impl Packet {
     }
 }
 
-/// Appends the header of bytes; without a length they end with the packet.
+/// Appends the header of bundle bytes; without a length the bytes end with the packet.
 pub(super) fn encode_data(begins: Option<u64>, number: Option<u64>, length: Option<u64>, out: &mut BytesMut) {
     let flag = |set: bool, flag: u8| if set { flag } else { 0 };
     out.put_u8(
@@ -163,12 +164,12 @@ pub(super) fn encode_data(begins: Option<u64>, number: Option<u64>, length: Opti
     [begins, number, length].into_iter().flatten().for_each(|value| sdnv::encode(value, out));
 }
 
-/// How long that header is.
+/// Returns the length of that header without a length field, bytes.
 pub(super) fn data_bytes(begins: Option<u64>, number: Option<u64>) -> usize {
     1 + begins.map_or(0, sdnv::length) + number.map_or(0, sdnv::length)
 }
 
-/// Appends a message without bytes of a bundle.
+/// Appends a message without bundle bytes.
 pub(super) fn encode_control(message: &Message, out: &mut BytesMut) {
     match *message {
         Message::Whole { number } => {

@@ -1,7 +1,8 @@
-//! Administrative records (RFC 9171 6, RFC 9713): what the payload of a bundle with the administrative flag is.
+//! Administrative records (RFC 9171 6, RFC 9713): the payload of a bundle with the administrative record
+//! flag.
 //!
-//! A record that cannot be read, or whose type is not known, is ignored by the administrative element; the bundle
-//! that carried it counts as delivered all the same (RFC 9713 2).
+//! The administrative element ignores a record that is invalid or of an unknown type; the bundle that carried
+//! it counts as delivered (RFC 9713 2).
 
 use super::eid::Eid;
 use super::time::{CreationTimestamp, DtnTime};
@@ -10,103 +11,104 @@ use bytes::{BufMut, Bytes, BytesMut};
 
 const RECORD: &str = "RFC 9171 6.1";
 const REPORT: &str = "RFC 9171 6.1.1";
-/// The most status items of a report that are taken; four are defined.
+/// Maximum number of status items accepted in a report; RFC 9171 defines four.
 const STATUS_ITEMS_MAX: u64 = 32;
 
-/// An administrative record.
+/// Administrative record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AdminRecord {
-    /// Type 1.
+    /// Type 1: bundle status report.
     StatusReport(StatusReport),
-    /// Of a type that this version does not know.
+    /// Record of an unknown type.
     Unknown {
-        /// The record's type code.
+        /// Record type code.
         record_type: u64,
-        /// Its content, one CBOR item.
+        /// Content, one CBOR item.
         content: Bytes,
     },
 }
 
-/// What became of a bundle (RFC 9171 6.1.1).
+/// Bundle status report (RFC 9171 6.1.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatusReport {
-    /// The reporting node received it.
+    /// The reporting node received the bundle.
     pub received: StatusItem,
-    /// The reporting node forwarded it.
+    /// The reporting node forwarded the bundle.
     pub forwarded: StatusItem,
-    /// The reporting node delivered it.
+    /// The reporting node delivered the bundle.
     pub delivered: StatusItem,
-    /// The reporting node deleted it.
+    /// The reporting node deleted the bundle.
     pub deleted: StatusItem,
-    /// Status items that RFC 9171 does not define, in their order.
+    /// Status items that RFC 9171 does not define, in order.
     pub further: Vec<StatusItem>,
-    /// Why.
+    /// Reason code.
     pub reason: ReasonCode,
-    /// The bundle's source.
+    /// Source of the subject bundle.
     pub source: Eid,
-    /// The bundle's creation timestamp.
+    /// Creation timestamp of the subject bundle.
     pub timestamp: CreationTimestamp,
-    /// Offset and length of the bundle's payload in the application data unit, bytes, if the bundle is a fragment.
+    /// Offset and length of the subject bundle's payload in the application data unit, bytes; `None` if the
+    /// subject bundle is not a fragment.
     pub fragment: Option<(u64, u64)>,
 }
 
-/// One assertion of a status report.
+/// Assertion of a status report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StatusItem {
-    /// It is not said.
+    /// The report does not assert the status.
     #[default]
     NotAsserted,
-    /// It is so; when is not said.
+    /// The report asserts the status, without a time.
     Asserted,
-    /// It is so since then.
+    /// The report asserts the status and contains its time.
     AssertedAt(DtnTime),
 }
 
 impl StatusItem {
-    /// True if it is so.
+    /// True if the report asserts the status.
     pub const fn is_asserted(self) -> bool {
         !matches!(self, StatusItem::NotAsserted)
     }
 }
 
-/// Why a status is asserted (RFC 9171 9.5, RFC 9172 11.5).
+/// Status report reason code (RFC 9171 9.5, RFC 9172 11.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ReasonCode {
-    /// 0.
+    /// 0: no additional information.
     NoAdditionalInformation,
-    /// 1.
+    /// 1: lifetime expired.
     LifetimeExpired,
-    /// 2.
+    /// 2: forwarded over a unidirectional link.
     ForwardedOverUnidirectionalLink,
-    /// 3.
+    /// 3: transmission cancelled.
     TransmissionCanceled,
-    /// 4.
+    /// 4: depleted storage.
     DepletedStorage,
-    /// 5.
+    /// 5: destination endpoint ID unavailable.
     DestinationUnavailable,
-    /// 6.
+    /// 6: no known route to the destination from here.
     NoRoute,
-    /// 7.
+    /// 7: no timely contact with the next node on the route.
     NoTimelyContact,
-    /// 8.
+    /// 8: block unintelligible.
     BlockUnintelligible,
-    /// 9.
+    /// 9: hop limit exceeded.
     HopLimitExceeded,
-    /// 10.
+    /// 10: traffic pared.
     TrafficPared,
-    /// 11.
+    /// 11: block unsupported.
     BlockUnsupported,
-    /// 12.
+    /// 12: missing security operation.
     MissingSecurityOperation,
-    /// 13.
+    /// 13: unknown security operation.
     UnknownSecurityOperation,
-    /// 14.
+    /// 14: unexpected security operation.
     UnexpectedSecurityOperation,
-    /// 15.
+    /// 15: failed security operation.
     FailedSecurityOperation,
-    /// 16.
+    /// 16: conflicting security operation.
     ConflictingSecurityOperation,
-    /// Any other.
+    /// Any other code.
     Unknown(u64),
 }
 
@@ -131,13 +133,13 @@ const REASONS: [ReasonCode; 17] = [
 ];
 
 impl ReasonCode {
-    /// The reason with this number.
+    /// Converts from the reason code.
     pub fn from_number(number: u64) -> Self {
         let known = usize::try_from(number).ok().and_then(|index| REASONS.get(index));
         known.copied().unwrap_or(ReasonCode::Unknown(number))
     }
 
-    /// Its number.
+    /// Reason code.
     pub fn number(self) -> u64 {
         match self {
             ReasonCode::Unknown(number) => number,
@@ -147,7 +149,11 @@ impl ReasonCode {
 }
 
 impl AdminRecord {
-    /// Takes an administrative record.
+    /// Decodes an administrative record from the front of the input.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the input is incomplete or not an administrative record.
     pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
         if cbor::array(input, "an administrative record", RECORD)? != Some(2) {
             return Err(DecodeError::invalid("an administrative record", RECORD));
@@ -161,14 +167,18 @@ impl AdminRecord {
         }
     }
 
-    /// Reads a payload that has to be one administrative record and nothing else.
+    /// Decodes a payload that contains exactly one administrative record.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the payload is not an administrative record, or if further bytes follow it.
     pub fn from_bytes(payload: &Bytes) -> Result<Self, DecodeError> {
         let mut input = payload.clone();
         let record = Self::decode(&mut input)?;
         if input.is_empty() {
             Ok(record)
         } else {
-            Err(DecodeError::invalid("what follows an administrative record", RECORD))
+            Err(DecodeError::invalid("data after an administrative record", RECORD))
         }
     }
 
@@ -187,7 +197,7 @@ impl AdminRecord {
         }
     }
 
-    /// The record's bytes.
+    /// Encodes the record.
     pub fn to_bytes(&self) -> Bytes {
         let mut out = BytesMut::with_capacity(64);
         self.encode(&mut out);
@@ -196,7 +206,11 @@ impl AdminRecord {
 }
 
 impl StatusReport {
-    /// Takes the content of a status report.
+    /// Decodes the content of a status report from the front of the input.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the input is incomplete or not a status report, or if it has more than 32 status items.
     pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
         let items = cbor::array(input, "a status report", REPORT)?;
         if !matches!(items, Some(4 | 6)) {

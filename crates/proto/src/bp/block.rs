@@ -1,4 +1,4 @@
-//! Blocks: flags, the primary block, canonical blocks and what they contain (RFC 9171 4.2 to 4.4).
+//! Blocks: flags, the primary block, canonical blocks and their contents (RFC 9171 4.2 to 4.4).
 
 use super::eid::Eid;
 use super::time::CreationTimestamp;
@@ -7,36 +7,36 @@ use crate::service::Priority;
 use bytes::{Bytes, BytesMut};
 use core::ops::{BitOr, BitOrAssign};
 
-/// Bundle processing control flags (RFC 9171 4.2.3), without "is a fragment", which is
-/// [`PrimaryBlock::fragment`]. Bits that nobody knows are kept and ignored.
+/// Bundle processing control flags (RFC 9171 4.2.3), without "bundle is a fragment", which is
+/// [`PrimaryBlock::fragment`]. Unknown bits are kept and ignored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct BundleFlags(pub(super) u64);
 
 impl BundleFlags {
-    /// None at all.
+    /// No flags.
     pub const NONE: BundleFlags = BundleFlags(0);
     /// The payload is an administrative record.
     pub const ADMINISTRATIVE_RECORD: BundleFlags = BundleFlags(0x02);
     /// The bundle must not be fragmented.
     pub const MUST_NOT_FRAGMENT: BundleFlags = BundleFlags(0x04);
-    /// The application is asked to acknowledge.
+    /// Acknowledgement by the application is requested.
     pub const APPLICATION_ACKNOWLEDGEMENT: BundleFlags = BundleFlags(0x20);
-    /// Status reports shall carry times.
+    /// Status reports must contain the time of each event.
     pub const STATUS_TIME: BundleFlags = BundleFlags(0x40);
-    /// Report reception.
+    /// Reception reports are requested.
     pub const REPORT_RECEPTION: BundleFlags = BundleFlags(0x4000);
-    /// Report forwarding.
+    /// Forwarding reports are requested.
     pub const REPORT_FORWARDING: BundleFlags = BundleFlags(0x1_0000);
-    /// Report delivery.
+    /// Delivery reports are requested.
     pub const REPORT_DELIVERY: BundleFlags = BundleFlags(0x2_0000);
-    /// Report deletion.
+    /// Deletion reports are requested.
     pub const REPORT_DELETION: BundleFlags = BundleFlags(0x4_0000);
-    /// Every flag that asks for reports.
+    /// All flags that request status reports.
     pub const REPORTS: BundleFlags = BundleFlags(0x7_4000);
-    /// "Is a fragment", which stands in the number on the wire only.
+    /// "Bundle is a fragment", which only the encoded flags contain.
     pub(super) const FRAGMENT_BIT: u64 = 0x01;
 
-    /// All bits, those that nobody knows included.
+    /// All bits, including unknown ones.
     pub const fn bits(self) -> u64 {
         self.0
     }
@@ -65,23 +65,23 @@ impl BitOrAssign for BundleFlags {
     }
 }
 
-/// Block processing control flags (RFC 9171 4.2.4). Bits that nobody knows are kept and ignored.
+/// Block processing control flags (RFC 9171 4.2.4). Unknown bits are kept and ignored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct BlockFlags(pub(super) u64);
 
 impl BlockFlags {
-    /// None at all.
+    /// No flags.
     pub const NONE: BlockFlags = BlockFlags(0);
-    /// Copy the block into every fragment.
+    /// The block must be replicated in every fragment.
     pub const REPLICATE: BlockFlags = BlockFlags(0x01);
-    /// Report if the block cannot be processed.
+    /// A status report is requested if the block cannot be processed.
     pub const REPORT: BlockFlags = BlockFlags(0x02);
-    /// Delete the bundle if the block cannot be processed.
+    /// The bundle must be deleted if the block cannot be processed.
     pub const DELETE_BUNDLE: BlockFlags = BlockFlags(0x04);
-    /// Discard the block if it cannot be processed.
+    /// The block must be discarded if it cannot be processed.
     pub const DISCARD: BlockFlags = BlockFlags(0x10);
 
-    /// All bits, those that nobody knows included.
+    /// All bits, including unknown ones.
     pub const fn bits(self) -> u64 {
         self.0
     }
@@ -105,11 +105,11 @@ impl BitOrAssign for BlockFlags {
     }
 }
 
-/// Which checksum a block carries (RFC 9171 4.2.1).
+/// CRC type of a block (RFC 9171 4.2.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CrcType {
-    /// None.
+    /// No CRC.
     None,
     /// CRC-16/X-25, two bytes.
     Crc16,
@@ -138,7 +138,7 @@ impl CrcType {
         }
     }
 
-    /// The bytes of the CRC itself.
+    /// Length of the CRC, bytes.
     pub const fn bytes(self) -> usize {
         match self {
             CrcType::None => 0,
@@ -147,7 +147,7 @@ impl CrcType {
         }
     }
 
-    /// The bytes of the CRC field: a byte string with a head of one byte, or nothing.
+    /// Length of the CRC field, bytes: a byte string with a header of one byte; zero without a CRC.
     pub const fn field_bytes(self) -> usize {
         match self {
             CrcType::None => 0,
@@ -157,38 +157,39 @@ impl CrcType {
     }
 }
 
-/// The primary block (RFC 9171 4.3.1).
+/// Primary block (RFC 9171 4.3.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrimaryBlock {
     /// Bundle processing control flags.
     pub flags: BundleFlags,
-    /// Its own checksum.
+    /// CRC type of the block.
     pub crc: CrcType,
-    /// Where the bundle goes.
+    /// Destination endpoint.
     pub destination: Eid,
-    /// The node it comes from; null: anonymous.
+    /// Source node ID; the null endpoint if the bundle is anonymous.
     pub source: Eid,
-    /// Where status reports go.
+    /// Report-to endpoint: destination of status reports.
     pub report_to: Eid,
-    /// When it was created.
+    /// Creation timestamp.
     pub timestamp: CreationTimestamp,
-    /// Milliseconds from creation to the end of its usefulness.
+    /// Lifetime: time from creation to expiry, milliseconds.
     pub lifetime_ms: u64,
-    /// Which part of the application data unit it carries, if it is a fragment.
+    /// Part of the application data unit that the bundle carries; `None` if the bundle is not a fragment.
     pub fragment: Option<Fragment>,
 }
 
-/// Which part of an application data unit a fragment carries.
+/// Part of an application data unit that a fragment carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Fragment {
-    /// Where the payload begins in the application data unit, bytes.
+    /// Offset of the payload in the application data unit, bytes.
     pub offset: u64,
-    /// The length of the whole application data unit, bytes.
+    /// Total length of the application data unit, bytes.
     pub total_length: u64,
 }
 
 impl PrimaryBlock {
-    /// A primary block with CRC-32C and neither flags nor fragment; reports go to the source.
+    /// Creates a primary block with CRC-32C, without flags, not a fragment; the source is the report-to
+    /// endpoint.
     pub fn new(destination: Eid, source: Eid, timestamp: CreationTimestamp, lifetime_ms: u64) -> Self {
         PrimaryBlock {
             flags: BundleFlags::NONE,
@@ -202,37 +203,38 @@ impl PrimaryBlock {
         }
     }
 
-    /// How many items its array has (RFC 9171 4.3.1).
+    /// Number of items in the CBOR array (RFC 9171 4.3.1).
     pub(super) fn items(&self) -> u64 {
         8 + if self.fragment.is_some() { 2 } else { 0 } + u64::from(self.crc != CrcType::None)
     }
 }
 
-/// What a canonical block is (RFC 9171 9.1).
+/// Block type code (RFC 9171 9.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum BlockType {
-    /// 1: the payload.
+    /// 1: payload.
     Payload,
-    /// 6: the node that forwarded the bundle (4.4.1).
+    /// 6: previous node, the node that forwarded the bundle (4.4.1).
     PreviousNode,
-    /// 7: the bundle's age (4.4.2).
+    /// 7: bundle age (4.4.2).
     BundleAge,
-    /// 10: hop limit and count (4.4.3).
+    /// 10: hop count and hop limit (4.4.3).
     HopCount,
-    /// 11: BPSec's block integrity block (RFC 9172 3.7).
+    /// 11: block integrity block of BPSec (RFC 9172 3.7).
     BlockIntegrity,
-    /// 12: BPSec's block confidentiality block (RFC 9172 3.8).
+    /// 12: block confidentiality block of BPSec (RFC 9172 3.8).
     BlockConfidentiality,
-    /// 193, private: priority, as the [module](super) describes it.
+    /// 193, private: priority; the [module](super) describes the block.
     QualityOfService,
-    /// 194, private: how many copies of the bundle its holder may make, as the [module](super) describes it.
+    /// 194, private: number of copies of the bundle that its holder may make; the [module](super) describes
+    /// the block.
     Copies,
-    /// Any other.
+    /// Any other type.
     Unknown(u64),
 }
 
 impl BlockType {
-    /// The type with this number.
+    /// Converts from the block type code.
     pub const fn from_number(number: u64) -> Self {
         match number {
             1 => BlockType::Payload,
@@ -247,7 +249,7 @@ impl BlockType {
         }
     }
 
-    /// Its number.
+    /// Block type code.
     pub const fn number(self) -> u64 {
         match self {
             BlockType::Payload => 1,
@@ -263,56 +265,56 @@ impl BlockType {
     }
 }
 
-/// An extension block (RFC 9171 4.3.2): every canonical block but the payload. Its data stay as they came;
-/// [`Block::content`] says what they mean.
+/// Extension block (RFC 9171 4.3.2): any canonical block except the payload block. Its data are kept as
+/// received; [`Block::content`] decodes them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// What it is.
+    /// Block type.
     pub block_type: BlockType,
-    /// Its number, 2 or more, its own within the bundle.
+    /// Block number: 2 or more, unique in the bundle.
     pub number: u64,
     /// Block processing control flags.
     pub flags: BlockFlags,
-    /// Its own checksum.
+    /// CRC type of the block.
     pub crc: CrcType,
     /// Block-type-specific data.
     pub data: Bytes,
 }
 
-/// What the data of a block mean.
+/// Decoded data of an extension block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// The node that forwarded the bundle.
+    /// Node that forwarded the bundle.
     PreviousNode(Eid),
-    /// Milliseconds since the bundle was created, when it was last forwarded.
+    /// Age of the bundle when it was last forwarded, milliseconds.
     BundleAge(u64),
-    /// Hop limit and count.
+    /// Hop count and hop limit.
     HopCount(HopCount),
     /// Priority.
     QualityOfService(QualityOfService),
-    /// How many copies of the bundle its holder may make: spray and wait.
+    /// Number of copies of the bundle that its holder may make (spray and wait).
     Copies(u64),
 }
 
-/// How many hops a bundle may take and has taken (RFC 9171 4.4.3).
+/// Hop count and hop limit (RFC 9171 4.4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct HopCount {
-    /// The limit, 1 or more.
+    /// Hop limit: 1 to 255.
     pub limit: u8,
-    /// The hops so far.
+    /// Number of hops so far.
     pub count: u64,
 }
 
-/// ION's quality-of-service block.
+/// Quality-of-service block of ION.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct QualityOfService {
     /// Handling flags: 1 least latency, 2 best effort, 4 a data label is present, 8 reliable.
     pub flags: u64,
     /// Class of service: 0 bulk, 1 normal, 2 expedited.
     pub class: u64,
-    /// Among expedited bundles the higher goes first.
+    /// Rank among expedited bundles; a higher ordinal is sent first.
     pub ordinal: u64,
-    /// The data label.
+    /// Data label.
     pub label: u64,
 }
 
@@ -328,7 +330,7 @@ impl From<Priority> for QualityOfService {
 }
 
 impl QualityOfService {
-    /// The class of service as a priority; a class that nobody defined is normal.
+    /// Converts the class of service to a priority; an undefined class is normal.
     pub const fn priority(&self) -> Priority {
         match self.class {
             0 => Priority::Bulk,
@@ -339,17 +341,26 @@ impl QualityOfService {
 }
 
 impl Block {
-    /// What the data mean. `None` for types without a meaning here, and for a quality-of-service block that is
-    /// somebody else's.
+    /// Decodes the data. `None` if the type is unknown or not interpreted, and for a private block (193, 194)
+    /// in another implementation's format.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the data do not conform to the clause of the block type.
     pub fn content(&self) -> Result<Option<Content>, DecodeError> {
         Content::decode(self.block_type, &self.data)
     }
 }
 
 impl Content {
-    /// Reads block data; all of them have to be used.
+    /// Decodes block data, which must contain nothing else. `None` as for [`Block::content`].
+    ///
+    /// # Errors
+    ///
+    /// Fails if the data do not conform to the clause of the block type.
     pub fn decode(block_type: BlockType, data: &Bytes) -> Result<Option<Content>, DecodeError> {
-        // Numbers are read from a plain slice: counting the users of a `Bytes` costs more than reading them.
+        // Numbers are read from a plain slice: the reference counting of `Bytes` costs more than reading
+        // them.
         let mut input = &data[..];
         let content = match block_type {
             BlockType::PreviousNode => {
@@ -374,7 +385,7 @@ impl Content {
         Ok(Some(content))
     }
 
-    /// The block type that has this content.
+    /// Block type of this content.
     pub const fn block_type(&self) -> BlockType {
         match self {
             Content::PreviousNode(_) => BlockType::PreviousNode,
@@ -385,7 +396,7 @@ impl Content {
         }
     }
 
-    /// The flags that a new block with this content gets: what every fragment needs is replicated.
+    /// Flags for a new block with this content: a block that every fragment needs is replicated.
     pub const fn default_flags(&self) -> BlockFlags {
         match self {
             Content::PreviousNode(_) => BlockFlags::NONE,
@@ -396,7 +407,7 @@ impl Content {
         }
     }
 
-    /// The block data.
+    /// Encodes the block data.
     pub fn encode(&self) -> Bytes {
         let mut out = BytesMut::with_capacity(16);
         match self {
@@ -419,14 +430,14 @@ impl Content {
     }
 }
 
-/// What is decoded, and the clause that says how.
+/// Name of the decoded field, and the clause that defines it.
 type Field = (&'static str, &'static str);
 
 const PREVIOUS_NODE: Field = ("a previous node block", "RFC 9171 4.4.1");
 const BUNDLE_AGE: Field = ("a bundle age block", "RFC 9171 4.4.2");
 const HOP_COUNT: Field = ("a hop count block", "RFC 9171 4.4.3");
 
-/// Block data are of known length: what ends early or late is wrong and not incomplete.
+/// Block data have a known length, so that a premature end is an error and not incomplete input.
 fn whole<T>(decoded: Result<T, DecodeError>, rest: &[u8], field: Field) -> Result<T, DecodeError> {
     match decoded {
         Ok(value) if rest.is_empty() => Ok(value),

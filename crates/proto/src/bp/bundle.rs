@@ -1,4 +1,4 @@
-//! A bundle's head, a whole bundle, and how a bundle becomes fragments (RFC 9171 4.1, 5.8).
+//! Headers of bundles, complete bundles, and fragmentation (RFC 9171 4.1, 5.8).
 
 use super::block::{
     Block, BlockFlags, BlockType, BundleFlags, Content, CrcType, Fragment, HopCount, PrimaryBlock,
@@ -10,57 +10,58 @@ use crate::codec::{DecodeError, cbor};
 use crate::service::Priority;
 use bytes::{Buf, Bytes, BytesMut};
 
-/// All of a bundle but its payload's bytes.
+/// Header of a bundle: everything except the payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// The primary block.
+    /// Primary block.
     pub primary: PrimaryBlock,
-    /// The extension blocks, in their order.
+    /// Extension blocks, in order.
     pub blocks: Vec<Block>,
-    /// The payload block without the payload.
+    /// Payload block without the payload.
     pub payload: PayloadHeader,
 }
 
-/// The payload block without the payload.
+/// Payload block without the payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PayloadHeader {
     /// Block processing control flags.
     pub flags: BlockFlags,
-    /// The block's checksum.
+    /// CRC type of the block.
     pub crc: CrcType,
-    /// The payload's length in bytes.
+    /// Length of the payload, bytes.
     pub length: u64,
 }
 
-/// A whole bundle in memory.
+/// Complete bundle in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bundle {
-    /// All but the payload.
+    /// Header: everything except the payload.
     pub head: Head,
-    /// The payload; as long as the head says.
+    /// Payload; its length is that in the header.
     pub payload: Bytes,
 }
 
-/// What tells one bundle from every other (RFC 9171 4.3.1): the source, the creation timestamp and, for a
-/// fragment, where its payload lies. Bundles of the null endpoint are not told apart by it (4.2.3).
+/// Bundle ID (RFC 9171 4.3.1): source, creation timestamp and, for a fragment, the position of its payload.
+/// It does not identify bundles whose source is the null endpoint (4.2.3).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BundleId {
-    /// The source node.
+    /// Source node ID.
     pub source: Eid,
-    /// The creation timestamp.
+    /// Creation timestamp.
     pub timestamp: CreationTimestamp,
-    /// Offset and length of the payload in the application data unit, bytes.
+    /// Offset and length of the payload in the application data unit, bytes; `None` if the bundle is not a
+    /// fragment.
     pub fragment: Option<(u64, u64)>,
 }
 
 impl Head {
-    /// A head without extension blocks, with CRC-32C over the payload.
+    /// Creates a header without extension blocks, with CRC-32C for the payload.
     pub fn new(primary: PrimaryBlock, payload_length: u64) -> Self {
         let payload = PayloadHeader { flags: BlockFlags::NONE, crc: CrcType::Crc32c, length: payload_length };
         Head { primary, blocks: Vec::new(), payload }
     }
 
-    /// What tells this bundle from every other, in memory of its own.
+    /// Bundle ID, in its own memory.
     pub fn id(&self) -> BundleId {
         BundleId {
             source: self.primary.source.detached(),
@@ -69,18 +70,19 @@ impl Head {
         }
     }
 
-    /// The first block of this type.
+    /// First block of this type.
     pub fn block(&self, block_type: BlockType) -> Option<&Block> {
         self.blocks.iter().find(|block| block.block_type == block_type)
     }
 
-    /// What the first block of this type contains. `None`, too, where it is encrypted.
+    /// Content of the first block of this type. `None` also if the block is encrypted or its data are
+    /// invalid.
     pub fn content(&self, block_type: BlockType) -> Option<Content> {
         let block = self.block(block_type)?;
         if self.is_encrypted(block.number) { None } else { block.content().ok().flatten() }
     }
 
-    /// The node that forwarded the bundle.
+    /// Node that forwarded the bundle; `None` without a previous node block.
     pub fn previous_node(&self) -> Option<Eid> {
         match self.content(BlockType::PreviousNode) {
             Some(Content::PreviousNode(node)) => Some(node),
@@ -88,7 +90,7 @@ impl Head {
         }
     }
 
-    /// The age that the last forwarder wrote, milliseconds.
+    /// Age of the bundle as the last forwarder wrote it, milliseconds; `None` without a bundle age block.
     pub fn age_ms(&self) -> Option<u64> {
         match self.content(BlockType::BundleAge) {
             Some(Content::BundleAge(age)) => Some(age),
@@ -96,7 +98,7 @@ impl Head {
         }
     }
 
-    /// Hop limit and count.
+    /// Hop count and hop limit; `None` without a hop count block.
     pub fn hop_count(&self) -> Option<HopCount> {
         match self.content(BlockType::HopCount) {
             Some(Content::HopCount(hops)) => Some(hops),
@@ -104,7 +106,7 @@ impl Head {
         }
     }
 
-    /// Its urgency; normal where it does not say.
+    /// Priority; normal without a quality-of-service block.
     pub fn priority(&self) -> Priority {
         match self.content(BlockType::QualityOfService) {
             Some(Content::QualityOfService(quality)) => quality.priority(),
@@ -112,7 +114,7 @@ impl Head {
         }
     }
 
-    /// How many copies its holder may make; none where it does not say.
+    /// Number of copies that the holder may make; `None` without a copies block.
     pub fn copies(&self) -> Option<u64> {
         match self.content(BlockType::Copies) {
             Some(Content::Copies(copies)) => Some(copies),
@@ -120,8 +122,8 @@ impl Head {
         }
     }
 
-    /// Gives the block of this content's type this content; adds the block, with the payload's kind of checksum and
-    /// the smallest free number, if there is none.
+    /// Replaces the content of the first block of this type. Without such a block, adds one with the CRC type
+    /// of the payload and the smallest free number.
     pub fn set(&mut self, content: &Content) {
         let data = content.encode();
         let block_type = content.block_type();
@@ -138,20 +140,22 @@ impl Head {
         self.blocks.retain(|block| block.block_type != block_type);
     }
 
-    /// The smallest block number that is free.
+    /// Smallest free block number.
     pub fn free_number(&self) -> u64 {
         let taken = |number: u64| self.blocks.iter().any(|block| block.number == number);
         (2..).find(|&number| !taken(number)).expect("there are more numbers than blocks")
     }
 
-    /// The head of a fragment that carries `length` bytes of this bundle's payload from `offset` on (RFC 9171 5.8).
-    /// The bundle may be a fragment itself.
+    /// Returns the header of a fragment that carries `length` bytes of this bundle's payload from `offset` on
+    /// (RFC 9171 5.8). The bundle may be a fragment itself.
     ///
-    /// The fragment with the first byte of the application data unit keeps all extension blocks; others keep those
-    /// that ask for it, and age, hop count and priority in any case: 5.8 leaves that free, and each fragment needs them.
+    /// The fragment with the first byte of the application data unit keeps all extension blocks. Other
+    /// fragments keep the blocks with the replication flag, and in any case age, hop count, priority and
+    /// copies: 5.8 leaves that free, and each fragment needs them.
     ///
     /// # Panics
-    /// If that is not a part of the payload, or the bundle must not be fragmented.
+    ///
+    /// Panics if the range is empty or not a part of the payload, or if the bundle must not be fragmented.
     pub fn fragment(&self, offset: u64, length: u64) -> Head {
         let end = offset.checked_add(length).expect("a fragment ends somewhere");
         assert!(0 < length && end <= self.payload.length, "a fragment is a part of the payload");
@@ -173,38 +177,38 @@ impl Head {
         head
     }
 
-    /// True if a block confidentiality block says that it has encrypted this block.
+    /// True if a block confidentiality block has this block as a target.
     pub fn is_encrypted(&self, number: u64) -> bool {
         self.is_target(BlockType::BlockConfidentiality, number)
     }
 
-    /// True if a security block of this type names block `number` as its target (RFC 9172 3.6).
+    /// True if a security block of this type has block `number` as a target (RFC 9172 3.6).
     pub(super) fn is_target(&self, security: BlockType, number: u64) -> bool {
         let mut security = self.blocks.iter().filter(|block| block.block_type == security);
         security.any(|block| has_target(&block.data, number).unwrap_or(false))
     }
 
-    /// Appends the head: everything up to the payload's first byte.
+    /// Appends the header: everything before the payload's first byte.
     pub fn encode(&self, out: &mut BytesMut) {
         self.encode_before_payload(out);
         self.payload.encode(out);
     }
 
-    /// Appends everything up to the payload block.
+    /// Appends everything before the payload block.
     fn encode_before_payload(&self, out: &mut BytesMut) {
         cbor::put_indefinite_array(out);
         self.primary.encode(out);
         self.blocks.iter().for_each(|block| block.encode(out));
     }
 
-    /// The head's bytes.
+    /// Encodes the header.
     pub fn to_bytes(&self) -> Bytes {
         let mut out = BytesMut::with_capacity(256);
         self.encode(&mut out);
         out.freeze()
     }
 
-    /// How many bytes follow the payload.
+    /// Length of the tail that follows the payload, bytes.
     pub const fn tail_bytes(&self) -> usize {
         self.payload.crc.field_bytes() + 1
     }
@@ -218,7 +222,7 @@ fn stays_in_every_fragment(block: &Block) -> bool {
         )
 }
 
-/// The targets are the first item of an abstract security block.
+/// The targets are the first item of an abstract security block (RFC 9172 3.6).
 fn has_target(data: &[u8], number: u64) -> Result<bool, DecodeError> {
     const TARGETS: (&str, &str) = ("the targets of a security block", "RFC 9172 3.6");
     let mut input = data;
@@ -232,18 +236,29 @@ fn has_target(data: &[u8], number: u64) -> Result<bool, DecodeError> {
 }
 
 impl Bundle {
-    /// A bundle of a head and a payload, whose length the head takes over.
+    /// Creates a bundle and sets the payload length of the header.
     pub fn new(mut head: Head, payload: Bytes) -> Self {
         head.payload.length = payload.len() as u64;
         Bundle { head, payload }
     }
 
-    /// Takes a bundle from the front, by the strict policy. The payload shares the input's memory.
+    /// Decodes a bundle from the front of the input under the strict policy, and advances the input. The
+    /// payload shares the input's memory.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `Incomplete` if the input ends early, otherwise with the field and the clause that it
+    /// violates.
     pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
         Self::decode_with(input, &DecodePolicy::default())
     }
 
-    /// Takes a bundle from the front by a policy.
+    /// Decodes a bundle from the front of the input under a policy, and advances the input.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `Incomplete` if the input ends early, otherwise with the field and the clause that it
+    /// violates.
     pub fn decode_with(input: &mut Bytes, policy: &DecodePolicy) -> Result<Self, DecodeError> {
         let (head, start) = super::wire::decode_head(input, policy)?;
         let length = usize::try_from(head.payload.length).unwrap_or(usize::MAX);
@@ -261,21 +276,26 @@ impl Bundle {
         Ok(Bundle { head, payload })
     }
 
-    /// Reads bytes that have to be one bundle and nothing else.
+    /// Decodes bytes that contain exactly one bundle.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the bytes are not a bundle under the policy, or if further bytes follow it.
     pub fn from_bytes(bytes: &Bytes, policy: &DecodePolicy) -> Result<Self, DecodeError> {
         let mut input = bytes.clone();
         let bundle = Self::decode_with(&mut input, policy)?;
         if input.is_empty() {
             Ok(bundle)
         } else {
-            Err(DecodeError::invalid("what follows the end of a bundle", "RFC 9171 4.1"))
+            Err(DecodeError::invalid("data after the end of a bundle", "RFC 9171 4.1"))
         }
     }
 
     /// Appends the bundle.
     ///
     /// # Panics
-    /// If the payload is not as long as the head says.
+    ///
+    /// Panics if the length of the payload is not that in the header.
     pub fn encode(&self, out: &mut BytesMut) {
         assert_eq!(
             self.head.payload.length,
@@ -290,7 +310,7 @@ impl Bundle {
         cbor::put_break(out);
     }
 
-    /// The bundle's bytes.
+    /// Encodes the bundle.
     pub fn to_bytes(&self) -> Bytes {
         let mut out = BytesMut::with_capacity(256 + self.payload.len());
         self.encode(&mut out);

@@ -1,9 +1,9 @@
-//! Endpoint identifiers (RFC 9171 4.2.5, RFC 9758).
+//! Endpoint IDs (RFC 9171 4.2.5, RFC 9758).
 //!
-//! Two identifiers are equal when they name the same endpoint, however they are written: `dtn:none`, `ipn:0.0` and
-//! the malformed `ipn:0.7` are all the null endpoint (RFC 9758 3.4.1, 5.2), and the two CBOR forms of an `ipn`
-//! identifier are one (RFC 9758 6.4). The form is kept all the same, because a primary block has to be forwarded
-//! byte for byte.
+//! Two endpoint IDs are equal if they name the same endpoint, whatever their encoding: `dtn:none`, `ipn:0.0`
+//! and the malformed `ipn:0.7` are all the null endpoint (RFC 9758 3.4.1, 5.2), and the two CBOR encodings of
+//! an `ipn` endpoint ID are equal (RFC 9758 6.4). The encoding is kept, because a primary block must be
+//! forwarded byte for byte.
 
 use crate::codec::cbor::Major;
 use crate::codec::{DecodeError, cbor};
@@ -14,7 +14,7 @@ use core::hash::{Hash, Hasher};
 use core::str::FromStr;
 use serde::{Deserialize, Serialize};
 
-/// The longest scheme-specific part that is taken, bytes. No specification has a limit.
+/// Maximum length of an accepted scheme-specific part, bytes. No specification has a limit.
 pub const SSP_BYTES_MAX: usize = 1024;
 
 const EID: &str = "RFC 9171 4.2.5.1";
@@ -22,53 +22,53 @@ const DTN: &str = "RFC 9171 4.2.5.1.1";
 const IPN: &str = "RFC 9758 6";
 const IPN_TEXT: &str = "RFC 9758 4.1";
 
-/// The name of an endpoint or, for the endpoint of its administrative element, of a node.
+/// Endpoint ID; that of the administrative endpoint is the node ID.
 ///
-/// A clone is cheap, and a decoded one shares the memory of its input: see [`Eid::detached`].
+/// A clone is cheap, and a decoded endpoint ID shares the memory of its input: see [`Eid::detached`].
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum Eid {
-    /// `dtn:none`: the endpoint without members.
+    /// `dtn:none`: the null endpoint, which has no members.
     Null,
     /// `dtn://node/demux`.
     Dtn(DtnName),
     /// `ipn:node.service`, `ipn:allocator.node.service`.
     Ipn(IpnNumbers),
-    /// Of a scheme that this version does not know.
+    /// Endpoint ID of an unknown scheme.
     Unknown {
-        /// The scheme's code number.
+        /// URI scheme code number.
         scheme: u64,
-        /// The scheme-specific part, one CBOR item.
+        /// Scheme-specific part, one CBOR item.
         ssp: Bytes,
     },
-    /// Any other URI. Version 6 has them as text, and version 7 has no number for them: its decoders refuse what
-    /// [`Eid::encode`] makes of one.
+    /// Any other URI. Version 6 carries URIs as text. Version 7 has no scheme number for them: its decoders
+    /// refuse what [`Eid::encode`] writes for one.
     Uri(Bytes),
 }
 
-/// The scheme-specific part of a `dtn` identifier, syntax checked: `//node/demux`.
+/// Scheme-specific part of a `dtn` endpoint ID, with valid syntax: `//node/demux`.
 #[derive(Clone)]
 pub struct DtnName {
     ssp: Bytes,
-    /// Version 6 wrote `//node` without the slash behind it. Not part of the identity.
+    /// True for the form `//node` of version 6, without the final slash. Not part of the identity.
     bare: bool,
 }
 
-/// What an `ipn` identifier consists of (RFC 9758 3).
+/// Numbers of an `ipn` endpoint ID (RFC 9758 3).
 #[derive(Clone, Copy)]
 pub struct IpnNumbers {
-    /// Who gave the node its number; zero: IANA.
+    /// Allocator identifier: the authority that assigned the node number; zero for IANA.
     pub allocator: u32,
-    /// The node.
+    /// Node number.
     pub node: u32,
-    /// The service on it; zero: the administrative endpoint.
+    /// Service number; zero for the administrative endpoint.
     pub service: u64,
-    /// True for the three-element CBOR form. Not part of the identity (RFC 9758 6.4). The two-element form is what
-    /// everybody understands.
+    /// True for the three-element CBOR encoding. Not part of the identity (RFC 9758 6.4). All implementations
+    /// read the two-element encoding.
     pub three_elements: bool,
 }
 
-/// What identifiers are compared by.
+/// Parts of an endpoint ID that decide equality, order and hash.
 #[derive(PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Identity<'a> {
     Null,
@@ -79,12 +79,13 @@ enum Identity<'a> {
 }
 
 impl Eid {
-    /// `ipn:node.service`.
+    /// Creates `ipn:node.service`.
     pub const fn ipn(node: u32, service: u64) -> Self {
         Eid::Ipn(IpnNumbers { allocator: 0, node, service, three_elements: false })
     }
 
-    /// `ipn:node.service` with a node number of 64 bits, the upper half of which is the allocator (RFC 9758 3.3.1).
+    /// Creates `ipn:node.service` from a fully qualified node number of 64 bits, whose upper half is the
+    /// allocator identifier (RFC 9758 3.3.1).
     pub const fn ipn_number(node: u64, service: u64) -> Self {
         let (allocator, node) = ((node >> 32) as u32, node as u32);
         Eid::Ipn(IpnNumbers { allocator, node, service, three_elements: false })
@@ -100,14 +101,14 @@ impl Eid {
         }
     }
 
-    /// True for `ipn:!.n`, which means something on the very node only (RFC 9758 5.4).
+    /// True for `ipn:!.n`, which is valid only within the node (RFC 9758 5.4).
     pub fn is_local_node(&self) -> bool {
         matches!(self, Eid::Ipn(ipn) if ipn.allocator == 0 && ipn.node == u32::MAX)
     }
 
-    /// True where the endpoint has one member at the most by its name: every `ipn` endpoint, and `dtn` endpoints
-    /// whose demux does not begin with a tilde. An unknown scheme gets the benefit of the doubt; the null endpoint
-    /// has no members.
+    /// True for a singleton endpoint, which has at most one member: every `ipn` endpoint, and every `dtn`
+    /// endpoint whose demux does not begin with a tilde. Endpoints of unknown schemes count as singletons;
+    /// the null endpoint has no members.
     pub fn is_singleton(&self) -> bool {
         match self {
             Eid::Dtn(name) => !name.demux().starts_with('~'),
@@ -116,13 +117,14 @@ impl Eid {
         }
     }
 
-    /// The administrative endpoint of the node that this endpoint is on: the node id (RFC 9171 4.2.5.2). For a
-    /// group, that of the node name it has. What is null or of an unknown scheme is its own.
+    /// Node ID of the node to which the endpoint belongs: its administrative endpoint (RFC 9171 4.2.5.2). For
+    /// a group endpoint, that of the node name in it. The null endpoint and endpoints of unknown schemes are
+    /// returned unchanged.
     pub fn node_id(&self) -> Eid {
         match self {
             _ if self.is_null() => Eid::Null,
             Eid::Dtn(name) => {
-                // Without a demux it keeps the form that it has.
+                // An endpoint ID without a demux keeps its form.
                 let bare = name.bare && name.demux().is_empty();
                 Eid::Dtn(DtnName { ssp: name.ssp.slice(..name.demux_at()), bare })
             }
@@ -140,7 +142,7 @@ impl Eid {
         }
     }
 
-    /// True if both are on the same node.
+    /// True if both endpoints belong to the same node.
     pub fn same_node(&self, other: &Eid) -> bool {
         match (self, other) {
             (Eid::Dtn(a), Eid::Dtn(b)) => a.node() == b.node(),
@@ -149,8 +151,8 @@ impl Eid {
         }
     }
 
-    /// The same identifier in memory of its own. Worth it for what is kept long: a decoded identifier keeps the
-    /// whole buffer alive that it came in.
+    /// Returns the same endpoint ID in its own memory. A decoded endpoint ID keeps its whole input buffer
+    /// alive: use this for one that is kept long.
     pub fn detached(&self) -> Eid {
         match self {
             Eid::Dtn(name) => Eid::Dtn(DtnName { ssp: Bytes::copy_from_slice(&name.ssp), bare: name.bare }),
@@ -162,7 +164,7 @@ impl Eid {
         }
     }
 
-    /// Puts several identifiers into one piece of memory of their own: that takes less than one for each.
+    /// Moves several endpoint IDs into one shared allocation, which is smaller than one for each.
     pub fn detach<const N: usize>(names: [&mut Eid; N]) {
         let mut all: Vec<u8> =
             Vec::with_capacity(names.iter().map(|name| name.text().map_or(0, Bytes::len)).sum());
@@ -179,7 +181,7 @@ impl Eid {
         }
     }
 
-    /// The part of it that lies in memory of its own.
+    /// The part that is stored on the heap.
     fn text(&self) -> Option<&Bytes> {
         match self {
             Eid::Dtn(DtnName { ssp: text, .. }) | Eid::Uri(text) | Eid::Unknown { ssp: text, .. } => {
@@ -189,10 +191,15 @@ impl Eid {
         }
     }
 
-    /// Takes an identifier: an array of scheme number and scheme-specific part.
+    /// Decodes an endpoint ID from the front of the input: an array of scheme number and scheme-specific
+    /// part.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the syntax is invalid, or if the scheme-specific part exceeds [`SSP_BYTES_MAX`].
     pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
-        if cbor::array(input, "an endpoint id", EID)? != Some(2) {
-            return Err(DecodeError::invalid("an endpoint id", EID));
+        if cbor::array(input, "an endpoint ID", EID)? != Some(2) {
+            return Err(DecodeError::invalid("an endpoint ID", EID));
         }
         match cbor::unsigned(input, "a URI scheme number", EID)? {
             0 => Err(DecodeError::invalid("the reserved URI scheme number", "RFC 9171 9.6")),
@@ -206,7 +213,7 @@ impl Eid {
         }
     }
 
-    /// Appends the identifier.
+    /// Appends the endpoint ID.
     pub fn encode(&self, out: &mut BytesMut) {
         match self {
             Eid::Null => {
@@ -245,22 +252,26 @@ impl Eid {
 }
 
 impl Eid {
-    /// Reads an identifier as version 6 has it: any URI (RFC 5050 4.4). `dtn://node` names the same endpoint as
-    /// `dtn://node/`, which is how version 7 writes it; [`Eid::uri`] gives back the very text.
+    /// Parses an endpoint ID of version 6: any URI (RFC 5050 4.4). `dtn://node` names the same endpoint as
+    /// `dtn://node/`, the form of version 7; [`Eid::uri`] returns the original text.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the text is not a URI, or if its scheme name or scheme-specific part exceeds 1023 bytes.
     pub fn from_uri(text: &str) -> Result<Self, DecodeError> {
         const CLAUSE: &str = "RFC 5050 4.4";
         let (scheme, ssp) =
-            text.split_once(':').ok_or(DecodeError::invalid("an endpoint id without a scheme", CLAUSE))?;
+            text.split_once(':').ok_or(DecodeError::invalid("an endpoint ID without a scheme", CLAUSE))?;
         if scheme.len() > URI_PART_BYTES_MAX || ssp.len() > URI_PART_BYTES_MAX {
-            return Err(DecodeError::invalid("an endpoint id with a part of more than 1023 bytes", CLAUSE));
+            return Err(DecodeError::invalid("an endpoint ID with a part of more than 1023 bytes", CLAUSE));
         }
         let starts = scheme.starts_with(|c: char| c.is_ascii_alphabetic());
         let is_scheme = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
         if !starts || !scheme.bytes().all(is_scheme) || ssp.is_empty() {
-            return Err(DecodeError::invalid("an endpoint id that is no URI", CLAUSE));
+            return Err(DecodeError::invalid("an endpoint ID that is not a URI", CLAUSE));
         }
         if !ssp.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(DecodeError::invalid("a character of an endpoint id", CLAUSE));
+            return Err(DecodeError::invalid("a character of an endpoint ID", CLAUSE));
         }
         let known = match scheme {
             "dtn" if ssp.starts_with("//") && !ssp[2..].contains('/') => bare_node(ssp),
@@ -271,7 +282,8 @@ impl Eid {
         Ok(exact.unwrap_or_else(|| Eid::Uri(Bytes::copy_from_slice(text.as_bytes()))))
     }
 
-    /// The text that version 6 carries: what [`Eid::from_uri`] has read, `ipn` nodes as one number (RFC 6260 2.1).
+    /// Returns the text that version 6 carries: that which [`Eid::from_uri`] parsed, with `ipn` node numbers
+    /// as one number (RFC 6260 2.1).
     pub fn uri(&self) -> String {
         match self {
             Eid::Ipn(ipn) => {
@@ -283,16 +295,16 @@ impl Eid {
     }
 }
 
-/// The most bytes of a scheme name and of a scheme-specific part (RFC 5050 4.4).
+/// Maximum length of a scheme name and of a scheme-specific part, bytes (RFC 5050 4.4).
 const URI_PART_BYTES_MAX: usize = 1023;
 
-/// `//node`, as many nodes of version 6 call themselves.
+/// Parses `//node`, the node ID of many nodes of version 6.
 fn bare_node(ssp: &str) -> Option<Eid> {
     let name = DtnName::new(format!("{ssp}/").into()).ok()?;
     (!name.node().is_empty()).then_some(Eid::Dtn(DtnName { bare: true, ..name }))
 }
 
-/// `node.service`, both numbers of up to 64 bits.
+/// Parses `node.service`, both numbers of up to 64 bits.
 fn full_node_number(ssp: &str) -> Option<Eid> {
     let (node, service) = ssp.split_once('.')?;
     let (node, service) = (parse_number::<u64>(node).ok()?, parse_number::<u64>(service).ok()?);
@@ -300,7 +312,7 @@ fn full_node_number(ssp: &str) -> Option<Eid> {
 }
 
 fn limit(length: usize) -> Result<(), DecodeError> {
-    if length > SSP_BYTES_MAX { Err(DecodeError::Limit { what: "an endpoint id" }) } else { Ok(()) }
+    if length > SSP_BYTES_MAX { Err(DecodeError::Limit { what: "an endpoint ID" }) } else { Ok(()) }
 }
 
 fn decode_dtn(input: &mut Bytes) -> Result<Eid, DecodeError> {
@@ -311,7 +323,7 @@ fn decode_dtn(input: &mut Bytes) -> Result<Eid, DecodeError> {
         }
         (cbor::Major::TextString, Some(length)) => {
             limit(usize::try_from(length).unwrap_or(usize::MAX))?;
-            // Every character of the syntax is ASCII, and the syntax is checked: no second check for UTF-8.
+            // No check for UTF-8: all characters that the syntax check accepts are ASCII.
             cbor::head(input)?;
             let length = length as usize;
             if input.len() < length {
@@ -320,14 +332,14 @@ fn decode_dtn(input: &mut Bytes) -> Result<Eid, DecodeError> {
             DtnName::new(input.split_to(length)).map(Eid::Dtn)
         }
         (cbor::Major::TextString, None) => {
-            Err(DecodeError::Limit { what: "an endpoint id of indefinite length" })
+            Err(DecodeError::Limit { what: "an endpoint ID of indefinite length" })
         }
-        _ => Err(DecodeError::invalid("a dtn endpoint id", DTN)),
+        _ => Err(DecodeError::invalid("a dtn endpoint ID", DTN)),
     }
 }
 
 fn decode_ipn(input: &mut Bytes) -> Result<Eid, DecodeError> {
-    let elements = cbor::array(input, "an ipn endpoint id", IPN)?;
+    let elements = cbor::array(input, "an ipn endpoint ID", IPN)?;
     let mut number = |what| cbor::unsigned(input, what, IPN);
     match elements {
         Some(2) => {
@@ -345,20 +357,21 @@ fn decode_ipn(input: &mut Bytes) -> Result<Eid, DecodeError> {
             let service = number("a service number")?;
             Ok(Eid::Ipn(IpnNumbers { allocator, node, service, three_elements: true }))
         }
-        Some(_) => Err(DecodeError::invalid("an ipn endpoint id", IPN)),
-        None => Err(DecodeError::Limit { what: "an endpoint id of indefinite length" }),
+        Some(_) => Err(DecodeError::invalid("an ipn endpoint ID", IPN)),
+        None => Err(DecodeError::Limit { what: "an endpoint ID of indefinite length" }),
     }
 }
 
 impl DtnName {
-    /// Checks the syntax of `//node/demux` (RFC 9171 4.2.5.1.1; the node name is a reg-name of RFC 3986 3.2.2).
+    /// Checks the syntax of `//node/demux` (RFC 9171 4.2.5.1.1; the node name is a reg-name of RFC 3986
+    /// 3.2.2).
     fn new(ssp: Bytes) -> Result<Self, DecodeError> {
         limit(ssp.len())?;
         let rest =
-            ssp.strip_prefix(b"//").ok_or(DecodeError::invalid("a dtn endpoint id without //", DTN))?;
+            ssp.strip_prefix(b"//").ok_or(DecodeError::invalid("a dtn endpoint ID without //", DTN))?;
         let node = rest.iter().position(|&byte| byte == b'/');
         let node =
-            node.ok_or(DecodeError::invalid("a dtn endpoint id without / after the node name", DTN))?;
+            node.ok_or(DecodeError::invalid("a dtn endpoint ID without / after the node name", DTN))?;
         if !rest[..node].iter().copied().all(is_reg_name) {
             return Err(DecodeError::invalid("a character of a dtn node name", DTN));
         }
@@ -372,17 +385,17 @@ impl DtnName {
         core::str::from_utf8(&self.ssp).expect("a checked name is ASCII")
     }
 
-    /// Where the demux begins.
+    /// Offset of the demux.
     fn demux_at(&self) -> usize {
         3 + self.ssp[2..].iter().position(|&byte| byte == b'/').expect("a checked name has this slash")
     }
 
-    /// The node name.
+    /// Node name.
     pub fn node(&self) -> &str {
         &self.as_str()[2..self.demux_at() - 1]
     }
 
-    /// What follows the node name.
+    /// Demux: the part after the node name.
     pub fn demux(&self) -> &str {
         &self.as_str()[self.demux_at()..]
     }
@@ -393,7 +406,7 @@ fn is_reg_name(byte: u8) -> bool {
 }
 
 impl IpnNumbers {
-    /// Appends the identifier with these numbers.
+    /// Appends the endpoint ID with these numbers.
     fn encode(&self, out: &mut BytesMut) {
         let [pair, scheme] = [(Major::Array, 2), (Major::Unsigned, 2)];
         let [allocator, node] = [u64::from(self.allocator), u64::from(self.node)];
@@ -412,7 +425,8 @@ impl IpnNumbers {
 impl FromStr for Eid {
     type Err = DecodeError;
 
-    /// Reads what version 7 can carry: `dtn:none`, `dtn://node/demux`, `ipn:node.service`, `ipn:allocator.node.service` and `ipn:!.service`.
+    /// Parses the forms that version 7 can carry: `dtn:none`, `dtn://node/demux`, `ipn:node.service`,
+    /// `ipn:allocator.node.service` and `ipn:!.service`.
     fn from_str(text: &str) -> Result<Self, DecodeError> {
         if text == "dtn:none" {
             Ok(Eid::Null)
@@ -421,7 +435,7 @@ impl FromStr for Eid {
         } else if let Some(ssp) = text.strip_prefix("ipn:") {
             parse_ipn(ssp)
         } else {
-            Err(DecodeError::invalid("an endpoint id that begins neither with dtn: nor with ipn:", EID))
+            Err(DecodeError::invalid("an endpoint ID that begins with neither dtn: nor ipn:", EID))
         }
     }
 }
@@ -437,7 +451,7 @@ fn parse_ipn(ssp: &str) -> Result<Eid, DecodeError> {
         }
         _ => {
             return Err(DecodeError::invalid(
-                "an ipn endpoint id that is not two or three numbers",
+                "an ipn endpoint ID that is not two or three numbers",
                 IPN_TEXT,
             ));
         }
@@ -446,15 +460,16 @@ fn parse_ipn(ssp: &str) -> Result<Eid, DecodeError> {
     Ok(Eid::Ipn(IpnNumbers { allocator, node, service, three_elements: false }))
 }
 
-/// Digits only, no leading zero.
+/// Parses digits without a leading zero.
 fn parse_number<T: FromStr>(text: &str) -> Result<T, DecodeError> {
     let canonical = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
     let number = if canonical { text.parse().ok() } else { None };
-    number.ok_or(DecodeError::invalid("a number of an ipn endpoint id", IPN_TEXT))
+    number.ok_or(DecodeError::invalid("a number of an ipn endpoint ID", IPN_TEXT))
 }
 
 impl fmt::Display for Eid {
-    /// The URI; an identifier of an unknown scheme as `eid:` with the scheme's number and the bytes of its item.
+    /// Writes the URI; an endpoint ID of an unknown scheme as `eid:`, the scheme number and the bytes of its
+    /// item in hexadecimal.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Eid::Null => f.write_str("dtn:none"),
@@ -495,7 +510,7 @@ impl TryFrom<String> for Eid {
 impl PartialEq for Eid {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
-            // Most are.
+            // Fast path for the most frequent case.
             (Eid::Dtn(one), Eid::Dtn(other)) => one.ssp == other.ssp,
             _ => self.identity() == other.identity(),
         }

@@ -1,4 +1,4 @@
-//! Random bundles and administrative records that break no rule: for property tests, fuzzing and benchmarks.
+//! Generator of random valid bundles and administrative records, for property tests, fuzzing and benchmarks.
 
 use super::admin::{AdminRecord, ReasonCode, StatusItem, StatusReport};
 use super::block::{Block, BlockFlags, BlockType, BundleFlags, Content, CrcType, Fragment, HopCount};
@@ -10,27 +10,27 @@ use crate::codec::cbor;
 use crate::rng::Rng;
 use bytes::{Bytes, BytesMut};
 
-/// Makes random values that are legal in every combination of their fields.
+/// Generator of random values that are valid in every combination of their fields.
 #[derive(Clone, Debug)]
 pub struct Generator {
-    /// Where the values come from.
+    /// Source of randomness.
     pub rng: Rng,
-    /// The longest payload, bytes.
+    /// Maximum length of a payload, bytes. Default 200.
     pub payload_max: u64,
-    /// Every block has a CRC.
+    /// True if every block must have a CRC.
     pub checked: bool,
-    /// Only what every implementation understands: no scheme and no flag beyond RFC 9171, `ipn` identifiers in the
-    /// two-element form with small numbers, hop counts of one byte.
+    /// True for values that every implementation supports: no scheme and no flag beyond RFC 9171, `ipn`
+    /// endpoint IDs in the two-element encoding with small numbers, hop counts of one byte.
     pub common: bool,
 }
 
 impl Generator {
-    /// A generator of everything that is legal.
+    /// Creates a generator of all valid values.
     pub fn new(rng: Rng) -> Self {
         Generator { rng, payload_max: 200, checked: false, common: false }
     }
 
-    /// A bundle.
+    /// Random bundle.
     pub fn bundle(&mut self) -> Bundle {
         let timestamp = self.timestamp();
         let (destination, source) = (self.endpoint(), self.endpoint());
@@ -93,7 +93,7 @@ impl Generator {
     }
 
     fn bundle_flags(&mut self, anonymous: bool) -> BundleFlags {
-        // A bit that RFC 9171 reserves and one that it has not assigned are kept as they are.
+        // Reserved and unassigned bits of RFC 9171 are kept.
         let odd = !self.common && self.rng.chance(0.2);
         let mut flags = BundleFlags(if odd { 0x08 | 1 << 40 } else { 0 });
         for (flag, chance) in [
@@ -132,7 +132,7 @@ impl Generator {
         CreationTimestamp { time: DtnTime(time), sequence: self.number() }
     }
 
-    /// A number of any magnitude, so that every length of a CBOR head occurs.
+    /// Random number of any magnitude, so that every length of a CBOR header occurs.
     pub fn number(&mut self) -> u64 {
         let number = self.rng.next_u64() >> self.rng.below(64);
         if self.common { number >> 33 } else { number }
@@ -144,7 +144,7 @@ impl Generator {
         bytes.into()
     }
 
-    /// An identifier of any scheme, groups and the null endpoint included.
+    /// Random endpoint ID of any scheme, including groups and the null endpoint.
     pub fn endpoint(&mut self) -> Eid {
         match self.rng.below(8) {
             0 => Eid::Null,
@@ -158,7 +158,7 @@ impl Generator {
         }
     }
 
-    /// An identifier of one node.
+    /// Random endpoint ID of a singleton endpoint.
     pub fn singleton(&mut self) -> Eid {
         if self.rng.chance(0.5) {
             let demux = if self.rng.chance(0.3) { String::new() } else { self.word() };
@@ -180,7 +180,7 @@ impl Generator {
         (0..1 + self.rng.below(12)).map(|_| char::from(b'a' + self.rng.below(26) as u8)).collect()
     }
 
-    /// An administrative record of any kind.
+    /// Random administrative record of any kind.
     pub fn admin_record(&mut self) -> AdminRecord {
         if self.rng.chance(0.2) {
             let mut content = BytesMut::new();

@@ -1,11 +1,12 @@
-//! What peers are known to get wrong, and what a node may do about it: what it accepts from one that is not quite right,
-//! and what it spares one that cannot take everything that is right.
+//! Known faults of other implementations, and how a node can work with them: faults that it accepts from a
+//! peer, and valid encodings that it avoids because a peer cannot read them.
 //!
-//! Everything is strict as long as the operator says nothing. Never accepted, whoever sends it: block numbers other than 0 that
-//! occur twice and payloads that are not block number 1 (other blocks would point nowhere), payloads that are text. Accepted in
-//! any case: `ipn:0.n` is the null endpoint (RFC 9758 3.4.1), flags that nobody knows are ignored (RFC 9171 4.2.3), and
-//! both forms of an `ipn` identifier are read. Blocks made here have the smallest number that is free, because some
-//! nodes want them below 255, and none is of type 8, which some nodes take for a block of theirs.
+//! Without configuration, everything is strict. Never accepted: block numbers other than 0 that occur twice,
+//! payload blocks that are not block number 1 (references to other blocks would be ambiguous), and payloads
+//! that are text strings. Always accepted: `ipn:0.n` as the null endpoint (RFC 9758 3.4.1), unknown flags,
+//! which are ignored (RFC 9171 4.2.3), and both encodings of an `ipn` endpoint ID. New blocks get the
+//! smallest free number, because some nodes require numbers below 255; none is of type 8, which some nodes
+//! use for a block of their own.
 
 use super::block::{BlockType, Content, CrcType};
 use super::bundle::Head;
@@ -15,26 +16,27 @@ use crate::codec::DecodeError;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-/// What is accepted from a peer although it is wrong.
+/// Fault that is accepted from a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Accept {
-    /// A primary block that has no checksum and that no block protects (RFC 9171 4.3.1): from dtn7-rs. It is forwarded as
-    /// it came.
+    /// A primary block that has no CRC and that no integrity block protects (RFC 9171 4.3.1), as dtn7-rs
+    /// sends it. It is forwarded unchanged.
     PrimaryWithoutCrc,
-    /// A bundle without creation time and without age (RFC 9171 4.4.2): its age counts from its arrival.
+    /// A bundle without creation time and bundle age block (RFC 9171 4.4.2): its age counts from its arrival.
     NoTimeNoAge,
-    /// A fragment whose extension blocks are numbered 0 (RFC 9171 4.1): from ION's UDP convergence layer. They are numbered
-    /// anew; beside a security block, which says by number what it protects, that cannot be.
+    /// A fragment whose extension blocks are numbered 0 (RFC 9171 4.1), as ION's UDP convergence layer sends
+    /// it. The blocks are renumbered. Refused together with a security block, which identifies its targets by
+    /// number.
     FragmentBlocksNumberedZero,
 }
 
 impl Accept {
-    /// All of them.
+    /// All faults.
     pub const ALL: [Accept; 3] =
         [Accept::PrimaryWithoutCrc, Accept::NoTimeNoAge, Accept::FragmentBlocksNumberedZero];
 
-    /// Its name in configurations.
+    /// Name in configurations.
     pub const fn name(self) -> &'static str {
         match self {
             Accept::PrimaryWithoutCrc => "primary-without-crc",
@@ -43,7 +45,7 @@ impl Accept {
         }
     }
 
-    /// A policy that accepts this, too.
+    /// Returns a policy that also accepts this fault.
     pub const fn relax(self, policy: DecodePolicy) -> DecodePolicy {
         self.set(policy, true)
     }
@@ -59,21 +61,21 @@ impl Accept {
     }
 }
 
-/// How bundles are made that go to a peer.
+/// Encoding of bundles for a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Emit {
-    /// Payloads without checksum: for DTNME. A payload that a security block names keeps its own.
+    /// Payloads without a CRC, for DTNME. A payload that is the target of a security block keeps its CRC.
     NoPayloadCrc,
-    /// `ipn` identifiers of two elements, those of forwarded bundles, too: for nodes that know nothing of RFC 9758. The
-    /// primary block gets a new checksum; one that a security block names stays as it is.
+    /// `ipn` endpoint IDs of two elements, also in forwarded bundles, for nodes without RFC 9758. The primary
+    /// block gets a new CRC; one that is the target of a security block stays unchanged.
     TwoElementIpn,
-    /// `ipn` identifiers of three elements (RFC 9758 6.1.2), likewise.
+    /// `ipn` endpoint IDs of three elements (RFC 9758 6.1.2), under the same conditions.
     ThreeElementIpn,
 }
 
 impl Emit {
-    /// Its name in configurations.
+    /// Name in configurations.
     pub const fn name(self) -> &'static str {
         match self {
             Emit::NoPayloadCrc => "no-payload-crc",
@@ -83,20 +85,20 @@ impl Emit {
     }
 }
 
-/// What an operator says of a peer: its node id, and what is special about it.
+/// Configuration of a peer: its node ID, the faults accepted from it, and the encoding of bundles for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct PeerRules {
-    /// Its node id; a trailing `*` stands for any rest, and `*` for everyone.
+    /// Node ID of the peer; a trailing `*` matches anything, and `*` alone matches every peer.
     pub node: String,
-    /// What is accepted from it although it is wrong. Default: nothing.
+    /// Faults accepted from the peer. Default: none.
     pub accept: Vec<Accept>,
-    /// How bundles are made that go to it. Default: as RFC 9171 has them.
+    /// Encoding of bundles for the peer. Default: as in RFC 9171.
     pub emit: Vec<Emit>,
 }
 
 impl PeerRules {
-    /// True if this is about that node.
+    /// True if the rules apply to that node.
     pub fn is(&self, node: &str) -> bool {
         match self.node.strip_suffix('*') {
             Some(start) => node.starts_with(start),
@@ -105,11 +107,12 @@ impl PeerRules {
     }
 }
 
-/// The faults to accept for the head at the front of `input` to be taken, whatever the policy says of them: without each of
-/// them it would be refused. None where nothing is needed, or nothing helps.
+/// Returns the faults that must be accepted for the header at the front of `input` to be accepted, whatever
+/// the policy accepts already: without each of them it would be refused. Empty if the header is valid, or if
+/// it would be refused in any case.
 pub fn needed(input: &Bytes, policy: &DecodePolicy) -> Vec<Accept> {
     let all = Accept::ALL.into_iter().fold(*policy, |policy, accept| accept.relax(policy));
-    // Of a long head only a part may have come by then.
+    // Only a part of a long header may have arrived.
     let fails = |policy: &DecodePolicy| {
         decode_head(input, policy).is_err_and(|error| error != DecodeError::Incomplete)
     };
@@ -121,7 +124,7 @@ pub fn needed(input: &Bytes, policy: &DecodePolicy) -> Vec<Accept> {
 }
 
 impl Head {
-    /// Makes it what a peer takes; true if anything of it had to change.
+    /// Adapts the header to a peer. Returns true if it changed.
     pub fn adapt(&mut self, emit: &[Emit]) -> bool {
         let mut changed = false;
         for emit in emit {
@@ -220,7 +223,7 @@ mod tests {
         assert_eq!(needed(&Bytes::from_static(b"garbage"), &DecodePolicy::STRICT), []);
     }
 
-    /// A fragment as ION's UDP convergence layer makes it: every extension block is numbered 0.
+    /// A fragment as ION's UDP convergence layer sends it: every extension block is numbered 0.
     fn numbered_zero() -> Head {
         let mut head = head().fragment(1, 2);
         for content in [Content::BundleAge(7), Content::Copies(3)] {
@@ -249,7 +252,7 @@ mod tests {
             let (read, length) = decode_head(&bytes, &policy).expect("accepted");
             assert_eq!(read.blocks.iter().map(|block| block.number).collect::<Vec<_>>(), [3, 2, 4]);
             assert_eq!((read.age_ms(), read.copies(), length), (Some(7), Some(3), head.to_bytes().len()));
-            // The fragment that goes on is in order for everybody, its checksums, too.
+            // The forwarded fragment is valid under the strict policy, with its CRCs.
             let again = Bundle::from_bytes(&fragment(&read), &DecodePolicy::STRICT).expect("in order");
             assert_eq!(again.head, read);
         }
@@ -271,7 +274,7 @@ mod tests {
             let place = format!("block 3 (type {}, number {number})", block_type.number());
             assert_eq!(breach.block.map(|block| block.to_string()), Some(place));
         }
-        // Numbers that are not 0 are as unique as ever, the payload's is 1, and type 0 is nobody's.
+        // Numbers other than 0 must be unique, that of the payload is 1, and type 0 is undefined.
         for (block_type, number) in [(200, 1), (200, 7), (0, 0)] {
             let mut head = numbered_zero();
             for _ in 0..2 {
@@ -296,7 +299,8 @@ mod tests {
 
     #[test]
     fn no_policy_takes_a_payload_that_is_text() {
-        // The payload's byte string (0x43) becomes a text string (0x63); without a checksum only that is wrong.
+        // The payload's byte string (0x43) becomes a text string (0x63); without a CRC that is the only
+        // fault.
         let mut head = head();
         head.payload.crc = CrcType::None;
         let mut bytes = bytes(&head).to_vec();
@@ -331,7 +335,7 @@ mod tests {
     #[test]
     fn what_a_security_block_names_stays_as_it_is() {
         let mut head = head();
-        // An integrity block whose targets are the primary block and the payload.
+        // Integrity block whose targets are the primary block and the payload.
         let data = Bytes::from_static(&[0x82, 0x00, 0x01, 0x01, 0x00]);
         let (block_type, flags) = (BlockType::BlockIntegrity, BlockFlags::NONE);
         head.blocks.push(Block { block_type, number: 2, flags, crc: CrcType::None, data });

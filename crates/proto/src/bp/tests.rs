@@ -6,7 +6,7 @@ use crate::codec::DecodeError;
 use crate::rng::Rng;
 use bytes::{Bytes, BytesMut};
 
-/// Bytes from hexadecimal digits; spaces do not count.
+/// Decodes hexadecimal digits; spaces are ignored.
 pub(super) fn hex(text: &str) -> Bytes {
     let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
     let byte = |pair: &[u8]| u8::from_str_radix(core::str::from_utf8(pair).expect("ASCII"), 16);
@@ -19,7 +19,7 @@ fn seeds(n: u64) -> impl Iterator<Item = Generator> {
 }
 
 fn sample() -> Bundle {
-    let earth = "dtn://earth/inbox".parse().expect("an endpoint id");
+    let earth = "dtn://earth/inbox".parse().expect("an endpoint ID");
     let timestamp = CreationTimestamp { time: DtnTime(700_000_000_000), sequence: 3 };
     let mut head = Head::new(PrimaryBlock::new(earth, Eid::ipn(3, 1), timestamp, 86_400_000), 0);
     head.set(&Content::HopCount(HopCount { limit: 30, count: 0 }));
@@ -64,7 +64,7 @@ pub(super) fn vectors(text: &'static str) -> impl Iterator<Item = (&'static str,
 
 const RFC_9173: &str = include_str!("../../../../vectors/bp/rfc9173.txt");
 
-/// What a receiver says about each of RFC 9173's examples: by the strict policy, and by one that wants no CRC.
+/// Results of decoding the examples of RFC 9173 under the strict policy, and under one that requires no CRC.
 #[test]
 fn examples_of_rfc_9173() {
     const NO_AGE: &str = "a bundle with neither creation time nor age";
@@ -125,7 +125,7 @@ fn every_prefix_of_every_bundle_is_incomplete() {
     }
 }
 
-/// A single wrong bit anywhere in a bundle whose blocks all have CRCs never goes unnoticed.
+/// A single flipped bit anywhere in a bundle whose blocks all have CRCs is always detected.
 #[test]
 fn every_flipped_bit_is_noticed() {
     for mut generator in seeds(60) {
@@ -193,7 +193,7 @@ fn refused(bytes: &Bytes) -> String {
     }
 }
 
-/// Each line: a primary block that breaks one rule, and what is said about it.
+/// In each line: a primary block that violates one rule, and the error.
 #[test]
 fn refused_primary_blocks() {
     const TABLE: &[(&str, &str)] = &[
@@ -219,7 +219,7 @@ fn refused_primary_blocks() {
         ),
         (
             "9f 07 00 00 8202820102 8202820201 8202820201 82182800 00 ff",
-            "a block of indefinite length is larger than this implementation takes",
+            "a block of indefinite length exceeds a limit of this implementation",
         ),
         (
             "a8 07 00 00 8202820102 8202820201 8202820201 82182800 00",
@@ -244,7 +244,7 @@ fn refused_primary_blocks() {
         ),
         (
             "89 07 00 01 8202820102 8202820201 8202820201 82182800 00 4400000000",
-            "a CRC of another length than its type has is not valid (RFC 9171 4.2.2)",
+            "a CRC whose length does not match its type is not valid (RFC 9171 4.2.2)",
         ),
         (
             "89 07 00 01 8202820102 8202820201 8202820201 82182800 00 420000",
@@ -257,7 +257,7 @@ fn refused_primary_blocks() {
         // Fields.
         (
             "88 07 00 00 00 8202820201 8202820201 82182800 00",
-            "an endpoint id is not valid (RFC 9171 4.2.5.1)",
+            "an endpoint ID is not valid (RFC 9171 4.2.5.1)",
         ),
         (
             "88 07 00 00 8202820102 8202820201 8202820201 81182800 00",
@@ -304,11 +304,11 @@ fn refused_primary_blocks() {
         // Fragments.
         (
             "8a 07 01 00 8202820102 8202820201 8202820201 82182800 00 00 02",
-            "a fragment that ends behind its application data unit is not valid (RFC 9171 5.8)",
+            "a fragment beyond the end of its application data unit is not valid (RFC 9171 5.8)",
         ),
         (
             "8a 07 01 00 8202820102 8202820201 8202820201 82182800 00 1bffffffffffffffff 02",
-            "a fragment that ends behind its application data unit is not valid (RFC 9171 5.8)",
+            "a fragment beyond the end of its application data unit is not valid (RFC 9171 5.8)",
         ),
         // Time.
         (
@@ -321,7 +321,7 @@ fn refused_primary_blocks() {
     }
 }
 
-/// Each line: extension blocks that break one rule, and what is said about it.
+/// In each line: extension blocks that violate one rule, and the error.
 #[test]
 fn refused_extension_blocks() {
     const TABLE: &[(&str, &str)] = &[
@@ -344,7 +344,7 @@ fn refused_extension_blocks() {
         ("86 18c8 02 00 01 40 420000", "the checksum of the extension block does not match"),
         (
             "86 18c8 02 00 02 40 420000",
-            "a CRC of another length than its type has is not valid (RFC 9171 4.2.2)",
+            "a CRC whose length does not match its type is not valid (RFC 9171 4.2.2)",
         ),
         ("86 18c8 02 00 02 40 4400000000", "the checksum of the extension block does not match"),
         ("85 18c8 02 00 03 40", "a CRC type is not valid (RFC 9171 4.2.1)"),
@@ -354,8 +354,8 @@ fn refused_extension_blocks() {
         ("85 18c8 02 00 00 60", "block-type-specific data is not valid (RFC 9171 4.3.2)"),
         ("85 18c8 02 00 00 5f 40 ff", "block-type-specific data is not valid (RFC 9171 4.3.2)"),
         ("85 18c8 02 00 00 d8 18 40", "block-type-specific data is not valid (RFC 9171 4.3.2)"),
-        ("9f 18c8 02 00 00 40 ff", "a block of indefinite length is larger than this implementation takes"),
-        // A second one of what may occur once.
+        ("9f 18c8 02 00 00 40 ff", "a block of indefinite length exceeds a limit of this implementation"),
+        // A second block of a type that may occur only once.
         (
             "85 06 02 00 00 458202820301 85 06 03 00 00 458202820301",
             "a second previous node block is not valid (RFC 9171 4.4.1)",
@@ -385,10 +385,10 @@ fn refused_extension_blocks() {
     }
 }
 
-/// Each line: a payload block and an end that break one rule, and what is said about it.
+/// In each line: a payload block and an end that violate one rule, and the error.
 #[test]
 fn refused_payloads_and_ends() {
-    const NOT_LAST: &str = "what follows the payload block inside a bundle is not valid (RFC 9171 4.1)";
+    const NOT_LAST: &str = "data after the payload block is not valid (RFC 9171 4.1)";
     const TABLE: &[(&str, &str, &str)] = &[
         ("", "ff", "a bundle without a payload block at its end is not valid (RFC 9171 4.1)"),
         (
@@ -415,9 +415,9 @@ fn refused_payloads_and_ends() {
         (
             "86 01 01 00 02 43616263 420000",
             "ff",
-            "a CRC of another length than its type has is not valid (RFC 9171 4.2.2)",
+            "a CRC whose length does not match its type is not valid (RFC 9171 4.2.2)",
         ),
-        ("85 01 01 00 00 43616263", "ff 00", "what follows the end of a bundle is not valid (RFC 9171 4.1)"),
+        ("85 01 01 00 00 43616263", "ff 00", "data after the end of a bundle is not valid (RFC 9171 4.1)"),
     ];
     for &(payload, end, expected) in TABLE {
         assert_eq!(refused(&Parts { payload, end, ..PLAIN }.bytes()), expected, "{payload} {end}");
@@ -458,22 +458,22 @@ fn what_looks_odd_and_is_legal() {
         assert_eq!(bundle.to_bytes(), bytes);
         bundle
     };
-    // Unknown flags, reserved ones and "must not be fragmented" on a fragment.
+    // Unknown flags, reserved ones, and "must not be fragmented" on a fragment.
     let primary = "8a 07 1b8000000000300085 00 8202820102 8202820201 8202820201 82182800 00 00 18ff";
     let bundle = accepted(Parts { primary, ..PLAIN });
     assert_eq!(bundle.head.primary.fragment, Some(Fragment { offset: 0, total_length: 255 }));
     assert!(bundle.head.primary.flags.contains(BundleFlags::MUST_NOT_FRAGMENT));
-    // The null endpoint as a destination, in its strangest form, and nowhere to report to.
+    // The null endpoint as a destination, in an unusual form, and as the report-to endpoint.
     let primary = "88 07 00 00 8202820007 8202820201 820100 82182800 00";
     assert!(accepted(Parts { primary, ..PLAIN }).head.primary.destination.is_null());
-    // Block number 193 with somebody else's content.
+    // Block type 193 with the contents of another implementation.
     let bundle = accepted(Parts { extensions: "85 18c1 02 00 00 4105", ..PLAIN });
     assert_eq!(bundle.head.priority(), crate::service::Priority::Normal);
     // An empty payload.
     assert!(accepted(Parts { payload: "85 01 01 00 00 40", ..PLAIN }).payload.is_empty());
 }
 
-/// The format of ION's quality-of-service block: flags, class of service, ordinal, data label.
+/// Format of ION's quality-of-service block: flags, class of service, ordinal, data label.
 #[test]
 fn priority_travels_in_ions_block() {
     use crate::service::Priority;
@@ -490,7 +490,7 @@ fn priority_travels_in_ions_block() {
     assert_eq!(Content::QualityOfService(Priority::Expedited.into()).encode(), hex("8400020000"));
 }
 
-/// The block as docs/routing.md writes it down, alone and inside a bundle.
+/// The block as docs/routing.md specifies it, alone and inside a bundle.
 #[test]
 fn the_block_of_copies_is_these_bytes() {
     let mut bundle = Bundle::new(
@@ -517,7 +517,7 @@ fn the_block_of_copies_is_these_bytes() {
     assert_eq!((read.head.copies(), &read), (Some(4), &bundle));
 }
 
-/// The format of ION's spray-and-wait block: a number.
+/// Format of ION's spray-and-wait block: one number.
 #[test]
 fn copies_are_counted_in_ions_block() {
     for (data, copies) in [("01", 1), ("04", 4), ("187f", 127)] {
@@ -554,9 +554,9 @@ fn limits_are_kept() {
     let exact = DecodePolicy { head_bytes_max: head, ..DecodePolicy::STRICT };
     assert_eq!(said(&bytes, &exact), Ok(()));
     let short = DecodePolicy { head_bytes_max: head - 1, ..DecodePolicy::STRICT };
-    let limit = Err(DecodeError::Limit { what: "a bundle's head" });
+    let limit = Err(DecodeError::Limit { what: "a bundle's header" });
     assert_eq!(said(&bytes, &short), limit);
-    // A head that never ends is not waited for.
+    // A header without end is not waited for.
     let endless = hex(&format!("9f {} 85 18c8 02 00 00 5affffffff", PLAIN.primary));
     let mut bytes = endless.to_vec();
     bytes.resize(DecodePolicy::STRICT.head_bytes_max as usize, 0);
@@ -654,7 +654,7 @@ mod admin_records {
             ("81 01", "an administrative record is not valid (RFC 9171 6.1)"),
             ("9f 01 00 ff", "an administrative record is not valid (RFC 9171 6.1)"),
             ("82 20 00", "the type of an administrative record is not valid (RFC 9171 6.1)"),
-            ("82 18c8 00 00", "what follows an administrative record is not valid (RFC 9171 6.1)"),
+            ("82 18c8 00 00", "data after an administrative record is not valid (RFC 9171 6.1)"),
             (
                 "82 01 85 8481f481f481f481f4 00 820100 820000 00",
                 "a status report is not valid (RFC 9171 6.1.1)",
@@ -663,7 +663,7 @@ mod admin_records {
                 "82 01 84 8381f481f481f4 00 820100 820000",
                 "bundle status information is not valid (RFC 9171 6.1.1)",
             ),
-            ("82 01 84 9821", "the number of status items is larger than this implementation takes"),
+            ("82 01 84 9821", "the number of status items exceeds a limit of this implementation"),
             (
                 "82 01 84 84 82f400 81f4 81f4 81f4 00 820100 820000",
                 "a status item is not valid (RFC 9171 6.1.1)",

@@ -4,21 +4,21 @@ use crate::codec::{DecodeError, cbor};
 use bytes::{Bytes, BytesMut};
 use serde::{Deserialize, Serialize};
 
-/// Milliseconds since 2000-01-01 00:00:00 UTC; zero: not known (RFC 9171 4.2.6).
+/// DTN time: milliseconds since 2000-01-01 00:00:00 UTC; zero if unknown (RFC 9171 4.2.6).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct DtnTime(pub u64);
 
 impl DtnTime {
-    /// The time is not known.
+    /// Unknown time: zero.
     pub const UNKNOWN: DtnTime = DtnTime(0);
 
-    /// False for zero.
+    /// False for the unknown time.
     pub const fn is_known(self) -> bool {
         self.0 != 0
     }
 
-    /// Takes a DTN time.
+    /// Decodes a DTN time from the front of the input.
     pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
         cbor::unsigned(input, "a DTN time", "RFC 9171 4.2.6").map(DtnTime)
     }
@@ -29,17 +29,17 @@ impl DtnTime {
     }
 }
 
-/// When a bundle was created; with its source it names the bundle (RFC 9171 4.2.7).
+/// Creation timestamp; together with the source it identifies the bundle (RFC 9171 4.2.7).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct CreationTimestamp {
-    /// The time of the request to send it; unknown on a node without a clock.
+    /// Time of the request to send the bundle; unknown on a node without a clock.
     pub time: DtnTime,
-    /// Tells bundles of the same time apart.
+    /// Sequence number, which distinguishes bundles of the same time.
     pub sequence: u64,
 }
 
 impl CreationTimestamp {
-    /// Takes a creation timestamp.
+    /// Decodes a creation timestamp from the front of the input.
     pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
         const WHAT: &str = "a creation timestamp";
         const CLAUSE: &str = "RFC 9171 4.2.7";

@@ -1,8 +1,8 @@
-//! Bundles as bytes (RFC 9171 4): the head in one go, the payload as a stream, the tail.
+//! Encoding of bundles (RFC 9171 4): the header as a whole, the payload as a stream, the tail.
 //!
-//! A receiver collects bytes until [`decode_head`] no longer says `Incomplete`, feeds the payload's bytes to
-//! [`PayloadCrc::update`] as they come, and ends with [`PayloadCrc::decode_tail`]. A sender says
-//! [`Head::encode`], the payload's bytes, [`PayloadCrc::encode_tail`].
+//! A receiver collects bytes until [`decode_head`] returns something other than `Incomplete`, passes the
+//! payload to [`PayloadCrc::update`] as it arrives, and ends with [`PayloadCrc::decode_tail`]. A sender
+//! writes [`Head::encode`], the payload, [`PayloadCrc::encode_tail`].
 
 use super::block::{Block, BlockFlags, BlockType, BundleFlags, CrcType, Fragment, PrimaryBlock};
 use super::bundle::{Head, PayloadHeader};
@@ -20,29 +20,30 @@ const PRIMARY: &str = "RFC 9171 4.3.1";
 const CANONICAL: &str = "RFC 9171 4.3.2";
 const STRUCTURE: &str = "RFC 9171 4.1";
 
-/// What of the doubtful is accepted, and how much at the most.
+/// Violations that a decoder accepts, and its limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct DecodePolicy {
-    /// Accept a primary block that neither has a CRC nor is protected by a block integrity block. RFC 9171 4.3.1
-    /// forbids it; several implementations send it. Default false.
+    /// Accepts a primary block without a CRC that no block integrity block protects. RFC 9171 4.3.1 forbids
+    /// it; several implementations send it. Default false.
     pub accept_primary_without_crc: bool,
-    /// Accept a bundle with neither creation time nor age. RFC 9171 4.4.2 forbids it. Default false.
+    /// Accepts a bundle without creation time and bundle age block. RFC 9171 4.4.2 forbids it. Default false.
     pub accept_no_time_no_age: bool,
-    /// Accept a fragment whose extension blocks are numbered 0, and number them anew; not beside a security block, which says by
-    /// number what it protects. RFC 9171 4.1 forbids it; ION's UDP convergence layer sends it. Default false.
+    /// Accepts a fragment whose extension blocks are numbered 0, and renumbers them; not together with a
+    /// security block, which identifies its targets by number. RFC 9171 4.1 forbids it; ION's UDP convergence
+    /// layer sends it. Default false.
     pub accept_fragment_blocks_numbered_zero: bool,
-    /// Accept `ipn:!.n` as source or destination: for a node's own store, never for what a peer sends
-    /// (RFC 9758 5.4). Default false.
+    /// Accepts `ipn:!.n` as source or destination, for a node's own store, never for received bundles (RFC
+    /// 9758 5.4). Default false.
     pub accept_local_node: bool,
-    /// The most blocks of a bundle besides primary and payload. Default 64. No specification has a limit.
+    /// Maximum number of extension blocks. Default 64. No specification has a limit.
     pub extension_blocks_max: u32,
-    /// The most bytes before the payload. Default 65,536. No specification has a limit.
+    /// Maximum number of bytes before the payload. Default 65,536. No specification has a limit.
     pub head_bytes_max: u32,
 }
 
 impl DecodePolicy {
-    /// What RFC 9171 says.
+    /// Rules of RFC 9171.
     pub const STRICT: DecodePolicy = DecodePolicy {
         accept_primary_without_crc: false,
         accept_no_time_no_age: false,
@@ -51,7 +52,7 @@ impl DecodePolicy {
         extension_blocks_max: 64,
         head_bytes_max: 65_536,
     };
-    /// For what this node has checked before and stored.
+    /// Policy for stored bundles, which this node has checked before.
     pub const STORED: DecodePolicy = DecodePolicy {
         accept_primary_without_crc: true,
         accept_no_time_no_age: true,
@@ -67,17 +68,20 @@ impl Default for DecodePolicy {
     }
 }
 
-/// Reads everything up to the payload's first byte, from the front of `input`, and checks all that can be checked
-/// without the payload. Returns the head and how many bytes it takes.
+/// Decodes everything before the payload's first byte from the front of `input`, and checks all that can be
+/// checked without the payload. Returns the header and its length in bytes.
 ///
-/// `Incomplete` asks for more bytes; it is not said once [`DecodePolicy::head_bytes_max`] bytes are there.
+/// # Errors
+///
+/// Fails with `Incomplete` if more bytes are needed, but not if [`DecodePolicy::head_bytes_max`] bytes are
+/// available; otherwise with the field and the clause that it violates.
 pub fn decode_head(input: &Bytes, policy: &DecodePolicy) -> Result<(Head, usize), DecodeError> {
     examine_head(input, policy).map_err(|breach| breach.error)
 }
 
-/// The same as [`decode_head`]; what is wrong is told with the block that it is in.
+/// As [`decode_head`]; the error also names the block.
 pub fn examine_head(input: &Bytes, policy: &DecodePolicy) -> Result<(Head, usize), Breach> {
-    const LIMIT: DecodeError = DecodeError::Limit { what: "a bundle's head" };
+    const LIMIT: DecodeError = DecodeError::Limit { what: "a bundle's header" };
     let most = policy.head_bytes_max as usize;
     let mut rest = input.clone();
     let mut block = None;
@@ -94,8 +98,8 @@ pub fn examine_head(input: &Bytes, policy: &DecodePolicy) -> Result<(Head, usize
     Ok((head, length))
 }
 
-/// `whole` is what `input` was at first: checksums cover it, and blocks begin where their first byte is from its end.
-/// `place` becomes the block that is being read.
+/// `whole` is the original `input`, of which each CRC covers a part; a block begins at its distance from the
+/// end. `place` is set to the block that is being decoded.
 pub(super) fn read_head(
     whole: &[u8],
     input: &mut Bytes,
@@ -129,12 +133,12 @@ pub(super) fn read_head(
     }
 }
 
-/// Gives blocks that are numbered 0 the smallest numbers that are free, in their order.
+/// Gives blocks that are numbered 0 the smallest free numbers, in order.
 fn number_zeros(blocks: &mut [Block], place: &mut BlockPlace) -> Result<(), DecodeError> {
     if blocks.iter().all(|block| block.number != 0) {
         return Ok(());
     }
-    // Its targets cannot be told apart, and would have other numbers afterwards (RFC 9172 3.6).
+    // The targets of a security block would be ambiguous, and their numbers would change (RFC 9172 3.6).
     let secures = |block: &Block| {
         matches!(block.block_type, BlockType::BlockIntegrity | BlockType::BlockConfidentiality)
     };
@@ -142,7 +146,7 @@ fn number_zeros(blocks: &mut [Block], place: &mut BlockPlace) -> Result<(), Deco
         let Block { block_type, number, .. } = blocks[index];
         let (block_type, number) = (Some(block_type.number()), Some(number));
         *place = BlockPlace { block_type, number, ..BlockPlace::behind(index + 1) };
-        return Err(DecodeError::invalid("a security block beside blocks numbered 0", "RFC 9172 3.6"));
+        return Err(DecodeError::invalid("a security block together with blocks numbered 0", "RFC 9172 3.6"));
     }
     let mut taken: BTreeSet<u64> = blocks.iter().map(|block| block.number).collect();
     let mut free = 2..;
@@ -153,7 +157,11 @@ fn number_zeros(blocks: &mut [Block], place: &mut BlockPlace) -> Result<(), Deco
 }
 
 impl PrimaryBlock {
-    /// Takes a primary block.
+    /// Decodes a primary block from the front of the input.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the input is incomplete or not a valid primary block.
     pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
         decode_primary(&input.clone(), input)
     }
@@ -225,7 +233,7 @@ impl Fragment {
     }
 }
 
-/// A canonical block: whole, or up to the payload's first byte.
+/// Canonical block: complete, or up to the payload's first byte.
 enum Canonical {
     Extension(Block),
     Payload(PayloadHeader),
@@ -256,7 +264,7 @@ fn decode_canonical(
         let length = decode_payload_length(input, number)?;
         return Ok(Canonical::Payload(PayloadHeader { flags, crc, length }));
     }
-    // Any number that is free stands for the zero until all are known.
+    // Any valid number serves until all numbers are known.
     check_extension(block_type, if zero && number == 0 { 2 } else { number })?;
     let data = cbor::byte_string(input, "block-type-specific data", CANONICAL)?;
     check_crc(whole, input, crc, "extension block")?;
@@ -292,7 +300,7 @@ fn array(input: &mut impl cbor::Input, what: &'static str) -> Result<u64, Decode
     cbor::array(input, what, STRUCTURE)?.ok_or(DecodeError::Limit { what: "a block of indefinite length" })
 }
 
-/// Takes the CRC field of the block that began where `whole` begins, and checks it.
+/// Decodes and checks the CRC field of the block that begins where `whole` begins.
 fn check_crc(whole: &[u8], input: &mut Bytes, crc: CrcType, what: &'static str) -> Result<(), DecodeError> {
     if crc == CrcType::None {
         return Ok(());
@@ -303,12 +311,12 @@ fn check_crc(whole: &[u8], input: &mut Bytes, crc: CrcType, what: &'static str) 
     take_crc(input, crc, expected, what)
 }
 
-/// Takes the head of the CRC field, once all of the field is there.
+/// Decodes the header of the CRC field, once the complete field is available.
 fn take_crc_head(input: &mut impl cbor::Input, crc: CrcType) -> Result<(), DecodeError> {
     match input.first() {
         None => Err(DecodeError::Incomplete),
         Some(&head) if head != 0x40 | crc.bytes() as u8 => {
-            Err(DecodeError::invalid("a CRC of another length than its type has", "RFC 9171 4.2.2"))
+            Err(DecodeError::invalid("a CRC whose length does not match its type", "RFC 9171 4.2.2"))
         }
         Some(_) if input.len() < crc.field_bytes() => Err(DecodeError::Incomplete),
         Some(_) => {
@@ -332,7 +340,7 @@ fn take_crc(
     if found == expected { Ok(()) } else { Err(DecodeError::Checksum { what }) }
 }
 
-/// The CRC of a block whose bytes up to the CRC itself are `covered` (RFC 9171 4.3.1: the CRC counts as zeros).
+/// CRC of a block whose bytes before the CRC itself are `covered` (RFC 9171 4.3.1: the CRC counts as zeros).
 fn checksum(crc: CrcType, covered: &[u8]) -> u32 {
     match crc {
         CrcType::None => 0,
@@ -397,7 +405,7 @@ impl PayloadHeader {
     }
 }
 
-/// The checksum of a payload block whose payload comes in pieces, and the tail that ends the bundle with it.
+/// CRC of a payload block whose payload arrives in pieces, and the tail that ends the bundle.
 #[derive(Clone, Debug)]
 pub struct PayloadCrc {
     crc: CrcType,
@@ -405,7 +413,7 @@ pub struct PayloadCrc {
 }
 
 impl PayloadCrc {
-    /// Begins with the block's header, which the checksum covers, too.
+    /// Begins with the header of the block, which the CRC covers, too.
     pub fn new(header: &PayloadHeader) -> Self {
         let mut running = running(header.crc);
         if let Some(running) = &mut running {
@@ -422,12 +430,12 @@ impl PayloadCrc {
         }
     }
 
-    /// How many bytes the tail has.
+    /// Length of the tail, bytes.
     pub const fn tail_bytes(&self) -> usize {
         self.crc.field_bytes() + 1
     }
 
-    /// The checksum over what has come, its own field as zeros.
+    /// CRC of the bytes so far, with its own field as zeros.
     pub(super) fn value(&self) -> u32 {
         let Some(mut running) = self.running.clone() else { return 0 };
         let field = [0x40 | self.crc.bytes() as u8, 0, 0, 0, 0];
@@ -435,7 +443,7 @@ impl PayloadCrc {
         running.value()
     }
 
-    /// Appends what follows the payload: its CRC and the end of the bundle.
+    /// Appends the tail: the CRC, and the end of the bundle.
     pub fn encode_tail(&self, out: &mut BytesMut) {
         if self.crc != CrcType::None {
             out.put_u8(0x40 | self.crc.bytes() as u8);
@@ -444,13 +452,18 @@ impl PayloadCrc {
         cbor::put_break(out);
     }
 
-    /// Takes what follows the payload, and checks it.
+    /// Decodes and checks the tail after the payload.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the tail is incomplete, its CRC does not match, or further data precede the end of the
+    /// bundle.
     pub fn decode_tail(&self, input: &mut Bytes) -> Result<(), DecodeError> {
         take_tail(input, self.crc, || self.value())
     }
 }
 
-/// Takes what follows the payload, checks it against a checksum that is computed once it is all there.
+/// Decodes the tail, and checks it against a CRC that is computed once the complete CRC field is available.
 pub(super) fn take_tail(
     input: &mut impl cbor::Input,
     crc: CrcType,
@@ -463,20 +476,24 @@ pub(super) fn take_tail(
     if cbor::take_break(input)? {
         Ok(())
     } else {
-        Err(DecodeError::invalid("what follows the payload block inside a bundle", STRUCTURE))
+        Err(DecodeError::invalid("data after the payload block", STRUCTURE))
     }
 }
 
 // ---------------------------------------------------------------------------------------------------------------
-// What has to hold between the fields of a bundle.
+// Rules between the fields of a bundle.
 
 impl Head {
-    /// Checks every rule between the fields. [`decode_head`] does so; whoever builds a head may.
+    /// Checks all rules between the fields, as [`decode_head`] does; for headers built by other means.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the first violated rule.
     pub fn check(&self, policy: &DecodePolicy) -> Result<(), DecodeError> {
         self.examine(policy).map_err(|breach| breach.error)
     }
 
-    /// The same as [`check`](Self::check); what is wrong is told with the block that it is in.
+    /// As [`check`](Self::check); the error also names the block.
     pub fn examine(&self, policy: &DecodePolicy) -> Result<(), Breach> {
         let in_primary = |error| Breach::new(error, BlockPlace::PRIMARY);
         self.check_numbers()?;
@@ -494,20 +511,21 @@ impl Head {
         if covered { Ok(()) } else { Err(in_primary(uncovered)) }
     }
 
-    /// Where its extension block with this index is.
+    /// Position of the extension block with this index.
     pub(super) fn place(&self, index: usize) -> BlockPlace {
         let Block { block_type, number, .. } = self.blocks[index];
         let (block_type, number) = (Some(block_type.number()), Some(number));
         BlockPlace { block_type, number, ..BlockPlace::behind(index + 1) }
     }
 
-    /// Where its payload block is.
+    /// Position of the payload block.
     pub(super) fn payload_place(&self) -> BlockPlace {
         let (block_type, number) = (Some(BlockType::Payload.number()), Some(1));
         BlockPlace { block_type, number, ..BlockPlace::behind(self.blocks.len() + 1) }
     }
 
-    /// A block integrity block that is encrypted itself may have the primary block as a target: it cannot be read.
+    /// An encrypted block integrity block may have the primary block as a target, because its targets cannot
+    /// be read.
     pub(super) fn integrity_covers_primary(&self) -> bool {
         let mut blocks = self.blocks.iter();
         self.is_target(BlockType::BlockIntegrity, 0)
@@ -580,7 +598,7 @@ impl Head {
         }
         let end = fragment.offset.checked_add(self.payload.length);
         if end.is_none_or(|end| end > fragment.total_length) {
-            let what = "a fragment that ends behind its application data unit";
+            let what = "a fragment beyond the end of its application data unit";
             return Err(DecodeError::invalid(what, "RFC 9171 5.8"));
         }
         Ok(())

@@ -1,15 +1,15 @@
-//! The CBOR that bundles need (RFC 8949): heads, strings, arrays; shortest form only (4.2.1), except that arrays
-//! and strings may be of indefinite length where the caller says so.
+//! The CBOR of bundles (RFC 8949): heads, strings and arrays; shortest form only (4.2.1), except that arrays and
+//! strings may be of indefinite length where the caller permits it.
 //!
-//! A general CBOR library accepts any encoding of a number and owns what it decodes; RFC 9171 4.1 wants core
-//! deterministic encoding, and slices of the input without a copy. That is these two pages.
+//! A general CBOR library accepts any encoding of a number and copies what it decodes. RFC 9171 4.1 requires core
+//! deterministic encoding, and the decoders here return slices of the input without a copy.
 
 use super::DecodeError;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-/// The clause that wants the shortest form.
+/// Clause that requires the shortest form.
 const SHORTEST: &str = "RFC 8949 4.2.1";
-/// The "break" that ends what has no length (RFC 8949 3.2.1).
+/// The "break" that ends an item of indefinite length (RFC 8949 3.2.1).
 pub const BREAK: u8 = 0xff;
 
 /// Major types (RFC 8949 3.1).
@@ -44,11 +44,11 @@ const MAJORS: [Major; 8] = [
     Major::Simple,
 ];
 
-/// An item's head: its major type and its argument; `None` where the length is indefinite.
+/// Head of an item: its major type and its argument; `None` if the length is indefinite.
 pub type ItemHead = (Major, Option<u64>);
 
-/// Reads the head at the front without taking it: the head and its length in bytes. Refuses what is not in
-/// shortest form. The head of a float is not read: its argument has no shortest form.
+/// Reads the head at the front without consuming it. Returns the head and its length in bytes. Refuses a head that is
+/// not in shortest form. The head of a float is exempt: its argument has no shortest form.
 pub fn peek_head(input: &[u8]) -> Result<(ItemHead, usize), DecodeError> {
     let &first = input.first().ok_or(DecodeError::Incomplete)?;
     let major = MAJORS[usize::from(first >> 5)];
@@ -73,13 +73,13 @@ fn fixed<const N: usize>(input: &[u8]) -> Result<[u8; N], DecodeError> {
     Ok(bytes.try_into().expect("the range has N bytes"))
 }
 
-/// What decoders take from: `Bytes`, whose parts share its memory, or, where nothing is kept, a plain slice.
+/// Input of the decoders: `Bytes`, whose parts share its memory, or a plain slice where nothing is kept.
 pub trait Input: Buf + core::ops::Deref<Target = [u8]> {}
 
 impl Input for Bytes {}
 impl Input for &[u8] {}
 
-/// Takes a head.
+/// Consumes a head.
 #[inline]
 pub fn head(input: &mut impl Input) -> Result<ItemHead, DecodeError> {
     // Most heads are one byte long.
@@ -105,7 +105,7 @@ fn expect(
     if found == major { Ok(argument) } else { Err(DecodeError::invalid(what, clause)) }
 }
 
-/// Takes an unsigned integer. `what` and `clause` name the field for the error.
+/// Consumes an unsigned integer. `what` and `clause` name the field in errors.
 #[inline]
 pub fn unsigned(
     input: &mut impl Input,
@@ -115,7 +115,7 @@ pub fn unsigned(
     expect(input, Major::Unsigned, what, clause)?.ok_or(DecodeError::invalid(what, clause))
 }
 
-/// Takes the head of an array: its length, or none where it is indefinite.
+/// Consumes the head of an array. Returns its length; `None` if it is indefinite.
 #[inline]
 pub fn array(
     input: &mut impl Input,
@@ -125,7 +125,7 @@ pub fn array(
     expect(input, Major::Array, what, clause)
 }
 
-/// Takes a byte string of definite length; the result shares the input's memory.
+/// Consumes a byte string of definite length; the result shares the input's memory.
 pub fn byte_string(
     input: &mut Bytes,
     what: &'static str,
@@ -135,7 +135,7 @@ pub fn byte_string(
     take(input, length)
 }
 
-/// Takes a text string of definite length; it must be UTF-8.
+/// Consumes a text string of definite length; it must be UTF-8.
 pub fn text_string(
     input: &mut Bytes,
     what: &'static str,
@@ -149,7 +149,7 @@ pub fn text_string(
     }
 }
 
-/// Takes a boolean.
+/// Consumes a boolean.
 pub fn boolean(
     input: &mut impl Input,
     what: &'static str,
@@ -162,7 +162,7 @@ pub fn boolean(
     }
 }
 
-/// Takes a break if one is at the front.
+/// Consumes a break if one is at the front. Returns true if it was.
 pub fn take_break(input: &mut impl Input) -> Result<bool, DecodeError> {
     match input.first() {
         None => Err(DecodeError::Incomplete),
@@ -181,7 +181,7 @@ fn take(input: &mut Bytes, length: u64) -> Result<Bytes, DecodeError> {
     }
 }
 
-/// How many bytes a head with this argument takes.
+/// Returns the length of a head with this argument, bytes.
 pub const fn head_length(argument: u64) -> usize {
     match argument {
         0..=23 => 1,
@@ -192,10 +192,10 @@ pub const fn head_length(argument: u64) -> usize {
     }
 }
 
-/// The longest head, bytes.
+/// Maximum length of a head, bytes.
 const HEAD_BYTES_MAX: usize = 9;
 
-/// Writes a head in shortest form to the front of `out`; its length.
+/// Writes a head in shortest form to the front of `out`. Returns its length, bytes.
 #[inline]
 fn write_head(major: Major, argument: u64, out: &mut [u8]) -> usize {
     let top = (major as u8) << 5;
@@ -224,14 +224,14 @@ pub fn put_head(major: Major, argument: u64, out: &mut BytesMut) {
     put_heads([(major, argument)], out);
 }
 
-/// Appends heads in shortest form, all at once: appending costs more than a head does.
+/// Appends several heads in shortest form at once: an append costs more than a head does.
 #[inline]
 pub fn put_heads<const COUNT: usize>(heads: [(Major, u64); COUNT], out: &mut BytesMut) {
     let (bytes, length) = heads_as_bytes(heads);
     out.extend_from_slice(&bytes[..length]);
 }
 
-/// Heads in shortest form, seven at the most, and how many bytes they take.
+/// Encodes up to seven heads in shortest form. Returns the bytes and their number.
 #[inline]
 pub fn heads_as_bytes<const COUNT: usize>(heads: [(Major, u64); COUNT]) -> ([u8; 64], usize) {
     const { assert!(COUNT * HEAD_BYTES_MAX <= 64, "seven heads at the most") };
@@ -280,8 +280,8 @@ pub fn put_boolean(value: bool, out: &mut BytesMut) {
     out.put_u8(if value { 0xf5 } else { 0xf4 });
 }
 
-/// Takes one whole item, whatever it is, and returns its bytes. Nesting deeper than `depth` and items that are
-/// not well-formed are refused.
+/// Consumes one complete item of any type and returns its bytes. Refuses nesting deeper than `depth`, and items that
+/// are not well-formed.
 pub fn item(input: &mut Bytes, depth: u8) -> Result<Bytes, DecodeError> {
     let whole = input.clone();
     skip(input, depth)?;
@@ -314,7 +314,7 @@ fn skip(input: &mut Bytes, depth: u8) -> Result<(), DecodeError> {
 }
 
 fn skip_many(input: &mut Bytes, depth: u8, count: u64) -> Result<(), DecodeError> {
-    // Every item takes a byte at least: an announced count beyond the input ends at once.
+    // Every item takes at least a byte: a count beyond the input ends at once.
     if count > input.len() as u64 {
         return Err(DecodeError::Incomplete);
     }

@@ -1,34 +1,35 @@
-//! The checksums of the specifications at hand, computed by a crate with the processor's own instructions.
+//! The checksums of the implemented specifications, computed by a crate with the processor's own instructions.
 
 use crc_fast::{CrcAlgorithm, Digest, checksum};
 
-/// CRC-16/X-25 (RFC 9171 4.2.1 type 1; the FCS of HDLC and AX.25).
+/// Returns the CRC-16/X-25 of the bytes (RFC 9171 4.2.1 type 1; the FCS of HDLC and AX.25).
 pub fn crc16_x25(bytes: &[u8]) -> u16 {
     checksum(CrcAlgorithm::Crc16IbmSdlc, bytes) as u16
 }
 
-/// CRC-16/ARC: the generator of SMACK, nothing before and nothing after. Over data and itself, low octet first, it is 0.
+/// Returns the CRC-16/ARC of the bytes: the polynomial of SMACK with initial value and final XOR 0. Over data and its
+/// own checksum, low octet first, it is 0.
 pub fn crc16_arc(bytes: &[u8]) -> u16 {
     checksum(CrcAlgorithm::Crc16Arc, bytes) as u16
 }
 
-/// CRC-32C, Castagnoli (RFC 9171 4.2.1 type 2).
+/// Returns the CRC-32C (Castagnoli) of the bytes (RFC 9171 4.2.1 type 2).
 pub fn crc32c(bytes: &[u8]) -> u32 {
     checksum(CrcAlgorithm::Crc32Iscsi, bytes) as u32
 }
 
-/// CRC-32 as in Ethernet, PPP and zlib.
+/// Returns the CRC-32 of the bytes, as in Ethernet, PPP and zlib.
 pub fn crc32(bytes: &[u8]) -> u32 {
     checksum(CrcAlgorithm::Crc32IsoHdlc, bytes) as u32
 }
 
-/// What [`crc16_x25`] of some bytes becomes with these zeros behind them.
+/// Extends the [`crc16_x25`] of some bytes by `zeros` zero bytes after them.
 pub fn crc16_x25_over_zeros(crc: u16, zeros: usize) -> u16 {
     const TABLE: [u32; 256] = table(0x8408);
     !over_zeros(u32::from(!crc), zeros, &TABLE) as u16
 }
 
-/// What [`crc32c`] of some bytes becomes with these zeros behind them.
+/// Extends the [`crc32c`] of some bytes by `zeros` zero bytes after them.
 pub fn crc32c_over_zeros(crc: u32, zeros: usize) -> u32 {
     const TABLE: [u32; 256] = table(0x82f6_3b78);
     !over_zeros(!crc, zeros, &TABLE)
@@ -38,7 +39,7 @@ fn over_zeros(register: u32, zeros: usize, table: &[u32; 256]) -> u32 {
     (0..zeros).fold(register, |register, _| table[(register & 0xff) as usize] ^ register >> 8)
 }
 
-/// What each value of a byte that leaves the register does to it, for a reversed polynomial.
+/// Computes the table of a reversed polynomial: the change of the register for each value of the byte shifted out.
 const fn table(polynomial: u32) -> [u32; 256] {
     let mut table = [0; 256];
     let mut byte = 0;
@@ -60,12 +61,12 @@ const fn table(polynomial: u32) -> [u32; 256] {
 pub struct Running(Digest);
 
 impl Running {
-    /// CRC-16/X-25.
+    /// Starts a CRC-16/X-25.
     pub fn crc16_x25() -> Self {
         Running(Digest::new(CrcAlgorithm::Crc16IbmSdlc))
     }
 
-    /// CRC-32C.
+    /// Starts a CRC-32C.
     pub fn crc32c() -> Self {
         Running(Digest::new(CrcAlgorithm::Crc32Iscsi))
     }
@@ -75,7 +76,7 @@ impl Running {
         self.0.update(bytes);
     }
 
-    /// The checksum so far.
+    /// Returns the checksum of the bytes so far.
     pub fn value(&self) -> u32 {
         self.0.finalize() as u32
     }

@@ -1,13 +1,13 @@
-//! Self-delimiting numeric values (RFC 6256): seven bits a byte, most significant first, the top bit set on all
-//! but the last. Values of up to 64 bits.
+//! Self-delimiting numeric values (SDNV, RFC 6256): seven bits per byte, most significant first, the top bit set on all
+//! but the last byte. Values have up to 64 bits.
 
 use super::DecodeError;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-/// The most bytes a 64-bit value takes.
+/// Maximum length of a 64-bit value, bytes.
 pub const LENGTH_MAX: usize = 10;
 
-/// How many bytes `value` takes.
+/// Returns the length of `value`, bytes.
 pub const fn length(value: u64) -> usize {
     let bits = 64 - (value | 1).leading_zeros() as usize;
     bits.div_ceil(7)
@@ -21,8 +21,8 @@ pub fn encode(value: u64, out: &mut BytesMut) {
     }
 }
 
-/// Takes a value from the front. Leading zero bytes (`0x80`) are legal (RFC 6256 2.1) but bounded here to
-/// [`LENGTH_MAX`] bytes in all.
+/// Consumes a value. Leading zero bytes (`0x80`) are legal (RFC 6256 2.1), but limited here to [`LENGTH_MAX`] bytes in
+/// all.
 pub fn decode(input: &mut Bytes) -> Result<u64, DecodeError> {
     let mut value = 0u64;
     for index in 0..LENGTH_MAX {

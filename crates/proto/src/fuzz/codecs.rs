@@ -1,4 +1,4 @@
-//! Every codec: what has to hold for any bytes, and legal messages to begin with.
+//! All codecs: properties that hold for any bytes, and legal messages to begin with.
 
 use super::radio;
 use crate::ax25::Modulo;
@@ -22,15 +22,15 @@ use core::net::Ipv4Addr;
 /// A codec under test.
 #[derive(Debug)]
 pub struct Codec {
-    /// Its name, for messages.
+    /// Name, for messages.
     pub name: &'static str,
-    /// Decodes any bytes and checks what follows from it. True if they were accepted.
+    /// Decodes any bytes and checks the result. Returns true if they were accepted.
     pub check: fn(&Bytes) -> bool,
-    /// Makes a legal message.
+    /// Creates a legal message.
     pub valid: fn(Rng) -> Bytes,
 }
 
-/// All of them.
+/// All codecs.
 pub const CODECS: &[Codec] = &[
     Codec { name: "cbor item", check: check_cbor, valid: |rng| Generator::new(rng).bundle().to_bytes() },
     Codec { name: "sdnv", check: check_sdnv, valid: valid_sdnv },
@@ -121,7 +121,7 @@ pub const CODECS: &[Codec] = &[
     Codec { name: "ax25 segments", check: radio::check_segments, valid: radio::valid_segments },
 ];
 
-/// For codecs with one encoding for each value: what is decoded is encoded to the bytes that it came from.
+/// Checks a codec with one encoding per value: a decoded value is encoded to the original bytes.
 pub(super) fn is_identity<T>(
     bytes: &Bytes,
     decode: impl Fn(&mut Bytes) -> Result<T, DecodeError>,
@@ -134,7 +134,7 @@ pub(super) fn is_identity<T>(
     true
 }
 
-/// For codecs that accept more than they say: what is encoded is decoded to the same value.
+/// Checks a codec that accepts more encodings than it produces: an encoded value is decoded to the same value.
 pub(super) fn is_stable<T: PartialEq + Debug>(
     bytes: &Bytes,
     decode: impl Fn(&mut Bytes) -> Result<T, DecodeError>,
@@ -263,7 +263,7 @@ fn valid_eid_text(rng: Rng) -> Bytes {
     Generator::new(rng).singleton().to_string().into()
 }
 
-/// The first byte chooses the block type.
+/// The first byte selects the block type.
 fn check_content(bytes: &Bytes) -> bool {
     const TYPES: [BlockType; 5] = [
         BlockType::PreviousNode,
@@ -299,7 +299,7 @@ fn check_bundle(bytes: &Bytes) -> bool {
         exercise(&bundle);
         Ok(bundle)
     };
-    // A bundle whose blocks are numbered anew is encoded otherwise, and that is in order.
+    // A bundle whose blocks are renumbered is encoded differently, as intended.
     if let Ok(bundle) = Bundle::decode_with(&mut bytes.clone(), &DecodePolicy::STORED) {
         exercise(&bundle);
         assert_eq!(Bundle::from_bytes(&bundle.to_bytes(), &AS_IT_IS), Ok(bundle));
@@ -307,10 +307,10 @@ fn check_bundle(bytes: &Bytes) -> bool {
     is_identity(bytes, decode, Bundle::encode)
 }
 
-/// Everything that is accepted and stays as it came.
+/// Everything that is accepted and kept unchanged.
 const AS_IT_IS: DecodePolicy = DecodePolicy { accept_fragment_blocks_numbered_zero: false, ..DecodePolicy::STORED };
 
-/// What an agent asks of a bundle that was accepted.
+/// Calls what an agent calls on an accepted bundle.
 fn exercise(bundle: &Bundle) {
     let head = &bundle.head;
     let _ = (head.id(), head.previous_node(), head.age_ms(), head.hop_count(), head.priority());
@@ -330,7 +330,8 @@ fn exercise(bundle: &Bundle) {
     }
 }
 
-/// Head, payload in two pieces, tail: says the same as all at once. The first byte says where the pieces meet.
+/// Head, payload in two pieces, tail: the result is that of decoding all at once. The first byte selects the boundary
+/// of the pieces.
 fn check_bundle_in_pieces(bytes: &Bytes) -> bool {
     let (Some(&cut), rest) = (bytes.first(), bytes.slice(bytes.len().min(1)..)) else { return false };
     let whole = Bundle::decode_with(&mut rest.clone(), &DecodePolicy::STORED);
@@ -341,7 +342,7 @@ fn check_bundle_in_pieces(bytes: &Bytes) -> bool {
 
 fn decode_in_pieces(bytes: &Bytes, cut: usize) -> Result<Bundle, DecodeError> {
     let (head, length) = decode_head(bytes, &DecodePolicy::STORED)?;
-    // A prefix says either the same or that it is not complete.
+    // A prefix gives either the same result or `Incomplete`.
     let prefix = decode_head(&bytes.slice(..cut.min(length)), &DecodePolicy::STORED);
     assert!(prefix == Err(DecodeError::Incomplete) || prefix == Ok((head.clone(), length)));
     let mut rest = bytes.slice(length..);
@@ -362,7 +363,8 @@ fn decode_in_pieces(bytes: &Bytes, cut: usize) -> Result<Bundle, DecodeError> {
     Ok(Bundle { head, payload })
 }
 
-/// Head, payload, tail, as an agent takes them: says the same as all at once. The first byte ends a prefix.
+/// Head, payload, tail, as an agent decodes them: the result is that of decoding all at once. The first byte selects
+/// the length of a prefix.
 fn check_bundle6_in_pieces(bytes: &Bytes) -> bool {
     let (Some(&cut), rest) = (bytes.first(), bytes.slice(bytes.len().min(1)..)) else { return false };
     let whole = v6::Bundle::decode(&mut rest.clone());
@@ -390,7 +392,7 @@ fn decode6_in_pieces(bytes: &Bytes, cut: usize) -> Result<v6::Bundle, DecodeErro
 const TYPES_6: [v6::BlockType; 4] =
     [v6::BlockType::PreviousHop, v6::BlockType::Age, v6::BlockType::Metadata, v6::BlockType::ClassOfService];
 
-/// The first byte chooses the block type. Previous hops may be written in several ways.
+/// The first byte selects the block type. Previous hops have several encodings.
 fn check_content6(bytes: &Bytes) -> bool {
     let Some(&choice) = bytes.first() else { return false };
     let (block_type, data) = (TYPES_6[usize::from(choice) % TYPES_6.len()], bytes.slice(1..));
@@ -420,7 +422,7 @@ fn valid_content6(mut rng: Rng) -> Bytes {
     [&[choice], &content.encode()[..]].concat().into()
 }
 
-/// Half of them without CRCs, so that damage reaches what is behind them.
+/// Half of the bundles have no CRCs, so that damage reaches the fields after them.
 fn valid_bundle(mut rng: Rng) -> Bytes {
     let open = rng.chance(0.5);
     let mut bundle = Generator::new(rng).bundle();
@@ -432,7 +434,7 @@ fn valid_bundle(mut rng: Rng) -> Bytes {
     bundle.to_bytes()
 }
 
-/// Damaged headers get the right checksum, so that damage reaches what is behind it.
+/// Damaged headers get the correct checksum, so that damage reaches the checks after it.
 fn check_ipv4(bytes: &Bytes) -> bool {
     is_stable_ipv4(bytes) | is_stable_ipv4(&with_ipv4_checksum(bytes))
 }
@@ -470,7 +472,7 @@ fn check_segment(bytes: &Bytes) -> bool {
     is_stable(bytes, decode, encode) | is_stable(&with_tcp_checksum(bytes), decode, encode)
 }
 
-/// Options that a peer has packed more tightly than this implementation packs them cannot be said again.
+/// Options that a peer has packed more tightly than this implementation does cannot be encoded again.
 fn encodable(segment: Segment) -> Result<Segment, DecodeError> {
     let fits = segment.options.length() <= OPTION_BYTES_MAX && segment.payload.len() < 65_000;
     if fits { Ok(segment) } else { Err(DecodeError::Limit { what: "a test" }) }
@@ -538,7 +540,7 @@ fn valid_packet(mut rng: Rng) -> Bytes {
     encoded(|out| packet.encode(out))
 }
 
-/// A number as peers have them: most are small, and none is impossible.
+/// A number with a realistic distribution: most are small, and none is impossible.
 fn number(rng: &mut Rng) -> u64 {
     rng.next_u64() >> rng.below(64)
 }

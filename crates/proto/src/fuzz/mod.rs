@@ -1,8 +1,8 @@
-//! The bodies of the fuzz targets in `fuzz/`: any bytes into every codec, any script into every conversing engine.
+//! Bodies of the fuzz targets in `fuzz/`: any bytes into every codec, any script into every conversing engine.
 //!
-//! They are here so that a bounded run of the very same bodies, with random and with damaged legal messages from
-//! seeds, is an ordinary test. The first byte chooses the codec or the engine, the rest is for it. A body panics
-//! where something is wrong.
+//! They are here so that a bounded run of the same bodies, with random and with damaged legal messages from seeds, is
+//! an ordinary test. The first byte selects the codec or the engine, the rest is its input. A body panics if it detects
+//! a fault.
 
 mod codecs;
 mod converse;
@@ -16,7 +16,7 @@ pub(crate) use radio::ax25_frame;
 use crate::rng::Rng;
 use bytes::Bytes;
 
-/// Gives the bytes to the codec that the first one chooses.
+/// Passes the bytes to the codec that the first one selects.
 pub fn decode(data: &[u8]) {
     if let Some((&choice, rest)) = data.split_first() {
         let codec = &CODECS[usize::from(choice) % CODECS.len()];
@@ -24,14 +24,14 @@ pub fn decode(data: &[u8]) {
     }
 }
 
-/// Plays the bytes as a script with the engine that the first one chooses.
+/// Plays the bytes as a script with the engine that the first one selects.
 pub fn converse(data: &[u8]) {
     if let Some((&choice, rest)) = data.split_first() {
         (PLAYS[usize::from(choice) % PLAYS.len()].run)(&mut Script::new(rest));
     }
 }
 
-/// Does to bytes what happens to bytes: flipped bits, new bytes, lost and doubled ranges, a cut end.
+/// Damages bytes: flipped bits, new bytes, lost and duplicated ranges, truncation.
 fn damage(bytes: &[u8], rng: &mut Rng) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     for _ in 0..=rng.below(4) {

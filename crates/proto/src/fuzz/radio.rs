@@ -1,4 +1,4 @@
-//! The codecs of radio controllers, and AX.25's.
+//! Codecs of radio controllers and of AX.25.
 
 use super::codecs::{encoded, is_identity, is_stable};
 use crate::ax25::{self, Control, Modulo, Supervisory, Unnumbered, hdlc, segment};
@@ -26,7 +26,7 @@ fn kiss_frame(rng: &mut Rng) -> kiss::Frame {
     kiss::Frame { port: rng.below(8) as u8, body }
 }
 
-/// The content of a KISS frame.
+/// Content of a KISS frame.
 pub(super) fn check_kiss(bytes: &Bytes) -> bool {
     is_stable(bytes, kiss::Frame::decode, kiss::Frame::encode)
 }
@@ -52,8 +52,8 @@ fn on_a_line(line: &[u8], piece: usize, checksum: kiss::Checksum) -> Vec<kiss::F
     frames
 }
 
-/// A line: the first byte chooses the checksum and the length of its pieces. The same frames are found however it is cut, and
-/// again once they are enclosed.
+/// A serial line: the first byte selects the checksum and the length of the pieces. The same frames are found however
+/// the input is cut, and again after they are encoded.
 pub(super) fn check_kiss_line(bytes: &Bytes) -> bool {
     let Some((choice, line)) = bytes.split_first() else { return false };
     let checksum = CHECKSUMS[usize::from(*choice) % 3];
@@ -87,7 +87,7 @@ pub(super) fn valid_agwpe(mut rng: Rng) -> Bytes {
     encoded(|out| frame.encode(out))
 }
 
-/// The first byte chooses what is in the data.
+/// The first byte selects the content of the data.
 pub(super) fn check_agwpe_data(bytes: &Bytes) -> bool {
     let Some(&choice) = bytes.first() else { return false };
     let data = bytes.slice(1..);
@@ -155,7 +155,7 @@ fn control(rng: &mut Rng, modulo: Modulo) -> Control {
     }
 }
 
-/// A frame with digipeaters or without, with information where one may have some.
+/// A frame with digipeaters or without, with information if its type allows it.
 pub(crate) fn ax25_frame(rng: &mut Rng, modulo: Modulo) -> ax25::Frame {
     let roles = [
         ax25::CommandResponse::Command,
@@ -198,7 +198,7 @@ pub(super) fn valid_ax25_frame(mut rng: Rng, modulo: Modulo) -> Bytes {
     ax25_frame(&mut rng, modulo).to_bytes(modulo)
 }
 
-/// What negotiation makes of it is stable, too, and never more than either side has.
+/// The result of the negotiation is stable, too, and never exceeds either side's parameters.
 pub(super) fn check_identification(bytes: &Bytes) -> bool {
     if let Ok(theirs) = ax25::Parameters::decode(&mut bytes.clone()) {
         let ours = identification(&mut Rng::new(bytes.len() as u64));
@@ -238,8 +238,7 @@ pub(super) fn valid_identification(mut rng: Rng) -> Bytes {
     encoded(|out| identification(&mut rng).encode(out))
 }
 
-/// Bits as they come from the air, the low one of each octet first. The frames that are found are found again when they
-/// are sent anew.
+/// Received bits, the low one of each octet first. The frames found are found again when they are sent again.
 pub(super) fn check_hdlc(bytes: &Bytes) -> bool {
     let frames = on_the_air(bytes);
     let mut encoder = hdlc::Encoder::default();
@@ -283,8 +282,9 @@ pub(super) fn valid_hdlc(mut rng: Rng) -> Bytes {
     encoder.finish().0
 }
 
-/// Information fields as a peer numbers them, each behind its length and protocol identifier; the first byte says how long
-/// the fields are into which a packet that comes of them is cut again. True if segments made a packet.
+/// Information fields in the order of their sequence numbers, each after its length and protocol identifier; the first
+/// byte selects the field length into which the resulting packet is segmented again. Returns true if segments made a
+/// packet.
 pub(super) fn check_segments(bytes: &Bytes) -> bool {
     let mut input = bytes.clone();
     let Some((&choice, _)) = bytes.split_first() else { return false };
@@ -301,9 +301,9 @@ pub(super) fn check_segments(bytes: &Bytes) -> bool {
     assembled
 }
 
-/// True if it took several fields.
+/// Returns true if it took several fields.
 fn cut_and_assembled(protocol: u8, packet: Bytes, information_bytes_max: u32) -> bool {
-    // A segment's own identifier names no packet, and what is longer is never handed down.
+    // The protocol identifier of segments is invalid for a packet, and longer packets are never sent.
     let most = segment::packet_bytes_max(information_bytes_max) as usize;
     if protocol == ax25::pid::SEGMENT || packet.len() > most {
         return false;

@@ -1,7 +1,7 @@
 use super::*;
 use crate::rng::Rng;
 
-/// Seeds a codec and an engine, or as many as `LONGWIRE_SEEDS` says; still more is what `cargo fuzz` is for.
+/// Number of seeds per codec and engine, set by `LONGWIRE_SEEDS`; `cargo fuzz` is meant for longer runs.
 fn seeds() -> u64 {
     std::env::var("LONGWIRE_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(3_000)
 }
@@ -16,7 +16,7 @@ fn legal_messages_are_accepted() {
     }
 }
 
-/// Some damage leaves a legal message, or the run tries nothing but the first check.
+/// Some damaged messages must remain legal, or the run tests only the first check.
 #[test]
 fn damaged_messages_break_no_codec() {
     for codec in CODECS {
@@ -41,7 +41,7 @@ fn random_bytes_break_no_codec() {
     }
 }
 
-/// Random scripts, long enough to bring an engine to life.
+/// Random scripts, long enough to reach the states of an engine.
 #[test]
 fn scripts_break_no_engine() {
     for play in PLAYS {

@@ -1,4 +1,4 @@
-//! The joints, with engines small enough to see through.
+//! Tests of the compositions with minimal engines.
 
 use super::*;
 use crate::engine::{Service, drain};
@@ -6,7 +6,7 @@ use crate::service::Port;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// A service of words.
+/// A service whose messages are words.
 #[derive(Debug)]
 enum Words {}
 
@@ -15,15 +15,15 @@ impl Service for Words {
     type Indication = String;
 }
 
-/// Passes words on with its own name added; answers `echo` itself; `wake` asks to be woken in a second, and then
-/// it says `woken`; `end` finishes it. Says `hello` when it is made.
+/// Passes words on with its own name added; answers `echo` itself. `wake` sets a timer of one second, at which it emits
+/// `woken`; `end` finishes it. It emits `hello` when it is created.
 struct Relay {
     name: &'static str,
     up: VecDeque<String>,
     down: VecDeque<String>,
     wake: Option<Instant>,
     ended: bool,
-    /// Everything that it hears, in order.
+    /// Everything received, in order.
     log: Rc<RefCell<Vec<String>>>,
 }
 
@@ -82,7 +82,7 @@ impl Engine for Relay {
     }
 }
 
-/// Drains an engine and writes down what it says.
+/// Drains an engine and returns its messages as text.
 fn said<E: Engine>(engine: &mut E, now: Instant) -> Vec<String> {
     let lines = RefCell::new(vec![]);
     drain(

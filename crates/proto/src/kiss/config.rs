@@ -1,37 +1,38 @@
-//! How a TNC is configured, and what is counted of it.
+//! Settings and counters of a KISS TNC.
 
 use super::framing::Checksum;
 use crate::setting::{Fault, number};
 use crate::time::Duration;
 use serde::{Deserialize, Serialize};
 
-/// Whether the TNC is asked to tell when a frame has left (Multi-Drop, Acknowledgment Mode).
+/// Use of acknowledgement mode, in which the TNC reports transmitted frames (Multi-Drop, Acknowledgment Mode).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Acknowledgement {
-    /// It is tried once, with a frame of no link ahead of the first burst, which a TNC that does not know it may swallow.
+    /// Tested once, with a probe frame of no link ahead of the first burst: a TNC without this mode may drop it.
     #[default]
     Probe,
-    /// Every time.
+    /// Always used.
     Always,
-    /// Never: when a frame has left is computed.
+    /// Never used; the end of each transmission is computed.
     Never,
 }
 
-/// How a TNC is spoken with.
+/// Settings of a KISS TNC.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Config {
-    /// Its port, or its address among the TNCs of one line, 0 to 15. Default 0. KISS 4.
+    /// Port of the TNC, or its address among the TNCs of one line (KISS 4), 0 to 15. Default 0.
     pub port: u8,
-    /// How damage between host and TNC is seen. Default not at all.
+    /// Detection of damage on the line between host and TNC. Default none.
     pub checksum: Checksum,
-    /// Whether it is asked to tell when a frame has left. Default: it is tried.
+    /// Use of acknowledgement mode. Default: probe.
     pub acknowledgement: Acknowledgement,
-    /// It says nothing unless it is polled, and is polled so often. Default: it speaks by itself. Multi-Drop, Polled Mode.
+    /// Interval between polls of a TNC that sends only when polled (Multi-Drop, Polled Mode); `None` for a TNC that
+    /// sends by itself. Default `None`.
     pub poll_interval: Option<Duration>,
-    /// TXDELAY, P, SlotTime, TXtail and FullDuplex are sent when the line stands. Default yes; else they are as the TNC has
-    /// them, and what is said of the channel serves for computing. KISS 4.
+    /// True to send TXDELAY, P, SlotTime, TXtail and FullDuplex (KISS 4) when the line opens. Default true. Otherwise
+    /// the TNC keeps its own, and the channel's settings only serve for computing times.
     pub send_parameters: bool,
 }
 
@@ -48,29 +49,29 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Walks its numbers.
+    /// Checks that every number is in its range.
     ///
     /// # Errors
-    /// The first that is out of its range.
+    /// Returns the first number that is out of its range.
     pub fn check(&self) -> Result<(), Fault> {
         let ports = if self.checksum == Checksum::Smack { 7 } else { 15 };
-        number("port", self.port, 0..=ports, "SMACK leaves the ports 0 to 7, others 0 to 15")
+        number("port", self.port, 0..=ports, "SMACK allows ports 0 to 7, other modes 0 to 15")
     }
 }
 
-/// What is counted of a TNC.
+/// Counters of a KISS TNC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
-    /// Frames given to it.
+    /// Frames sent to the TNC.
     pub sent: u64,
-    /// Frames that it gave.
+    /// Frames received from the TNC.
     pub received: u64,
-    /// Contents that are no frames, too long, or with a wrong checksum.
+    /// Frames with invalid contents, too long, or with a wrong checksum.
     pub damaged: u64,
-    /// Frames of other ports or TNCs, and of commands that say nothing to a host.
+    /// Frames of other ports or TNCs, and with commands that have no meaning for a host.
     pub foreign: u64,
-    /// Frames of which it did not tell that they have left, though it was asked to.
+    /// Frames whose requested acknowledgement did not arrive.
     pub unacknowledged: u64,
-    /// Times that the line stood.
+    /// Number of times that the line was opened.
     pub connections: u64,
 }

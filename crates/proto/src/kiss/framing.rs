@@ -1,4 +1,4 @@
-//! FENDs, escapes and checksums: whole contents in a stream of bytes (KISS 2, 3).
+//! FENDs, escapes and checksums: complete frame contents in a stream of bytes (KISS 2, 3).
 
 use super::wire::Frame;
 use crate::codec::{DecodeError, crc};
@@ -10,25 +10,26 @@ const FESC: u8 = 0xdb;
 const TFEND: u8 = 0xdc;
 const TFESC: u8 = 0xdd;
 
-/// The longest content between two FENDs, bytes: far beyond what a channel takes. More is dropped up to the next FEND.
+/// Maximum content between two FENDs, bytes, far above what a channel carries. A longer one is dropped up to the next
+/// FEND.
 pub const FRAME_BYTES_MAX: usize = 8192;
 
-/// SMACK: the type octet of data that have a CRC.
+/// SMACK: bit of the type octet that marks data with a CRC.
 const SMACK_BIT: u8 = 0x80;
-/// The commands with data in them.
+/// Commands that carry data.
 const DATA_COMMANDS: [u8; 2] = [0x0, 0xc];
 
-/// How damage on the line between host and TNC is seen.
+/// Detection of damage on the line between host and TNC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Checksum {
-    /// Not at all: plain KISS.
+    /// No detection: plain KISS.
     #[default]
     None,
-    /// The exclusive-or of all octets, behind them (Multi-Drop, Checksum Mode).
+    /// Exclusive-or of all octets, appended to them (Multi-Drop, Checksum Mode).
     ExclusiveOr,
-    /// SMACK: CRC-16 behind data, low octet first, and the top bit of the type octet says that it is there. It leaves the
-    /// ports 0 to 7. What comes without that bit is plain KISS.
+    /// SMACK: CRC-16 after the data, low octet first; the top bit of the type octet marks its presence, which leaves
+    /// the ports 0 to 7. Frames without that bit are plain KISS.
     Smack,
 }
 
@@ -46,10 +47,10 @@ impl Checksum {
         }
     }
 
-    /// Takes it off a content.
+    /// Checks the checksum of a content and removes it.
     ///
     /// # Errors
-    /// It is missing or wrong.
+    /// Fails if the checksum is missing or wrong.
     pub fn strip(self, content: Bytes) -> Result<Bytes, DecodeError> {
         const WRONG: DecodeError = DecodeError::Checksum { what: "KISS frame" };
         match self {
@@ -81,14 +82,14 @@ fn exclusive_or(bytes: &[u8]) -> u8 {
     bytes.iter().fold(0, |sum, octet| sum ^ octet)
 }
 
-/// Appends a frame as it is on the line: checksum, escapes, and a FEND on either side.
+/// Appends a frame in its form on the line: with checksum and escapes, and a FEND on either side.
 pub fn enclose(frame: &Frame, checksum: Checksum, output: &mut BytesMut) {
     let mut content = BytesMut::new();
     frame.encode(&mut content);
     checksum.append(&mut content);
     output.reserve(content.len() + content.len() / 16 + 2);
     output.put_u8(FEND);
-    // The type octet, too: port 12 with data is a FEND.
+    // Escapes apply to the type octet, too: port 12 with data is a FEND.
     for octet in content {
         match octet {
             FEND => output.put_slice(&[FESC, TFEND]),
@@ -99,28 +100,30 @@ pub fn enclose(frame: &Frame, checksum: Checksum, output: &mut BytesMut) {
     output.put_u8(FEND);
 }
 
-/// Finds contents in a stream of bytes that comes in any pieces.
+/// Finds frame contents in a stream of bytes that arrives in pieces of any size.
 #[derive(Debug, Default)]
 pub struct Deframer {
     content: BytesMut,
     escaped: bool,
-    /// Too long: nothing counts up to the next FEND.
+    /// The content is too long: everything up to the next FEND is dropped.
     overlong: bool,
     dropped: u64,
 }
 
 impl Deframer {
-    /// In the middle of a frame: what comes before the first FEND is a content of its own, which is refused later.
+    /// Starts in the middle of a frame: bytes before the first FEND form a content of their own, which is refused
+    /// later.
     pub fn new() -> Self {
         Deframer::default()
     }
 
-    /// Contents that were too long.
+    /// Returns the number of contents that were too long.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// The next whole content, unescaped, checksum and all; the input is left behind it. None: all of the input is taken.
+    /// Returns the next complete content, unescaped, with its checksum, and consumes the input up to its end. `None` if
+    /// the whole input is consumed without one.
     pub fn next(&mut self, input: &mut Bytes) -> Option<Bytes> {
         while let Some(length) = input.iter().position(|octet| *octet == FEND) {
             input.split_to(length).iter().for_each(|octet| self.take(*octet));

@@ -1,7 +1,7 @@
-//! A line that several have: TNCs with addresses of their own, or the ports of one (Multi-Drop).
+//! A line with several users: TNCs with addresses of their own, or the ports of one TNC (Multi-Drop).
 //!
-//! Each user has a line as if it were alone. All hear what comes; what one writes at a time stays together, for a frame that
-//! another's was put into would be none. The line stands as long as its far end lets it.
+//! Each user has the line as if it were the only one. All users receive all data; the bytes of one write stay together,
+//! because a frame with another one inside it would be lost. The line stays open until its far end closes it.
 
 use crate::controller::take_piece;
 use crate::engine::{Engine, Indication, Request};
@@ -18,17 +18,17 @@ enum LineState {
     Closing,
 }
 
-/// How one user has the line.
+/// State of one user of the line.
 #[derive(Clone, Copy, Debug, Default)]
 struct LineUser {
-    /// It has asked for the line, and has not been told that it is closed.
+    /// True from the user's request for the line until the user is informed of its close.
     wants: bool,
     is_connected: bool,
     announced_room: u64,
 }
 
-/// One line for several users, which have numbers from 0. Each has it as if it were alone: all hear what comes, and what one
-/// writes at a time stays together.
+/// One line for several users, which are numbered from 0. Each has it as if it were the only one: all receive all data,
+/// and the bytes of one write stay together.
 #[derive(Debug)]
 pub struct SharedLine {
     users: Vec<LineUser>,
@@ -37,13 +37,13 @@ pub struct SharedLine {
     wants_end: bool,
     to_release: u64,
     room: u64,
-    /// Whole pieces; users get room when there is none, and each writes what it has then: a burst at the most.
+    /// Complete pieces. Users get room while this list is empty, and each then writes at most a burst.
     out: VecDeque<Bytes>,
     up: VecDeque<(usize, StreamIndication)>,
 }
 
 impl SharedLine {
-    /// A line for so many.
+    /// Creates a line for `users` users.
     pub fn new(users: usize) -> Self {
         SharedLine {
             users: vec![LineUser::default(); users],
@@ -62,7 +62,7 @@ impl SharedLine {
         match self.state {
             LineState::Closed => (self.state, self.wants_line) = (LineState::Connecting, true),
             LineState::Open => self.connected(user),
-            // It is told what comes of it.
+            // The user is informed of the outcome.
             LineState::Connecting | LineState::Closing => {}
         }
     }
@@ -72,7 +72,7 @@ impl SharedLine {
         self.up.push_back((user, StreamIndication::Connected));
     }
 
-    /// One user wants no more of the line, and that is the end of it for all.
+    /// Closes the line for all users when one of them closes it.
     fn end(&mut self) {
         if self.state == LineState::Open {
             (self.state, self.wants_end) = (LineState::Closing, true);
@@ -109,7 +109,7 @@ impl Engine for SharedLine {
                 self.out.push_back(bytes);
             }
             StreamRequest::Close | StreamRequest::Abort => self.end(),
-            // All hear everything, and what one has heard the others have.
+            // All users receive all data; the line releases them itself.
             StreamRequest::Write(_) | StreamRequest::Release(_) | StreamRequest::Secure { .. } => {}
         }
     }
@@ -139,7 +139,7 @@ impl Engine for SharedLine {
         }
         let room = if self.state == LineState::Open && self.out.is_empty() { u64::MAX } else { 0 };
         let (at, user) = self.users.iter_mut().enumerate().find(|(_, user)| {
-            // What it has spent of it is given back.
+            // Restores the room that the user has spent.
             user.is_connected && user.announced_room != room
         })?;
         user.announced_room = room;

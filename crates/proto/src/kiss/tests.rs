@@ -1,4 +1,4 @@
-//! Octets as the specifications have them, and a TNC that is played.
+//! Octets of the specifications, and a simulated TNC.
 
 mod counts;
 mod share;
@@ -36,7 +36,7 @@ fn the_type_octet_is_escaped() {
     assert_eq!(Frame::decode(&mut contents(&[0xc0, 0xdb, 0xdc, b'x', 0xc0]).remove(0).into()), Ok(frame));
 }
 
-/// KISS 2, 3: FENDs in a row are no frames; a wrong escape is passed over; what noise there was ends with the FEND.
+/// KISS 2, 3: consecutive FENDs are no frames; an invalid escape is ignored; noise ends at the next FEND.
 #[test]
 fn noise_spoils_one_frame_at_most() {
     assert_eq!(
@@ -53,7 +53,7 @@ fn a_content_without_end_is_dropped_up_to_the_next() {
     assert_eq!(deframer.dropped(), 0);
     let mut line = vec![5; FRAME_BYTES_MAX + 10];
     line.extend_from_slice(&[0xc0, 0, 1, 0xc0]);
-    // One octet at a time, as slow lines bring them.
+    // One octet at a time, as on slow lines.
     let found = line.iter().filter_map(|octet| deframer.next(&mut Bytes::copy_from_slice(&[*octet])));
     assert_eq!(found.collect::<Vec<_>>(), [&[0, 1][..]]);
     assert_eq!(deframer.dropped(), 1);
@@ -77,7 +77,7 @@ fn commands_are_those_of_the_tables() {
     );
 }
 
-/// Multi-Drop, Acknowledgment Mode: its own example, for the TNC with address 5.
+/// Multi-Drop, Acknowledgment Mode: the specification's own example, for the TNC with address 5.
 #[test]
 fn acknowledgement_mode_is_as_in_the_example() {
     let sent = Frame {
@@ -90,7 +90,8 @@ fn acknowledgement_mode_is_as_in_the_example() {
     assert_eq!(Frame::decode(&mut Bytes::from_static(&[0x5c, 0xaa])), Err(DecodeError::Incomplete));
 }
 
-/// Multi-Drop, Checksum Mode: over what is between the FENDs before it is escaped; the sum itself is escaped, too.
+/// Multi-Drop, Checksum Mode: the sum covers the octets between the FENDs before they are escaped, and is escaped
+/// itself.
 #[test]
 fn the_checksum_is_the_exclusive_or() {
     let frame = Frame::data(0, Bytes::from_static(&[0xc0, 0x01]));
@@ -105,7 +106,7 @@ fn the_checksum_is_the_exclusive_or() {
     assert_eq!(fend, [0xc0, 0, 0xdb, 0xdc, 0xdb, 0xdc, 0xc0]);
 }
 
-/// SMACK: data have the CRC and the top bit, commands have neither, and plain data are taken, too.
+/// SMACK: data have the CRC and the top bit, commands have neither, and plain data are accepted, too.
 #[test]
 fn smack_covers_data() {
     let frame = Frame::data(1, Bytes::from_static(b"frame"));
@@ -120,7 +121,7 @@ fn smack_covers_data() {
         let mut wrong = content.clone();
         wrong[bit / 8] ^= 1 << (bit % 8);
         let read = Checksum::Smack.strip(wrong.into());
-        // Without the bit that says so there is no CRC; other commands have none.
+        // Without the marking bit there is no CRC; other commands have none.
         assert!(read.is_err() || bit < 8, "bit {bit}: {read:?}");
     }
     let delay = Frame { port: 0, body: Command::TxDelay(30) };

@@ -11,35 +11,35 @@ use crate::time::{Duration, Instant, Timers};
 use bytes::{Bytes, BytesMut};
 use std::collections::VecDeque;
 
-/// Beyond the time that a frame needs, what its acknowledgement may take.
+/// Maximum delay of an acknowledgement beyond the computed end of the frame.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Copy)]
 enum Timer {
     /// The next frame has left, or should have.
     Leave,
-    /// The TNC may say something.
+    /// The next poll is due.
     Poll,
-    /// It does not acknowledge, or would have.
+    /// The acknowledgement of the probe frame is overdue: the TNC does not support the mode.
     Probe,
-    /// The burst that it got last may begin to leave.
+    /// The last burst may begin to leave.
     Join,
 }
 
-/// The token that the TNC gives back when a frame has left, if it was asked to.
+/// Token that the TNC returns when a frame has left; `None` if it was not asked to.
 type HostToken = Option<u16>;
 
-/// What is known of the TNC's acknowledgements.
+/// Support of acknowledgement mode by the TNC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AcknowledgementSupport {
     Unknown,
-    /// The frame that nobody misses is out, and will tell.
+    /// The probe frame is sent; its acknowledgement will show the support.
     Probing,
     Supported,
     Unsupported,
 }
 
-/// A TNC in KISS mode. The [module](super) says what it does.
+/// Engine for a TNC in KISS mode. The [module](super) describes its behaviour.
 #[derive(Debug)]
 pub struct KissTnc {
     config: Config,
@@ -47,23 +47,23 @@ pub struct KissTnc {
     burst_frames_max: u32,
     line: ControllerLine,
     acknowledgement_support: AcknowledgementSupport,
-    /// A frame that nobody misses if the TNC swallows it.
+    /// Probe frame, which may be lost without harm.
     probe: Option<Bytes>,
     timers: Timers<4>,
     deframer: Deframer,
-    /// A burst as far as it was handed down.
+    /// Frames of the present burst so far.
     gathered: BytesMut,
     held: VecDeque<HeldFrame<HostToken>>,
-    /// The TNC is known to wait for the channel: what it gets now leaves with the rest.
+    /// The TNC is known to wait for the channel: further frames leave with those that it holds.
     waits_for_channel: bool,
-    /// Since when it could have the channel.
+    /// Time since which the TNC could have the channel.
     channel_free_since: Instant,
     next_asked: u16,
     counters: Counters,
 }
 
 impl KissTnc {
-    /// A TNC that is called when its user joins.
+    /// Creates a TNC that connects when its user joins.
     pub fn new(config: Config, controller: controller::Config) -> Self {
         let acknowledgement_support = match config.acknowledgement {
             Acknowledgement::Probe => AcknowledgementSupport::Unknown,
@@ -88,24 +88,25 @@ impl KissTnc {
         }
     }
 
-    /// With [`Acknowledgement::Probe`] this frame goes ahead of the first burst, and shows whether the TNC acknowledges. One
-    /// that does not may swallow it, so nobody may miss it. Without one nothing is tried.
+    /// Sets the probe frame. With [`Acknowledgement::Probe`] it goes ahead of the first burst and shows whether the TNC
+    /// supports acknowledgement mode. A TNC that does not may drop it, so no station may need it. Without a probe frame
+    /// the mode is not tested.
     pub fn probing(self, frame: Bytes) -> Self {
         KissTnc { probe: Some(frame), ..self }
     }
 
-    /// What was counted.
+    /// Returns the counters.
     pub fn counters(&self) -> Counters {
         let damaged = self.counters.damaged + self.deframer.dropped();
         Counters { damaged, connections: self.line.connections(), ..self.counters }
     }
 
-    /// Its line.
+    /// Returns the line to the TNC.
     pub fn line(&self) -> &ControllerLine {
         &self.line
     }
 
-    /// The TNC tells when a frame has left; none as long as that is not known.
+    /// Returns whether the TNC reports transmitted frames; `None` while that is unknown.
     pub fn acknowledges(&self) -> Option<bool> {
         match self.acknowledgement_support {
             AcknowledgementSupport::Unknown | AcknowledgementSupport::Probing => None,
@@ -114,18 +115,18 @@ impl KissTnc {
         }
     }
 
-    /// Frames that it has and that have not left, as far as is known.
+    /// Returns the number of frames that the TNC holds and that have not left, as far as this side can know.
     pub fn held(&self) -> usize {
         self.held.len()
     }
 
-    /// It has frames and others were heard meanwhile: it waits for a clear channel.
+    /// Returns true if the TNC holds frames and has received others since: it waits for a clear channel.
     pub fn waits(&self) -> bool {
         self.waits_for_channel && !self.held.is_empty() && !self.channel.full_duplex
     }
 
     fn opened(&mut self, now: Instant) {
-        // What was cut off in the middle is no beginning of what comes now.
+        // A content that was cut off is not the beginning of the next one.
         self.counters.damaged += core::mem::take(&mut self.deframer).dropped();
         if self.config.send_parameters {
             self.send_parameters();
@@ -152,7 +153,7 @@ impl KissTnc {
         self.line.write(bytes.freeze());
     }
 
-    /// The line carries nothing any more.
+    /// Clears the state of a line that is lost.
     fn lost(&mut self) {
         self.gathered.clear();
         self.timers.stop_all();
@@ -161,7 +162,7 @@ impl KissTnc {
         }
     }
 
-    /// A frame for the channel.
+    /// Sends a frame to the TNC.
     fn send(&mut self, now: Instant, bytes: Bytes, user_token: Option<u64>, last: bool) {
         let room = self.line.spend();
         self.counters.sent += 1;
@@ -189,7 +190,7 @@ impl KissTnc {
         }
     }
 
-    /// Puts the frame that nobody misses ahead of the first burst; how long it is on the air.
+    /// Puts the probe frame ahead of the first burst. Returns its time on the channel.
     fn probe(&mut self) -> Duration {
         let Some(bytes) =
             self.probe.clone().filter(|_| self.acknowledgement_support == AcknowledgementSupport::Unknown)
@@ -213,7 +214,7 @@ impl KissTnc {
         enclose(&frame, self.config.checksum, &mut self.gathered);
     }
 
-    /// When the frames leave that the TNC has, if it gets the channel from `channel_free_since` on as it does on the average.
+    /// Computes when the held frames leave if the TNC gets the channel after the mean wait from `channel_free_since`.
     fn schedule(&mut self) {
         schedule(&mut self.held, self.channel_free_since + self.channel.key_up());
         self.set_timer();
@@ -229,7 +230,7 @@ impl KissTnc {
         }
     }
 
-    /// What should have left by now has; what should have been acknowledged was not.
+    /// Removes frames that should have left by now, and those whose acknowledgement is overdue.
     fn leave(&mut self, now: Instant) {
         while let Some(held) = self.held.front() {
             let patience = if held.more.is_some() { PATIENCE } else { Duration::ZERO };
@@ -243,7 +244,8 @@ impl KissTnc {
         self.has_left(now);
     }
 
-    /// Frames have left, as far as is known: the first of all was behind the one that shows whether the TNC acknowledges.
+    /// Frames have left, as far as this side can know. The probe frame was ahead of the first, so its acknowledgement
+    /// is due.
     fn has_left(&mut self, now: Instant) {
         if self.acknowledgement_support == AcknowledgementSupport::Probing
             && self.timers.get(Timer::Probe as usize).is_none()
@@ -253,11 +255,11 @@ impl KissTnc {
         self.set_timer();
     }
 
-    /// The TNC tells that a frame has left; those before it have, too.
+    /// The TNC reports a frame as transmitted; those before it have left, too.
     fn acknowledged(&mut self, token: u16) {
         self.acknowledgement_support = AcknowledgementSupport::Supported;
         self.timers.stop(Timer::Probe as usize);
-        // One that was given up already is known by nobody any more.
+        // The frame was already treated as transmitted.
         let Some(at) = self.held.iter().position(|held| held.more == Some(token)) else { return };
         for held in self.held.drain(..=at).collect::<Vec<_>>() {
             self.line.left(&held);
@@ -288,7 +290,7 @@ impl KissTnc {
                 self.channel_was_taken(now, bytes.len());
                 self.line.rise(bytes);
                 if self.config.poll_interval.is_some() {
-                    // One frame is said for each poll: there may be more.
+                    // The TNC sends one frame per poll: there may be more.
                     self.timers.set(Timer::Poll as usize, now);
                 }
             }
@@ -298,7 +300,7 @@ impl KissTnc {
         }
     }
 
-    /// A frame was heard to its end: the TNC did not send while it lasted.
+    /// A frame was received to its end: the TNC did not send while it lasted.
     fn channel_was_taken(&mut self, now: Instant, bytes: usize) {
         if self.channel.full_duplex || self.held.is_empty() || !self.gathered.is_empty() {
             return;
@@ -306,7 +308,7 @@ impl KissTnc {
         let ours = self.held.iter().map(|held| held.air_time).sum::<Duration>() + self.channel.tx_delay;
         let theirs = self.channel.air_time(bytes) + self.channel.tx_delay;
         if now.saturating_since(self.channel_free_since) >= ours + theirs {
-            // There was time for both: it has left before, and this may be the answer.
+            // There was time for both: the burst left first, and this frame may be the answer.
             while self.held.front().is_some_and(|held| held.more.is_none()) {
                 self.held.pop_front().into_iter().for_each(|held| self.line.left(&held));
             }
@@ -318,8 +320,8 @@ impl KissTnc {
         }
     }
 
-    /// No bit of the burst can have left: what comes now goes in the same key-up, such as what a user says to the packets that
-    /// the first frame acknowledges.
+    /// Returns true if no bit of the burst can have left: further frames go in the same key-up, such as a user's
+    /// response to the packets that the first frame acknowledges.
     fn joins(&self) -> bool {
         self.timers.get(Timer::Join as usize).is_some()
     }
@@ -355,7 +357,7 @@ impl Engine for KissTnc {
             StreamIndication::Connected => self.opened(now),
             StreamIndication::Room(room) => self.line.set_room(room),
             StreamIndication::Data(bytes) => self.hear(now, bytes),
-            // Who says no more takes no more.
+            // A TNC that has closed its direction accepts nothing either.
             StreamIndication::PeerClosed => {
                 self.lost();
                 self.line.end(&mut self.held);
@@ -380,7 +382,7 @@ impl Engine for KissTnc {
             let mut poll = BytesMut::new();
             let frame = Frame { port: self.config.port, body: Command::Poll };
             enclose(&frame, self.config.checksum, &mut poll);
-            // A line that takes nothing gets no more polls.
+            // No further polls accumulate while the line accepts nothing.
             if self.line.is_clear() {
                 self.line.write(poll.freeze());
             }

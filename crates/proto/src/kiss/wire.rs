@@ -1,9 +1,9 @@
-//! What is between two FENDs, escapes and checksum taken off: the type octet and what follows it.
+//! Content between two FENDs, without escapes and checksum: the type octet and its data.
 
 use crate::codec::DecodeError;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-/// Ports that a type octet can name, and addresses of TNCs on one line (KISS 4, Multi-Drop).
+/// Number of ports that a type octet can express, and of addresses of TNCs on one line (KISS 4, Multi-Drop).
 pub const PORTS: u8 = 16;
 
 const DATA: u8 = 0x0;
@@ -19,39 +19,40 @@ const RETURN: u8 = 0xf;
 /// The whole octet is the command, for every TNC of the line.
 const RETURN_OCTET: u8 = 0xff;
 
-/// What a host tells a TNC, or a TNC its host. Times are in units of 10 ms.
+/// Command of a host to a TNC, or of a TNC to its host. Times are in units of 10 ms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// A frame for the channel, or from it.
+    /// A frame for the channel, or received from it.
     Data(Bytes),
-    /// TXDELAY: from keying to the first frame, 10 ms.
+    /// TXDELAY: time from key-up to the first frame, in units of 10 ms.
     TxDelay(u8),
-    /// P: the chance to begin in a free slot is (P + 1) / 256.
+    /// P: the probability of transmitting in a free slot is (P + 1) / 256.
     Persistence(u8),
-    /// SlotTime, 10 ms.
+    /// SlotTime, in units of 10 ms.
     SlotTime(u8),
-    /// TXtail: from the last frame to unkeying, 10 ms.
+    /// TXtail: time from the last frame to key-down, in units of 10 ms.
     TxTail(u8),
-    /// FullDuplex: any octet but 0 means yes.
+    /// FullDuplex: 0 is half duplex, any other value full duplex.
     FullDuplex(u8),
-    /// SetHardware: what the TNC takes it for.
+    /// SetHardware: its meaning depends on the TNC.
     SetHardware(Bytes),
-    /// A frame whose leaving is to be told; without bytes, that it has left (Multi-Drop, Acknowledgment Mode).
+    /// A frame whose transmission is to be acknowledged; without bytes, the acknowledgement (Multi-Drop, Acknowledgment
+    /// Mode).
     DataAcknowledged {
-        /// What the TNC gives back.
+        /// Token that the TNC returns.
         token: u16,
-        /// The frame.
+        /// The frame; empty in an acknowledgement.
         bytes: Bytes,
     },
-    /// What is there may be said now; from a TNC: nothing is there (Multi-Drop, Polled Mode).
+    /// Permission to send what waits; from a TNC: nothing waits (Multi-Drop, Polled Mode).
     Poll,
-    /// KISS ends, for every TNC of the line.
+    /// Exit from KISS, for every TNC of the line.
     Return,
-    /// Anything else, which is to be ignored (KISS 4).
+    /// Any other command, which must be ignored (KISS 4).
     Unknown {
         /// The low four bits of the type octet.
         command: u8,
-        /// What follows it.
+        /// Data after the type octet.
         bytes: Bytes,
     },
 }
@@ -59,29 +60,29 @@ pub enum Command {
 /// One frame between host and TNC.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// The TNC's port, or the address of the TNC on its line, 0 to 15. 0 with [`Command::Return`], which names none.
+    /// Port of the TNC, or its address on the line, 0 to 15. 0 with [`Command::Return`], which has none.
     pub port: u8,
-    /// What it says.
+    /// Command and its data.
     pub body: Command,
 }
 
 impl Frame {
-    /// A frame for the channel.
+    /// Creates a frame for the channel.
     pub fn data(port: u8, bytes: Bytes) -> Self {
         Frame { port, body: Command::Data(bytes) }
     }
 
-    /// Takes all of the input, which is what lies between two FENDs, unescaped.
+    /// Decodes all of the input: the unescaped content between two FENDs.
     ///
     /// # Errors
-    /// Empty, or a command without its parameter.
+    /// Fails if the input is empty, or lacks a required parameter.
     pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
         if input.is_empty() {
             return Err(DecodeError::Incomplete);
         }
         let octet = input.get_u8();
         let (port, command) = (octet >> 4, octet & 0x0f);
-        // Who has more to say than the parameter says it to a newer TNC: what is not understood is ignored.
+        // Octets after the parameter may have a meaning for newer TNCs; they are ignored.
         let mut parameter = || match input.is_empty() {
             true => Err(DecodeError::Incomplete),
             false => Ok(input.split_to(input.len())[0]),
@@ -115,7 +116,7 @@ impl Frame {
     /// Appends type octet and content, without checksum, escapes and FENDs.
     ///
     /// # Panics
-    /// With a port above 15, or with port 15 and an unknown command 15, which would end KISS.
+    /// Panics with a port above 15, or with port 15 and an unknown command 15, which would exit KISS.
     pub fn encode(&self, output: &mut BytesMut) {
         assert!(self.port < PORTS, "a type octet has four bits for the port");
         let mut head = |command: u8| output.put_u8(self.port << 4 | command);

@@ -1,6 +1,6 @@
-//! Bundle agents: three nodes in a row, each with a disk, over links that a toy convergence layer makes of hostile
-//! frames. Nothing below the agents but the toy: what it does to transfers (delay, refusal, breaks at any piece,
-//! sessions that end) is what agents have to live with.
+//! Bundle agents: three nodes in a row, each with a disk, over links of a toy convergence layer on hostile frames. The
+//! agents have to cope with everything that the toy does to transfers: delay, refusal, breaks at any piece, ends of
+//! sessions.
 
 use super::apps::{AppUsers, NodeRoutes, node_name};
 use super::disks::{Disks, DisksAndLinks};
@@ -18,11 +18,11 @@ use crate::time::{Duration, Instant};
 use crate::wrap::Checked;
 use bytes::BytesMut;
 
-/// The links of three nodes in a row: the number of a link is the same at both ends.
+/// Links of three nodes in a row: the number of a link is the same at both ends.
 const LINKS: [((usize, LinkId), (usize, LinkId)); 2] =
     [((0, LinkId(1)), (1, LinkId(1))), ((1, LinkId(2)), (2, LinkId(2)))];
 
-/// Each node reaches the others over its links, by number.
+/// Routes of each node to the others, by link number.
 fn ways() -> Vec<NodeRoutes> {
     let way = |to: usize, link| (format!("{}*", node_name(to)), NextHop::Link(LinkId(link)));
     vec![
@@ -32,7 +32,7 @@ fn ways() -> Vec<NodeRoutes> {
     ]
 }
 
-/// The settings of an agent.
+/// Draws the settings of an agent.
 pub(super) fn draw_config(rng: &mut Rng, node: usize) -> Config {
     let mut config = Config {
         node: node_name(node),
@@ -52,7 +52,7 @@ pub(super) fn draw_config(rng: &mut Rng, node: usize) -> Config {
     config
 }
 
-/// An agent over its storage and its links, each part held to the contract.
+/// Creates an agent over its storage and its links, each part inside a [`Checked`].
 pub(super) fn node<L>(
     config: Config,
     rng: &Rng,
@@ -66,11 +66,12 @@ where
     Stack::starting(now, Checked::new("agent", agent), Beside { first: PassThrough::new(), second: links })
 }
 
-/// A stranger's world: how much place there is, and what it does with it.
+/// Plan of a world with hostile peers: the limits of the nodes, and the strategy.
 #[derive(Clone, Copy)]
 struct HostilePeerPlan {
     manner: HostileStrategy,
-    /// A payload has so few places that its parts can be kept out for ever: then only what was accepted is asked for.
+    /// A payload may have so few fragments that its true ones can be kept out for ever: then only accepted bundles are
+    /// checked.
     shut: bool,
 }
 
@@ -95,7 +96,7 @@ impl HostilePeerPlan {
         limits.bundles_max = draw.between(least, most) as usize;
         limits.fragments_max = draw.between(8, 20) as usize;
         if self.manner != HostileStrategy::Slow && !self.shut {
-            // One stranger may have less.
+            // One hostile peer may have less.
             limits.fragments_max = limits.bundles_max;
         }
     }
@@ -108,7 +109,7 @@ where
     world_with(replay, lies, None, |_, _, agent| dress(agent))
 }
 
-/// A stranger at each node.
+/// A hostile peer at each node.
 fn besieged_world(replay: &Replay) -> RunDigest {
     let siege = HostilePeerPlan::draw(replay.seed);
     world_with(replay, false, Some(siege), |node, rng, agent| {
@@ -135,7 +136,7 @@ where
         crashes: Crash::draw(&mut draw, 3, faults_end_at),
         patience: Duration::from_secs(if shut { 600 } else { 4 * 3_600 }),
         lateness: RunPlan::draw_lateness(&mut draw),
-        // Parts that a stranger forged may wait for a place, and are tried again now and then.
+        // Forged fragments may wait for storage, and are tried again now and then.
         idle: IdleBudget {
             after: Duration::from_secs(600),
             window: Duration::from_secs(3_600),
@@ -160,7 +161,7 @@ where
         Stack::starting(now, dress(node, &rng, upper), lower)
     };
     let world = LawRun::new(replay, plan, 3, Box::new(factory), DisksAndLinks { disks, links }, users);
-    // Of a disk that lies other laws tell.
+    // A disk that confirms too early is detected by other laws.
     if lies { world.run() } else { world.audited(|floor, users| users.audit(&floor.disks)).run() }
 }
 
@@ -186,13 +187,13 @@ fn a_stranger_costs_nobody_a_bundle_2() {
 
 #[test]
 fn a_disk_that_lies_is_found() {
-    // Stored is said too early: what was accepted, or taken, is forgotten in a crash.
+    // The disk confirms too early: accepted or taken bundles are forgotten in a crash.
     let lied_to = |replay: &Replay| world(replay, true, |agent| agent);
     catches_also("a disk that lies", "was accepted and is not taken", lied_to);
     catches_also("a disk that lies", "is delivered again, and it was taken", lied_to);
 }
 
-/// What rises from all agents is altered.
+/// Alters the indications of all agents.
 fn finds(flaw: &str, law: &str, alter: fn(AppIndication) -> Vec<AppIndication>) {
     catches(flaw, law, |replay| world(replay, false, |agent| Flawed::new(agent, alter)));
 }

@@ -1,6 +1,5 @@
-//! Applications: they send messages to each other's endpoints, read what is delivered, take it, and know what was
-//! accepted, what was delivered and what was taken, through every crash. Every byte of what was accepted and is not taken
-//! is on some disk.
+//! Applications: they send messages to each other's endpoints, read and accept deliveries, and keep record of what was
+//! accepted, delivered and taken, through every crash. Every byte that was accepted and not taken is on some disk.
 
 use super::disks::Disks;
 use super::{Draw, Users};
@@ -14,31 +13,31 @@ use crate::time::{Duration, Instant};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// The name of a node.
+/// Returns the name of a node.
 pub(crate) fn node_name(node: usize) -> String {
     format!("dtn://n{node}/")
 }
 
-/// One attempt at a message: its number, and which attempt.
+/// Attempt to send a message: number of the message, number of the attempt.
 type Attempt = (usize, u16);
 
-/// What an application wants to tell another.
+/// Message from one application to another.
 #[derive(Debug)]
 struct TestMessage {
     from: usize,
     to: usize,
-    /// Without the four bytes in front.
+    /// Content without the four bytes at the front.
     content: Bytes,
     options: SendOptions,
     attempts: u16,
-    /// Given up by its sender: it may arrive, or not.
+    /// Cancelled by its sender: it may arrive, or not.
     cancelled: bool,
-    /// An attempt that the agent has accepted, or is about to.
+    /// Attempt that the agent has accepted, or is about to accept.
     under_way: bool,
 }
 
 impl TestMessage {
-    /// The payload: which message, which attempt, and the content.
+    /// Returns the payload: number of the message, number of the attempt, and the content.
     fn payload(&self, (number, attempt): Attempt) -> Bytes {
         let way = (self.from << 4 | self.to) as u8;
         let [high, low] = attempt.to_be_bytes();
@@ -46,7 +45,7 @@ impl TestMessage {
     }
 }
 
-/// A send that has not ended.
+/// Send that has not ended.
 #[derive(Debug)]
 struct PendingSend {
     attempt: Attempt,
@@ -55,17 +54,17 @@ struct PendingSend {
     cancelled: bool,
 }
 
-/// A delivery that is being read.
+/// Delivery that is being read.
 #[derive(Debug)]
 struct PendingRead {
     length: u64,
     read: Vec<u8>,
-    /// How far it is asked for.
+    /// End of the part requested.
     asked: u64,
     taken: bool,
 }
 
-/// The application of one node.
+/// Application of one node.
 #[derive(Debug, Default)]
 struct AppUser {
     running: bool,
@@ -78,36 +77,36 @@ struct AppUser {
 enum Action {
     Send(usize),
     Take(usize, DeliveryId, u32),
-    /// Somebody meddles with a node, while it is stormy.
+    /// Disturbs a node while there are faults.
     ChangeConfig(usize),
-    /// And puts it right again.
+    /// Restores its configuration.
     Restore(usize),
 }
 
-/// How one node reaches the others.
+/// Routes of one node to the others.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NodeRoutes {
-    /// The links that it keeps up.
+    /// Links that the node keeps up.
     pub(crate) links: Vec<LinkId>,
-    /// Pattern and way.
+    /// Patterns with their next hops.
     pub(crate) routes: Vec<(String, NextHop)>,
 }
 
-/// The applications of all nodes.
+/// Applications of all nodes.
 pub(crate) struct AppUsers {
     rng: Rng,
     faults_are_on: bool,
     ways: Vec<NodeRoutes>,
-    /// How wrong each node's clock is, in milliseconds; none: it has no clock.
+    /// Error of each node's clock, milliseconds; `None` without a clock.
     clocks: Vec<Option<i64>>,
     nodes: Vec<AppUser>,
     starts: Vec<u32>,
     messages: Vec<TestMessage>,
-    /// Attempts that an agent has said to be durable, and when their bundles were made, as it says.
+    /// Attempts that an agent has confirmed as durable, with their creation timestamps according to the agent.
     accepted: BTreeMap<Attempt, (u64, u64)>,
-    /// Attempts that an application has said to have. A crash leaves it open whether the agent still knows.
+    /// Attempts that an application has confirmed to have. After a crash the agent may have lost the confirmation.
     received: BTreeSet<Attempt>,
-    /// Attempts of which the taking is durable.
+    /// Attempts with a durable confirmation of the delivery.
     taken: BTreeSet<Attempt>,
     sends: u64,
     actions: BTreeMap<(Instant, u64), Action>,
@@ -121,7 +120,7 @@ pub(crate) struct AppUsers {
 }
 
 impl AppUsers {
-    /// When the run began, in DTN time: some time in 2026.
+    /// Beginning of the run in DTN time, milliseconds: a time in 2026.
     pub(crate) const BEGAN_DTN_MS: u64 = 830_000_000_000;
 
     pub(crate) fn new(mut rng: Rng, ways: Vec<NodeRoutes>, faults_end_at: Instant) -> Self {
@@ -170,12 +169,12 @@ impl AppUsers {
         applications
     }
 
-    /// Applications that do not ask for an end: somebody may take for ever what their messages need.
+    /// Applications that do not require an end: a hostile peer may occupy the resources of their messages for ever.
     pub(crate) fn without_end(self) -> Self {
         AppUsers { ends: false, ..self }
     }
 
-    /// Looks whether every byte of what was accepted and is not taken is on one of the disks.
+    /// Checks that every byte that was accepted and not taken is on one of the disks.
     pub(crate) fn audit(&self, disks: &Disks) {
         let parts: Vec<PayloadPart> = disks.durable().filter_map(part_in).collect();
         for (&attempt, created) in &self.accepted {
@@ -212,7 +211,7 @@ impl AppUsers {
         self.requests.push_back((node, request));
     }
 
-    /// What an operator or an application may do at any time: close links, leave, turn the clock.
+    /// Does what an operator or an application may do at any time: close links, unregister, change the clock.
     fn meddle(&mut self, now: Instant, node: usize) {
         if !self.nodes[node].running {
             return;
@@ -237,7 +236,7 @@ impl AppUsers {
         self.ask(node, AppRequest::SetClock { dtn_ms, steady: None });
     }
 
-    /// Its links are to be up, and its endpoint is registered.
+    /// Opens the links of a node, and registers its endpoint.
     fn restore(&mut self, node: usize) {
         if self.nodes[node].running {
             for link in self.ways[node].links.clone() {
@@ -280,13 +279,13 @@ impl AppUsers {
         if sending.cancelled {
             return;
         }
-        // What was accepted is the agent's: it may not come back.
+        // An accepted message belongs to the agent: it must not be returned.
         let accepted = self.accepted.contains_key(&sending.attempt);
         assert!(!accepted, "{:?} was accepted, and failed: {reason:?}", sending.attempt);
         self.again(now, sending.attempt.0);
     }
 
-    /// Which attempt a payload is of; its bytes have to be those that were sent.
+    /// Returns the attempt of a payload; its bytes must be those that were sent.
     fn recognise(&self, node: usize, payload: &[u8]) -> Attempt {
         let &[way, number, high, low, ..] = payload else { panic!("a payload of {} bytes", payload.len()) };
         let message = self.messages.get(usize::from(number)).expect("a message that was sent");
@@ -354,7 +353,7 @@ impl AppUsers {
         assert!(self.taken.insert(attempt), "{attempt:?} is taken twice");
     }
 
-    /// The next piece of a send.
+    /// Returns the next piece of a send.
     fn next_piece(&mut self, node: usize) -> Option<AppRequest> {
         let application = &mut self.nodes[node];
         for (&send, sending) in &mut application.sends {
@@ -377,7 +376,7 @@ impl AppUsers {
     }
 }
 
-/// Where a part lies in this payload; none where its bytes are others.
+/// Returns the range of a part in this payload; `None` if its bytes differ.
 fn stretch_of(part: &PayloadPart, payload: &[u8]) -> Option<(usize, usize)> {
     let from = usize::try_from(part.offset).ok()?;
     let to = from.checked_add(part.bytes.len())?;
@@ -412,7 +411,7 @@ fn draw_message(rng: &mut Rng, nodes: usize) -> TestMessage {
     }
 }
 
-/// Right, wrong by up to an hour, or none.
+/// A clock that is right, wrong by up to an hour, or absent.
 fn draw_clock(rng: &mut Rng) -> Option<i64> {
     match rng.below(4) {
         0 => None,

@@ -1,4 +1,4 @@
-//! AX.25: stations on a radio channel, some of them behind a digipeater, and an enemy who speaks in their names.
+//! AX.25: stations on a radio channel, some of them behind a digipeater, and an attacker that uses their callsigns.
 
 use super::flawed::Flawed;
 use super::links::{LinkUserBehaviour, LinkUsers, name};
@@ -18,11 +18,11 @@ use crate::time::{Duration, Instant};
 use crate::wrap::Checked;
 use bytes::Bytes;
 
-/// A station's links, without its frames of no link.
+/// The links of a station, without its unconnected frames.
 struct StationLinks {
     station: Checked<Station>,
     limits: Occupancy,
-    /// Its provider never says that a frame has left.
+    /// True if the provider never indicates that a frame was transmitted.
     untold: bool,
 }
 
@@ -82,7 +82,7 @@ fn draw_link(rng: &mut Rng) -> LinkConfig {
     }
 }
 
-/// Stations and who repeats for them: two, three, or two that do not hear each other and one between.
+/// Stations and their digipeater: two, three, or two out of range of each other with one between.
 struct Topology {
     nodes: usize,
     relayed: bool,
@@ -156,7 +156,7 @@ where
     let deaf: &[(usize, usize)] = if cast.relayed { &[(0, 1), (1, 0)] } else { &[] };
     let mut links: Vec<LinkConfig> = (0..cast.nodes).map(|_| draw_link(&mut draw)).collect();
     if links.iter().any(|link| link.version == Version::Plain) {
-        // Who knows version 2.2 alone never gets through to who knows 2.0 alone.
+        // A station with version 2.2 only cannot connect to one with version 2.0 only.
         let extended = links.iter_mut().filter(|link| link.version == Version::Extended);
         extended.for_each(|link| link.version = Version::Best);
     }
@@ -175,8 +175,9 @@ where
     LawRun::new(replay, plan, cast.nodes, Box::new(factory), ground, users).run()
 }
 
-/// What an enemy says: storms of calls, refusals and frame rejects in the names of the stations, numbers out of every
-/// window, identifications with absurd values, segments that never end, what was heard with a bit turned, or noise.
+/// Frames of an attacker: bursts of connection requests, refusals and frame rejects with the callsigns of the stations,
+/// sequence numbers outside every window, identifications with absurd values, segments that never end, received frames
+/// with a bit changed, or noise.
 fn forge(rng: &mut Rng, last: &Bytes) -> Bytes {
     let modulo = if rng.chance(0.5) { Modulo::Eight } else { Modulo::Extended };
     if rng.chance(0.2) {
@@ -230,7 +231,7 @@ fn ax25_survives_its_enemies() {
     sweep("ax25-enemy", 0, 300, |replay| world(replay, true, |links| links));
 }
 
-/// What rises from all stations is altered.
+/// Alters the indications of all stations.
 fn finds(flaw: &str, law: &str, alter: fn(PacketsIndication) -> Vec<PacketsIndication>) {
     let dress = move |links| {
         Flawed::new(links, move |(link, indication): (LinkId, PacketsIndication)| {

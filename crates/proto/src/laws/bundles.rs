@@ -1,5 +1,5 @@
-//! Users of convergence layers: they send bundles, take what comes as slowly as a disk would, refuse and cancel
-//! now and then, and know of every byte whether it was promised to be safe.
+//! Users of convergence layers: they send bundles, accept incoming data at the speed of a disk, refuse and cancel now
+//! and then, and know of every byte whether it was acknowledged.
 
 use super::{Draw, Users};
 use crate::rng::Rng;
@@ -10,26 +10,26 @@ use crate::time::{Duration, Instant};
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Which bundle: its sender and its number there.
+/// Bundle: its sender and its number there.
 type BundleNumber = (usize, usize);
 
-/// One bundle, as the sender's and the receiver's users know it together.
+/// One bundle, with the combined knowledge of the sender's and the receiver's users.
 #[derive(Debug)]
 struct TestBundle {
     content: Bytes,
-    /// How often it was opened.
+    /// Number of times the bundle was opened.
     attempts: u32,
-    /// How often it arrived whole.
+    /// Number of times the bundle arrived complete.
     arrivals: u32,
-    /// How much of it a receiver has made safe, at the most.
+    /// Maximum number of its bytes that a receiver has stored.
     safe: u64,
-    /// How often all of it was made safe.
+    /// Number of times the complete bundle was stored.
     safe_whole: u32,
     sent: u32,
     cancelled: bool,
 }
 
-/// An outgoing transfer.
+/// Outgoing transfer.
 #[derive(Debug)]
 struct OutgoingBundle {
     name: BundleNumber,
@@ -38,7 +38,7 @@ struct OutgoingBundle {
     cancelled: bool,
 }
 
-/// An incoming transfer.
+/// Incoming transfer.
 #[derive(Debug, Default)]
 struct IncomingBundle {
     name: Option<BundleNumber>,
@@ -55,43 +55,43 @@ struct SessionEnd {
     room: u64,
     interleave: bool,
     outgoing: Vec<OutgoingBundle>,
-    /// What has the line where transfers may not alternate.
+    /// Current transfer if transfers must not interleave.
     busy: Option<TransferId>,
     incoming: BTreeMap<TransferId, IncomingBundle>,
 }
 
 #[derive(Debug)]
 enum Action {
-    /// Asks for a link, once more.
+    /// Requests a link again.
     Connect(usize, LinkId),
-    /// Closes it.
+    /// Closes the link.
     Close(usize, LinkId),
-    /// Makes what has risen safe, this far.
+    /// Accepts received data up to this offset.
     Accept(usize, LinkId, TransferId, u64),
     /// Sends a bundle again.
     Again(usize, BundleNumber),
 }
 
-/// Who may do what, drawn from the seed.
+/// Behaviour of the users, drawn from the seed.
 #[derive(Clone, Debug)]
 pub(crate) struct BundleUserBehaviour {
-    /// The share of incoming transfers that are refused.
+    /// Fraction of incoming transfers that are refused.
     pub(crate) refuse: f64,
-    /// The share of outgoing pieces after which the transfer is cancelled.
+    /// Fraction of outgoing pieces after which the transfer is cancelled.
     pub(crate) cancel: f64,
-    /// How often a link is closed on purpose.
+    /// Number of times a link is closed on purpose.
     pub(crate) closes: u64,
-    /// How long it takes at the most until what has risen is safe.
+    /// Maximum time until received data are stored.
     pub(crate) slow: Duration,
-    /// The largest piece handed down, bytes.
+    /// Maximum length of a piece, bytes.
     pub(crate) piece_max: u64,
-    /// False where bytes are forged: then nothing is compared.
+    /// False if bytes are forged: then nothing is compared.
     pub(crate) trusting: bool,
-    /// What is sent is safe; false where nothing is acknowledged.
+    /// True if a bundle is acknowledged when it counts as sent; false without acknowledgements.
     pub(crate) acknowledged: bool,
-    /// How many bundles each node sends at the most.
+    /// Maximum number of bundles per node.
     pub(crate) bundles_max: u64,
-    /// How long they are at the most, bytes.
+    /// Maximum length of a bundle, bytes.
     pub(crate) length_max: u64,
 }
 
@@ -113,22 +113,22 @@ impl BundleUserBehaviour {
             trusting: true,
             acknowledged: true,
             bundles_max: 4,
-            // Pieces of a byte for a long bundle say nothing new, and take for ever.
+            // Pieces of one byte for a long bundle test nothing new, and take too long.
             length_max: length_max.min(100 * piece_max),
         }
     }
 }
 
-/// The users of both nodes of a link.
+/// Users of both nodes of a link.
 pub(crate) struct BundleUsers {
     rng: Rng,
     manners: BundleUserBehaviour,
     faults_are_on: bool,
     running: [bool; 2],
-    /// The links that a node asks for.
+    /// Links that a node requests.
     links: Vec<(usize, LinkId)>,
     parcels: BTreeMap<BundleNumber, TestBundle>,
-    /// What each node has still to send.
+    /// Bundles that each node has yet to send.
     waiting: [VecDeque<BundleNumber>; 2],
     sessions: BTreeMap<(usize, LinkId), SessionEnd>,
     actions: BTreeMap<(Instant, u64), Action>,
@@ -138,7 +138,7 @@ pub(crate) struct BundleUsers {
 }
 
 impl BundleUsers {
-    /// `links`: the node and the link that it asks for.
+    /// Creates the users. `links` contains nodes with the links that they request.
     pub(crate) fn new(
         mut rng: Rng,
         manners: BundleUserBehaviour,
@@ -153,7 +153,7 @@ impl BundleUsers {
                 let length = 1 + rng.below(most);
                 let mut content = vec![0; length as usize];
                 rng.fill(&mut content);
-                // The first byte is the bundle's name.
+                // The first byte identifies the bundle.
                 content[0] = (node * 16 + number) as u8;
                 let parcel = TestBundle {
                     content: content.into(),
@@ -199,7 +199,7 @@ impl BundleUsers {
         self.requests.push_back((node, (link, request)));
     }
 
-    /// A transfer is over without `Sent`: its bundle goes again.
+    /// Schedules a bundle again whose transfer has ended without `Sent`.
     fn again(&mut self, node: usize, name: BundleNumber, now: Instant) {
         let soon = now + Duration::from_millis(1 + self.rng.below(2_000));
         self.at(soon, Action::Again(node, name));
@@ -231,7 +231,7 @@ impl BundleUsers {
         last: bool,
     ) {
         let session = self.sessions.get_mut(&key).expect("a session");
-        // What rises before a refusal has gone down is not wanted any more.
+        // Data that arrive before a refusal was processed are ignored.
         let Some(incoming) = session.incoming.get_mut(&transfer) else { return };
         if !self.manners.trusting {
             incoming.risen += data.len() as u64;
@@ -240,7 +240,7 @@ impl BundleUsers {
             return;
         }
         if data.is_empty() && incoming.name.is_none() {
-            // Given up before its first byte.
+            // Cancelled before its first byte.
             session.incoming.remove(&transfer);
             self.ask(key.0, key.1, BundlesRequest::Accept { transfer, up_to: 0 });
             return;
@@ -262,8 +262,8 @@ impl BundleUsers {
         incoming.risen += data.len() as u64;
         incoming.last = last;
         if last {
-            // Where the protocol has no way to give a bundle up, one without a length may end early; what is in it
-            // tells its user so.
+            // If the protocol has no means to cancel a bundle, one without a length may end early; its content shows
+            // this to the user.
             let given_up = parcel.cancelled && incoming.length.is_none();
             assert!(incoming.risen == whole || given_up, "{name:?} ends at {} of {whole}", incoming.risen);
             parcel.arrivals += 1;
@@ -285,7 +285,7 @@ impl BundleUsers {
         else {
             return;
         };
-        // Delays differ: a later piece may be safe earlier, and with it all before it.
+        // Delays differ: a later piece may be stored earlier, and with it all before it.
         if up_to <= incoming.accepted {
             return;
         }
@@ -299,7 +299,7 @@ impl BundleUsers {
         self.ask(key.0, key.1, BundlesRequest::Accept { transfer, up_to });
     }
 
-    /// The next thing to hand down on a session: a new transfer, or a piece of one.
+    /// Returns the next request on a session: a new transfer, or a piece of one.
     fn next_of(&mut self, key: (usize, LinkId)) -> Option<BundlesRequest> {
         let session = self.sessions.get_mut(&key)?;
         if !session.up {
@@ -358,7 +358,7 @@ impl Users<Many<LinkId, Bundles>> for BundleUsers {
     fn crashed(&mut self, now: Instant, node: usize) {
         self.running[node] = false;
         self.requests.retain(|&(at, _)| at != node);
-        // What was to be made safe is gone, and numbers begin anew.
+        // The data to be stored are lost, and numbers start again.
         self.actions.retain(|_, action| !matches!(action, Action::Accept(at, ..) if *at == node));
         let gone: Vec<_> = self.sessions.keys().copied().filter(|&(at, _)| at == node).collect();
         for key in gone {

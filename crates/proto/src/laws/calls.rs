@@ -1,5 +1,5 @@
-//! Users of connections: they call each other, both write, both close; whoever is called learns from the first two
-//! bytes which call it is.
+//! Users of connections: they connect to each other, both write, both close; the passive one identifies the connection
+//! by the first two bytes.
 
 use super::{Draw, Users};
 use crate::rng::Rng;
@@ -10,15 +10,15 @@ use std::collections::{BTreeMap, VecDeque};
 
 type NodePort = (usize, LinkId);
 
-/// What two users want of each other.
+/// Data that two users exchange.
 #[derive(Debug)]
 struct Call {
     caller: NodePort,
-    /// What the caller writes, without the two bytes, and what the called one writes.
+    /// Data of the active user, without the two bytes, and of the passive one.
     contents: [Bytes; 2],
     attempts: u8,
     done: bool,
-    /// How much of its last attempt the called one has received, if its node still runs.
+    /// Number of bytes of the last attempt that the passive user has received, while its node runs.
     received: Option<u64>,
 }
 
@@ -26,9 +26,9 @@ struct Call {
 #[derive(Debug, Default)]
 struct Side {
     caller: bool,
-    /// The call and the attempt, once known.
+    /// The connection and the attempt, once known.
     call: Option<(usize, u8)>,
-    /// The first bytes, until they are two.
+    /// The first bytes, until there are two.
     head: Vec<u8>,
     written: u64,
     received: u64,
@@ -44,15 +44,15 @@ struct Side {
 enum Action {
     Call(usize),
     Release(NodePort, u32, u64),
-    /// Gives up if nothing was heard for long.
+    /// Aborts if nothing was received for a long time.
     Watch(NodePort, u32),
     Abort(NodePort, u32),
 }
 
-/// The users of two nodes.
+/// Users of two nodes.
 pub(crate) struct StreamUsers {
     rng: Rng,
-    /// False where bytes are damaged beyond what checksums find: then only ends are asked for.
+    /// False if bytes are damaged beyond the capability of checksums: then only ends are checked.
     trusting: bool,
     faults_are_on: bool,
     running: [bool; 2],
@@ -68,10 +68,11 @@ pub(crate) struct StreamUsers {
 }
 
 impl StreamUsers {
-    /// Silence after which a user gives a connection up.
+    /// Idle time after which a user aborts a connection.
     const SILENCE_MAX: Duration = Duration::from_secs(1_500);
 
-    /// `callers`: a node and the link that it calls on, for each call; `bytes_max`: how much each side writes.
+    /// Creates the users. `callers` contains a node and its link for each connection; `bytes_max` limits the data of
+    /// each side.
     pub(crate) fn new(mut rng: Rng, callers: &[NodePort], bytes_max: u64, trusting: bool) -> Self {
         let mut calls = vec![];
         for &caller in callers {
@@ -94,7 +95,7 @@ impl StreamUsers {
             actions: BTreeMap::new(),
             count: 0,
             requests: VecDeque::new(),
-            // A byte at a time for a long content says nothing new, and takes for ever.
+            // Single bytes for long data test nothing new, and take too long.
             write_max: (1 + rng.below(write_bound)).max(bytes_max / 1_000),
             slow: if rng.chance(0.5) {
                 Duration::ZERO
@@ -135,7 +136,7 @@ impl StreamUsers {
         self.ask(port, StreamRequest::Connect);
     }
 
-    /// What this side is to write: the caller's begins with the two bytes.
+    /// Returns the data to be written by this side: those of the active user begin with the two bytes.
     fn writes(&self, side: &Side) -> Option<Bytes> {
         let (number, attempt) = side.call?;
         if !side.caller {
@@ -144,7 +145,7 @@ impl StreamUsers {
         Some([&[number as u8, attempt], &self.calls[number].contents[0][..]].concat().into())
     }
 
-    /// How much the other side writes, and what, from an offset.
+    /// Returns the data that the other side writes.
     fn expects(&self, side: &Side) -> Option<Bytes> {
         let (number, attempt) = side.call?;
         if side.caller {
@@ -174,7 +175,7 @@ impl StreamUsers {
             let same = if side.caller || from >= head {
                 expected.get(from..from + data.len()) == Some(&data[..])
             } else {
-                // The first bytes may have come one by one.
+                // The first bytes may have arrived one by one.
                 expected.get(..side.head.len()) == Some(&side.head[..])
             };
             assert!(same, "bytes from {from} on {port:?} are not what was written");
@@ -324,7 +325,7 @@ impl Users<Many<LinkId, Stream>> for StreamUsers {
             if !side.connected || side.closing || side.aborted {
                 continue;
             }
-            // One that was called and has heard the end of it all before two bytes has nothing to say.
+            // A passive user that has received the end before two bytes writes nothing.
             let silent = side.call.is_none() && side.peer_closed;
             let Some(content) = self.writes(side).or_else(|| silent.then(Bytes::new)) else { continue };
             let (write_max, side) = (self.write_max, &mut self.sides.get_mut(&port).expect("listed").1);

@@ -1,4 +1,4 @@
-//! Datagrams between two nodes, over an air that loses and delays them.
+//! Datagrams between two nodes, on a medium that loses and delays them.
 
 use super::{Draw, Environment};
 use crate::rng::Rng;
@@ -7,7 +7,7 @@ use crate::time::{Duration, Instant};
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 
-/// What happens in the air.
+/// Event on the medium.
 #[derive(Debug)]
 enum Event {
     Joined(usize, u64),
@@ -16,7 +16,7 @@ enum Event {
     Room(usize, u64),
 }
 
-/// Datagrams between two nodes: late, in any order, or not at all.
+/// Datagrams between two nodes: late, in any order, or lost.
 pub(crate) struct HostileDatagrams {
     link: LinkId,
     bytes_max: u64,
@@ -24,7 +24,7 @@ pub(crate) struct HostileDatagrams {
     loss: f64,
     delay: Duration,
     faults_are_on: bool,
-    /// Counts how often each node has joined: what was under way to an older socket is gone.
+    /// Number of times each node has joined: datagrams in transit to an older socket are lost.
     joined: [u64; 2],
     open: [bool; 2],
     room: [u64; 2],
@@ -35,7 +35,7 @@ pub(crate) struct HostileDatagrams {
 }
 
 impl HostileDatagrams {
-    /// One over which `link` of each of two nodes speaks, in datagrams of so many bytes at most; it loses and delays as is drawn.
+    /// Draws a medium on which each of two nodes uses `link`, with datagrams of at most `bytes_max` bytes.
     pub(crate) fn draw(link: LinkId, bytes_max: u64, rng: &Rng, draw: &mut Rng) -> Self {
         HostileDatagrams {
             link,

@@ -1,5 +1,5 @@
-//! Disks that are slow, fill up, and lose in a crash what they had not yet called stored; and floors that put disks
-//! and links side by side.
+//! Disks that are slow, fill up, and lose in a crash what they had not confirmed as stored; and grounds that combine
+//! disks and links.
 
 use super::{Draw, Environment};
 use crate::engine::Service;
@@ -11,20 +11,20 @@ use std::collections::{BTreeMap, VecDeque};
 
 #[derive(Debug, Default)]
 struct HostileRecord {
-    /// What survives a crash.
+    /// Data that survive a crash.
     durable: Vec<u8>,
     /// Appends that are not durable, in order.
     pending: VecDeque<Bytes>,
-    /// An append found no space: those behind it are not kept either.
+    /// An append found no space: later ones are not kept either.
     full: bool,
-    /// When the last thing asked of it is done.
+    /// Time at which the last request is done.
     done_at: Instant,
 }
 
 #[derive(Debug)]
 enum Work {
     Append {
-        /// It is said to be done already.
+        /// The append was confirmed already.
         lie: bool,
     },
     Full,
@@ -40,11 +40,11 @@ struct HostileDisk {
     records: BTreeMap<RecordId, HostileRecord>,
     work: BTreeMap<(Instant, u64), (RecordId, Work)>,
     lists: BTreeMap<Instant, u32>,
-    /// Bytes that are kept or will be.
+    /// Bytes that are stored or will be.
     used: u64,
 }
 
-/// The disks of all nodes.
+/// Disks of all nodes.
 pub(crate) struct Disks {
     rng: Rng,
     disks: Vec<HostileDisk>,
@@ -71,18 +71,18 @@ impl Disks {
         }
     }
 
-    /// Disks that say that small things are stored long before they are, and take as long for removals: for the
-    /// test that the laws find it.
+    /// Makes the disks confirm small appends long before they are durable, and delay removals as long: to test that the
+    /// laws detect it.
     pub(crate) fn lying(self) -> Self {
         Disks { lies: true, ..self }
     }
 
-    /// What is durable of every record of all nodes.
+    /// Returns the durable data of every record of all nodes.
     pub(crate) fn durable(&self) -> impl Iterator<Item = &[u8]> {
         self.disks.iter().flat_map(|disk| disk.records.values()).map(|record| &record.durable[..])
     }
 
-    /// How long work takes.
+    /// Returns the time that an operation takes.
     fn delay(&self, work: &Work) -> Duration {
         match work {
             Work::Append { lie: true } => Duration::from_secs(20),
@@ -91,7 +91,7 @@ impl Disks {
         }
     }
 
-    /// Things asked of one record are done in order, of several in any.
+    /// Schedules an operation: those on one record are done in order, those on several in any order.
     fn schedule(&mut self, now: Instant, node: usize, record: RecordId, work: Work) {
         self.count += 1;
         let delay = self.delay(&work);
@@ -126,13 +126,13 @@ impl Disks {
 
     fn done(&mut self, node: usize, record: RecordId, work: Work) {
         let disk = &mut self.disks[node];
-        // A removal takes what was asked before it along; what is asked after it makes the record anew.
+        // A removal discards the operations requested before it; later ones create the record again.
         let known = disk.records.get_mut(&record);
         let said = match (work, known) {
             (Work::Append { lie }, Some(entry)) => {
                 let data = entry.pending.pop_front().expect("an append waits");
                 entry.durable.extend_from_slice(&data);
-                // Several may be answered together: then the last one is.
+                // Several appends may be confirmed together: then the last one is.
                 if lie || (!entry.pending.is_empty() && self.rng.chance(0.5)) {
                     return;
                 }
@@ -214,7 +214,7 @@ impl Environment<Storage> for Disks {
         work.chain(lists).min()
     }
 
-    /// What was not durable is lost, or some of it is not; a removal that was not done may be.
+    /// Discards data that were not durable, or only a part of them; a pending removal may be done.
     fn crash(&mut self, now: Instant, node: usize) {
         let disk = &mut self.disks[node];
         disk.lists.clear();
@@ -223,7 +223,7 @@ impl Environment<Storage> for Disks {
             match work {
                 Work::Append { .. } => {
                     let data = entry.pending.pop_front().expect("an append waits");
-                    // Once something of it is lost, so is all behind it.
+                    // Once a part is lost, everything after it is lost.
                     if !entry.full {
                         let kept = self.rng.between(0, data.len() as u64) as usize;
                         entry.durable.extend_from_slice(&data[..kept]);

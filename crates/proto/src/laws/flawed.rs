@@ -1,10 +1,10 @@
-//! Breaks an engine that works, to see whether the laws notice.
+//! Breaks a working engine, to verify that the laws detect it.
 
 use crate::engine::{Engine, Indication, Request};
 use crate::time::Instant;
 use std::collections::VecDeque;
 
-/// An engine whose indications pass through `alter`: none, one or several come of each.
+/// Engine whose indications pass through `alter`, which returns none, one or several for each.
 pub(crate) struct Flawed<E: Engine, F> {
     engine: E,
     alter: F,

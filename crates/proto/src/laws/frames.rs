@@ -8,17 +8,17 @@ use bytes::{Bytes, BytesMut};
 use core::fmt::Debug;
 use std::collections::{BTreeMap, VecDeque};
 
-/// How the bits of a frame are damaged.
+/// Damage to the bits of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BitErrors {
-    /// A burst within 15 neighbouring bits: what every checksum is sure to see, the Internet's of 16 bits included
-    /// (RFC 1071). Anything more would now and then pass it, as it does in life, and blame the engine for it.
+    /// A burst within 15 neighbouring bits: every checksum detects it, including the 16-bit Internet checksum (RFC
+    /// 1071). Larger damage would occasionally pass, as in reality, and the engine would be blamed for it.
     Slight,
-    /// Anything: many bits, cut short, made longer, another frame's bytes. For engines that must only not break.
+    /// Any damage: many bits, truncation, extension, bytes of another frame. For engines that must only not fail.
     Gross,
 }
 
-/// How bad a link is.
+/// Faults and properties of a link.
 #[derive(Clone, Debug)]
 pub(crate) struct FrameConditions {
     pub(crate) loss: f64,
@@ -26,12 +26,12 @@ pub(crate) struct FrameConditions {
     pub(crate) overtaking: f64,
     pub(crate) corruption: f64,
     pub(crate) damage: BitErrors,
-    /// What is done to a grossly damaged frame before it goes on, such as making its checksums right again.
+    /// Applied to a heavily damaged frame before it is transported, for example to correct its checksums.
     pub(crate) forge: fn(&mut BytesMut),
 }
 
 impl FrameConditions {
-    /// Drawn from a seed.
+    /// Draws the properties from a seed.
     pub(crate) fn draw(rng: &mut Rng, damage: BitErrors) -> Self {
         FrameConditions {
             loss: rng.share(0.3),
@@ -55,30 +55,30 @@ impl FrameConditions {
     }
 }
 
-/// A node's end of a link, and the id by which the node knows it.
+/// End of a link: the node, and its ID for the link.
 type NodePort<Id> = (usize, Id);
 
 #[derive(Debug)]
 enum Event<Id> {
-    /// The last bit has left.
+    /// The last bit has been sent.
     Left { from: NodePort<Id>, token: Option<u64> },
-    /// A frame comes in.
+    /// A frame arrives.
     Comes { at: NodePort<Id>, bytes: Bytes },
 }
 
 #[derive(Debug, Default)]
 struct FrameLinkEnd {
     joined: bool,
-    /// Frames handed down that have not left.
+    /// Frames accepted and not yet sent.
     queued: u32,
-    /// When the line is free.
+    /// Time at which the line becomes free.
     free_at: Instant,
-    /// The room last told.
+    /// Room last indicated.
     told: u32,
 }
 
-/// Point-to-point links between the interfaces of nodes: they lose, double, delay and damage frames while the
-/// weather is bad, and are cut for a while.
+/// Point-to-point links between the interfaces of nodes: they lose, duplicate, delay and damage frames while there are
+/// faults, and are interrupted for a time.
 pub(crate) struct HostileFrames<Id> {
     conditions: FrameConditions,
     rng: Rng,
@@ -88,22 +88,22 @@ pub(crate) struct HostileFrames<Id> {
     events: BTreeMap<(Instant, u64), Event<Id>>,
     count: u64,
     up: VecDeque<(usize, (Id, FramesIndication))>,
-    /// How many frames may wait for the line.
+    /// Maximum number of frames that wait for the line.
     room: u32,
-    /// Time on the line: of a frame, and of each byte.
+    /// Transmission time of a frame, and of each byte.
     air: (Duration, Duration),
     delay: Duration,
-    /// When nothing passes.
+    /// Times of interruptions.
     cuts: Vec<(Instant, Instant)>,
-    /// A frame longer than this is a breach.
+    /// Maximum length of a frame, bytes; a longer one is a breach of the contract.
     mtu_bytes: usize,
-    /// The last frame seen, for damage that mixes frames up.
+    /// Last frame on any link, for damage that mixes frames.
     last: Bytes,
     carried: u64,
 }
 
 impl<Id: Copy + Ord + Debug> HostileFrames<Id> {
-    /// Links between pairs of ports, as bad as `conditions`, cut now and then before `faults_end_at`.
+    /// Creates links between pairs of ports with these properties, interrupted now and then before `faults_end_at`.
     pub(crate) fn new(
         mut rng: Rng,
         conditions: FrameConditions,
@@ -156,7 +156,7 @@ impl<Id: Copy + Ord + Debug> HostileFrames<Id> {
         self.cuts.iter().any(|&(begin, end)| begin <= at && at < end)
     }
 
-    /// Tells a port how much room it has, if that is not what it was told.
+    /// Indicates the room to a port if it has changed.
     fn tell_room(&mut self, port: NodePort<Id>) {
         let end = self.ends.get_mut(&port).expect("a port of a link");
         let room = if end.joined { self.room.saturating_sub(end.queued) } else { 0 };
@@ -177,7 +177,7 @@ impl<Id: Copy + Ord + Debug> HostileFrames<Id> {
         let air = self.air.0 + self.air.1 * bytes.len() as u32;
         let end = self.ends.get_mut(&from).expect("a port of a link");
         end.queued += 1;
-        // It spent what it was told; what it may think it has left is what it was told less one.
+        // The frame used one unit of the room indicated.
         end.told -= 1;
         end.free_at = end.free_at.max(now) + air;
         let leaves = end.free_at;
@@ -231,7 +231,7 @@ impl<Id: Copy + Ord + Debug> HostileFrames<Id> {
             }
             2 => self.rng.fill(damaged),
             3 => {
-                // A field near the front, where the headers are, becomes an extreme value.
+                // A field near the beginning, where the headers are, becomes an extreme value.
                 let at = self.rng.below((bits / 8).min(48)) as usize;
                 damaged[at] = [0, 1, 0x7f, 0x80, 0xff][self.rng.below(5) as usize];
             }

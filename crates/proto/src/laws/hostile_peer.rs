@@ -1,6 +1,6 @@
-//! A hostile third party: a neighbour of a node that nobody asked for. It takes up places with what never becomes whole,
-//! and forges parts of bundles that it has seen passing, so that they contradict the true ones. It can forge no bundle
-//! that is whole under another's name: without signatures nobody could tell that from the true one.
+//! A hostile third party: an uninvited neighbour of a node. It occupies storage with bundles that never become
+//! complete, and forges fragments of bundles that it has observed, so that they contradict the true ones. It cannot
+//! forge a complete bundle of another source: without signatures such a bundle is indistinguishable from a true one.
 
 use super::Draw;
 use crate::bp::{
@@ -16,49 +16,49 @@ use crate::time::{Duration, Instant};
 use bytes::Bytes;
 use std::collections::VecDeque;
 
-/// The link that it has to each node.
+/// Link of the hostile peer to each node.
 const LINK: LinkId = LinkId(LinkId::FIRST_INCOMING + 1_000);
-/// Its bundles outlive every world.
+/// Lifetime of its bundles, longer than any run.
 const LIFETIME_MS: u64 = 30 * 86_400_000;
-/// How many of the bundles that pass it remembers.
+/// Maximum number of observed bundles that are remembered.
 const SEEN_MAX: usize = 8;
-/// How many bytes of each.
+/// Maximum number of bytes remembered per bundle.
 const SEEN_BYTES: usize = 30;
-/// So many bundles it interrupts.
+/// Maximum number of bundles that are interrupted.
 const INTERRUPTED_MAX: u64 = 20;
-/// Between two things that it says at once.
+/// Time between two actions in immediate succession.
 const BREATH: Duration = Duration::from_millis(1);
 
 type Below = Both<Storage, Many<LinkId, Bundles>>;
 
-/// How it goes about it.
+/// Strategy of a hostile peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HostileStrategy {
-    /// Now and then, and about anything that has passed.
+    /// Acts now and then, on any bundle observed.
     Slow,
-    /// It takes up all that it can get of a node at once, and then interrupts.
+    /// Occupies as much of a node's storage as it can at once, and then interrupts.
     Fills,
-    /// It forges parts of bundles for a node while they come.
+    /// Forges fragments of bundles for a node while they arrive.
     Interrupts,
 }
 
-/// A bundle that has passed.
+/// Observed bundle.
 #[derive(Clone)]
 struct ObservedBundle {
     head: Head,
-    /// The first bytes of its payload.
+    /// First bytes of its payload.
     begins: Bytes,
 }
 
-/// A node with a stranger beside it.
+/// A node with a hostile peer.
 pub(crate) struct WithHostilePeer<A> {
     agent: A,
     rng: Rng,
-    /// The node that it is at.
+    /// Name of the attacked node.
     node: String,
     now_dtn_ms: u64,
     seen: VecDeque<ObservedBundle>,
-    /// Indications that it is about to give, one at a time.
+    /// Prepared indications, passed one at a time.
     says: VecDeque<BundlesIndication>,
     at: Instant,
     now: Instant,
@@ -66,9 +66,9 @@ pub(crate) struct WithHostilePeer<A> {
     transfers: u64,
     left: u64,
     manner: HostileStrategy,
-    /// So many bundles more.
+    /// Remaining number of bundles to interrupt.
     interrupts: u64,
-    /// The longest that it is silent.
+    /// Maximum time without an action.
     pause: Duration,
 }
 
@@ -108,14 +108,14 @@ impl<A: Engine<Above = App, Below = Below>> WithHostilePeer<A> {
         }
     }
 
-    /// Remembers whose bundle it is that begins here.
+    /// Remembers a bundle that begins in these data.
     fn watch(&mut self, now: Instant, data: &Bytes) {
         if let Ok((head, length)) = decode_head(data, &DecodePolicy::STRICT) {
             let begins = data.slice(length..data.len().min(length + SEEN_BYTES));
             let seen = ObservedBundle { head, begins };
             let is_for_here = seen.head.primary.destination.to_string().starts_with(&self.node);
             if self.manner != HostileStrategy::Slow && !is_for_here {
-                // What goes on counts against this node where it comes to.
+                // Forged fragments that are forwarded would count against this node at the next one.
                 return;
             }
             if self.interrupts > 0 {
@@ -130,7 +130,7 @@ impl<A: Engine<Above = App, Below = Below>> WithHostilePeer<A> {
         }
     }
 
-    /// Says things about a bundle that has just begun to come.
+    /// Sends fragments of a bundle that has just begun to arrive.
     fn interrupt(&mut self, seen: ObservedBundle) {
         if self.rng.chance(0.6) {
             self.crumble(seen.clone());
@@ -140,7 +140,7 @@ impl<A: Engine<Above = App, Below = Below>> WithHostilePeer<A> {
         }
     }
 
-    /// Says one thing more.
+    /// Performs one more action.
     fn say(&mut self, now: Instant) {
         if self.says.is_empty() && self.left > 0 {
             self.left -= 1;
@@ -160,18 +160,18 @@ impl<A: Engine<Above = App, Below = Below>> WithHostilePeer<A> {
         }
     }
 
-    /// A part of a bundle that somebody else has sent, which does not fit to the others.
+    /// Sends a fragment of an observed bundle that contradicts the others.
     fn contradict(&mut self, mut head: Head) {
         let total = head.primary.fragment.map_or(head.payload.length, |fragment| fragment.total_length);
         let length = self.rng.between(1, 40);
         let mut offset = self.rng.below(total.max(1));
         let is_record = head.primary.flags.contains(BundleFlags::ADMINISTRATIVE_RECORD);
-        // Its victim would hear of it, and wonder.
+        // Otherwise its source would receive reports about it.
         head.primary.flags = BundleFlags::NONE;
         let mut claimed = offset + length + 1 + self.rng.below(3_000);
         match self.rng.below(4) {
             0 if total > length + 1 => {
-                // The right length, for somebody else.
+                // The correct length, for another destination.
                 head.primary.destination = format!("{}elsewhere", self.node).parse().expect("an endpoint");
                 (claimed, offset) = (total, offset.min(total - length - 1));
             }
@@ -189,7 +189,7 @@ impl<A: Engine<Above = App, Below = Below>> WithHostilePeer<A> {
         self.transfer(head, forged(length), false);
     }
 
-    /// True parts of a bundle that somebody else has sent, of one byte each: every place that its payload has.
+    /// Sends true fragments of an observed bundle, of one byte each, to use up all fragments that its payload may have.
     fn crumble(&mut self, ObservedBundle { mut head, begins }: ObservedBundle) {
         let (from, total_length) =
             head.primary.fragment.map_or((0, head.payload.length), |part| (part.offset, part.total_length));
@@ -202,7 +202,7 @@ impl<A: Engine<Above = App, Below = Below>> WithHostilePeer<A> {
         }
     }
 
-    /// The beginning of a payload that never comes, or a bundle for nowhere.
+    /// Sends the beginning of a payload that never arrives, or a bundle without a destination.
     fn take_a_place(&mut self, now: Instant) {
         let sequence = self.rng.next_u64() >> 20;
         let time = DtnTime(self.now_dtn_ms + now.as_nanos() / 1_000_000);
@@ -229,7 +229,7 @@ impl<A: Engine<Above = App, Below = Below>> WithHostilePeer<A> {
         let mut data = Bundle::new(head, payload).to_bytes();
         self.says.push_back(BundlesIndication::Begin { transfer, length: None });
         if breaks {
-            // Behind the payload stand its checksum and the end.
+            // The payload is followed by its checksum and the end of the bundle.
             let kept = data.len() - 7 - self.rng.between(0, length - 2) as usize;
             data.truncate(kept);
             self.says.push_back(BundlesIndication::Piece { transfer, data, last: false });
@@ -244,7 +244,7 @@ fn forged(length: u64) -> Bytes {
     vec![0x5a; length as usize].into()
 }
 
-/// True if this is said of that transfer.
+/// Returns true if the indication belongs to this transfer.
 fn is_of(said: &BundlesIndication, of: TransferId) -> bool {
     match said {
         BundlesIndication::Begin { transfer, .. }
@@ -285,7 +285,7 @@ impl<A: Engine<Above = App, Below = Below>> Engine for WithHostilePeer<A> {
     fn poll_request(&mut self, now: Instant) -> Option<Request<Below>> {
         loop {
             match self.agent.poll_request(now)? {
-                // It stops where it is refused, and listens to nothing else; what rises meanwhile goes first.
+                // It stops a transfer that is refused, and ignores other requests; pending indications come first.
                 Port::Second((LINK, said)) => {
                     if let BundlesRequest::Refuse { transfer, .. } = said {
                         self.says.retain(|other| !is_of(other, transfer));

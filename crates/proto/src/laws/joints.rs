@@ -1,4 +1,4 @@
-//! The joints and the wrappers, held to the contract as the owners of engines and as engines, with toys inside.
+//! Joints and wrappers under the contract, both as owners of engines and as engines, with toys inside.
 
 use super::frames::BitErrors;
 use super::sweep;
@@ -10,7 +10,7 @@ use crate::service::{Bundles, Frames, LinkId, Many};
 use crate::time::Duration;
 use crate::wrap::{Checked, Crossing, Impair, ImpairConfig, Tap};
 
-/// A node with a joint or a wrapper of every kind in it, each in a `Checked`.
+/// A node with a joint and a wrapper of every kind, each in a `Checked`.
 fn tower(rng: Rng) -> impl Engine<Above = Many<LinkId, Bundles>, Below = Many<LinkId, Frames>> {
     let storey = move |link: LinkId| {
         let rng = rng.fork(&format!("{link:?}"));

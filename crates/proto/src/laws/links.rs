@@ -1,5 +1,5 @@
-//! Users of packet links: each has packets for each other one, calls, sends, closes, and calls again until all of them are
-//! acknowledged.
+//! Users of packet links: each has packets for each other one, connects, sends, closes, and connects again until all
+//! packets are acknowledged.
 
 use super::{Draw, Users};
 use crate::rng::Rng;
@@ -10,18 +10,18 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 type NodePort = (usize, LinkId);
 
-/// How users behave.
+/// Behaviour of the users.
 #[derive(Clone, Debug)]
 pub(crate) struct LinkUserBehaviour {
-    /// How long a packet is held at the most before it is released.
+    /// Maximum time for which a packet is held before it is released.
     pub(crate) slow: Duration,
-    /// The chance that a packet makes its user break the link off, or close it in the middle, or answer at once.
+    /// Probability that a packet makes its user abort the link, close it, or answer at once.
     pub(crate) aborts: f64,
     pub(crate) closes: f64,
     pub(crate) answers: f64,
-    /// The longest packet, bytes.
+    /// Maximum length of a packet, bytes.
     pub(crate) bytes_max: u64,
-    /// False where bytes are forged: then only panics are looked for.
+    /// False if bytes are forged: then only panics are detected.
     pub(crate) trusting: bool,
 }
 
@@ -42,12 +42,12 @@ impl LinkUserBehaviour {
     }
 }
 
-/// What one node has for another.
+/// Packets of one node for another.
 #[derive(Debug, Default)]
 struct PacketsToSend {
-    /// The lengths of the packets that are not acknowledged yet.
+    /// Lengths of the packets that are not acknowledged yet.
     left: VecDeque<u64>,
-    /// This one calls.
+    /// Link on which this node connects, if it does.
     calls: Option<LinkId>,
 }
 
@@ -55,7 +55,7 @@ struct PacketsToSend {
 #[derive(Debug)]
 struct Side {
     peer: usize,
-    /// What it sends is told by this from what others send.
+    /// Identifies the packets of this side.
     tag: u32,
     generation: u32,
     connected: bool,
@@ -63,7 +63,7 @@ struct Side {
     room: u64,
     handed: usize,
     acknowledged: u64,
-    /// Tag of what it hears, and how many have come.
+    /// Tag of the received packets, and their number.
     hears: Option<(u32, usize)>,
     closing: bool,
 }
@@ -75,7 +75,7 @@ enum Action {
     Ask(NodePort, u32, PacketsRequest),
 }
 
-/// The users of all nodes, who call each other by the ids that `ids` gives.
+/// Users of all nodes, which connect to each other on given links.
 pub(crate) struct LinkUsers {
     rng: Rng,
     habits: LinkUserBehaviour,
@@ -83,17 +83,17 @@ pub(crate) struct LinkUsers {
     running: Vec<bool>,
     wishes: BTreeMap<(usize, usize), PacketsToSend>,
     sides: BTreeMap<NodePort, Side>,
-    /// All that was handed down, by tag: from whom, for whom, what, and how much of it the other one has.
+    /// All packets sent, by tag: sender, destination, packets, and the number that the destination has received.
     sent: Vec<(usize, usize, Vec<Bytes>, usize)>,
     generation: u32,
-    /// Calls that are planned: from, to.
+    /// Scheduled connections: from, to.
     planned: BTreeSet<(usize, usize)>,
     actions: BTreeMap<(Instant, u64), Action>,
     count: u64,
     requests: VecDeque<(usize, (LinkId, PacketsRequest))>,
 }
 
-/// The name of a node.
+/// Returns the name of a node.
 pub(crate) fn name(node: usize) -> String {
     format!("N{node}")
 }
@@ -109,7 +109,8 @@ fn content(tag: u32, index: usize, length: u64) -> Bytes {
 }
 
 impl LinkUsers {
-    /// `calls`: who calls whom by which id; both have up to `packets_max` packets for the other.
+    /// Creates the users. `calls` contains the connecting node, its peer and the link; both have up to `packets_max`
+    /// packets for the other.
     pub(crate) fn new(
         mut rng: Rng,
         habits: LinkUserBehaviour,
@@ -230,7 +231,7 @@ impl LinkUsers {
             );
             assert_eq!(index, next, "packets on {port:?} are out of order");
             assert_eq!(sent.get(index), Some(packet), "a packet on {port:?} is not what was sent");
-            // Who calls again gets what the other one has sent since the first call, from the beginning.
+            // After a second connection request the peer's packets since the first one arrive from the beginning.
             *came = (*came).max(index + 1);
             side.hears = Some((tag, index + 1));
         }
@@ -269,7 +270,7 @@ impl LinkUsers {
         }
     }
 
-    /// When nobody has anything for the other any more, the link is closed.
+    /// Closes the link when neither side has packets left.
     fn may_close(&mut self, port: NodePort) {
         let Some(side) = self.sides.get(&port) else { return };
         if side.connected && !side.closing && !self.has_wishes(port.0, side.peer) {

@@ -1,28 +1,27 @@
-//! The laws: one property suite that runs every engine, two or more of them joined by a hostile world.
+//! The laws: one property suite that runs every engine, two or more of them connected by a hostile world.
 //!
-//! A world has three floors. **Users** stand on top, want things done, and remember what was promised to them.
-//! **Nodes** are the engines under test, each inside a [`Checked`]. The **ground** carries what the nodes say to
-//! each other, badly. A seed draws everything: the parameters of the world (how much is lost, doubled, delayed,
-//! damaged; how large the pieces are; when links are cut and nodes crash) and what happens in it.
+//! A world has three levels. **Users** are at the top: they issue requests, and record what was confirmed to them.
+//! **Nodes** are the engines under test, each inside a [`Checked`]. The **ground** transports the messages of the
+//! nodes, with faults. A seed determines everything: the parameters of the world (rates of loss, duplication, delay and
+//! damage; sizes of pieces; times at which links are cut and nodes crash) and all events in it.
 //!
-//! Every run has two phases. While faults last only safety is asked for. Then the world calms down, and within a
-//! bound of virtual time everything has to come to its end. After that nothing may happen any more but what the
-//! configuration asks for.
+//! Every run has two phases. While there are faults, only safety is checked. Then the faults stop, and within a bound
+//! of virtual time everything must end. After that only the activity that the configuration requires is allowed.
 //!
-//! | law | where it is checked |
+//! | law | checked in |
 //! |---|---|
-//! | an engine never panics, whatever bytes it hears | any panic ends a run |
-//! | quiet after draining; early and doubled timeouts are harmless; time is not chased | [`Checked`], [`LawRun`] |
-//! | room is not overspent; each send ends in exactly one terminal indication | [`Checked`] |
-//! | delivered is what was sent: whole, in order, once | the users |
-//! | nothing accepted is lost; nothing is acknowledged that is not safe | the users; [`LawRun::audited`] |
-//! | nothing is delivered again after the application took it | the users |
+//! | an engine never panics, whatever bytes it receives | any panic ends a run |
+//! | no output after draining; early and repeated timeouts are harmless; no wake-ups are requested in the past or again and again at the same instant | [`Checked`], [`LawRun`] |
+//! | room is not overspent; each send ends with exactly one final indication | [`Checked`] |
+//! | delivered data are those that were sent: complete, in order, once | the users |
+//! | nothing accepted is lost; nothing is acknowledged before it is stored | the users; [`LawRun::audited`] |
+//! | nothing is delivered again after the application accepted it | the users |
 //! | everything ends once the faults stop | [`LawRun::run`] |
 //! | an idle session costs nothing | [`LawRun::run`] |
 //! | same seed, same trace | [`sweep`] |
 //!
-//! `LONGWIRE_SEEDS=n` runs n seeds of each sweep, `LONGWIRE_SEED=s` that one alone, and `LONGWIRE_LINES=n` shows the
-//! last n lines of a broken run. Seeds that failed once are in `seeds.txt`, and are always run.
+//! `LONGWIRE_SEEDS=n` runs n seeds of each sweep, `LONGWIRE_SEED=s` only the seed s, and `LONGWIRE_LINES=n` shows the
+//! last n lines of a failed run. Seeds that failed once are listed in `seeds.txt`, and are always run.
 
 mod agents;
 mod apps;
@@ -54,15 +53,15 @@ use crate::time::{Duration, Instant};
 use crate::wrap::{Checked, CheckedService, Crossing, TimelineWriter};
 use core::fmt::{self, Write};
 
-/// What the nodes stand on: the links between them, their disks.
+/// Environment of the nodes: the links between them, their disks.
 pub(crate) trait Environment<B: Service> {
-    /// A node asks for something.
+    /// Processes a request of a node.
     fn handle_request(&mut self, now: Instant, node: usize, request: B::Request);
-    /// The time has come.
+    /// Processes an expired timer.
     fn handle_timeout(&mut self, now: Instant);
-    /// The next thing that a node hears.
+    /// Returns the next indication to a node.
     fn poll_indication(&mut self) -> Option<(usize, B::Indication)>;
-    /// When something happens next.
+    /// Returns the time of the next event.
     fn poll_timeout(&self) -> Option<Instant>;
     /// A node has started.
     fn started(&mut self, _now: Instant, _node: usize) {}
@@ -70,48 +69,48 @@ pub(crate) trait Environment<B: Service> {
     fn crash(&mut self, now: Instant, node: usize);
     /// The faults stop.
     fn calm(&mut self, now: Instant);
-    /// How many messages have been carried.
+    /// Returns the number of messages transported.
     fn carried(&self) -> u64;
 }
 
-/// The users of all nodes.
+/// Users of all nodes.
 pub(crate) trait Users<A: Service> {
-    /// A node has started; it knows nothing that is not on its disk.
+    /// A node has started; its state is only that on its disk.
     fn started(&mut self, now: Instant, node: usize);
     /// A node has lost its power.
     fn crashed(&mut self, now: Instant, node: usize);
     /// The faults stop.
     fn calm(&mut self, now: Instant);
-    /// A node says something.
+    /// Processes an indication of a node.
     fn handle_indication(&mut self, now: Instant, node: usize, indication: A::Indication);
-    /// The time has come.
+    /// Processes an expired timer.
     fn handle_timeout(&mut self, now: Instant);
-    /// The next thing that they ask of a node; only of one that runs.
+    /// Returns the next request to a running node.
     fn poll_request(&mut self, now: Instant) -> Option<(usize, A::Request)>;
-    /// When they want something next.
+    /// Returns the time of the next action of a user.
     fn poll_timeout(&self) -> Option<Instant>;
-    /// What has not come to its end yet.
+    /// Describes something that has not ended yet; `None` if everything has.
     fn unsettled(&self) -> Option<String>;
-    /// Whether everything has to end. Not where bytes are forged: they may say that there is more to come.
+    /// Returns true if everything must end. Not with forged bytes, which may announce more data.
     fn want_ends(&self) -> bool {
         true
     }
 }
 
-/// What an idle world may cost.
+/// Limits for the activity of an idle world.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct IdleBudget {
-    /// From when on it counts, after everything has ended: waiting states and idle timers run out.
+    /// Time after everything has ended before the activity is counted: waiting states and idle timers expire.
     pub(crate) after: Duration,
-    /// For how long it counts.
+    /// Duration of the count.
     pub(crate) window: Duration,
-    /// Wake-ups of all nodes together in the window.
+    /// Maximum number of wake-ups of all nodes together in the window.
     pub(crate) wake_ups: u64,
-    /// Messages on the ground in the window.
+    /// Maximum number of messages on the ground in the window.
     pub(crate) carried: u64,
 }
 
-/// A crash: when, of which node, and for how long it stays down.
+/// Crash of a node: time, node, and duration.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Crash {
     pub(crate) at: Instant,
@@ -120,7 +119,7 @@ pub(crate) struct Crash {
 }
 
 impl Crash {
-    /// A few crashes of `nodes` nodes before `faults_end_at`, in some worlds.
+    /// Draws a few crashes of `nodes` nodes before `faults_end_at`, in some worlds.
     pub(crate) fn draw(rng: &mut Rng, nodes: u64, faults_end_at: Instant) -> Vec<Crash> {
         if rng.chance(0.6) {
             return vec![];
@@ -134,40 +133,40 @@ impl Crash {
     }
 }
 
-/// What a world is told beside its three floors.
+/// Plan of a run, apart from users, nodes and ground.
 #[derive(Clone, Debug)]
 pub(crate) struct RunPlan {
-    /// When the faults stop.
+    /// End of the faults.
     pub(crate) faults_end_at: Instant,
-    /// All before `faults_end_at`.
+    /// Crashes, all before `faults_end_at`.
     pub(crate) crashes: Vec<Crash>,
-    /// How long everything may take to end once the faults have stopped.
+    /// Maximum time for everything to end after the faults stop.
     pub(crate) patience: Duration,
-    /// How late nodes are woken.
+    /// Delay with which nodes are woken.
     pub(crate) lateness: Duration,
-    /// What the idle world may cost.
+    /// Limits for the idle world.
     pub(crate) idle: IdleBudget,
 }
 
 impl RunPlan {
-    /// Nodes are woken in time in most worlds, and a little late in some.
+    /// Draws the delay: zero in most worlds, small in some.
     pub(crate) fn draw_lateness(rng: &mut Rng) -> Duration {
         if rng.chance(0.8) { Duration::ZERO } else { rng.span(Duration::ZERO, Duration::from_millis(50)) }
     }
 }
 
-/// What a run leaves behind.
+/// Result of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RunDigest {
-    /// Of everything that crossed a node's edge, with its time.
+    /// Hash of everything that crossed the edge of a node, with its time.
     pub(crate) hash: u64,
-    /// How many crossings.
+    /// Number of crossings.
     pub(crate) crossings: u64,
-    /// When everything had come to its end.
+    /// Time at which everything had ended.
     pub(crate) settled_at: Instant,
 }
 
-/// Makes the engine of a node: which node, and when.
+/// Creates the engine of a node, from the node, its number of starts, and the time.
 pub(crate) type Factory<'a, N> = Box<dyn FnMut(usize, u32, Instant) -> N + 'a>;
 
 /// Nodes between their users and the ground.
@@ -184,9 +183,9 @@ where
     plan: RunPlan,
     rng: Rng,
     now: Instant,
-    /// Nodes that may have something to say.
+    /// Nodes that may have output.
     awake: Vec<bool>,
-    /// Crashes and restarts to come; the last one is the next.
+    /// Future crashes and restarts; the last one is the next.
     events: Vec<(Instant, usize, bool)>,
     wake_ups: u64,
     crossings: u64,
@@ -203,10 +202,10 @@ where
     G: Environment<N::Below>,
     U: Users<N::Above>,
 {
-    /// More crossings than this, and something runs in circles.
+    /// Maximum number of crossings; more indicate an endless loop.
     const CROSSINGS_MAX: u64 = 2_000_000;
 
-    /// A world of `count` nodes.
+    /// Creates a world of `count` nodes.
     pub(crate) fn new(
         replay: &Replay,
         plan: RunPlan,
@@ -241,8 +240,8 @@ where
         }
     }
 
-    /// Holds what the ground keeps against what the users were promised: after each crash, when the faults stop, and in the
-    /// end.
+    /// Compares the state of the ground with the confirmations to the users: after each crash, when the faults stop,
+    /// and at the end.
     pub(crate) fn audited(self, audit: fn(&G, &U)) -> Self {
         LawRun { audit: Some(audit), ..self }
     }
@@ -277,7 +276,7 @@ where
         RunDigest { hash: self.hash.0, crossings: self.crossings, settled_at }
     }
 
-    /// Waits for everything to come to its end.
+    /// Waits for everything to end.
     fn end(&mut self) {
         let limit = self.now + self.plan.patience;
         while let Some(left) = self.left() {
@@ -290,12 +289,12 @@ where
         }
     }
 
-    /// What has not ended.
+    /// Describes something that has not ended.
     fn left(&self) -> Option<String> {
         self.users.unsettled().or_else(|| self.nodes.iter().flatten().find_map(|node| node.owed().pop()))
     }
 
-    /// Lets the idle world be, and looks at what that costs.
+    /// Runs the idle world, and checks its activity.
     fn rest(&mut self) {
         let idle = self.plan.idle;
         self.run_until(self.now + idle.after);
@@ -396,7 +395,7 @@ where
         }
     }
 
-    /// Carries everything that is said until nobody has anything to say: what rises goes first, from the ground up.
+    /// Transports all messages until there is no output: indications first, from the ground up.
     fn settle(&mut self) {
         while self.carry() {}
     }
@@ -457,7 +456,7 @@ where
     }
 }
 
-/// Fowler, Noll and Vo's hash, 64 bits, 1a, of text.
+/// Hash of Fowler, Noll and Vo, 64 bits, variant 1a, of text.
 struct Fnv(u64);
 
 impl Default for Fnv {
@@ -475,13 +474,14 @@ impl fmt::Write for Fnv {
     }
 }
 
-/// Draws of a seed, as worlds want them.
+/// Random draws for worlds.
 pub(crate) trait Draw {
-    /// Zero half of the time, else evenly up to `max`: most worlds have few faults, and each is missing in some.
+    /// Returns zero half of the time, otherwise a uniform value up to `max`: most worlds have few faults, and each
+    /// fault is missing in some.
     fn share(&mut self, max: f64) -> f64;
-    /// Evenly between two lengths of time.
+    /// Returns a uniform duration between two.
     fn span(&mut self, from: Duration, to: Duration) -> Duration;
-    /// A whole number between two, both included.
+    /// Returns a whole number between two, both included.
     fn between(&mut self, from: u64, to: u64) -> u64;
 }
 

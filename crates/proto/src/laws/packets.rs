@@ -1,5 +1,5 @@
-//! Packet links between two nodes, as AX.25 gives them: packets come in order and whole, late, within a window; links are
-//! refused, and break for both ends at different times. Two nodes have one link at most.
+//! Packet links between two nodes, with the service of AX.25: packets arrive in order and complete, late, within a
+//! window; links are refused, and break for both ends at different times. Two nodes have at most one link.
 
 use super::{Crash, Environment};
 use crate::rng::Rng;
@@ -8,27 +8,27 @@ use crate::time::{Duration, Instant};
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 
-/// How bad it is.
+/// Faults and properties of the links.
 #[derive(Clone, Debug)]
 pub(crate) struct PacketConditions {
-    /// How long a packet, and an acknowledgement, takes at the most.
+    /// Maximum delay of a packet, and of an acknowledgement.
     pub(crate) delay: Duration,
     pub(crate) window: u64,
-    /// What fits into a frame, and into a packet, bytes.
+    /// Maximum length of the content of a frame, and of a packet, bytes.
     pub(crate) bytes_best: u32,
     pub(crate) bytes_max: u32,
-    /// The share of calls that fail.
+    /// Fraction of connection requests that fail.
     pub(crate) refuse: f64,
-    /// Mean time after which a link breaks, if at all.
+    /// Mean time until a link breaks; `None` if never.
     pub(crate) lifetime: Option<Duration>,
-    /// How long it takes at the most until an end knows that the link is broken.
+    /// Maximum time until an end detects that the link is broken.
     pub(crate) unaware: Duration,
-    /// The share of packets that come damaged.
+    /// Fraction of packets that arrive damaged.
     pub(crate) damage: f64,
 }
 
 impl PacketConditions {
-    /// Half a second each way, and no faults.
+    /// Half a second each way, without faults.
     pub(crate) fn fair() -> Self {
         PacketConditions {
             delay: Duration::from_millis(500),
@@ -72,12 +72,12 @@ struct Flow {
 
 #[derive(Debug)]
 struct Connection {
-    /// Node and link of the caller and of the called.
+    /// Node and link of the connecting and of the other side.
     ends: [(usize, LinkId); 2],
     open: bool,
-    /// Nothing passes any more.
+    /// Nothing is transported.
     broken: bool,
-    /// Which end has had its `Closed`.
+    /// Ends that have received `Closed`.
     closed: [bool; 2],
     flows: [Flow; 2],
 }
@@ -87,12 +87,12 @@ enum Event {
     Open(usize),
     Fail(usize, usize, CloseReason),
     Arrive(usize),
-    /// So many packets of an end are acknowledged.
+    /// Acknowledges a number of packets of an end.
     Acknowledge(usize, usize, u64),
     Break(usize),
 }
 
-/// See the [module](self). Each node calls the other over links below [`LinkId::FIRST_INCOMING`].
+/// Packet links between two nodes. Each node connects to the other on links below [`LinkId::FIRST_INCOMING`].
 pub(crate) struct PacketLinks {
     rng: Rng,
     pub(crate) conditions: PacketConditions,
@@ -104,7 +104,7 @@ pub(crate) struct PacketLinks {
     count: u64,
     up: VecDeque<(usize, (LinkId, PacketsIndication))>,
     next_incoming: u32,
-    /// Every packet that was handed down: when, by whom, what.
+    /// Every packet sent: time, node, content.
     pub(crate) wire: Vec<(Instant, usize, Bytes)>,
 }
 
@@ -125,7 +125,7 @@ impl PacketLinks {
         }
     }
 
-    /// Breaks every link now; what is on its way is lost.
+    /// Breaks every link now; packets in transit are lost.
     pub(crate) fn cut(&mut self, now: Instant) {
         (0..self.connections.len()).for_each(|index| self.break_off(now, index));
     }
@@ -197,7 +197,7 @@ impl PacketLinks {
         if self.is_down(called.0, now) {
             return self.tell_closed(index, 0, CloseReason::TimedOut);
         }
-        // Who is called while it still believes in the link before learns better.
+        // A connection request shows a node that its earlier link no longer exists.
         for other in 0..self.connections.len() {
             for end in 0..2 {
                 let before = &self.connections[other];
@@ -224,7 +224,7 @@ impl PacketLinks {
     }
 
     fn room(&mut self, index: usize, end: usize) {
-        /// Packets that rose and are not released.
+        /// Maximum number of packets delivered and not released.
         const UNRELEASED_MAX: u64 = 20;
         let window = self.conditions.window;
         let flow = &mut self.connections[index].flows[end];

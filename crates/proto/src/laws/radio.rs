@@ -1,4 +1,4 @@
-//! Radio channels: stations that hear each other or not, one at a time or both ways at once, and lose frames.
+//! Radio channels: stations that hear each other or not, half or full duplex, with loss of frames.
 
 use super::{Draw, Environment};
 use crate::rng::Rng;
@@ -7,45 +7,45 @@ use crate::time::{Duration, Instant};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// How a station gets at the channel.
+/// Channel access of a station.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ChannelAccess {
-    /// There is room when the channel is won, for so many frames, and it is asked for.
+    /// Room is granted on request, once the channel is acquired, for this number of frames.
     Won(u32),
-    /// A controller takes so many frames ahead and waits for the channel by itself.
+    /// A TNC accepts this number of frames ahead and acquires the channel by itself.
     Ahead(u32),
-    /// The same with both directions at once.
+    /// As `Ahead`, in full duplex.
     FullDuplex(u32),
 }
 
-/// What an enemy says who has heard this frame last.
+/// Creates the next frame of an attacker from the last frame on the channel.
 pub(crate) type Forge = fn(&mut Rng, &Bytes) -> Bytes;
 
-/// How bad a channel is.
+/// Faults and properties of a channel.
 #[derive(Clone, Debug)]
 pub(crate) struct RadioConditions {
     pub(crate) access: ChannelAccess,
     pub(crate) rate_bps: u64,
-    /// TXDELAY.
+    /// Time from key-up to the first frame (TXDELAY).
     pub(crate) tx_delay: Duration,
-    /// From a clear channel to the key-up, at the most.
+    /// Maximum time from a clear channel to the key-up.
     pub(crate) patience: Duration,
-    /// From the last bit to the host that hears it.
+    /// Time from the last bit to its arrival at the receiving host.
     pub(crate) delay: Duration,
-    /// The share of frames that a station does not hear.
+    /// Fraction of frames that a station does not receive.
     pub(crate) loss: f64,
-    /// The share of frames that are heard twice.
+    /// Fraction of frames that are received twice.
     pub(crate) duplication: f64,
-    /// Hosts are told of others on the channel.
+    /// True if hosts get the carrier sense of the channel.
     pub(crate) tells_busy: bool,
-    /// When the line between a host and its controller breaks, of which host, and for how long.
+    /// Breaks of the line between a host and its TNC: time, node, and duration.
     pub(crate) unplugged: Vec<(Instant, usize, Duration)>,
-    /// What an enemy says, and how often: the mean time between.
+    /// Mean time between the frames of an attacker, and their content.
     pub(crate) enemy: Option<(Duration, Forge)>,
 }
 
 impl RadioConditions {
-    /// Drawn from a seed.
+    /// Draws the properties from a seed.
     pub(crate) fn draw(rng: &mut Rng, nodes: u64, faults_end_at: Instant) -> Self {
         let access = match rng.below(5) {
             0 | 1 => ChannelAccess::Won(rng.between(1, 64) as u32),
@@ -78,39 +78,39 @@ struct HostileStation {
     unplugged: bool,
     told: u32,
     wants: bool,
-    /// It is keyed.
+    /// True while the transmitter is keyed.
     keyed: bool,
     queue: VecDeque<(Bytes, Option<u64>)>,
 }
 
 #[derive(Debug)]
 enum Event {
-    /// One of those that want the channel gets it.
+    /// One of the stations that wait for the channel acquires it.
     Contend,
-    /// TXDELAY is over, or a frame has left: the next one begins.
+    /// TXDELAY is over, or a frame has been transmitted: the next one begins.
     Next(usize),
-    /// The last bit of the first frame leaves.
+    /// The last bit of the first frame is transmitted.
     Leaves(usize),
     Comes(usize, Bytes),
     Plug(usize, bool),
-    /// The enemy speaks.
+    /// The attacker transmits.
     Enemy,
 }
 
-/// See the [module](self).
+/// Radio channel that loses and duplicates frames.
 pub(crate) struct HostileRadio {
     pub(crate) conditions: RadioConditions,
     rng: Rng,
     stations: Vec<HostileStation>,
-    /// Who does not hear whom: from, to.
+    /// Pairs of stations of which the second does not receive the first: from, to.
     deaf: BTreeSet<(usize, usize)>,
-    /// Who has the channel, where one has it at a time.
+    /// Station that has the channel, if only one can have it.
     keyed: Option<usize>,
     contending: bool,
     events: BTreeMap<(Instant, u64), Event>,
     count: u64,
     up: VecDeque<(usize, FramesIndication)>,
-    /// The last frame, for an enemy who listens.
+    /// Last frame on the channel, for an attacker.
     last: Bytes,
     carried: u64,
 }
@@ -159,7 +159,7 @@ impl HostileRadio {
         }
     }
 
-    /// Room where a controller takes frames ahead.
+    /// Indicates the room if a TNC accepts frames ahead.
     fn tell_room_ahead(&mut self, node: usize) {
         if let ChannelAccess::Ahead(most) | ChannelAccess::FullDuplex(most) = self.conditions.access {
             let queued = self.stations[node].queue.len() as u32;
@@ -167,7 +167,7 @@ impl HostileRadio {
         }
     }
 
-    /// Somebody may want the channel.
+    /// Starts the competition for the channel if a station may wait for it.
     fn contend(&mut self, now: Instant) {
         if let ChannelAccess::FullDuplex(_) = self.conditions.access {
             for node in 0..self.stations.len() {
@@ -216,7 +216,7 @@ impl HostileRadio {
         }
     }
 
-    /// The next frame begins; or the key-up is over.
+    /// Begins the next frame, or ends the transmission.
     fn next(&mut self, now: Instant, node: usize) {
         if matches!(self.conditions.access, ChannelAccess::Won(_)) {
             self.tell_room(node, 0);
@@ -264,7 +264,7 @@ impl HostileRadio {
         }
         self.stations[node].unplugged = !plugged;
         if !plugged {
-            // What the controller has is as good as lost, and said to have left.
+            // The frames in the TNC are lost, but indicated as transmitted.
             let queue = core::mem::take(&mut self.stations[node].queue);
             let tokens = queue.into_iter().filter_map(|(_, token)| token);
             tokens.for_each(|token| self.tell(node, FramesIndication::Transmitted(token)));
@@ -336,7 +336,7 @@ impl Environment<Frames> for HostileRadio {
     fn crash(&mut self, _now: Instant, node: usize) {
         let post = &mut self.stations[node];
         (post.joined, post.told, post.wants) = (false, 0, false);
-        // What a controller sends for a host that has lost its memory nobody can tell from what the host says then.
+        // Frames in the TNC of a host that has restarted could not be distinguished from new ones.
         post.queue.clear();
         self.up.retain(|&(to, _)| to != node);
     }

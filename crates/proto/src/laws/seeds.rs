@@ -1,22 +1,22 @@
-//! Runs a world under many seeds.
+//! Runs a world with many seeds.
 
 use super::RunDigest;
 use crate::wrap::{Timeline, TimelineWriter};
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-/// Seeds that broke a law once: `sweep seed`, and why.
+/// Seeds that broke a law once: `sweep seed`, and the reason.
 const ONCE_FAILED: &str = include_str!("seeds.txt");
 
 /// One run of a seed.
 pub(crate) struct Replay {
     pub(crate) seed: u64,
-    /// Where the run is written down, if it is.
+    /// Timeline of the run, if it is recorded.
     timeline: Option<RefCell<Timeline>>,
 }
 
 impl Replay {
-    /// How much of a timeline is shown when a law is broken.
+    /// Maximum number of lines of a timeline that are shown when a law is broken.
     const LINES_SHOWN: usize = 80;
 
     pub(crate) fn quiet(seed: u64) -> Self {
@@ -27,12 +27,12 @@ impl Replay {
         Replay { seed, timeline: Some(RefCell::new(Timeline::new())) }
     }
 
-    /// Who writes this run down, if it is written down.
+    /// Returns the writer of this run's timeline, if it is recorded.
     pub(crate) fn timeline_writer(&self) -> Option<TimelineWriter> {
         self.timeline.as_ref().map(|timeline| timeline.borrow().timeline_writer(""))
     }
 
-    /// The end of the timeline.
+    /// Returns the end of the timeline.
     fn tail(&self) -> String {
         let Some(timeline) = &self.timeline else { return String::new() };
         let lines = timeline.borrow_mut().lines();
@@ -42,8 +42,8 @@ impl Replay {
     }
 }
 
-/// Runs `world` under `count` seeds from `first` on, after those that failed once; every sixteenth twice, to see
-/// whether the same seed gives the same trace. A broken law is told with the seed and the end of the timeline.
+/// Runs `world` with `count` seeds from `first` on, after those that failed once; every sixteenth twice, to check that
+/// the same seed gives the same trace. A broken law is reported with the seed and the end of the timeline.
 pub(crate) fn sweep(name: &str, first: u64, count: u64, world: impl Fn(&Replay) -> RunDigest) {
     if let Some(seed) = variable("LONGWIRE_SEED") {
         try_seed(name, seed, true, &world);
@@ -92,20 +92,19 @@ fn try_seed(name: &str, seed: u64, twice: bool, world: &impl Fn(&Replay) -> RunD
     }
 }
 
-/// Runs seeds until a law is broken, and looks whether it is the right one: a law test that cannot fail is worth
-/// nothing.
+/// Runs seeds until a law is broken, and checks that it is the expected one: a test that cannot fail proves nothing.
 pub(crate) fn catches(flaw: &str, law: &str, world: impl Fn(&Replay) -> RunDigest) {
     let Some((seed, message)) = broken(&world).next() else { panic!("{flaw} was not found") };
     assert!(message.contains(law), "{flaw} was found for another reason, seed {seed}: {message}");
 }
 
-/// The same for a flaw that breaks several laws: this one is among them.
+/// As [`catches`], for a flaw that breaks several laws: this one must be among them.
 pub(crate) fn catches_also(flaw: &str, law: &str, world: impl Fn(&Replay) -> RunDigest) {
     let found = broken(&world).any(|(_, message)| message.contains(law));
     assert!(found, "{flaw} was not found by: {law}");
 }
 
-/// The seeds that break a law, and what they break.
+/// Returns the seeds that break a law, with the messages.
 fn broken(world: &impl Fn(&Replay) -> RunDigest) -> impl Iterator<Item = (u64, String)> {
     (0..300).filter_map(move |seed| {
         let once = || world(&Replay::quiet(seed));

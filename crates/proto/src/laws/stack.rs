@@ -1,4 +1,4 @@
-//! The whole stack: three nodes in a row, each an agent over TCPCL over TCP with a disk, on hostile links.
+//! The complete stack: three nodes in a row, each an agent over TCPCL over TCP with a disk, on hostile links.
 
 use super::agents::{draw_config, node};
 use super::apps::{AppUsers, NodeRoutes, node_name};
@@ -18,12 +18,12 @@ use core::net::Ipv4Addr;
 
 const PORT: u16 = 4556;
 
-/// The address of a node on a link; links are numbered from 1, and link `n` joins nodes `n - 1` and `n`.
+/// Address of a node on a link; links are numbered from 1, and link `n` joins nodes `n - 1` and `n`.
 fn address(link: u16, node: usize) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, link as u8, 1 + node as u8)
 }
 
-/// A host that calls the next node in the row, and the previous one where `back` says so.
+/// A host that connects to the next node in the row, and with `back` to the previous one.
 fn host_config(node: usize, profile: Profile, mtu_bytes: u16, back: bool) -> HostConfig {
     let links = [(node > 0).then_some(node as u16), (node < 2).then_some(node as u16 + 1)];
     let interface = |link: u16| InterfaceConfig {
@@ -50,7 +50,7 @@ fn host_config(node: usize, profile: Profile, mtu_bytes: u16, back: bool) -> Hos
     }
 }
 
-/// Each node reaches the others by its neighbours' names.
+/// Routes of each node to the others, by the names of its neighbours.
 fn ways(back: bool) -> Vec<NodeRoutes> {
     let way =
         |to: usize, neighbour: usize| (format!("{}*", node_name(to)), NextHop::Node(node_name(neighbour)));
@@ -81,11 +81,11 @@ fn world(replay: &Replay) -> RunDigest {
     let rng = Rng::new(replay.seed);
     let mut draw = rng.fork("parameters");
     let faults_end_at = Instant::ZERO + draw.span(Duration::from_millis(1), Duration::from_secs(200));
-    // Half-open connections are found by keep-alives alone; two intervals have to be longer than a handshake over
-    // the slowest link and an interval.
+    // Only keepalives detect half-open connections; two intervals must be longer than a handshake over the slowest link
+    // and an interval.
     let keepalive = draw.between(10, 60);
     let window = Duration::from_secs(3_600);
-    // Two sessions a link at the most; each message is a frame or two and a few timers on both sides.
+    // At most two sessions per link; each message is a frame or two and a few timers on both sides.
     let messages = 2 * 2 * 2 * (window.as_secs() / keepalive + 1);
     let plan = RunPlan {
         faults_end_at,

@@ -36,7 +36,7 @@ pub(super) fn draw_profile(rng: &mut Rng) -> Profile {
     profile
 }
 
-/// A host with one interface, that calls its peer on these links.
+/// A host with one interface that connects to its peer on these links.
 pub(super) fn host_config(node: usize, profile: Profile, mtu_bytes: u16, links: &[LinkId]) -> HostConfig {
     let peer = |&link| PeerConfig { link, address: address(1 - node), port: PORT };
     HostConfig {
@@ -89,7 +89,7 @@ where
     LawRun::new(replay, plan, 2, Box::new(factory), ground, users).run()
 }
 
-/// Makes the checksums of a damaged packet right again, as somebody would who means harm.
+/// Corrects the checksums of a damaged packet, as an attacker would.
 fn forge(packet: &mut BytesMut) {
     if packet.len() < 40 {
         return;
@@ -98,7 +98,7 @@ fn forge(packet: &mut BytesMut) {
     let length = packet.len() as u16;
     packet[2..4].copy_from_slice(&length.to_be_bytes());
     packet[9] = 6;
-    // The addresses stay the link's own: a packet for somebody else harms nobody.
+    // The addresses remain those of the link: a packet to another address has no effect.
     let near = [packet[15], packet[19]].iter().all(|last| [1, 2].contains(last));
     if !near {
         return;
@@ -113,7 +113,7 @@ fn forge(packet: &mut BytesMut) {
     packet[36..38].copy_from_slice(&sum.to_be_bytes());
 }
 
-/// The Internet's checksum (RFC 1071), written once more: the engine's own is under test.
+/// Internet checksum (RFC 1071), implemented again because that of the engine is under test.
 fn checksum(start: u32, bytes: &[u8]) -> u16 {
     let mut sum = start;
     for pair in bytes.chunks(2) {
@@ -140,7 +140,7 @@ fn tcp_survives_any_bytes() {
     sweep("tcp-forged", 0, 500, |replay| world(replay, BitErrors::Gross, |host| host));
 }
 
-/// What rises from both hosts is altered.
+/// Alters the indications of both hosts.
 fn finds(flaw: &str, law: &str, alter: fn(StreamIndication) -> Vec<StreamIndication>) {
     let dress = move |host| {
         Flawed::new(host, move |(link, indication): (LinkId, StreamIndication)| {

@@ -1,8 +1,9 @@
-//! A protocol small enough to see through, and what the laws say when it is broken: each law has a flaw here that
-//! only that law finds. A law that cannot fail says nothing.
+//! A protocol small enough to verify by reading, and the laws that its flaws break: each law has a flaw here that only
+//! this law detects. A law that cannot fail proves nothing.
 //!
-//! The toy carries bundles over one link, a piece at a time: each is repeated until the peer has it. A session
-//! is the pair of two numbers drawn at start, so that a node that has crashed is told from one that has not.
+//! The toy transfers bundles over one link, one piece at a time: each is retransmitted until the peer acknowledges it.
+//! A session is identified by two numbers drawn at the start, which distinguish a node that has crashed from one that
+//! has not.
 
 use super::bundles::{BundleUserBehaviour, BundleUsers};
 use super::frames::{BitErrors, FrameConditions, HostileFrames};
@@ -24,15 +25,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const PIECE: u64 = 200;
 const REPEAT: Duration = Duration::from_secs(2);
 
-/// What is wrong with a toy.
+/// Flaw of a toy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flaw {
     None,
-    /// Acknowledges what has risen, before it is safe.
+    /// Acknowledges received data before they are stored.
     AcknowledgesEarly,
-    /// Hands a repeated piece up again.
+    /// Delivers a retransmitted piece again.
     DeliversTwice,
-    /// Takes whatever comes for the next piece.
+    /// Accepts any piece as the next one.
     MissesLoss,
     /// Sends every piece once.
     NeverRepeats,
@@ -40,19 +41,19 @@ pub(super) enum Flaw {
     Chatty,
     /// Wakes every second and does nothing.
     Sleepless,
-    /// Says twice that a bundle is sent.
+    /// Indicates twice that a bundle is sent.
     TwoEnds,
-    /// Never says so.
+    /// Never indicates the end.
     NoEnd,
     /// Sends without room.
     Overspends,
-    /// Does not look at the checksum.
+    /// Ignores the checksum.
     TrustsBits,
-    /// Takes it for granted that a frame is long enough.
+    /// Assumes that a frame is long enough.
     TrustsLengths,
-    /// Puts a number into its frames that does not come from its seed.
+    /// Puts a number into its frames that is not derived from its seed.
     Unseeded,
-    /// Forgets its deadline when it is woken too early.
+    /// Loses its deadline when it is woken too early.
     FearsEarlyTimeouts,
 }
 
@@ -67,7 +68,7 @@ struct Outgoing {
     acked: u64,
 }
 
-/// The piece that is under way.
+/// Outstanding piece.
 #[derive(Debug)]
 struct Flight {
     transfer: TransferId,
@@ -93,7 +94,7 @@ impl Incoming {
     }
 }
 
-/// The reasons that the toy carries; their number in a frame is their place here and one.
+/// Reasons that the toy can encode; the number in a frame is the index plus one.
 const REASONS: [RefuseReason; 4] =
     [RefuseReason::Unknown, RefuseReason::Completed, RefuseReason::NoResources, RefuseReason::NotAcceptable];
 
@@ -107,7 +108,7 @@ fn reason(code: u8) -> Option<RefuseReason> {
     Some(REASONS.get(place).copied().unwrap_or(RefuseReason::Unknown))
 }
 
-/// The engine.
+/// Engine of the toy protocol.
 #[derive(Debug)]
 pub(super) struct Toy {
     flaw: Flaw,
@@ -118,15 +119,15 @@ pub(super) struct Toy {
     room: u32,
     outgoing: BTreeMap<TransferId, Outgoing>,
     flight: Option<Flight>,
-    /// The flight has to go (again).
+    /// The outstanding piece must be sent (again).
     due: bool,
     wires: u64,
     incoming: Option<Incoming>,
     begun: u64,
-    /// Replies that wait for room; the newest of each kind counts.
+    /// Replies that wait for room; only the newest of each kind is kept.
     hello: Option<(u32, bool)>,
     ack: bool,
-    /// A transfer of no session that has to be refused.
+    /// Transfer without a session, to be refused.
     stranger: Option<u64>,
     told: u64,
     up: VecDeque<BundlesIndication>,
@@ -163,7 +164,7 @@ impl Toy {
         }
     }
 
-    /// What the user may hand down: one piece, when none is under way.
+    /// Indicates the room: one piece if none is outstanding.
     fn tell_room(&mut self) {
         let room = if self.peer.is_some() && self.flight.is_none() { PIECE } else { 0 };
         if room != self.told {
@@ -172,7 +173,7 @@ impl Toy {
         }
     }
 
-    /// Ends the session; the next one has another number, so that the peer knows it for new.
+    /// Ends the session; the next one has another number, which shows the peer that it is new.
     fn close(&mut self) {
         self.end(DownReason::Closed, false);
         self.number = self.rng.next_u32() | 1;
@@ -241,7 +242,7 @@ impl Toy {
         let last = offset + frame.len() as u64 == length;
         if self.incoming.as_ref().is_none_or(|incoming| incoming.wire < wire) {
             if offset > 0 && self.flaw != Flaw::MissesLoss {
-                // The peer does not know that this is another session: its transfer is none of this one.
+                // The peer does not know that this is another session: its transfer does not belong to it.
                 self.stranger = Some(wire);
                 return;
             }
@@ -281,7 +282,8 @@ impl Toy {
             return;
         }
         let (transfer, last) = (flight.transfer, flight.last);
-        // The next piece goes when this one has risen; the last one goes again until all of it is safe.
+        // The next piece follows when this one has been delivered; the last one is retransmitted until the bundle is
+        // stored.
         let end = flight.offset + flight.data.len() as u64;
         let arrived = if last { up_to == end } else { risen >= end };
         let entry = self.outgoing.get_mut(&transfer).expect("a flight belongs to a transfer");
@@ -320,7 +322,7 @@ impl Toy {
         FramesRequest::Frame { bytes: bytes.freeze(), token: None, last: true, shares: Shares::default() }
     }
 
-    /// The next frame, made when there is room for it.
+    /// Returns the next frame, built when there is room for it.
     fn next_frame(&mut self, now: Instant) -> Option<FramesRequest> {
         if let Some((to, ask)) = self.hello.take() {
             return Some(self.frame(to, if ask { b'H' } else { b'h' }, |_| {}));
@@ -465,7 +467,7 @@ impl Engine for Toy {
     }
 }
 
-/// Two nodes with toys on two hostile links, joined as `join` does it.
+/// Runs two nodes with toys on two hostile links, joined by `join`.
 pub(super) fn world<N>(replay: &Replay, damage: BitErrors, join: impl Fn(Rng) -> N) -> RunDigest
 where
     N: Engine<Above = Many<LinkId, Bundles>, Below = Many<LinkId, Frames>>,
@@ -501,7 +503,7 @@ where
     LawRun::new(replay, plan, 2, Box::new(factory), ground, users).run()
 }
 
-/// Toys of one node, side by side.
+/// Creates the toys of one node.
 pub(super) fn toys(
     flaw: Flaw,
     rng: Rng,

@@ -6,11 +6,11 @@ use bytes::Bytes;
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
 
-/// What a bundle agent does for applications and operators.
+/// The service of a bundle agent for applications and operators.
 ///
-/// A send: `Send`, then `Piece`s against `Room` until `length` bytes are handed down, `Accepted` once durable,
-/// then exactly one terminal indication, `Sent` or `Failed`. A delivery is repeated (after a restart, too) until
-/// `Taken`, and never after it.
+/// A send is `Send`, then `Piece`s against `Room` until `length` bytes are passed down, `Accepted` once the bundle is
+/// durable, then exactly one terminal indication, `Sent` or `Failed`. A delivery is repeated (after a restart, too)
+/// until `Taken`, and never after it.
 #[derive(Debug)]
 pub enum App {}
 
@@ -19,12 +19,12 @@ impl Service for App {
     type Indication = AppIndication;
 }
 
-/// An application's number for a bundle it sends, never used twice.
+/// An application's number for a bundle that it sends, never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SendId(pub u64);
 
-/// The agent's number for a bundle it delivers.
+/// The agent's number for a bundle that it delivers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct DeliveryId(pub u64);
@@ -60,40 +60,41 @@ impl TryFrom<u8> for BundleVersion {
     }
 }
 
-/// How a bundle is to be sent.
+/// Options of a send.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct SendOptions {
-    /// Its urgency.
+    /// Priority of the bundle.
     pub priority: Priority,
-    /// How long it is worth delivering. Default 1 day.
+    /// Lifetime of the bundle. Default 1 day.
     pub lifetime: Duration,
-    /// Ask the destination for a report on delivery (RFC 9171 4.2.3).
+    /// Requests a status report on delivery from the destination (RFC 9171 4.2.3).
     pub report_delivery: bool,
-    /// Ask every node for a report on reception.
+    /// Requests a status report on reception from every node.
     pub report_reception: bool,
-    /// Ask every node for a report on forwarding.
+    /// Requests a status report on forwarding from every node.
     pub report_forwarding: bool,
-    /// Ask every node for a report on deletion.
+    /// Requests a status report on deletion from every node.
     pub report_deletion: bool,
-    /// Never fragment it.
+    /// Forbids fragmentation of the bundle.
     pub must_not_fragment: bool,
-    /// The most hops it may take; none: no limit (RFC 9171 4.4.3).
+    /// Maximum number of hops (RFC 9171 4.4.3); `None` without a limit.
     pub hop_limit: Option<u8>,
-    /// Where reports go; none: the node's own endpoint.
+    /// Report-to endpoint; `None` for the node ID.
     pub report_to: Option<String>,
-    /// The endpoint it is sent from; none: the node's own.
+    /// Source endpoint; `None` for the node ID.
     pub source: Option<String>,
-    /// The creation timestamp that it is to have, DTN milliseconds (zero: no clock) and a sequence number that the agent
-    /// does not count to; none: the agent's choice. Together with the source it is the bundle's name (RFC 9171 4.2.7): who
-    /// sends under the same name after a crash sends the same bundle, and no node takes it twice.
+    /// Creation timestamp: DTN time in milliseconds (zero without a clock) and a sequence number that the agent does
+    /// not count up to; `None` leaves it to the agent. Together with the source it identifies the bundle (RFC 9171
+    /// 4.2.7): an application that sends with the same timestamp after a crash sends the same bundle, and no node
+    /// accepts it twice.
     pub created: Option<(u64, u64)>,
-    /// The version it is sent in; none: 6 for custody, else what the agent's configuration says.
+    /// Version of the bundle; `None` for 6 with custody, otherwise the version of the agent's configuration.
     pub version: Option<BundleVersion>,
-    /// Ask for custody transfer: the node keeps the bundle until another one is its custodian, or it is delivered
+    /// Requests custody transfer: the node keeps the bundle until another node is its custodian, or it is delivered
     /// (RFC 5050 5.10). Version 6 only.
     pub custody: bool,
-    /// Ask every node for a report on the acceptance of custody. Version 6 only.
+    /// Requests a status report on custody acceptance from every node. Version 6 only.
     pub report_custody: bool,
 }
 
@@ -118,310 +119,313 @@ impl Default for SendOptions {
     }
 }
 
-/// A window in which a link may be used.
+/// A period in which a link may be used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Contact {
-    /// When it begins, in DTN time (milliseconds since 2000-01-01 UTC).
+    /// Start, in DTN time (milliseconds since 2000-01-01 UTC).
     pub start_dtn_ms: u64,
-    /// When it ends.
+    /// End, in DTN time (milliseconds).
     pub end_dtn_ms: u64,
-    /// Its rate in bit/s; zero: that of the link.
+    /// Rate during the contact, bit/s; zero for the rate of the link.
     pub rate_bps: u64,
-    /// How long a bit takes to the other end, milliseconds.
+    /// One-way propagation delay, milliseconds.
     pub delay_ms: u64,
 }
 
-/// A clock that never jumps, and goes on while a program does not run, or its machine sleeps.
+/// A reading of a clock that never jumps, and that continues while the program does not run or the machine sleeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SteadyReading {
-    /// Since when it counts: another number after each start of the machine. Not zero.
+    /// Epoch of the clock: a different number after each start of the machine. Never zero.
     pub of: u64,
-    /// Milliseconds since then.
+    /// Milliseconds since the epoch.
     pub ms: u64,
 }
 
-/// Down through [`App`].
+/// Requests of [`App`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AppRequest {
-    /// Wants the bundles for this endpoint.
+    /// Registers for the bundles to this endpoint.
     Register {
-        /// The endpoint id, such as `dtn://earth/inbox` or `ipn:3.1`.
+        /// Endpoint ID, such as `dtn://earth/inbox` or `ipn:3.1`.
         endpoint: String,
     },
-    /// Wants them no longer; they wait for the next registration.
+    /// Removes the registration; bundles wait for the next one.
     Unregister {
-        /// The endpoint id.
+        /// Endpoint ID.
         endpoint: String,
     },
-    /// Opens a bundle.
+    /// Begins to send a bundle.
     Send {
-        /// The application's number for it.
+        /// The application's number for the bundle.
         send: SendId,
-        /// Where it goes.
+        /// Destination endpoint.
         destination: String,
-        /// The payload's length in bytes.
+        /// Length of the payload, bytes.
         length: u64,
-        /// How.
+        /// Options of the send.
         options: SendOptions,
     },
-    /// The next bytes of its payload. Needs room for all of them.
+    /// The next bytes of the payload. Needs room for all of them.
     Piece {
-        /// The send.
+        /// Send that the bytes belong to.
         send: SendId,
-        /// The bytes.
+        /// Payload bytes.
         data: Bytes,
     },
-    /// Gives a send up.
+    /// Cancels a send.
     Cancel {
-        /// The send.
+        /// Send to cancel.
         send: SendId,
     },
-    /// Reads the payload of a delivery. At its end and behind it there is nothing to read, and no answer; nor is
-    /// there one while as many reads of it wait as the agent's `reads-max` allows.
+    /// Reads the payload of a delivery. A read at or beyond its end has no answer; nor has a read while as many reads
+    /// of the delivery wait as the agent's `reads-max` allows.
     Read {
-        /// The delivery.
+        /// Delivery to read.
         delivery: DeliveryId,
-        /// Bytes from its beginning.
+        /// Offset in the payload, bytes.
         offset: u64,
-        /// How many bytes at the most.
+        /// Maximum number of bytes.
         length: u32,
     },
-    /// The application has it: the agent may forget the bundle.
+    /// The application has accepted the delivery: the agent may forget the bundle.
     Taken {
-        /// The delivery.
+        /// Delivery that is accepted.
         delivery: DeliveryId,
     },
-    /// Tells the time: DTN time now, or none where the node has no clock.
+    /// Sets the clock: the present DTN time, or `None` if the node has no clock.
     SetClock {
         /// Milliseconds since 2000-01-01 UTC.
         dtn_ms: Option<u64>,
-        /// A clock that never jumps, where there is one beside the engines' own time: it shows whether the other one has.
+        /// Reading of a clock that never jumps, if there is one apart from the engines' own time: it shows whether
+        /// `dtn_ms` has jumped.
         steady: Option<SteadyReading>,
     },
-    /// The operator says that the clock is right, although it has jumped: lifetimes go by it from here on.
+    /// The operator confirms the clock although it has jumped: lifetimes depend on it from now on.
     TrustClock,
-    /// Adds or replaces a route: bundles for endpoints that `pattern` matches go over `link`.
+    /// Adds or replaces a route: bundles for endpoints that match `pattern` go over `via`.
     SetRoute {
-        /// An endpoint id; a trailing `*` matches any rest.
+        /// Endpoint ID; a trailing `*` matches anything.
         pattern: String,
-        /// The node id of the neighbour, or the configured link.
+        /// Node ID of the neighbour, or configured link.
         via: NextHop,
-        /// Lower wins.
+        /// Cost; the lowest wins.
         cost: u32,
     },
-    /// Takes a route away.
+    /// Removes a route.
     RemoveRoute {
-        /// Its pattern.
+        /// Pattern of the route.
         pattern: String,
-        /// Where it leads.
+        /// Next hop of the route.
         via: NextHop,
     },
-    /// Deletes a bundle and all of its fragments here, whoever sent it: the operator's word.
+    /// Deletes a bundle and all of its fragments on this node, whatever its source, by order of the operator.
     Delete {
-        /// The bundle's source.
+        /// Source of the bundle.
         source: String,
-        /// Its creation timestamp.
+        /// Creation timestamp of the bundle.
         created: (u64, u64),
     },
-    /// Asks for this link to be kept up.
+    /// Requests that a link be kept up.
     OpenLink {
-        /// The link.
+        /// Link to keep up.
         link: LinkId,
     },
-    /// Closes this link.
+    /// Closes a link.
     CloseLink {
-        /// The link.
+        /// Link to close.
         link: LinkId,
     },
-    /// Says what happens to bundles, one by one, from now on or no longer: for operators who watch.
+    /// Starts or stops [`AppIndication::Bundle`] for every event of a bundle, for operators who monitor the node.
     Watch {
-        /// From now on.
+        /// True to start.
         on: bool,
     },
-    /// The windows in which a link may be used; empty: always.
+    /// Sets the periods in which a link may be used; with an empty list it may always be used.
     SetContacts {
-        /// The link.
+        /// Link that the contacts belong to.
         link: LinkId,
-        /// The windows, in order, not overlapping.
+        /// Contacts in order of time, not overlapping.
         contacts: Vec<Contact>,
     },
 }
 
-/// Where a route leads.
+/// Next hop of a route.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NextHop {
     /// This link.
     Link(LinkId),
-    /// Whatever link leads to the neighbour with this node id.
+    /// Any link to the neighbour with this node ID.
     Node(String),
 }
 
-/// Up through [`App`].
+/// Indications of [`App`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AppIndication {
-    /// The clock says something else than was to be expected: lifetimes go by the time that has passed, until it is back or
-    /// the operator says that it is right.
+    /// The clock differs from the expected time: lifetimes depend on the elapsed time until the clock returns or the
+    /// operator confirms it.
     ClockJumped {
-        /// By how much, milliseconds; less than zero: it went back.
+        /// Size of the jump, milliseconds; negative if the clock went back.
         by_ms: i64,
     },
-    /// How many payload bytes of open sends may be handed down.
+    /// Payload bytes of open sends that may be passed down.
     Room(u64),
-    /// The bundle is durable: from here on it is the agent's.
+    /// The bundle is durable: the agent is responsible for it from now on.
     Accepted {
-        /// The send.
+        /// Send of the bundle.
         send: SendId,
-        /// When the bundle was made: DTN milliseconds (zero: no clock) and the sequence number. Reports name it so.
+        /// Creation timestamp of the bundle, as in reports: DTN time in milliseconds (zero without a clock) and
+        /// sequence number.
         created: (u64, u64),
     },
-    /// How far the next hop has it safe.
+    /// The next hop has acknowledged a part of the bundle.
     Progress {
-        /// The send.
+        /// Send of the bundle.
         send: SendId,
-        /// Payload bytes, or zero while only headers are safe.
+        /// Acknowledged payload bytes; zero while only headers are acknowledged.
         up_to: u64,
     },
-    /// The next hop has all of it safe, or it was delivered here: terminal.
+    /// The next hop has acknowledged the complete bundle, or it was delivered here. Terminal.
     Sent {
-        /// The send.
+        /// Send that is complete.
         send: SendId,
     },
-    /// It could not be sent: terminal.
+    /// The bundle could not be sent. Terminal.
     Failed {
-        /// The send.
+        /// Send that failed.
         send: SendId,
-        /// Why.
+        /// Reason for the failure.
         reason: SendFailure,
     },
-    /// A bundle for a registered endpoint is here, whole. Said again until `Taken`.
+    /// A complete bundle for a registered endpoint is available. Repeated until `Taken`.
     Delivered {
-        /// The agent's number for it.
+        /// The agent's number for the delivery.
         delivery: DeliveryId,
-        /// Who sent it.
+        /// Source of the bundle.
         source: String,
-        /// The endpoint it is for.
+        /// Destination endpoint.
         destination: String,
-        /// When it was made: DTN milliseconds (zero: no clock) and the sequence number.
+        /// Creation timestamp: DTN time in milliseconds (zero without a clock) and sequence number.
         created: (u64, u64),
-        /// The payload's length in bytes.
+        /// Length of the payload, bytes.
         length: u64,
     },
     /// Part of a delivery's payload. A `Read` is answered by one or more of these, in order and none of them empty, up
-    /// to what was asked for or the payload's end.
+    /// to the requested length or the end of the payload.
     Data {
-        /// The delivery.
+        /// Delivery that was read.
         delivery: DeliveryId,
-        /// Bytes from its beginning.
+        /// Offset in the payload, bytes.
         offset: u64,
-        /// The bytes.
+        /// Payload bytes.
         data: Bytes,
     },
-    /// The delivery is gone: it was taken, and that is durable; or it expired first.
+    /// The delivery no longer exists: it was accepted by the application, and that is durable; or it expired before.
     Gone {
-        /// The delivery.
+        /// Delivery that was removed.
         delivery: DeliveryId,
-        /// True if it was taken.
+        /// True if the application accepted it.
         taken: bool,
     },
     /// A status report about a bundle sent from here (RFC 9171 6.1.1).
     Report {
-        /// The subject's source.
+        /// Source of the subject bundle.
         source: String,
-        /// The subject's creation timestamp.
+        /// Creation timestamp of the subject bundle.
         created: (u64, u64),
-        /// What happened to it.
+        /// Reported event.
         status: ReportedStatus,
-        /// The reason code.
+        /// Reason code.
         reason: u64,
-        /// Who says so.
+        /// Node that reports.
         reporter: String,
-        /// The links over which it came: more than one if it came in parts; none if it, or a part of it, was made here or came
-        /// before the last start. Bundles are not signed: whether it is believed is the user's to decide.
+        /// Links on which the report arrived: more than one if it arrived in fragments; empty if it, or a fragment of
+        /// it, was made here or arrived before the last start. Bundles are not signed: the user decides whether to
+        /// trust the report.
         over: Vec<LinkId>,
     },
-    /// Something happened to a bundle. Said only after [`AppRequest::Watch`].
+    /// An event in the life of a bundle. Only after [`AppRequest::Watch`].
     Bundle {
-        /// Its source.
+        /// Source of the bundle.
         source: String,
-        /// When it was made: DTN milliseconds (zero: no clock) and the sequence number.
+        /// Creation timestamp: DTN time in milliseconds (zero without a clock) and sequence number.
         created: (u64, u64),
-        /// Where it goes.
+        /// Destination endpoint.
         destination: String,
-        /// Bytes of payload in this part of it.
+        /// Payload bytes in this part of the bundle.
         payload_bytes: u64,
-        /// What happened.
+        /// Event.
         what: BundleEvent,
     },
-    /// A transfer was refused to a peer. Said only after [`AppRequest::Watch`], but for bundles that break a rule.
+    /// The node refused a transfer of a peer. Only after [`AppRequest::Watch`], except for bundles that break a rule.
     Refused {
-        /// The link.
+        /// Link of the transfer.
         link: LinkId,
-        /// Why.
+        /// Reason for the refusal.
         reason: RefuseReason,
-        /// The rule that the bundle breaks; `None`: it breaks none.
+        /// Rule that the bundle breaks; `None` if it breaks none.
         breach: Option<Breach>,
-        /// The faults to accept from the peer for such bundles to be taken, by the names of configurations.
+        /// Faults that must be accepted from the peer to receive such bundles, by their names in configurations.
         accept: Vec<&'static str>,
     },
     /// A link came up or went down.
     Link {
-        /// The link.
+        /// Link that changed.
         link: LinkId,
-        /// The neighbour's node id, where it is known.
+        /// Node ID of the neighbour; `None` while unknown.
         peer: Option<String>,
-        /// None: up.
+        /// Reason for going down; `None` if the link came up.
         down: Option<DownReason>,
     },
 }
 
-/// What happened to a bundle.
+/// An event in the life of a bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BundleEvent {
-    /// An application sent it, and it is durable.
+    /// An application sent the bundle, and it is durable.
     Accepted,
-    /// It came over this link, whole.
+    /// The complete bundle arrived over this link.
     Received(LinkId),
-    /// The next hop has all of it.
+    /// The next hop has acknowledged the complete bundle.
     Forwarded,
-    /// The application took it.
+    /// The application accepted the bundle.
     Delivered,
-    /// It was deleted, for the reason with this number (RFC 9171 9.5).
+    /// The bundle was deleted, for the reason with this code (RFC 9171 9.5).
     Deleted(u64),
 }
 
-/// What a status report says.
+/// Event that a status report asserts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum ReportedStatus {
-    /// The reporter received it.
+    /// The reporter received the bundle.
     Received,
-    /// The reporter forwarded it.
+    /// The reporter forwarded the bundle.
     Forwarded,
-    /// The reporter delivered it.
+    /// The reporter delivered the bundle.
     Delivered,
-    /// The reporter deleted it.
+    /// The reporter deleted the bundle.
     Deleted,
-    /// The reporter accepted custody of it (version 6).
+    /// The reporter accepted custody of the bundle (version 6).
     CustodyAccepted,
 }
 
-/// Why a send failed.
+/// Reason for the failure of a send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SendFailure {
-    /// The destination or another endpoint id is not one.
+    /// The destination or another endpoint ID is invalid.
     BadEndpoint,
     /// The store is full.
     Full,
-    /// Its lifetime ended first.
+    /// The lifetime ended first.
     Expired,
-    /// The application cancelled it.
+    /// The application cancelled the send.
     Cancelled,
-    /// It exceeds a limit of the agent.
+    /// The bundle exceeds a limit of the agent.
     Limit,
     /// The store failed.
     Storage,
-    /// Every next hop refuses it for good.
+    /// Every next hop refuses the bundle permanently.
     Refused(RefuseReason),
-    /// Custody is asked for what cannot have it: a bundle of version 7, for a group, or without a source.
+    /// Custody was requested for a bundle that cannot have it: one of version 7, for a group, or without a source.
     NoCustody,
 }

@@ -1,53 +1,54 @@
-//! Which rule a bundle breaks, and where in it.
+//! The rule that a bundle breaks, and its place in the bundle.
 
 use crate::codec::DecodeError;
 use core::fmt;
 
-/// A rule that a bundle breaks, as far as it was read.
+/// The first rule that a bundle breaks, as far as the bundle was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Breach {
     /// The field, and the clause that it breaks.
     pub error: DecodeError,
-    /// The block with that field; `None`: it is of none, such as what follows the end of a bundle.
+    /// Block with that field; `None` if it is in no block, such as data after the end of a bundle.
     pub block: Option<BlockPlace>,
 }
 
 /// A block of a bundle, as far as it was read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockPlace {
-    /// Its place in the bundle: 0 is the primary block.
+    /// Position in the bundle: 0 is the primary block.
     pub index: u32,
-    /// Its type; `None` for the primary block, and where it was not read.
+    /// Block type code; `None` for the primary block, and if it was not read.
     pub block_type: Option<u64>,
-    /// Its number, of version 7; `None` for the primary block, and where it was not read.
+    /// Block number (version 7); `None` for the primary block, and if it was not read.
     pub number: Option<u64>,
 }
 
-/// The type of payload blocks (RFC 9171 4.3.2, RFC 5050 4.5.2).
+/// Block type code of the payload block (RFC 9171 4.3.2, RFC 5050 4.5.2).
 const PAYLOAD: u64 = 1;
 
 impl BlockPlace {
     /// The primary block.
     pub const PRIMARY: BlockPlace = BlockPlace { index: 0, block_type: None, number: None };
 
-    /// A block behind so many others, of which nothing was read yet.
+    /// Returns the block after `others` blocks, with nothing of it read yet.
     pub const fn behind(others: usize) -> Self {
         BlockPlace { index: others as u32, block_type: None, number: None }
     }
 }
 
 impl Breach {
-    /// A breach in this block.
+    /// Creates a breach in this block.
     pub const fn new(error: DecodeError, block: BlockPlace) -> Self {
         Breach { error, block: Some(block) }
     }
 
-    /// A breach that belongs to no block.
+    /// Creates a breach that belongs to no block.
     pub const fn of_all(error: DecodeError) -> Self {
         Breach { error, block: None }
     }
 
-    /// The clause that is broken, such as `RFC 9171 4.3.1`; `None`: a limit of this implementation, or the bytes ended.
+    /// Returns the clause that is broken, such as `RFC 9171 4.3.1`; `None` for a limit of this implementation or
+    /// truncated data.
     pub const fn clause(&self) -> Option<&'static str> {
         match self.error {
             DecodeError::Invalid { clause, .. } | DecodeError::Unsupported { clause, .. } => Some(clause),

@@ -1,16 +1,16 @@
-//! Bundles to and from a neighbour, as a convergence layer carries them.
+//! Bundles to and from a neighbour over a convergence layer.
 
 use super::CloseReason;
 use crate::engine::Service;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-/// A convergence layer: carries bundles, in pieces, to one neighbour and from it.
+/// The service of a convergence layer: it carries bundles, in pieces, to and from one neighbour.
 ///
-/// An outgoing transfer: `Open`, then `Piece`s against `Room`, the last one marked; then exactly one of `Sent`
-/// and `Failed`. After `Cancel` the terminal indication is still owed. An incoming transfer: `Begin`, then
-/// `Piece`s, the last one marked, or `Lost`; the user answers `Accept` as far as it is safe, or `Refuse`. A
-/// transfer is over for the provider when all of it is accepted, when it is refused, or when it is lost.
+/// An outgoing transfer is `Open`, then `Piece`s against `Room`, the last one marked; then exactly one of `Sent` and
+/// `Failed`. After `Cancel` the terminal indication still follows. An incoming transfer is `Begin`, then `Piece`s, the
+/// last one marked, or `Lost`; the user answers `Accept` for the bytes that it has stored, or `Refuse`. A transfer is
+/// over for the provider when all of it is accepted, when it is refused, or when it is lost.
 #[derive(Debug)]
 pub enum Bundles {}
 
@@ -19,199 +19,198 @@ impl Service for Bundles {
     type Indication = BundlesIndication;
 }
 
-/// A transfer of one bundle over one link; each side numbers its own outgoing ones, and the provider numbers
-/// the incoming ones.
+/// A transfer of one bundle over one link. The user numbers its outgoing transfers, the provider the incoming ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TransferId(pub u64);
 
-/// How urgent a bundle is. Higher goes first.
+/// Priority of a bundle. Higher priorities are sent first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Priority {
-    /// When nothing else wants the line.
+    /// Sent only when nothing else waits for the line.
     Bulk,
-    /// The usual.
+    /// Default.
     #[default]
     Normal,
-    /// Before everything else.
+    /// Sent before everything else.
     Expedited,
 }
 
-/// Down through [`Bundles`].
+/// Requests of [`Bundles`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BundlesRequest {
-    /// Brings the link up, and keeps bringing it back when it breaks, until `Close`. While it is up, a sign of life goes to the
-    /// peer where the protocol has one: so a link whose other end is gone is found to be broken.
+    /// Brings the link up, and reconnects when it breaks, until `Close`. While the link is up, keepalives go to the
+    /// peer if the protocol has them, so that a link without a living peer is detected.
     Connect,
-    /// Announces an outgoing transfer. Only while up.
+    /// Announces an outgoing transfer. Only while the link is up.
     Open {
-        /// The user's number for it, never used twice on this link.
+        /// The user's number for the transfer, never used twice on this link.
         transfer: TransferId,
-        /// Its urgency.
+        /// Priority of the bundle.
         priority: Priority,
-        /// The whole bundle's length in bytes.
+        /// Length of the complete bundle, bytes.
         length: u64,
     },
     /// The next bytes of an open transfer. Needs room for all of them. Not empty unless the bundle is.
     Piece {
-        /// The transfer.
+        /// Transfer that the bytes belong to.
         transfer: TransferId,
-        /// The bytes.
+        /// Bytes of the bundle.
         data: Bytes,
-        /// The end of the bundle.
+        /// True at the end of the bundle.
         last: bool,
     },
-    /// Gives an outgoing transfer up.
+    /// Cancels an outgoing transfer.
     Cancel {
-        /// The transfer.
+        /// Transfer to cancel.
         transfer: TransferId,
     },
-    /// The first `up_to` bytes of an incoming transfer are safe: they may be acknowledged.
+    /// The first `up_to` bytes of an incoming transfer are stored: they may be acknowledged.
     Accept {
-        /// The incoming transfer.
+        /// Incoming transfer.
         transfer: TransferId,
-        /// Bytes from its beginning.
+        /// Number of bytes from the beginning of the bundle.
         up_to: u64,
     },
-    /// This incoming transfer is not wanted.
+    /// Refuses an incoming transfer.
     Refuse {
-        /// The incoming transfer.
+        /// Incoming transfer.
         transfer: TransferId,
-        /// Why.
+        /// Reason for the refusal.
         reason: RefuseReason,
     },
-    /// Ends the session in good order and does not bring it back.
+    /// Ends the session in good order and does not reconnect.
     Close,
 }
 
-/// Up through [`Bundles`].
+/// Indications of [`Bundles`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BundlesIndication {
     /// The link is up.
     Up {
-        /// The peer's node id as it calls itself; none where the protocol has no such field.
+        /// Node ID that the peer announces; `None` if the protocol has no such field.
         peer: Option<String>,
-        /// Whether pieces of several transfers may alternate.
+        /// True if pieces of several transfers may alternate.
         interleave: bool,
-        /// The largest bundle the peer takes, bytes.
+        /// Largest bundle that the peer accepts, bytes.
         transfer_bytes_max: u64,
     },
-    /// The peer's node id is another than `Up` said: none, where somebody else has it, or its own, where it has it again.
-    /// Transfers go on.
+    /// The peer's node ID has changed since `Up`: to `None` while another session has it, or back to its own. Transfers
+    /// continue.
     Peer {
-        /// The node id.
+        /// Node ID of the peer; `None` while another session has it.
         peer: Option<String>,
     },
-    /// The link is down. Every open transfer has had its terminal indication before. It comes back by itself
-    /// where `retry` says so.
+    /// The link is down. Every open transfer has had its terminal indication before. The provider reconnects by itself
+    /// if `retry` is set.
     Down {
-        /// Why.
+        /// Reason for going down.
         reason: DownReason,
-        /// Whether the provider tries again.
+        /// True if the provider reconnects.
         retry: bool,
     },
-    /// How many payload bytes may be handed down in pieces.
+    /// Payload bytes that may be passed down in pieces.
     Room(u64),
     /// A bundle begins to arrive.
     Begin {
-        /// The provider's number for it.
+        /// The provider's number for the transfer.
         transfer: TransferId,
-        /// Its length in bytes, where the peer announced one.
+        /// Length of the bundle, bytes; `None` if the peer announced none.
         length: Option<u64>,
     },
     /// The next bytes of an incoming bundle.
     Piece {
-        /// The incoming transfer.
+        /// Incoming transfer.
         transfer: TransferId,
-        /// The bytes.
+        /// Bytes of the bundle.
         data: Bytes,
-        /// The end of the bundle.
+        /// True at the end of the bundle.
         last: bool,
     },
-    /// The peer has the first `up_to` bytes of an outgoing transfer safe.
+    /// The peer has acknowledged the first `up_to` bytes of an outgoing transfer.
     Acked {
-        /// The transfer.
+        /// Transfer that is acknowledged.
         transfer: TransferId,
-        /// Bytes from its beginning.
+        /// Number of bytes from the beginning of the bundle.
         up_to: u64,
     },
-    /// The peer has the whole bundle safe: terminal. Where the protocol has no acknowledgements (UDP; TCPCL version 3
-    /// without them) it was handed over, and nobody knows more.
+    /// The peer has acknowledged the complete bundle. Terminal. If the protocol has no acknowledgements (UDP; TCPCL
+    /// version 3 without them), the bundle was only passed to the layer below.
     Sent {
-        /// The transfer.
+        /// Transfer that is complete.
         transfer: TransferId,
     },
-    /// The transfer ended otherwise: terminal. Of what was sent, `acked` bytes are safe with the peer.
+    /// The transfer failed. Terminal. The peer has acknowledged `acked` bytes of it.
     Failed {
-        /// The transfer.
+        /// Transfer that failed.
         transfer: TransferId,
-        /// Why.
+        /// Reason for the failure.
         reason: TransferFailure,
-        /// Bytes from its beginning.
+        /// Number of bytes from the beginning of the bundle.
         acked: u64,
     },
-    /// An incoming transfer broke off: no more of it comes, and what was accepted stays with the user.
+    /// An incoming transfer ended early: no more of it follows, and the user keeps what it has accepted.
     Lost {
-        /// The incoming transfer.
+        /// Incoming transfer.
         transfer: TransferId,
     },
 }
 
-/// Why an outgoing transfer failed.
+/// Reason for the failure of an outgoing transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TransferFailure {
     /// The link went down before the end.
     LinkDown,
-    /// The user cancelled it.
+    /// The user cancelled the transfer.
     Cancelled,
-    /// The peer refused it.
+    /// The peer refused the transfer.
     Refused(RefuseReason),
-    /// It is longer than the peer takes.
+    /// The bundle is longer than the peer accepts.
     TooLong,
 }
 
-/// Why a receiver does not want a bundle (RFC 9174 5.2.4, RFC 7242 5.4).
+/// Reason of a receiver for refusing a bundle (RFC 9174 5.2.4, RFC 7242 5.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RefuseReason {
-    /// Not said.
+    /// The reason is unspecified.
     Unknown,
-    /// The receiver already has all of it.
+    /// The receiver already has the complete bundle.
     Completed,
-    /// The receiver's resources are exhausted; later may do.
+    /// The receiver's resources are exhausted; a later attempt may succeed.
     NoResources,
-    /// It has to be sent again from the beginning.
+    /// The bundle must be resent from the beginning.
     Retransmit,
-    /// Never: the bundle itself is not acceptable.
+    /// The bundle itself is not acceptable, and never will be.
     NotAcceptable,
     /// An extension failed.
     ExtensionFailure,
     /// The receiver is about to end the session.
     SessionTerminating,
-    /// A reason with a number that this version does not know.
+    /// The reason has a code that this implementation does not know.
     Other(u8),
 }
 
-/// Why a link is down.
+/// Reason for a link to be down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DownReason {
-    /// The user closed it.
+    /// The user closed the link.
     Closed,
     /// The peer ended the session in good order.
     PeerClosed,
-    /// Nothing to send for long enough.
+    /// The session was idle for too long.
     Idle,
-    /// The peer fell silent.
+    /// The peer sent nothing for too long.
     KeepAlive,
-    /// The peer broke the protocol.
+    /// The peer violated the protocol.
     ProtocolError,
-    /// The peer speaks no version that this side does.
+    /// The peer supports no version that this side supports.
     Version,
-    /// The peer is not who it should be.
+    /// The peer's identity is not the expected one.
     Identity,
-    /// TLS is required, and the peer has none.
+    /// TLS is required, and the peer does not support it.
     Insecure,
-    /// The peer refuses the session: TLS, node ids or parameters do not suit it.
+    /// The peer refuses the session because of TLS, node IDs or parameters.
     Contact,
     /// The peer has no resources, or is busy.
     Busy,

@@ -1,11 +1,12 @@
-//! Datagrams to and from one place, such as UDP's.
+//! Datagrams to and from one remote endpoint, such as those of UDP.
 
 use super::CloseReason;
 use crate::engine::Service;
 use bytes::Bytes;
 
-/// Datagrams to and from the place that the provider knows by the user's id: a peer; or, where many peers call, whoever
-/// sends to this side. Each arrives whole or not at all, in any order, and nobody is told which.
+/// Datagrams to and from the remote endpoint that the provider knows by the user's ID: a peer or, for an ID that many
+/// peers share, any sender to this side. Each datagram arrives whole or not at all, in any order, and its loss is not
+/// reported.
 #[derive(Debug)]
 pub enum Datagrams {}
 
@@ -14,32 +15,32 @@ impl Service for Datagrams {
     type Indication = DatagramsIndication;
 }
 
-/// Down through [`Datagrams`].
+/// Requests of [`Datagrams`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DatagramsRequest {
-    /// Opens it: room and datagrams come from now on. Answered by `Joined` or `Left`.
+    /// Opens the endpoint: room and datagrams follow. Answered by `Joined` or `Left`.
     Join,
-    /// Closes it. Not answered; it may be joined again.
+    /// Closes the endpoint. Not answered; it may be joined again.
     Leave,
     /// One datagram. Needs room of 1.
     Datagram(Bytes),
-    /// So many bytes of what rose are dealt with: as many more may rise.
+    /// The user has processed this many received bytes: as many more may follow.
     Release(u64),
 }
 
-/// Up through [`Datagrams`].
+/// Indications of [`Datagrams`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DatagramsIndication {
-    /// It is open. For an id never heard of: others may send to this side, and it does not send.
+    /// The endpoint is open. With an ID unknown to the user, peers may send to this side, and it does not send.
     Joined {
-        /// The longest datagram that can be sent, bytes.
+        /// Largest datagram that can be sent, bytes.
         bytes_max: u64,
     },
-    /// How many datagrams may be handed down.
+    /// Number of datagrams that may be passed down.
     Room(u64),
-    /// A datagram came. What is not released is bounded; more than that is lost.
+    /// A received datagram. The amount of unreleased data is bounded; datagrams beyond it are lost.
     Datagram(Bytes),
-    /// It is closed, and was not asked to be: the socket failed, or the other side says that nobody listens. What was
-    /// handed down shortly before may be lost.
+    /// The endpoint was closed without a request: the socket failed, or the peer reports that no program listens.
+    /// Datagrams passed down shortly before may be lost.
     Left(CloseReason),
 }

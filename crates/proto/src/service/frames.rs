@@ -4,7 +4,7 @@ use crate::engine::Service;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-/// A link that carries frames, one after the other: a channel, a TNC, a TUN device.
+/// A link that carries frames in sequence: a channel, a TNC, a TUN device.
 #[derive(Debug)]
 pub enum Frames {}
 
@@ -13,56 +13,57 @@ impl Service for Frames {
     type Indication = FramesIndication;
 }
 
-/// What the bytes of a frame are for. It travels beside the frame, never in it: from it the simulator and the
-/// daemon tell where the time on the channel went.
+/// Purpose of the bytes of a frame. It accompanies the frame and is never part of it: the simulator and the daemon
+/// compute from it what the time on the channel was used for.
 ///
-/// What is left of the frame's length after these shares is header.
+/// The rest of the frame's length is header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shares {
-    /// Bytes of the user above, sent for the first time.
+    /// User data, sent for the first time.
     pub payload: u32,
-    /// Bytes sent once more than once, headers included where the whole frame is a repetition.
+    /// Bytes sent again, with the headers if the whole frame is a retransmission.
     pub repeated: u32,
-    /// Bytes that do nothing but acknowledge.
+    /// Bytes that only acknowledge.
     pub acknowledgement: u32,
     /// Bytes that open, close, probe or keep alive.
     pub control: u32,
-    /// Bytes that are there to repair others.
+    /// Redundant bytes for the repair of others.
     pub repair: u32,
 }
 
-/// Down through [`Frames`].
+/// Requests of [`Frames`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FramesRequest {
-    /// Opens the link: room and frames come from now on.
+    /// Opens the link: room and frames follow.
     Join,
-    /// Something is to be sent. On a shared channel room comes when it is won, and only after this (AX.25's seizing of
-    /// the link); on others it is there anyway.
+    /// Requests the channel. On a shared channel room follows when the channel is won, and only after this request
+    /// (AX.25's link seizure); on other links there is room without it.
     Seize,
     /// One frame. Needs room of 1.
     Frame {
-        /// The frame's bytes, without what the link itself adds.
+        /// Bytes of the frame, without those that the link itself adds.
         bytes: Bytes,
-        /// If given, [`FramesIndication::Transmitted`] comes back with it when the last bit has left.
+        /// Token for [`FramesIndication::Transmitted`] after the last bit has left; `None` without that indication.
         token: Option<u64>,
-        /// The last of a burst: a shared channel may now be given up.
+        /// True for the last frame of a burst: a shared channel may then be released.
         last: bool,
-        /// What its bytes are for.
+        /// Purpose of the bytes.
         shares: Shares,
     },
 }
 
-/// Up through [`Frames`].
+/// Indications of [`Frames`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FramesIndication {
-    /// How many frames may be handed down.
+    /// Number of frames that may be passed down.
     Room(u32),
-    /// A frame came. Where the link has no check of its own its bits may be wrong.
+    /// A received frame. Without a check sequence on the link its bits may be wrong.
     Frame(Bytes),
     /// The last bit of the frame with this token has left.
     Transmitted(u64),
-    /// Others are heard on the channel (`true`), or no more. Who cannot tell never says it.
+    /// Another station occupies the channel (`true`) or has ended (`false`). Absent where the provider has no carrier
+    /// sense.
     Busy(bool),
-    /// The link's own sense of being connected (`true`) or not.
+    /// The link itself is connected (`true`) or disconnected (`false`).
     Carrier(bool),
 }

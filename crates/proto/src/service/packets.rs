@@ -4,9 +4,9 @@ use super::CloseReason;
 use crate::engine::Service;
 use bytes::Bytes;
 
-/// A connection that carries packets in order, each whole.
+/// A connection that carries packets in order, each of them whole.
 ///
-/// After [`PacketsIndication::Closed`] the same id may [`PacketsRequest::Connect`] again: that is a new connection.
+/// After [`PacketsIndication::Closed`] the same ID may [`PacketsRequest::Connect`] again, as a new connection.
 #[derive(Debug)]
 pub enum Packets {}
 
@@ -15,48 +15,49 @@ impl Service for Packets {
     type Indication = PacketsIndication;
 }
 
-/// Down through [`Packets`].
+/// Requests of [`Packets`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PacketsRequest {
-    /// Opens the connection to the peer that the provider knows by this id.
+    /// Opens the connection to the peer that the provider knows by this ID.
     Connect,
-    /// One packet, no longer than the connection takes. Needs room of 1.
+    /// One packet, no longer than the connection accepts. Needs room of 1.
     Packet(Bytes),
-    /// So many packets of those that rose are dealt with: as many more may come.
+    /// The user has processed this many received packets: as many more may follow.
     Release(u64),
-    /// What came is all for now, and an answer goes back with it: the peer is acknowledged at once.
+    /// The user expects no more packets for now, and its own packets are passed down: an acknowledgement that is due is
+    /// sent at once, together with them.
     Acknowledge,
-    /// Closes the connection once all that was handed down is acknowledged.
+    /// Closes the connection once everything passed down is acknowledged.
     Close,
-    /// Closes it at once.
+    /// Closes the connection at once.
     Abort,
 }
 
-/// Up through [`Packets`].
+/// Indications of [`Packets`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PacketsIndication {
-    /// The connection stands. For an id never heard of: a peer called.
+    /// The connection is established. With an ID unknown to the user, the peer opened it.
     Connected {
-        /// The longest packet that it takes, bytes. [`PacketsIndication::Sizes`] may raise it.
+        /// Maximum length of a packet, bytes. [`PacketsIndication::Sizes`] may raise it.
         bytes_max: u32,
-        /// What of a packet fits in one frame, bytes: shorter packets waste headers, longer ones are cut.
+        /// Largest packet that fits in one frame, bytes: shorter packets waste headers, longer ones are segmented.
         bytes_best: u32,
-        /// The peer's name.
+        /// Name of the peer.
         peer: String,
     },
-    /// What the peer has said since raises the longest packet, never lowers it, and may change the best.
+    /// Parameters of the peer have changed the sizes: the maximum may rise, never fall; the best size may change.
     Sizes {
-        /// The longest packet from now on, bytes.
+        /// New maximum length of a packet, bytes.
         bytes_max: u32,
-        /// What of a packet fits in one frame from now on, bytes.
+        /// New largest packet that fits in one frame, bytes.
         bytes_best: u32,
     },
-    /// How many packets may be handed down.
+    /// Number of packets that may be passed down.
     Room(u64),
-    /// A packet from the peer. What is not released is bounded by the window.
+    /// A packet from the peer. The number of unreleased packets is bounded by the window.
     Packet(Bytes),
-    /// So many packets of those that were handed down since `Connected` are acknowledged, all told.
+    /// Total number of packets passed down since `Connected` that are acknowledged.
     Acknowledged(u64),
-    /// The connection is over: the terminal indication. What is not acknowledged may be lost.
+    /// The connection is over. Terminal. Unacknowledged packets may be lost.
     Closed(CloseReason),
 }

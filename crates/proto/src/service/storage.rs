@@ -1,4 +1,4 @@
-//! Where an engine keeps what must outlive it.
+//! Durable storage for engines.
 
 use crate::engine::Service;
 use bytes::Bytes;
@@ -18,84 +18,83 @@ impl Service for Storage {
 #[serde(transparent)]
 pub struct RecordId(pub u64);
 
-/// Down through [`Storage`]. All of it is control: none needs room. Requests for one record are carried out in
-/// order.
+/// Requests of [`Storage`]. All of them are control and need no room. Requests for one record are executed in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StorageRequest {
-    /// Adds bytes at the end of a record; the first makes it. Answered by `Stored` once durable, or `Full`, or
-    /// `Failed`. Several may be answered together.
+    /// Appends bytes to a record; the first append creates it. Answered by `Stored` once durable, or `Full`, or
+    /// `Failed`. Several appends may be answered together.
     Append {
-        /// The record.
+        /// Record to append to.
         record: RecordId,
-        /// What to add.
+        /// Bytes to append.
         data: Bytes,
     },
-    /// Reads a range. Answered by `Data` (shorter at the record's end) or `Failed`.
+    /// Reads a range. Answered by `Data` (shorter at the end of the record) or `Failed`.
     Read {
-        /// The record.
+        /// Record to read.
         record: RecordId,
-        /// Bytes from its beginning.
+        /// Offset in the record, bytes.
         offset: u64,
-        /// How many bytes at the most.
+        /// Maximum number of bytes.
         length: u32,
     },
-    /// Removes a record. Answered by `Removed` once that is durable; removing what is not there is answered, too.
+    /// Removes a record. Answered by `Removed` once that is durable, also for a record that does not exist.
     Remove {
-        /// The record.
+        /// Record to remove.
         record: RecordId,
     },
-    /// Asks what there is. Answered by `Listed`.
+    /// Lists all records. Answered by `Listed`.
     List,
 }
 
-/// Up through [`Storage`].
+/// Indications of [`Storage`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StorageIndication {
-    /// The record's first `up_to` bytes survive a crash.
+    /// The first `up_to` bytes of the record survive a crash.
     Stored {
-        /// The record.
+        /// Record that was appended to.
         record: RecordId,
-        /// Bytes from its beginning.
+        /// Number of bytes from the beginning of the record.
         up_to: u64,
     },
-    /// What was read.
+    /// Result of a read.
     Data {
-        /// The record.
+        /// Record that was read.
         record: RecordId,
-        /// Bytes from its beginning.
+        /// Offset in the record, bytes.
         offset: u64,
-        /// The bytes.
+        /// Bytes read.
         data: Bytes,
     },
-    /// The record is gone for good.
+    /// The record is removed durably.
     Removed {
-        /// The record.
+        /// Record that was removed.
         record: RecordId,
     },
-    /// There was no space: this append and those behind it to the same record were not kept, and none is until the record
-    /// is removed.
+    /// There was no space: this append and those after it to the same record were not stored, and no other will be
+    /// until the record is removed.
     Full {
-        /// The record.
+        /// Record of the append.
         record: RecordId,
     },
-    /// The store could not do it.
+    /// The store could not execute the request.
     Failed {
-        /// The record.
+        /// Record of the request.
         record: RecordId,
-        /// What happened.
+        /// Reason for the failure.
         failure: StorageFailure,
     },
-    /// What there is: each record with its durable length in bytes, in order.
+    /// All records, in order, each with its durable length in bytes.
     Listed {
-        /// The records.
+        /// Records and their lengths.
         records: Vec<(RecordId, u64)>,
     },
 }
 
-/// Why a [`Storage`] could not do what was asked.
+/// Reason for the failure of a [`Storage`] request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StorageFailure {
-    /// There is no such record.
+    /// The record does not exist.
     Missing,
     /// The record is damaged.
     Damaged,

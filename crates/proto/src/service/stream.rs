@@ -1,4 +1,4 @@
-//! A stream of bytes each way, such as TCP's.
+//! A byte stream in each direction, such as TCP's.
 
 use crate::engine::Service;
 use bytes::Bytes;
@@ -6,8 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// A connection that carries bytes in order, such as TCP's.
 ///
-/// After [`StreamIndication::Closed`] the same id may [`StreamRequest::Connect`] again: that is a new
-/// connection.
+/// After [`StreamIndication::Closed`] the same ID may [`StreamRequest::Connect`] again, as a new connection.
 #[derive(Debug)]
 pub enum Stream {}
 
@@ -16,72 +15,72 @@ impl Service for Stream {
     type Indication = StreamIndication;
 }
 
-/// Down through [`Stream`].
+/// Requests of [`Stream`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StreamRequest {
-    /// Opens the connection to the peer that the provider knows by this id.
+    /// Opens the connection to the peer that the provider knows by this ID.
     Connect,
-    /// Turns TLS on in mid-stream.
+    /// Starts TLS on the open connection.
     Secure {
         /// True for the TLS client.
         client: bool,
-        /// The name that the peer has to prove, if any.
+        /// Name that the peer must prove; `None` if any.
         name: Option<String>,
     },
     /// Bytes to send. Needs room for all of them.
     Write(Bytes),
-    /// So many bytes of what rose are dealt with: the peer may send as many more.
+    /// The user has processed this many received bytes: the peer may send as many more.
     Release(u64),
-    /// No more bytes will be written; what was written is still delivered, and the peer's still comes.
+    /// Ends the sending direction: written bytes are still delivered, and bytes of the peer still arrive.
     Close,
-    /// Ends the connection at once.
+    /// Aborts the connection at once.
     Abort,
 }
 
-/// Up through [`Stream`].
+/// Indications of [`Stream`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StreamIndication {
-    /// The connection stands. For an id never heard of: a peer called.
+    /// The connection is established. With an ID unknown to the user, the peer opened it.
     Connected,
-    /// TLS stands.
+    /// TLS is established.
     Secured {
-        /// The node ids that the peer's certificate proves; the peer may be any of them. Empty: none is proven.
+        /// Node IDs in the peer's certificate, any of which the peer may use; empty if it proves none.
         identities: Vec<String>,
-        /// The peer's name and address are in order, as far as the provider was to prove them. If not, the user says so
-        /// to the peer and ends.
+        /// True if the peer's name and address are valid, as far as the provider had to check them. Otherwise the user
+        /// informs the peer and ends the session.
         trusted: bool,
     },
-    /// How many bytes may be written.
+    /// Number of bytes that may be written.
     Room(u64),
-    /// Bytes from the peer. What is not released is bounded by the receive window.
+    /// Bytes from the peer. The amount of unreleased data is bounded by the receive window.
     Data(Bytes),
-    /// The peer will write no more.
+    /// The peer has closed its sending direction.
     PeerClosed,
-    /// The connection is over: the terminal indication. What was written and not acknowledged may be lost.
+    /// The connection is over. Terminal. Written bytes that are not acknowledged may be lost.
     Closed(CloseReason),
 }
 
-/// Why a stream ended.
+/// Reason for the end of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CloseReason {
     /// Both sides closed in good order.
     Finished,
-    /// This side aborted.
+    /// This side aborted the connection.
     Aborted,
-    /// The peer reset it.
+    /// The peer reset the connection.
     Reset,
     /// The peer refused the connection.
     Refused,
     /// Retransmissions or connection attempts ran out.
     TimedOut,
-    /// No route, or the interface is gone.
+    /// There is no route, or the interface is down.
     Unreachable,
     /// TLS failed or was refused.
     Insecure,
     /// A limit of the provider was reached.
     Limit,
-    /// The peer took nothing of what was written for too long.
+    /// The peer accepted none of the written bytes for too long.
     Stalled,
-    /// What came is not what was sent: its check sequence is wrong.
+    /// Received bytes differ from those sent: their check sequence is wrong.
     Damaged,
 }

@@ -1,5 +1,5 @@
-//! What a host and its connections can be told: [`Profile`] (how TCP behaves) and [`HostConfig`] (addresses,
-//! ports, peers).
+//! Configuration of a host and its connections: [`Profile`] (behaviour of TCP) and [`HostConfig`] (addresses, ports,
+//! peers).
 
 use crate::service::{InterfaceId, LinkId};
 use crate::setting::{Fault, TIME_MAX, TIME_MIN, at_least, number, time};
@@ -7,216 +7,219 @@ use core::net::Ipv4Addr;
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
 
-/// Which rule turns round-trip samples into the retransmission timeout.
+/// Rule that computes the retransmission timeout from round-trip samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RtoRule {
-    /// `max(minimum, SRTT + 4 RTTVAR)` (RFC 6298 2): the floor is on the whole, so a long and steady round trip
+    /// `max(minimum, SRTT + 4 RTTVAR)` (RFC 6298 2): the minimum applies to the sum, so a long and steady round trip
     /// has no margin.
     Rfc6298,
-    /// `SRTT + max(minimum, 4 RTTVAR)`, the variance following a rise at once and a fall once a round trip, as
-    /// Linux has it: a long round trip keeps a margin.
+    /// `SRTT + max(minimum, 4 RTTVAR)`, where the variance follows a rise at once and a fall once per round trip, as in
+    /// Linux: a long round trip keeps a margin.
     Linux,
 }
 
-/// How many round-trip samples are taken.
+/// Number of round-trip samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RttSampling {
-    /// One in a round trip (RFC 6298 3 asks for that at least).
+    /// One sample per round trip (the minimum of RFC 6298 3).
     PerRoundTrip,
-    /// One from each acknowledgement that may give one.
+    /// One sample from each acknowledgement that allows one.
     PerAcknowledgement,
 }
 
-/// How losses are found and repaired.
+/// Loss detection and recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Recovery {
-    /// Three duplicate acknowledgements, then one hole a round trip (RFC 6582). Also what the others fall back
-    /// to where the peer has no SACK.
+    /// Three duplicate acknowledgements, then one hole per round trip (RFC 6582). The other variants fall back to this
+    /// one if the peer has no SACK.
     NewReno,
-    /// A hole is lost when three segments' worth above it have arrived (RFC 6675).
+    /// A hole is lost when three segments' worth of data above it have arrived (RFC 6675).
     Sack6675,
-    /// Everything three segments below the highest that has arrived is lost (forward acknowledgement).
+    /// Everything three segments below the highest segment that has arrived is lost (forward acknowledgement).
     Fack,
 }
 
-/// How the congestion window comes down in fast recovery.
+/// Reduction of the congestion window in fast recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reduction {
     /// At once, to the slow-start threshold (RFC 5681 3.2, RFC 6675 5).
     Immediate,
-    /// By one segment for two acknowledgements.
+    /// By one segment per two acknowledgements.
     RateHalving,
-    /// In proportion to what is delivered (proportional rate reduction).
+    /// In proportion to the delivered data (proportional rate reduction).
     Proportional,
 }
 
-/// What is halved at a loss.
+/// Quantity that is halved at a loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Halved {
-    /// What is in flight (RFC 5681 3.1 equation 4).
+    /// The data in flight (RFC 5681 3.1 equation 4).
     Flight,
     /// The congestion window.
     Window,
 }
 
-/// How far the congestion window grows beyond what is used.
+/// Growth of the congestion window beyond the part in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WindowValidation {
-    /// It always grows (RFC 5681 says nothing else).
+    /// The window always grows (RFC 5681 has no restriction).
     Off,
-    /// It grows only when it was full.
+    /// The window grows only if it was full.
     WhenFull,
-    /// It grows when it was full, and in slow start up to twice of what was in flight.
+    /// The window grows if it was full, and in slow start up to twice the data in flight.
     SlowStartDoubles,
 }
 
-/// By how much an acknowledgement opens the congestion window in slow start.
+/// Increase of the congestion window per acknowledgement in slow start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum Growth {
-    /// One segment each, however much it acknowledges (RFC 2581).
+    /// One segment, however much is acknowledged (RFC 2581).
     PerAcknowledgement,
-    /// One segment each up to the threshold and at it; above it, one for as many acknowledgements as the window has
-    /// segments, and one more: how Linux counted until 2.6.
+    /// One segment while the window is at most the threshold. Above the threshold, one segment for as many
+    /// acknowledgements as the window has segments, plus one, as Linux counted until 2.6.
     PerAcknowledgementLinux,
-    /// What it acknowledges, at most so many segments (appropriate byte counting; RFC 5681 3.1 has 1). Zero: no
-    /// limit.
+    /// The acknowledged bytes, at most `segments_max` segments (appropriate byte counting; RFC 5681 3.1 has 1). Zero
+    /// for no limit.
     Bytes {
-        /// The most segments that one acknowledgement counts.
+        /// Maximum number of segments that one acknowledgement counts; zero if unlimited.
         segments_max: u32,
     },
 }
 
-/// What happens to the congestion window after the sender has been idle.
+/// Change of the congestion window after the sender has been idle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum IdleRestart {
-    /// Nothing.
+    /// No change.
     Off,
     /// Back to the initial window after one retransmission timeout (RFC 5681 4.1).
     Rfc5681,
-    /// Halved for each retransmission timeout, not below the initial window, as in Linux.
+    /// Halved for each retransmission timeout, but not below the initial window, as in Linux.
     Halving,
 }
 
-/// Whether small segments wait until what was sent is acknowledged.
+/// Delay of small segments until earlier data are acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Nagle {
-    /// They do not.
+    /// Small segments are not delayed.
     Off,
-    /// While anything is unacknowledged (RFC 9293 3.7.4).
+    /// Small segments wait while any data are unacknowledged (RFC 9293 3.7.4).
     Rfc9293,
-    /// While a small segment is unacknowledged (Minshall's variant), as in Linux.
+    /// Small segments wait while a small segment is unacknowledged (Minshall's variant), as in Linux.
     Minshall,
 }
 
-/// How TCP behaves: every knob, as plain numbers.
+/// Behaviour of TCP: every parameter, as plain numbers.
 ///
-/// The defaults are those of [`Profile::rfc5681`]. Four presets: [`Profile::named`].
+/// The defaults are those of [`Profile::rfc5681`]. The four presets are listed in [`Profile::NAMES`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Profile {
-    /// The largest segment this side takes and sends, in bytes without headers. An interface's MTU may make it
-    /// smaller; options are taken out of it (RFC 9293 3.7.1). Default 1460.
+    /// Maximum segment size for sending and receiving, bytes without headers. The MTU of an interface may reduce it;
+    /// options are subtracted (RFC 9293 3.7.1). Default 1460.
     pub maximum_segment_bytes: u16,
-    /// The most bytes that wait to be sent or acknowledged. Default 262,144.
+    /// Maximum number of bytes that wait to be sent or acknowledged. Default 262,144.
     pub send_buffer_bytes: u32,
-    /// The receive window: the most bytes that wait for the user, and so the most ever announced. Above 65,535 it
-    /// needs `window_scaling`. Default 65,535.
+    /// Receive window: maximum number of bytes that wait for the user, and so the maximum that is ever announced.
+    /// Values above 65,535 need `window_scaling`. Default 65,535.
     pub receive_buffer_bytes: u32,
-    /// The most bytes that are ever announced, as the `window` of a Linux route has it, while the buffer takes what
-    /// the user has not fetched yet. None: as much as the buffer has room for. Default none.
+    /// Maximum number of bytes that are ever announced, like the `window` of a Linux route, while the buffer holds the
+    /// data that the user has not fetched. `None` to announce the room in the buffer. Default `None`.
     pub announced_bytes_max: Option<u32>,
-    /// Offer window scaling (RFC 7323 2). Default true.
+    /// Offers window scaling (RFC 7323 2). Default true.
     pub window_scaling: bool,
-    /// Offer timestamps (RFC 7323 3). Default true.
+    /// Offers timestamps (RFC 7323 3). Default true.
     pub timestamps: bool,
-    /// The tick of the timestamp clock (RFC 7323 5.4: 1 ms to 1 s). Default 1 ms.
+    /// Tick of the timestamp clock (RFC 7323 5.4: 1 ms to 1 s). Default 1 ms.
     pub timestamp_tick: Duration,
-    /// Offer SACK (RFC 2018). Default true.
+    /// Offers SACK (RFC 2018). Default true.
     pub sack: bool,
 
-    /// The initial congestion window in segments (RFC 5681 3.1). Default 3.
+    /// Initial congestion window, segments (RFC 5681 3.1). Default 3.
     pub initial_window_segments: u32,
-    /// How fast slow start goes. Default one segment of bytes (RFC 5681 3.1 equation 2).
+    /// Growth in slow start. Default one segment of bytes (RFC 5681 3.1 equation 2).
     pub growth: Growth,
-    /// How far the window grows unused. Default off.
+    /// Growth of the window beyond the part in use. Default off.
     pub window_validation: WindowValidation,
-    /// What is halved at a loss. Default the flight.
+    /// Quantity that is halved at a loss. Default the data in flight.
     pub halved: Halved,
-    /// How losses are found. Default RFC 6675.
+    /// Loss detection. Default RFC 6675.
     pub recovery: Recovery,
-    /// How the window comes down. Default immediate.
+    /// Reduction of the window in recovery. Default immediate.
     pub reduction: Reduction,
-    /// New data on the first two duplicate acknowledgements (RFC 3042). Default true.
+    /// Sends new data on the first two duplicate acknowledgements (RFC 3042). Default true.
     pub limited_transmit: bool,
-    /// A repeated segment is lost again when three segments' worth sent after it have arrived; otherwise only the
-    /// timer finds that out. Needs SACK. Default false.
+    /// Marks a retransmitted segment as lost again when three segments' worth of data sent after it have arrived;
+    /// otherwise only the timer detects this. Needs SACK. Default false.
     pub find_lost_retransmissions: bool,
-    /// In fast recovery, when nothing else may be sent, repeat what is only suspected to be lost: what lies below
-    /// something that arrived, and once the very last segment (RFC 6675 4, NextSeg rules 3 and 4). Saves a timeout when
-    /// the tail is lost, costs a segment when it is not. Needs SACK. Default true.
+    /// In fast recovery, when nothing else may be sent, retransmits segments that are only suspected to be lost: those
+    /// below a segment that has arrived, and once the very last segment (RFC 6675 4, NextSeg rules 3 and 4). Saves a
+    /// timeout if the tail is lost, costs a segment if it is not. Needs SACK. Default true.
     pub repeat_on_suspicion: bool,
-    /// Take back a reduction that an echoed timestamp, or the end of a repeated SYN, shows to have been for nothing:
-    /// the acknowledgement was for the first copy. Needs timestamps. Default false.
+    /// Undoes a reduction of the congestion window when an echoed timestamp shows that it was unnecessary because the
+    /// acknowledgement was for the first copy (RFC 3522). Needs timestamps. Default false.
     pub undo_by_timestamps: bool,
-    /// A SYN repeated only because the initial timeout is shorter than the round trip costs no congestion window.
-    /// Known by timestamps. Without this it costs all but one segment (RFC 5681 3.1). Default false.
-    pub undo_syn_timeout: bool,
-    /// After idleness. Default RFC 5681 4.1.
-    pub idle_restart: IdleRestart,
-    /// Begin with the slow-start threshold that connections to that address which ended in order came to. Default
+    /// Keeps the congestion window when a SYN was retransmitted only because the initial timeout is shorter than the
+    /// round trip. Detected by timestamps. Otherwise the window is reduced to one segment (RFC 5681 3.1). Default
     /// false.
+    pub undo_syn_timeout: bool,
+    /// Restart after an idle period. Default RFC 5681 4.1.
+    pub idle_restart: IdleRestart,
+    /// Begins with the slow-start threshold that earlier connections to the same address reached, if they ended in
+    /// order. Default false.
     pub remember_threshold: bool,
 
-    /// The retransmission timeout before any sample (RFC 6298 2.1). Default 1 s.
+    /// Retransmission timeout before the first sample (RFC 6298 2.1). Default 1 s.
     pub rto_initial: Duration,
-    /// Its minimum; see `rto_rule` for what it bounds. Default 1 s (RFC 6298 2.4).
+    /// Minimum retransmission timeout; `rto_rule` determines to what it applies. Default 1 s (RFC 6298 2.4).
     pub rto_minimum: Duration,
-    /// Its maximum, backed off (RFC 6298 2.5: 60 s at least). Default 60 s.
+    /// Maximum retransmission timeout after backoff (RFC 6298 2.5: at least 60 s). Default 60 s.
     pub rto_maximum: Duration,
-    /// The rule. Default RFC 6298.
+    /// Rule for the retransmission timeout. Default RFC 6298.
     pub rto_rule: RtoRule,
-    /// The samples. Default one a round trip.
+    /// Number of round-trip samples. Default one per round trip.
     pub rtt_sampling: RttSampling,
 
-    /// The shortest wait before a lone segment is acknowledged: the wait follows the gaps between segments from here
-    /// to `delayed_ack_maximum`. Equal to it: a fixed timer. Default 200 ms.
+    /// Minimum delay of the acknowledgement of a lone segment: the delay follows the gaps between segments from here to
+    /// `delayed_ack_maximum`. If both are equal, the timer is fixed. Default 200 ms.
     pub delayed_ack_minimum: Duration,
-    /// The longest wait before a lone segment is acknowledged; RFC 5681 4.2 has 0.5 s at most. Zero: every segment
-    /// is acknowledged at once. Default 200 ms.
+    /// Maximum delay of the acknowledgement of a lone segment; at most 0.5 s in RFC 5681 4.2. Zero to acknowledge every
+    /// segment at once. Default 200 ms.
     pub delayed_ack_maximum: Duration,
-    /// So many full segments are acknowledged without waiting (RFC 5681 4.2: 2). Default 2.
+    /// Number of full segments that are acknowledged without a delay (RFC 5681 4.2: 2). Default 2.
     pub acknowledge_every_segments: u32,
-    /// So many segments at the beginning, and after a long silence, are acknowledged at once each. Default 0.
+    /// Number of segments that are acknowledged at once, each by itself, at the beginning and after a long idle period.
+    /// Default 0.
     pub quick_acks: u32,
-    /// So many come quickly after a segment out of order, too, as in Linux before 4.18: a sender that counts
+    /// Restarts the count of `quick_acks` after a segment out of order, as in Linux before 4.18: a sender that counts
     /// acknowledgements opens its window faster after a loss. Default false.
     pub quick_acks_after_disorder: bool,
 
-    /// Whether small segments wait. Default RFC 9293 3.7.4.
+    /// Delay of small segments. Default RFC 9293 3.7.4.
     pub nagle: Nagle,
-    /// So many retransmission timeouts in a row, then the connection is given up (RFC 9293 3.8.3, R2). Default 15.
+    /// Maximum number of consecutive retransmission timeouts; after one more the connection ends (RFC 9293 3.8.3, R2).
+    /// Default 15.
     pub retries: u32,
-    /// Give up when as much time has passed as `retries` doublings from `rto_minimum` take, instead of counting:
-    /// so Linux does since 2.6.32. Default false.
+    /// Ends the connection after the time that `retries` doublings from `rto_minimum` take instead of after a number of
+    /// timeouts, as Linux does since 2.6.32. Default false.
     pub retries_as_time: bool,
-    /// So many repetitions of a SYN, then the peer is given up. Default 5.
+    /// Maximum number of retransmissions of a SYN; after one more timeout the attempt ends. Default 5.
     pub syn_retries: u32,
-    /// Silence after which the peer is probed (RFC 9293 3.8.4). None: never. Default none.
+    /// Idle time after which the peer is probed (RFC 9293 3.8.4). `None` for no keep-alives. Default `None`.
     pub keep_alive_idle: Option<Duration>,
-    /// Between keep-alive probes. Default 75 s.
+    /// Time between keep-alive probes. Default 75 s.
     pub keep_alive_interval: Duration,
-    /// So many keep-alive probes without an answer, then the connection is given up. Default 9.
+    /// Number of unanswered keep-alive probes after which the connection ends. Default 9.
     pub keep_alive_probes: u32,
-    /// How long TIME-WAIT lasts: twice the maximum segment lifetime (RFC 9293 3.4.2). Default 60 s.
+    /// Duration of TIME-WAIT: twice the maximum segment lifetime (RFC 9293 3.4.2). Default 60 s.
     pub time_wait: Duration,
 }
 
@@ -227,10 +230,10 @@ impl Default for Profile {
 }
 
 impl Profile {
-    /// The names of the presets.
+    /// Names of the presets.
     pub const NAMES: [&'static str; 4] = ["rfc5681", "linux-2.4", "ns3-2010", "linux-6"];
 
-    /// The preset with this name.
+    /// Returns the preset with this name.
     pub fn named(name: &str) -> Option<Profile> {
         match name {
             "rfc5681" => Some(Profile::rfc5681()),
@@ -241,10 +244,10 @@ impl Profile {
         }
     }
 
-    /// Whether the numbers make sense, each and together.
+    /// Checks the values, each by itself and together.
     ///
     /// # Errors
-    /// The first that does not.
+    /// Returns the first invalid value.
     pub fn check(&self) -> Result<(), Fault> {
         self.check_sizes()?;
         self.check_times()?;
@@ -252,7 +255,7 @@ impl Profile {
     }
 
     fn check_sizes(&self) -> Result<(), Fault> {
-        const WINDOW: &str = "RFC 7323 2.3 ends at 1 GiB; twice the bandwidth-delay product is plenty";
+        const WINDOW: &str = "RFC 7323 2.3 limits it to 1 GiB; twice the bandwidth-delay product is enough";
         number(
             "maximum-segment-bytes",
             self.maximum_segment_bytes,
@@ -263,23 +266,18 @@ impl Profile {
             "send-buffer-bytes",
             self.send_buffer_bytes,
             1,
-            "nothing could ever be written; 262144 is usual",
+            "with 0 nothing can be written; 262144 is usual",
         )?;
         number("receive-buffer-bytes", self.receive_buffer_bytes, 1..=1 << 30, WINDOW)?;
         if let Some(most) = self.announced_bytes_max {
-            at_least(
-                "announced-bytes-max",
-                most,
-                1,
-                "leave it out to announce what the buffer has room for",
-            )?;
+            at_least("announced-bytes-max", most, 1, "remove it to announce the room in the buffer")?;
         }
         number("initial-window-segments", self.initial_window_segments, 1..=1 << 20, "10 is usual (RFC 6928)")
     }
 
     fn check_times(&self) -> Result<(), Fault> {
-        const TICK: &str = "RFC 7323 5.4 has 1 ms to 1 s";
-        const RTO: &str = "RFC 6298 has 1 s; Linux has 200 ms";
+        const TICK: &str = "RFC 7323 5.4 allows 1 ms to 1 s";
+        const RTO: &str = "RFC 6298 specifies 1 s; Linux uses 200 ms";
         let tick = Duration::from_micros(1)..=Duration::from_secs(1);
         time("timestamp-tick", self.timestamp_tick, tick, TICK)?;
         time("rto-initial", self.rto_initial, TIME_MIN..=TIME_MAX, RTO)?;
@@ -288,36 +286,41 @@ impl Profile {
             "rto-maximum",
             self.rto_maximum,
             self.rto_minimum..=TIME_MAX,
-            "it bounds `rto-minimum` from above",
+            "must not be less than `rto-minimum`",
         )?;
         let delays = self.delayed_ack_minimum..=Duration::from_secs(10);
         time(
             "delayed-ack-maximum",
             self.delayed_ack_maximum,
             delays,
-            "from `delayed-ack-minimum` on; RFC 5681 4.2 has 0.5 s at most",
+            "must not be less than `delayed-ack-minimum`; RFC 5681 4.2 allows at most 0.5 s",
         )?;
         if let Some(idle) = self.keep_alive_idle {
-            time("keep-alive-idle", idle, TIME_MIN..=TIME_MAX, "leave it out for no keep-alives")?;
+            time("keep-alive-idle", idle, TIME_MIN..=TIME_MAX, "remove it to disable keep-alives")?;
         }
         time("keep-alive-interval", self.keep_alive_interval, TIME_MIN..=TIME_MAX, "75 s is usual")?;
         time("time-wait", self.time_wait, Duration::ZERO..=TIME_MAX, "60 s is usual")
     }
 
     fn check_counts(&self) -> Result<(), Fault> {
-        const MANY: &str = "the wait doubles with each: 15 take a quarter of an hour and more";
-        at_least("acknowledge-every-segments", self.acknowledge_every_segments, 1, "RFC 5681 4.2 has 2")?;
+        const MANY: &str = "the timeout doubles with each retry: 15 retries take at least 15 min";
+        at_least(
+            "acknowledge-every-segments",
+            self.acknowledge_every_segments,
+            1,
+            "RFC 5681 4.2 specifies 2",
+        )?;
         number("retries", self.retries, 0..=1000, MANY)?;
         number("syn-retries", self.syn_retries, 0..=1000, MANY)?;
         at_least(
             "keep-alive-probes",
             self.keep_alive_probes,
             1,
-            "9 is usual; `keep-alive-idle` turns them on",
+            "9 is usual; `keep-alive-idle` enables keep-alives",
         )
     }
 
-    /// What the standards ask for: RFC 5681, 6582, 6675, 6298, 7323, 3042, each with its own numbers.
+    /// Preset by the standards: RFC 5681, 6582, 6675, 6298, 7323, 3042, each with its own numbers.
     pub fn rfc5681() -> Profile {
         Profile {
             maximum_segment_bytes: 1460,
@@ -362,8 +365,8 @@ impl Profile {
         }
     }
 
-    /// Linux 2.4 as Red Hat 7.3 shipped it (2002): initial window 2, initial timeout 3 s, 65,535 bytes of window,
-    /// forward acknowledgement with rate halving, and a route cache that remembers the slow-start threshold.
+    /// Linux 2.4 of Red Hat 7.3 (2002): initial window 2, initial timeout 3 s, a window of 65,535 bytes, forward
+    /// acknowledgement with rate halving, and a route cache that remembers the slow-start threshold.
     pub fn linux_2_4() -> Profile {
         Profile {
             send_buffer_bytes: 65_536,
@@ -394,12 +397,12 @@ impl Profile {
         }
     }
 
-    /// The defaults that ns-3 had around 2010: 536-byte segments, NewReno without SACK, both the minimum timeout and the
-    /// delayed acknowledgement at 0.2 s, six retries.
+    /// Preset with the defaults of ns-3 around 2010: 536-byte segments, NewReno without SACK, both the minimum timeout
+    /// and the delayed acknowledgement 0.2 s, six retries.
     ///
-    /// Checked against nothing: it has the numbers of ns-3, not its code, and is no stand-in for a run of it. At 5 Mbit/s and
-    /// 10 ms one way it takes 0.07 to 1.4 times as long as ns-3 did: at a bit-error rate of 1e-5 ns-3 took 321 s for what takes
-    /// 21 s here, since every segment behind a loss timed out falsely there.
+    /// Not validated: the preset has the numbers of ns-3, not its code, and cannot replace a run of it. At 5 Mbit/s and
+    /// 10 ms one way it takes 0.07 to 1.4 times as long as ns-3 did: at a bit-error rate of 1e-5 ns-3 took 321 s for a
+    /// transfer that takes 21 s here, since every segment behind a loss timed out spuriously there.
     pub fn ns3_2010() -> Profile {
         Profile {
             maximum_segment_bytes: 536,
@@ -422,13 +425,13 @@ impl Profile {
         }
     }
 
-    /// A Linux kernel of today with `reno`: initial window 10, initial timeout 1 s, its own rule for the timeout,
-    /// proportional rate reduction, undo.
+    /// Preset for a current Linux kernel with `reno`: initial window 10, initial timeout 1 s, its own rule for the
+    /// timeout, proportional rate reduction, undo.
     ///
-    /// Checked beside Linux 6.18 over a link of 115,200 bit/s with delays of seconds: without errors within 0.5 %. Where packets
-    /// are lost it is 11 to 17 % slower, since RACK-TLP (RFC 8985) and F-RTO (RFC 5682) are not here. At 1.28 s one way: 156.4 s
-    /// against 133.5 at a bit-error rate of 1e-6, 681.0 against 604.4 at 1e-5; at 2 s: 231.9 against 209.6, 1027.8 against
-    /// 926.5.
+    /// Compared with Linux 6.18 over a link of 115,200 bit/s with delays of seconds: within 0.5 % without errors. Where
+    /// packets are lost it is 11 to 17 % slower, since RACK-TLP (RFC 8985) and F-RTO (RFC 5682) are not implemented. At
+    /// 1.28 s one way: 156.4 s against 133.5 s at a bit-error rate of 1e-6, 681.0 s against 604.4 s at 1e-5; at 2 s:
+    /// 231.9 s against 209.6 s, 1027.8 s against 926.5 s.
     pub fn linux_6() -> Profile {
         Profile {
             initial_window_segments: 10,
@@ -455,17 +458,17 @@ impl Profile {
     }
 }
 
-/// One interface of a host.
+/// Interface of a host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct InterfaceConfig {
-    /// Which.
+    /// Number of the interface.
     pub interface: InterfaceId,
-    /// The host's address on it. Default 10.0.0.1.
+    /// Address of the host on the interface. Default 10.0.0.1.
     pub address: Ipv4Addr,
-    /// How many leading bits of the address its neighbours share with it. Default 24.
+    /// Number of leading bits of the address that the neighbours share (prefix length). Default 24.
     pub prefix_bits: u8,
-    /// The longest packet it carries, in bytes with the IPv4 header. Default 1500.
+    /// Maximum packet length (MTU), bytes including the IPv4 header. Default 1500.
     pub mtu_bytes: u16,
 }
 
@@ -480,46 +483,46 @@ impl Default for InterfaceConfig {
     }
 }
 
-/// Which way addresses beyond the neighbours lie.
+/// Route to addresses beyond the neighbours.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct RouteConfig {
-    /// The addresses, by their leading bits.
+    /// Destination prefix; only its first `prefix_bits` bits count.
     pub prefix: Ipv4Addr,
-    /// How many leading bits count. The longest match wins.
+    /// Number of leading bits that count. The longest match wins.
     pub prefix_bits: u8,
-    /// Where they are reached.
+    /// Interface on which the addresses are reached.
     pub interface: InterfaceId,
 }
 
-/// Whom a [`StreamRequest::Connect`](crate::service::StreamRequest::Connect) on a link means.
+/// Peer of a link, for [`StreamRequest::Connect`](crate::service::StreamRequest::Connect).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct PeerConfig {
-    /// The link, below [`LinkId::FIRST_INCOMING`].
+    /// Link, below [`LinkId::FIRST_INCOMING`].
     pub link: LinkId,
-    /// The peer's address.
+    /// Address of the peer.
     pub address: Ipv4Addr,
-    /// The peer's port.
+    /// Port of the peer.
     pub port: u16,
 }
 
-/// A host: its addresses, whom it knows, where it listens.
+/// Configuration of a host: its addresses, its peers and the ports on which it listens.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct HostConfig {
-    /// How its TCP behaves.
+    /// Behaviour of TCP.
     pub profile: Profile,
-    /// Its interfaces. Default none.
+    /// Interfaces. Default none.
     pub interfaces: Vec<InterfaceConfig>,
-    /// Its routes beyond its neighbours. Default none.
+    /// Routes beyond the neighbours. Default none.
     pub routes: Vec<RouteConfig>,
-    /// The ports on which peers may call. Default none.
+    /// Ports on which peers may connect. Default none.
     pub listen: Vec<u16>,
-    /// Whom it may call. Default none.
+    /// Peers to which the host may connect. Default none.
     pub peers: Vec<PeerConfig>,
-    /// The most connections at a time, those in TIME-WAIT included: a call beyond it is dropped, an own one ends
-    /// with [`CloseReason::Limit`](crate::service::CloseReason::Limit). Default 1024.
+    /// Maximum number of concurrent connections, including those in TIME-WAIT: an incoming connection beyond it is
+    /// dropped, an outgoing one ends with [`CloseReason::Limit`](crate::service::CloseReason::Limit). Default 1024.
     pub connections_max: usize,
 }
 
@@ -554,7 +557,7 @@ mod tests {
     fn what_makes_no_sense_is_named() {
         let profile = Profile { rto_minimum: Duration::from_secs(90), ..Profile::rfc5681() };
         let fault = profile.check().unwrap_err();
-        assert_eq!(fault.to_string(), "`rto-maximum` is 60s, and has to be at least 90s");
+        assert_eq!(fault.to_string(), "`rto-maximum` is 60s; it must be at least 90s");
         let plain = Profile::rfc5681;
         for (profile, key) in [
             (Profile { delayed_ack_maximum: Duration::ZERO, ..plain() }, "delayed-ack-maximum"),

@@ -1,39 +1,38 @@
-//! The congestion window: slow start, congestion avoidance, and what a loss does to it (RFC 5681, RFC 6582,
-//! RFC 6675 5).
+//! Congestion window: slow start, congestion avoidance, and the reaction to a loss (RFC 5681, RFC 6582, RFC 6675 5).
 
 use super::config::{Growth, Halved, IdleRestart, Profile, Reduction, WindowValidation};
 use crate::time::Duration;
 
-/// "As high as possible" (RFC 5681 3.1).
+/// Initial slow-start threshold, "arbitrarily high" (RFC 5681 3.1).
 pub(super) const THRESHOLD_UNKNOWN: u64 = u64::MAX / 4;
-/// Above any window that can be used.
+/// Upper bound of the congestion window, above any usable window.
 const WINDOW_MAX: u64 = 1 << 40;
 
-/// What the sender is busy with.
+/// Phase of congestion control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Nothing is known to be lost.
+    /// No known loss.
     Open,
     /// Fast recovery, until everything before `point` is acknowledged.
     Recovery {
-        /// What was sent when it began.
+        /// End of the data sent when the phase began.
         point: u64,
     },
-    /// After a timeout, until everything before `point` is acknowledged.
+    /// Slow start after a timeout, until everything before `point` is acknowledged.
     Loss {
-        /// What was sent when it began.
+        /// End of the data sent when the phase began.
         point: u64,
     },
 }
 
-/// The window before a reduction, in case it was for nothing.
+/// Window and threshold before a reduction, to undo it.
 #[derive(Clone, Copy, Debug)]
 struct WindowBefore {
     window: u64,
     threshold: u64,
 }
 
-/// The congestion window of one connection, in bytes.
+/// Congestion window of one connection, bytes.
 #[derive(Debug)]
 pub(super) struct Congestion {
     growth: Growth,
@@ -47,13 +46,13 @@ pub(super) struct Congestion {
     pub(super) threshold: u64,
     pub(super) phase: Phase,
     before: Option<WindowBefore>,
-    /// Congestion avoidance: what was acknowledged since the window grew.
+    /// Congestion avoidance: bytes acknowledged since the window grew.
     credit: u64,
-    /// Proportional reduction: what was delivered and sent in this recovery, and the window at its beginning.
+    /// Proportional reduction: bytes delivered and sent in this recovery, and the window at its beginning.
     delivered: u64,
     sent: u64,
     window_at_loss: u64,
-    /// Rate halving: every second acknowledgement counts.
+    /// Rate halving: only every second acknowledgement counts.
     odd: bool,
 }
 
@@ -80,13 +79,13 @@ impl Congestion {
         }
     }
 
-    /// The SYN was lost (RFC 5681 3.1).
+    /// Sets the window to one segment after the loss of a SYN (RFC 5681 3.1).
     pub(super) fn syn_was_lost(&mut self) {
         self.window = self.segment;
     }
 
-    /// New data were acknowledged outside fast recovery; `used` bytes were in the network before, or would have been
-    /// if the line had taken them.
+    /// Grows the window after an acknowledgement of new data outside fast recovery; `used` is the number of bytes that
+    /// were in the network before, or would have been if the interface had had room.
     pub(super) fn grow(&mut self, acknowledged: u64, used: u64) {
         let slow_start = match self.growth {
             Growth::PerAcknowledgementLinux => self.window <= self.threshold,
@@ -112,7 +111,7 @@ impl Congestion {
             self.window = (self.window + step).min(WINDOW_MAX);
             amount -= step;
         }
-        // RFC 5681 3.1 equation 3, by counting: one segment for each window acknowledged.
+        // RFC 5681 3.1 equation 3, by counting: one segment per window acknowledged.
         if self.window >= self.threshold {
             self.credit += amount;
             if self.credit >= self.window {
@@ -143,7 +142,7 @@ impl Congestion {
         self.credit = 0;
     }
 
-    /// A loss was noticed by what arrived (RFC 5681 3.2, RFC 6675 5 step 4).
+    /// Starts fast recovery (RFC 5681 3.2, RFC 6675 5 step 4).
     pub(super) fn enter_recovery(&mut self, point: u64, flight: u64) {
         self.window_at_loss = self.window.max(1);
         self.reduce_threshold(flight);
@@ -154,7 +153,7 @@ impl Congestion {
         }
     }
 
-    /// One acknowledgement during fast recovery; `pipe` is what is in the network now.
+    /// Processes one acknowledgement during fast recovery; `pipe` is the number of bytes in the network now.
     pub(super) fn recovery_step(&mut self, delivered: u64, pipe: u64, advanced: bool) {
         match self.reduction {
             Reduction::Immediate => {}
@@ -181,18 +180,18 @@ impl Congestion {
         }
     }
 
-    /// Something left during fast recovery.
+    /// Counts bytes sent during fast recovery.
     pub(super) fn note_sent(&mut self, bytes: u64) {
         if matches!(self.phase, Phase::Recovery { .. }) {
             self.sent += bytes;
         }
     }
 
-    /// Everything before the recovery point is acknowledged (RFC 6582 3.2 step 3, RFC 6675 5).
+    /// Ends fast recovery: everything before the recovery point is acknowledged (RFC 6582 3.2 step 3, RFC 6675 5).
     pub(super) fn exit_recovery(&mut self, flight: u64, sack: bool) {
         self.phase = Phase::Open;
         self.window = match self.reduction {
-            // Without SACK the whole flight may have been acknowledged at once: do not answer with a burst.
+            // Without SACK the whole flight may have been acknowledged at once: the limit prevents a burst.
             Reduction::Immediate if !sack => self.threshold.min(flight.max(self.segment) + self.segment),
             Reduction::Immediate | Reduction::Proportional => self.threshold,
             Reduction::RateHalving => self.window.min(self.threshold),
@@ -201,8 +200,8 @@ impl Congestion {
         self.before = None;
     }
 
-    /// The timer expired (RFC 5681 3.1): `first` for this data. Where the window itself is halved, a timeout within
-    /// fast recovery does not halve it once more.
+    /// Reduces the window after a timeout (RFC 5681 3.1); `first` is true for the first timeout of these data. If the
+    /// window itself is halved, a timeout within fast recovery does not halve it again.
     pub(super) fn time_out(&mut self, point: u64, flight: u64, first: bool) {
         let halved = self.halved == Halved::Window && matches!(self.phase, Phase::Recovery { .. });
         if first && !halved {
@@ -213,13 +212,13 @@ impl Congestion {
         self.phase = Phase::Loss { point };
     }
 
-    /// Everything that was in flight at the timeout is acknowledged.
+    /// Ends the phase after a timeout: everything that was in flight then is acknowledged.
     pub(super) fn exit_loss(&mut self) {
         self.phase = Phase::Open;
         self.before = None;
     }
 
-    /// Nothing was lost: the reduction is taken back.
+    /// Undoes the reduction because nothing was lost.
     pub(super) fn undo(&mut self) {
         if let Some(before) = self.before.take() {
             self.window = self.window.max(before.window);
@@ -228,7 +227,7 @@ impl Congestion {
         self.phase = Phase::Open;
     }
 
-    /// Nothing was sent for `idle` (RFC 5681 4.1).
+    /// Restarts after an idle period of length `idle` (RFC 5681 4.1).
     pub(super) fn restart(&mut self, idle: Duration, timeout: Duration) {
         if idle <= timeout || self.phase != Phase::Open {
             return;
@@ -247,10 +246,10 @@ impl Congestion {
         self.credit = 0;
     }
 
-    /// What a later connection to the same peer may begin with, given what is remembered from earlier ones. As in
-    /// Linux, a threshold is taken down only from steady growth: a sender that is repairing a loss, or has not grown
-    /// back above its threshold since, knows too little of the path to say how little it carries, and may only raise
-    /// what is remembered.
+    /// Returns the slow-start threshold for later connections to the same peer, given the one remembered from earlier
+    /// connections. As in Linux, a threshold is lowered only after steady growth: a sender that is repairing a loss, or
+    /// has not grown above its threshold since, knows too little about the path, and may only raise the remembered
+    /// threshold.
     pub(super) fn threshold_to_remember(&self, earlier: Option<u64>) -> Option<u64> {
         let steady = self.phase == Phase::Open && self.window > self.threshold;
         match (self.threshold, earlier) {

@@ -1,5 +1,5 @@
-//! One connection: its state, its user, its timers. What segments do to it is in `input`, which segment it sends
-//! next in `output`.
+//! One connection: its state, its user, its timers. The processing of arriving segments is in `input`, the choice of
+//! the next segment in `output`.
 
 use super::config::Profile;
 use super::congestion::Congestion;
@@ -14,86 +14,86 @@ use core::net::Ipv4Addr;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// The states of RFC 9293 3.3.2. LISTEN is the host's: a listening port is no connection yet.
+/// States of RFC 9293 3.3.2. LISTEN is missing: a listening port belongs to the host and is not a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
     /// A SYN was sent, or is about to be.
     SynSent,
-    /// SYNs crossed, or a peer called.
+    /// SYNs crossed, or a SYN of a peer arrived.
     SynReceived,
-    /// Data flow.
+    /// Data may flow in both directions.
     Established,
-    /// A FIN was sent.
+    /// This side sent its FIN first.
     FinWait1,
-    /// It is acknowledged.
+    /// This side's FIN is acknowledged.
     FinWait2,
-    /// The peer's FIN came.
+    /// The peer's FIN arrived.
     CloseWait,
     /// FINs crossed.
     Closing,
-    /// The peer's FIN came first, and this side's was sent.
+    /// The peer's FIN arrived first, and this side has sent its own.
     LastAck,
-    /// Both are done; what still wanders about is waited for.
+    /// Both FINs are acknowledged; the connection waits for delayed segments to expire.
     TimeWait,
-    /// Over.
+    /// The connection has ended.
     Closed,
 }
 
-/// What a connection has to tell about itself.
+/// Snapshot of a connection for traces and reports.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Statistics {
-    /// Where it stands.
+    /// State of the connection.
     pub state: State,
-    /// The congestion window in bytes.
+    /// Congestion window, bytes.
     pub congestion_window_bytes: u64,
-    /// The slow-start threshold in bytes; none: not found yet.
+    /// Slow-start threshold, bytes; `None` before the first loss.
     pub slow_start_threshold_bytes: Option<u64>,
-    /// Bytes sent and not acknowledged.
+    /// Data sent and not acknowledged, bytes.
     pub flight_bytes: u64,
-    /// The smoothed round trip.
+    /// Smoothed round-trip time (SRTT, RFC 6298); `None` before the first sample.
     pub smoothed_round_trip: Option<Duration>,
-    /// Its variance, as RTTVAR of RFC 6298.
+    /// Round-trip time variation (RTTVAR, RFC 6298).
     pub round_trip_variance: Duration,
-    /// The retransmission timeout as it is now.
+    /// Current retransmission timeout, including backoff.
     pub retransmission_timeout: Duration,
-    /// Payload bytes in a full segment.
+    /// Payload of a full segment, bytes.
     pub segment_bytes: u64,
-    /// Payload bytes acknowledged by the peer.
+    /// Payload acknowledged by the peer, bytes.
     pub acknowledged_bytes: u64,
-    /// Payload bytes that rose to the user.
+    /// Payload delivered to the user, bytes.
     pub received_bytes: u64,
-    /// Counts of what happened.
+    /// Counters.
     pub counters: Counters,
 }
 
-/// Counts of what happened to a connection.
+/// Counters of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Counters {
-    /// Segments sent, all kinds.
+    /// Segments sent, of all kinds.
     pub segments_sent: u64,
-    /// Segments that came.
+    /// Segments received.
     pub segments_received: u64,
-    /// Data segments sent again.
+    /// Data segments retransmitted.
     pub retransmissions: u64,
-    /// Retransmission timeouts, those of SYNs included.
+    /// Retransmission timeouts, including those of SYNs.
     pub timeouts: u64,
-    /// Fast recoveries begun.
+    /// Fast recoveries entered.
     pub fast_recoveries: u64,
-    /// Reductions taken back.
+    /// Reductions of the congestion window that were undone.
     pub undone: u64,
-    /// Duplicate acknowledgements that came.
+    /// Duplicate acknowledgements received.
     pub duplicate_acknowledgements: u64,
     /// Window and keep-alive probes sent.
     pub probes: u64,
-    /// Segments that came and were not acceptable.
+    /// Segments received that were not acceptable.
     pub unacceptable: u64,
 }
 
 impl Counters {
-    /// The sum of both.
+    /// Returns the sum of both.
     pub(super) fn plus(&self, other: &Counters) -> Counters {
         Counters {
             segments_sent: self.segments_sent + other.segments_sent,
@@ -126,55 +126,54 @@ pub(super) struct Tuple {
     pub(super) remote: (Ipv4Addr, u16),
 }
 
-/// What is owed to the peer, besides data.
+/// Control information to send to the peer, apart from data.
 #[derive(Debug, Default)]
 pub(super) struct PendingControl {
     pub(super) syn: bool,
     pub(super) acknowledgement: bool,
-    /// Duplicate acknowledgements beyond the first: without SACK their number counts.
+    /// Duplicate acknowledgements beyond the first: without SACK the sender counts them.
     pub(super) duplicates: u32,
     pub(super) probe: bool,
-    /// A reset with this sequence offset.
+    /// Sequence offset of a reset to send.
     pub(super) reset: Option<u64>,
 }
 
-/// The numbers of the peer and what was agreed with it.
+/// Sequence numbers of the peer and the negotiated options.
 #[derive(Debug, Default)]
 pub(super) struct PeerState {
-    /// Its initial sequence number.
+    /// Initial sequence number.
     pub(super) initial: u32,
-    /// Both sides scale their windows: how far the peer's fields are shifted, and ours.
+    /// True if both sides scale their windows; then the shift of the peer's window fields, and that of this side's.
     pub(super) scaling: bool,
     pub(super) scale: u8,
     pub(super) own_scale: u8,
     pub(super) sack: bool,
     pub(super) timestamps: bool,
-    /// Its newest timestamp that was in order (RFC 7323 4.3), and when it came.
+    /// Newest timestamp of the peer that was in order (RFC 7323 4.3), and the time of its arrival.
     pub(super) timestamp: u32,
     pub(super) timestamp_at: Instant,
-    /// Up to which offset of ours it takes data, the largest window it ever had, and the segment that said so
-    /// (RFC 9293 3.10.7.4, SND.WL1 and SND.WL2).
+    /// Right edge of the peer's window, as an offset of this side; the largest window that the peer has announced; and
+    /// the segment of the last update (RFC 9293 3.10.7.4, SND.WL1 and SND.WL2).
     pub(super) limit: u64,
     pub(super) window_highest: u64,
     pub(super) window_at: (i64, u64),
 }
 
-/// A connection.
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) profile: Profile,
     pub(super) tuple: Tuple,
     pub(super) state: State,
-    /// This side called.
+    /// True if this side opened the connection.
     pub(super) active: bool,
-    /// The user knows of it: it called, or was told `Connected`.
+    /// True if the user knows the connection: the user opened it, or received `Connected`.
     pub(super) known: bool,
     pub(super) timers: Timers<TIMERS>,
     pub(super) peer: PeerState,
     pub(super) owed: PendingControl,
     pub(super) counters: Counters,
 
-    /// Our initial sequence number; sequence numbers are counted as offsets from it.
+    /// Initial sequence number of this side; sequence numbers are counted as offsets from it.
     pub(super) initial: u32,
     pub(super) timestamp_base: u32,
     pub(super) unacknowledged: u64,
@@ -183,64 +182,65 @@ pub(super) struct Connection {
     pub(super) scoreboard: Scoreboard,
     pub(super) congestion: Congestion,
     pub(super) rtt: RttEstimator,
-    /// Payload bytes in a full segment, and the largest that either side's interface allows in a whole one.
+    /// Payload of a full segment, bytes, and the maximum segment size that this side offers.
     pub(super) segment: u64,
     pub(super) segment_offered: u16,
     pub(super) fin_wanted: bool,
     pub(super) fin_sent: bool,
     pub(super) room_told: u64,
     pub(super) last_sent: Instant,
-    /// Where the last segment that was not full ended.
+    /// End of the last segment that was not full.
     pub(super) small_until: u64,
     pub(super) small_forced: bool,
-    /// Timeouts in a row, and when the first was.
+    /// Consecutive timeouts, and the time of the first.
     pub(super) timeouts: u32,
     pub(super) first_timeout: Instant,
-    /// Window probes since the window closed, and those since anything was heard.
+    /// Window probes since the window closed, and those since the last segment from the peer.
     pub(super) probes: u32,
     pub(super) probes_unanswered: u32,
-    /// How many SYNs left, when the first and the newest SYN left.
+    /// Number of SYNs sent, and the times of the first and the newest.
     pub(super) syns: u32,
     pub(super) first_syn: Instant,
     pub(super) syn_at: Instant,
 
     pub(super) duplicates: u64,
-    /// Without SACK: bytes that duplicate acknowledgements say have arrived.
+    /// Without SACK: bytes that have arrived according to duplicate acknowledgements.
     pub(super) arrived_unknown: u64,
-    /// No fast retransmit before this is acknowledged (RFC 6582 3.2 step 2).
+    /// No fast retransmit before this offset is acknowledged (RFC 6582 3.2 step 2).
     pub(super) recovered: u64,
-    /// The first segment goes out again whatever the window says.
+    /// The first segment is retransmitted regardless of the congestion window.
     pub(super) repeat_first: bool,
-    /// The one segment at the end that each recovery may repeat on suspicion (RFC 6675 4, NextSeg rule 4).
+    /// The one segment at the end that each recovery may retransmit on suspicion has been sent (RFC 6675 4, NextSeg
+    /// rule 4).
     pub(super) rescued: bool,
-    /// The timestamp of this episode's first repetition.
+    /// Timestamp of the first retransmission in this recovery.
     pub(super) repeated_at: Option<u32>,
 
     pub(super) receiver: Receiver,
-    /// The peer's segments, judged by the largest that came.
+    /// Largest segment received, as an estimate of the peer's segment size, bytes.
     pub(super) segment_received: u64,
-    /// What came since the last acknowledgement left.
+    /// Bytes received since the last acknowledgement was sent.
     pub(super) unanswered: u64,
     pub(super) quick_acks: u32,
     pub(super) ack_delay: Duration,
-    /// Data left within the wait after data came: the user answers, and its next answer may carry the
-    /// acknowledgement (Linux calls it ping-pong).
+    /// Data left shortly after data arrived: the user answers, and its next answer may carry the acknowledgement
+    /// (Linux: ping-pong mode).
     pub(super) answering: bool,
     pub(super) last_data: Option<Instant>,
     pub(super) last_heard: Instant,
     pub(super) keep_alives: u32,
     pub(super) challenged: Option<Instant>,
-    /// The receive offset up to which was last acknowledged (RFC 7323 4.3, Last.ACK.sent).
+    /// Receive offset of the last acknowledgement sent (RFC 7323 4.3, Last.ACK.sent).
     pub(super) acknowledged: u64,
     pub(super) received_bytes: u64,
     pub(super) up: VecDeque<StreamIndication>,
 }
 
-/// At most so many segments wait beyond holes for each that fits the window, and so many more.
+/// Maximum number of segments beyond holes, per segment that fits the window, and the number in addition.
 const PARTS_PER_SEGMENT: usize = 2;
 const PARTS_EXTRA: usize = 64;
-/// The smallest segment that is offered, and that a peer may ask for, bytes without headers: what packets of 64 bytes leave, of
-/// which timestamps take half. Packets of 68 bytes go everywhere (RFC 791 3.2).
+/// Smallest segment size that is offered and that a peer may request, bytes without headers: the payload of a packet of
+/// 64 bytes, of which timestamps occupy half. Every network carries packets of 68 bytes (RFC 791 3.2).
 const SEGMENT_BYTES_MIN: u16 = 24;
 
 impl Connection {
@@ -313,14 +313,14 @@ impl Connection {
         }
     }
 
-    /// Calls the peer.
+    /// Opens a connection to the peer.
     pub(super) fn call(profile: Profile, tuple: Tuple, mtu: u16, now: Instant, rng: &mut Rng) -> Self {
         let mut connection = Connection::new(profile, tuple, mtu, true, now, rng);
         connection.owed.syn = true;
         connection
     }
 
-    /// A peer called: its SYN is heard next.
+    /// Creates a connection for an incoming SYN, which the caller passes to the connection next.
     pub(super) fn answer(profile: Profile, tuple: Tuple, mtu: u16, now: Instant, rng: &mut Rng) -> Self {
         let mut connection = Connection::new(profile, tuple, mtu, false, now, rng);
         connection.state = State::SynReceived;
@@ -328,25 +328,26 @@ impl Connection {
         connection
     }
 
-    /// The scale that fits the receive buffer (RFC 7323 2.3).
+    /// Returns the window scale that fits the receive buffer (RFC 7323 2.3).
     pub(super) fn wanted_scale(&self) -> u8 {
         let buffer = receive_buffer(&self.profile);
         (0..14).find(|shift| buffer >> shift <= u32::from(u16::MAX)).unwrap_or(14)
     }
 
-    /// The slow-start threshold of an earlier connection to that address.
+    /// Sets the slow-start threshold that an earlier connection to the same address reached.
     pub(super) fn remember_threshold(&mut self, threshold: u64) {
         self.congestion.threshold = threshold.max(2 * self.segment);
     }
 
-    /// What a later connection to that address may begin with; see [`Congestion::threshold_to_remember`].
+    /// Returns the slow-start threshold for later connections to the same address; see
+    /// [`Congestion::threshold_to_remember`].
     pub(super) fn threshold_to_remember(&self, earlier: Option<u64>) -> Option<u64> {
         self.congestion.threshold_to_remember(earlier)
     }
 
-    /// Both sides know each other's options: what they make of a full segment.
+    /// Computes the size of a full segment once the options of both sides are known.
     pub(super) fn settle_segment(&mut self, peer_maximum: Option<u16>) {
-        // RFC 9293 3.7.1: 536 where the peer says nothing.
+        // RFC 9293 3.7.1: 536 without the option.
         let maximum = u64::from(peer_maximum.unwrap_or(536).max(SEGMENT_BYTES_MIN)).min(self.segment);
         let options = if self.peer.timestamps { TIMESTAMP_OPTION_BYTES as u64 } else { 0 };
         self.segment = maximum - options;
@@ -357,10 +358,10 @@ impl Connection {
 
     // -- The user ---------------------------------------------------------------------------------------------
 
-    /// Hears its user. `Connect` is the host's.
+    /// Processes a request of the user, except a first `Connect`, which the host handles.
     ///
     /// # Panics
-    /// On a write beyond the room told, a release beyond what rose, or a second `Connect`.
+    /// Panics on a write beyond the room granted, a release beyond the data delivered, or a second `Connect`.
     pub(super) fn handle_request(&mut self, now: Instant, request: StreamRequest) {
         if matches!(self.state, State::Closed | State::TimeWait) {
             return;
@@ -399,7 +400,7 @@ impl Connection {
         self.finish(reason);
     }
 
-    /// The connection is over for its user, and forgets everything but a reset that it owes.
+    /// Ends the connection for its user, and clears all pending control information except a reset.
     pub(super) fn finish(&mut self, reason: CloseReason) {
         self.state = State::Closed;
         self.timers.stop_all();
@@ -411,7 +412,7 @@ impl Connection {
         self.known = false;
     }
 
-    /// Both FINs are exchanged: the user is done, the connection lingers (RFC 9293 3.6).
+    /// Both FINs are exchanged: ends the connection for its user and starts TIME-WAIT (RFC 9293 3.6).
     pub(super) fn enter_time_wait(&mut self, now: Instant) {
         self.timers.stop_all();
         self.timers.set(Timer::TimeWait as usize, now + self.profile.time_wait);
@@ -425,13 +426,13 @@ impl Connection {
     }
 
     pub(super) fn poll_indication(&mut self) -> Option<StreamIndication> {
-        // Room is told before data and their end, so that the user can answer them at once.
+        // Room is reported before data and their end, so that the user can answer them at once.
         let told_connected = self.up.front() != Some(&StreamIndication::Connected);
         let room = if told_connected { self.room_to_tell() } else { None };
         room.or_else(|| self.up.pop_front())
     }
 
-    /// The room for writes, where the user should hear of it.
+    /// Returns the room for writes if the user needs an update.
     fn room_to_tell(&mut self) -> Option<StreamIndication> {
         let open = matches!(self.state, State::Established | State::CloseWait) && !self.fin_wanted;
         if !open {
@@ -500,7 +501,7 @@ impl Connection {
         }
     }
 
-    /// The retries are used up (RFC 9293 3.8.3, R2).
+    /// Returns true if all retries are used up (RFC 9293 3.8.3, R2).
     fn is_hopeless(&self, now: Instant) -> bool {
         if !self.profile.retries_as_time {
             return self.timeouts > self.profile.retries;
@@ -551,8 +552,8 @@ impl Connection {
         }
     }
 
-    /// Looks at the timers after anything has changed: the persist timer runs while something waits that the
-    /// peer's window alone holds back (RFC 9293 3.8.6.1).
+    /// Updates the timers after a change: the persist timer runs while data wait and only the peer's window prevents
+    /// sending (RFC 9293 3.8.6.1).
     pub(super) fn review(&mut self, now: Instant) {
         let may_send = matches!(self.state, State::Established | State::CloseWait);
         let waits = may_send && self.flight() == 0 && self.has_unsent() && self.next_new().is_none();
@@ -565,24 +566,24 @@ impl Connection {
         }
     }
 
-    // -- What others ask ------------------------------------------------------------------------------------------
+    // -- Queries --------------------------------------------------------------------------------------------------
 
-    /// Offsets sent and not acknowledged.
+    /// Returns the number of offsets sent and not acknowledged.
     pub(super) fn flight(&self) -> u64 {
         self.next - self.unacknowledged
     }
 
-    /// Bytes in the network, as far as is known.
+    /// Returns the estimated number of bytes in the network.
     pub(super) fn pipe(&self) -> u64 {
         self.scoreboard.pipe().saturating_sub(self.arrived_unknown)
     }
 
-    /// Something was written, or the end of it, that never left.
+    /// Returns true if written data, or their end, have not been sent yet.
     pub(super) fn has_unsent(&self) -> bool {
         self.next < self.buffer.end() || self.fin_wanted && !self.fin_sent
     }
 
-    /// Nothing is left to do or to say.
+    /// Returns true if nothing is left to send or to indicate.
     pub(super) fn is_finished(&self) -> bool {
         self.state == State::Closed && self.owed.reset.is_none() && self.up.is_empty()
     }
@@ -607,7 +608,7 @@ impl Connection {
     }
 }
 
-/// The receive buffer as far as it can be announced at all.
+/// Returns the receive buffer size, limited to the largest window that can be announced.
 fn receive_buffer(profile: &Profile) -> u32 {
     let most = if profile.window_scaling { u32::from(u16::MAX) << 14 } else { u32::from(u16::MAX) };
     profile.receive_buffer_bytes.min(most)

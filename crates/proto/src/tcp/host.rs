@@ -1,4 +1,4 @@
-//! A host: one node's IPv4 and TCP over all its interfaces.
+//! Host: IPv4 and TCP of one node over all its interfaces.
 
 use super::config::{HostConfig, InterfaceConfig};
 use super::connection::{Connection, Counters, State, Statistics, Tuple};
@@ -16,31 +16,31 @@ use core::fmt;
 use core::net::Ipv4Addr;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// The hops that a packet may take (RFC 1122 3.2.1.7 asks for enough; 64 is usual).
+/// Time to live of sent packets (RFC 1122 3.2.1.7 requires a sufficient value; 64 is usual).
 const TIME_TO_LIVE: u8 = 64;
-/// Where ports for own calls begin (RFC 6335 6).
+/// First port for outgoing connections (RFC 6335 6).
 const FIRST_EPHEMERAL_PORT: u16 = 49_152;
-/// At most so many resets to strangers wait for room on an interface.
+/// Maximum number of resets that wait for room on an interface.
 const RESETS_WAITING_MAX: usize = 64;
-/// At most so many addresses whose slow-start threshold is remembered.
+/// Maximum number of addresses with a remembered slow-start threshold.
 const REMEMBERED_MAX: usize = 256;
 
-/// Counts of what a host dropped.
+/// Counters of what a host dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Drops {
-    /// Frames that were no IPv4 packet with a right TCP segment in it.
+    /// Frames without a valid IPv4 packet with a valid TCP segment.
     pub damaged: u64,
-    /// Packets for somebody else.
+    /// Packets to other addresses.
     pub not_ours: u64,
-    /// Calls beyond the limit of connections.
+    /// Incoming connections beyond the limit.
     pub over_limit: u64,
-    /// Resets to strangers that found no place to wait.
+    /// Resets for segments without a connection, dropped because too many were waiting.
     pub resets: u64,
     /// Requests for links that are closed.
     pub late_requests: u64,
 }
 
-/// An interface and what waits for room on it.
+/// Interface, with the segments and connections that wait for room on it.
 #[derive(Debug)]
 struct Interface {
     config: InterfaceConfig,
@@ -50,7 +50,7 @@ struct Interface {
     resets: VecDeque<(Ipv4Addr, Ipv4Addr, Segment)>,
 }
 
-/// A connection and where it stands in the host's lists.
+/// Connection and its state in the lists of the host.
 #[derive(Debug)]
 struct ConnectionSlot {
     connection: Connection,
@@ -61,10 +61,10 @@ struct ConnectionSlot {
     may_send: bool,
 }
 
-/// Who is told how connections fare.
+/// Function that receives the state of connections, for traces.
 pub type Observer = Box<dyn FnMut(Instant, LinkId, &Statistics) + Send>;
 
-/// IPv4 and TCP of one node. The [module](super) says what is implemented.
+/// IPv4 and TCP of one node. The [module](super) lists what is implemented.
 pub struct Host {
     config: HostConfig,
     rng: Rng,
@@ -82,12 +82,12 @@ pub struct Host {
     remembered: BTreeMap<Ipv4Addr, u64>,
     observer: Option<Observer>,
     drops: Drops,
-    /// What connections that are gone have counted.
+    /// Sums of the counters of ended connections.
     past: Counters,
 }
 
 impl Host {
-    /// A host that joins its interfaces when it is first polled.
+    /// Creates a host that joins its interfaces when it is first polled.
     pub fn new(config: HostConfig, mut rng: Rng) -> Self {
         let interfaces = config.interfaces.iter().map(|config| Interface {
             config: config.clone(),
@@ -117,45 +117,45 @@ impl Host {
         }
     }
 
-    /// Tells `observer` how a connection fares after each segment or timeout that may have changed it, and once
-    /// at its end. For traces: without one nothing is computed.
+    /// Calls `observer` with the state of a connection after each segment or timeout that may have changed it, and once
+    /// at its end. For traces: without an observer nothing is computed.
     #[must_use]
     pub fn with_observer(mut self, observer: Observer) -> Self {
         self.observer = Some(observer);
         self
     }
 
-    /// Makes `port` the one from which the next call comes.
+    /// Sets the local port of the next outgoing connection.
     #[must_use]
     pub fn with_first_port(mut self, port: u16) -> Self {
         self.next_port = port;
         self
     }
 
-    /// How the connection of a link fares, while it is open.
+    /// Returns the state of the connection of a link; `None` if the link is not open.
     pub fn statistics(&self, link: LinkId) -> Option<Statistics> {
         let place = self.by_link.get(&link)?;
         Some(self.places[place].connection.statistics())
     }
 
-    /// All connections, those in TIME-WAIT included.
+    /// Returns all connections, including those in TIME-WAIT.
     pub fn connections(&self) -> impl Iterator<Item = (LinkId, Statistics)> {
         self.places.values().map(|place| (place.link, place.connection.statistics()))
     }
 
-    /// What all connections have counted together, those that are gone included.
+    /// Returns the sums of the counters of all connections, including ended ones.
     pub fn counters(&self) -> Counters {
         self.places.values().fold(self.past, |sum, place| sum.plus(&place.connection.statistics().counters))
     }
 
-    /// What was dropped.
+    /// Returns the counters of dropped frames and requests.
     pub fn drops(&self) -> Drops {
         self.drops
     }
 
     // -- Routes ---------------------------------------------------------------------------------------------------
 
-    /// The interface behind which an address lies: by the longest prefix of neighbours and routes.
+    /// Returns the index of the interface to an address: by the longest prefix of neighbours and routes.
     fn route(&self, address: Ipv4Addr) -> Option<usize> {
         let neighbours =
             self.interfaces.iter().enumerate().map(|(index, interface)| {
@@ -167,12 +167,12 @@ impl Host {
         });
         let matching =
             neighbours.chain(routes).filter(|&(bits, prefix, _)| shares_prefix(address, prefix, bits));
-        // The first of the longest: neighbours before routes, each in the order of the configuration.
+        // The first of the longest prefixes: neighbours before routes, each in the order of the configuration.
         let longest = matching.reduce(|best, next| if next.0 > best.0 { next } else { best });
         longest.and_then(|(_, _, index)| index)
     }
 
-    // -- Calls ----------------------------------------------------------------------------------------------------
+    // -- Connections ----------------------------------------------------------------------------------------------
 
     fn connect(&mut self, now: Instant, link: LinkId) {
         let Some(peer) = self.config.peers.iter().find(|peer| peer.link == link) else {
@@ -198,7 +198,7 @@ impl Host {
         self.refused.push_back((link, reason));
     }
 
-    /// The next port for calls that no connection to that peer uses.
+    /// Returns the next port for outgoing connections that no connection to this peer uses.
     fn free_port(&mut self, address: Ipv4Addr, remote: (Ipv4Addr, u16)) -> Option<u16> {
         for _ in FIRST_EPHEMERAL_PORT..=u16::MAX {
             let port = self.next_port;
@@ -211,7 +211,7 @@ impl Host {
         None
     }
 
-    /// True if there is a place for one more connection; one in TIME-WAIT gives its own up.
+    /// Returns true if there is room for one more connection; ends one in TIME-WAIT if necessary.
     fn make_place(&mut self) -> bool {
         if self.places.len() < self.config.connections_max {
             return true;
@@ -277,7 +277,8 @@ impl Host {
         }
     }
 
-    /// A SYN beyond everything that a lingering connection has seen opens a new one in its place (RFC 9293 3.6.1).
+    /// Returns true for a SYN beyond everything that a connection in TIME-WAIT has received: it opens a new connection
+    /// in its place (RFC 9293 3.6.1).
     fn is_called_anew(&self, id: u32, segment: &Segment) -> bool {
         let connection = &self.places[&id].connection;
         connection.state == State::TimeWait
@@ -286,7 +287,7 @@ impl Host {
             && connection.is_beyond(segment.sequence)
     }
 
-    /// A segment of no connection: a call, or a stranger.
+    /// Processes a segment without a connection: an incoming connection, or a segment to answer with a reset.
     fn handle_call(&mut self, now: Instant, interface: usize, tuple: Tuple, packet: &Packet) {
         let flags = packet.segment.flags;
         if flags.contains(Flags::RST) {
@@ -302,7 +303,7 @@ impl Host {
             self.wake(lingering);
             self.settle(lingering);
         }
-        // Answers take the way that routes say, or the way the call came.
+        // Answers are sent along the configured route, or on the interface on which the SYN arrived.
         let way = self.route(tuple.remote.0).unwrap_or(interface);
         if !self.make_place() {
             self.drops.over_limit += 1;
@@ -318,7 +319,7 @@ impl Host {
         self.wake(id);
     }
 
-    /// Tells a stranger that there is no such connection (RFC 9293 3.10.7.1).
+    /// Answers a segment without a connection with a reset (RFC 9293 3.10.7.1).
     fn reset_stranger(&mut self, interface: usize, packet: &Packet) {
         let segment = &packet.segment;
         if segment.flags.contains(Flags::RST) {
@@ -361,7 +362,7 @@ impl Host {
 
     // -- Lists ------------------------------------------------------------------------------------------------------
 
-    /// Puts a connection on the ready lists.
+    /// Adds a connection to the ready lists.
     fn wake(&mut self, id: u32) {
         let place = self.places.get_mut(&id).expect("only living connections are woken");
         if !core::mem::replace(&mut place.may_indicate, true) {
@@ -373,7 +374,7 @@ impl Host {
         }
     }
 
-    /// Files a connection whose indications have risen: its new deadline, or its end.
+    /// Updates the deadline of a connection whose indications have been polled, or removes it if it has ended.
     fn settle(&mut self, id: u32) {
         let place = self.places.get_mut(&id).expect("only living connections settle");
         let deadline = place.connection.poll_timeout();
@@ -412,8 +413,8 @@ impl Host {
         }
     }
 
-    /// The user has heard the last of a link: it may open it anew. Of a connection that broke nothing is remembered (nor
-    /// does Linux): an outage says nothing about what the path carries.
+    /// The user has received the last indication of a link and may open the link again. Of a connection that broke, no
+    /// threshold is remembered (as in Linux): an outage gives no information about the capacity of the path.
     fn forget_link(&mut self, id: u32, reason: CloseReason) {
         let place = &self.places[&id];
         let address = place.connection.tuple.remote.0;
@@ -437,7 +438,7 @@ impl Host {
         }
     }
 
-    /// The next frame of one interface, if it has room and something to send.
+    /// Returns the next request for one interface: a frame if the interface has room and there is something to send.
     fn poll_interface(&mut self, now: Instant, index: usize) -> Option<FramesRequest> {
         let interface = &mut self.interfaces[index];
         if !core::mem::replace(&mut interface.joined, true) {
@@ -459,7 +460,7 @@ impl Host {
         Some(FramesRequest::Frame { bytes, token: None, last, shares })
     }
 
-    /// The next segment of the connections that are ready on an interface, each in its turn.
+    /// Returns the next segment of the connections that are ready on an interface, in round-robin order.
     fn poll_ready(&mut self, now: Instant, index: usize) -> Option<(Ipv4Addr, Ipv4Addr, Segment, Shares)> {
         while let Some(id) = self.interfaces[index].ready.pop_front() {
             let place = self.places.get_mut(&id).expect("ready connections live");
@@ -479,7 +480,7 @@ impl Host {
         None
     }
 
-    /// True if nothing more is ready to be sent there.
+    /// Returns true if nothing more is ready to be sent on an interface.
     fn is_quiet(&self, index: usize) -> bool {
         let interface = &self.interfaces[index];
         interface.resets.is_empty()

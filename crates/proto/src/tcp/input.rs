@@ -1,4 +1,4 @@
-//! What an arriving segment does to a connection (RFC 9293 3.10.7).
+//! Processing of an arriving segment by its connection (RFC 9293 3.10.7).
 
 use super::config::Recovery;
 use super::congestion::Phase;
@@ -9,23 +9,24 @@ use super::wire::{Flags, SACK_BLOCKS_MAX, Segment};
 use crate::service::{CloseReason, StreamIndication};
 use crate::time::{Duration, Instant};
 
-/// Between two answers to segments that may be part of an attack or a loop (RFC 5961 7).
+/// Minimum time between two responses to segments that may be part of an attack or a loop (RFC 5961 7).
 const CHALLENGE_INTERVAL: Duration = Duration::from_millis(500);
-/// A timestamp older than this says nothing (RFC 7323 5.5).
+/// Age at which a timestamp of the peer becomes invalid (RFC 7323 5.5).
 const TIMESTAMP_LIFETIME: Duration = Duration::from_secs(24 * 86_400);
-/// The shortest gap between segments that the delayed acknowledgement follows, as a share of its minimum.
+/// Divisor of the minimum of the delayed acknowledgement; gaps between segments up to the quotient count as the
+/// minimum.
 const GAP_SHARE: u32 = 2;
-/// At most so many duplicate acknowledgements wait for room.
+/// Maximum number of duplicate acknowledgements that wait for room.
 const DUPLICATES_OWED_MAX: u32 = 64;
 
-/// True if `a` is before `b` on a clock that wraps.
+/// Returns true if `a` is before `b` on a clock that wraps.
 fn before(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) < 0
 }
 
 impl Connection {
-    /// Hears a segment of this connection. False where it cannot be part of it and its sender is to be told so
-    /// with a reset (RFC 9293 3.10.7.3 and 3.10.7.4).
+    /// Processes a segment of this connection. Returns false if the segment cannot belong to the connection and the
+    /// host must answer with a reset (RFC 9293 3.10.7.3 and 3.10.7.4).
     #[must_use]
     pub(super) fn handle_segment(&mut self, now: Instant, segment: &Segment) -> bool {
         self.counters.segments_received += 1;
@@ -44,37 +45,37 @@ impl Connection {
         true
     }
 
-    /// It acknowledges our SYN, which has left.
+    /// Returns true if the segment acknowledges the SYN of this side, and that SYN has been sent.
     fn answers_syn(&self, segment: &Segment) -> bool {
         self.next == 1 && segment.acknowledgement == self.own_wire(1)
     }
 
-    /// The offset of a number of ours; below zero where it is from before this connection.
+    /// Returns the offset of a sequence number of this side; negative for a number from before this connection.
     fn own_offset(&self, wire: u32) -> i64 {
         let next = self.initial.wrapping_add(self.next as u32);
         self.next as i64 + i64::from(wire.wrapping_sub(next) as i32)
     }
 
-    /// The offset of a number of the peer's.
+    /// Returns the offset of a sequence number of the peer.
     fn peer_offset(&self, wire: u32) -> i64 {
         let next = self.peer.initial.wrapping_add(self.receiver.next() as u32);
         self.receiver.next() as i64 + i64::from(wire.wrapping_sub(next) as i32)
     }
 
-    /// True if a number is beyond everything that the peer sent here.
+    /// Returns true if a sequence number is beyond everything that the peer has sent here.
     pub(super) fn is_beyond(&self, sequence: u32) -> bool {
         self.peer_offset(sequence) > self.receiver.next() as i64
     }
 
     // -- Opening --------------------------------------------------------------------------------------------------
 
-    /// The peer's SYN: its number and its options (RFC 9293 3.7.1, RFC 7323 2.2, RFC 2018 2).
+    /// Processes the peer's SYN: its sequence number and its options (RFC 9293 3.7.1, RFC 7323 2.2, RFC 2018 2).
     pub(super) fn take_syn(&mut self, now: Instant, segment: &Segment) {
         self.peer.initial = segment.sequence;
         self.receiver.begin();
         let options = &segment.options;
         if let (Some(scale), true) = (options.window_scale, self.profile.window_scaling) {
-            // RFC 7323 2.3: what is above 14 means 14.
+            // RFC 7323 2.3: values above 14 mean 14.
             self.peer.scaling = true;
             self.peer.scale = scale.min(14);
             self.peer.own_scale = self.wanted_scale();
@@ -121,7 +122,7 @@ impl Connection {
         }
     }
 
-    /// Both SYNs are acknowledged: data may flow.
+    /// Enters ESTABLISHED: both SYNs are acknowledged.
     fn establish(&mut self, now: Instant, segment: &Segment) {
         self.state = State::Established;
         self.timers.stop(Timer::Retransmit as usize);
@@ -133,7 +134,7 @@ impl Connection {
         self.last_sent = now;
     }
 
-    /// What the SYN's journey says about the round trip and the congestion window.
+    /// Updates the round-trip estimate and the congestion window after the exchange of SYNs.
     fn finish_syn(&mut self, now: Instant, segment: &Segment) {
         let echoed = segment.options.timestamps.filter(|_| self.peer.timestamps).map(|(_, echo)| echo);
         match echoed {
@@ -151,13 +152,13 @@ impl Connection {
         }
     }
 
-    /// Our timestamp clock (RFC 7323 5.4).
+    /// Returns the value of this side's timestamp clock (RFC 7323 5.4).
     pub(super) fn timestamp(&self, now: Instant) -> u32 {
         let tick = self.profile.timestamp_tick.as_nanos().max(1) as u64;
         self.timestamp_base.wrapping_add((now.as_nanos() / tick) as u32)
     }
 
-    /// The time since a timestamp of ours.
+    /// Returns the time since a timestamp of this side.
     fn elapsed_since_timestamp(&self, now: Instant, echo: u32) -> Duration {
         let ticks = self.timestamp(now).wrapping_sub(echo);
         if ticks > u32::MAX / 2 { Duration::ZERO } else { self.profile.timestamp_tick * ticks }
@@ -166,7 +167,7 @@ impl Connection {
     // -- Synchronized states ------------------------------------------------------------------------------------------
 
     fn in_time_wait(&mut self, now: Instant, segment: &Segment) {
-        // Resets are not heard here (RFC 1337); a repeated FIN is acknowledged again (RFC 9293 3.10.7.4).
+        // Resets are ignored here (RFC 1337); a retransmitted FIN is acknowledged again (RFC 9293 3.10.7.4).
         if !segment.flags.contains(Flags::RST) && segment.length() > 0 {
             self.owed.acknowledgement = true;
             self.enter_time_wait(now);
@@ -191,7 +192,7 @@ impl Connection {
             return;
         }
         if segment.flags.contains(Flags::SYN) {
-            // RFC 9293 3.10.7.4, as RFC 5961 4 has it.
+            // RFC 9293 3.10.7.4, with the change of RFC 5961 4.
             self.challenge(now);
             return;
         }
@@ -213,7 +214,7 @@ impl Connection {
         }
     }
 
-    /// Segments with an old timestamp are old (RFC 7323 5.3, R1).
+    /// Returns true if the timestamp shows that the segment is old (RFC 7323 5.3, R1).
     fn is_old_by_timestamp(&self, now: Instant, segment: &Segment) -> bool {
         let Some((value, _)) = segment.options.timestamps.filter(|_| self.peer.timestamps) else {
             return false;
@@ -224,7 +225,7 @@ impl Connection {
     }
 
     fn is_in_window(&self, sequence: i64, segment: &Segment) -> bool {
-        // With a closed window acknowledgements are still heard (RFC 9293 3.10.7.4).
+        // With a closed window acknowledgements are still processed (RFC 9293 3.10.7.4).
         let at_edge = self.receiver.announced() == 0 && sequence == self.receiver.next() as i64;
         at_edge || self.receiver.accepts(sequence, segment.length())
     }
@@ -234,7 +235,7 @@ impl Connection {
             return;
         }
         if self.state == State::SynReceived {
-            // A repeated SYN: our answer to it was lost.
+            // A retransmitted SYN: the answer to it was lost.
             self.owed.syn |= segment.flags.contains(Flags::SYN);
         } else if segment.payload.is_empty() && !segment.flags.contains(Flags::FIN) {
             self.challenge(now);
@@ -243,7 +244,7 @@ impl Connection {
         }
     }
 
-    /// An acknowledgement that makes an honest peer speak up and an attacker none the wiser (RFC 5961 7).
+    /// Sends a challenge acknowledgement: a real peer responds to it, an attacker learns nothing (RFC 5961 7).
     fn challenge(&mut self, now: Instant) {
         let recently = self.challenged.is_some_and(|at| now.saturating_since(at) < CHALLENGE_INTERVAL);
         if !recently {
@@ -272,13 +273,14 @@ impl Connection {
         }
     }
 
-    /// SYNs crossed, and this is the peer's again, with the acknowledgement of ours (RFC 9293 3.5, figure 7).
+    /// Returns true if SYNs crossed and this is the peer's SYN again, with the acknowledgement of this side's (RFC 9293
+    /// 3.5, figure 7).
     fn is_crossed_syn(&self, sequence: i64, segment: &Segment) -> bool {
         let both = Flags::SYN.with(Flags::ACK);
         self.state == State::SynReceived && self.active && sequence == 0 && segment.flags.contains(both)
     }
 
-    /// In SYN-RECEIVED: the acknowledgement of our SYN.
+    /// In SYN-RECEIVED: processes the acknowledgement of this side's SYN.
     fn take_final_handshake(&mut self, now: Instant, segment: &Segment) {
         self.unacknowledged = 1;
         self.owed.syn = false;
@@ -287,7 +289,7 @@ impl Connection {
 
     // -- Acknowledgements ---------------------------------------------------------------------------------------------
 
-    /// The acknowledgement and window fields. False where the segment goes no further.
+    /// Processes the acknowledgement and window fields. Returns false if the rest of the segment must be ignored.
     fn take_acknowledgement(&mut self, now: Instant, sequence: i64, segment: &Segment) -> bool {
         let offset = self.own_offset(segment.acknowledgement);
         let oldest = self.unacknowledged as i64 - self.peer.window_highest.max(1 << 16) as i64;
@@ -340,7 +342,7 @@ impl Connection {
         let mut count = 0;
         for &(start, end) in segment.options.sack.as_slice() {
             let (start, end) = (self.own_offset(start), self.own_offset(end));
-            // Blocks below what is acknowledged tell of duplicates (RFC 2883); others are not to be trusted.
+            // Blocks below the acknowledged offset report duplicates (RFC 2883); other invalid blocks are not trusted.
             if start >= self.unacknowledged as i64 && start < end && end <= self.next as i64 {
                 blocks[count] = (start as u64, end as u64);
                 count += 1;
@@ -349,14 +351,14 @@ impl Connection {
         self.scoreboard.sack(&blocks[..count], now, self.rtt.shortest)
     }
 
-    /// New data are acknowledged.
+    /// Processes the acknowledgement of new data.
     fn advance(&mut self, now: Instant, offset: u64, segment: &Segment) -> AckOutcome {
         let delivery = self.scoreboard.acknowledge(offset, now, self.rtt.shortest);
         self.buffer.release(offset);
         self.unacknowledged = offset;
         self.timeouts = 0;
         let echoed = segment.options.timestamps.filter(|_| self.peer.timestamps).map(|(_, echo)| echo);
-        // Karn's rule (RFC 6298 3): what was sent twice gives no sample, unless timestamps tell the copies apart.
+        // Karn's algorithm (RFC 6298 3): retransmitted data give no sample, unless timestamps distinguish the copies.
         if let Some(sent) = delivery.oldest_sent_once.filter(|_| !delivery.repeated) {
             self.rtt.sample(now.saturating_since(sent), offset, self.next);
         } else if let Some(echo) = echoed {
@@ -371,14 +373,14 @@ impl Connection {
         delivery
     }
 
-    /// How much of the congestion window is put to use: what is in flight, and what would be at once if the line took it
-    /// (an interface without room does not make a window too large).
+    /// Returns the part of the congestion window in use: the data in flight, plus the data that would be in flight at
+    /// once if the interface had room (an interface without room does not make a window too large).
     fn used(&self, limit: u64) -> u64 {
         let unsent = self.buffer.end().saturating_sub(self.next);
         self.flight() + unsent.min(limit.saturating_sub(self.next))
     }
 
-    /// What the acknowledgement means for the congestion window, and what it shows to be lost.
+    /// Updates the congestion window after an acknowledgement, and detects losses.
     fn control_congestion(
         &mut self,
         advanced: bool,
@@ -418,14 +420,14 @@ impl Connection {
         }
     }
 
-    /// What a duplicate acknowledgement delivers where there is no SACK to say it.
+    /// Returns the bytes that a duplicate acknowledgement presumably delivers if the peer has no SACK.
     fn presumed(&self, duplicate: bool) -> u64 {
         if duplicate && !self.peer.sack { self.segment } else { 0 }
     }
 
     fn forget_duplicates(&mut self, delivered: u64) {
         if matches!(self.congestion.phase, Phase::Recovery { .. }) {
-            // RFC 6582 3.2 step 3: one segment is what was repeated, the others had arrived.
+            // RFC 6582 3.2 step 3: one segment is the retransmitted one, the others had arrived before.
             let had_arrived = delivered.saturating_sub(self.segment);
             self.arrived_unknown = self.arrived_unknown.saturating_sub(had_arrived);
         } else {
@@ -434,7 +436,8 @@ impl Connection {
         }
     }
 
-    /// The first copy arrived: the echoed timestamp is from before the repetition (RFC 3522).
+    /// Undoes the reduction if the first copy arrived: the echoed timestamp is from before the retransmission (RFC
+    /// 3522).
     fn undo_if_for_nothing(&mut self, segment: &Segment) {
         if self.congestion.phase == Phase::Open || !self.profile.undo_by_timestamps {
             return;
@@ -482,7 +485,7 @@ impl Connection {
                 self.scoreboard.find_lost_repetitions();
             }
         } else if recovering && advanced {
-            // A partial acknowledgement: the next hole (RFC 6582 3.2 step 3).
+            // A partial acknowledgement: retransmit the next hole (RFC 6582 3.2 step 3).
             self.scoreboard.lose_first();
             self.repeat_first = self.scoreboard.has_waiting();
         }
@@ -509,7 +512,7 @@ impl Connection {
         self.repeated_at = None;
     }
 
-    /// Our FIN may be acknowledged now.
+    /// Changes the state if this side's FIN is acknowledged.
     fn note_own_fin(&mut self, now: Instant) {
         if !self.fin_sent || self.unacknowledged < self.next {
             return;
@@ -526,7 +529,7 @@ impl Connection {
 
     fn take_text(&mut self, now: Instant, segment: &Segment, sequence: i64) {
         if !matches!(self.state, State::Established | State::FinWait1 | State::FinWait2) {
-            // The peer's FIN is behind it: nothing new can come.
+            // The peer's FIN has arrived: no new data can follow.
             self.owed.acknowledgement = true;
             return;
         }
@@ -565,7 +568,7 @@ impl Connection {
         }
     }
 
-    /// When what came is to be acknowledged (RFC 5681 4.2).
+    /// Schedules the acknowledgement of received data (RFC 5681 4.2).
     fn schedule_acknowledgement(&mut self, now: Instant, arrival: Arrival, arrived: u64) {
         if arrival != Arrival::InOrder {
             self.note_disorder(arrival);
@@ -587,7 +590,8 @@ impl Connection {
         }
     }
 
-    /// Linux answers what is out of order, and then what is in order again, at once each.
+    /// Switches to immediate acknowledgements as in Linux: each segment out of order, and then those in order again, is
+    /// acknowledged at once.
     fn note_disorder(&mut self, arrival: Arrival) {
         if !self.delay_adapts() {
             return;
@@ -602,7 +606,8 @@ impl Connection {
         }
     }
 
-    /// An acknowledgement leaves: one of the quick ones is used up, and after the last the wait starts from the bottom.
+    /// Counts an acknowledgement that leaves as a quick one; after the last quick one the delay restarts at its
+    /// minimum.
     pub(super) fn count_quick_acknowledgement(&mut self) {
         if self.quick_acks == 1 && self.delay_adapts() {
             self.ack_delay = self.profile.delayed_ack_minimum;
@@ -614,8 +619,8 @@ impl Connection {
         self.profile.delayed_ack_minimum < self.profile.delayed_ack_maximum
     }
 
-    /// The wait follows the gaps between segments, as in Linux; after a silence longer than the retransmission
-    /// timeout the sender is presumed to be starting slowly again, and gets quick acknowledgements.
+    /// Adapts the delay to the gaps between segments, as in Linux. After an idle period longer than the retransmission
+    /// timeout the sender is presumed to be in slow start again, and gets quick acknowledgements.
     fn follow_gaps(&mut self, now: Instant) {
         let minimum = self.profile.delayed_ack_minimum;
         let Some(last) = self.last_data.replace(now) else {
@@ -634,8 +639,8 @@ impl Connection {
         }
     }
 
-    /// The wait was too short for a second segment, or for an answer, to come: as in Linux, it doubles for the next
-    /// segment, but where the user seemed to answer and did not, it starts from the bottom again.
+    /// Adapts the delay after it was too short for a second segment or an answer to arrive. As in Linux, the delay
+    /// doubles for the next segment; if the user was expected to answer and did not, the delay restarts at its minimum.
     pub(super) fn delayed_ack_expired(&mut self) {
         if !self.delay_adapts() {
             return;
@@ -647,7 +652,7 @@ impl Connection {
         };
     }
 
-    /// Data leave; soon after data came, they are an answer.
+    /// Records that data leave; shortly after data arrived they count as an answer.
     pub(super) fn note_answer(&mut self, now: Instant) {
         if self.delay_adapts() && self.last_data.is_some_and(|at| now.saturating_since(at) < self.ack_delay) {
             self.answering = true;

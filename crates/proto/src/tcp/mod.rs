@@ -1,24 +1,24 @@
 //! TCP/IP as an engine: IPv4 and TCP of one host, with real headers and checksums.
 //!
-//! | document | what of it |
+//! | document | implemented part |
 //! |---|---|
-//! | RFC 791 | the header and its checksum; no fragments (every packet forbids them), no options, no forwarding |
+//! | RFC 791 | the header and its checksum; no fragments (every packet has the DF flag), no options, no forwarding |
 //! | RFC 9293 | all of TCP but urgent data (the flag is ignored, the data are in line) and path MTU discovery: no ICMP |
-//! | RFC 5681 | slow start, congestion avoidance, fast retransmit and recovery, restart after idleness |
+//! | RFC 5681 | slow start, congestion avoidance, fast retransmit and recovery, restart after an idle period |
 //! | RFC 6582 | NewReno, for peers without SACK |
-//! | RFC 2018, 6675 | SACK, both sides; recovery by the pipe; forward acknowledgement as an alternative |
+//! | RFC 2018, 6675 | SACK, both sides; recovery based on the pipe; forward acknowledgement as an alternative |
 //! | RFC 3042 | limited transmit |
-//! | RFC 6298 | the retransmission timer, and Linux's rule for it |
-//! | RFC 7323 | window scale, timestamps, protection against wrapped numbers |
-//! | RFC 1122 4.2 | delayed acknowledgements, keep-alive, window probes |
+//! | RFC 6298 | the retransmission timer, and the rule of Linux for it |
+//! | RFC 7323 | window scale, timestamps, protection against wrapped sequence numbers |
+//! | RFC 1122 4.2 | delayed acknowledgements, keep-alives, window probes |
 //! | RFC 5961 | challenge acknowledgements for doubtful resets, SYNs and acknowledgements |
-//! | RFC 3522 | a reduction is taken back when an echoed timestamp shows that it was for nothing |
+//! | RFC 3522 | a reduction of the congestion window is undone when an echoed timestamp shows that nothing was lost |
 //!
-//! Not here: ECN, Fast Open, CUBIC, probes for lost tails (TLP) and time-based loss detection (RACK, RFC 8985), and finding
-//! out that a timeout was false (F-RTO, RFC 5682): the profiles of systems that have them come as near as the above allows,
-//! and say how near that is. Window and keep-alive probes carry no data: they
-//! repeat the sequence number before the next one, which every peer has to answer. R1 of RFC 9293 3.8.3 tells the
-//! network layer to look for another route; there is never another one here.
+//! Not implemented: ECN, Fast Open, CUBIC, tail loss probes (TLP) and time-based loss detection (RACK, RFC 8985), and
+//! the detection of spurious timeouts without timestamps (F-RTO, RFC 5682). The profiles of systems that have them come
+//! as close as the list above allows; their documentation gives the difference. Window and keep-alive probes carry no
+//! data: they repeat the sequence number before the next one, which every peer must answer. R1 of RFC 9293 3.8.3 asks
+//! the network layer for another route; there is never another one here.
 //!
 //! # States (RFC 9293 3.3.2)
 //!
@@ -36,25 +36,25 @@
 //!              +-> TIME-WAIT   +--> CLOSED
 //! ```
 //!
-//! The user hears `Closed(Finished)` on entering TIME-WAIT; the connection lingers without it, and the link may be
-//! opened anew at once (from another port).
+//! The user receives `Closed(Finished)` on entry into TIME-WAIT; the connection lingers without its user, and the link
+//! may be opened again at once (from another port).
 //!
-//! # A segment is made at the last moment
+//! # Segments are built when they are sent
 //!
-//! Nothing is queued between TCP and the interface: what to send is decided when the interface has room (`output`),
-//! so every frame carries the newest acknowledgement, and retransmission timers start when the bytes leave. While
-//! an interface gives no room, no retransmission timer runs down for what waits for it.
+//! There is no queue between TCP and the interface: the segment to send is chosen when the interface has room
+//! (`output`), so every frame carries the newest acknowledgement, and retransmission timers start when the bytes leave.
+//! While an interface has no room, no retransmission timer runs for data that wait for it.
 //!
 //! # Units
 //!
-//! Windows and buffers are in bytes of payload, lengths of headers in bytes. Inside, sequence numbers are offsets
-//! from the initial one, 64 bits wide: the SYN is 0, the first byte 1, and nothing wraps.
+//! Windows and buffers are in bytes of payload, lengths of headers in bytes. Internally, sequence numbers are offsets
+//! from the initial sequence number, 64 bits wide: the SYN is 0, the first byte 1, and nothing wraps.
 //!
 //! # Limits
 //!
-//! Connections, `connections_max`; bytes to send, `send_buffer_bytes`; bytes received and not released,
-//! `receive_buffer_bytes`, and segments beyond holes twice those that fit it and 64 more; resets to strangers, 64 for each
-//! interface; remembered thresholds, 256.
+//! Connections: `connections_max`. Bytes to send: `send_buffer_bytes`. Bytes received and not released:
+//! `receive_buffer_bytes`. Segments beyond holes: twice the number that fits the receive buffer, plus 64. Waiting
+//! resets for segments without a connection: 64 per interface. Remembered slow-start thresholds: 256.
 
 pub mod config;
 mod congestion;

@@ -1,5 +1,5 @@
-//! Which segment a connection sends next (RFC 9293 3.8, RFC 5681 3, RFC 6675 4 and 5). A segment is decided on
-//! and made when there is room for it, not before.
+//! Choice of the segment that a connection sends next (RFC 9293 3.8, RFC 5681 3, RFC 6675 4 and 5). A segment is chosen
+//! and built when there is room for it, not before.
 
 use super::config::Nagle;
 use super::congestion::Phase;
@@ -9,19 +9,20 @@ use crate::service::Shares;
 use crate::time::Instant;
 use bytes::Bytes;
 
-/// What to send next.
+/// Kind of the next segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Emission {
     Reset(u64),
     Syn,
-    /// A segment once more, by its place on the scoreboard; true where it is a mere suspicion at the end.
+    /// Retransmission of the segment with this index on the scoreboard; true for the last segment, sent on suspicion
+    /// only.
     Repeat(usize, bool),
     New(NewData),
     Probe,
     Acknowledge,
 }
 
-/// New data, up to this offset, and perhaps the FIN behind them.
+/// New data up to this offset, optionally followed by the FIN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NewData {
     end: u64,
@@ -29,12 +30,12 @@ pub(super) struct NewData {
 }
 
 impl Connection {
-    /// True if there is something to send now.
+    /// Returns true if a segment can be sent now.
     pub(super) fn wants_to_send(&self) -> bool {
         self.decide().is_some()
     }
 
-    /// Makes the next segment, and says what its bytes are for.
+    /// Builds the next segment, and returns it with the shares of its bytes.
     pub(super) fn poll_segment(&mut self, now: Instant) -> Option<(Segment, Shares)> {
         let emission = match self.decide() {
             Some(Emission::New(_)) if self.flight() == 0 => {
@@ -78,14 +79,14 @@ impl Connection {
         (self.owed.acknowledgement || self.owed.duplicates > 0).then_some(Emission::Acknowledge)
     }
 
-    /// How much more the congestion window lets into the network.
+    /// Returns the number of bytes that the congestion window still allows into the network.
     fn congestion_room(&self) -> u64 {
         let limited = !self.profile.limited_transmit && self.congestion.phase == Phase::Open;
         let pipe = if limited { self.flight() } else { self.pipe() };
         self.congestion.window.saturating_sub(pipe)
     }
 
-    /// A lost segment: the first at once, the others as the window allows.
+    /// Returns the next lost segment: the first at once, the others as the window allows.
     fn next_repetition(&self) -> Option<usize> {
         let index = self.scoreboard.next_waiting()?;
         let sent = self.scoreboard.get(index);
@@ -93,7 +94,8 @@ impl Connection {
         allowed.then_some(index)
     }
 
-    /// What may be lost and is sent again because there is nothing else to do (RFC 6675 4, NextSeg rules 3, 4).
+    /// Returns a segment that may be lost and is retransmitted because nothing else can be sent (RFC 6675 4, NextSeg
+    /// rules 3, 4).
     fn next_suspicion(&self) -> Option<(usize, bool)> {
         let recovering = matches!(self.congestion.phase, Phase::Recovery { .. });
         if !recovering || !self.peer.sack || !self.profile.repeat_on_suspicion {
@@ -112,8 +114,8 @@ impl Connection {
         self.scoreboard.last_unsacked().filter(fits).map(|index| (index, true))
     }
 
-    /// New data that may leave now: by both windows, by the sender's rules against silly windows (RFC 9293
-    /// 3.8.6.2.1) and by Nagle's.
+    /// Returns new data that may leave now: allowed by both windows, by the sender's avoidance of silly windows (RFC
+    /// 9293 3.8.6.2.1) and by the Nagle algorithm.
     pub(super) fn next_new(&self) -> Option<NewData> {
         if !matches!(self.state, State::Established | State::CloseWait) || !self.has_unsent() {
             return None;
@@ -142,15 +144,15 @@ impl Connection {
         }
     }
 
-    // -- Making them ------------------------------------------------------------------------------------------------
+    // -- Building segments --------------------------------------------------------------------------------------------
 
-    /// A segment with everything that every segment of a synchronized state has; what it acknowledges is no longer
-    /// owed.
+    /// Builds a segment with the fields common to all segments of a synchronized state; clears the pending
+    /// acknowledgement, which the segment carries.
     fn segment(&mut self, now: Instant, offset: u64, flags: Flags, payload: Bytes) -> Segment {
         let mut options = self.every_options(now);
         if self.receiver.has_holes() && self.peer.sack {
             let most = if self.peer.timestamps { SACK_BLOCKS_MAX - 1 } else { SACK_BLOCKS_MAX };
-            // A full segment has no room left for blocks.
+            // A full segment has no room for blocks.
             let room = self.segment.saturating_sub(payload.len() as u64 + 4) as usize / 8;
             for &(start, end) in self.receiver.sack_blocks().iter().take(most.min(room)) {
                 options.sack.push(self.peer_wire(start), self.peer_wire(end));
@@ -190,7 +192,7 @@ impl Connection {
         self.peer.initial.wrapping_add(offset as u32)
     }
 
-    /// A reset that the peer accepts: exactly where it expects the next byte (RFC 9293 3.10.7.4).
+    /// Builds a reset that the peer accepts: exactly at the sequence number that it expects next (RFC 9293 3.10.7.4).
     fn make_reset(&mut self, offset: u64) -> (Segment, Shares) {
         self.owed.reset = None;
         let segment = Segment {
@@ -282,7 +284,7 @@ impl Connection {
         self.repeated_at.get_or_insert(self.timestamp(now));
         self.last_sent = now;
         if index == 0 {
-            // What the timer waits for is on its way only now.
+            // The segment for which the timer runs leaves only now.
             self.timers.set(Timer::Retransmit as usize, self.rtt.deadline(now));
         }
         self.start_retransmit_timer(now);
@@ -306,7 +308,8 @@ impl Connection {
         }
     }
 
-    /// An empty segment from just before what the peer expects: it has to answer (RFC 9293 3.8.4, 3.8.6.1).
+    /// Builds an empty segment from just before the sequence number that the peer expects: the peer must answer it (RFC
+    /// 9293 3.8.4, 3.8.6.1).
     fn make_probe(&mut self, now: Instant) -> (Segment, Shares) {
         self.owed.probe = false;
         self.counters.probes += 1;
@@ -324,12 +327,12 @@ impl Connection {
     }
 }
 
-/// The length of the frame that carries a segment.
+/// Returns the length of the frame that carries a segment, bytes.
 pub(super) fn frame_bytes(segment: &Segment) -> u32 {
     (IPV4_HEADER_BYTES + TCP_HEADER_BYTES + segment.options.length() + segment.payload.len()) as u32
 }
 
-/// A segment that opens, closes, probes or resets.
+/// Counts all bytes of a segment that opens, closes, probes or resets as control.
 pub(super) fn control(segment: Segment) -> (Segment, Shares) {
     let control = frame_bytes(&segment);
     (segment, Shares { control, ..Shares::default() })

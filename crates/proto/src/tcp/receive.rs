@@ -1,49 +1,49 @@
-//! What arrives: reassembly within the window, SACK blocks, and the window itself (RFC 9293 3.4, 3.8.6; RFC 2018).
+//! Receiving half: reassembly within the window, SACK blocks, and the window itself (RFC 9293 3.4, 3.8.6; RFC 2018).
 //!
-//! Counted in offsets from the peer's initial sequence number: its SYN is 0, its first byte 1.
+//! Offsets are counted from the peer's initial sequence number: its SYN is 0, its first byte 1.
 
 use super::wire::SACK_BLOCKS_MAX;
 use bytes::Bytes;
 use std::collections::BTreeMap;
 
-/// What came of a segment's data.
+/// Position of arriving data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arrival {
-    /// It was the next, and nothing waits behind it.
+    /// The data were the next ones, and no data wait behind them.
     InOrder,
-    /// It was the next, and filled a hole or a part of it.
+    /// The data were the next ones, and filled a hole or a part of it.
     FilledHole,
-    /// It lies beyond a hole, or was here already.
+    /// The data lie beyond a hole, or had arrived before.
     OutOfOrder,
 }
 
-/// The receiving half of a connection.
+/// Receiving half of a connection.
 #[derive(Debug)]
 pub(super) struct Receiver {
-    /// The next offset expected.
+    /// Next offset expected.
     next: u64,
-    /// The right edge of the window as it was announced; it never moves left (RFC 9293 3.8.6).
+    /// Right edge of the announced window; never moves left (RFC 9293 3.8.6).
     edge: u64,
     buffer_bytes: u64,
-    /// The most that is announced, whatever the buffer has room for.
+    /// Maximum window that is announced, regardless of the room in the buffer.
     announced_max: u64,
-    /// Bytes that rose and are not released.
+    /// Bytes delivered to the user and not released.
     held: u64,
-    /// Data beyond a hole: not overlapping, by offset.
+    /// Data beyond a hole by offset, without overlaps.
     parts: BTreeMap<u64, Bytes>,
     parts_max: usize,
-    /// The same as ranges without gaps, and those that changed last, newest first.
+    /// The same data as ranges without gaps, and the ranges that changed last, newest first.
     ranges: BTreeMap<u64, u64>,
     recent: Vec<(u64, u64)>,
-    /// Where the peer's FIN stands, once known.
+    /// Offset of the peer's FIN, once known.
     fin: Option<u64>,
     /// Segments dropped because too many small ones were waiting.
     pub(super) dropped: u64,
 }
 
 impl Receiver {
-    /// Before anything came. At most `announced_max` bytes are announced; `parts_max` bounds how many segments wait beyond
-    /// holes.
+    /// Creates a receiver before the first segment. At most `announced_max` bytes are announced; `parts_max` limits the
+    /// number of segments that wait beyond holes.
     pub(super) fn new(buffer_bytes: u32, announced_max: Option<u32>, parts_max: usize) -> Self {
         let buffer_bytes = u64::from(buffer_bytes);
         Receiver {
@@ -65,12 +65,12 @@ impl Receiver {
         self.next
     }
 
-    /// How much is announced and not used.
+    /// Returns the unused part of the announced window, bytes.
     pub(super) fn announced(&self) -> u64 {
         self.edge.saturating_sub(self.next)
     }
 
-    /// True once the peer's FIN and all before it have come.
+    /// Returns true once the peer's FIN and everything before it have arrived.
     pub(super) fn is_complete(&self) -> bool {
         self.fin.is_some_and(|fin| self.next > fin)
     }
@@ -79,14 +79,14 @@ impl Receiver {
         !self.ranges.is_empty()
     }
 
-    /// The peer's SYN came.
+    /// Processes the arrival of the peer's SYN.
     pub(super) fn begin(&mut self) {
         self.next = 1;
         // The window of a SYN is never scaled (RFC 7323 2.2).
         self.edge = 1 + self.announced_max.min(u64::from(u16::MAX));
     }
 
-    /// True if a segment touches the window (RFC 9293 3.10.7.4, the four cases).
+    /// Returns true if a segment touches the window (RFC 9293 3.10.7.4, the four cases).
     pub(super) fn accepts(&self, start: i64, length: u32) -> bool {
         let (next, edge) = (self.next as i64, self.edge.max(self.next) as i64);
         let end = start + i64::from(length);
@@ -98,8 +98,8 @@ impl Receiver {
         }
     }
 
-    /// Takes a segment's data that begin at `start`; what lies outside the window is cut off. What is now in order
-    /// goes to `deliver`.
+    /// Accepts the data of a segment that begin at `start`, without the part outside the window. Passes the data that
+    /// are now in order to `deliver`.
     pub(super) fn take(&mut self, start: i64, mut data: Bytes, mut deliver: impl FnMut(Bytes)) -> Arrival {
         let skip = (self.next as i64 - start).max(0) as usize;
         if skip >= data.len() {
@@ -129,7 +129,7 @@ impl Receiver {
         deliver(data);
     }
 
-    /// Delivers what waited beyond the hole that is now filled.
+    /// Delivers the data that waited beyond the hole that is now filled.
     fn join(&mut self, mut deliver: impl FnMut(Bytes)) {
         while let Some(entry) = self.parts.first_entry() {
             if *entry.key() > self.next {
@@ -154,7 +154,7 @@ impl Receiver {
         self.recent.retain(|(_, end)| *end > next);
     }
 
-    /// Keeps data beyond a hole, without what is there already.
+    /// Stores data beyond a hole, without the part that is stored already.
     fn store(&mut self, start: u64, data: Bytes) {
         let end = start + data.len() as u64;
         let before = self.parts.range(..=start).next_back();
@@ -175,7 +175,7 @@ impl Receiver {
         self.note_range(start, end);
     }
 
-    /// Joins a range with those it touches, and makes it the newest.
+    /// Joins a range with those that it touches, and makes it the newest.
     fn note_range(&mut self, mut start: u64, mut end: u64) {
         if let Some((&held, &held_end)) = self.ranges.range(..=start).next_back()
             && held_end >= start
@@ -193,12 +193,12 @@ impl Receiver {
         self.recent.truncate(SACK_BLOCKS_MAX);
     }
 
-    /// The SACK blocks, the most recent first (RFC 2018 4).
+    /// Returns the SACK blocks, the most recent first (RFC 2018 4).
     pub(super) fn sack_blocks(&self) -> &[(u64, u64)] {
         &self.recent
     }
 
-    /// The peer's FIN stands at `offset`. One that contradicts what is known is ignored.
+    /// Records the offset of the peer's FIN. A FIN that contradicts received data is ignored.
     pub(super) fn note_fin(&mut self, offset: u64) {
         let beyond = self.ranges.last_key_value().map_or(self.next, |(_, end)| *end);
         if self.fin.is_none() && offset >= beyond {
@@ -206,7 +206,7 @@ impl Receiver {
         }
     }
 
-    /// Consumes the FIN if all before it has come. True when it does.
+    /// Consumes the FIN if everything before it has arrived. Returns true if so.
     pub(super) fn consume_fin(&mut self) -> bool {
         if self.fin != Some(self.next) {
             return false;
@@ -215,27 +215,28 @@ impl Receiver {
         true
     }
 
-    /// The user has dealt with so many bytes.
+    /// Releases bytes that the user has processed.
     ///
     /// # Panics
-    /// If it never got that many.
+    /// Panics if fewer bytes were delivered and not released.
     pub(super) fn release(&mut self, bytes: u64) {
         assert!(bytes <= self.held, "{bytes} bytes released, {} held", self.held);
         self.held -= bytes;
     }
 
-    /// What may be announced: RFC 9293 3.8.6 leaves it to the receiver, below what it has room for.
+    /// Returns the largest window that may be announced: RFC 9293 3.8.6 leaves the choice to the receiver, within the
+    /// room of its buffer.
     fn free(&self) -> u64 {
         self.buffer_bytes.saturating_sub(self.held).min(self.announced_max)
     }
 
-    /// The window field of a SYN, which is never scaled (RFC 7323 2.2).
+    /// Returns the window field of a SYN, which is never scaled (RFC 7323 2.2).
     pub(super) fn window_of_syn(&self) -> u16 {
         self.free().min(u64::from(u16::MAX)) as u16
     }
 
-    /// The window field to send, in units of `1 << shift` bytes; moves the edge. The edge moves by a segment or
-    /// half of the most it may be at least (RFC 9293 3.8.6.2.2).
+    /// Returns the window field to send, in units of `1 << shift` bytes, and moves the edge. The edge moves by at least
+    /// a segment or half of the maximum window (RFC 9293 3.8.6.2.2).
     pub(super) fn announce(&mut self, shift: u8, segment_bytes: u64) -> u16 {
         let wanted = self.next + self.free();
         let step = segment_bytes.min(self.announced_max / 2);
@@ -247,8 +248,8 @@ impl Receiver {
         field as u16
     }
 
-    /// True if the window has opened so far that the peer should hear of it without being asked: twice what it
-    /// knows of, and a segment or half of the most it may be at least.
+    /// Returns true if the window has opened so far that the peer needs an update: to at least twice the announced
+    /// window, and by at least a segment or half of the maximum window.
     pub(super) fn wants_update(&self, segment_bytes: u64) -> bool {
         let step = segment_bytes.min(self.announced_max / 2);
         let (announced, free) = (self.announced(), self.free());
@@ -300,8 +301,8 @@ mod tests {
         assert_eq!(receiver.announce(0, 50), 100);
     }
 
-    /// A window below what the buffer has room for stays open while the user has not fetched what came, so that nobody
-    /// needs to be told that it has opened again.
+    /// A window below the room of the buffer stays open while the user has not fetched the data, so the peer needs no
+    /// update when it opens again.
     #[test]
     fn a_window_below_the_buffer_does_not_close_on_what_is_held() {
         let mut receiver = Receiver::new(60_000, Some(1280), 64);
@@ -312,7 +313,7 @@ mod tests {
             assert_eq!(receiver.announce(0, 640), 1280, "segment {at}");
             assert!(!receiver.wants_update(640));
         }
-        // But never beyond the buffer.
+        // The window never exceeds the buffer.
         let mut small = Receiver::new(1000, Some(1280), 64);
         small.begin();
         assert_eq!(small.window_of_syn(), 1000);

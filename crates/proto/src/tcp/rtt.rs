@@ -1,30 +1,30 @@
-//! The retransmission timeout from samples of the round trip (RFC 6298), and Linux's rule for it.
+//! Retransmission timeout from round-trip samples (RFC 6298), and the rule of Linux for it.
 
 use super::config::{Profile, RtoRule, RttSampling};
 use crate::time::{Duration, Instant};
 
-/// The timeout once data flow, where a repeated SYN left no sample (RFC 6298 5.7).
+/// Minimum timeout for data if a retransmitted SYN left no sample (RFC 6298 5.7).
 const RTO_AFTER_SYN_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Smoothed round trip, its variance, and the timeout with its backoff. All in nanoseconds.
+/// Smoothed round-trip time, its variation, and the timeout with its backoff. All in nanoseconds.
 #[derive(Clone, Debug)]
 pub(super) struct RttEstimator {
     rule: RtoRule,
     sampling: RttSampling,
     minimum: u64,
     maximum: u64,
-    /// The timeout before backoff.
+    /// Timeout before backoff.
     base: u64,
     smoothed: Option<u64>,
-    /// RTTVAR by RFC 6298; four times the variation by Linux's rule.
+    /// RTTVAR of RFC 6298; four times the variation by the rule of Linux.
     variation: u64,
-    /// Linux: the medium deviation, times four, and its largest value in this round trip.
+    /// Rule of Linux: four times the mean deviation, and its maximum in this round trip.
     deviation: u64,
     deviation_highest: u64,
-    /// Where this round trip's samples end.
+    /// Offset that ends the samples of this round trip.
     round_ends: u64,
     backoff: u32,
-    /// The shortest sample.
+    /// Shortest sample.
     pub(super) shortest: Option<Duration>,
 }
 
@@ -50,8 +50,8 @@ impl RttEstimator {
         }
     }
 
-    /// Takes a sample from an acknowledgement up to `acknowledged`, while `sent` is the end of what was sent.
-    /// The backoff ends (RFC 6298 5, Karn's rule: only unambiguous samples come here).
+    /// Adds a sample from an acknowledgement up to `acknowledged`; `sent` is the end of the data sent. Ends the backoff
+    /// (RFC 6298 5; by Karn's algorithm only unambiguous samples arrive here).
     pub(super) fn sample(&mut self, measured: Duration, acknowledged: u64, sent: u64) {
         self.shortest = Some(self.shortest.map_or(measured, |shortest| shortest.min(measured)));
         self.backoff = 0;
@@ -84,7 +84,7 @@ impl RttEstimator {
         self.base = (smoothed + 4 * self.variation).max(self.minimum);
     }
 
-    /// Rises follow at once, falls once a round trip, and a sample below the mean counts an eighth of one above.
+    /// Follows a rise at once and a fall once per round trip; a sample below the mean counts an eighth of one above it.
     fn sample_linux(&mut self, measured: u64, acknowledged: u64, sent: u64) {
         let smoothed = match self.smoothed {
             None => {
@@ -118,10 +118,10 @@ impl RttEstimator {
         self.base = smoothed + self.variation;
     }
 
-    /// The SYN was repeated and gave no sample: data begin with 3 s at least (RFC 6298 5.7). By the standard's rule the timeout
-    /// stays as long as it was backed off to, since only a sample collapses it (5.5 and the last paragraph of 5): where 3 s are
-    /// shorter than the round trip, data would time out falsely until one is taken. Linux begins anew with 3 s, and lives
-    /// with that where its peer has no timestamps.
+    /// The SYN was retransmitted and gave no sample: the timeout for data is at least 3 s (RFC 6298 5.7). By the
+    /// standard's rule a longer, backed-off timeout stays, since only a sample ends the backoff (5.5 and the last
+    /// paragraph of 5): if 3 s are shorter than the round trip, data would time out spuriously until the first sample.
+    /// Linux restarts with 3 s and accepts these timeouts with a peer without timestamps.
     pub(super) fn after_syn_timeout(&mut self) {
         if self.smoothed.is_none() {
             let stands = match self.rule {
@@ -133,29 +133,29 @@ impl RttEstimator {
         self.backoff = 0;
     }
 
-    /// The timer expired: the next one is twice as long (RFC 6298 5.5).
+    /// The timer expired: doubles the next timeout (RFC 6298 5.5).
     pub(super) fn back_off(&mut self) {
         self.backoff = (self.backoff + 1).min(32);
     }
 
-    /// What was sent turns out not to have been lost.
+    /// Ends the backoff because nothing was lost after all.
     pub(super) fn forget_backoff(&mut self) {
         self.backoff = 0;
     }
 
-    /// The timeout as it is now, backed off `more` times beyond that.
+    /// Returns the current timeout after `more` further backoffs.
     pub(super) fn timeout_backed_off(&self, more: u32) -> Duration {
         let shift = (self.backoff + more).min(32);
         let timeout = self.base.checked_mul(1 << shift).unwrap_or(self.maximum);
         Duration::from_nanos(timeout.min(self.maximum))
     }
 
-    /// The timeout as it is now.
+    /// Returns the current timeout.
     pub(super) fn timeout(&self) -> Duration {
         self.timeout_backed_off(0)
     }
 
-    /// When a segment that leaves now is given up.
+    /// Returns the time at which the timer of a segment that leaves now expires.
     pub(super) fn deadline(&self, now: Instant) -> Instant {
         now + self.timeout()
     }

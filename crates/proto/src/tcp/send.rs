@@ -1,17 +1,17 @@
-//! What is sent and not yet acknowledged: the bytes, and what is known of each segment (RFC 6675 3 and 4).
+//! Data sent and not yet acknowledged: the bytes, and the state of each segment (RFC 6675 3 and 4).
 //!
-//! Everything is counted in offsets from the initial sequence number, which never wrap: the SYN is 0, the first
-//! byte 1.
+//! Positions are offsets from the initial sequence number, which never wrap: the SYN is 0, the first byte 1.
 
 use super::config::Recovery;
 use crate::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
 use std::collections::VecDeque;
 
-/// Duplicate acknowledgements, or segments' worth above a hole, that make a loss (RFC 5681 3.2, RFC 6675 2).
+/// Number of duplicate acknowledgements, or of segments' worth of data above a hole, that indicates a loss (RFC 5681
+/// 3.2, RFC 6675 2).
 pub(super) const DUPLICATES_THRESHOLD: u64 = 3;
 
-/// The bytes that were written and are not acknowledged yet.
+/// Bytes that were written and are not acknowledged yet.
 #[derive(Debug)]
 pub(super) struct SendBuffer {
     /// Each write with the offset of its first byte.
@@ -25,12 +25,12 @@ impl SendBuffer {
         SendBuffer { chunks: VecDeque::new(), start: 1, end: 1 }
     }
 
-    /// The offset behind the last byte written.
+    /// Returns the offset after the last byte written.
     pub(super) fn end(&self) -> u64 {
         self.end
     }
 
-    /// How many bytes it holds.
+    /// Returns the number of bytes in the buffer.
     pub(super) fn length(&self) -> u64 {
         self.end - self.start
     }
@@ -44,7 +44,7 @@ impl SendBuffer {
         self.chunks.push_back((start, bytes));
     }
 
-    /// Forgets everything before `offset`.
+    /// Removes everything before `offset`.
     pub(super) fn release(&mut self, offset: u64) {
         self.start = offset.clamp(self.start, self.end);
         while self.chunks.front().is_some_and(|(start, bytes)| start + bytes.len() as u64 <= self.start) {
@@ -52,7 +52,7 @@ impl SendBuffer {
         }
     }
 
-    /// The bytes from `start` to before `end`, copied only where they lie in more than one write.
+    /// Returns the bytes from `start` to before `end`, copied only if they span more than one write.
     pub(super) fn slice(&self, start: u64, end: u64) -> Bytes {
         assert!(self.start <= start && start <= end && end <= self.end, "only what is held can be sent");
         let first = self.chunks.partition_point(|(at, bytes)| at + bytes.len() as u64 <= start);
@@ -77,22 +77,22 @@ impl SendBuffer {
     }
 }
 
-/// A segment that was sent.
+/// Segment in flight.
 #[derive(Clone, Debug)]
 pub(super) struct SentSegment {
     pub(super) start: u64,
-    /// Behind its last sequence number, a FIN included.
+    /// First sequence number after the segment, counting a FIN.
     pub(super) end: u64,
-    /// When its newest copy left.
+    /// Time at which the newest copy was sent.
     pub(super) at: Instant,
-    /// Its newest copy's place in the order of everything sent.
+    /// Position of the newest copy in the order of everything sent.
     order: u64,
     sacked: bool,
-    /// Its newest copy but the one that `retransmitted` tells of is lost.
+    /// True if all copies sent before the one of `retransmitted` are lost.
     lost: bool,
-    /// A copy was sent since it was marked lost (or without that).
+    /// True if a copy was sent after the segment was marked lost, or on suspicion without the mark.
     retransmitted: bool,
-    /// More than one copy was ever sent.
+    /// True if more than one copy was ever sent.
     pub(super) repeated: bool,
 }
 
@@ -101,7 +101,7 @@ impl SentSegment {
         self.end - self.start
     }
 
-    /// What it adds to the pipe (RFC 6675 4, SetPipe).
+    /// Returns the contribution to the pipe (RFC 6675 4, SetPipe).
     fn weight(&self) -> u64 {
         if self.sacked { 0 } else { self.length() * (u64::from(!self.lost) + u64::from(self.retransmitted)) }
     }
@@ -111,37 +111,37 @@ impl SentSegment {
     }
 }
 
-/// What an acknowledgement brought.
+/// Effect of an acknowledgement.
 #[derive(Debug, Default)]
 pub(super) struct AckOutcome {
-    /// Bytes that are known to have arrived only now.
+    /// Bytes newly known to have arrived.
     pub(super) delivered: u64,
-    /// When the oldest segment left that this acknowledges, was sent once, and was not known to have arrived.
+    /// Send time of the oldest acknowledged segment that was sent once and was not known to have arrived.
     pub(super) oldest_sent_once: Option<Instant>,
-    /// It acknowledges something that was sent more than once.
+    /// True if retransmitted data are acknowledged.
     pub(super) repeated: bool,
 }
 
-/// What is known of every segment in flight.
+/// State of every segment in flight.
 #[derive(Debug)]
 pub(super) struct Scoreboard {
     sent: VecDeque<SentSegment>,
-    /// Bytes in the network as far as can be known (RFC 6675 4).
+    /// Estimated number of bytes in the network (RFC 6675 4).
     pipe: u64,
     sacked_bytes: u64,
-    /// Bytes of segments that are lost and not sent again yet.
+    /// Bytes of segments that are lost and not retransmitted yet.
     waiting: u64,
-    /// Behind the highest byte that was selectively acknowledged.
+    /// Offset after the highest selectively acknowledged byte.
     highest_sacked: u64,
-    /// Everything unsacked before this is marked lost.
+    /// Everything unsacked before this offset is marked lost.
     lost_below: u64,
-    /// No segment waits for repetition before this.
+    /// No segment before this offset waits for retransmission.
     repeat_from: u64,
-    /// The blocks of the acknowledgement before: what they cover need not be walked again.
+    /// Blocks of the previous acknowledgement: segments that they cover are not visited again.
     blocks_before: Vec<(u64, u64)>,
-    /// Repetitions in flight, oldest first: their order and their segment's start.
+    /// Retransmissions in flight, oldest first: their order and the start of their segment.
     repetitions: VecDeque<(u64, u64)>,
-    /// The next place in the order of everything sent, and the newest of which delivery is known.
+    /// Next position in the order of everything sent, and the newest position with a known delivery.
     next_order: u64,
     newest_delivered: u64,
 }
@@ -167,7 +167,7 @@ impl Scoreboard {
         self.pipe
     }
 
-    /// True if a lost segment waits to be sent again.
+    /// Returns true if a lost segment waits for retransmission.
     pub(super) fn has_waiting(&self) -> bool {
         self.waiting > 0
     }
@@ -176,12 +176,12 @@ impl Scoreboard {
         &self.sent[index]
     }
 
-    /// The segment that contains `offset`, or the first behind it.
+    /// Returns the index of the segment that contains `offset`, or of the first one after it.
     fn index(&self, offset: u64) -> usize {
         self.sent.partition_point(|sent| sent.end <= offset)
     }
 
-    /// Changes one segment and keeps the sums right.
+    /// Changes one segment and updates the sums.
     fn change(&mut self, index: usize, change: impl FnOnce(&mut SentSegment)) {
         let sent = &mut self.sent[index];
         let (weight, waiting, sacked) = (sent.weight(), sent.waits_for_repetition(), sent.sacked);
@@ -208,7 +208,7 @@ impl Scoreboard {
         self.next_order - 1
     }
 
-    /// A new segment leaves.
+    /// Adds a new segment that leaves now.
     pub(super) fn push(&mut self, start: u64, end: u64, now: Instant) {
         let order = self.take_order();
         self.sent.push_back(SentSegment {
@@ -224,7 +224,7 @@ impl Scoreboard {
         self.pipe += end - start;
     }
 
-    /// A segment leaves once more.
+    /// Records a retransmission of a segment.
     pub(super) fn repeat(&mut self, index: usize, now: Instant) {
         let order = self.take_order();
         self.change(index, |sent| {
@@ -235,12 +235,12 @@ impl Scoreboard {
         });
         let sent = &self.sent[index];
         self.repetitions.push_back((order, sent.start));
-        // Repetitions go in order, so nothing waits before this one.
+        // Retransmissions go in order, so no segment before this one waits.
         self.repeat_from = self.repeat_from.max(sent.end);
     }
 
-    /// Notes that the newest copy of a segment has arrived, unless it may have been an older copy: that is so
-    /// where it left less than the shortest round trip ago.
+    /// Records that the newest copy of a segment has arrived, unless it may have been an older copy: the newest copy
+    /// cannot have arrived if it was sent less than the shortest round trip ago.
     fn note_delivered(&mut self, index: usize, now: Instant, shortest: Option<Duration>) {
         let sent = &self.sent[index];
         let sure =
@@ -250,7 +250,7 @@ impl Scoreboard {
         }
     }
 
-    /// Everything before `offset` has arrived.
+    /// Removes everything before `offset`, which has arrived.
     pub(super) fn acknowledge(
         &mut self,
         offset: u64,
@@ -290,7 +290,7 @@ impl Scoreboard {
         delivery
     }
 
-    /// The front segment was acknowledged in part: what is left of it is a shorter segment.
+    /// Shortens the first segment if it was acknowledged in part.
     fn cut_front(&mut self, offset: u64, delivery: &mut AckOutcome) {
         let Some(front) = self.sent.front().filter(|front| front.start < offset) else {
             return;
@@ -309,14 +309,14 @@ impl Scoreboard {
         }
     }
 
-    /// Takes the SACK blocks of one acknowledgement. Only segments that a block covers whole count. Returns
-    /// how many bytes are new.
+    /// Processes the SACK blocks of one acknowledgement. Only segments that a block covers completely count. Returns
+    /// the number of newly delivered bytes.
     pub(super) fn sack(&mut self, blocks: &[(u64, u64)], now: Instant, shortest: Option<Duration>) -> u64 {
         let before = core::mem::take(&mut self.blocks_before);
         let mut delivered = 0;
         for &(start, end) in blocks {
             let first = self.sent.partition_point(|sent| sent.start < start);
-            // A block grows from one acknowledgement to the next: only what is new of it is walked.
+            // A block grows from one acknowledgement to the next: only its new part is visited.
             match before.iter().find(|known| start <= known.0 && known.1 <= end) {
                 None => delivered += self.sack_from(first, u64::MAX, end, now, shortest),
                 Some(&(known_start, known_end)) => {
@@ -330,7 +330,7 @@ impl Scoreboard {
         delivered
     }
 
-    /// Marks the segments from an index on that begin before `until` and are whole before `end`.
+    /// Marks the segments from an index on that begin before `until` and end at or before `end`.
     fn sack_from(
         &mut self,
         mut index: usize,
@@ -352,7 +352,7 @@ impl Scoreboard {
         delivered
     }
 
-    /// Marks what must be lost by what has arrived above it. True if something is newly lost.
+    /// Marks segments as lost that have enough delivered data above them. Returns true if a segment is newly lost.
     pub(super) fn find_losses(&mut self, recovery: Recovery, segment_bytes: u64) -> bool {
         if self.sacked_bytes == 0 {
             return false;
@@ -380,8 +380,8 @@ impl Scoreboard {
         self.waiting > waiting
     }
 
-    /// Where the segments begin that are not lost by RFC 6675 4 IsLost: three separate runs above, or more than
-    /// two segments' worth of bytes.
+    /// Returns the offset below which segments are lost by IsLost of RFC 6675 4: three separate runs above, or more
+    /// than two segments' worth of bytes.
     fn threshold_rfc6675(&self, highest: usize, segment_bytes: u64) -> Option<u64> {
         let (mut bytes, mut runs, mut in_run) = (0, 0, false);
         for sent in self.sent.iter().take(highest + 1).rev() {
@@ -397,7 +397,8 @@ impl Scoreboard {
         None
     }
 
-    /// Marks repetitions lost that left before something whose arrival is known. True if there are any.
+    /// Marks retransmissions as lost that were sent before a segment with a known arrival. Returns true if there are
+    /// any.
     pub(super) fn find_lost_repetitions(&mut self) -> bool {
         let mut found = false;
         while let Some(&(order, start)) = self.repetitions.front() {
@@ -418,16 +419,16 @@ impl Scoreboard {
         found
     }
 
-    /// The first segment in flight is lost.
+    /// Marks the first segment in flight as lost.
     pub(super) fn lose_first(&mut self) {
         if self.sent.front().is_some_and(|sent| !sent.lost && !sent.sacked) {
             self.change(0, |sent| sent.lost = true);
         }
     }
 
-    /// The timer expired: all that is not known to have arrived is lost, repetitions too. A receiver that has
-    /// selectively acknowledged the very first segment and not moved on has thrown it away (RFC 2018 8): then
-    /// nothing that it said before counts.
+    /// Marks everything that is not known to have arrived as lost after a timeout, including retransmissions. A
+    /// receiver that has selectively acknowledged the very first segment and not moved on has discarded it (RFC 2018
+    /// 8): then all its earlier SACK blocks are ignored.
     pub(super) fn lose_all(&mut self) {
         let reneged = self.sent.front().is_some_and(|sent| sent.sacked);
         for index in 0..self.sent.len() {
@@ -445,7 +446,7 @@ impl Scoreboard {
         self.lost_below = self.sent.back().map_or(0, |sent| sent.end);
     }
 
-    /// Nothing was lost after all, as far as it is not sent again yet.
+    /// Removes the loss marks of segments that are not retransmitted yet, because nothing was lost.
     pub(super) fn find_again(&mut self) {
         for index in 0..self.sent.len() {
             if self.sent[index].waits_for_repetition() {
@@ -455,7 +456,7 @@ impl Scoreboard {
         self.lost_below = 0;
     }
 
-    /// The next segment to send again because it is lost (RFC 6675 4, NextSeg rule 1).
+    /// Returns the next lost segment to retransmit (RFC 6675 4, NextSeg rule 1).
     pub(super) fn next_waiting(&self) -> Option<usize> {
         if self.waiting == 0 {
             return None;
@@ -464,7 +465,7 @@ impl Scoreboard {
         (from..self.sent.len()).find(|&index| self.sent[index].waits_for_repetition())
     }
 
-    /// A segment that may be lost: not sent again, and something above it has arrived (NextSeg rule 3).
+    /// Returns a segment that may be lost: not retransmitted, and with delivered data above it (NextSeg rule 3).
     pub(super) fn next_doubtful(&self) -> Option<usize> {
         if self.sacked_bytes == 0 {
             return None;
@@ -474,7 +475,7 @@ impl Scoreboard {
             .find(|&index| !self.sent[index].sacked && !self.sent[index].retransmitted)
     }
 
-    /// The last segment in flight, if it has not arrived (NextSeg rule 4).
+    /// Returns the last segment in flight if it is not known to have arrived (NextSeg rule 4).
     pub(super) fn last_unsacked(&self) -> Option<usize> {
         let last = self.sent.len().checked_sub(1)?;
         (!self.sent[last].sacked).then_some(last)

@@ -1,35 +1,35 @@
 //! IPv4 headers, TCP segments, their options and checksums (RFC 791 3.1, RFC 9293 3.1, RFC 2018, RFC 7323).
 //!
-//! [`Packet`] is the whole frame: one IPv4 packet with one TCP segment in it. Payloads share the memory of what
-//! was decoded. Options that nobody here uses are skipped (RFC 9293 3.1, MUST-6) and not encoded again.
+//! [`Packet`] is a complete frame: one IPv4 packet with one TCP segment in it. Decoded payloads share the memory of the
+//! input. Unknown options are skipped (RFC 9293 3.1, MUST-6) and not encoded again.
 
 use crate::codec::DecodeError;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use core::fmt;
 use core::net::Ipv4Addr;
 
-/// Bytes of an IPv4 header without options.
+/// Length of an IPv4 header without options, bytes.
 pub const IPV4_HEADER_BYTES: usize = 20;
-/// Bytes of a TCP header without options.
+/// Length of a TCP header without options, bytes.
 pub const TCP_HEADER_BYTES: usize = 20;
-/// The most bytes of TCP options.
+/// Maximum length of the TCP options, bytes.
 pub const OPTION_BYTES_MAX: usize = 40;
-/// The protocol number of TCP.
+/// IPv4 protocol number of TCP.
 pub const PROTOCOL_TCP: u8 = 6;
-/// Bytes of the timestamps option with its padding, on every segment once agreed (RFC 7323 appendix A).
+/// Length of the timestamps option with its padding, bytes; present in every segment once agreed (RFC 7323 appendix A).
 pub const TIMESTAMP_OPTION_BYTES: usize = 12;
-/// The most SACK blocks that fit (RFC 2018 3).
+/// Maximum number of SACK blocks in a segment (RFC 2018 3).
 pub const SACK_BLOCKS_MAX: usize = 4;
 
-/// The sum of 16-bit words in ones' complement arithmetic, not yet folded (RFC 791 3.1).
+/// Sum of 16-bit words in ones' complement arithmetic, not yet folded (RFC 791 3.1).
 ///
-/// The sum is the same whatever the width of the words it is made of, and swaps its bytes when the words do:
-/// so it is taken in native 32-bit words and turned round once, at the end.
+/// The sum does not depend on the width of the words, and swapping the bytes of the words swaps the bytes of the sum:
+/// it is therefore computed in native 32-bit words and converted once, at the end.
 #[derive(Clone, Copy, Debug, Default)]
 struct ChecksumSum(u64);
 
 impl ChecksumSum {
-    /// Adds bytes. All but the last addition must be of an even number of bytes.
+    /// Adds bytes. Every addition but the last must have an even number of bytes.
     fn add(self, bytes: &[u8]) -> ChecksumSum {
         let mut lanes = [0u64; 4];
         let mut blocks = bytes.chunks_exact(16);
@@ -55,7 +55,7 @@ impl ChecksumSum {
         self.add(&source.octets()).add(&destination.octets()).add(&[0, PROTOCOL_TCP, high, low])
     }
 
-    /// The checksum as it stands in a header; zero over data that contain a right one.
+    /// Returns the checksum in the byte order of the header; zero over data that contain a correct checksum.
     fn checksum(self) -> [u8; 2] {
         let mut sum = self.0;
         while sum >> 16 != 0 {
@@ -69,38 +69,39 @@ impl ChecksumSum {
     }
 }
 
-/// The Internet checksum over `bytes`, as it stands in a header.
+/// Computes the Internet checksum of `bytes` (RFC 791 3.1).
 pub fn internet_checksum(bytes: &[u8]) -> u16 {
     u16::from_be_bytes(ChecksumSum::default().add(bytes).checksum())
 }
 
-/// An IPv4 header (RFC 791 3.1). Options are skipped when decoded and never encoded.
+/// IPv4 header (RFC 791 3.1). Options are skipped when decoded and never encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ipv4Header {
     /// Type of service: DSCP and ECN.
     pub service: u8,
-    /// Tells the fragments of one packet from those of another.
+    /// Identification: distinguishes the fragments of one packet from those of another.
     pub identification: u16,
-    /// The packet must not be fragmented.
+    /// True if the packet must not be fragmented (DF).
     pub dont_fragment: bool,
-    /// More fragments follow.
+    /// True if more fragments follow (MF).
     pub more_fragments: bool,
-    /// Where this fragment belongs, in units of eight bytes.
+    /// Offset of this fragment in the packet, in units of eight bytes.
     pub fragment_offset: u16,
-    /// How many hops it may still take.
+    /// Time to live: the remaining number of hops.
     pub time_to_live: u8,
-    /// What the payload is.
+    /// Protocol of the payload.
     pub protocol: u8,
-    /// Who sends it.
+    /// Source address.
     pub source: Ipv4Addr,
-    /// Whom it is for.
+    /// Destination address.
     pub destination: Ipv4Addr,
-    /// Bytes after the header.
+    /// Length of the payload, bytes.
     pub payload_bytes: u16,
 }
 
 impl Ipv4Header {
-    /// Takes a header from the front and checks it. What follows must be at least the payload that it announces.
+    /// Decodes and checks the header at the beginning of `input` and removes it. `input` must contain at least the
+    /// announced payload.
     pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
         let clause = "RFC 791 3.1";
         let bytes = input.get(..IPV4_HEADER_BYTES).ok_or(DecodeError::Incomplete)?;
@@ -142,7 +143,7 @@ impl Ipv4Header {
     /// Appends the header with its checksum.
     ///
     /// # Panics
-    /// If header and payload together are longer than an IPv4 packet can be.
+    /// Panics if header and payload together are longer than an IPv4 packet can be.
     pub fn encode(&self, out: &mut BytesMut) {
         let total = self.payload_bytes.checked_add(IPV4_HEADER_BYTES as u16).expect("fits an IPv4 packet");
         let mut fragment = self.fragment_offset & 0x1fff;
@@ -168,40 +169,40 @@ fn address(bytes: &[u8]) -> Ipv4Addr {
     Ipv4Addr::new(bytes[0], bytes[1], bytes[2], bytes[3])
 }
 
-/// The control bits of a segment (RFC 9293 3.1).
+/// Control bits of a segment (RFC 9293 3.1).
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Flags(u8);
 
 impl Flags {
-    /// No more data from the sender.
+    /// The sender has no more data.
     pub const FIN: Flags = Flags(0x01);
-    /// Synchronises sequence numbers.
+    /// Synchronizes sequence numbers.
     pub const SYN: Flags = Flags(0x02);
     /// Resets the connection.
     pub const RST: Flags = Flags(0x04);
-    /// Wants to be delivered without delay.
+    /// The data are to be delivered without delay (push).
     pub const PSH: Flags = Flags(0x08);
     /// The acknowledgement field is significant.
     pub const ACK: Flags = Flags(0x10);
     /// The urgent pointer is significant.
     pub const URG: Flags = Flags(0x20);
 
-    /// The flags from their byte on the wire.
+    /// Converts from the byte on the wire.
     pub const fn from_byte(byte: u8) -> Flags {
         Flags(byte)
     }
 
-    /// The flags as the byte on the wire.
+    /// Returns the byte on the wire.
     pub const fn as_byte(self) -> u8 {
         self.0
     }
 
-    /// True if all of `other` are set.
+    /// Returns true if all flags of `other` are set.
     pub const fn contains(self, other: Flags) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// These flags and `other`.
+    /// Returns these flags and those of `other`.
     #[must_use]
     pub const fn with(self, other: Flags) -> Flags {
         Flags(self.0 | other.0)
@@ -216,7 +217,7 @@ impl fmt::Debug for Flags {
     }
 }
 
-/// The SACK blocks of a segment, the most recent first (RFC 2018 3).
+/// SACK blocks of a segment, the most recent first (RFC 2018 3).
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct SackBlocks {
     blocks: [(u32, u32); SACK_BLOCKS_MAX],
@@ -224,7 +225,7 @@ pub struct SackBlocks {
 }
 
 impl SackBlocks {
-    /// Appends a block, its first sequence number and the one behind its last; ignored where all four are taken.
+    /// Appends a block: its first sequence number and the first one after it. Ignored if there are four blocks already.
     pub fn push(&mut self, start: u32, end: u32) {
         if let Some(block) = self.blocks.get_mut(usize::from(self.count)) {
             *block = (start, end);
@@ -232,12 +233,12 @@ impl SackBlocks {
         }
     }
 
-    /// The blocks.
+    /// Returns the blocks.
     pub fn as_slice(&self) -> &[(u32, u32)] {
         &self.blocks[..usize::from(self.count)]
     }
 
-    /// True if there are none.
+    /// Returns true if there are no blocks.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -249,28 +250,28 @@ impl fmt::Debug for SackBlocks {
     }
 }
 
-/// The options of a segment that this implementation knows.
+/// Options of a segment that this implementation knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpOptions {
-    /// The largest segment its sender takes, in bytes (RFC 9293 3.7.1). On SYN only.
+    /// Maximum segment size that the sender accepts, bytes (RFC 9293 3.7.1). On SYN only.
     pub maximum_segment_bytes: Option<u16>,
-    /// How far its sender's window fields are to be shifted (RFC 7323 2.2). On SYN only.
+    /// Shift of the sender's window fields (RFC 7323 2.2). On SYN only.
     pub window_scale: Option<u8>,
-    /// Its sender understands SACK (RFC 2018 2). On SYN only.
+    /// True if the sender supports SACK (RFC 2018 2). On SYN only.
     pub sack_permitted: bool,
-    /// What arrived out of order.
+    /// Ranges that arrived out of order.
     pub sack: SackBlocks,
-    /// The sender's clock, and the newest one of the receiver's that it saw (RFC 7323 3.2).
+    /// Timestamps: the sender's clock, and its newest value received from the other side (RFC 7323 3.2).
     pub timestamps: Option<(u32, u32)>,
 }
 
 impl TcpOptions {
-    /// Bytes that the options take, padding included; always a multiple of four.
+    /// Returns the length of the options including padding, bytes; always a multiple of four.
     pub fn length(&self) -> usize {
         let mut length = 0;
         length += if self.maximum_segment_bytes.is_some() { 4 } else { 0 };
         length += if self.window_scale.is_some() { 4 } else { 0 };
-        // It takes the place of the padding before the timestamps, where there are any.
+        // SACK-permitted replaces the padding before the timestamps if both are present.
         length += if self.sack_permitted && self.timestamps.is_none() { 4 } else { 0 };
         length += if self.timestamps.is_some() { TIMESTAMP_OPTION_BYTES } else { 0 };
         length += if self.sack.is_empty() { 0 } else { 4 + 8 * self.sack.as_slice().len() };
@@ -357,38 +358,38 @@ fn number(bytes: &[u8]) -> u32 {
     u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
 }
 
-/// A TCP segment (RFC 9293 3.1).
+/// TCP segment (RFC 9293 3.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// The sender's port.
+    /// Port of the sender.
     pub source_port: u16,
-    /// The receiver's port.
+    /// Port of the receiver.
     pub destination_port: u16,
-    /// The number of the first byte (of the SYN, where there is one).
+    /// Sequence number of the first byte, or of the SYN if the segment has one.
     pub sequence: u32,
-    /// The next number that the sender expects; significant with [`Flags::ACK`].
+    /// Next sequence number that the sender expects; significant with [`Flags::ACK`].
     pub acknowledgement: u32,
-    /// The control bits.
+    /// Control bits.
     pub flags: Flags,
-    /// How much the sender takes, before scaling.
+    /// Receive window of the sender, before scaling.
     pub window: u16,
-    /// The urgent pointer.
+    /// Urgent pointer.
     pub urgent: u16,
-    /// The options.
+    /// Options.
     pub options: TcpOptions,
-    /// The data.
+    /// Data.
     pub payload: Bytes,
 }
 
 impl Segment {
-    /// How many sequence numbers it takes: its data, a SYN, a FIN.
+    /// Returns the number of sequence numbers that the segment occupies: its data, a SYN, a FIN.
     pub fn length(&self) -> u32 {
         self.payload.len() as u32
             + u32::from(self.flags.contains(Flags::SYN))
             + u32::from(self.flags.contains(Flags::FIN))
     }
 
-    /// Takes a segment that fills `input`, and checks its checksum with the addresses of its packet.
+    /// Decodes the segment that fills `input`, and verifies its checksum with the addresses of its packet.
     pub fn decode(input: &mut Bytes, source: Ipv4Addr, destination: Ipv4Addr) -> Result<Self, DecodeError> {
         let clause = "RFC 9293 3.1";
         let bytes = input.get(..TCP_HEADER_BYTES).ok_or(DecodeError::Incomplete)?;
@@ -443,24 +444,24 @@ impl Segment {
     }
 }
 
-/// One IPv4 packet with one TCP segment: what a frame holds.
+/// IPv4 packet with one TCP segment: the content of a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// The packet's number.
+    /// Identification of the packet.
     pub identification: u16,
-    /// How many hops it may still take.
+    /// Time to live: the remaining number of hops.
     pub time_to_live: u8,
-    /// Who sends it.
+    /// Source address.
     pub source: Ipv4Addr,
-    /// Whom it is for.
+    /// Destination address.
     pub destination: Ipv4Addr,
-    /// What it carries.
+    /// TCP segment in the packet.
     pub segment: Segment,
 }
 
 impl Packet {
-    /// Takes a packet from the front. Refuses fragments (this implementation sends none and asks for none) and
-    /// other protocols.
+    /// Decodes the packet at the beginning of `input`. Refuses other protocols, and fragments, which this
+    /// implementation never sends or requests.
     pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
         let header = Ipv4Header::decode(input)?;
         if header.more_fragments || header.fragment_offset != 0 {
@@ -480,7 +481,7 @@ impl Packet {
         })
     }
 
-    /// Appends the packet, never to be fragmented on its way.
+    /// Appends the packet, with the flag that forbids fragmentation (DF).
     pub fn encode(&self, out: &mut BytesMut) {
         let length = TCP_HEADER_BYTES + self.segment.options.length() + self.segment.payload.len();
         out.reserve(IPV4_HEADER_BYTES + length);
@@ -583,7 +584,7 @@ mod tests {
 
     #[test]
     fn a_known_header_has_its_known_checksum() {
-        // A header worked through in many text books: 4500 0073 0000 4000 4011 b861 c0a8 0001 c0a8 00c7.
+        // Example header of many textbooks: 4500 0073 0000 4000 4011 b861 c0a8 0001 c0a8 00c7.
         let header =
             [0x45, 0, 0, 0x73, 0, 0, 0x40, 0, 0x40, 0x11, 0, 0, 0xc0, 0xa8, 0, 1, 0xc0, 0xa8, 0, 0xc7];
         assert_eq!(internet_checksum(&header), 0xb861);

@@ -1,12 +1,13 @@
-//! What both versions begin with: the magic and the version number (RFC 9174 4.2, RFC 7242 4.1).
+//! Common beginning of the contact headers of both versions: the magic string and the version number (RFC 9174 4.2, RFC
+//! 7242 4.1).
 
 use crate::codec::DecodeError;
 
-/// What every contact header begins with.
+/// Magic string at the beginning of every contact header.
 pub const MAGIC: [u8; 4] = *b"dtn!";
 
-/// The version number of the contact header that `input` begins with. A wrong magic is known from its first wrong
-/// byte on.
+/// Returns the version number of the contact header at the beginning of `input`. Fails at the first wrong byte of the
+/// magic string.
 pub fn sniff(input: &[u8]) -> Result<u8, DecodeError> {
     let length = input.len().min(MAGIC.len());
     if input[..length] != MAGIC[..length] {

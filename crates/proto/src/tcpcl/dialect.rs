@@ -1,7 +1,7 @@
-//! What an established session says and hears, whichever version it speaks.
+//! Messages of an established session, independent of its version.
 //!
-//! The words are those of version 4, which are more; version 3 uses what it has. Version 3 has no transfer ids:
-//! its answers belong to segments in the order in which those were sent (RFC 7242 5.4).
+//! The terms are those of version 4, which has more of them; version 3 uses a subset. Version 3 has no transfer IDs:
+//! its acknowledgements and refusals belong to segments in the order in which these were sent (RFC 7242 5.4).
 
 use super::config::Version;
 use super::v4::wire::{RejectReason, TermReason};
@@ -10,118 +10,118 @@ use crate::codec::DecodeError;
 use crate::service::RefuseReason;
 use bytes::{Bytes, BytesMut};
 
-/// A received segment's header.
+/// Header of a received segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SegmentHeader {
-    /// The transfer's number on the wire, where it has one.
+    /// Transfer ID on the wire; `None` in version 3.
     pub(super) id: Option<u64>,
-    /// The first of a bundle.
+    /// True for the first segment of a bundle.
     pub(super) start: bool,
-    /// The last of a bundle.
+    /// True for the last segment of a bundle.
     pub(super) end: bool,
-    /// The flags as they came, for the answer.
+    /// Flags as received, for the acknowledgement.
     pub(super) flags: u8,
-    /// Bytes that follow.
+    /// Number of payload bytes that follow.
     pub(super) length: u64,
-    /// The bundle's length, where it was announced.
+    /// Length of the bundle, bytes; `None` unless announced.
     pub(super) total: Option<u64>,
-    /// What is wrong with the extensions.
+    /// Reason to refuse the transfer because of its extensions.
     pub(super) fault: Option<RefuseReason>,
 }
 
-/// What was heard.
+/// Message received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Received {
     /// A segment begins.
     Segment(SegmentHeader),
-    /// The peer has so many bytes of a transfer safe.
+    /// The peer acknowledges a part of a transfer.
     Ack {
-        /// The transfer's number on the wire; none: the oldest that waits.
+        /// Transfer ID on the wire; `None` for the oldest waiting transfer.
         id: Option<u64>,
-        /// Bytes from its beginning.
+        /// Acknowledged offset in the transfer, bytes.
         up_to: u64,
     },
-    /// The peer does not want a transfer.
+    /// The peer refuses a transfer.
     Refuse {
-        /// The transfer's number on the wire; none: that of the oldest segment that waits.
+        /// Transfer ID on the wire; `None` for the transfer of the oldest waiting segment.
         id: Option<u64>,
-        /// Why.
+        /// Reason for the refusal.
         reason: RefuseReason,
     },
-    /// A sign of life.
+    /// Keepalive.
     KeepAlive,
     /// The peer ends the session.
     Terminate {
-        /// As an answer.
+        /// True for a reply to the termination by this side.
         reply: bool,
-        /// Why.
+        /// Reason for the end of the session.
         reason: TermReason,
-        /// Seconds before it may be called again, where it says so; zero: never.
+        /// Delay before reconnecting that the peer requests, seconds; zero to forbid it, `None` if unspecified.
         delay: Option<u64>,
     },
     /// The peer rejects a message.
     Rejected {
-        /// The message's first byte.
+        /// First byte of the rejected message.
         header: u8,
     },
-    /// Something that needs no action now.
+    /// A message that needs no action now.
     NoAction,
-    /// A message that does not fit here.
+    /// A message that is not allowed in this state.
     Unexpected {
-        /// Its first byte.
+        /// First byte of the message.
         header: u8,
     },
-    /// A message of unknown type, and so of unknown length.
+    /// A message of unknown type, and therefore of unknown length.
     Unknown {
-        /// Its first byte.
+        /// First byte of the message.
         header: u8,
     },
 }
 
 impl Received {
-    /// It is the first segment of a bundle.
+    /// Returns true for the first segment of a bundle.
     pub(super) fn begins(&self) -> bool {
         matches!(self, Received::Segment(header) if header.start)
     }
 }
 
-/// What a receiver answers to a segment.
+/// Response of a receiver to a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SegmentAnswer {
-    /// It is safe.
+    /// The segment is acknowledged.
     Ack {
-        /// The transfer's number on the wire.
+        /// Transfer ID on the wire.
         id: u64,
-        /// The segment's flags.
+        /// Flags of the segment.
         flags: u8,
-        /// Bytes from the transfer's beginning.
+        /// Acknowledged offset in the transfer, bytes.
         up_to: u64,
     },
-    /// Its transfer is not wanted.
+    /// The transfer is refused.
     Refuse {
-        /// The transfer's number on the wire.
+        /// Transfer ID on the wire.
         id: u64,
-        /// Why.
+        /// Reason for the refusal.
         reason: RefuseReason,
     },
 }
 
-/// The header of a segment to send.
+/// Header of a segment to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SegmentToSend {
-    /// The transfer's number on the wire.
+    /// Transfer ID on the wire.
     pub(super) id: u64,
-    /// The first of the bundle.
+    /// True for the first segment of the bundle.
     pub(super) start: bool,
-    /// The last of the bundle.
+    /// True for the last segment of the bundle.
     pub(super) end: bool,
-    /// Bytes that follow.
+    /// Number of payload bytes that follow.
     pub(super) length: u64,
-    /// The bundle's length.
+    /// Length of the bundle, bytes.
     pub(super) total: u64,
 }
 
-/// The version that an established session speaks, with what was agreed on.
+/// Version of an established session, with its negotiated parameters.
 #[derive(Clone, Debug)]
 pub(super) enum Dialect {
     /// RFC 7242.
@@ -131,7 +131,7 @@ pub(super) enum Dialect {
 }
 
 impl Dialect {
-    /// Takes a message from the front of `input`.
+    /// Decodes and removes a message at the beginning of `input`.
     pub(super) fn hear(&mut self, input: &mut Bytes) -> Result<Received, DecodeError> {
         match self {
             Dialect::Three(terms) => terms.hear(input),
@@ -139,7 +139,7 @@ impl Dialect {
         }
     }
 
-    /// The header of a segment.
+    /// Encodes the header of a segment.
     pub(super) fn segment(&self, say: SegmentToSend) -> Bytes {
         let mut out = BytesMut::with_capacity(48);
         match self {
@@ -149,7 +149,7 @@ impl Dialect {
         out.freeze()
     }
 
-    /// An answer; none where this version, as agreed on, has none.
+    /// Encodes a response to a segment; `None` if the version, as negotiated, has no such message.
     pub(super) fn answer(&self, answer: SegmentAnswer) -> Option<Bytes> {
         let mut out = BytesMut::with_capacity(24);
         match self {
@@ -159,7 +159,7 @@ impl Dialect {
         if out.is_empty() { None } else { Some(out.freeze()) }
     }
 
-    /// A sign of life.
+    /// Encodes a keepalive.
     pub(super) fn keepalive(&self) -> Bytes {
         match self {
             Dialect::Three(_) => v3::keepalive(),
@@ -167,7 +167,7 @@ impl Dialect {
         }
     }
 
-    /// The end of the session.
+    /// Encodes the termination of the session.
     pub(super) fn terminate(&self, reply: bool, reason: TermReason) -> Bytes {
         match self {
             Dialect::Three(_) => v3::shutdown(reason),
@@ -175,7 +175,7 @@ impl Dialect {
         }
     }
 
-    /// The rejection of a message; version 3 has none.
+    /// Encodes the rejection of a message; `None` in version 3.
     pub(super) fn reject(&self, reason: RejectReason, header: u8) -> Option<Bytes> {
         match self {
             Dialect::Three(_) => None,
@@ -183,7 +183,7 @@ impl Dialect {
         }
     }
 
-    /// The most bytes that the header of the next segment takes.
+    /// Returns the maximum length of the header of the next segment, bytes.
     pub(super) fn header_bytes_max(&self, start: bool) -> u64 {
         match self {
             Dialect::Three(terms) => terms.header_bytes_max(start),
@@ -191,7 +191,7 @@ impl Dialect {
         }
     }
 
-    /// The longest segment that the peer takes.
+    /// Returns the maximum length of a segment that the peer accepts, bytes.
     pub(super) fn segment_bytes_max(&self) -> u64 {
         match self {
             Dialect::Three(_) => u64::MAX,
@@ -199,7 +199,7 @@ impl Dialect {
         }
     }
 
-    /// The longest bundle that the peer takes.
+    /// Returns the maximum length of a bundle that the peer accepts, bytes.
     pub(super) fn transfer_bytes_max(&self) -> u64 {
         match self {
             Dialect::Three(terms) => terms.transfer_mtu,
@@ -207,7 +207,7 @@ impl Dialect {
         }
     }
 
-    /// Whether the peer answers segments.
+    /// Returns true if the peer acknowledges segments.
     pub(super) fn answers(&self) -> bool {
         match self {
             Dialect::Three(terms) => terms.acknowledgements,
@@ -215,7 +215,7 @@ impl Dialect {
         }
     }
 
-    /// Whether transfers may be refused.
+    /// Returns true if transfers may be refused.
     pub(super) fn refuses(&self) -> bool {
         match self {
             Dialect::Three(terms) => terms.refusal,
@@ -223,7 +223,7 @@ impl Dialect {
         }
     }
 
-    /// Whether the peer is told how long a bundle is.
+    /// Returns true if the length of a bundle is announced to the peer.
     pub(super) fn announces(&self) -> bool {
         match self {
             Dialect::Three(terms) => terms.lengths,
@@ -231,7 +231,7 @@ impl Dialect {
         }
     }
 
-    /// Whether both sides keep the acknowledged beginning of a transfer that breaks.
+    /// Returns true if both sides keep the acknowledged part of a transfer that breaks off.
     pub(super) fn keeps_prefix(&self) -> bool {
         match self {
             Dialect::Three(terms) => terms.acknowledgements && terms.reactive_fragmentation,
@@ -239,7 +239,7 @@ impl Dialect {
         }
     }
 
-    /// Which version it is.
+    /// Returns the version.
     pub(super) fn version(&self) -> Version {
         match self {
             Dialect::Three(_) => Version::Three,

@@ -1,4 +1,4 @@
-//! An established session: hears messages, and makes the next one when there is room for it.
+//! Established session: processes messages, and builds the next one when there is room for it.
 
 use super::config::{Config, Counters, Version};
 use super::dialect::{Dialect, Received};
@@ -11,31 +11,31 @@ use crate::time::{Duration, Instant};
 use bytes::Bytes;
 use std::collections::VecDeque;
 
-/// How many rejections may wait to be written; a peer that earns more is not worth listening to.
+/// Maximum number of rejections that wait to be written; one more ends the session.
 const REJECTS_MAX: usize = 16;
 
-/// The time in which messages that carry nothing are counted.
+/// Period in which messages without content are counted.
 const IDLE_MESSAGES_TIME: Duration = Duration::from_secs(10);
 
-/// The least time from one sign of life on demand to the next, and from when the peer was heard: whoever makes this side ask
-/// for one costs the peer no more than ten in [`IDLE_MESSAGES_TIME`].
+/// Minimum time from one keepalive on demand to the next, and from the last input of the peer: requests for such
+/// keepalives cause at most ten in [`IDLE_MESSAGES_TIME`].
 pub(super) const PROBE_EVERY: Duration = Duration::from_secs(1);
 
-/// Why the session cannot go on.
+/// Reason why the session cannot continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SessionFault {
-    /// What the user is told.
+    /// Reason for the user.
     pub(super) down: DownReason,
-    /// What the peer is told.
+    /// Message to the peer.
     pub(super) final_message: FinalMessage,
 }
 
-/// The last message of a session that breaks.
+/// Last message of a session that breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FinalMessage {
-    /// The session ends.
+    /// Termination of the session.
     Terminate(TermReason),
-    /// The type of a message is not known: its first byte.
+    /// Rejection of a message of unknown type, with its first byte.
     Reject(u8),
 }
 
@@ -52,53 +52,53 @@ impl SessionFault {
     }
 }
 
-/// How an orderly end stands (RFC 9174 6.1, RFC 7242 6.1).
+/// Progress of an orderly end (RFC 9174 6.1, RFC 7242 6.1).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ending {
-    /// What the user is told at the end.
+    /// Reason for the user.
     pub(super) down: DownReason,
-    /// Whether to call again.
+    /// True to reconnect after the end.
     pub(super) retry: bool,
-    /// Seconds before the peer may be called again, where it says so.
+    /// Delay before reconnecting that the peer requests, seconds; zero to forbid it, `None` if unspecified.
     pub(super) delay: Option<u64>,
-    /// What the peer is told, or told this side.
+    /// Reason in the message to the peer, or from the peer.
     term: TermReason,
-    /// This side's message is out.
+    /// The message of this side has been sent.
     said: bool,
-    /// The peer's message is in.
+    /// The message of the peer has been received.
     heard: bool,
 }
 
-/// What became of hearing a message.
+/// Effect of a received message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct MessageEffect {
-    /// It was more than a sign of life.
+    /// The message was more than a keepalive.
     pub(super) matters: bool,
     /// The orderly end has just begun.
     pub(super) ends: bool,
-    /// It carried nothing: a peer may say little of that kind.
+    /// The message had no content: the number of such messages is limited.
     pub(super) idles: bool,
 }
 
-/// An established session.
+/// Established session of either version.
 #[derive(Debug)]
 pub(super) struct EstablishedSession {
     pub(super) dialect: Dialect,
     pub(super) outgoing: Outgoing,
     pub(super) incoming: Incoming,
-    /// The interval agreed on; zero: none.
+    /// Negotiated keepalive interval; zero if disabled.
     pub(super) keepalive: Duration,
     /// The interval has passed without a message written.
     pub(super) keepalive_due: bool,
-    /// No sign of life is sent on demand before: the peer was heard, or was asked, a moment ago.
+    /// Earliest time for a keepalive on demand: none is sent just after input from the peer or an earlier one.
     pub(super) probe_from: Instant,
     pub(super) ending: Option<Ending>,
-    /// When it was established.
+    /// Time of establishment.
     pub(super) since: Instant,
     rejects: VecDeque<(RejectReason, u8)>,
     segment_bytes: u64,
     segment_bytes_min: u64,
-    /// Messages that carried nothing, since when, and how many there may be.
+    /// Number of messages without content, the beginning of their period, and the maximum per period.
     idle_messages: (u32, Instant),
     idle_messages_max: u32,
 }
@@ -116,7 +116,7 @@ impl EstablishedSession {
             ending: None,
             since,
             rejects: VecDeque::new(),
-            // Version 3's header has room for 35 bits of length.
+            // The header of version 3 has room for a length of 35 bits.
             segment_bytes: config.segment_bytes.min(dialect.segment_bytes_max()).clamp(1, 1 << 32),
             segment_bytes_min: config.segment_bytes_min,
             idle_messages: (0, since),
@@ -125,12 +125,12 @@ impl EstablishedSession {
         }
     }
 
-    /// Nothing is open or under way either way.
+    /// Returns true if no transfer is open or in progress in either direction.
     pub(super) fn is_idle(&self) -> bool {
         self.outgoing.is_idle() && self.incoming.is_idle()
     }
 
-    /// How many payload bytes the user may hand down.
+    /// Returns the number of payload bytes that the user may pass down.
     pub(super) fn room(&self, pipe: &StreamBuffer) -> u64 {
         if !self.outgoing.may_continue(self.ending.is_some()) || !self.may_send_segments() {
             return 0;
@@ -139,7 +139,8 @@ impl EstablishedSession {
         let (queued, pieces) = self.outgoing.queued();
         let taken = queued + (pieces + 1) * header;
         let bytes = pipe.free().saturating_sub(taken).min(self.segment_bytes);
-        // A little room is worth little while there is more to come: every segment has a header, and an answer.
+        // A small amount of room is held back while more will follow: every segment costs a header and an
+        // acknowledgement.
         let worth = self.segment_bytes_min.min(self.segment_bytes).min(pipe.room_max() / 4);
         let wanted = match self.outgoing.wanted() {
             0 => u64::MAX,
@@ -149,17 +150,17 @@ impl EstablishedSession {
         if little && self.dialect.answers() && self.outgoing.is_under_way() { 0 } else { bytes }
     }
 
-    /// Version 3 allows no segment once a SHUTDOWN went either way.
+    /// Returns false in version 3 once a SHUTDOWN was sent or received: no segments are allowed after it.
     fn may_send_segments(&self) -> bool {
         let shutting_down = self.ending.is_some_and(|ending| ending.said || ending.heard);
         !(shutting_down && self.dialect.version() == Version::Three)
     }
 
-    /// Begins an orderly end: transfers under way may finish. Those that have not begun wait for `Down`: failed
-    /// now, they would be opened again over what still looks like a link.
+    /// Begins an orderly end: transfers in progress may finish. Those that have not begun wait for `Down`: if they
+    /// failed now, they would be opened again on a link that still appears to be up.
     pub(super) fn end(&mut self, term: TermReason, down: DownReason, retry: bool) {
         match &mut self.ending {
-            // What the user wants counts more than what the peer wants.
+            // The decision of the user overrides that of the peer.
             Some(ending) => ending.retry &= retry,
             None => {
                 self.ending = Some(Ending { down, retry, delay: None, term, said: false, heard: false });
@@ -167,20 +168,20 @@ impl EstablishedSession {
         }
     }
 
-    /// Both sides said that it ends, and nothing is under way any more.
+    /// Returns true if both sides have announced the end, and no transfer is in progress.
     pub(super) fn has_ended(&self) -> bool {
         let Some(ending) = self.ending else { return false };
         if !(ending.said && ending.heard) {
             return false;
         }
         match self.dialect.version() {
-            // The peer sends no more data, but it may still answer.
+            // The peer sends no more data, but it may still acknowledge.
             Version::Three => !self.outgoing.awaits_answers(),
             Version::Four => self.outgoing_is_quiet() && self.incoming.is_idle(),
         }
     }
 
-    /// One more message that carried nothing: true if there are too many.
+    /// Counts a message without content. Returns true if there are too many.
     pub(super) fn is_flooded(&mut self, now: Instant) -> bool {
         let (count, since) = &mut self.idle_messages;
         if now.saturating_since(*since) >= IDLE_MESSAGES_TIME {
@@ -190,7 +191,7 @@ impl EstablishedSession {
         *count > self.idle_messages_max
     }
 
-    /// Hears payload of the current segment.
+    /// Processes payload of the current segment.
     pub(super) fn payload(
         &mut self,
         data: Bytes,
@@ -205,7 +206,7 @@ impl EstablishedSession {
         up.extend(indication);
     }
 
-    /// Hears a message. `number` is what a new incoming transfer will be known by.
+    /// Processes a message. `number` is the ID of a new incoming transfer for the user.
     pub(super) fn hear(
         &mut self,
         heard: Received,
@@ -224,7 +225,7 @@ impl EstablishedSession {
                     counters.refused += u64::from(outcome.refused);
                     pipe.release(outcome.released);
                     up.extend(outcome.indication.clone());
-                    // An empty last segment says that all is there.
+                    // An empty last segment completes the bundle.
                     if header.length == 0 {
                         self.payload(Bytes::new(), pipe, up, counters);
                     }
@@ -249,7 +250,7 @@ impl EstablishedSession {
             Received::Rejected { header } => {
                 counters.rejected += 1;
                 effect.idles = true;
-                // Without segments, answers or parameters there is no session to speak of.
+                // A peer that rejects segments, acknowledgements or SESS_INIT cannot hold a session.
                 if matches!(header, 0x01 | 0x02 | 0x07) { Err(Violation::Broken) } else { Ok(()) }
             }
             Received::NoAction => Ok(()),
@@ -274,23 +275,23 @@ impl EstablishedSession {
         }
     }
 
-    /// The peer ends the session, or agrees to its end.
+    /// Processes the peer's termination of the session, or its reply to this side's.
     fn terminated(&mut self, reply: bool, reason: TermReason, delay: Option<u64>) {
         self.end(reason, down_reason(reason), true);
         let ending = self.ending.as_mut().expect("the end has begun");
         ending.heard = true;
         ending.delay = delay;
-        // The answer repeats the reason (RFC 9174 6.1).
+        // The reply repeats the reason (RFC 9174 6.1).
         if !ending.said {
             ending.term = reason;
         }
-        // Its retry is the user's choice, unless the peer forbids it (RFC 7242 6.1).
+        // The user decides whether to reconnect, unless the peer forbids it (RFC 7242 6.1).
         ending.retry &= delay != Some(0);
-        // An answer to nothing asks for none; the stream is closed all the same.
+        // A reply without a request needs no reply; the stream is closed anyway.
         ending.said |= reply && !ending.said && self.dialect.version() == Version::Four;
     }
 
-    /// What a violation leads to.
+    /// Handles a protocol violation.
     fn violated(&mut self, violation: Violation, heard: Received) -> Result<(), SessionFault> {
         let header = match heard {
             Received::Segment(_) => 0x01,
@@ -311,12 +312,13 @@ impl EstablishedSession {
         }
     }
 
-    /// Whether a transfer may go unacknowledged: because the peer can be told, or because nothing is.
+    /// Returns true if a transfer may remain unacknowledged: the peer supports refusals, or there are no
+    /// acknowledgements.
     fn may_refuse(&self) -> bool {
         self.dialect.refuses() || !self.dialect.answers()
     }
 
-    /// The user does not want an incoming transfer.
+    /// Refuses an incoming transfer for the user.
     pub(super) fn refuse(
         &mut self,
         transfer: TransferId,
@@ -333,13 +335,13 @@ impl EstablishedSession {
             return Ok(());
         }
         pipe.release(self.incoming.swallow(transfer));
-        // The peer does not know refusals. To acknowledge what this side does not have would be a lie: it has to
-        // come again.
+        // The peer does not support refusals. Data that this side does not have must not be acknowledged, so the
+        // session ends and the peer sends the bundle again.
         if reason == RefuseReason::Completed { Ok(()) } else { Err(SessionFault::BUSY) }
     }
 
-    /// The user gives an outgoing transfer up. A receiver that was not told its length could take its beginning for
-    /// all of it: then the session has to break.
+    /// Cancels an outgoing transfer for the user. A receiver without the announced length could take the beginning for
+    /// the complete bundle: then the session must end.
     pub(super) fn cancel(
         &mut self,
         transfer: TransferId,
@@ -350,7 +352,7 @@ impl EstablishedSession {
         if begun && !self.dialect.announces() { Err(SessionFault::CUT) } else { Ok(()) }
     }
 
-    /// Makes the next message, and puts it into an idle pipe.
+    /// Builds the next message, and writes it to an idle stream.
     pub(super) fn speak(
         &mut self,
         pipe: &mut StreamBuffer,
@@ -393,8 +395,8 @@ impl EstablishedSession {
         Written::Message
     }
 
-    /// Version 4 says the end at once; version 3 once nothing is under way, for it may send no data after it, or
-    /// in answer to the peer's.
+    /// Returns true if the termination may be sent: in version 4 at once; in version 3 once no transfer is in progress,
+    /// because no data may follow it, or in reply to the peer's.
     fn may_say_the_end(&self) -> bool {
         self.ending.is_some_and(|ending| {
             let quiet = || self.outgoing_is_quiet() && self.incoming.is_idle();
@@ -402,30 +404,30 @@ impl EstablishedSession {
         })
     }
 
-    /// Nothing of this side's is under way.
+    /// Returns true if no outgoing transfer is in progress.
     fn outgoing_is_quiet(&self) -> bool {
         self.outgoing.is_answered() && !self.outgoing.is_midway()
     }
 
-    /// An end that waits for nothing but the peer's version 3 bundles could wait for ever.
+    /// Returns false if the end waits only for version 3 bundles of the peer, which could take for ever.
     pub(super) fn may_linger(&self) -> bool {
         let waits_for_peer = self.dialect.version() == Version::Three && self.outgoing_is_quiet();
         !waits_for_peer || self.ending.is_some_and(|ending| ending.said)
     }
 }
 
-/// What [`EstablishedSession::speak`] did.
+/// Result of [`EstablishedSession::speak`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Written {
-    /// Nothing is to be said.
+    /// There is nothing to send.
     Nothing,
-    /// A sign of life.
+    /// A keepalive.
     KeepAlive,
     /// Any other message.
     Message,
 }
 
-/// What the user is told when the peer ends the session.
+/// Returns the reason for the user if the peer ends the session.
 pub(super) fn down_reason(reason: TermReason) -> DownReason {
     match reason {
         TermReason::IdleTimeout => DownReason::Idle,

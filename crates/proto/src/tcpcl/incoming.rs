@@ -1,7 +1,7 @@
-//! Transfers that come in: what has arrived, what the user has safe, and which answers are due.
+//! Incoming transfers: received data, data accepted by the user, and pending responses.
 //!
-//! Answers go out in the order in which segments came, over all transfers (RFC 7242 5.4; RFC 9174 5.2.4 wants it
-//! of refusals). A segment is acknowledged when all of it is safe.
+//! Responses are sent in the order in which segments arrived, across all transfers (RFC 7242 5.4; RFC 9174 5.2.4
+//! requires it of refusals). A segment is acknowledged when the user has accepted all of it.
 
 use super::config::Config;
 use super::dialect::{SegmentAnswer, SegmentHeader};
@@ -9,114 +9,113 @@ use crate::service::{BundlesIndication, RefuseReason, TransferId};
 use bytes::Bytes;
 use std::collections::VecDeque;
 
-/// How the peer broke the protocol.
+/// Kind of protocol violation by the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Violation {
-    /// A message that does not fit the state: version 4 rejects it and goes on (RFC 9174 5.1.2).
+    /// A message that is not allowed in this state: version 4 rejects it and continues (RFC 9174 5.1.2).
     Unexpected,
-    /// What follows cannot be trusted any more: the session ends.
+    /// The following data cannot be trusted: the session ends.
     Broken,
-    /// A limit of this side was passed: the session ends.
+    /// A limit of this side was exceeded: the session ends.
     Limit,
 }
 
-/// A segment that has no answer yet.
+/// Segment without a response.
 #[derive(Clone, Copy, Debug)]
 struct UnansweredSegment {
-    /// Where it ends, bytes from the transfer's beginning.
+    /// End of the segment, as an offset in the transfer, bytes.
     end: u64,
-    /// Its flags.
     flags: u8,
 }
 
-/// The end of a segment that is never safe: its answer is the refusal of its transfer.
+/// End of a segment that is never accepted: its response is the refusal of its transfer.
 const NEVER: u64 = u64::MAX;
 
-/// A transfer that has come in, or is coming, and is not wholly answered.
+/// Transfer that is arriving or has arrived, and has pending responses.
 #[derive(Debug)]
 struct Inbound {
-    /// What the user knows it by.
+    /// ID for the user.
     number: TransferId,
-    /// What the peer knows it by.
+    /// Transfer ID of the peer.
     id: u64,
-    /// Its length, where the peer announced it.
+    /// Length of the bundle, bytes; `None` unless announced.
     total: Option<u64>,
-    /// Bytes that the headers of its segments announced.
+    /// Bytes announced by the headers of the segments.
     announced: u64,
-    /// Bytes that came.
+    /// Bytes received.
     received: u64,
-    /// Bytes that the user has safe.
+    /// Bytes accepted by the user.
     accepted: u64,
-    /// Segments without an answer, oldest first.
+    /// Segments without a response, oldest first.
     segments: VecDeque<UnansweredSegment>,
-    /// No more of its segments come.
+    /// The last segment has been received.
     ended: bool,
-    /// Why it is not wanted, if it is not.
+    /// Reason for the refusal, if the transfer is refused.
     refused: Option<RefuseReason>,
-    /// It is not wanted, and the peer cannot be told: it is acknowledged and dropped.
+    /// The transfer is refused, but the peer does not support refusals: it is acknowledged and dropped.
     dropped_silently: bool,
 }
 
 impl Inbound {
-    /// All of it came.
+    /// Returns true if the transfer has arrived completely.
     fn is_whole(&self) -> bool {
         self.ended && self.received == self.announced
     }
 
-    /// All of it came and is safe.
+    /// Returns true if the transfer has arrived completely and is accepted.
     fn is_safe(&self) -> bool {
         self.is_whole() && self.accepted == self.received
     }
 }
 
-/// What arrives between two segment headers.
+/// Kind of data between two segment headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SegmentData {
     /// Payload of the newest transfer.
     Payload,
-    /// Payload that belongs to nothing.
+    /// Payload without a transfer.
     Discard,
 }
 
-/// All transfers that come in over one session.
+/// All incoming transfers of one session.
 #[derive(Debug)]
 pub(super) struct Incoming {
-    /// Transfers that are not wholly answered, oldest first; only the newest may still be arriving.
+    /// Transfers with pending responses, oldest first; only the newest may still be arriving.
     transfers: VecDeque<Inbound>,
-    /// Payload bytes of the current segment that have not come yet, and what they are.
+    /// Payload bytes of the current segment that have not arrived, and their kind.
     expected: u64,
     arriving: SegmentData,
-    /// Segments without an answer, in all transfers.
+    /// Number of segments without a response, in all transfers.
     unanswered: usize,
-    /// Payload bytes that came and are neither accepted nor refused: the stream still holds credit for them.
+    /// Payload bytes received and neither accepted nor refused: they are not released to the stream.
     held: u64,
-    /// Safe segments since the last answer, and the answer that is put off.
+    /// Accepted segments since the last acknowledgement, and the acknowledgement that is deferred.
     unacknowledged_segments: u32,
     postponed_answer: Option<SegmentAnswer>,
     limits: Limits,
 }
 
-/// What is taken at the most.
+/// Limits for incoming transfers.
 #[derive(Clone, Copy, Debug)]
 struct Limits {
     segment_mru: u64,
     transfer_mru: u64,
     transfers: usize,
     segments: usize,
-    /// One answer for each segment, even of a refused transfer (RFC 7242 5.4).
+    /// Every segment has a response, even those of a refused transfer (RFC 7242 5.4).
     answer_each: bool,
-    /// Safe segments for each acknowledgement.
+    /// Accepted segments per acknowledgement.
     ack_window: u32,
 }
 
-/// What came of a segment's header.
+/// Result of the header of a segment.
 #[derive(Debug, Default)]
 pub(super) struct HeaderOutcome {
-    /// For the user.
+    /// Indication for the user.
     pub(super) indication: Option<BundlesIndication>,
-    /// Held bytes that are free now.
+    /// Held bytes that can be released now.
     pub(super) released: u64,
-    /// The transfer was refused by this header.
+    /// The transfer was refused because of this header.
     pub(super) refused: bool,
 }
 
@@ -141,23 +140,23 @@ impl Incoming {
         }
     }
 
-    /// How many payload bytes come before the next message.
+    /// Returns the number of payload bytes before the next message.
     pub(super) fn expected(&self) -> u64 {
         self.expected
     }
 
-    /// Payload bytes that the user has neither accepted nor refused.
+    /// Returns the number of payload bytes that the user has neither accepted nor refused.
     pub(super) fn held(&self) -> u64 {
         self.held
     }
 
-    /// Nothing is arriving and every answer is out.
+    /// Returns true if nothing is arriving and every response has been sent.
     pub(super) fn is_idle(&self) -> bool {
         self.transfers.is_empty() && self.expected == 0
     }
 
-    /// Hears the header of a segment. `number` is what a new transfer will be known by; `ending` means that no
-    /// new one is taken (RFC 9174 6.1).
+    /// Processes the header of a segment. `number` is the ID of a new transfer for the user; `ending` means that no new
+    /// transfer is accepted (RFC 9174 6.1).
     pub(super) fn segment(
         &mut self,
         header: SegmentHeader,
@@ -177,7 +176,7 @@ impl Incoming {
             .back_mut()
             .filter(|newest| !newest.ended && header.id.is_none_or(|id| id == newest.id));
         let Some(transfer) = known else {
-            // The bytes are passed over; the peer is told what it did.
+            // The payload is skipped; the peer gets a rejection.
             return Err(Violation::Unexpected);
         };
         transfer.announced = transfer.announced.checked_add(header.length).ok_or(Violation::Broken)?;
@@ -199,7 +198,7 @@ impl Incoming {
         Ok(HeaderOutcome { indication: header.start.then_some(begin), released: 0, refused: false })
     }
 
-    /// Makes room for a new transfer behind the others.
+    /// Adds a new transfer.
     fn begin(&mut self, header: &SegmentHeader, number: TransferId) -> Result<(), Violation> {
         if let Some(newest) = self.transfers.back_mut() {
             // A refused transfer may break off; any other must reach its end first (RFC 9174 5.2.2).
@@ -233,7 +232,7 @@ impl Incoming {
         Ok(())
     }
 
-    /// Why the newest transfer is to be refused after this header, if it is.
+    /// Returns the reason to refuse the newest transfer after this header, if any.
     fn fault(&self, header: &SegmentHeader, ending: bool) -> Option<RefuseReason> {
         let transfer = self.transfers.back().expect("a segment belongs to the newest transfer");
         if transfer.refused.is_some() {
@@ -257,7 +256,8 @@ impl Incoming {
         wrong.then_some(RefuseReason::NotAcceptable)
     }
 
-    /// Hears payload, no more than is expected: what rises, and how many bytes are not held.
+    /// Processes payload, at most as much as is expected. Returns the indication for the user, and the number of bytes
+    /// that are not held.
     pub(super) fn payload(&mut self, data: Bytes) -> (Option<BundlesIndication>, u64) {
         let length = data.len() as u64;
         assert!(length <= self.expected, "payload beyond its segment");
@@ -265,7 +265,7 @@ impl Incoming {
         if self.arriving == SegmentData::Discard {
             return (None, length);
         }
-        // A refused transfer may be answered and forgotten while its last segment still arrives.
+        // A refused transfer may have its response sent and be removed while its last segment still arrives.
         let Some(transfer) = self.transfers.back_mut().filter(|newest| newest.refused.is_none()) else {
             return (None, length);
         };
@@ -282,8 +282,8 @@ impl Incoming {
         self.transfers.binary_search_by_key(&number, |transfer| transfer.number).ok()
     }
 
-    /// The user has the first `up_to` bytes safe: how many held bytes are free now. A transfer that is gone is
-    /// none of the user's mistakes: it may have been lost while this was under way.
+    /// Accepts the first `up_to` bytes of a transfer. Returns the number of held bytes that can be released. An unknown
+    /// transfer is not an error of the user: it may have been lost in the meantime.
     pub(super) fn accept(&mut self, number: TransferId, up_to: u64) -> u64 {
         let Some(index) = self.find(number) else { return 0 };
         let transfer = &mut self.transfers[index];
@@ -297,7 +297,7 @@ impl Incoming {
         freed
     }
 
-    /// Whether the user may still refuse this transfer: it is not over.
+    /// Returns true if the user may still refuse this transfer: it has not ended.
     pub(super) fn may_refuse(&self, number: TransferId) -> bool {
         self.find(number).is_some_and(|index| {
             let transfer = &self.transfers[index];
@@ -305,7 +305,7 @@ impl Incoming {
         })
     }
 
-    /// The user does not want a transfer: how many held bytes are free now.
+    /// Refuses a transfer for the user. Returns the number of held bytes that can be released.
     pub(super) fn refuse(&mut self, number: TransferId, reason: RefuseReason) -> u64 {
         match self.find(number) {
             Some(index) if self.may_refuse(number) => self.refuse_at(index, reason),
@@ -318,14 +318,14 @@ impl Incoming {
         let transfer = &mut self.transfers[index];
         let freed = transfer.received - transfer.accepted;
         transfer.refused = Some(reason);
-        // What is safe is acknowledged first, segment by segment; then comes the refusal.
+        // Accepted segments are acknowledged first, one by one; then follows the refusal.
         let safe = transfer.segments.iter().take_while(|segment| segment.end <= transfer.accepted).count();
         if !answer_each && transfer.segments.len() > safe + 1 {
             self.unanswered -= transfer.segments.len() - (safe + 1);
             transfer.segments.truncate(safe + 1);
         }
         if transfer.segments.len() == safe && !answer_each {
-            // All that came is safe; the refusal is of what is still to come.
+            // All received segments are accepted; the refusal is for the rest of the bundle.
             transfer.segments.push_back(UnansweredSegment { end: NEVER, flags: 0 });
             self.unanswered += 1;
         }
@@ -333,9 +333,8 @@ impl Incoming {
         freed
     }
 
-    /// The user does not want a transfer and the peer cannot be told: what is still to come is dropped, and
-    /// acknowledged as if it were safe. Right only for what the user has already, or where nothing is
-    /// acknowledged.
+    /// Refuses a transfer for the user if the peer does not support refusals: the rest is dropped, and acknowledged as
+    /// if it were accepted. Correct only for bundles that the user has already, or without acknowledgements.
     pub(super) fn swallow(&mut self, number: TransferId) -> u64 {
         let Some(index) = self.find(number).filter(|_| self.may_refuse(number)) else { return 0 };
         let transfer = &mut self.transfers[index];
@@ -346,8 +345,8 @@ impl Incoming {
         freed
     }
 
-    /// The next answer that is due. One acknowledges all segments before it (RFC 7242 5.3), so that only the last of a
-    /// window, the last of a bundle and the last before a refusal are said.
+    /// Returns the next pending response. An acknowledgement covers all segments before it (RFC 7242 5.3), so only
+    /// those for the last segment of a window, of a bundle and before a refusal are sent.
     pub(super) fn next_answer(&mut self) -> Option<SegmentAnswer> {
         loop {
             let transfer = self.transfers.front_mut()?;
@@ -375,8 +374,8 @@ impl Incoming {
         }
     }
 
-    /// The session is over: every transfer that has not wholly risen is lost. Of one that has, the user may make
-    /// what it likes; the peer believes that it has to come again.
+    /// Ends all transfers with the session: every transfer that has not been delivered completely is lost. A completely
+    /// delivered one remains with the user, although the peer will send it again.
     pub(super) fn lose_all(&mut self) -> impl Iterator<Item = BundlesIndication> + use<> {
         self.held = 0;
         self.expected = 0;

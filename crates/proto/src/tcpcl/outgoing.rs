@@ -1,4 +1,4 @@
-//! Transfers that go out: which are open, which are under way, what of them the peer has.
+//! Outgoing transfers: those open, those in progress, and their acknowledged parts.
 
 use super::config::Config;
 use super::dialect::SegmentToSend;
@@ -7,34 +7,34 @@ use crate::service::{BundlesIndication, RefuseReason, TransferFailure, TransferI
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 
-/// A transfer that has begun and is not wholly answered.
+/// Transfer that has begun and has segments without a response.
 #[derive(Debug)]
 struct Outbound {
-    /// What the user knows it by.
+    /// ID for the user.
     transfer: TransferId,
-    /// What it is known by on the wire; rises by one with each.
+    /// Transfer ID on the wire; incremented by one per transfer.
     id: u64,
-    /// The bundle's length.
+    /// Length of the bundle, bytes.
     length: u64,
-    /// Bytes that the user has handed down.
+    /// Bytes received from the user.
     given: u64,
-    /// Bytes in segments that were made.
+    /// Bytes in segments built so far.
     sent: u64,
-    /// The first segment was made.
+    /// The first segment has been built.
     started: bool,
-    /// The last segment was made.
+    /// The last segment has been built.
     finished: bool,
-    /// Bytes that the peer has safe.
+    /// Bytes acknowledged by the peer.
     acked: u64,
-    /// Ends of the segments that were made and not answered, oldest first.
+    /// Ends of the segments without a response, oldest first.
     segments: VecDeque<u64>,
-    /// The user has had its terminal indication.
+    /// The user has received the final indication.
     over: bool,
-    /// The peer refused it.
+    /// The peer refused the transfer.
     refused: bool,
 }
 
-/// Bytes on their way into segments.
+/// Bytes from the user that are not yet in segments.
 #[derive(Debug)]
 struct Piece {
     id: u64,
@@ -42,26 +42,26 @@ struct Piece {
     last: bool,
 }
 
-/// All transfers that go out over one session.
+/// All outgoing transfers of one session.
 #[derive(Debug)]
 pub(super) struct Outgoing {
-    /// Announced, not begun: their lengths.
+    /// Lengths of the transfers that are open and have not begun.
     open: BTreeMap<TransferId, u64>,
-    /// Begun and not wholly answered, oldest first.
+    /// Transfers that have begun and have segments without a response, oldest first.
     begun: VecDeque<Outbound>,
     next_id: u64,
-    /// The transfer that has begun and whose end has not been handed down: no other may begin.
+    /// Transfer whose end the user has not passed down yet: no other may begin.
     current: Option<u64>,
     pieces: VecDeque<Piece>,
-    /// Bytes in `pieces`.
+    /// Number of bytes in `pieces`.
     queued: u64,
-    /// Bytes of open and begun transfers that are still to be handed down.
+    /// Bytes of open and begun transfers that the user has yet to pass down.
     wanted: u64,
     open_max: usize,
     transfers_max: usize,
-    /// The peer answers segments.
+    /// The peer acknowledges segments.
     answered: bool,
-    /// The peer keeps the acknowledged beginning of what breaks.
+    /// The peer keeps the acknowledged part of a transfer that breaks off.
     prefix_kept: bool,
 }
 
@@ -82,55 +82,56 @@ impl Outgoing {
         }
     }
 
-    /// Nothing is open and nothing under way.
+    /// Returns true if no transfer is open or in progress.
     pub(super) fn is_idle(&self) -> bool {
         self.open.is_empty() && self.begun.is_empty()
     }
 
-    /// Nothing is under way.
+    /// Returns true if no transfer is in progress.
     pub(super) fn is_answered(&self) -> bool {
         self.begun.is_empty()
     }
 
-    /// A transfer has begun and is not handed down to its end, or not sent to its end.
+    /// Returns true if a transfer has begun and its end has not been passed down, or not been sent.
     pub(super) fn is_midway(&self) -> bool {
         self.current.is_some() || !self.pieces.is_empty()
     }
 
-    /// Segments wait for an answer, or to be made.
+    /// Returns true if segments wait for a response, or to be built.
     pub(super) fn is_under_way(&self) -> bool {
         !self.pieces.is_empty() || self.awaits_answers()
     }
 
-    /// Segments wait for an answer.
+    /// Returns true if segments wait for a response.
     pub(super) fn awaits_answers(&self) -> bool {
         self.begun.iter().any(|transfer| !transfer.segments.is_empty())
     }
 
-    /// Bytes handed down and not yet in segments, and in how many pieces.
+    /// Returns the number of bytes from the user that are not in segments, and the number of their pieces.
     pub(super) fn queued(&self) -> (u64, u64) {
         (self.queued, self.pieces.len() as u64)
     }
 
-    /// Bytes still to be handed down for the transfers that are open.
+    /// Returns the number of bytes that the user has yet to pass down for open transfers.
     pub(super) fn wanted(&self) -> u64 {
         self.wanted
     }
 
-    /// Whether more may be handed down: the transfer under way, or another if not too many are unanswered.
+    /// Returns true if the user may pass down more: data of the current transfer, or another transfer if not too many
+    /// are unanswered.
     pub(super) fn may_continue(&self, ending: bool) -> bool {
         self.current.is_some() || (!ending && self.begun.len() < self.transfers_max)
     }
 
-    /// Whether the next segment may be the first of a bundle.
+    /// Returns true if the next segment may be the first of a bundle.
     pub(super) fn may_start(&self) -> bool {
         self.current.is_none()
     }
 
-    /// Opens a transfer; the indication is that of a failure.
+    /// Opens a transfer. Returns an indication if it fails.
     ///
     /// # Panics
-    /// If the transfer is open already.
+    /// Panics if the transfer is open already.
     pub(super) fn open(&mut self, transfer: TransferId, length: u64, mtu: u64) -> Option<BundlesIndication> {
         let failed = |reason| Some(BundlesIndication::Failed { transfer, reason, acked: 0 });
         if length > mtu {
@@ -145,10 +146,11 @@ impl Outgoing {
         None
     }
 
-    /// Takes bytes of a transfer. Those of one that has failed meanwhile are dropped.
+    /// Accepts bytes of a transfer from the user. Those of a transfer that has failed are dropped.
     ///
     /// # Panics
-    /// If another transfer is under way (they may not interleave), or if the bytes do not fit its length.
+    /// Panics if another transfer is in progress (transfers must not interleave), or if the bytes do not match the
+    /// length of the transfer.
     pub(super) fn piece(&mut self, transfer: TransferId, data: Bytes, last: bool) {
         let index = match self.open.remove(&transfer) {
             Some(length) => Some(self.begin(transfer, length)),
@@ -196,9 +198,9 @@ impl Outgoing {
         self.begun.binary_search_by_key(&id, |begun| begun.id).ok()
     }
 
-    /// The user gives a transfer up: what to tell it, and whether the receiver has its beginning. One that has
-    /// wholly gone out ends as the peer says. One that is midway is cut short by an empty last segment: the
-    /// receiver sees that it is not what was announced (RFC 9174 5.2.5.1).
+    /// Cancels a transfer for the user. Returns the indication, and true if the receiver has its beginning. A transfer
+    /// that has been sent completely ends with the peer's response. One in progress is ended by an empty last segment:
+    /// the receiver sees that its length differs from the announced one (RFC 9174 5.2.5.1).
     pub(super) fn cancel(&mut self, transfer: TransferId) -> (Option<BundlesIndication>, bool) {
         let cancelled =
             |acked| Some(BundlesIndication::Failed { transfer, reason: TransferFailure::Cancelled, acked });
@@ -224,7 +226,7 @@ impl Outgoing {
         (cancelled(acked), started)
     }
 
-    /// Forgets what was handed down of a transfer and is not in segments; nothing more of it is expected.
+    /// Drops the bytes of a transfer that are not in segments; no more are expected.
     fn abandon(&mut self, index: usize) {
         let begun = &mut self.begun[index];
         let id = begun.id;
@@ -242,8 +244,8 @@ impl Outgoing {
         });
     }
 
-    /// Makes the next segment, of `bytes_max` bytes at the most; the indication is there where that alone ends the
-    /// transfer.
+    /// Builds the next segment, of at most `bytes_max` bytes. The indication is present if the segment by itself ends
+    /// the transfer.
     pub(super) fn next_segment(
         &mut self,
         bytes_max: u64,
@@ -274,8 +276,7 @@ impl Outgoing {
         Some((say, data, sent))
     }
 
-    /// Hears that the peer has bytes safe. Without an id they are of the oldest transfer that waits and is not
-    /// refused.
+    /// Processes an acknowledgement. Without an ID it belongs to the oldest waiting transfer that is not refused.
     pub(super) fn ack(
         &mut self,
         id: Option<u64>,
@@ -286,7 +287,7 @@ impl Outgoing {
             None => {
                 let waiting = |begun: &Outbound| !begun.refused && !begun.segments.is_empty();
                 let index = self.begun.iter().position(waiting).ok_or(Violation::Broken)?;
-                // Refused transfers before it have had all the answers they will get.
+                // Refused transfers before this one have received all their responses.
                 self.begun.drain(..index);
                 let boundary = self.begun[0].segments.contains(&up_to);
                 if !boundary {
@@ -305,7 +306,7 @@ impl Outgoing {
         while begun.segments.front().is_some_and(|&end| end < up_to) {
             begun.segments.pop_front();
         }
-        // One at a time of those that end here: an empty segment ends where the one before it does.
+        // Of several segments with this end only one is removed: an empty segment has the end of the one before it.
         if begun.segments.front() == Some(&up_to) {
             begun.segments.pop_front();
         }
@@ -321,8 +322,8 @@ impl Outgoing {
         Ok(tell.then_some(BundlesIndication::Acked { transfer, up_to }))
     }
 
-    /// Hears that the peer does not want a transfer. Without an id it is that of the oldest segment that waits,
-    /// and the refusal answers that segment alone (RFC 7242 5.4).
+    /// Processes a refusal. Without an ID it belongs to the transfer of the oldest waiting segment, and is the response
+    /// to that segment alone (RFC 7242 5.4).
     pub(super) fn refused(
         &mut self,
         id: Option<u64>,
@@ -331,7 +332,7 @@ impl Outgoing {
         let index = match id {
             Some(id) => match self.find(id) {
                 Some(index) => index,
-                // Segments that were on their way are refused each (RFC 9174 5.2.4).
+                // Each segment that was in transit is refused (RFC 9174 5.2.4).
                 None if id < self.next_id => return Ok(None),
                 None => return Err(Violation::Unexpected),
             },
@@ -357,7 +358,7 @@ impl Outgoing {
         Ok((!already_over).then_some(BundlesIndication::Failed { transfer, reason, acked }))
     }
 
-    /// The session is over: every transfer that is not, fails.
+    /// Ends all transfers with the session: every transfer that has not ended fails.
     pub(super) fn fail_all(&mut self) -> impl Iterator<Item = BundlesIndication> + use<> {
         let prefix_kept = self.prefix_kept;
         self.pieces.clear();

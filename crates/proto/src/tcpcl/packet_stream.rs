@@ -1,13 +1,13 @@
-//! A stream over a connected packet link: what AX25CM-CL, DTN2's convergence layer over AX.25, adds to version 3.
+//! Stream over a connected packet link: the additions of AX25CM-CL, DTN2's convergence layer over AX.25, to version 3.
 //!
 //! ```text
-//!   packet = one message, with the segment's bytes behind a DATA_SEGMENT, or a piece of one that is longer
-//!            than a packet may be; then the CRC-32 of it, four bytes, the highest first
+//!   packet = one message, with the segment's bytes after a DATA_SEGMENT, or a part of one that is longer
+//!            than a packet may be; then its CRC-32, four bytes, the highest first
 //! ```
 //!
-//! The first message is the contact header. A packet whose CRC is wrong ends the connection: what the peer says next
-//! could not be told apart from what was lost. Room is told so that a segment with its header and the CRC fills one
-//! frame of the link. As much is taken ahead of the link as its window has room for.
+//! The first message is the contact header. A packet with a wrong CRC ends the connection: the boundaries of the
+//! following messages would be lost. The room granted allows a segment with its header and the CRC to fill one frame of
+//! the link. The stream accepts as much data ahead of the link as the link's window has room for.
 
 use super::v3::wire::{ContactHeader, Message};
 use crate::codec::DecodeError;
@@ -20,13 +20,13 @@ use crate::time::Instant;
 use bytes::{BufMut, Bytes, BytesMut};
 use std::collections::VecDeque;
 
-/// What every packet ends with, bytes.
+/// Length of the CRC at the end of every packet, bytes.
 pub const CRC_BYTES: usize = 4;
 
-/// What a frame must carry at the least: a byte of a segment with its header and the CRC.
+/// Minimum length of a frame, bytes: one byte of a segment with its header and the CRC.
 pub const PACKET_BYTES_MIN: u32 = 16;
 
-/// Puts the CRC behind what a packet carries.
+/// Appends the CRC to the content of a packet.
 pub fn seal(content: &[u8]) -> Bytes {
     let mut packet = BytesMut::with_capacity(content.len() + CRC_BYTES);
     packet.put_slice(content);
@@ -34,10 +34,10 @@ pub fn seal(content: &[u8]) -> Bytes {
     packet.freeze()
 }
 
-/// What a packet carries.
+/// Returns the content of a packet.
 ///
 /// # Errors
-/// It carries nothing, or its CRC is wrong.
+/// Fails if the packet has no content or a wrong CRC.
 pub fn unseal(packet: &Bytes) -> Result<Bytes, DecodeError> {
     let length = packet.len().checked_sub(CRC_BYTES).filter(|length| *length > 0);
     let length = length.ok_or(DecodeError::Incomplete)?;
@@ -53,35 +53,35 @@ enum PacketStreamState {
     /// There is no connection.
     #[default]
     Closed,
-    /// It was asked for.
+    /// A connection was requested.
     Connecting,
-    /// It stands.
+    /// The connection is open.
     Open,
-    /// This side ended it, and hears of its end.
+    /// This side ended the connection and waits for its end to be indicated.
     Closing(CloseReason),
 }
 
-/// One connection. See the [module](self).
+/// Stream over one packet connection, for AX25CM-CL.
 #[derive(Debug, Default)]
 pub struct PacketStream {
     state: PacketStreamState,
-    /// What of a packet fits into a frame, and what into a packet, bytes, without the CRC.
+    /// Length of a packet that fills a frame, and maximum length of a packet; bytes, without the CRC.
     bytes_best: usize,
     bytes_max: usize,
-    /// Packets that may be handed down.
+    /// Number of packets that the link still accepts.
     room: u64,
-    /// The room that the user believes in, bytes.
+    /// Room granted to the user, bytes.
     told: u64,
-    /// The contact header is out.
+    /// The contact header has been sent.
     greeted: bool,
-    /// The beginning of a message.
+    /// Beginning of an incomplete message.
     partial: BytesMut,
-    /// Packets for the link: as many as it has room for, and what a message is cut into.
+    /// Packets for the link: as many as it has room for, and all parts of a long message.
     ready: VecDeque<Bytes>,
     order: Option<PacketsRequest>,
-    /// To be closed when everything is handed down.
+    /// The connection is to be closed once all packets have been passed to the link.
     closing: bool,
-    /// What each packet carried that rose and is not released, bytes.
+    /// Content lengths of the packets that were delivered and not released, bytes.
     risen: VecDeque<u64>,
     released_bytes: u64,
     release: u64,
@@ -90,12 +90,12 @@ pub struct PacketStream {
 }
 
 impl PacketStream {
-    /// A stream without a connection.
+    /// Creates a stream without a connection.
     pub fn new() -> Self {
         PacketStream::default()
     }
 
-    /// Packets that came with a wrong CRC.
+    /// Returns the number of packets received with a wrong CRC.
     pub fn damaged(&self) -> u64 {
         self.damaged
     }
@@ -116,7 +116,7 @@ impl PacketStream {
         }
     }
 
-    /// How long packets may be. What was cut before stays as it is.
+    /// Sets the packet lengths. Packets that are already built are kept.
     fn takes(&mut self, bytes_max: u32, bytes_best: u32) {
         if self.state != PacketStreamState::Open {
             return;
@@ -174,7 +174,7 @@ impl PacketStream {
         }
     }
 
-    /// How much of what is written is a packet; none if its message is not whole yet.
+    /// Returns the length of the next packet in the written data; `None` if its message is incomplete.
     fn next_length(&mut self) -> Option<usize> {
         let most = self.bytes_max;
         let mut front = Bytes::copy_from_slice(&self.partial[..self.partial.len().min(2048)]);
@@ -185,7 +185,7 @@ impl PacketStream {
         };
         let length = match behind {
             Ok(behind) => (given - front.len()).saturating_add(usize::try_from(behind).unwrap_or(usize::MAX)),
-            // What is no message of version 3 is not for this side to hold back.
+            // Data that are not a version 3 message are passed on unchanged.
             Err(DecodeError::Incomplete) => usize::MAX,
             Err(_) => self.partial.len(),
         };
@@ -196,7 +196,7 @@ impl PacketStream {
         (self.partial.len() >= most).then_some(most)
     }
 
-    /// The room to tell: what fills a frame; for the rest of a message, whatever a packet may be.
+    /// Returns the room to grant: a frame; for the rest of a message, up to the maximum packet.
     fn bytes_room(&self) -> u64 {
         if self.state != PacketStreamState::Open || self.closing || self.room <= self.ready.len() as u64 {
             return 0;
@@ -208,7 +208,7 @@ impl PacketStream {
     }
 }
 
-/// Bytes that follow a message's header.
+/// Returns the number of bytes that follow the header of a message.
 fn behind(message: Message) -> u64 {
     match message {
         Message::DataSegment { length, .. } => length,
@@ -226,7 +226,7 @@ impl Engine for PacketStream {
                 self.state = PacketStreamState::Connecting;
                 self.order = Some(PacketsRequest::Connect);
             }
-            // Version 3 has no TLS, and asks for none.
+            // Version 3 has no TLS and never requests it.
             StreamRequest::Secure { .. } => self.end(CloseReason::Insecure),
             StreamRequest::Write(bytes) => self.write(&bytes),
             StreamRequest::Release(bytes) => {
@@ -281,7 +281,7 @@ impl Engine for PacketStream {
             return Some(PacketsRequest::Packet(packet));
         }
         if self.closing && self.ready.is_empty() {
-            // Only its end is heard from now on, and that the peer hears everything before it.
+            // From now on only the end of the connection is processed; the peer receives everything sent before it.
             self.state = PacketStreamState::Closing(CloseReason::Finished);
             return Some(PacketsRequest::Close);
         }

@@ -1,4 +1,4 @@
-//! The engine: brings a session up over a stream, keeps it up, and brings it back.
+//! TCPCL engine: establishes a session over a stream, keeps it up, and re-establishes it after a break.
 
 mod admission;
 mod closing;
@@ -23,59 +23,60 @@ use crate::time::{Instant, Timers};
 use bytes::Bytes;
 use std::collections::VecDeque;
 
-/// Who opened the stream.
+/// Side that opened the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
-    /// This side: it calls, and calls again.
+    /// This side, which connects and reconnects.
     Active,
     /// The peer.
     Passive,
 }
 
-/// Bytes that are waited out after the end, more than a stream has on its way: who sends on for longer does not listen.
+/// Maximum number of bytes discarded after the end of a session, more than a stream has in transit: a peer that sends
+/// more is not reading.
 const DISCARDED_BYTES_MAX: u64 = 4 << 20;
 
 #[derive(Clone, Copy)]
 enum Timer {
     /// The stream, the contact header, TLS or the SESS_INIT takes too long.
     Contact,
-    /// A keep-alive is due.
+    /// A keepalive is due.
     KeepAlive,
-    /// The peer is silent for too long.
+    /// The keepalive timeout: no input from the peer.
     Silence,
-    /// Nothing is sent or received for too long.
+    /// The idle timeout: nothing but keepalives in either direction.
     Idle,
     /// The next attempt to connect.
     Retry,
-    /// The end takes too long.
+    /// The end of the session takes too long.
     Linger,
 }
 
-/// Where a session stands.
+/// State of a session.
 #[derive(Debug)]
 enum Phase {
-    /// There is no stream.
+    /// No stream.
     Closed,
     /// The stream is being opened.
     Connecting,
-    /// The contact headers are being exchanged; ours is out or not.
+    /// The contact headers are being exchanged; `said` is true once that of this side is sent.
     Contact { said: bool },
     /// TLS is being set up.
     Securing,
-    /// The SESS_INITs are being exchanged; whom TLS proved, if it is there.
+    /// The SESS_INITs are being exchanged; `proof` contains the identities authenticated by TLS, if it is in use.
     Greeting { proof: Option<Proof> },
-    /// The peer has said who it is, and the owner has not said yet whether it may come in.
+    /// The peer has identified itself, and the owner has not decided on its admission yet.
     AwaitingAdmission(Box<admission::AwaitingAdmission>),
-    /// Bundles may go.
+    /// Bundles may be transferred.
     Up(Box<EstablishedSession>),
-    /// The user knows that it is down; the stream is on its way out.
+    /// `Down` is indicated to the user; the stream is closing.
     Closing,
 }
 
-/// What TLS proved of the peer.
+/// Result of the peer's authentication by TLS.
 #[derive(Debug)]
 struct Proof {
-    /// Its node ids.
+    /// Node IDs of the peer.
     identities: Vec<String>,
 }
 
@@ -84,55 +85,56 @@ struct Proof {
 enum PeerContact {
     Three(v3::wire::ContactHeader),
     Four(v4::wire::ContactHeader),
-    /// A version that is not spoken here.
+    /// A version that is not supported here.
     Other,
 }
 
-/// A TCPCL session of either version. See the [module](super).
+/// TCPCL session of either version; an engine that transfers bundles over a stream. The [module](super) describes its
+/// states.
 #[derive(Debug)]
 pub struct Session {
     config: Config,
     role: Role,
     rng: Rng,
     phase: Phase,
-    /// The user wants the link up.
+    /// The user has requested the link.
     wanted: bool,
-    /// A peer has called.
+    /// A peer has connected.
     peer_called: bool,
-    /// The owner judges who calls.
+    /// The owner decides on the admission of incoming sessions.
     owner_admits: bool,
-    /// TLS has proved the node id of the peer of this session, or of the last.
+    /// TLS has authenticated the node ID of the peer of this session, or of the last one.
     proven_id: bool,
-    /// The version to call with.
+    /// Version for the next connection.
     version: Version,
-    /// The peer has spoken that version.
+    /// The peer has used that version.
     proven: bool,
-    /// When the peer was last taken for one of version 3 because it said nothing in version 4. That may have been a busy moment:
-    /// it holds for a while, and until such a peer ends a session that has hardly begun.
+    /// Time at which the peer was last presumed to be of version 3 because it did not answer in version 4. The peer may
+    /// only have been busy: the presumption expires, and ends when such a peer ends a session that has just begun.
     guessed_at: Option<Instant>,
-    /// When the stream was last asked to connect.
+    /// Time of the last request to connect the stream.
     called_at: Instant,
     pipe: StreamBuffer,
     timers: Timers<6>,
     up: VecDeque<BundlesIndication>,
-    /// The room that the user believes in.
+    /// Room granted to the user, bytes.
     told: u64,
-    /// Failed attempts in a row.
+    /// Consecutive failed attempts.
     failures: u32,
     next_number: u64,
-    /// Bytes that came since the stream is on its way out.
+    /// Bytes received since the stream began to close.
     discarded: u64,
     last_down: Option<DownReason>,
     counters: Counters,
 }
 
 impl Session {
-    /// A session that calls its peer when asked to, and again when it breaks.
+    /// Creates the active side: it connects to its peer on request, and reconnects after a break.
     pub fn active(config: Config, rng: Rng) -> Self {
         Self::new(config, rng, Role::Active)
     }
 
-    /// A session that a peer opens by connecting, and that is over when the stream is.
+    /// Creates the passive side: the peer opens it by connecting, and it ends with the stream.
     pub fn passive(config: Config, rng: Rng) -> Self {
         Self::new(config, rng, Role::Passive)
     }
@@ -167,17 +169,18 @@ impl Session {
         }
     }
 
-    /// What it has counted.
+    /// Returns the counters.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Why it went down last, or did not come up. The user is told, but for a peer that called and was never up.
+    /// Returns the reason for the last end of the session or failed attempt. The user gets it, too, except for an
+    /// incoming session that was never established.
     pub fn last_down(&self) -> Option<DownReason> {
         self.last_down
     }
 
-    /// The version that the session speaks, while it is up.
+    /// Returns the version of the session; `None` unless it is established.
     pub fn version(&self) -> Option<Version> {
         match &self.phase {
             Phase::Up(channel) => Some(channel.dialect.version()),
@@ -185,7 +188,8 @@ impl Session {
         }
     }
 
-    /// True if the peer was called in version 4 and did not answer, or said that it does not speak it: it is called in version 3.
+    /// Returns true if the peer did not answer in version 4, or reported that it does not support it, so that version 3
+    /// is used to connect.
     pub fn fell_back(&self) -> bool {
         self.role == Role::Active && self.config.versions == Versions::Both && self.version == Version::Three
     }
@@ -194,9 +198,10 @@ impl Session {
         self.timers.set(timer as usize, at);
     }
 
-    // -- Hearing ------------------------------------------------------------------------------------------------
+    // -- Input --------------------------------------------------------------------------------------------------
 
-    /// Bytes from the peer. All are released at once but the payload that the user has not dealt with.
+    /// Processes bytes from the peer. Everything is released at once except payload that the user has not accepted or
+    /// refused.
     fn hear(&mut self, now: Instant, input: Bytes) {
         self.pipe.release(input.len() as u64);
         self.heard_something(now);
@@ -204,7 +209,7 @@ impl Session {
     }
 
     fn hear_released(&mut self, now: Instant, mut input: Bytes) {
-        // Each round takes bytes, changes the phase or is the last.
+        // Each round consumes bytes, changes the phase or is the last.
         loop {
             match core::mem::replace(&mut self.phase, Phase::Closed) {
                 Phase::Contact { said } => {
@@ -228,7 +233,7 @@ impl Session {
                     }
                 },
                 Phase::Securing if !input.is_empty() => {
-                    // TLS begins with what comes after both contact headers, and that is not for this side to hear.
+                    // Data after both contact headers belong to TLS, which the stream below processes.
                     self.phase = Phase::Securing;
                     return self.undecodable(now);
                 }
@@ -246,14 +251,14 @@ impl Session {
                     self.phase = Phase::Closing;
                     return self.discard(input.len() as u64);
                 }
-                // Bytes of no session are dropped.
+                // Bytes without a session are dropped.
                 other => return self.phase = other,
             }
         }
     }
 
-    /// Bytes after the end. What was on its way is waited out, so that the peer hears why it ended; who goes on sending is
-    /// cut off.
+    /// Discards bytes after the end. Data in transit are read, so that the peer receives the reason for the end; a peer
+    /// that continues to send is disconnected.
     fn discard(&mut self, bytes: u64) {
         self.discarded += bytes;
         if self.discarded > DISCARDED_BYTES_MAX {
@@ -261,7 +266,7 @@ impl Session {
         }
     }
 
-    /// Takes payload or one message. False when more bytes are needed.
+    /// Processes payload or one message. Returns false if more bytes are needed.
     fn hear_up(
         &mut self,
         now: Instant,
@@ -309,8 +314,8 @@ impl Session {
         outcome.map(|_| !input.is_empty())
     }
 
-    /// A contact header that is none ends the stream without a word (RFC 9174 6.1); a SESS_INIT that is none with
-    /// one.
+    /// Ends the stream after undecodable input: after an invalid contact header without a message (RFC 9174 6.1), after
+    /// an invalid SESS_INIT with one.
     fn undecodable(&mut self, now: Instant) {
         self.counters.violations += 1;
         if let Phase::Greeting { .. } = self.phase {
@@ -331,7 +336,7 @@ impl Session {
         }
     }
 
-    /// More than a sign of life went one way or the other.
+    /// Restarts the timers after any traffic but keepalives.
     fn matters(&mut self, now: Instant, channel: &EstablishedSession) {
         if let Some(limit) = self.config.idle_timeout {
             self.set(Timer::Idle, now + limit);
@@ -366,7 +371,7 @@ impl Session {
     fn peer_is_silent(&mut self, now: Instant) {
         let Phase::Up(channel) = &self.phase else { return };
         if channel.incoming.held() > 0 {
-            // This side holds the peer back: its silence says nothing.
+            // This side holds the peer back: missing input is no sign of a failure.
             self.heard_something(now);
             return;
         }
@@ -384,7 +389,7 @@ impl Session {
         }
     }
 
-    /// The end takes too long: what is not finished by now is cut off.
+    /// Ends a session whose orderly end takes too long; unfinished transfers are cut off.
     fn end_is_late(&mut self, now: Instant) {
         if let Phase::Up(channel) = &self.phase {
             let ending = channel.ending.map(|ending| (ending.down, ending.retry, ending.delay));
@@ -397,7 +402,7 @@ impl Session {
         }
     }
 
-    /// It is time to call again; a stream that is still closing is in the way.
+    /// Connects again when the delay has passed; aborts a stream that is still closing.
     fn retry(&mut self, now: Instant) {
         match self.phase {
             Phase::Closed if self.wanted => self.connect(now),
@@ -409,9 +414,9 @@ impl Session {
         }
     }
 
-    // -- Speaking -----------------------------------------------------------------------------------------------
+    // -- Output -------------------------------------------------------------------------------------------------
 
-    /// Makes the next message if there is room for it. False if there is nothing to make.
+    /// Writes the next message if there is room for it. Returns false if there is none.
     fn speak(&mut self, now: Instant) -> bool {
         let Phase::Up(channel) = &mut self.phase else { return false };
         if self.pipe.may_begin() {
@@ -434,7 +439,7 @@ impl Session {
         false
     }
 
-    /// Bytes are on their way: the next keep-alive is an interval away.
+    /// Restarts the keepalive interval after bytes were written.
     fn wrote(&mut self, now: Instant) {
         if let Phase::Up(channel) = &mut self.phase
             && !channel.keepalive.is_zero()
@@ -452,7 +457,7 @@ fn peer_contact(bytes: &mut Bytes, versions: Versions) -> Result<PeerContact, De
         Some(Version::Three) => PeerContact::Three(v3::wire::ContactHeader::decode(bytes)?),
         Some(Version::Four) => PeerContact::Four(v4::wire::ContactHeader::decode(bytes)?),
         None => {
-            // How long it is, only its own version knows.
+            // The length of this header is known only to its version.
             bytes.clear();
             PeerContact::Other
         }
@@ -558,8 +563,8 @@ impl Engine for Session {
         self.timers.next()
     }
 
-    /// One that was called is over with its stream. One that calls stays, idle: its numbers of incoming transfers
-    /// must not be used again, or what a user says late of an old one would hit a new one.
+    /// A passive session ends with its stream. An active one stays, idle: IDs of incoming transfers must not be reused,
+    /// or a late request of the user for an old transfer would apply to a new one.
     fn finished(&self) -> bool {
         let over = matches!(self.phase, Phase::Closed) && self.peer_called;
         self.role == Role::Passive && over && self.up.is_empty() && self.pipe.is_silent()
@@ -569,7 +574,7 @@ impl Engine for Session {
 impl Session {
     fn handle_transfer(&mut self, now: Instant, request: BundlesRequest) {
         let Phase::Up(channel) = &mut self.phase else {
-            // The link went down while the request was under way.
+            // The link went down before the request arrived.
             if let BundlesRequest::Open { transfer, .. } = request {
                 let reason = TransferFailure::LinkDown;
                 self.up.push_back(BundlesIndication::Failed { transfer, reason, acked: 0 });

@@ -1,46 +1,46 @@
-//! The stream as a session sees it: what is to be said to it, and messages cut from what it says.
+//! Interface of a session to its stream: pending requests, and messages cut from received data.
 
 use crate::codec::DecodeError;
 use crate::service::StreamRequest;
 use bytes::{Buf, Bytes, BytesMut};
 use std::collections::VecDeque;
 
-/// The longest message header that is waited for, bytes; the longest there is is a SESS_INIT.
+/// Maximum length of a message header that is assembled, bytes; the longest message header is a SESS_INIT.
 const HEADER_BYTES_MAX: usize = 8192;
 
-/// What else is to be asked of the stream.
+/// Pending request to the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum StreamOrder {
     Connect,
     Abort,
 }
 
-/// One side of a stream.
+/// Pending requests and partial input of one stream.
 #[derive(Debug, Default)]
 pub(super) struct StreamBuffer {
     /// Bytes that may be written.
     room: u64,
-    /// The largest room of this connection.
+    /// Maximum room of this connection, bytes.
     room_max: u64,
-    /// Bytes of messages that have begun to be written, and how many.
+    /// Messages that have begun to be written, and their total length, bytes.
     writing: VecDeque<Bytes>,
     writing_bytes: u64,
     /// Bytes to release.
     release: u64,
-    /// The beginning of a message.
+    /// Beginning of an incomplete message.
     partial: BytesMut,
     order: Option<StreamOrder>,
-    /// To be asked once everything is written.
+    /// TLS request, to be sent once everything is written.
     secure: Option<StreamRequest>,
     close: bool,
-    /// Nothing is written any more.
+    /// Nothing more is written.
     closed: bool,
-    /// Nothing at all is said any more.
+    /// No further requests are sent.
     aborted: bool,
 }
 
 impl StreamBuffer {
-    /// Forgets a connection that is over.
+    /// Clears the state of a connection that has ended.
     pub(super) fn reset(&mut self) {
         *self = StreamBuffer::default();
     }
@@ -64,7 +64,7 @@ impl StreamBuffer {
         self.closed = true;
     }
 
-    /// Asks for TLS once everything is written.
+    /// Requests TLS once everything is written.
     pub(super) fn secure(&mut self, client: bool, name: Option<String>) {
         self.secure = Some(StreamRequest::Secure { client, name });
     }
@@ -74,38 +74,38 @@ impl StreamBuffer {
         self.room_max = self.room_max.max(room);
     }
 
-    /// Room that nothing waits for.
+    /// Returns the room that no message waits for, bytes.
     pub(super) fn free(&self) -> u64 {
         self.room.saturating_sub(self.writing_bytes)
     }
 
-    /// The largest room of this connection.
+    /// Returns the maximum room of this connection, bytes.
     pub(super) fn room_max(&self) -> u64 {
         self.room_max
     }
 
-    /// Between two messages, with room for a byte at least.
+    /// Returns true between two messages if there is room for at least one byte.
     pub(super) fn may_begin(&self) -> bool {
         self.writing.is_empty() && self.room > 0 && !self.closed
     }
 
-    /// Between two messages.
+    /// Returns true between two messages.
     pub(super) fn is_between(&self) -> bool {
         self.writing.is_empty()
     }
 
-    /// The end of what is written has been decided on.
+    /// Returns true if the end of the output has been decided.
     pub(super) fn is_closed(&self) -> bool {
         self.closed
     }
 
-    /// There is nothing to say to the stream.
+    /// Returns true if there is no pending request.
     pub(super) fn is_silent(&self) -> bool {
         let quiet = self.secure.is_none() && self.release == 0 && self.writing.is_empty() && !self.close;
         self.order.is_none() && (self.aborted || quiet)
     }
 
-    /// Puts bytes of a message behind those that are being written; after the end of what is written they are dropped.
+    /// Queues bytes of a message for writing; after the end of the output they are dropped.
     pub(super) fn write(&mut self, bytes: Bytes) {
         if !bytes.is_empty() && !self.closed {
             self.writing_bytes += bytes.len() as u64;
@@ -117,12 +117,12 @@ impl StreamBuffer {
         self.release += bytes;
     }
 
-    /// Takes back a release that has not been said: these bytes are held.
+    /// Takes back a release that has not been requested yet: these bytes are held.
     pub(super) fn hold(&mut self, bytes: u64) {
         self.release -= bytes;
     }
 
-    /// The next thing to say to the stream.
+    /// Returns the next request to the stream.
     pub(super) fn next_request(&mut self) -> Option<StreamRequest> {
         if let Some(order) = self.order.take() {
             return Some(match order {
@@ -155,7 +155,7 @@ impl StreamBuffer {
         core::mem::take(&mut self.close).then_some(StreamRequest::Close)
     }
 
-    /// Cuts the next message from the stream; none where it is not whole yet: its beginning is kept.
+    /// Cuts the next message from the input; returns `None` if it is incomplete, and keeps its beginning.
     pub(super) fn next_message<T>(
         &mut self,
         input: &mut Bytes,
@@ -172,7 +172,7 @@ impl StreamBuffer {
         let whole = front.clone();
         match decode(&mut front) {
             Ok(message) => {
-                // What was kept did not suffice, so the message ends within the new bytes.
+                // The kept bytes did not suffice, so the message ends within the new bytes.
                 input.advance(whole.len() - front.len() - held);
                 Ok(Some(message))
             }

@@ -1,38 +1,39 @@
-//! How a link is configured, and what it counts.
+//! Configuration and counters of a link.
 
 use crate::time::Duration;
 use serde::{Deserialize, Serialize};
 
-/// Keep-alives are never sent more often (RFC 7122 3.4).
+/// Minimum interval between keep-alives (RFC 7122 3.4).
 pub const KEEPALIVE_MIN: Duration = Duration::from_secs(15);
 
-/// The configuration of a [`Link`](super::Link).
+/// Configuration of a [`Link`](super::Link).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Config {
-    /// The node id at the other end: no datagram says it. Default: not known, so that bundles take the link by a route
-    /// only.
+    /// Node ID of the peer, which no datagram contains. Default: unknown, so that bundles take the link only
+    /// by a route.
     pub peer_node_id: Option<String>,
-    /// The longest datagram to send, bytes; a bundle that is longer has to be fragmented. Default 1,400, which few paths
-    /// cannot carry whole; 65,507 is the most that IPv4 has room for. RFC 7122 3.1, 3.2.
+    /// Maximum length of a datagram to send, bytes; longer bundles must be fragmented (RFC 7122 3.1, 3.2).
+    /// Default 1,400, which nearly every path carries unfragmented; the maximum of IPv4 is 65,507.
     pub datagram_bytes_max: u64,
-    /// The rate at which to send, bit/s, headers of UDP and IP counted; zero: as fast as the system takes it, which loses
-    /// on every path that is slower. Default 1,000,000. RFC 8085 3.1.
+    /// Transmission rate, bit/s, including the headers of UDP and IP (RFC 8085 3.1); zero: as fast as the
+    /// system accepts, which causes losses on every slower path. Default 1,000,000.
     pub rate_bps: u64,
-    /// How far ahead of its rate a burst may go, as time at that rate. Default 10 ms.
+    /// Maximum burst, as time at the rate. Default 10 ms.
     pub burst: Duration,
-    /// What UDP and IP add to a datagram, bytes. Default 28.
+    /// Length of the UDP and IP headers of a datagram, bytes. Default 28.
     pub overhead_bytes: u64,
-    /// Bundles that may be open and not yet handed down; more fail at once. Default 4,096.
+    /// Maximum number of open bundles that are not completely sent; more fail at once. Default 4,096.
     pub open_max: usize,
-    /// Bundles received that may wait to be accepted; more are dropped, as the network would. Default 1,024.
+    /// Maximum number of received bundles that wait for acceptance; more are dropped, as by the network.
+    /// Default 1,024.
     pub incoming_max: usize,
-    /// Send a keep-alive of four zero octets after so long a silence of this side; never more often than every 15 s.
-    /// Default: none. RFC 7122 3.4.
+    /// Idle time of this side after which a keep-alive of four zero octets is sent, at least 15 s (RFC 7122
+    /// 3.4). Default: none.
     pub keepalive: Option<Duration>,
-    /// The delay before a socket that failed is opened again; doubled with each failure. Default 1 s.
+    /// Delay before a failed socket is opened again; it doubles with each failure. Default 1 s.
     pub retry_min: Duration,
-    /// The longest such delay. Default 60 s.
+    /// Maximum delay before a failed socket is opened again. Default 60 s.
     pub retry_max: Duration,
 }
 
@@ -53,31 +54,31 @@ impl Default for Config {
     }
 }
 
-/// What a [`Link`](super::Link) has counted since it was made.
+/// Counters of a [`Link`](super::Link) since its creation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
-    /// Times the socket was opened.
+    /// Number of times that the socket was opened.
     pub joined: u64,
-    /// Times it failed, or the other side said that nobody listens.
+    /// Number of times that the socket failed or the peer's port was unreachable.
     pub failed: u64,
-    /// Bundles handed over: one a datagram. Whether they arrived nobody knows.
+    /// Bundles sent, one per datagram; their arrival is unknown.
     pub datagrams_sent: u64,
-    /// Bundles received: one a datagram.
+    /// Bundles received, one per datagram.
     pub datagrams_received: u64,
-    /// Their bytes, sent.
+    /// Bytes of bundles sent.
     pub payload_sent: u64,
-    /// Their bytes, received.
+    /// Bytes of bundles received.
     pub payload_received: u64,
     /// Keep-alives sent.
     pub keepalives_sent: u64,
     /// Keep-alives received.
     pub keepalives_received: u64,
-    /// Bundles dropped because too many waited to be accepted.
+    /// Bundles dropped because too many waited for acceptance.
     pub dropped: u64,
-    /// Datagrams without a byte.
+    /// Empty datagrams.
     pub violations: u64,
-    /// Bundles refused by this side's user; the sender does not hear of it.
+    /// Received bundles that the user refused; the sender is not informed.
     pub refused: u64,
-    /// Bundles to send that are too long for a datagram.
+    /// Bundles that were too long for a datagram.
     pub too_long: u64,
 }

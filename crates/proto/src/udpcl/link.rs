@@ -1,4 +1,4 @@
-//! The engine.
+//! Engine of the UDP convergence layer.
 
 use super::config::{Config, Counters, KEEPALIVE_MIN};
 use crate::engine::Engine;
@@ -10,16 +10,16 @@ use crate::time::{Duration, Instant, Timers};
 use bytes::{Bytes, BytesMut};
 use std::collections::{BTreeMap, VecDeque};
 
-/// RFC 7122 3.4.
+/// Contents of a keep-alive (RFC 7122 3.4).
 const KEEPALIVE: [u8; 4] = [0; 4];
 
 #[derive(Clone, Copy)]
 enum Timer {
-    /// The rate allows the next datagram.
+    /// The rate permits the next datagram.
     Pace,
-    /// A keep-alive is due.
+    /// The keep-alive interval has expired.
     KeepAlive,
-    /// The socket is to be opened again.
+    /// The socket must be opened again.
     Retry,
 }
 
@@ -30,51 +30,52 @@ enum SocketState {
     Up,
 }
 
-/// A bundle that is handed down.
+/// Bundle to send, whose pieces are arriving from the user.
 #[derive(Debug)]
 struct Outgoing {
     length: u64,
     bytes: BytesMut,
 }
 
-/// A link over UDP to one peer, or a socket for whoever sends. See the [module](super).
+/// UDP link to one peer, or socket on which any peer may send. The [module](super) describes its guarantees.
 #[derive(Debug)]
 pub struct Link {
     config: Config,
     listening: bool,
     state: SocketState,
-    /// The user wants the link up.
+    /// The user has requested the link.
     wanted: bool,
-    /// A socket that listened is closed: this engine is done.
+    /// A listening socket is closed, and this engine has finished.
     over: bool,
     timers: Timers<3>,
-    /// The longest datagram of this socket.
+    /// Maximum length of a datagram on this socket, bytes.
     bytes_max: u64,
-    /// Datagrams that the socket takes.
+    /// Number of datagrams that the socket accepts.
     socket_room: u64,
-    /// The earliest time for the next datagram, by the rate alone.
+    /// Earliest time for the next datagram according to the rate alone.
     next_at: Instant,
-    /// What is to be said to the socket.
+    /// Requests to the socket.
     orders: VecDeque<DatagramsRequest>,
     release: u64,
     keepalive_due: bool,
     outgoing: BTreeMap<TransferId, Outgoing>,
-    /// The bundle whose pieces come.
+    /// Bundle whose pieces are arriving from the user.
     busy: Option<TransferId>,
-    /// Whole bundles that wait for the socket: no more bytes than one datagram has, for so much room is told.
+    /// Complete bundles that wait for the socket; at most the bytes of one datagram, because no more room is
+    /// indicated.
     ready: VecDeque<(TransferId, Bytes)>,
-    /// What rose and is not accepted: its length.
+    /// Received bundles that are not yet accepted, with their lengths.
     incoming: BTreeMap<TransferId, u64>,
     next_number: u64,
     up: VecDeque<BundlesIndication>,
-    /// The room that the user believes in.
+    /// Room granted to the user, bytes.
     told: u64,
     failures: u32,
     counters: Counters,
 }
 
 impl Link {
-    /// A link to one peer, up when asked for.
+    /// Creates a link to one peer, which is opened on request.
     pub fn new(config: Config) -> Self {
         Link {
             config,
@@ -101,12 +102,12 @@ impl Link {
         }
     }
 
-    /// A socket on which any peer may send; the provider opens it.
+    /// Creates a socket on which any peer may send; the provider opens it.
     pub fn listening(config: Config) -> Self {
         Link { listening: true, ..Link::new(Config { peer_node_id: None, keepalive: None, ..config }) }
     }
 
-    /// What it has counted.
+    /// Counters since the creation of the link.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
@@ -135,7 +136,7 @@ impl Link {
         });
     }
 
-    /// The link is down: every transfer ends.
+    /// Ends the link with all its transfers.
     fn down(&mut self, reason: DownReason, retry: bool) {
         let was_up = self.state == SocketState::Up;
         self.state = SocketState::Closed;
@@ -193,7 +194,7 @@ impl Link {
             self.counters.too_long += 1;
             self.fail(transfer, TransferFailure::TooLong);
         } else if length == 0 {
-            // A datagram without a byte carries no bundle.
+            // An empty datagram carries no bundle.
             self.fail(transfer, TransferFailure::Refused(RefuseReason::NotAcceptable));
         } else if self.outgoing.len() >= self.config.open_max {
             self.fail(transfer, TransferFailure::Refused(RefuseReason::NoResources));
@@ -262,12 +263,12 @@ impl Link {
         self.up.push_back(BundlesIndication::Piece { transfer, data, last: true });
     }
 
-    /// The user is done with an incoming bundle.
+    /// Releases an incoming bundle that the user has accepted or refused.
     fn done(&mut self, transfer: TransferId) {
         self.release += self.incoming.remove(&transfer).unwrap_or(0);
     }
 
-    /// The room to tell: for the rest of the bundle that has begun, or for a new one.
+    /// Room to indicate: for the rest of the bundle that has begun, or for a new one.
     fn room(&self) -> u64 {
         if self.state != SocketState::Up || self.listening {
             return 0;
@@ -280,7 +281,7 @@ impl Link {
         if free && self.timers.get(Timer::Pace as usize).is_none() { self.bytes_max } else { 0 }
     }
 
-    /// A datagram goes: when the rate allows the next one.
+    /// Accounts for a datagram sent, and computes the time of the next one according to the rate.
     fn spend(&mut self, now: Instant, bytes: u64) {
         self.socket_room -= 1;
         self.set_keepalive(now);
@@ -290,7 +291,7 @@ impl Link {
         let bits = u128::from(bytes + self.config.overhead_bytes) * 8;
         let nanos = (bits * 1_000_000_000).div_ceil(u128::from(self.config.rate_bps));
         let cost = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
-        // What was not used for longer than a burst is gone.
+        // Unused time beyond a burst is lost.
         let earliest = Instant::from_nanos(
             now.as_nanos().saturating_sub(u64::try_from(self.config.burst.as_nanos()).unwrap_or(u64::MAX)),
         );

@@ -1,37 +1,38 @@
-//! The UDP convergence layer: one bundle a datagram.
+//! UDP convergence layer: one bundle per datagram.
 //!
 //! RFC 7122 3.2 (bundles over a datagram convergence layer), 3.2.2 (UDP, port 4556), 3.4 (keep-alives), 3.5.2 (checksums:
-//! the system's, never turned off); RFC 8085 3.1 (rate). This is what other implementations call `udp` and send on port
-//! 4556. draft-ietf-dtn-udpcl sends the same datagrams for the plain transfer of one bundle and adds extension maps,
-//! transfers in several datagrams and DTLS; none of these are here.
+//! those of the system, never disabled); RFC 8085 3.1 (rate). Other implementations call this convergence layer `udp` and use
+//! port 4556. draft-ietf-dtn-udpcl uses the same datagrams for the plain transfer of a bundle, and adds extension maps,
+//! transfers in several datagrams, and DTLS, which are not implemented.
 //!
 //! # States
 //!
 //! ```text
-//!             Connect               Joined
+//!         Connect               Joined
 //!   Resting ----------> Joining ---------------> Up
-//!      ^ ^                 | Left                 | Left, Close
-//!      | +-- after a pause-+----------------------+
+//!  ^ ^                 | Left                 | Left, Close
+//!  | +-- after a delay-+----------------------+
 //! ```
 //!
-//! A socket on which any peer may send ([`Link::listening`]) is `Up` as soon as it is there, and never sends.
+//! A socket on which any peer may send ([`Link::listening`]) is `Up` as soon as it exists, and never sends.
 //!
-//! # What nobody promises here
+//! # No reliability
 //!
-//! There is no acknowledgement: `Acked` never comes, and `Sent` means that the datagram was handed over, no more. So "nothing
-//! accepted is lost" ends at this link: a bundle that is lost on the way is gone, unless somebody still has it, the sender
-//! who asked for a report on delivery, or the custodian of a bundle of version 6. What is lost for want of room
-//! here ([`Counters::dropped`]) or refused cannot be told to the sender, either. Use it where the path loses little or the
-//! loss does not matter, and TCPCL or LTP elsewhere (RFC 7122 3.2 says the same).
+//! There is no acknowledgement: `Acked` is never indicated, and `Sent` means only that the datagram was passed to the socket.
+//! So the guarantee that no accepted bundle is lost ends at this link. A lost bundle is gone unless another node still has it:
+//! the source that requested a delivery report, or the custodian of a bundle of version 6. The sender also receives no
+//! indication if a bundle is dropped here for lack of room ([`Counters::dropped`]) or refused. Use UDP where the path loses
+//! little or losses are acceptable, and TCPCL or LTP elsewhere (RFC 7122 3.2).
 //!
-//! # How it keeps the contract
+//! # Flow control
 //!
-//! - Room is told for one bundle at a time, when the rate allows a datagram and the socket has room; the pieces of a bundle
-//!   wait for its last one, since a datagram goes whole. Bundles do not interleave.
-//! - A bundle longer than a datagram fails as `TooLong`; `Up` says how long one may be, so that the agent fragments first.
-//! - What rises is released to the socket as it is accepted or refused.
+//! - Room is indicated for one bundle at a time, when the rate permits a datagram and the socket has room. The pieces of a
+//!   bundle wait for the last one, because a datagram is sent as a whole. Bundles do not interleave.
+//! - A bundle that is longer than a datagram fails as `TooLong`; `Up` contains the maximum, so that the agent fragments first.
+//! - Received data are released to the socket when the bundle is accepted or refused.
 //!
-//! Units: bytes of bundle; the rate counts bits, with the headers of UDP and IP.
+//! Units: bytes of bundles; the rate counts bits, including the headers of UDP and IP.
+//!
 
 pub mod config;
 mod link;

@@ -1,4 +1,4 @@
-//! Links over datagrams: stories, and the laws.
+//! Links over datagrams: scenarios and laws.
 
 use super::{Config, Link};
 use crate::engine::{Engine, drain};
@@ -17,7 +17,7 @@ use bytes::Bytes;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A link, what it said last, and when.
+/// A link, its last output, and the time of it.
 struct Scene {
     link: Link,
     now: Instant,
@@ -60,7 +60,7 @@ impl Scene {
         self.ask(BundlesRequest::Piece { transfer: TransferId(number), data, last });
     }
 
-    /// To the next deadline; how long that took.
+    /// Advances to the next deadline, and returns the time until it.
     fn wait(&mut self) -> Duration {
         let at = self.link.poll_timeout().expect("it waits for something");
         let waited = at.saturating_since(self.now);
@@ -108,7 +108,7 @@ fn a_burst_catches_up_with_the_rate_and_no_more() {
         scene.piece(sent, &[9; 250], true);
         assert_eq!(scene.down.len(), 1);
     }
-    // A second's worth, and the datagram that is begun with it.
+    // Datagrams for one second, and the one that begins with them.
     assert_eq!(sent, 5);
 }
 
@@ -143,7 +143,7 @@ fn what_comes_rises_and_is_released_when_it_is_safe() {
             },
         ]
     );
-    // Keep-alives and nothing are no bundles.
+    // Keep-alives and empty datagrams are not bundles.
     for (nothing, released) in [(&[0; 4][..], vec![DatagramsRequest::Release(4)]), (&[], vec![])] {
         scene.hear(datagram(nothing));
         assert_eq!((&scene.up[..], &scene.down), (&[][..], &released));

@@ -1,46 +1,50 @@
-//! How a group is configured, and what it counts.
+//! Configuration and counters of a group.
 
 use crate::setting::{Fault, TIME_MAX, TIME_MIN, at_least, number, time};
 use crate::time::Duration;
 use serde::{Deserialize, Serialize};
 
-/// The most members of a group: what a question in a frame of 256 octets has room for.
+/// Maximum number of members of a group: as many as a query in a frame of 256 octets can name.
 pub const MEMBERS_MAX: usize = 48;
 
-/// The configuration of a [`Group`](super::Group).
+/// Configuration of a [`Group`](super::Group).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Config {
-    /// The node id of this side.
+    /// Node ID of this side.
     pub node_id: String,
-    /// The node ids of those that bundles are for, this side not among them, at most 48. Default: nobody in particular.
+    /// Node IDs of the members, without this side; at most 48. Default: none, so that any station may answer.
     pub members: Vec<String>,
-    /// How many members have to have a bundle safe for it to be sent; the others are then missed. Default: all of them.
+    /// Number of members that must have stored a bundle for it to be sent; the others are counted as missed.
+    /// Default: all.
     pub needed: Option<u32>,
-    /// Bit rate on the air, bit/s. Default 1,200.
+    /// Bit rate of the channel, bit/s. Default 1,200.
     pub rate_bps: u64,
-    /// What a frame adds to its packet: addresses, control, check sequence, flag, bytes. Default 19.
+    /// Length that a frame adds to its packet, bytes: addresses, control, frame check sequence, flag. Default
+    /// 19.
     pub frame_bytes: u64,
-    /// What it takes to get the channel and to key up, most times. Default 2 s.
+    /// Usual time for channel access and key-up. Default 2 s.
     pub access: Duration,
-    /// What one answer takes on the channel, getting it and keying up and down included; up to 65 s. Default 2 s, which suits
-    /// 1200 bit/s.
+    /// Time of one answer on the channel, including channel access, key-up and key-down; at most 65 s.
+    /// Default 2 s, which suits 1200 bit/s.
     pub answer_slot: Duration,
-    /// How many questions in a row a member may leave unanswered. Default 8.
+    /// Maximum number of consecutive unanswered queries per member. Default 8.
     pub silent_max: u8,
-    /// How many questions about a bundle there may be. Default 64.
+    /// Maximum number of queries per bundle. Default 64.
     pub rounds_max: u16,
-    /// The longest bundle, to send and to receive, bytes; two of them are kept to be sent. Default 131,072.
+    /// Maximum length of a bundle to send or receive, bytes; up to two bundles to send are kept in memory.
+    /// Default 131,072.
     pub bundle_bytes_max: u64,
-    /// How many outgoing bundles may be open and not handed down; more fail at once. Default 64.
+    /// Maximum number of open outgoing bundles that are not completely received from the user; more fail at
+    /// once. Default 64.
     pub open_max: usize,
-    /// How many incoming bundles may be under way; more are not listened to. Default 8.
+    /// Maximum number of concurrent incoming bundles; segments of others are ignored. Default 8.
     pub incoming_max: usize,
-    /// An incoming bundle of which nothing is heard for so long is lost. Default 10 min.
+    /// Time without packets after which an incoming bundle is lost. Default 10 min.
     pub incomplete_max: Duration,
-    /// The delay before the channel is joined again when it failed; doubled with each failure. Default 1 s.
+    /// Delay before a failed channel is joined again; it doubles with each failure. Default 1 s.
     pub retry_min: Duration,
-    /// The longest such delay. Default 60 s.
+    /// Maximum delay before a failed channel is joined again. Default 60 s.
     pub retry_max: Duration,
 }
 
@@ -67,54 +71,60 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Whether the numbers make sense, each and together.
+    /// Checks the numbers, each and in combination.
     ///
     /// # Errors
-    /// The first that does not.
+    ///
+    /// Fails with the first invalid setting.
     pub fn check(&self) -> Result<(), Fault> {
         let members = self.members.len() as u64;
-        number("members", members, 0..=MEMBERS_MAX as u64, "a question has room for 48")?;
-        number("needed", self.needed.unwrap_or(0), 0..=members, "no more than members")?;
+        number("members", members, 0..=MEMBERS_MAX as u64, "a query can name 48 members")?;
+        number("needed", self.needed.unwrap_or(0), 0..=members, "at most the number of members")?;
         at_least("rate-bps", self.rate_bps, 1, "1200 is usual")?;
-        at_least("silent-max", self.silent_max, 1, "nobody could answer")?;
-        at_least("rounds-max", self.rounds_max, 1, "nobody could answer")?;
-        at_least("bundle-bytes-max", self.bundle_bytes_max, 1, "nothing could be sent")?;
-        at_least("open-max", self.open_max, 1, "nothing could be sent")?;
-        at_least("incoming-max", self.incoming_max, 1, "nothing could be received")?;
+        at_least("silent-max", self.silent_max, 1, "8 is usual")?;
+        at_least("rounds-max", self.rounds_max, 1, "64 is usual")?;
+        at_least("bundle-bytes-max", self.bundle_bytes_max, 1, "with 0 nothing can be sent")?;
+        at_least("open-max", self.open_max, 1, "with 0 nothing can be sent")?;
+        at_least("incoming-max", self.incoming_max, 1, "with 0 nothing can be received")?;
         time("answer-slot", self.answer_slot, TIME_MIN..=Duration::from_secs(65), "2 s suits 1200 bit/s")?;
-        time("incomplete-max", self.incomplete_max, TIME_MIN..=TIME_MAX, "longer than a round takes")?;
+        time(
+            "incomplete-max",
+            self.incomplete_max,
+            TIME_MIN..=TIME_MAX,
+            "longer than a round; 10 min is usual",
+        )?;
         time("retry-min", self.retry_min, TIME_MIN..=TIME_MAX, "1 s is usual")?;
-        time("retry-max", self.retry_max, self.retry_min..=TIME_MAX, "it bounds `retry-min` from above")
+        time("retry-max", self.retry_max, self.retry_min..=TIME_MAX, "must not be less than `retry-min`")
     }
 }
 
-/// What a [`Group`](super::Group) has counted since it was made.
+/// Counters of a [`Group`](super::Group) since its creation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
     /// Segments sent for the first time.
     pub segments_sent: u64,
-    /// Segments sent again.
+    /// Segments resent.
     pub segments_repeated: u64,
-    /// Questions sent.
+    /// Queries sent.
     pub queries_sent: u64,
     /// Requests, confirmations and refusals sent.
     pub answers_sent: u64,
-    /// Requests that another's made needless.
+    /// Requests suppressed because of another member's request.
     pub answers_spared: u64,
-    /// Requests, confirmations and refusals heard about this side's bundles.
+    /// Requests, confirmations and refusals received about bundles of this side.
     pub answers_received: u64,
-    /// Segments that came for the first time.
+    /// Segments received for the first time.
     pub segments_received: u64,
-    /// Segments that had come before.
+    /// Segments received again.
     pub duplicates: u64,
-    /// Members that were given up, summed over all bundles.
+    /// Members that were dropped, summed over all bundles.
     pub members_missed: u64,
-    /// Incoming bundles refused by this side's user.
+    /// Incoming bundles that the user refused.
     pub refused: u64,
-    /// Incoming bundles that broke off.
+    /// Incoming bundles that were interrupted.
     pub lost: u64,
     /// Segments of bundles beyond the limits.
     pub dropped: u64,
-    /// Packets that are none, or make no sense where they came.
+    /// Invalid or unexpected packets.
     pub violations: u64,
 }

@@ -1,4 +1,4 @@
-//! The engine: both directions of a group.
+//! Engine of a group, for both directions.
 
 use super::config::{Config, Counters};
 use super::incoming::Incoming;
@@ -15,13 +15,13 @@ use crate::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
 use std::collections::{BTreeMap, VecDeque};
 
-/// How many bundles are remembered that have come or that broke off.
+/// Maximum number of remembered incoming bundles that are complete or interrupted.
 const PAST_MAX: usize = 64;
-/// Where nobody is asked by name, answers come within so many slots.
+/// Number of slots over which answers are spread if the query names no members.
 const SPREAD_SLOTS: u32 = 4;
-/// Octets of a bitmap at most: 1,024 segments.
+/// Maximum length of a bitmap, octets: 1,024 segments.
 const BITMAP_BYTES_MAX: usize = 128;
-/// Bundles given up that wait to be called so.
+/// Maximum number of cancelled bundles whose cancellation waits to be sent.
 const CANCELS_MAX: usize = 8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,16 +31,16 @@ enum ChannelState {
     Up,
 }
 
-/// What became of a bundle that is no longer listened to.
+/// Outcome of an incoming bundle whose segments are no longer accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FinishedTransfer {
     Safe,
     Refused(RefuseReason),
-    /// It broke off: it is nobody's.
+    /// The bundle was interrupted: no answer is sent.
     Over,
 }
 
-/// A bundle that the user hands down.
+/// Bundle whose pieces are arriving from the user.
 #[derive(Debug)]
 struct IncompleteBundle {
     transfer: TransferId,
@@ -48,7 +48,7 @@ struct IncompleteBundle {
     bytes: BytesMut,
 }
 
-/// An answer that waits for its slot, then for the channel.
+/// Answer that waits for its slot, and then for the channel.
 #[derive(Debug)]
 struct PendingAnswer {
     number: u32,
@@ -56,7 +56,7 @@ struct PendingAnswer {
     due: bool,
 }
 
-/// See the [module](super).
+/// Group of stations that share a datagram channel. The [module](super) describes the procedures.
 #[derive(Debug)]
 pub struct Group {
     config: Config,
@@ -64,16 +64,16 @@ pub struct Group {
     names: Vec<u32>,
     rng: Rng,
     state: ChannelState,
-    /// The user wants it up.
+    /// The user has requested the channel.
     wanted: bool,
     retry_at: Option<Instant>,
     failures: u32,
-    /// The longest packet.
+    /// Maximum length of a packet, bytes.
     bytes_max: usize,
     channel_room: u64,
-    /// When the channel will have sent what was handed down, by its rate alone.
+    /// Time at which the channel will have sent the packets so far, according to its rate alone.
     busy_until: Instant,
-    /// The number of the next bundle of this side.
+    /// Number of the next bundle of this side.
     number: u32,
     open: BTreeMap<TransferId, u64>,
     filling: Option<IncompleteBundle>,
@@ -81,7 +81,7 @@ pub struct Group {
     active: Option<Outgoing>,
     cancels: VecDeque<u32>,
     incoming: BTreeMap<u32, Incoming>,
-    /// The sender's number of each incoming bundle that has risen to the user.
+    /// Sender's number of each incoming bundle that was indicated to the user.
     risen: BTreeMap<TransferId, u32>,
     past: VecDeque<(u32, FinishedTransfer)>,
     answers: Vec<PendingAnswer>,
@@ -89,13 +89,13 @@ pub struct Group {
     orders: VecDeque<DatagramsRequest>,
     release: u64,
     up: VecDeque<BundlesIndication>,
-    /// The room that the user believes in.
+    /// Room granted to the user, bytes.
     told: u64,
     counters: Counters,
 }
 
 impl Group {
-    /// A group that is joined when asked for.
+    /// Creates a group, which is joined on request.
     pub fn new(config: Config, mut rng: Rng) -> Self {
         Group {
             own: wire::name(&config.node_id),
@@ -128,17 +128,17 @@ impl Group {
         }
     }
 
-    /// What it has counted.
+    /// Counters since the creation of the group.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// The channel is joined.
+    /// True if the channel is joined.
     pub fn is_up(&self) -> bool {
         self.state == ChannelState::Up
     }
 
-    /// How far the bundle is that is on its way.
+    /// Progress of the bundle being sent; `None` if there is none.
     pub fn progress(&self) -> Option<GroupProgress> {
         self.active.as_ref().map(Outgoing::progress)
     }
@@ -177,7 +177,8 @@ impl Group {
         }
         for (number, incoming) in core::mem::take(&mut self.incoming) {
             self.break_off(&incoming);
-            // What has risen whole may not rise again as the same transfer of its sender.
+            // A bundle that was completely indicated must not be indicated again as the same transfer of its
+            // sender.
             if incoming.is_whole() {
                 self.remember(number, FinishedTransfer::Refused(RefuseReason::Retransmit));
             }
@@ -221,7 +222,7 @@ impl Group {
 
     fn transfer_bytes_max(&self) -> u64 {
         let all = self.segment_bytes() as u64 * u64::from(u16::MAX);
-        // A group whose questions do not fit is only listened to.
+        // A group whose queries do not fit into a packet is only received.
         if self.bytes_max < wire::QUERY_BYTES + wire::MEMBER_BYTES {
             0
         } else {
@@ -263,7 +264,7 @@ impl Group {
         }
     }
 
-    /// The next bundle goes, if none does.
+    /// Begins the next bundle unless one is being sent.
     fn advance(&mut self) {
         if self.active.is_some() {
             return;
@@ -290,14 +291,14 @@ impl Group {
         }
     }
 
-    /// Who has a part of it is told that no more comes.
+    /// Informs members with a part of a bundle that no more segments follow.
     fn call_off(&mut self, number: u32) {
         if self.cancels.len() < CANCELS_MAX {
             self.cancels.push_back(number);
         }
     }
 
-    /// The answers to a question have come, or the time for them is over.
+    /// Ends a round: all answers have arrived, or the time for them has expired.
     fn settle(&mut self) {
         let Some(outgoing) = self.active.as_mut() else { return };
         let Some(end) = outgoing.settle() else { return };
@@ -315,7 +316,7 @@ impl Group {
         self.advance();
     }
 
-    /// The room to tell: for the rest of the bundle that is handed down, or for a new one.
+    /// Room to indicate: for the rest of the bundle that is arriving from the user, or for a new one.
     fn room(&self) -> u64 {
         match (self.state, &self.filling) {
             (ChannelState::Closed | ChannelState::Joining, _) => 0,
@@ -351,7 +352,7 @@ impl Group {
             }
             Packet::Confirm { .. } | Packet::Refuse { .. } => self.answered(now, &packet),
             Packet::Cancel { transfer } => {
-                // What has risen whole is no longer its sender's to give up.
+                // Its sender can no longer cancel a bundle that was completely indicated.
                 if self.incoming.get(&transfer).is_some_and(|incoming| !incoming.is_whole()) {
                     self.give_up(transfer);
                     self.remember(transfer, FinishedTransfer::Over);
@@ -360,7 +361,7 @@ impl Group {
         }
     }
 
-    /// The incoming bundle of this number, made if there is a place for it.
+    /// Incoming bundle with this number, created if there is space; `None` if its segments are ignored.
     fn listen_to(&mut self, now: Instant, number: u32, count: u16) -> Option<&mut Incoming> {
         if self.past.iter().any(|(past, _)| *past == number) {
             return None;
@@ -409,7 +410,7 @@ impl Group {
         }
     }
 
-    /// Somebody asks who lacks what: the answer waits for its turn.
+    /// Handles a query: schedules the answer for its slot.
     fn asked(&mut self, now: Instant, number: u32, count: u16, slot_ms: u16, members: &[u32]) {
         let slot = Duration::from_millis(slot_ms.into());
         let wait = match (members, members.iter().position(|member| *member == self.own)) {
@@ -427,7 +428,7 @@ impl Group {
         }
     }
 
-    /// Another has asked for these: whoever lacks no more stays silent.
+    /// Suppresses the own answer if another member has requested all segments that are missing here.
     fn spare(&mut self, number: u32, first: u16, bitmap: &[u8]) {
         let Some(incoming) = self.incoming.get(&number) else { return };
         if incoming.is_whole() || !incoming.is_covered_by(first, bitmap) {
@@ -438,7 +439,7 @@ impl Group {
         self.counters.answers_spared += (before - self.answers.len()) as u64;
     }
 
-    /// An answer to this side's question, perhaps.
+    /// Handles an answer, which may belong to a query of this side.
     fn answered(&mut self, now: Instant, packet: &Packet) {
         let slot = self.config.answer_slot;
         let Some(outgoing) = self.active.as_mut().filter(|active| active.number == packet.transfer()) else {
@@ -451,7 +452,7 @@ impl Group {
         }
     }
 
-    /// What this side has to say about a bundle; nothing while it is not yet safe.
+    /// Answer of this side about a bundle; `None` while a complete bundle is not yet stored.
     fn answer(&mut self, number: u32) -> Option<Packet> {
         let member = self.own;
         let past = self.past.iter().find(|(past, _)| *past == number).map(|(_, past)| *past);
@@ -469,7 +470,7 @@ impl Group {
         Some(Packet::Request { transfer: number, member, first, bitmap })
     }
 
-    /// No more of an incoming bundle rises.
+    /// Ends the indications of an incoming bundle.
     fn break_off(&mut self, incoming: &Incoming) {
         let Some(transfer) = incoming.transfer else { return };
         self.risen.remove(&transfer);
@@ -493,7 +494,7 @@ impl Group {
         }
     }
 
-    /// The user has made all of it safe, or wants no more of it.
+    /// Ends an incoming bundle that the user has stored or refused.
     fn user_is_done(&mut self, transfer: TransferId, past: FinishedTransfer) {
         let Some(number) = self.risen.remove(&transfer) else { return };
         self.incoming.remove(&number);
@@ -540,7 +541,7 @@ impl Group {
         Some(query)
     }
 
-    /// It takes its time on the channel, behind what is there already.
+    /// Accounts for the time of a packet on the channel, after the packets before it.
     fn spend(&mut self, now: Instant, bytes: u64) {
         self.channel_room -= 1;
         let bits = u128::from(bytes + self.config.frame_bytes) * 8;
@@ -631,7 +632,7 @@ impl Engine for Group {
             && let Some(until) = outgoing.deadline()
             && until < self.busy_until
         {
-            // An answer of this side went between: others have to wait for it, too.
+            // An answer of this side was sent in between: the answers of others are delayed by it.
             let until = self.busy_until + self.config.answer_slot;
             self.active.as_mut().expect("just seen").listen(until);
         }

@@ -1,23 +1,23 @@
-//! A bundle that comes in segments, in any order and with gaps.
+//! Incoming bundle, whose segments arrive in any order and with gaps.
 
 use crate::service::TransferId;
 use crate::time::Instant;
 use bytes::Bytes;
 use std::collections::BTreeMap;
 
-/// What has come of a bundle.
+/// Received part of a bundle.
 #[derive(Debug)]
 pub(super) struct Incoming {
-    /// The user's number for it; none until its first segment rises.
+    /// Number of the transfer for the user; `None` until its first segment is indicated.
     pub(super) transfer: Option<TransferId>,
     pub(super) count: u16,
-    /// Segments before this one have risen.
+    /// Number of segments indicated to the user.
     next: u16,
-    /// Those behind a gap.
+    /// Segments after a gap.
     later: BTreeMap<u16, Bytes>,
     later_bytes: u64,
     pub(super) risen: u64,
-    /// When it was last heard of.
+    /// Time of the last packet about the bundle.
     pub(super) heard_at: Instant,
 }
 
@@ -42,7 +42,7 @@ impl Incoming {
         self.risen + self.later_bytes
     }
 
-    /// Takes a segment; false if it had come before.
+    /// Adds a segment. Returns false if it had been received before.
     pub(super) fn take(&mut self, index: u16, data: Bytes) -> bool {
         if index < self.next || self.later.contains_key(&index) {
             return false;
@@ -52,7 +52,7 @@ impl Incoming {
         true
     }
 
-    /// The next segment without a gap before it, and whether it is the last.
+    /// Removes and returns the next segment without a gap before it; the flag is true for the last one.
     pub(super) fn rise(&mut self) -> Option<(Bytes, bool)> {
         let data = self.later.remove(&self.next)?;
         self.next += 1;
@@ -67,7 +67,8 @@ impl Incoming {
             && !self.later.contains_key(&(index as u16))
     }
 
-    /// The first that is lacking, and a bit for each from there on, in so many octets at most.
+    /// First missing segment, and a bitmap of the missing segments from there on, of at most `octets_max`
+    /// octets.
     pub(super) fn lacking(&self, octets_max: usize) -> Option<(u16, Bytes)> {
         let first = (u32::from(self.next)..u32::from(self.count)).find(|index| self.lacks(*index))?;
         let last = (first..u32::from(self.count)).rfind(|index| self.lacks(*index))?;
@@ -79,7 +80,7 @@ impl Incoming {
         Some((first as u16, (0..octets).map(octet).collect()))
     }
 
-    /// Whether these are all that are lacking here.
+    /// True if the bitmap covers all segments that are missing here.
     pub(super) fn is_covered_by(&self, first: u16, bitmap: &[u8]) -> bool {
         (u32::from(self.next)..u32::from(self.count))
             .filter(|index| self.lacks(*index))
@@ -87,7 +88,7 @@ impl Incoming {
     }
 }
 
-/// Whether a bitmap has this bit.
+/// True if the bitmap has this bit set.
 pub(super) fn is_set(bitmap: &[u8], place: usize) -> bool {
     bitmap.get(place / 8).is_some_and(|octet| octet & (0x80 >> (place % 8)) != 0)
 }

@@ -1,29 +1,32 @@
-//! Bundles to many at once: a connectionless convergence layer over datagrams that all of a group hear, such as UI frames of
-//! AX.25 to a group's callsign.
+//! Convergence layer for bundles to many nodes at once, over connectionless datagrams that all members of a group receive, such
+//! as UI frames of AX.25 to a group's callsign.
 //!
-//! Specification: `docs/ax25.md`, our own. A bundle goes out once in numbered segments; then its sender asks who lacks what,
-//! and repeats what anybody lacks, until everybody has it or is given up.
+//! Specification: `docs/ax25.md`, specific to this implementation. A bundle is sent once in numbered segments. Then its sender
+//! queries which segments are missing, and repeats segments that any member lacks, until all members have the bundle or are
+//! dropped.
 //!
 //! ```text
-//!            whole bundle               last segment                all have it, or rounds are over
-//!   waiting --------------> sending ------------------> asking ------------------------------------> Sent, Failed
-//!                              ^                           | somebody lacks something
-//!                              +---------------------------+
+//!        complete bundle            last segment                all have it, or last round
+//!   waiting --------------> sending ------------------> querying ----------------------------------> Sent, Failed
+//!                          ^                           | a member lacks segments
+//!                          +---------------------------+
 //! ```
 //!
-//! - **Who is meant.** [`Config::members`] are asked by name, each in a slot of its own, so that answers do not collide even
-//!   where members do not hear each other; the order turns from round to round. A bundle is `Sent` when as many as are needed
-//!   have made all of it safe. Without members nobody is known: whoever lacks something answers after a random delay, and
-//!   three questions that nobody answers end the bundle; `Sent` then means that nobody complained.
-//! - **Who says nothing** in [`Config::silent_max`] rounds is not waited for any longer. The others do not notice.
-//! - **Who hears another** ask for all that it lacks itself stays silent.
-//! - Answers are made when the channel takes them, and an acknowledgement only when the bundle is safe.
-//! - One bundle of this side is under way at a time, while the next is handed down; each is kept whole until it ends.
+//! - **Members.** The sender queries [`Config::members`] by name, each in its own slot, so that answers do not collide even if
+//!   members do not receive each other; the order rotates with each round. A bundle is `Sent` when as many members as required
+//!   have stored it. Without members, a station that lacks segments answers after a random delay, and three consecutive
+//!   queries without a request end the bundle; `Sent` then means only that no station requested segments.
+//! - **Dropped members.** A member that leaves [`Config::silent_max`] consecutive queries unanswered is dropped for this bundle,
+//!   without effect on the others. Rounds in which a member requested segments do not count.
+//! - **Suppressed requests.** A member that receives another's request for all segments that it lacks itself does not answer.
+//! - An answer is generated when the channel can send it, and a confirmation only when the bundle is stored.
+//! - One bundle of this side is sent at a time, while the next one is collected from the user; both are kept in memory.
 //!
-//! Every packet ends with a CRC-32C: the sixteen bits of AX.25 pass one damaged frame in 65,536, and one wrong segment would
-//! spoil the bundle for good.
+//! Every packet ends with a CRC-32C: the 16-bit check sequence of AX.25 accepts one damaged frame in 65,536, and one wrong
+//! segment would damage the bundle permanently.
 //!
-//! Units: bytes of bundle; numbers on the wire have the highest octet first.
+//! Units: bytes of bundles; numbers in packets are big-endian.
+//!
 
 mod config;
 mod group;

@@ -1,4 +1,4 @@
-//! A bundle on its way to a group: what is to be sent, and who has it.
+//! Outgoing bundle to a group: segments to send, and members that have them.
 
 use super::incoming::is_set;
 use super::wire::Packet;
@@ -7,16 +7,16 @@ use crate::time::Instant;
 use bytes::Bytes;
 use std::collections::BTreeSet;
 
-/// Questions that nobody answers, after which nobody is taken to lack anything where nobody is known.
+/// Without members: number of consecutive queries without a request that end the bundle.
 const QUIET_MAX: u8 = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MemberState {
-    /// It has not said that it has all.
+    /// The member has not confirmed the bundle.
     Pending,
     HasBundle,
     Refused(RefuseReason),
-    /// Silent for too long.
+    /// The member left too many queries unanswered.
     Missed,
 }
 
@@ -24,37 +24,37 @@ enum MemberState {
 struct Member {
     name: u32,
     standing: MemberState,
-    /// It has answered the last question.
+    /// The member has answered the last query.
     answered: bool,
-    /// Questions in a row that it left unanswered.
+    /// Number of consecutive queries that the member left unanswered.
     silent: u8,
 }
 
-/// What is next.
+/// Phase of a round.
 #[derive(Debug, PartialEq, Eq)]
 enum RoundPhase {
-    /// A segment or, when none is left, the question.
+    /// A segment is next or, when none is left, the query.
     Sending,
-    /// Answers, until then.
+    /// Answers are awaited until this time.
     AwaitingAnswers(Instant),
 }
 
-/// How a bundle ended.
+/// Outcome of a bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TransferOutcome {
-    /// As many have it as are needed; so many others do not.
+    /// As many members as required have the bundle; `missed` members do not.
     Sent { missed: u64 },
-    /// Not enough have it.
+    /// Too few members have the bundle.
     Failed { missed: u64, reason: RefuseReason },
 }
 
-/// See the [module](self).
+/// Outgoing bundle and the state of its members.
 #[derive(Debug)]
 pub(super) struct Outgoing {
     pub(super) transfer: TransferId,
     pub(super) number: u32,
     segments: Vec<Bytes>,
-    /// Segments below this have been sent once.
+    /// Segments below this index have been sent once.
     sent: u16,
     pending: BTreeSet<u16>,
     members: Vec<Member>,
@@ -63,27 +63,27 @@ pub(super) struct Outgoing {
     round: u16,
     rounds_max: u16,
     silent_max: u8,
-    /// Somebody lacked something when the last question was answered.
+    /// A request arrived after the last query.
     wanted: bool,
     quiet: u8,
 }
 
-/// How far a bundle is on its way to a group, for people.
+/// Progress of a bundle to a group, for display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupProgress {
-    /// Questions asked.
+    /// Number of queries sent.
     pub round: u16,
-    /// Segments of the bundle.
+    /// Number of segments of the bundle.
     pub segments: u16,
-    /// Of these, to be sent, or sent again.
+    /// Number of segments to send or resend.
     pub to_send: u16,
-    /// Members that are asked.
+    /// Number of members queried.
     pub members: usize,
-    /// Of these, those that have said that they have it.
+    /// Number of members that have confirmed the bundle.
     pub have_it: usize,
 }
 
-/// Who is meant, and how long they are waited for.
+/// Members that must receive a bundle, and the limits of its rounds.
 #[derive(Debug)]
 pub(super) struct Recipients<'a> {
     pub(super) names: &'a [u32],
@@ -93,7 +93,7 @@ pub(super) struct Recipients<'a> {
 }
 
 impl Outgoing {
-    /// In segments of so many bytes; there are no more than 65,535 of them.
+    /// Divides a bundle into segments of `segment_bytes` bytes; there must be at most 65,535.
     pub(super) fn new(
         transfer: TransferId,
         number: u32,
@@ -127,7 +127,7 @@ impl Outgoing {
         self.segments.len() as u16
     }
 
-    /// How far it is.
+    /// Progress of the bundle.
     pub(super) fn progress(&self) -> GroupProgress {
         let has = |member: &&Member| member.standing == MemberState::HasBundle;
         GroupProgress {
@@ -139,7 +139,7 @@ impl Outgoing {
         }
     }
 
-    /// It has something to say.
+    /// True if a segment or a query is to be sent.
     pub(super) fn speaks(&self) -> bool {
         self.phase == RoundPhase::Sending
     }
@@ -151,7 +151,7 @@ impl Outgoing {
         }
     }
 
-    /// The next segment, and whether it had been sent before.
+    /// Next segment; the flag is true if it had been sent before.
     pub(super) fn segment(&mut self) -> Option<(Packet, bool)> {
         let index = self.pending.pop_first()?;
         let again = index < self.sent;
@@ -161,8 +161,8 @@ impl Outgoing {
         Some((Packet::Segment { transfer, index, count, data }, again))
     }
 
-    /// The question behind the last segment, to as many members as fit; the order turns, so that nobody always answers behind
-    /// the same one.
+    /// Query after the last segment, to as many members as fit; the order rotates, so that no member always
+    /// answers after the same one.
     pub(super) fn query(&mut self, slot_ms: u16, members_max: usize) -> Packet {
         let mut members: Vec<u32> = self
             .members
@@ -184,12 +184,12 @@ impl Outgoing {
         Packet::Query { transfer: self.number, count: self.count(), round, slot_ms, members }
     }
 
-    /// The question has been handed down: answers come until then.
+    /// Begins the wait for answers, once the query has been sent.
     pub(super) fn listen(&mut self, until: Instant) {
         self.phase = RoundPhase::AwaitingAnswers(until);
     }
 
-    /// An answer came: others may be late, too.
+    /// Handles an answer; others may be delayed by it.
     pub(super) fn hear(&mut self, packet: &Packet, not_before: Instant) {
         let member = |name: u32| self.members.iter().position(|member| member.name == name);
         match packet {
@@ -231,15 +231,15 @@ impl Outgoing {
         }
     }
 
-    /// Everybody who was asked has answered.
+    /// True if every queried member has answered.
     pub(super) fn has_all_answers(&self) -> bool {
         !self.members.is_empty() && self.members.iter().all(|member| member.answered)
     }
 
-    /// Answers have come, or the time for them is over.
+    /// Ends a round. Returns the outcome if the bundle is complete.
     pub(super) fn settle(&mut self) -> Option<TransferOutcome> {
         self.phase = RoundPhase::Sending;
-        // Who hears another ask for what it lacks says nothing itself.
+        // A member that receives another's request for all that it lacks does not answer.
         let excused = self.wanted;
         let silent_max = self.silent_max;
         for member in self.members.iter_mut().filter(|member| !member.answered && !excused) {

@@ -1,4 +1,4 @@
-//! Groups: vectors, stories, and the laws.
+//! Groups: vectors, scenarios and laws.
 
 use super::wire::{self, Packet};
 use super::{Config, Group};
@@ -27,7 +27,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|octet| format!("{octet:02x}")).collect::<Vec<_>>().join(" ")
 }
 
-/// Those of docs/ax25.md.
+/// Vectors of docs/ax25.md.
 #[test]
 fn packets_are_the_octets_that_are_written_down() {
     let transfer = 0x0102_0304;
@@ -63,7 +63,7 @@ fn packets_are_the_octets_that_are_written_down() {
     }
 }
 
-/// A group, what it said last, and when.
+/// A group, its last output, and the time of it.
 struct Scene {
     group: Checked<Group>,
     now: Instant,
@@ -120,7 +120,7 @@ impl Scene {
         self.ask(BundlesRequest::Piece { transfer, data, last: true });
     }
 
-    /// To the next deadline; how long that took.
+    /// Advances to the next deadline, and returns the time until it.
     fn wait(&mut self) -> Duration {
         let at = self.group.poll_timeout().expect("it waits for something");
         let waited = at.saturating_since(self.now);
@@ -130,7 +130,7 @@ impl Scene {
         waited
     }
 
-    /// The number of the bundle that it sends, and who is asked; what it said last ends with the question.
+    /// Number of the bundle being sent, and the members queried; the last output must end with the query.
     fn question(&self) -> (u32, Vec<u32>) {
         match self.down.last() {
             Some(Packet::Query { transfer, members, .. }) => (*transfer, members.clone()),
@@ -177,7 +177,7 @@ fn what_anybody_lacks_is_repeated_until_everybody_has_all() {
     assert_eq!(scene.question().1, [MEMBERS[1], MEMBERS[0]].map(wire::name), "by turns");
     scene.packet(&confirm(number, MEMBERS[0]));
     assert_eq!(scene.up, []);
-    // The other's answer is lost. It alone is asked again.
+    // The other member's answer is lost. Only that member is queried again.
     scene.wait();
     assert_eq!(scene.question().1, [wire::name(MEMBERS[1])]);
     scene.packet(&confirm(number, MEMBERS[1]));
@@ -204,7 +204,7 @@ fn who_never_answers_does_not_stop_the_others() {
             questions += 1;
         }
         assert_eq!((questions, &scene.up[..]), (3, &[end][..]));
-        // It may have a part of it, and no more of that comes.
+        // A member may have a part of the bundle, and no more of it follows.
         assert_eq!(scene.down, [Packet::Cancel { transfer: number }]);
     }
 }
@@ -315,7 +315,7 @@ fn a_receiver_that_has_heard_nothing_yet_asks_for_everything() {
     let mut scene = Scene::new(config(MEMBERS[0], &[]));
     scene.packet(&query(&MEMBERS));
     assert_eq!(scene.down, [request(5, MEMBERS[0], 0, 0xe0)]);
-    // Where nobody is named it waits for a random while.
+    // If the query names no members, the answer waits for a random time.
     let mut scene = Scene::new(config(MEMBERS[0], &[]));
     scene.packet(&query(&[]));
     assert!(scene.down.is_empty());
@@ -345,7 +345,8 @@ const LINK: LinkId = LinkId(1);
 
 type Factory = Box<dyn FnMut(LinkId, Origin) -> Option<Group>>;
 
-/// Nobody crashes: who does forgets what it has confirmed, and its agent has to tell that it came before.
+/// Without crashes: a member that crashes forgets what it has confirmed, and its agent must detect the
+/// duplicate.
 fn world(replay: &Replay, named: bool) -> RunDigest {
     let rng = Rng::new(replay.seed);
     let mut draw = rng.fork("parameters");

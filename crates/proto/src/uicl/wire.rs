@@ -1,19 +1,19 @@
-//! Packets as octets.
+//! Encoding of packets.
 
 use crate::codec::DecodeError;
 use crate::codec::crc::crc32c;
 use crate::service::RefuseReason;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-/// What a segment adds to its bytes: kind, transfer, index, count and check sum.
+/// Length of a segment packet in addition to its data, octets: kind, transfer, index, count and checksum.
 pub const SEGMENT_BYTES: usize = 13;
-/// What a request adds to its bitmap.
+/// Length of a request in addition to its bitmap, octets.
 pub const REQUEST_BYTES: usize = 15;
-/// A question without members.
+/// Length of a query without members, octets.
 pub const QUERY_BYTES: usize = 14;
-/// Octets of a member in a question.
+/// Length of a member in a query, octets.
 pub const MEMBER_BYTES: usize = 4;
-/// An answer without a bitmap, the longest.
+/// Maximum length of an answer without a bitmap, octets.
 pub const ANSWER_BYTES: usize = 14;
 
 const CRC_BYTES: usize = 4;
@@ -25,74 +25,75 @@ const CONFIRM: u8 = 0x74;
 const REFUSE: u8 = 0x75;
 const CANCEL: u8 = 0x76;
 
-/// A packet. `transfer` is its sender's number for the bundle, `member` the [`name`] of who answers.
+/// Packet. `transfer` is the sender's number of the bundle, `member` the [`name`] of the answering node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Packet {
-    /// A part of a bundle. All but the last are equally long.
+    /// Part of a bundle. All segments except the last have the same length.
     Segment {
-        /// The bundle.
+        /// Number of the bundle.
         transfer: u32,
-        /// Which part, from zero.
+        /// Index of the segment, from zero.
         index: u16,
-        /// How many parts there are.
+        /// Number of segments of the bundle.
         count: u16,
-        /// Its bytes, one or more.
+        /// Bytes of the segment, at least one.
         data: Bytes,
     },
-    /// Who lacks what?
+    /// Query for missing segments.
     Query {
-        /// The bundle.
+        /// Number of the bundle.
         transfer: u32,
-        /// How many parts it has.
+        /// Number of segments of the bundle.
         count: u16,
-        /// Which question about it, from zero, modulo 256.
+        /// Number of the query for this bundle, from zero, modulo 256.
         round: u8,
-        /// How long each answer may take, milliseconds.
+        /// Duration of the slot of each answer, milliseconds.
         slot_ms: u16,
-        /// Who is to answer, in this order; none: whoever lacks something.
+        /// Names of the members that must answer, in this order; if empty, every station that lacks segments.
         members: Vec<u32>,
     },
-    /// These parts are lacking.
+    /// Request for missing segments.
     Request {
-        /// The bundle.
+        /// Number of the bundle.
         transfer: u32,
-        /// Who lacks them.
+        /// Name of the member that lacks the segments.
         member: u32,
-        /// The first that is lacking.
+        /// Index of the first missing segment.
         first: u16,
-        /// A bit for each from there on, the highest first: set where it is lacking.
+        /// One bit per segment from `first` on, the most significant bit of an octet first; set if the
+        /// segment is missing.
         bitmap: Bytes,
     },
-    /// All of it is safe.
+    /// Confirmation that the complete bundle is stored.
     Confirm {
-        /// The bundle.
+        /// Number of the bundle.
         transfer: u32,
-        /// With whom.
+        /// Name of the member that has stored the bundle.
         member: u32,
     },
-    /// It is not wanted.
+    /// Refusal of the bundle.
     Refuse {
-        /// The bundle.
+        /// Number of the bundle.
         transfer: u32,
-        /// By whom.
+        /// Name of the member that refuses the bundle.
         member: u32,
-        /// Why.
+        /// Reason for the refusal.
         reason: RefuseReason,
     },
-    /// Its sender gives it up.
+    /// Cancellation by the sender of the bundle.
     Cancel {
-        /// The bundle.
+        /// Number of the bundle.
         transfer: u32,
     },
 }
 
-/// The name of a node in packets: the CRC-32C of its node id.
+/// Name of a node in packets: the CRC-32C of its node ID.
 pub fn name(node_id: &str) -> u32 {
     crc32c(node_id.as_bytes())
 }
 
 impl Packet {
-    /// The bundle that it is about.
+    /// Number of the bundle to which the packet refers.
     pub fn transfer(&self) -> u32 {
         match self {
             Packet::Segment { transfer, .. }
@@ -104,10 +105,11 @@ impl Packet {
         }
     }
 
-    /// Takes all of a packet.
+    /// Decodes a packet, which takes all of the input.
     ///
     /// # Errors
-    /// It is none, or damaged.
+    ///
+    /// Fails if the input is not a packet, or damaged.
     pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
         let length = input.len().checked_sub(CRC_BYTES).ok_or(DecodeError::Incomplete)?;
         let mut body = input.split_to(length);
@@ -131,7 +133,7 @@ impl Packet {
                 fixed(&body, 5)?;
                 let (count, round, slot_ms) = (body.get_u16(), body.get_u8(), body.get_u16());
                 if count == 0 || !body.len().is_multiple_of(MEMBER_BYTES) {
-                    return Err(DecodeError::invalid("a question to a group", CLAUSE));
+                    return Err(DecodeError::invalid("a query to a group", CLAUSE));
                 }
                 let members = (0..body.len() / MEMBER_BYTES).map(|_| body.get_u32()).collect();
                 Packet::Query { transfer, count, round, slot_ms, members }
@@ -158,7 +160,7 @@ impl Packet {
         }
     }
 
-    /// Appends it.
+    /// Appends the packet.
     pub fn encode(&self, out: &mut BytesMut) {
         let start = out.len();
         match self {
@@ -196,7 +198,7 @@ impl Packet {
         out.put_u32(check);
     }
 
-    /// Its octets.
+    /// Encodes the packet.
     pub fn to_bytes(&self) -> Bytes {
         let mut out = BytesMut::new();
         self.encode(&mut out);
@@ -209,7 +211,7 @@ fn begin(out: &mut BytesMut, kind: u8, transfer: u32) {
     out.put_u32(transfer);
 }
 
-/// The reasons with a number, which is their place.
+/// Reasons by their numbers.
 const REASONS: [RefuseReason; 7] = [
     RefuseReason::Unknown,
     RefuseReason::Completed,

@@ -1,4 +1,4 @@
-//! [`Checked`]: the contract, enforced. [`CheckedService`]: what a service's messages mean for it.
+//! [`Checked`] enforces the contract; [`CheckedService`] contains the rules of a service.
 
 use crate::engine::{Engine, Indication, Request, Service};
 use crate::time::Instant;
@@ -10,7 +10,7 @@ mod packets;
 pub use account::{AppAccount, BundlesAccount, FramesAccount, StorageAccount, StreamAccount};
 pub use datagrams::DatagramsAccount;
 
-/// What a message broke, in words for a developer.
+/// A breach of the contract, described for a developer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContractBreach(pub String);
 
@@ -20,47 +20,48 @@ impl fmt::Display for ContractBreach {
     }
 }
 
-/// A service with rules that can be checked by listening: who may say what, when, and what it costs.
+/// A service whose rules can be checked by observing its messages: which side may send what, when, and against how much
+/// room.
 ///
-/// The account grows with what a run names (transfers, sends, records): it is for tests, where runs end.
+/// The account grows with the transfers, sends and records of a run: it is for tests, where runs end.
 pub trait CheckedService: Service {
-    /// What has been said so far, as far as rules rest on it.
+    /// Record of the past messages that the rules depend on.
     type Account: Default + fmt::Debug;
 
-    /// Enters what the user says.
+    /// Records a request of the user.
     fn request(account: &mut Self::Account, request: &Self::Request) -> Result<(), ContractBreach>;
-    /// Enters what the provider says.
+    /// Records an indication of the provider.
     fn indication(account: &mut Self::Account, indication: &Self::Indication) -> Result<(), ContractBreach>;
-    /// What the provider still has to say: terminal indications, answers.
+    /// Returns the messages that the provider still owes: terminal indications, answers.
     fn owed(account: &Self::Account) -> Vec<String>;
 }
 
-/// An engine, held to the contract on both sides: its own obligations, its user's and its provider's.
+/// An engine whose contract is enforced on both sides: its own obligations, its user's and its provider's.
 ///
-/// It panics when room is overspent, when a message comes where the service has no place for it, when a transfer
-/// has two ends, when time runs backwards, when a poll is not stable, when draining does not end, when an early
-/// timeout does something, and when an engine asks to be woken in the past again and again.
+/// It panics when room is overspent, when the service does not allow a message at that point, when a transfer has two
+/// ends, when time runs backwards, when a poll is not stable, when draining does not end, when an early timeout has an
+/// effect, and when an engine repeatedly requests a wake-up in the past.
 #[derive(Debug)]
 pub struct Checked<E: Engine>
 where
     E::Above: CheckedService,
     E::Below: CheckedService,
 {
-    /// The engine.
+    /// The checked engine.
     pub engine: E,
     name: String,
     above: <E::Above as CheckedService>::Account,
     below: <E::Below as CheckedService>::Account,
     now: Instant,
-    /// What `poll_indication` has to say: nothing, until something happens.
+    /// True after `poll_indication` has returned `None`, until the next event.
     no_indication: bool,
     /// The same for `poll_request`.
     no_request: bool,
-    /// The last thing heard was a timeout.
+    /// True if the last event was a timeout.
     woken: bool,
-    /// Wake-ups in a row after which the engine wanted to be woken at the same instant again.
+    /// Consecutive wake-ups after which the engine requested a wake-up at the same instant again.
     restless: u32,
-    /// What the engine has said since it last heard anything.
+    /// Messages of the engine since the last event.
     said: u32,
     drains: u64,
 }
@@ -70,14 +71,14 @@ where
     E::Above: CheckedService,
     E::Below: CheckedService,
 {
-    /// How much an engine may say before it hears something again: the largest burst that makes sense.
+    /// Maximum messages that an engine may emit after one event: more than any meaningful burst.
     pub const SAID_MAX: u32 = 1_000_000;
-    /// How often in a row an engine may ask for the instant at which it has just been woken.
+    /// Maximum consecutive requests of an engine for a wake-up at the present instant.
     pub const RESTLESS_MAX: u32 = 64;
-    /// Every so many drains, a timeout is told that nobody asked for.
+    /// Number of drains after each of which the engine gets a timeout that it did not request.
     pub const EARLY_TIMEOUT_EVERY: u64 = 4;
 
-    /// `engine`, held to the contract; `name` is for the message of a panic.
+    /// Wraps `engine`; `name` is for the message of a panic.
     pub fn new(name: &str, engine: E) -> Self {
         Checked {
             engine,
@@ -94,7 +95,7 @@ where
         }
     }
 
-    /// What the engine still owes its user, and its provider owes it.
+    /// Returns the messages that the engine owes its user, and those that its provider owes the engine.
     pub fn owed(&self) -> Vec<String> {
         let above = E::Above::owed(&self.above).into_iter().map(|what| format!("{} owes {what}", self.name));
         let below =
@@ -128,7 +129,7 @@ where
         }
     }
 
-    /// The engine says nothing more: what it said before has to hold.
+    /// Checks a drained engine: its `None` must hold.
     fn drained(&mut self) {
         if self.engine.poll_indication().is_some() {
             self.blame("the engine", "an indication appeared after poll_indication said None");

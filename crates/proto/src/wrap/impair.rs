@@ -1,4 +1,4 @@
-//! [`Impair`]: a link that got worse.
+//! [`Impair`]: a deteriorated link.
 
 use crate::engine::{Engine, Service};
 use crate::rng::Rng;
@@ -8,20 +8,20 @@ use bytes::{Bytes, BytesMut};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 
-/// A service whose messages may be spoiled: each data request takes room of one, and a lost one is nobody's
-/// fault.
+/// A service whose messages may be impaired: each data request takes room of one, and the loss of a message breaks no
+/// rule.
 pub trait Impairable: Service<Request: Clone, Indication: Clone> {
-    /// The bytes that a request carries, where it carries any; all others pass as they are, in order.
+    /// Returns the bytes of a request; `None` for requests without data, which pass unimpaired and in order.
     fn carried_down(request: &mut Self::Request) -> Option<&mut Bytes>;
-    /// The bytes that an indication carries.
+    /// Returns the bytes of an indication; `None` without data.
     fn carried_up(indication: &mut Self::Indication) -> Option<&mut Bytes>;
-    /// The room that an indication tells.
+    /// Returns the room that an indication grants; `None` for other indications.
     fn room(indication: &Self::Indication) -> Option<u32>;
-    /// The indication that tells this room.
+    /// Makes the indication of this room.
     fn tell_room(room: u32) -> Self::Indication;
-    /// What the user is owed for a request that never reaches the provider.
+    /// Returns the indication that the user must get for a request that never reaches the provider.
     fn owed(request: &Self::Request) -> Option<Self::Indication>;
-    /// The same data once more, such that nothing is owed for it.
+    /// Returns a duplicate of the request for which no indication is owed.
     fn again(request: &Self::Request) -> Self::Request;
 }
 
@@ -69,25 +69,25 @@ impl Impairable for Frames {
     }
 }
 
-/// How a [`Impair`] treats what passes. The default spoils nothing.
+/// Probabilities of an [`Impair`]. The default impairs nothing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ImpairConfig {
-    /// The share of messages that are lost, 0 to 1. Default 0.
+    /// Share of messages that are lost, 0 to 1. Default 0.
     pub loss: f64,
-    /// The share of messages that come twice, 0 to 1. Default 0.
+    /// Share of messages that are duplicated, 0 to 1. Default 0.
     pub duplication: f64,
-    /// The share of messages in which bits are flipped, 0 to 1. Default 0.
+    /// Share of messages with bit errors, 0 to 1. Default 0.
     pub corruption: f64,
-    /// The most bits that are flipped in a message. Default 1.
+    /// Maximum bit errors in a message. Default 1.
     pub flips_max: u32,
-    /// The share of messages that are held up, so that others overtake them, 0 to 1. Default 0.
+    /// Share of messages that are delayed, so that others overtake them, 0 to 1. Default 0.
     pub delay: f64,
-    /// The longest time for which a message is held up. Default 1 s.
+    /// Maximum delay of a message. Default 1 s.
     pub delay_max: Duration,
-    /// Whether what the user sends is spoiled. Default true.
+    /// True to impair messages from the user. Default true.
     pub down: bool,
-    /// Whether what the user receives is spoiled. Default true.
+    /// True to impair messages to the user. Default true.
     pub up: bool,
 }
 
@@ -106,45 +106,45 @@ impl Default for ImpairConfig {
     }
 }
 
-/// What a [`Impair`] has done, in messages.
+/// Counters of an [`Impair`], in messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ImpairCounters {
-    /// Passed, spoiled or not.
+    /// All messages, impaired or not.
     pub passed: u64,
-    /// Lost.
+    /// Messages lost.
     pub lost: u64,
-    /// Sent on twice.
+    /// Messages duplicated.
     pub duplicated: u64,
-    /// Damaged.
+    /// Messages with bit errors.
     pub corrupted: u64,
-    /// Held up.
+    /// Messages delayed.
     pub delayed: u64,
 }
 
-/// A message that is held up.
+/// A delayed message.
 #[derive(Debug)]
 enum DelayedMessage<Q, I> {
     Down(Q),
     Up(I),
 }
 
-/// What becomes of a message.
+/// Impairments drawn for a message.
 struct Impairment {
     lost: bool,
     twice: bool,
     delay: Option<Duration>,
 }
 
-/// Stands between an engine and its link and spoils what passes, from a seed: loss, duplication, delay (and so
-/// reordering) and flipped bits, in either direction or both.
+/// Impairs the messages between an engine and its link, from a seed: loss, duplication, delay (and so reordering) and
+/// bit errors, in either direction or both.
 ///
-/// It keeps the accounts of room straight: a frame that it loses takes no room of the link, one that it doubles
-/// takes two, and the user above hears of it.
+/// Its room is exact: a frame that it loses takes no room of the link, one that it duplicates takes two, and the user
+/// above is informed.
 #[derive(Debug)]
 pub struct Impair<S: Impairable> {
-    /// May be changed at any time.
+    /// Probabilities; may be changed at any time.
     pub config: ImpairConfig,
-    /// What it has done.
+    /// Counters.
     pub counters: ImpairCounters,
     rng: Rng,
     control: VecDeque<S::Request>,
@@ -153,17 +153,17 @@ pub struct Impair<S: Impairable> {
     up: VecDeque<S::Indication>,
     held: BTreeMap<(Instant, u64), DelayedMessage<S::Request, S::Indication>>,
     held_total: u64,
-    /// The provider's room.
+    /// Room of the provider.
     room: u32,
     /// Data requests that are in `down` or held, and will take the provider's room.
     reserved: u32,
 }
 
 impl<S: Impairable> Impair<S> {
-    /// The most messages that are held up at once; while there are so many, no more are.
+    /// Maximum number of messages that are delayed at once; beyond it messages pass without delay.
     pub const HELD_MAX: usize = 1024;
 
-    /// A passage that spoils as `config` says.
+    /// Creates an impairment with the probabilities of `config`.
     pub fn new(config: ImpairConfig, rng: Rng) -> Self {
         Impair {
             config,
@@ -192,7 +192,7 @@ impl<S: Impairable> Impair<S> {
         fate
     }
 
-    /// The bytes as the other side gets them.
+    /// Returns the bytes as the other side receives them.
     fn damaged(&mut self, bytes: Bytes) -> Bytes {
         if bytes.is_empty() || !self.rng.chance(self.config.corruption) {
             return bytes;
@@ -211,7 +211,7 @@ impl<S: Impairable> Impair<S> {
         self.held.insert((until, self.held_total), message);
     }
 
-    /// Tells the user what is left of the link's room.
+    /// Informs the user of the rest of the link's room.
     fn tell_room(&mut self) {
         self.up.push_back(S::tell_room(self.room.saturating_sub(self.reserved)));
     }

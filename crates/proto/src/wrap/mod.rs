@@ -1,11 +1,11 @@
-//! Engines around engines: each of these stands between an engine and its owner, or between two layers, and is
-//! an engine itself.
+//! Engines around engines: each of these wraps an engine, or lies between two layers, and is an engine itself.
 //!
-//! | wrapper | what it does |
+//! | wrapper | purpose |
 //! |---|---|
-//! | [`Tap`] | shows every crossing, with its time, to a sink: timelines, captures, counters |
-//! | [`Impair`] | loses, repeats, delays and damages what passes, from a seed; in tests and on a live link |
-//! | [`Checked`] | panics when room is overspent or another rule of the contract is broken; around everything in tests |
+//! | [`Tap`] | passes every message, with its time, to a sink: timelines, captures, counters |
+//! | [`Impair`] | loses, duplicates, delays and damages messages, from a seed; in tests and on a live link |
+//! | [`Checked`] | panics when room is overspent or another rule of the contract is broken; wraps every engine in tests
+//! |
 
 mod checked;
 mod impair;

@@ -1,27 +1,26 @@
-//! [`Tap`]: shows every crossing to a sink; [`Timeline`]: a sink that writes a line for each.
+//! [`Tap`] shows every message to a sink; [`Timeline`] is a sink that writes a line for each.
 
 use crate::engine::{Engine, Indication, Request, Service};
 use crate::time::Instant;
 use core::fmt;
 use std::sync::mpsc;
 
-/// Something that passes an engine's edge.
+/// A message that enters or leaves an engine.
 pub enum Crossing<'a, A: Service, B: Service> {
-    /// The engine hears its user.
+    /// The engine receives a request of its user.
     RequestIn(&'a A::Request),
-    /// The engine hears its provider.
+    /// The engine receives an indication of its provider.
     IndicationIn(&'a B::Indication),
-    /// The engine hears that the time has come.
+    /// The engine receives a timeout.
     Timeout,
-    /// The engine speaks to its user.
+    /// The engine emits an indication to its user.
     IndicationOut(&'a A::Indication),
-    /// The engine speaks to its provider.
+    /// The engine emits a request to its provider.
     RequestOut(&'a B::Request),
 }
 
 impl<A: Service, B: Service> Crossing<'_, A, B> {
-    /// Who hears what from where, in seven letters: `hears v` is a request from above, `says  ^` an indication
-    /// to it.
+    /// Returns the direction in seven characters: `hears v` is a request from above, `says  ^` an indication upwards.
     pub const fn label(&self) -> &'static str {
         match self {
             Crossing::RequestIn(_) => "hears v",
@@ -32,7 +31,7 @@ impl<A: Service, B: Service> Crossing<'_, A, B> {
         }
     }
 
-    /// What passes.
+    /// Returns the message.
     pub fn message(&self) -> &dyn fmt::Debug {
         match self {
             Crossing::RequestIn(message) => message,
@@ -45,7 +44,7 @@ impl<A: Service, B: Service> Crossing<'_, A, B> {
 }
 
 impl<A: Service, B: Service> fmt::Display for Crossing<'_, A, B> {
-    /// The label, and the message where there is one.
+    /// Writes the label, and the message if there is one.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.label())?;
         match self {
@@ -55,9 +54,9 @@ impl<A: Service, B: Service> fmt::Display for Crossing<'_, A, B> {
     }
 }
 
-/// Looks on while an engine works. Any closure that takes a time and a [`Crossing`] is one.
+/// An observer of an engine. Any closure that takes a time and a [`Crossing`] is one.
 pub trait Sink<A: Service, B: Service> {
-    /// Sees one crossing.
+    /// Observes one message.
     fn cross(&mut self, at: Instant, crossing: Crossing<'_, A, B>);
 }
 
@@ -67,19 +66,19 @@ impl<A: Service, B: Service, F: FnMut(Instant, Crossing<'_, A, B>)> Sink<A, B> f
     }
 }
 
-/// An engine whose every crossing a sink sees. It changes nothing.
+/// An engine with a sink that observes all messages and changes nothing.
 #[derive(Debug)]
 pub struct Tap<E, F> {
-    /// The engine.
+    /// The observed engine.
     pub engine: E,
-    /// Who looks on.
+    /// The observer.
     pub sink: F,
-    /// The time last told: the time of what the engine says to its user.
+    /// Last time passed in, used for indications to the user.
     now: Instant,
 }
 
 impl<E: Engine, F: Sink<E::Above, E::Below>> Tap<E, F> {
-    /// `engine`, watched by `sink`.
+    /// Wraps `engine`, observed by `sink`.
     pub fn new(engine: E, sink: F) -> Self {
         Tap { engine, sink, now: Instant::ZERO }
     }
@@ -129,7 +128,7 @@ impl<E: Engine, F: Sink<E::Above, E::Below>> Engine for Tap<E, F> {
     }
 }
 
-/// What several engines say to each other, one line a crossing, in the order in which it happened.
+/// The messages of several engines, one per line, in the order of their occurrence.
 ///
 /// ```
 /// use longwire_proto::engine::Engine;
@@ -138,7 +137,7 @@ impl<E: Engine, F: Sink<E::Above, E::Below>> Engine for Tap<E, F> {
 /// use longwire_proto::time::Instant;
 /// use longwire_proto::wrap::{Tap, Timeline};
 /// let mut timeline = Timeline::new();
-/// let mut earth = Tap::new(PassThrough::<Frames>::new(), timeline.teller("earth"));
+/// let mut earth = Tap::new(PassThrough::<Frames>::new(), timeline.timeline_writer("earth"));
 /// earth.handle_request(Instant::from_secs(1), FramesRequest::Join);
 /// assert_eq!(timeline.text(), "     1.000000 earth hears v Join\n");
 /// ```
@@ -149,28 +148,28 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// The most lines that one teller writes: some tens of megabytes.
+    /// Maximum lines of one writer: some tens of megabytes.
     pub const LINES_MAX: usize = 200_000;
-    /// The most characters of a line; the rest is cut off.
+    /// Maximum characters of a line; the rest is cut off.
     pub const LINE_CHARACTERS_MAX: usize = 180;
 
-    /// An empty timeline.
+    /// Creates an empty timeline.
     pub fn new() -> Self {
         let (sender, receiver) = mpsc::channel();
         Timeline { sender, receiver }
     }
 
-    /// A sink that writes here on behalf of the engine called `name`.
+    /// Returns a sink that writes here for the engine called `name`.
     pub fn timeline_writer(&self, name: &str) -> TimelineWriter {
         TimelineWriter { name: name.to_owned(), sender: self.sender.clone(), told: 0 }
     }
 
-    /// Takes the lines written since the last call.
+    /// Removes and returns the lines written since the last call.
     pub fn lines(&mut self) -> Vec<String> {
         self.receiver.try_iter().collect()
     }
 
-    /// Takes the lines written since the last call, as one text that ends in a line feed.
+    /// Removes and returns the lines written since the last call, as one text that ends in a line feed.
     pub fn text(&mut self) -> String {
         self.lines().into_iter().map(|line| line + "\n").collect()
     }
@@ -182,7 +181,7 @@ impl Default for Timeline {
     }
 }
 
-/// Writes one engine's lines of a [`Timeline`].
+/// Writes the lines of one engine to a [`Timeline`].
 #[derive(Clone, Debug)]
 pub struct TimelineWriter {
     name: String,
@@ -191,7 +190,7 @@ pub struct TimelineWriter {
 }
 
 impl TimelineWriter {
-    /// Writes a line of the teller's own: a remark, an event in the world.
+    /// Writes a line that is no message of the engine: a remark, or an event in the simulated world.
     pub fn tell(&mut self, at: Instant, what: impl fmt::Display) {
         if self.told == Timeline::LINES_MAX {
             return;
@@ -202,7 +201,7 @@ impl TimelineWriter {
             line.truncate(cut);
             line.push_str("..");
         }
-        // Nobody listens any more: then nobody misses the line.
+        // An error means that the timeline has been dropped and the line is not needed.
         let _ = self.sender.send(line);
     }
 }

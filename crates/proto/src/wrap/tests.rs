@@ -1,4 +1,4 @@
-//! The wrappers, each shown to do what it says, and [`Checked`] shown to catch every breach that it is there for.
+//! Each wrapper does what it promises, and [`Checked`] detects every breach.
 
 use super::*;
 use crate::engine::{Engine, Indication, Request, Service, drain};
@@ -9,14 +9,14 @@ use bytes::Bytes;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// An engine that says what the test puts into it.
+/// An engine that emits the messages of the test.
 struct Script<A: Service, B: Service> {
     up: VecDeque<A::Indication>,
     down: VecDeque<B::Request>,
     wake: Option<Instant>,
-    /// Says this at the next timeout.
+    /// Emitted at the next timeout.
     at_timeout: Option<B::Request>,
-    /// What a timeout sets the next wake-up to.
+    /// Next wake-up after a timeout.
     wake_again: Option<Instant>,
 }
 
@@ -48,19 +48,19 @@ impl<A: Service, B: Service> Engine for Script<A, B> {
     }
 }
 
-/// What is said across one engine's edge.
+/// A message that enters or leaves one engine.
 enum Say<A: Service, B: Service> {
-    /// By the user above.
+    /// Request of the user above.
     User(A::Request),
-    /// By the engine, up.
+    /// Indication of the engine, upwards.
     Up(A::Indication),
-    /// By the engine, down.
+    /// Request of the engine, downwards.
     Down(B::Request),
-    /// By the provider below.
+    /// Indication of the provider below.
     Provider(B::Indication),
 }
 
-/// Plays a dialogue through a lawful engine, and returns the message of the panic, if there is one.
+/// Passes a dialogue through a checked engine. Returns the messages still owed, or the message of the panic.
 fn play<A: CheckedService, B: CheckedService>(dialogue: Vec<Say<A, B>>) -> Result<Vec<String>, String> {
     let mut lawful = Checked::new("engine", Script::<A, B>::new());
     verdict(move || {
@@ -91,12 +91,12 @@ fn verdict<T>(act: impl FnOnce() -> T) -> Result<T, String> {
     })
 }
 
-/// The dialogue is lawful, and nothing is owed at its end.
+/// Asserts that the dialogue breaks no rule and that nothing is owed at its end.
 fn fine<A: CheckedService, B: CheckedService>(dialogue: Vec<Say<A, B>>) {
     assert_eq!(play(dialogue), Ok(vec![]));
 }
 
-/// The dialogue's last line breaks a rule: who broke it, and which.
+/// Asserts that the last message of the dialogue breaks a rule, and which side breaks which rule.
 fn breach<A: CheckedService, B: CheckedService>(who: &str, what: &str, dialogue: Vec<Say<A, B>>) {
     let message = play(dialogue).expect_err(what);
     assert!(message.contains(who) && message.contains(what), "expected {who} / {what}, got: {message}");
@@ -255,12 +255,12 @@ mod storage {
         let stored = |up_to| Line::Provider(Stored { record: R, up_to });
         breach(who, "stored 6 bytes of 5", after_append(5, [stored(6)]));
         breach(who, "stored 4 bytes after 5", after_append(5, [stored(5), stored(4)]));
-        breach(who, "nobody wanted removed", after_append(5, [Line::Provider(Removed { record: R })]));
+        breach(who, "Removed without Remove", after_append(5, [Line::Provider(Removed { record: R })]));
         let data = || Line::Provider(Data { record: R, offset: 2, data: bytes(3) });
-        breach(who, "nobody asked for", after_append(5, [data()]));
+        breach(who, "data without a read", after_append(5, [data()]));
         let read = Line::Down(Read { record: R, offset: 2, length: 2 });
         breach(who, "3 bytes where 2 were asked for", after_append(5, [read, data()]));
-        breach(who, "nobody asked for", vec![Line::Provider(Listed { records: vec![] })]);
+        breach(who, "Listed without List", vec![Line::Provider(Listed { records: vec![] })]);
     }
 
     #[test]
@@ -378,7 +378,11 @@ mod bundles {
         breach(who, "has not begun", after_up([rises(4, false)]));
         let refuse = || Line::User(Asks::Refuse { transfer: T, reason: RefuseReason::Unknown });
         breach(who, "is over", after_up([begin(), refuse(), rises(4, false)]));
-        breach(who, "not arriving", after_up([begin(), refuse(), Line::Up(Says::Lost { transfer: T })]));
+        breach(
+            who,
+            "Lost without an incoming transfer",
+            after_up([begin(), refuse(), Line::Up(Says::Lost { transfer: T })]),
+        );
         breach(who, "room while the link is not up", after_up([down(), Line::Up(Says::Room(1))]));
     }
 
@@ -464,7 +468,7 @@ mod app {
         breach(engine, "has ended", after_send([piece(10), accepted(), sent(), sent()]));
         breach(engine, "after it was taken", vec![delivered(), taken(), delivered()]);
         breach(engine, "after it was taken or is gone", vec![delivered(), gone(false), delivered()]);
-        breach(engine, "nobody took it", vec![delivered(), gone(true)]);
+        breach(engine, "without Taken", vec![delivered(), gone(true)]);
     }
 
     #[test]
@@ -483,7 +487,7 @@ mod app {
         let dialogue = |link| vec![ask(1, BundlesRequest::Connect), tell(1, up.clone()), ask(link, open())];
         fine(dialogue(1));
         breach("the engine", "Open while the link is not up", dialogue(2));
-        breach("the provider below", "wanted removed", vec![Line::Provider(Port::First(stored))]);
+        breach("the provider below", "Removed without Remove", vec![Line::Provider(Port::First(stored))]);
     }
 }
 
@@ -566,7 +570,7 @@ mod engines {
         });
     }
 
-    /// Says the same thing for ever.
+    /// Emits the same message for ever.
     struct Chatterbox;
 
     impl Engine for Chatterbox {
@@ -640,8 +644,8 @@ mod tap {
 mod spoil {
     use super::*;
 
-    /// Sends `count` frames, each its own number, through a spoil over a link with room for `room` frames at a
-    /// time; returns what the link got, and the spoil.
+    /// Sends `count` frames, each with its own number, through an impaired link with room for `room` frames at once;
+    /// returns the frames that the link received, and the impairment.
     fn send(config: ImpairConfig, count: u32, room: u32) -> (Vec<Bytes>, Impair<Frames>) {
         let mut lawful = Checked::new("spoil", Impair::<Frames>::new(config, Rng::new(5)));
         let (mut left, mut told, mut got, mut answered) = (count, 0, vec![], 0);

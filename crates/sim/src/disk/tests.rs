@@ -1,4 +1,4 @@
-//! The disk against a plain model, then case by case.
+//! Tests of the disk against a simple model, and of single cases.
 
 use super::*;
 use StorageIndication as Says;
@@ -16,7 +16,7 @@ fn remove(disk: &mut Disk, now: Instant, record: u64) {
     disk.handle_request(now, StorageRequest::Remove { record: RecordId(record) });
 }
 
-/// Everything that the disk says from now on until it is quiet, with the time in milliseconds.
+/// Runs the disk until it is idle. Returns its answers with their times in milliseconds.
 fn until_quiet(disk: &mut Disk, mut now: Instant) -> Vec<(f64, Says)> {
     let mut said = Vec::new();
     loop {
@@ -49,13 +49,13 @@ fn slow() -> DiskConfig {
     }
 }
 
-/// What was durable or may have survived, by a model that keeps everything.
+/// Model that keeps all durable data and all data that may have survived.
 #[derive(Default)]
 struct Model {
-    /// All bytes ever appended to a record since it was made, and how many of them were answered.
+    /// Bytes appended to each record since its creation, and the number of answered bytes.
     records: BTreeMap<u64, (Vec<u8>, u64)>,
     removing: BTreeSet<u64>,
-    /// The answers to reads that are owed, in order.
+    /// Expected answers to reads, in order.
     reads: VecDeque<Says>,
 }
 
@@ -134,7 +134,7 @@ fn hear(model: &mut Model, answer: Says) {
     }
 }
 
-/// Crashes, checks what is left against the model, and goes on from there. How many appends were cut short.
+/// Crashes the disk, compares it with the model, and continues from there. Returns the number of truncated appends.
 fn crash(disk: &mut Disk, model: &mut Model, rng: &mut Rng) -> u32 {
     disk.crash(rng);
     let left: BTreeMap<u64, u64> =
@@ -180,7 +180,7 @@ fn one_sync_serves_all_that_waits() {
         append(&mut disk, Instant::ZERO, 1, &[7; 1000]);
     }
     append(&mut disk, Instant::ZERO, 2, &[]);
-    // The first goes alone: 1 + 1 + 10 ms; then three of 2 ms, one of 1 ms, and one sync.
+    // The first write is a batch of its own: 1 + 1 + 10 ms; then three of 2 ms, one of 1 ms, and one sync.
     let said = until_quiet(&mut disk, Instant::ZERO);
     assert_eq!(said, [(12.0, stored(1, 1000)), (29.0, stored(1, 4000)), (29.0, stored(2, 0))]);
 }

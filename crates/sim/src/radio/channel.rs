@@ -1,4 +1,4 @@
-//! A radio channel at work: who is keyed, who hears it, and what overlaps.
+//! State of a radio channel: keyed stations, reception, and overlapping signals.
 
 use super::config::RadioConfig;
 use super::path::HearingPath;
@@ -13,7 +13,7 @@ use longwire_proto::rng::Rng;
 use longwire_proto::time::Instant;
 use std::collections::VecDeque;
 
-/// A timer of a station is over.
+/// Timer of a station.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StationTimer {
     pub(crate) radio: u32,
@@ -24,62 +24,62 @@ pub(crate) struct StationTimer {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Timer {
-    /// Of its transmitter, or of its way to the channel.
+    /// Timer of the transmitter or of the channel access.
     Proceed,
-    /// Of its carrier detection.
+    /// Timer of the carrier detection.
     Sense,
 }
 
-/// What happens to a station next. The simulation takes these one by one, and lets the station's node speak after each.
+/// Event of a station. The simulation processes these one by one, and runs the node of the station after each.
 #[derive(Debug)]
 pub(crate) struct StationEvent {
     pub(crate) station_number: u16,
     pub(crate) what: StationEventKind,
 }
 
-/// See [`StationEvent`].
+/// Kind of a [`StationEvent`].
 #[derive(Debug)]
 pub(crate) enum StationEventKind {
-    /// Its room may have changed.
+    /// The room of the station may have changed.
     Room,
-    /// Others are heard, or no more.
+    /// The channel has become busy (true) or clear (false) at the station.
     Busy(bool),
-    /// A frame came.
+    /// The station has received a frame.
     Frame(Bytes),
     /// The frame with this token has left.
     Transmitted(u64),
-    /// It has said what it had to say: its transmitter goes on.
+    /// The user of the station has had its opportunity to send; the transmitter continues.
     GoOn,
 }
 
-/// The world around a channel.
+/// Context of a channel in the simulation.
 pub(crate) struct ChannelContext<'a> {
     pub(crate) now: Instant,
     pub(crate) queue: &'a mut EventQueue,
     pub(crate) trace: &'a mut Option<FrameSink>,
 }
 
-/// See the [module](self).
+/// Radio channel shared by several stations.
 #[derive(Debug)]
 pub(crate) struct SharedChannel {
     pub(crate) channel: ChannelId,
     index: u32,
     config: RadioConfig,
     stations: Vec<SimStation>,
-    /// By sender, then by hearer.
+    /// Paths by sender, then by receiver.
     paths: Vec<HearingPath>,
     cut: bool,
-    /// Where the time of the channel went, and up to when that is known.
+    /// Use of the time of the channel up to `accounted`.
     airtime: Airtime,
     accounted: Instant,
     pub(crate) notes: VecDeque<StationEvent>,
 }
 
 impl SharedChannel {
-    /// Channel number `index` of its kind.
+    /// Makes channel number `index` of its kind.
     ///
     /// # Panics
-    /// If the configuration makes no sense.
+    /// Panics if the configuration is invalid.
     pub(crate) fn new(
         config: RadioConfig,
         channel: ChannelId,
@@ -109,13 +109,13 @@ impl SharedChannel {
     }
 
     // -----------------------------------------------------------------------------------------------------------
-    // What users ask
+    // Requests of users
 
     pub(crate) fn join(&mut self, post: u16) {
         self.stations[usize::from(post)].joined = true;
     }
 
-    /// The user wants the channel.
+    /// Requests the channel for the user.
     pub(crate) fn seize(&mut self, air: &mut ChannelContext<'_>, post: u16) {
         self.account(air.now);
         let at = usize::from(post);
@@ -128,10 +128,10 @@ impl SharedChannel {
         }
     }
 
-    /// Takes a frame; false if it is dropped at once.
+    /// Accepts a frame; false if it is dropped at once.
     ///
     /// # Panics
-    /// If the sender had no room for it, or says more about its bytes than it has.
+    /// Panics if the sender had no room for it, or if its shares exceed its length.
     pub(crate) fn hand(
         &mut self,
         air: &mut ChannelContext<'_>,
@@ -160,7 +160,7 @@ impl SharedChannel {
         if self.config.full_duplex {
             match self.stations[at].state {
                 StationState::Quiet => self.key_up(air, at),
-                // It is keyed still.
+                // The transmitter is still keyed.
                 StationState::Tail => self.start(air, at),
                 _ => {}
             }
@@ -168,7 +168,7 @@ impl SharedChannel {
         true
     }
 
-    /// The room of a station, if its user believes something else.
+    /// Returns the room of a station if it differs from the one last reported to its user.
     pub(crate) fn changed_room(&mut self, post: u16) -> Option<u32> {
         let station = &mut self.stations[usize::from(post)];
         let free = station.queue.is_empty() && !matches!(station.state, StationState::Sending(_));
@@ -180,7 +180,7 @@ impl SharedChannel {
         (core::mem::replace(&mut station.told, room) != room).then_some(room)
     }
 
-    /// The sender has crashed: what waited is gone. The transmitter finishes what it has begun.
+    /// Drops the waiting frames of a crashed sender. The transmitter finishes the current frame.
     pub(crate) fn abandon(&mut self, air: &mut ChannelContext<'_>, post: u16) {
         self.account(air.now);
         let at = usize::from(post);
@@ -197,9 +197,9 @@ impl SharedChannel {
     }
 
     // -----------------------------------------------------------------------------------------------------------
-    // What time brings
+    // Timers
 
-    /// A timer is over, if it still counts.
+    /// Handles the expiry of a timer, unless the timer was superseded.
     pub(crate) fn due(&mut self, air: &mut ChannelContext<'_>, due: StationTimer) {
         self.account(air.now);
         let at = usize::from(due.station_number);
@@ -227,7 +227,7 @@ impl SharedChannel {
         }
     }
 
-    /// It wants the channel and is not keyed.
+    /// Starts the channel access of a station that wants the channel and is not keyed.
     fn pursue(&mut self, air: &mut ChannelContext<'_>, at: usize) {
         let station = &mut self.stations[at];
         if station.busy {
@@ -245,7 +245,7 @@ impl SharedChannel {
         self.note(at, StationEventKind::GoOn);
     }
 
-    /// The user has said what it had to say.
+    /// Continues after the user has had its opportunity to send.
     pub(crate) fn go_on(&mut self, air: &mut ChannelContext<'_>, post: u16) {
         self.account(air.now);
         let at = usize::from(post);
@@ -257,7 +257,7 @@ impl SharedChannel {
         }
     }
 
-    /// It was given the channel and says nothing.
+    /// Releases the channel won by a station whose user has sent no frame.
     fn give_back(&mut self, air: &mut ChannelContext<'_>, at: usize) {
         let station = &mut self.stations[at];
         station.granted = 0;
@@ -282,7 +282,7 @@ impl SharedChannel {
         self.recount(air);
     }
 
-    /// What a frame on the air suffers from one that keys up.
+    /// Applies the effect of a station that keys up to the frame being transmitted by another.
     fn disturb(&mut self, sender: usize, other: usize) {
         for hearer in self.others(sender) {
             if hearer == other {
@@ -295,14 +295,14 @@ impl SharedChannel {
         }
     }
 
-    /// The signal of `other` destroys that of `sender` at `hearer`.
+    /// True if the signal of `other` destroys that of `sender` at `hearer`.
     fn destroys(&mut self, other: usize, sender: usize, hearer: usize) -> bool {
         let (heard, theirs) = (self.path(other, hearer).heard, self.path(other, hearer).level_db);
         let above = self.path(sender, hearer).level_db - theirs;
         heard && self.config.capture_db.is_none_or(|needed| above < needed)
     }
 
-    /// The next frame goes on the air; if there is none, the key-up ends.
+    /// Transmits the next frame; without one, the transmission ends.
     fn start(&mut self, air: &mut ChannelContext<'_>, at: usize) {
         let Some(end) = self.stations[at].start(air.now, self.config.rate_bps) else {
             let station = &mut self.stations[at];
@@ -319,7 +319,7 @@ impl SharedChannel {
         }
     }
 
-    /// What has befallen a frame that begins now.
+    /// Returns the fate of a frame that begins now, if it is already lost.
     fn add_outcome(&mut self, sender: usize, hearer: usize) -> Option<FrameFate> {
         if self.cut {
             return Some(FrameFate::Outage);
@@ -334,7 +334,7 @@ impl SharedChannel {
         collides.then_some(FrameFate::Collided)
     }
 
-    /// The last bit of a frame leaves, and arrives.
+    /// Ends the transmission of a frame, which arrives at the same time.
     fn leave(&mut self, air: &mut ChannelContext<'_>, at: usize) {
         let sending = self.stations[at].leave(air.now);
         sending.enter(sending.channel_nanos, &mut self.airtime);
@@ -365,7 +365,7 @@ impl SharedChannel {
         let station = &mut self.stations[at];
         station.turn(air.now, StationState::Quiet);
         if station.carriers > 0 && !self.config.full_duplex {
-            // Its detection begins anew.
+            // Carrier detection restarts after the transmission.
             let noticed = air.now + station.config.carrier_on;
             self.sense_at(air, at, noticed);
         }
@@ -376,9 +376,9 @@ impl SharedChannel {
     }
 
     // -----------------------------------------------------------------------------------------------------------
-    // Carriers
+    // Carrier detection
 
-    /// Counts whom everybody hears, and lets those know for whom it makes a difference.
+    /// Counts the keyed stations heard by each station, and schedules carrier detection where the result changes.
     fn recount(&mut self, air: &mut ChannelContext<'_>) {
         if self.config.full_duplex {
             return;
@@ -398,7 +398,7 @@ impl SharedChannel {
         }
     }
 
-    /// What there is to hear is noticed.
+    /// Applies the result of the carrier detection.
     fn sense(&mut self, air: &mut ChannelContext<'_>, at: usize) {
         let station = &mut self.stations[at];
         let busy = station.carriers > 0;
@@ -415,7 +415,7 @@ impl SharedChannel {
         }
     }
 
-    /// There is no channel, or there is one again. What is on the air is lost.
+    /// Begins or ends an outage of the channel. Frames being transmitted are lost.
     pub(crate) fn set_cut(&mut self, air: &mut ChannelContext<'_>, cut: bool) {
         self.account(air.now);
         self.cut = cut;
@@ -456,7 +456,7 @@ impl SharedChannel {
         air.queue.push(when, SimEvent::Radio(due));
     }
 
-    /// A frame is dropped that never was on the air.
+    /// Drops a frame that was never transmitted.
     fn drop_frame(&mut self, air: &mut ChannelContext<'_>, at: usize, frame: &QueuedFrame, fate: FrameFate) {
         for hearer in self.others(at) {
             self.path(at, hearer).counters.count(fate);
@@ -484,28 +484,29 @@ impl SharedChannel {
     }
 
     // -----------------------------------------------------------------------------------------------------------
-    // Looking
+    // Queries
 
-    /// Whose station this is.
+    /// Returns the end that a station belongs to.
     pub(crate) fn end(&self, post: u16) -> ChannelEnd {
         self.stations[usize::from(post)].end
     }
 
-    /// Which station is at this end.
+    /// Returns the station at this end.
     ///
     /// # Panics
-    /// If none is.
+    /// Panics if there is none.
     pub(crate) fn post(&self, end: ChannelEnd) -> usize {
         let found = self.stations.iter().position(|post| post.end == end);
         found.unwrap_or_else(|| panic!("{end:?} is not on radio channel {}", self.channel.0))
     }
 
-    /// Where the time of a station went.
+    /// Returns the use of the time of a station.
     pub(crate) fn airtime(&self, end: ChannelEnd, now: Instant) -> Airtime {
         self.stations[self.post(end)].airtime(now)
     }
 
-    /// Where the time of the channel went: what any station sends counts, once where several do; then keying, then waiting.
+    /// Returns the use of the time of the channel: time in which any station sends, counted once if several do; then
+    /// keying, then waiting.
     pub(crate) fn channel_airtime(&self, now: Instant) -> Airtime {
         let mut airtime = self.airtime;
         let nanos = now.as_nanos() - self.accounted.as_nanos();
@@ -520,7 +521,7 @@ impl SharedChannel {
         airtime
     }
 
-    /// Writes the time since the last account to where it went. States have not changed since.
+    /// Adds the time since the last call to the account. The states have not changed since.
     fn account(&mut self, now: Instant) {
         let nanos = now.as_nanos() - self.accounted.as_nanos();
         let mut airtime = self.airtime;
@@ -532,7 +533,7 @@ impl SharedChannel {
         (self.airtime, self.accounted) = (airtime, now);
     }
 
-    /// Enters time that no frame took; else whose frame it was.
+    /// Accounts time without a frame; otherwise returns the station whose frame took it.
     fn spend(&self, nanos: u64, airtime: &mut Airtime) -> Option<usize> {
         if self.cut {
             airtime.outage += nanos;
@@ -552,12 +553,12 @@ impl SharedChannel {
         sender
     }
 
-    /// What became of the frames of one station at another.
+    /// Returns the counters of the frames of one station at another.
     pub(crate) fn counters(&self, from: ChannelEnd, to: ChannelEnd) -> Counters {
         self.paths[self.post(from) * self.stations.len() + self.post(to)].counters
     }
 
-    /// A line about each station.
+    /// Returns one line about each station.
     pub(crate) fn status(&self, name: impl Fn(ChannelEnd) -> String) -> String {
         let out = if self.cut { "out" } else { "there" };
         let line = |post: &SimStation| {
@@ -576,7 +577,7 @@ impl SharedChannel {
     }
 }
 
-/// The record of a frame that was on the air.
+/// Makes the record of a frame that was transmitted.
 fn on_air(record: FrameRecord, sending: &Transmission, now: Instant, damaged: Option<Bytes>) -> FrameRecord {
     let arrived = matches!(record.fate, FrameFate::Delivered | FrameFate::Damaged | FrameFate::CheckFailed);
     let received = arrived.then_some(now);

@@ -1,27 +1,28 @@
-//! How a radio channel and its stations are configured.
+//! Configuration of a radio channel and its stations.
 
 use crate::channel::Errors;
 use crate::units::millis;
 use longwire_proto::time::Duration;
 use serde::{Deserialize, Serialize};
 
-/// A channel that stations share. They are counted from 0 in the order in which they were given.
+/// Channel shared by stations, which are numbered from 0 in the order given.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct RadioConfig {
-    /// Bits a second on the air. Default: 1,200.
+    /// Channel rate, bit/s. Default: 1,200.
     pub rate_bps: u64,
-    /// Stations receive while they transmit, and wait for nobody. Default: no.
+    /// True if stations receive while they transmit, and do not wait for a clear channel. Default: false.
     pub full_duplex: bool,
-    /// The longest frame, bytes from its address to its information. Default: 4,200.
+    /// Maximum length of a frame from its address to its information field, bytes. Default: 4,200.
     pub mtu_bytes: u32,
-    /// The stations: none, and all are as the defaults say; one, and all are like it; or one for each. Default: none.
+    /// Stations: none for the defaults, one for all stations, or one for each. Default: none.
     pub stations: Vec<StationConfig>,
-    /// How stations hear each other where it is not as usual. Default: none.
+    /// Paths between stations that differ from the others. Default: none.
     pub paths: Vec<PathConfig>,
-    /// Bit errors from any station to any other. Default: none.
+    /// Bit errors between all stations. Default: none.
     pub errors: Errors,
-    /// By how much a signal has to be above another to survive it, dB; none: what overlaps is lost. Default: none.
+    /// Level difference with which a signal survives another, dB; with `None` overlapping frames are lost. Default:
+    /// `None`.
     pub capture_db: Option<f64>,
 }
 
@@ -39,30 +40,30 @@ impl Default for RadioConfig {
     }
 }
 
-/// A station's transmitter, and how it gets the channel.
+/// Transmitter of a station, and its channel access.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct StationConfig {
-    /// From keying the transmitter to the first frame (TXDELAY), milliseconds. Default: 300.
+    /// Time from key-up to the first frame (TXDELAY), milliseconds. Default: 300.
     #[serde(rename = "tx-delay-ms", with = "millis")]
     pub tx_delay: Duration,
-    /// From the end of the last frame to unkeying (TXTAIL), milliseconds. Default: 20.
+    /// Time from the end of the last frame to unkeying (TXTAIL), milliseconds. Default: 20.
     #[serde(rename = "tx-tail-ms", with = "millis")]
     pub tx_tail: Duration,
-    /// One slot of persistence, milliseconds. Default: 100.
+    /// Slot time, milliseconds. Default: 100.
     #[serde(rename = "slot-time-ms", with = "millis")]
     pub slot_time: Duration,
-    /// The chance to begin in a slot is (`persistence` + 1) / 256. Default: 63, a quarter.
+    /// Persistence: the probability of transmission in a slot is (`persistence` + 1) / 256. Default: 63, a quarter.
     pub persistence: u8,
-    /// How chance and slot are used. Default: draw-then-wait.
+    /// Use of persistence and slots. Default: draw-then-wait.
     pub access: Access,
-    /// How long another's signal is there before it is noticed, milliseconds. Default: 0.
+    /// Time until the signal of another station is detected, milliseconds. Default: 0.
     #[serde(rename = "carrier-on-ms", with = "millis")]
     pub carrier_on: Duration,
-    /// How long it is gone before that is noticed, milliseconds. Default: 0.
+    /// Time until the end of a signal is detected, milliseconds. Default: 0.
     #[serde(rename = "carrier-off-ms", with = "millis")]
     pub carrier_off: Duration,
-    /// Room when the channel is won: frames of one key-up at most. Default: 128.
+    /// Maximum number of frames per transmission: the room when the channel is won. Default: 128.
     pub key_up_frames: u32,
 }
 
@@ -81,27 +82,27 @@ impl Default for StationConfig {
     }
 }
 
-/// How a station that wants the channel gets it, from the moment at which it is clear.
+/// Channel access of a station, from the moment at which the channel is clear.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Access {
-    /// It draws, and waits a slot for each time that it is unlucky: (1 - p) / p slots on average. KISS TNCs.
+    /// The station draws, and waits a slot after each failed draw: (1 - p) / p slots on average. KISS TNCs.
     #[default]
     DrawThenWait,
-    /// It waits a slot before each time that it draws: 1 / p slots on average. Dire Wolf.
+    /// The station waits a slot before each draw: 1 / p slots on average. Dire Wolf.
     WaitThenDraw,
-    /// It waits up to 1 / p slots, all waits being equally likely: 1 / (2 p) slots on average, as the model of Zieliński
-    /// has it.
+    /// The station waits up to 1 / p slots, uniformly distributed: 1 / (2 p) slots on average, as in the model of
+    /// Zieliński.
     Uniform,
 }
 
 impl StationConfig {
-    /// The chance to begin in a slot.
+    /// Returns the probability of transmission in a slot.
     pub fn chance(&self) -> f64 {
         (f64::from(self.persistence) + 1.0) / 256.0
     }
 
-    /// What it waits on average on a channel that is clear.
+    /// Returns the mean access time on a clear channel.
     pub fn access_mean(&self) -> Duration {
         let chance = self.chance();
         let slots = match self.access {
@@ -113,21 +114,21 @@ impl StationConfig {
     }
 }
 
-/// How one station is heard by one other, in this direction.
+/// Path from one station to another.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct PathConfig {
-    /// Who sends.
+    /// Sending station.
     pub from: u16,
-    /// Who hears, or does not.
+    /// Receiving station.
     pub to: u16,
-    /// It is heard. Default: yes.
+    /// False if the sender is out of range. Default: true.
     #[serde(default = "yes")]
     pub heard: bool,
-    /// How strong it is there beside others, dB. Default: 0.
+    /// Level of the signal compared with others, dB. Default: 0.
     #[serde(default)]
     pub level_db: f64,
-    /// Bit errors. Default: the channel's.
+    /// Bit errors. Default: those of the channel.
     #[serde(default)]
     pub errors: Option<Errors>,
 }
@@ -137,14 +138,14 @@ fn yes() -> bool {
 }
 
 impl PathConfig {
-    /// The station `to` does not hear `from`.
+    /// Makes a path on which the station `to` does not receive `from`.
     pub fn deaf(from: u16, to: u16) -> Self {
         PathConfig { from, to, heard: false, level_db: 0.0, errors: None }
     }
 }
 
 impl RadioConfig {
-    /// The configuration of each of `count` stations.
+    /// Returns the configuration of the station `index`.
     pub(crate) fn station(&self, index: usize) -> StationConfig {
         match &self.stations[..] {
             [] => StationConfig::default(),
@@ -153,7 +154,7 @@ impl RadioConfig {
         }
     }
 
-    /// Whether every value makes sense for so many stations; if not, which does not and why.
+    /// Checks all values for this number of stations. Returns a description of the first invalid one.
     pub fn validate(&self, stations: usize) -> Result<(), String> {
         let rule = |holds: bool, message: &str| if holds { Ok(()) } else { Err(message.to_owned()) };
         rule((2..=STATIONS_MAX).contains(&stations), "a radio channel has 2 to 1000 stations")?;
@@ -174,5 +175,5 @@ impl RadioConfig {
     }
 }
 
-/// Paths are kept for every pair.
+/// Maximum number of stations, because every pair has a path.
 const STATIONS_MAX: usize = 1000;

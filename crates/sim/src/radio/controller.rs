@@ -1,20 +1,21 @@
-//! A controller (TNC) whose own firmware speaks AX.25, between a host that sends it characters and a radio channel.
+//! Controller (TNC) with AX.25 in its firmware, between a host that sends characters and a radio channel.
 //!
 //! ```text
-//!   host ==== serial line ====> memory -> frames made -> [ Station ] -> turn -> channel
-//!        <=== serial line ============================== [ Station ] <--------- frames heard
+//!   host ==== serial line ====> memory -> frames made -> [ Station ] -> turnaround -> channel
+//!        <=== serial line ============================== [ Station ] <--------- received frames
 //! ```
 //!
-//! The AX.25 is [`Station`], the engine that flies. Around it is what controllers differ in: the serial line; the memory, whose
-//! octets are free again when the peer has acknowledged them; the processor, which takes its cycles for the octets of
-//! the host's that it makes frames of and for each turn from hearing to sending; the wait for more frames (T2) where nobody asked
-//! for an answer; a window that grows.
+//! [`Station`] implements AX.25, the same engine as in the node. The controller adds the properties in which
+//! controllers differ: the serial line; the memory, whose octets are free when the peer has acknowledged them; the
+//! processor, which needs cycles for each octet of the host that it makes frames of and for each turnaround from
+//! receiving to sending; the wait for more frames (T2) if no response was requested; and a growing window.
 //!
-//! How many frames a key-up has is nobody's decision: those go that are made when the channel is won. A firmware that takes
-//! longer for a frame than the channel has fewer than the window allows, and so has one whose memory holds what is not
-//! acknowledged yet.
+//! The number of frames in a transmission is not set: all frames that are ready when the channel is won are sent. A
+//! firmware that needs more time for a frame than the channel sends fewer than the window allows, and so does one whose
+//! memory holds unacknowledged data.
 //!
-//! Source: "Effective throughput of AX.25 protocol", B. Zieliński, Bull. Pol. Ac.: Tech. 61(3), 2013, sections 2.2 and 3.
+//! Source: "Effective throughput of AX.25 protocol", B. Zieliński, Bull. Pol. Ac.: Tech. 61(3), 2013, sections 2.2 and
+//! 3.
 
 use bytes::Bytes;
 use longwire_proto::ax25::{Control, Frame, Modulo, Station};
@@ -26,40 +27,40 @@ use longwire_proto::service::{
 use longwire_proto::time::{Duration, Instant};
 use std::collections::VecDeque;
 
-/// A serial line has ten bits for an octet: start and stop.
+/// Bits per octet on a serial line, with start and stop bit.
 const SERIAL_BITS: u64 = 10;
-/// A window of modulo 8 that cannot grow: who has heard it all waits for nothing.
+/// Maximum window of modulo 8: after a complete window there is nothing more to wait for.
 const WINDOW_MAX: u32 = 7;
 
-/// A controller and its firmware.
+/// Configuration of a controller and its firmware.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ControllerConfig {
-    /// Bits a second between host and controller, ten for an octet, above 0.
+    /// Rate between host and controller, bit/s, with ten bits per octet; above 0.
     pub serial_bps: u32,
-    /// What the processor does in a second, in millions of the cycles in which firmwares are counted, above 0.
+    /// Speed of the processor in millions of the cycles in which firmware versions are specified, per second; above 0.
     pub megacycles_per_s: f64,
-    /// Octets of the host's that there is space for until the peer has acknowledged them: a frame's or more.
+    /// Memory for octets of the host until the peer has acknowledged them: one frame or more.
     pub memory_bytes: u32,
-    /// The firmware.
+    /// Firmware version.
     pub firmware: Firmware,
 }
 
-/// What a firmware does and what it takes.
+/// Behaviour and processing times of a firmware version.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Firmware {
-    /// To make I frames of the host's octets, one frame after the other, thousands of cycles an octet.
+    /// Thousands of cycles per octet for making I frames, one frame after another.
     pub octet_kilocycles: f64,
-    /// From the last frame heard, or from having something to send, to trying to get the channel, millions of cycles.
+    /// Millions of cycles from the last received frame, or from having data to send, to the channel access.
     pub turn_megacycles: f64,
-    /// I frames that do not ask for an answer are acknowledged so long after the last of them (T2), or when seven have come;
-    /// none: at once.
+    /// Delay after the last of the I frames that do not request a response until they are acknowledged (T2), or until
+    /// seven have arrived; `None` to acknowledge at once.
     pub acknowledge_delay: Option<Duration>,
-    /// The window begins with one frame, and has one more after each acknowledgement.
+    /// True if the window begins with one frame and grows by one after each acknowledgement.
     pub window_grows: bool,
 }
 
 impl ControllerConfig {
-    /// What makes no sense, if anything does; `frame_bytes` is the longest information field.
+    /// Returns the first invalid value as text; `frame_bytes` is the maximum information field.
     pub fn flaw(&self, frame_bytes: u32) -> Option<&'static str> {
         let Firmware { octet_kilocycles, turn_megacycles, .. } = self.firmware;
         let cycles = [octet_kilocycles, turn_megacycles];
@@ -86,7 +87,7 @@ impl ControllerConfig {
     }
 }
 
-/// See the [module](self). It has one connection at a time.
+/// Controller with AX.25 in its firmware and one connection at a time.
 #[derive(Debug)]
 pub struct Controller {
     config: ControllerConfig,
@@ -94,40 +95,40 @@ pub struct Controller {
     frame_bytes: u32,
     now: Instant,
     link: Option<LinkId>,
-    /// From the host: packets and when they are frames; memory is the limit.
+    /// Packets of the host and the times at which their frames are made; limited by the memory.
     held: VecDeque<(Instant, Bytes)>,
-    /// Octets of each frame that the station has and the peer has not acknowledged.
+    /// Octets of each frame passed to the station and not acknowledged by the peer.
     sent: VecDeque<u32>,
     acknowledged: u64,
-    /// What the station takes, and what the firmware lets it have out.
+    /// Room of the station, and window of the firmware.
     station_room: u64,
     window: usize,
-    /// Until when serial lines and processor have work.
+    /// Ends of the work of the serial lines and the processor.
     line_down: Instant,
     line_up: Instant,
     processor: Instant,
     announced_room: u64,
-    /// The host wants the connection closed when all is sent.
+    /// True if the host has requested closing of the connection after all data.
     closing: bool,
-    /// For the host, in order of time: packets that it has not released, of which the station has a limit.
+    /// Indications for the host, in order of time: packets that it has not released, which the station limits.
     to_host: VecDeque<(Instant, LinkId, PacketsIndication)>,
-    /// Since when the station wants the channel.
+    /// Time since which the station wants the channel; `None` if it does not.
     wants: Option<Instant>,
-    /// When a frame was heard last, and when an I frame was.
+    /// Times of the last received frame and of the last received I frame.
     heard_at: Instant,
     informed_at: Instant,
-    /// I frames heard since it sent, and whether one asked for an answer.
+    /// Number of I frames received since the last transmission, and whether one requested a response.
     unanswered: u32,
     asked: bool,
     busy: bool,
 }
 
 impl Controller {
-    /// A controller around this station, whose links have information fields of `frame_bytes` at most. The station is to
-    /// acknowledge at once: when it does so is the firmware's business.
+    /// Makes a controller around this station, whose links have information fields of at most `frame_bytes`. The
+    /// station must acknowledge at once, because the firmware determines the time.
     ///
     /// # Panics
-    /// If the configuration makes no sense.
+    /// Panics if the configuration is invalid.
     pub fn new(config: ControllerConfig, station: Station, frame_bytes: u32) -> Self {
         if let Some(flaw) = config.flaw(frame_bytes) {
             panic!("a controller: {flaw}");
@@ -164,7 +165,7 @@ impl Controller {
         }
     }
 
-    /// Packets that there is memory for.
+    /// Returns the number of packets for which there is memory.
     fn host_room(&self) -> u64 {
         if self.link.is_none() || self.closing {
             return 0;
@@ -184,7 +185,7 @@ impl Controller {
         self.held.push_back((self.processor, packet));
     }
 
-    /// What is due by now happens.
+    /// Processes everything that is due.
     fn advance(&mut self) {
         loop {
             self.pass();
@@ -201,7 +202,7 @@ impl Controller {
         }
     }
 
-    /// Frames that are made go to the station, as far as it takes them.
+    /// Passes finished frames to the station, as far as it accepts them.
     fn pass(&mut self) {
         while self.station_room > 0 && self.sent.len() < self.window {
             if self.held.front().is_none_or(|(made_at, _)| *made_at > self.now) {
@@ -241,7 +242,7 @@ impl Controller {
                 self.sent.clear();
             }
         }
-        // What the host hears stays in order.
+        // Indications to the host stay in order.
         let at = self.to_host.back().map_or(at, |(last, ..)| at.max(*last));
         self.to_host.push_back((at, link, said));
     }
@@ -256,7 +257,7 @@ impl Controller {
         self.asked |= frame.is_command() && frame.control.poll_final();
     }
 
-    /// When it tries to get the channel.
+    /// Returns the time of the next channel access.
     fn turns_at(&self) -> Option<Instant> {
         let since = self.wants.filter(|_| !self.busy)?.max(self.heard_at);
         let waits = !self.asked && self.sent.is_empty() && (1..WINDOW_MAX).contains(&self.unanswered);

@@ -1,35 +1,37 @@
-//! Radio channels: any number of stations on one frequency, one at a time, as packet radio has them.
+//! Radio channels: any number of stations on one frequency, one transmitting at a time, as in packet radio.
 //!
-//! Sources: the KISS TNC's parameters (TXDELAY, TXTAIL, P, SlotTime, FullDuplex); AX.25 2.2, 6.4.2 (seizing the channel) and
-//! 3 (flags, bit stuffing, check sequence), whose bits are counted exactly.
+//! Sources: the parameters of the KISS TNC (TXDELAY, TXTAIL, P, SlotTime, FullDuplex); AX.25 2.2, 6.4.2 (seizing the
+//! channel) and 3 (flags, bit stuffing, check sequence), whose bits are counted exactly.
 //!
 //! ```text
-//!            Seize            clear               frames handed over        none left      TXTAIL over
+//!            Seize            clear               frames accepted           none left      TXTAIL over
 //!   quiet ----------> waiting ------> contending ---------> keying ---> sending -----> tail -----> quiet
 //!     ^                  ^  <------       |                TXDELAY     frame by frame
-//!     |                      busy         | nothing to say
+//!     |                      busy         | no frames
 //!     +-----------------------------------+
 //! ```
 //!
-//! **Getting the channel.** A station asks for it with `Seize`; when it is clear, waits and draws as [`Access`] says; and gets
-//! room at the moment at which it keys up. What it hands over then goes out in one key-up, and so does what it hands
-//! over later while that lasts. Room goes with the frame marked `last`, or when the transmitter runs dry. Who was given
-//! room and says nothing gives the channel back, unkeyed. With full duplex nobody waits: there is room for one frame whenever
-//! the transmitter is free, and it stays keyed as long as frames follow each other.
+//! **Channel access.** A station requests the channel with `Seize`. When the channel is clear it waits and draws
+//! according to [`Access`], and it gets room at the moment of key-up. Frames sent then go out in one transmission, and
+//! so do frames sent later while it lasts. Room ends with the frame marked `last`, or when the transmitter has no more
+//! frames. A station that gets room and sends nothing releases the channel without keying. With full duplex stations do
+//! not wait: there is room for one frame whenever the transmitter is free, and it stays keyed as long as frames follow
+//! each other.
 //!
-//! **On the air** are TXDELAY, a flag, each frame with its check sequence, stuffed bits and a flag behind it, and
-//! TXTAIL. The way through the air takes no time.
+//! **A transmission** consists of TXDELAY, a flag, each frame with its check sequence, stuffed bits and a flag after
+//! it, and TXTAIL. The propagation delay is zero.
 //!
-//! **Hearing.** Everything that is keyed is heard as a carrier by all that hear its sender, and destroys what overlaps with
-//! it there, unless the other is stronger by `capture-db` or more. Who transmits hears nothing. Bit errors are
-//! drawn for each pair; the stations' deframers check what arrives, so that a damaged frame passes only with a right check
-//! sequence.
+//! **Reception.** Every keyed station is detected as a carrier by all stations in its range, and destroys overlapping
+//! frames there, unless the other signal is stronger by `capture-db` or more. A transmitting station receives nothing.
+//! Bit errors are drawn for each pair; the deframers of the stations check the frames, so that a damaged frame passes
+//! only with a right check sequence.
 //!
-//! **Controllers.** A [`Tnc`] stands between a host and the channel: a serial line, a buffer, a processor, a turnaround. In a
-//! [`Controller`] the firmware speaks AX.25 itself.
+//! **Controllers.** A [`Tnc`] stands between a host and the channel: a serial line, a buffer, a processor, a
+//! turnaround. A [`Controller`] has AX.25 in its firmware.
 //!
-//! **Accounts.** Each frame has one fate at every other station. The time of each station sums to the time elapsed; what its
-//! transmitter was keyed for without sending frames is keying, what it waited for the channel is access.
+//! **Accounting.** Each frame has one fate at every other station. The times of each station sum to the time elapsed:
+//! keying is the time in which its transmitter was keyed without sending frames, access is the time in which it waited
+//! for the channel.
 
 mod channel;
 mod config;

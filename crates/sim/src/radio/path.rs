@@ -1,4 +1,4 @@
-//! How one station hears one other: strength, bit errors, and what becomes of the frame on the air.
+//! Reception of one station at another: level, bit errors, and fate of the current frame.
 
 use super::config::RadioConfig;
 use crate::channel::Counters;
@@ -8,20 +8,20 @@ use bytes::Bytes;
 use longwire_proto::ax25::hdlc::{self, Decoder, Encoder};
 use longwire_proto::rng::Rng;
 
-/// From one station to one other.
+/// Path from one station to another.
 #[derive(Debug)]
 pub(super) struct HearingPath {
-    /// It is heard at all.
+    /// True if the sender is in range.
     pub(super) heard: bool,
     pub(super) level_db: f64,
     noise: Noise,
     pub(super) counters: Counters,
-    /// What has destroyed the frame on the air here, the first of several.
+    /// First cause of the loss of the current frame at this receiver.
     destroyed_by: Option<FrameFate>,
 }
 
 impl HearingPath {
-    /// The paths of all pairs, by sender and then by hearer.
+    /// Returns the paths of all pairs, by sender and then by receiver.
     pub(super) fn all(config: &RadioConfig, names: &[String], rng: &Rng) -> Vec<HearingPath> {
         let pairs = names.iter().flat_map(|from| names.iter().map(move |to| (from, to)));
         let path = |(from, to): (&String, &String)| {
@@ -48,17 +48,17 @@ impl HearingPath {
         paths
     }
 
-    /// A frame begins, and this has befallen it already.
+    /// Begins a frame, which may already be lost.
     pub(super) fn begin(&mut self, destroyed_by: Option<FrameFate>) {
         self.destroyed_by = destroyed_by;
     }
 
-    /// Something befalls the frame on the air.
+    /// Marks the current frame as lost.
     pub(super) fn destroy(&mut self, fate: FrameFate) {
         self.destroyed_by.get_or_insert(fate);
     }
 
-    /// What becomes of a frame whose last bit has come, and its bytes where they are not what was sent.
+    /// Ends the current frame. Returns its fate, and its bytes if they differ from those sent.
     pub(super) fn end(
         &mut self,
         bytes: &Bytes,
@@ -78,7 +78,7 @@ impl HearingPath {
         }
     }
 
-    /// Flips the bits that the noise falls on, and reads what comes out.
+    /// Flips the bits hit by noise, and deframes the result.
     fn damage(&mut self, bytes: &Bytes, first_slot: u64) -> (FrameFate, Option<Bytes>) {
         let end = first_slot + hdlc::air_bits(bytes);
         let Some(mut slot) = self.noise.find(first_slot, end) else { return (FrameFate::Delivered, None) };

@@ -1,4 +1,4 @@
-//! One station of a radio channel: what it waits for, what it sends, and where its time goes.
+//! Station of a radio channel: state, queue, transmission and account of its time.
 
 use super::config::{Access, StationConfig};
 use crate::airtime::{Airtime, scale};
@@ -10,24 +10,24 @@ use longwire_proto::time::{Duration, Instant};
 use std::collections::VecDeque;
 
 const NANOS: u64 = 1_000_000_000;
-/// Flag and check sequence of a frame, bytes.
+/// Bytes of the flag and check sequence of a frame.
 const AROUND_BYTES: u32 = 3;
 
-/// The frame on the air.
+/// Frame being transmitted.
 #[derive(Debug)]
 pub(super) struct Transmission {
     pub(super) frame: QueuedFrame,
     pub(super) started: Instant,
-    /// The bit of the time axis in which its first bit goes.
+    /// Slot of the time axis of the first bit.
     pub(super) first_slot: u64,
-    /// Nanoseconds of it in which there was a channel, so far.
+    /// Duration of the frame while there was a channel so far, nanoseconds.
     clear_nanos: u64,
-    /// The same for the account of the channel, which counts overlapping frames once.
+    /// The same duration for the account of the channel, which counts overlapping frames once.
     pub(super) channel_nanos: u64,
 }
 
 impl Transmission {
-    /// Enters so many nanoseconds of it.
+    /// Accounts nanoseconds of the frame according to its shares.
     pub(super) fn enter(&self, nanos: u64, airtime: &mut Airtime) {
         let QueuedFrame { bytes, shares, .. } = &self.frame;
         let (bits, length) = (hdlc::air_bits(bytes), bytes.len() as u32);
@@ -38,56 +38,56 @@ impl Transmission {
     }
 }
 
-/// What a station is about.
+/// State of a station.
 #[derive(Debug)]
 pub(super) enum StationState {
-    /// It wants nothing.
+    /// The station does not want the channel.
     Quiet,
-    /// It wants the channel, which others have.
+    /// The station wants the channel, which is busy.
     Waiting,
-    /// It wants the channel, which is clear, and will act when its timer is over.
+    /// The station wants the channel, which is clear, and acts when its timer expires.
     Contending,
-    /// The channel is its own, and its user is being asked for frames.
+    /// The station has won the channel, and its user is asked for frames.
     Won,
-    /// Keyed, and TXDELAY runs.
+    /// The transmitter is keyed, during TXDELAY.
     Keying,
-    /// A frame is on the air.
+    /// A frame is being transmitted.
     Sending(Transmission),
-    /// A frame has ended, and its user may have another.
+    /// A frame has ended, and the user may have another.
     Between,
-    /// Keyed, and TXTAIL runs.
+    /// The transmitter is keyed, during TXTAIL.
     Tail,
 }
 
-/// See the [module](self).
+/// Station of a radio channel.
 #[derive(Debug)]
 pub(super) struct SimStation {
     pub(super) config: StationConfig,
     pub(super) end: ChannelEnd,
     pub(super) joined: bool,
-    /// The room that its user believes in.
+    /// Room last reported to the user.
     pub(super) told: u32,
-    /// What is left of the room of this key-up.
+    /// Remaining room of the current transmission.
     pub(super) granted: u32,
-    /// Its user wants the channel.
+    /// True if the user wants the channel.
     pub(super) wants: bool,
     pub(super) state: StationState,
-    /// Tells the timer of this state from those of states that are over.
+    /// Distinguishes the timer of the current state from those of earlier states.
     pub(super) epoch: u32,
     pub(super) queue: VecDeque<QueuedFrame>,
-    /// Others that are keyed and that it hears.
+    /// Number of keyed stations in range.
     pub(super) carriers: u32,
-    /// It knows of them.
+    /// True if the carrier detection reports a busy channel.
     pub(super) busy: bool,
     pub(super) sense_epoch: u32,
     rng: Rng,
-    /// When the frames of this key-up began, and their bits so far.
+    /// Time at which the frames of this transmission began, and their bits so far.
     began: Instant,
     bits: u64,
     airtime: Airtime,
-    /// Up to when the airtime is accounted.
+    /// End of the accounted airtime.
     accounted: Instant,
-    /// There is no channel.
+    /// True while there is no channel.
     out: bool,
 }
 
@@ -115,7 +115,7 @@ impl SimStation {
         }
     }
 
-    /// Others hear its signal.
+    /// True if the transmitter is keyed.
     pub(super) fn is_keyed(&self) -> bool {
         matches!(
             self.state,
@@ -129,7 +129,7 @@ impl SimStation {
         self.state = state;
     }
 
-    /// The channel is clear, and it wants it: when it looks again.
+    /// Begins the access procedure on a clear channel. Returns the time of the next draw.
     pub(super) fn contend(&mut self, now: Instant) -> Instant {
         self.turn(now, StationState::Contending);
         let StationConfig { slot_time, access, .. } = self.config;
@@ -140,7 +140,7 @@ impl SimStation {
         }
     }
 
-    /// It looks, and the channel is still clear: none, and it is its own; else when it looks again.
+    /// Draws on a channel that is still clear. Returns the time of the next draw; `None` if the channel is won.
     pub(super) fn draw_persistence(&mut self, now: Instant) -> Option<Instant> {
         let lucky = self.config.access == Access::Uniform || self.rng.chance(self.config.chance());
         if lucky {
@@ -150,11 +150,12 @@ impl SimStation {
         Some(now + self.config.slot_time)
     }
 
-    /// The next waiting frame goes on the air, behind the last one or as the first of a key-up: when its last bit leaves.
+    /// Begins transmission of the next waiting frame, the first of a transmission or after another. Returns the time at
+    /// which its last bit leaves.
     pub(super) fn start(&mut self, now: Instant, rate_bps: u64) -> Option<Instant> {
         let frame = self.queue.pop_front()?;
         if !matches!(self.state, StationState::Between) {
-            // The flag before the first frame; the others share theirs.
+            // Opening flag before the first frame; the others share theirs.
             (self.began, self.bits) = (now, hdlc::FLAG_BITS);
         }
         let slots = u128::from(self.began.as_nanos()) * u128::from(rate_bps) / u128::from(NANOS);
@@ -170,12 +171,12 @@ impl SimStation {
                 channel_nanos: 0,
             }),
         );
-        // From the beginning of the key-up, so that frames behind each other do not drift by rounding.
+        // Counted from the beginning of the transmission, so that consecutive frames do not drift by rounding.
         let nanos = (u128::from(self.bits) * u128::from(NANOS)).div_ceil(u128::from(rate_bps)) as u64;
         Some(self.began + Duration::from_nanos(nanos))
     }
 
-    /// The last bit of the frame on the air leaves.
+    /// Ends the transmission of the current frame.
     pub(super) fn leave(&mut self, now: Instant) -> Transmission {
         self.account(now);
         self.epoch += 1;
@@ -192,7 +193,7 @@ impl SimStation {
         self.out = out;
     }
 
-    /// Writes the time since the last account to where it went.
+    /// Adds the time since the last call to the account.
     fn account(&mut self, now: Instant) {
         let (airtime, sending) = self.spent(now);
         self.airtime = airtime;
@@ -202,7 +203,7 @@ impl SimStation {
         self.accounted = now;
     }
 
-    /// The ledger up to now, without the frame on the air, and what that has had.
+    /// Returns the account up to now without the current frame, and the time of that frame.
     fn spent(&self, now: Instant) -> (Airtime, Option<u64>) {
         let mut airtime = self.airtime;
         let nanos = now.as_nanos() - self.accounted.as_nanos();
@@ -223,7 +224,7 @@ impl SimStation {
         (airtime, on_air)
     }
 
-    /// Where the time up to `now` went.
+    /// Returns the use of the time up to `now`.
     pub(super) fn airtime(&self, now: Instant) -> Airtime {
         let (mut airtime, on_air) = self.spent(now);
         if let (StationState::Sending(sending), Some(nanos)) = (&self.state, on_air) {

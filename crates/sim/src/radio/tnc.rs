@@ -1,16 +1,16 @@
-//! A controller (TNC) between a host and a radio channel, as an engine over [`Frames`] that gives [`Frames`].
+//! Controller (TNC) between a host and a radio channel, as an engine that provides [`Frames`] over [`Frames`].
 //!
 //! ```text
 //!   host ==== serial line ====> buffer -> processor -> turnaround -> channel (Seize, room, frames)
-//!        <=== serial line ===== processor <--------------------------- frames heard
+//!        <=== serial line ===== processor <--------------------------- received frames
 //! ```
 //!
-//! The host has room as long as the controller takes frames ahead; the controller gets the channel by itself and sends in
-//! one key-up what is ready then and what becomes ready while it is keyed. Both ways of the serial line, and of the
-//! processor, work side by side. A node without this engine has an ideal controller: the channel asks the
-//! host itself for frames at the moment at which it is won.
+//! The host has room as long as the controller accepts frames in advance; the controller seizes the channel by itself
+//! and sends in one transmission all frames that are ready then and that become ready while it is keyed. Both
+//! directions of the serial line and of the processor work concurrently. A node without this engine has an ideal
+//! controller: the channel asks the host itself for frames at the moment at which it is won.
 //!
-//! Source: the KISS protocol (frames between two FENDs behind a command byte, two bytes for each FEND and FESC inside).
+//! Source: the KISS protocol (frames between two FENDs after a command byte, two bytes for each FEND and FESC inside).
 
 use crate::units::millis;
 use bytes::Bytes;
@@ -21,30 +21,30 @@ use longwire_proto::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 
-/// A controller. The defaults are one that takes no time.
+/// Configuration of a controller. The default controller has no delays.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct TncConfig {
-    /// Bits a second between host and controller, ten for a byte; none: they take no time. Default: none.
+    /// Rate between host and controller, bit/s, with ten bits per byte; `None` for no delay. Default: `None`.
     pub serial_bps: Option<u32>,
-    /// What the processor needs for each frame, each way, milliseconds. Default: 0.
+    /// Processing time of each frame in each direction, milliseconds. Default: 0.
     #[serde(rename = "frame-time-ms", with = "millis")]
     pub frame_time: Duration,
-    /// From having something to send to trying to get the channel, once for each key-up, milliseconds. Default: 0.
+    /// Time from having frames to send to the channel access, once per transmission, milliseconds. Default: 0.
     #[serde(rename = "turnaround-ms", with = "millis")]
     pub turnaround: Duration,
-    /// Frames that the host may hand over before the first of them has left, 1 or more. Default: 128.
+    /// Maximum number of frames from the host before the first of them has left, 1 or more. Default: 128.
     pub ahead_frames: u32,
-    /// Frames that there is space for; those beyond are swallowed when they come from the serial line. Default: 128.
+    /// Frames for which there is space; others are dropped when they arrive over the serial line. Default: 128.
     pub buffer_frames: u32,
-    /// Frames of one key-up at most, 1 or more. Default: 128.
+    /// Maximum number of frames per transmission, 1 or more. Default: 128.
     pub burst_frames: u32,
-    /// What the host hears of frames that it handed over. Default: when they have left.
+    /// Reports to the host about its frames. Default: when they have left.
     pub reports: TransmitReports,
-    /// The host hears whether the channel is busy. Default: no, as with KISS.
+    /// True if the host is informed whether the channel is busy. Default: false, as with KISS.
     pub tells_busy: bool,
-    /// A fault of firmware: after so many frames heard since it last sent one, it hears nothing until it sends again.
-    /// Default: it hears all.
+    /// Firmware fault: after this many received frames without a transmission the controller receives nothing until it
+    /// transmits again. Default: `None`, no fault.
     pub deaf_after_frames: Option<u32>,
 }
 
@@ -65,7 +65,7 @@ impl Default for TncConfig {
 }
 
 impl TncConfig {
-    /// Whether every value makes sense; if not, which does not and why.
+    /// Checks all values. Returns a description of the first invalid one.
     pub fn validate(&self) -> Result<(), String> {
         let rule = |holds: bool, message: &str| if holds { Ok(()) } else { Err(message.to_owned()) };
         rule(self.serial_bps != Some(0), "serial-bps is zero: a serial line has a rate")?;
@@ -76,70 +76,71 @@ impl TncConfig {
     }
 }
 
-/// What a host hears of the frames that it handed over.
+/// Reports to the host about its frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TransmitReports {
-    /// That the last bit has left the transmitter; of a swallowed one, that it has come.
+    /// Reported when the last bit has left the transmitter; for a dropped frame, when it has arrived.
     #[default]
     Left,
-    /// That it has come over the serial line: a host that takes this for leaving is wrong about when.
+    /// Reported when the frame has arrived over the serial line: a host that treats this as transmission has the wrong
+    /// time.
     Taken,
-    /// Nothing.
+    /// Never reported.
     Never,
 }
 
-/// A frame from the host.
+/// Frame from the host.
 #[derive(Debug)]
 struct BufferedFrame {
     bytes: Bytes,
     token: Option<u64>,
     shares: Shares,
-    /// When it has come over the serial line.
+    /// Time of arrival over the serial line.
     comes_at: Instant,
     came: bool,
-    /// When it can be sent.
+    /// Time at which the frame can be sent.
     ready_at: Instant,
 }
 
-/// See the [module](self).
+/// Controller (TNC) without AX.25 of its own.
 #[derive(Debug)]
 pub struct Tnc {
     config: TncConfig,
-    /// From the host, in order; those that have come and those on the line.
+    /// Frames from the host in order, including those on the serial line.
     held: VecDeque<BufferedFrame>,
-    /// Handed to the channel: the host's tokens by the channel's.
+    /// Frames passed to the channel: tokens of the host by tokens of the channel.
     leaving: BTreeMap<u64, Option<u64>>,
     next_token: u64,
-    /// Until when serial line and processor have work, each way.
+    /// Ends of the work of the serial line and the processor in each direction.
     line_down: Instant,
     processor_down: Instant,
     line_up: Instant,
     processor_up: Instant,
-    /// For the host, in order of time.
+    /// Frames for the host, in order of time.
     to_host: VecDeque<(Instant, Bytes)>,
     indications: VecDeque<FramesIndication>,
     wants_join: bool,
     announced_room: u32,
-    /// The channel's room, and frames of this key-up so far.
+    /// Room of the channel, and frames of the current transmission so far.
     room: u32,
     burst: u32,
-    /// It wants the channel and has not got it.
+    /// True if the channel is seized and not yet won.
     seized: bool,
-    /// When it tries to get the channel.
+    /// Time of the next channel access; `None` if there is none.
     turns_at: Option<Instant>,
     joined: bool,
     swallowed: u64,
-    /// Frames heard since it last sent one.
+    /// Frames received since the last transmission.
     heard_in_a_row: u32,
     unheard: u64,
 }
 
 impl Tnc {
-    /// A controller with nothing to do.
+    /// Makes an idle controller.
     ///
     /// # Panics
-    /// If the configuration makes no sense.
+    /// Panics if the configuration is invalid.
     pub fn new(config: TncConfig) -> Self {
         if let Err(why) = config.validate() {
             panic!("a controller: {why}");
@@ -168,12 +169,12 @@ impl Tnc {
         }
     }
 
-    /// Frames for which there was no space.
+    /// Returns the number of frames dropped for lack of space.
     pub fn swallowed(&self) -> u64 {
         self.swallowed
     }
 
-    /// Frames that it did not hear because it was deaf.
+    /// Returns the number of frames missed because of the firmware fault.
     pub fn unheard(&self) -> u64 {
         self.unheard
     }
@@ -205,7 +206,7 @@ impl Tnc {
         self.to_host.push_back((self.line_up, bytes));
     }
 
-    /// What is due by now happens.
+    /// Processes everything that is due.
     fn advance(&mut self, now: Instant) {
         self.come(now);
         while self.to_host.front().is_some_and(|(at, _)| *at <= now) {
@@ -214,7 +215,7 @@ impl Tnc {
         }
     }
 
-    /// Frames come over the serial line, and find space or not.
+    /// Receives frames from the serial line, and drops those without space.
     fn come(&mut self, now: Instant) {
         let space = self.config.buffer_frames as usize;
         let mut here = self.held.iter().filter(|held| held.came).count() + self.leaving.len();
@@ -242,7 +243,7 @@ impl Tnc {
         }
     }
 
-    /// The next frame for a channel that has room.
+    /// Returns the next frame for a channel with room.
     fn next_frame(&mut self, now: Instant) -> Option<FramesRequest> {
         if self.burst >= self.config.burst_frames || self.held.front()?.ready_at > now {
             return None;
@@ -259,7 +260,7 @@ impl Tnc {
     }
 }
 
-/// What a frame takes on the serial line.
+/// Returns the time of a frame on the serial line.
 fn serial_time(bps: Option<u32>, frame: &[u8]) -> Duration {
     /// FEND, command, FEND.
     const AROUND_BYTES: usize = 3;
@@ -278,7 +279,7 @@ impl Engine for Tnc {
     fn handle_request(&mut self, now: Instant, request: FramesRequest) {
         match request {
             FramesRequest::Join => (self.wants_join, self.joined) = (true, true),
-            // It does so by itself, when it has something.
+            // The controller seizes the channel by itself.
             FramesRequest::Seize => {}
             FramesRequest::Frame { bytes, token, shares, .. } => self.take(now, bytes, token, shares),
         }
@@ -288,7 +289,7 @@ impl Engine for Tnc {
         match indication {
             FramesIndication::Room(room) => {
                 if room == 0 || self.room == 0 {
-                    // Another key-up.
+                    // A new transmission.
                     self.burst = 0;
                 }
                 (self.room, self.seized) = (room, false);
@@ -338,7 +339,7 @@ impl Engine for Tnc {
     fn poll_timeout(&self) -> Option<Instant> {
         let coming = self.held.iter().find(|held| !held.came).map(|held| held.comes_at);
         let ready = self.held.iter().find(|held| held.came).map(|held| held.ready_at);
-        // What is ready waits for the channel, or for its turn.
+        // Frames that are ready wait for the channel or for the turnaround.
         let capped = self.room > 0 && self.burst >= self.config.burst_frames;
         let waits = self.seized || self.turns_at.is_some() || capped;
         let ready = ready.filter(|_| !waits);

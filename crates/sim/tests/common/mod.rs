@@ -1,6 +1,6 @@
-//! A node for tests: sends what it is told to, against room, and repeats everything that it hears.
+//! Node for tests: sends frames on request as room allows, and reports everything that it receives to its user.
 
-// Each test binary uses its own part of this.
+// Each test binary uses only a part of this module.
 #![allow(dead_code, unreachable_pub)]
 
 use bytes::Bytes;
@@ -13,7 +13,7 @@ use longwire_proto::wrap::{Checked, CheckedService, ContractBreach};
 use longwire_sim::*;
 use std::collections::{BTreeMap, VecDeque};
 
-/// What a [`Station`] does for its user.
+/// Service of a [`Station`] to its user.
 #[derive(Debug)]
 pub enum Talk {}
 
@@ -22,18 +22,18 @@ impl Service for Talk {
     type Indication = Hear;
 }
 
-/// Down through [`Talk`].
+/// Request through [`Talk`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ask {
     /// A frame to send when there is room.
     Frame { interface: u16, bytes: Bytes, token: Option<u64>, shares: Shares },
-    /// Something for the disk.
+    /// Request to the disk.
     Storage(StorageRequest),
-    /// Says `Rang` then.
+    /// Request for the indication `Rang` at this time.
     Alarm(Instant),
 }
 
-/// Up through [`Talk`].
+/// Indication through [`Talk`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Hear {
     Frame(u16, Bytes),
@@ -58,7 +58,7 @@ impl CheckedService for Talk {
     }
 }
 
-/// A station that panics when the simulator breaks the contract.
+/// Makes a station that panics when the simulator breaks the contract of a service.
 pub fn station(name: &str, interfaces: &[u16]) -> NodeEngine<Talk> {
     Box::new(Checked::new(name, Station::new(interfaces)))
 }
@@ -156,7 +156,7 @@ impl Engine for Station {
     }
 }
 
-/// Two stations, `a` and `b`, on interface 0 of each, and the channel between.
+/// Makes two stations, `a` and `b`, with a channel between interface 0 of each.
 pub fn pair(seed: u64, config: ChannelConfig) -> (Simulation<Talk>, NodeId, NodeId, ChannelId) {
     pair_on(seed, config, DiskConfig::default())
 }
@@ -184,7 +184,7 @@ pub fn numbered(length: usize, token: Option<u64>) -> Ask {
     Ask::Frame { interface: 0, bytes: vec![0x5a; length].into(), token, shares: Shares::default() }
 }
 
-/// What one node said, without what is only about room.
+/// Returns the indications of one node except those of room.
 pub fn said(told: &[NodeIndication<Talk>], node: NodeId) -> Vec<(f64, Hear)> {
     let of_node = told.iter().filter(|told| told.1 == node && !matches!(told.2, Hear::Room(..)));
     of_node.map(|told| (told.0.as_secs_f64(), told.2.clone())).collect()

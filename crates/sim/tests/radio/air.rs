@@ -8,7 +8,7 @@ use longwire_sim::*;
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 
-/// At once on the air when the channel is clear: nothing is left to chance.
+/// Channel on which a station transmits at once when it is clear, without a random draw.
 fn channel_of(carrier_on: Duration, errors: Errors) -> RadioConfig {
     let station = StationConfig {
         persistence: 255,
@@ -20,14 +20,14 @@ fn channel_of(carrier_on: Duration, errors: Errors) -> RadioConfig {
     RadioConfig { rate_bps: 9600, stations: vec![station], errors, ..RadioConfig::default() }
 }
 
-/// The shortest frames that there are: an eighth of them is check sequence, which suffers as the rest does.
+/// The shortest possible frames: an eighth of their bits is check sequence, which is affected like the rest.
 #[test]
 fn errors_on_the_air_fall_on_the_check_sequence_as_on_the_rest() {
     const FRAMES: u64 = 8000;
     let ber = 0.01;
     let (mut world, nodes, channel) = talkers(5, 2, channel_of(Duration::ZERO, Errors::Ber(ber)));
     for number in 0..FRAMES {
-        // The same bits each time.
+        // The same bits in each frame.
         world.request_at(Instant::from_secs(number), nodes[0], say(0, 16));
     }
     world.run_until(Instant::from_secs(FRAMES));
@@ -38,12 +38,13 @@ fn errors_on_the_air_fall_on_the_check_sequence_as_on_the_rest() {
     assert!((rate - expected).abs() < 4.0 * deviation, "{rate} arrived, expected {expected}");
 }
 
-/// A station keys up while another's signal is there that it has not noticed yet. From then on it hears nothing, so what
-/// it would have noticed is void: else it would believe the channel busy for ever, since it did not hear its end either.
+/// A station keys up during a signal that it has not detected yet. From then on it receives nothing, so the pending
+/// detection is void: otherwise the station would consider the channel busy forever, because it would not detect the
+/// end of that signal either.
 #[test]
 fn a_carrier_that_was_about_to_be_noticed_at_key_up_blocks_nobody() {
     let (mut world, nodes, _) = talkers(1, 2, channel_of(MS(60), Errors::None));
-    // The first is keyed for about 300 ms from the beginning; the second for about 470 ms from 50 ms on.
+    // The first station is keyed for about 300 ms from the beginning, the second for about 470 ms from 50 ms on.
     world.request(nodes[0], say(1, 200));
     world.request_at(Instant::from_millis(50), nodes[1], say(2, 400));
     world.request_at(Instant::from_secs(2), nodes[1], say(3, 20));

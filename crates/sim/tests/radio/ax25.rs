@@ -1,4 +1,4 @@
-//! AX.25 over radio channels: raw links against the closed form, and a digipeater between hidden stations.
+//! AX.25 over radio channels: plain links compared with the closed form, and a digipeater between hidden stations.
 
 use crate::nodes::*;
 use bytes::Bytes;
@@ -14,7 +14,7 @@ use longwire_proto::wrap::Checked;
 use longwire_sim::*;
 use std::collections::VecDeque;
 
-/// What a [`User`] does.
+/// Service of a [`User`].
 #[derive(Debug)]
 pub(crate) enum Transfers {}
 
@@ -23,14 +23,14 @@ impl Service for Transfers {
     type Indication = Met;
 }
 
-/// Down through [`Transfers`].
+/// Request through [`Transfers`].
 #[derive(Debug)]
 pub(crate) enum Do {
     Connect,
     Send(Vec<Bytes>),
 }
 
-/// Up through [`Transfers`].
+/// Indication through [`Transfers`].
 #[derive(Debug)]
 pub(crate) enum Met {
     Connected,
@@ -39,7 +39,7 @@ pub(crate) enum Met {
     Closed(CloseReason),
 }
 
-/// Hands packets down as room allows, and releases what comes.
+/// Sends packets as room allows, and releases received ones.
 #[derive(Default)]
 pub(crate) struct User {
     requests: VecDeque<(LinkId, PacketsRequest)>,
@@ -90,7 +90,7 @@ impl Engine for User {
 }
 
 const OWN: LinkId = LinkId(0);
-/// The file of the published tables: 28 frames of 255 bytes and one of 42.
+/// Length of the file of the published tables: 28 frames of 255 bytes and one of 42.
 const FILE_BYTES: usize = 7182;
 const PAYLOAD_BYTES: usize = 255;
 
@@ -98,7 +98,7 @@ pub(crate) fn call(text: &str) -> Callsign {
     text.parse().expect("a callsign")
 }
 
-/// What the link layer believes of the channel.
+/// Returns the channel parameters that the link layer assumes.
 pub(crate) fn believed(radio: &RadioConfig, at: usize) -> ax25::RadioParameters {
     let station = match &radio.stations[..] {
         [] => StationConfig::default(),
@@ -120,7 +120,7 @@ pub(crate) fn link(window: u8) -> LinkConfig {
     LinkConfig { version: Version::Plain, window_frames: window, ..LinkConfig::default() }
 }
 
-/// Stations A, B, C ..; A calls B, by this path.
+/// Stations A, B, C ..; A connects to B by this path.
 pub(crate) struct Rig {
     pub(crate) world: Simulation<Transfers>,
     pub(crate) nodes: Vec<NodeId>,
@@ -185,7 +185,7 @@ impl Rig {
         Rig { world, nodes, channel, acknowledged: 0, connected: false, heard: Vec::new() }
     }
 
-    /// Notes what the users at both ends have met.
+    /// Records the indications to the users at both ends.
     fn listen(&mut self) {
         while let Some((_, node, met)) = self.world.pop_indication() {
             match met {
@@ -209,11 +209,11 @@ impl Rig {
     pub(crate) fn connect(&mut self) {
         self.world.request(self.nodes[0], Do::Connect);
         self.run(Instant::from_secs(200), |rig| !rig.connected);
-        // What belongs to the call is over.
+        // Frames that belong to the connection request have ended.
         self.world.run_until(self.world.now() + Duration::from_secs(30));
     }
 
-    /// From the wish to send to the last acknowledgement.
+    /// Returns the time from the request to send to the last acknowledgement.
     pub(crate) fn transfer(&mut self, packets: &[Bytes]) -> Duration {
         let (before, since) = (self.acknowledged, self.world.now());
         self.world.request(self.nodes[0], Do::Send(packets.to_vec()));
@@ -239,16 +239,16 @@ pub(crate) fn file() -> Vec<Bytes> {
     frames
 }
 
-/// Bits of an I frame and the flag behind it, one in 62 of its payload stuffed.
+/// Bits of an I frame and the flag after it, with one stuffed bit per 62 bits of payload.
 fn information_bits(payload: usize) -> f64 {
     63.0 / 62.0 * 8.0 * payload as f64 + 8.0 * 19.0
 }
 
-/// Address, control, check sequence and two flags, nothing stuffed.
+/// Address, control, check sequence and two flags, without stuffing.
 const RR_BITS: f64 = 8.0 * 19.0;
 
-/// The closed form: for each window, the way to the channel, TXDELAY, a flag, its frames and TXTAIL, and the same for its
-/// acknowledgement. The tail behind the last one is not waited for.
+/// Closed form: for each window, the channel access, TXDELAY, a flag, its frames and TXTAIL, and the same for its
+/// acknowledgement, without the final TXTAIL.
 pub(crate) fn closed_form(station: &StationConfig, rate_bps: f64, frames: &[Bytes], window: usize) -> f64 {
     let windows = frames.len().div_ceil(window) as f64;
     let payload: f64 = frames.iter().map(|frame| information_bits(frame.len())).sum();
@@ -258,14 +258,14 @@ pub(crate) fn closed_form(station: &StationConfig, rate_bps: f64, frames: &[Byte
     windows * (turns + (8.0 + RR_BITS) / rate_bps) + payload / rate_bps - tail
 }
 
-/// From the request to connect to the last acknowledgement, seconds.
+/// Returns the time from the connection request to the last acknowledgement, seconds.
 pub(crate) fn called_and_carried(seed: u64, radio: &RadioConfig, window: u8, packets: &[Bytes]) -> f64 {
     let mut rig = Rig::new(seed, 2, radio, window, &[]);
     rig.world.request(rig.nodes[0], Do::Connect);
     rig.transfer(packets).as_secs_f64()
 }
 
-/// Of one channel and window: the mean of so many runs, seconds.
+/// Returns the mean time over the runs for one channel and window, seconds.
 fn simulated(radio: &RadioConfig, window: u8, frames: &[Bytes], runs: u64) -> f64 {
     let run = |seed| {
         let mut rig = Rig::new(seed, 2, radio, window, &[]);
@@ -309,8 +309,8 @@ fn a_file_takes_what_the_closed_form_says() {
     }
 }
 
-/// With a window of one frame nothing is beside it on a full-duplex channel either: both transmitters are keyed anew for
-/// every frame, and only the tails are over before the other side has said anything.
+/// With a window of one frame nothing overlaps even on a full-duplex channel: both transmitters are keyed again for
+/// every frame, and only TXTAIL ends before the other side transmits.
 fn alone_and_answered(station: &StationConfig, rate_bps: f64) -> f64 {
     let bits = 8.0 + information_bits(256) + RR_BITS;
     2.0 * station.tx_delay.as_secs_f64() + bits / rate_bps
@@ -353,7 +353,7 @@ fn a_digipeater_joins_two_that_do_not_hear_each_other() {
     rig.connect();
     rig.transfer(&file);
     assert_eq!(rig.heard, file);
-    // C has sent all of it once more.
+    // C has repeated all frames.
     let repeated = rig.world.radio_airtime(rig.channel, (rig.nodes[2], AT)).repeated;
     let bits: u64 = file.iter().map(|frame| 8 * frame.len() as u64).sum();
     assert!(repeated as f64 / 1e9 > bits as f64 / 9600.0);

@@ -1,4 +1,4 @@
-//! Bundles over AX.25 links on a radio channel: what each convergence layer costs beside the bare link.
+//! Bundles over AX.25 links on a radio channel: the overhead of each convergence layer compared with the plain link.
 
 use crate::ax25::{believed, call, file, link};
 use crate::nodes::*;
@@ -17,9 +17,9 @@ use longwire_proto::{ax25cl, tcpcl};
 use longwire_sim::*;
 use std::collections::VecDeque;
 
-/// How long a store takes to have safe what rose.
+/// Time of a store to make received data durable.
 const STORE: Duration = Duration::from_millis(10);
-/// What a bundle adds to its payload: more than its blocks usually take.
+/// Overhead of a bundle in addition to its payload: more than its blocks usually need.
 const BLOCKS_BYTES: usize = 100;
 const OWN: LinkId = LinkId(0);
 
@@ -27,7 +27,7 @@ const OWN: LinkId = LinkId(0);
 pub(crate) enum Errands {}
 
 impl Service for Errands {
-    /// Joins or calls, and sends this.
+    /// Request to join or connect, and to send this bundle.
     type Request = Option<Bytes>;
     type Indication = Done;
 }
@@ -41,10 +41,10 @@ pub(crate) enum Done {
 pub(crate) type Below = Both<Many<LinkId, Packets>, Many<LinkId, Datagrams>>;
 pub(crate) type Layer = Box<dyn Engine<Above = Many<LinkId, Bundles>, Below = Below> + Send>;
 
-/// A layer over links or over frames of no link: one side of what a station gives.
+/// Layer over links or over UI frames: one side of the services of a station.
 pub(crate) struct OneSide<E, S: Service> {
     pub(crate) layer: E,
-    /// To the side that is used, and from it.
+    /// Conversions to and from the side that is used.
     pub(crate) down: fn(S::Request) -> Request<Below>,
     pub(crate) up: fn(Indication<Below>) -> Option<S::Indication>,
 }
@@ -83,11 +83,11 @@ where
     Box::new(OneSide { layer, down: Port::First, up })
 }
 
-/// The user of a convergence layer: sends one bundle, and accepts what comes when its store has it.
+/// User of a convergence layer: sends one bundle, and accepts received data when its store has them.
 pub(crate) struct Courier {
     layer: Layer,
     now: Instant,
-    /// The bundle, and how much of it has been handed down.
+    /// Bundle, and the number of bytes passed to the layer.
     bundle: Option<(Bytes, usize)>,
     risen: Vec<u8>,
     stored: VecDeque<(Instant, LinkId, TransferId, u64)>,
@@ -192,7 +192,7 @@ impl Engine for Courier {
     }
 }
 
-/// Our own, where the caller knows whom it calls.
+/// Makes an AX25-CL layer whose calling side knows the node ID of its peer.
 pub(crate) fn ours(at: usize, rng: Rng) -> Layer {
     let name = |at| format!("ipn:{at}.0");
     let config = ax25cl::Config {
@@ -204,7 +204,7 @@ pub(crate) fn ours(at: usize, rng: Rng) -> Layer {
     over_links(Checked::new("ours", ax25cl::Sessions::new(configure, rng)))
 }
 
-/// AX25CM-CL with this window of acknowledgements.
+/// Makes an AX25CM-CL layer with this acknowledgement window.
 fn ax25cm(at: usize, rng: Rng, ack_window: u32) -> Layer {
     let config = tcpcl::Config { ack_window, ..tcpcl::Config::ax25(&format!("dtn://n{at}")) };
     let make = move |_, origin| {
@@ -226,29 +226,30 @@ pub(crate) fn radio(rate_bps: u64) -> RadioConfig {
     RadioConfig { rate_bps, stations: vec![station], ..RadioConfig::default() }
 }
 
-/// From the request to connect to the last acknowledgement, and what the receiver was on the air meanwhile, seconds.
+/// Returns the time from the connection request to the last acknowledgement, and the time of the frames of the
+/// receiver, seconds.
 fn carried(seed: u64, rate_bps: u64, window: u8, layer: fn(usize, Rng) -> Layer) -> (f64, f64) {
     let carried = carried_over(seed, radio(rate_bps), &link(window), layer);
     (carried.took_s, carried.answers_s)
 }
 
-/// What a bundle took.
+/// Times of a transferred bundle.
 pub(crate) struct Carried {
-    /// From the request to connect to the last acknowledgement, seconds.
+    /// Time from the connection request to the last acknowledgement, seconds.
     pub(crate) took_s: f64,
-    /// The frames of the receiver on the air, seconds.
+    /// Time of the frames of the receiver, seconds.
     answers_s: f64,
-    /// Anybody was keyed, seconds.
+    /// Time in which any transmitter was keyed, seconds.
     pub(crate) keyed_s: f64,
 }
 
-/// Seconds in which anybody was keyed.
+/// Returns the time in which any transmitter was keyed, seconds.
 pub(crate) fn keyed_s(world: &Simulation<Errands>, channel: ChannelId) -> f64 {
     let airtime = world.radio_channel_airtime(channel);
     (airtime.sent() + airtime.keying) as f64 / 1e9
 }
 
-/// The file and what a bundle adds to it.
+/// Returns the file with the overhead of a bundle.
 pub(crate) fn bundle() -> Bytes {
     let mut bundle = file().concat();
     bundle.extend([0x55; BLOCKS_BYTES]);

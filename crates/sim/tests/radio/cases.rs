@@ -1,4 +1,4 @@
-//! Radio channels, case by case.
+//! Single cases of radio channels.
 
 use crate::nodes::*;
 use longwire_proto::ax25::hdlc::air_bits;
@@ -8,7 +8,7 @@ use longwire_sim::*;
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 
-/// At once on the air when the channel is clear: nothing is left to chance.
+/// Station that transmits at once when the channel is clear, without a random draw.
 fn eager() -> StationConfig {
     StationConfig { persistence: 255, tx_delay: MS(100), tx_tail: MS(30), ..StationConfig::default() }
 }
@@ -22,7 +22,7 @@ fn air_time(frames: &[Say]) -> Duration {
     Duration::from_nanos(((bits + 8) * 1_000_000_000).div_ceil(9600))
 }
 
-/// When each node heard which frames.
+/// Returns the times at which a node received which frames.
 fn heard(told: &[NodeIndication<Talk>], node: NodeId) -> Vec<(Instant, u64)> {
     let of = told.iter().filter(|told| told.1 == node).filter_map(|told| match &told.2 {
         FramesIndication::Frame(bytes) => Some((told.0, u64::from_le_bytes(bytes[..8].try_into().unwrap()))),
@@ -39,14 +39,14 @@ fn numbers(told: &[NodeIndication<Talk>], node: NodeId) -> Vec<u64> {
 fn a_key_up_takes_its_delay_its_exact_bits_and_its_tail() {
     let (mut world, nodes, channel) = talkers(1, 2, channel_of(eager()));
     let mut fill = say(2, 300);
-    // All ones: a stuffed bit for every five.
+    // Only ones: a stuffed bit after every five.
     fill.bytes = [&fill.bytes[..8], &[0xff; 292]].concat().into();
     let frames = [say(1, 100), fill, say(3, 50)];
     assert!(air_bits(&frames[1].bytes) > 8 * 302 + 460);
     frames.iter().for_each(|frame| world.request_at(Instant::from_secs(1), nodes[0], frame.clone()));
     world.run_until(Instant::from_secs(10));
     let told = world.take_indications();
-    // It gets the channel when all three are there.
+    // The station gets the channel when all three frames are there.
     let three = Instant::from_secs(1) + MS(100) + air_time(&frames);
     assert_eq!(heard(&told, nodes[1]).last(), Some(&(three, 3)));
     let left = told.iter().find(|told| told.2 == FramesIndication::Transmitted(3)).map(|told| told.0);
@@ -62,7 +62,7 @@ fn a_key_up_takes_its_delay_its_exact_bits_and_its_tail() {
     assert_eq!(airtime.access, 0);
 }
 
-/// How long it takes on average from the wish to key-up, in slots, on a clear channel.
+/// Returns the mean time from the request to key-up on a clear channel, in slots.
 fn mean_slots(access: Access, persistence: u8) -> f64 {
     let station = StationConfig { persistence, access, ..eager() };
     let slot = station.slot_time.as_secs_f64();
@@ -139,13 +139,13 @@ fn a_signal_that_is_not_noticed_yet_is_talked_over() {
     }
 }
 
-/// 0 and 1 do not hear each other; 2 hears both.
+/// Stations 0 and 1 are out of range of each other; 2 receives both.
 fn hidden(capture_db: Option<f64>, level_db: f64) -> Vec<u64> {
     let louder = PathConfig { from: 0, to: 2, heard: true, level_db, errors: None };
     let paths = vec![PathConfig::deaf(0, 1), PathConfig::deaf(1, 0), louder];
     let config = RadioConfig { paths, capture_db, ..channel_of(eager()) };
     let (mut world, nodes, _) = talkers(1, 3, config);
-    // The end of the one overlaps with the beginning of the other; the third comes alone.
+    // The end of the first frame overlaps with the beginning of the second; the third is alone.
     world.request(nodes[0], say(1, 200));
     world.request_at(Instant::from_millis(150), nodes[1], say(2, 200));
     world.request_at(Instant::from_secs(4), nodes[1], say(3, 200));
@@ -169,7 +169,7 @@ fn only_the_frames_of_a_key_up_that_overlap_are_lost() {
     for number in 0..6 {
         world.request(nodes[0], say(number, 250));
     }
-    // Six frames of 210 ms from 100 ms on; this one is keyed from 600 ms to 751 ms.
+    // Six frames of 210 ms from 100 ms on; this station is keyed from 600 ms to 751 ms.
     world.request_at(Instant::from_millis(600), nodes[1], say(9, 16));
     world.run_until(Instant::from_secs(9));
     assert_eq!(numbers(&world.take_indications(), nodes[2]), [0, 1, 4, 5]);
@@ -187,7 +187,7 @@ fn who_was_given_room_and_says_nothing_gives_the_channel_back() {
     let rooms: Vec<_> = told.iter().filter(|told| told.1 == nodes[0]).collect();
     let room = |room| (Instant::ZERO, nodes[0], FramesIndication::Room(room));
     assert!(rooms.contains(&&room(128)) && rooms.contains(&&room(0)), "{rooms:?}");
-    // Nobody else noticed anything, and what comes later goes through.
+    // The other stations are not affected, and later frames arrive.
     assert_eq!(heard(&told, nodes[0]), [(Instant::from_millis(110) + air_time(&[say(2, 100)]), 2)]);
     assert_eq!(numbers(&told, nodes[1]), [3]);
     assert_eq!(world.radio_counters(channel, (nodes[0], AT), (nodes[1], AT)).handed, 1);
@@ -269,7 +269,7 @@ fn values_that_make_no_sense_are_named() {
     assert!(error.to_string().contains("tx-delay"), "{error}");
 }
 
-/// The way through the air takes no time, and a plan of faults that is drawn for any channel asks for nothing impossible.
+/// The propagation delay is zero, and a plan of faults drawn for any channel contains nothing invalid.
 #[test]
 fn a_delay_changes_nothing_on_the_air() {
     let heard_at = |delayed: bool| {

@@ -1,4 +1,4 @@
-//! Controllers whose firmware speaks AX.25: what a packet takes, how windows come about, when acknowledgements go.
+//! Controllers with AX.25 in their firmware: the time of a packet, the size of windows, the time of acknowledgements.
 
 use crate::ax25::call;
 use crate::nodes::AT;
@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex};
 const OWN: LinkId = LinkId(0);
 const FRAME_BYTES: u32 = 100;
 const MS: fn(u64) -> Duration = Duration::from_millis;
-/// What an I frame of 100 octets of 0x55 takes at 1200 bit/s with its flag behind it: 119 octets, none of them stuffed but
-/// in its header.
+/// Time of an I frame of 100 octets of 0x55 at 1200 bit/s with the flag after it: 119 octets, with stuffing only in the
+/// header.
 const FRAME_S: f64 = 119.0 * 8.0 / 1200.0;
 
 fn config() -> ControllerConfig {
@@ -27,7 +27,7 @@ fn config() -> ControllerConfig {
     }
 }
 
-/// Two hosts and what the second one heard and when.
+/// Two hosts, and the indications to the second one with their times.
 struct Pair {
     world: Simulation<Many<LinkId, Packets>>,
     nodes: [NodeId; 2],
@@ -46,7 +46,7 @@ impl Pair {
         pair
     }
 
-    /// Nobody has called.
+    /// Makes a pair without a connection.
     fn apart(seed: u64, controllers: [ControllerConfig; 2], window: u8, polls: bool) -> Pair {
         let station = StationConfig {
             tx_delay: MS(100),
@@ -103,7 +103,8 @@ impl Pair {
         }
     }
 
-    /// Sends packets, told apart by their first octet, as room allows; how long it takes until all are acknowledged, and the windows.
+    /// Sends packets, distinguished by their first octet, as room allows. Returns the time until all are acknowledged,
+    /// and the windows.
     fn send(&mut self, count: usize) -> (Duration, Windows) {
         let since = self.world.now();
         let mut handed = 0;
@@ -164,12 +165,12 @@ fn a_packet_takes_line_processor_turn_air_and_line() {
     let took = pair.heard[0].0.saturating_since(since).as_secs_f64();
     let line = 1000.0 / 9600.0;
     let expected = line + 0.5 + 0.3 + 0.1 + 8.0 / 1200.0 + FRAME_S + line;
-    // A stuffed bit or two in the header and the check sequence.
+    // One or two stuffed bits in the header and the check sequence.
     assert!((0.0..0.004).contains(&(took - expected)), "{took} s, {expected} s");
 }
 
-/// No window is set anywhere below seven: it comes from what is made when the channel is won. In a cycle of n frames there is
-/// time to make as many: n = (what a cycle takes beside them) / (making one - sending one).
+/// No window below seven is configured: it follows from the frames made when the channel is won. In a cycle of n frames
+/// there is time to make n: n = (duration of a cycle without them) / (making one - sending one).
 #[test]
 fn who_is_slower_than_the_channel_has_small_windows() {
     let with = |octet_kilocycles: f64| {
@@ -177,7 +178,7 @@ fn who_is_slower_than_the_channel_has_small_windows() {
         let sender = ControllerConfig { firmware, serial_bps: 115_200, ..config() };
         mean(&Pair::new(1, [sender, config()], 7, true).send(200).1)
     };
-    // Two TXDELAYs, two flags and an RR of 17 octets and a flag.
+    // Two TXDELAYs, two flags, and an RR of 17 octets with a flag.
     let beside_s = 0.2 + (2.0 + 18.0) * 8.0 / 1200.0;
     for octet_kilocycles in [9.2, 9.5, 10.0, 11.0] {
         let expected = beside_s / (octet_kilocycles / 10.0 - FRAME_S);
@@ -199,7 +200,7 @@ fn what_is_not_acknowledged_takes_memory_from_the_next_window() {
         let sender = ControllerConfig { memory_bytes: frames * FRAME_BYTES, serial_bps: 115_200, ..config() };
         Pair::new(1, [sender, config()], 7, true).send(100).1
     };
-    // Six frames of space: what is out and what can be read in meanwhile are six.
+    // Memory for six frames: frames in flight and frames being read in are six together.
     let windows = with(6);
     assert!((2.8..3.2).contains(&mean(&windows)), "{windows:?}");
     assert!(with(20).keys().last() == Some(&7));
@@ -210,12 +211,12 @@ fn who_is_not_asked_waits_for_more_frames_but_not_behind_seven() {
     let took = |count: usize, polls: bool, delay_ms: Option<u64>| {
         let firmware = Firmware { acknowledge_delay: delay_ms.map(MS), ..Firmware::default() };
         let recipient = ControllerConfig { firmware, ..config() };
-        // All frames are there before the first is sent.
+        // All frames are made before the first is sent.
         let turn = Firmware { turn_megacycles: 2.0, ..Firmware::default() };
         let sender = ControllerConfig { firmware: turn, ..config() };
         Pair::new(1, [sender, recipient], 7, polls).send(count).0.as_secs_f64()
     };
-    // A bit more or less in a header may be followed by a stuffed one.
+    // One bit more or less in a header can cause another stuffed bit.
     let close = |left: f64, right: f64| assert!((left - right).abs() < 0.005, "{left} s, {right} s");
     for count in [3, 6] {
         close(took(count, true, Some(1500)), took(count, true, None));

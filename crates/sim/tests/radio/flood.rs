@@ -1,4 +1,5 @@
-//! Frames sent again although they came: what a controller that says too early that they have left does to a link.
+//! Frames sent again although they had arrived: the effect on a link of a controller that reports transmission too
+//! early.
 
 use crate::ax25::{Rig, file, link};
 use longwire_proto::ax25::{Control, Frame, LinkConfig, Modulo, Version};
@@ -8,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 
-/// What A sent for the file: I frames, those of them that it had sent before, and questions; and how long it took.
+/// Frames sent by A for the file: I frames, repeated I frames and polls; and the time of the transfer.
 #[derive(Debug, Default)]
 struct Sent {
     frames: usize,
@@ -48,7 +49,7 @@ fn carry(seed: u64, radio: &RadioConfig, window: u8, tnc: &TncConfig) -> Sent {
     sent
 }
 
-/// All runs of one kind of controller together.
+/// Sums of all runs with one kind of controller.
 fn runs(rate_bps: u64, window: u8, tnc: &TncConfig) -> Sent {
     const RUNS: u64 = 6;
     let station = StationConfig { tx_delay: MS(150), slot_time: MS(20), ..StationConfig::default() };
@@ -64,9 +65,8 @@ fn runs(rate_bps: u64, window: u8, tnc: &TncConfig) -> Sent {
     sum
 }
 
-/// A controller that says that a frame has left as soon as it has it, or that says nothing, is as good as one that tells
-/// the truth: nothing is sent twice, and it takes as long. Before, three of four frames were repetitions, or the link
-/// was given up.
+/// A controller that reports transmission as soon as it has a frame, or never, performs like a correct one: no frame is
+/// sent twice, and the time is the same. Earlier, three of four frames were repetitions, or the link was given up.
 #[test]
 fn what_a_controller_says_of_leaving_costs_nothing() {
     for turnaround in [MS(0), MS(1460)] {
@@ -86,8 +86,9 @@ fn what_a_controller_says_of_leaving_costs_nothing() {
     }
 }
 
-/// Where the line to the controller is slower than the air, what it says of a frame that it has comes after the frame could
-/// have left, and the frame leaves later still: T1 is too short by that, and nothing is sent twice for it.
+/// If the line to the controller is slower than the channel, its report of a received frame comes after the time at
+/// which the frame could have left, and the frame leaves even later: T1 is too short by that time, and yet no frame is
+/// sent twice.
 #[test]
 fn reports_of_a_slow_line_repeat_nothing() {
     let tnc = |reports| {

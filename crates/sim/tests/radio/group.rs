@@ -1,4 +1,4 @@
-//! A bundle to five stations at once over UI frames, beside five that go to one each.
+//! A bundle to five stations at once over UI frames, compared with five bundles to one station each.
 
 use crate::ax25::{believed, call};
 use crate::bundles::*;
@@ -14,7 +14,7 @@ use longwire_sim::*;
 
 const GROUP: LinkId = LinkId(0);
 const RECEIVERS: usize = 5;
-/// Bits of a frame that is full: 256 bytes, address, control, protocol and check sequence, one bit in 62 stuffed.
+/// Bits of a full frame: 256 bytes, address, control, protocol and check sequence, with one stuffed bit per 62.
 const FRAME_BITS: f64 = 8.0 * 274.0 * 63.0 / 62.0;
 
 fn name(at: usize) -> String {
@@ -41,7 +41,8 @@ fn group(at: usize, rate_bps: u64, needed: Option<u32>, rng: Rng) -> Courier {
     Courier::new(Box::new(OneSide { layer, down: Port::Second, up }))
 }
 
-/// What a bundle took, seconds: until its sender knew that all have it, or so many of them, and for how long anybody was keyed.
+/// Returns the time until the sender knew that all members, or as many as needed, have the bundle, and the time in
+/// which any transmitter was keyed, seconds.
 fn told(seed: u64, radio: &RadioConfig, needed: Option<u32>) -> (f64, f64) {
     let mut world: Simulation<Errands> = Simulation::new(seed);
     let nodes: Vec<NodeId> = (0..=RECEIVERS)
@@ -85,8 +86,8 @@ fn told(seed: u64, radio: &RadioConfig, needed: Option<u32>) -> (f64, f64) {
     }
 }
 
-/// One that loses this share of full frames on every path; of the group's stations the first two receivers do not hear each
-/// other.
+/// Channel that loses this share of full frames on every path; the first two receivers of the group are out of range of
+/// each other.
 fn losing(rate_bps: u64, share: f64, stations: usize) -> RadioConfig {
     let hidden = [PathConfig::deaf(1, 2), PathConfig::deaf(2, 1)];
     let paths = hidden.into_iter().filter(|_| stations > 2).collect();
@@ -122,7 +123,8 @@ fn five_stations_have_every_byte_in_a_fraction_of_the_time_of_five_transfers() {
     }
 }
 
-/// One of the five hears nobody and is heard by none: the other four have all, and their sender asks it eight times more.
+/// One of the five is out of range in both directions: the other four receive everything, and the sender polls it eight
+/// more times.
 #[test]
 fn a_station_that_is_not_there_does_not_stop_the_others() {
     let there = |at: &u16| *at != 3;

@@ -1,5 +1,5 @@
-//! Stations and nodes whose controllers are programs that speak KISS, as Dire Wolf is one: the host has room at any time, and
-//! hears neither when the channel is won nor when a frame has left.
+//! Stations and nodes whose controllers are programs with KISS, such as Dire Wolf: the host always has room, and is
+//! informed neither when the channel is won nor when a frame has left.
 
 use crate::ax25::{Do, Met, Transfers, User, call};
 use crate::bundles::{Courier, Done, Errands, Layer, ours};
@@ -26,8 +26,8 @@ const OWN: LinkId = LinkId(0);
 const FILE_BYTES: usize = 20_000;
 const LINE_ROOM: u64 = 1 << 20;
 
-/// A program with a modem that takes hosts over KISS. As Dire Wolf 1.6 it drops what it is to acknowledge; unless it
-/// `acknowledges`. It loses what it hears with this chance.
+/// Program with a modem that accepts hosts over KISS. Like Dire Wolf 1.6 it drops frames with a request for
+/// acknowledgement, unless it `acknowledges`. It loses received frames with the given probability.
 struct Program {
     acknowledges: bool,
     lost: f64,
@@ -116,7 +116,7 @@ impl Engine for Program {
         }
         let (bytes, token) = self.queue.pop_front()?;
         self.room -= 1;
-        // A frame that comes before the transmitter is unkeyed goes with it.
+        // A frame that arrives before the transmitter is unkeyed joins the transmission.
         Some(FramesRequest::Frame { bytes, token, last: false, shares: Shares::default() })
     }
     fn poll_timeout(&self) -> Option<Instant> {
@@ -124,15 +124,15 @@ impl Engine for Program {
     }
 }
 
-/// Two hosts, each with a program of its own.
+/// Two hosts, each with its own program.
 #[derive(Clone, Copy)]
 struct Air {
     rate_bps: u64,
-    /// Frames on their way at a time; above 7: modulo 128.
+    /// Window, frames; above 7: modulo 128.
     window: u8,
-    /// The chance of a frame to be lost.
+    /// Probability of the loss of a frame.
     lost: f64,
-    /// The programs tell when a frame has left.
+    /// True if the programs report transmitted frames.
     acknowledges: bool,
     acknowledgement: Acknowledgement,
 }
@@ -145,7 +145,7 @@ const AIR: Air = Air {
     acknowledgement: Acknowledgement::Never,
 };
 
-/// A frame that was on the air: who sent it, when it began and ended.
+/// Transmitted frame: sender, beginning and end.
 #[derive(Clone, Debug)]
 struct Said {
     from: NodeId,
@@ -154,14 +154,14 @@ struct Said {
     bytes: Bytes,
 }
 
-/// The outcome of a world.
+/// Result of a world.
 struct Carried {
     took_s: f64,
     said: Vec<Said>,
 }
 
 impl Carried {
-    /// Unnumbered frames of this kind.
+    /// Returns the number of unnumbered frames of this kind.
     fn unnumbered(&self, wanted: Unnumbered) -> usize {
         let mut watcher = ChannelMonitor::new();
         let controls =
@@ -171,7 +171,7 @@ impl Carried {
             .count()
     }
 
-    /// Frames with information of each key-up of the caller.
+    /// Returns the number of I frames in each transmission of the calling station.
     fn key_ups(&self) -> Vec<usize> {
         let (mut watcher, mut key_ups, mut end) = (ChannelMonitor::new(), Vec::new(), None);
         for said in &self.said {
@@ -247,7 +247,7 @@ impl Air {
             version: if self.window > 7 { Version::Best } else { Version::Plain },
             window_frames: self.window.min(7),
             extended_window_frames: self.window,
-            // A bare link that is given up is not called again.
+            // A plain link that is given up is not reconnected.
             retries: 40,
             ..LinkConfig::default()
         };
@@ -272,7 +272,7 @@ impl Air {
             .probing(identification)
     }
 
-    /// A file from node to node, until its sender knows that it is safe.
+    /// Transfers a file from node to node, until the sender has its acknowledgement.
     fn nodes(self, seed: u64) -> Carried {
         let (mut world, said) = self.world::<Errands>(seed, |at, rng, lower, now| {
             let layer: Layer = ours(at, rng);
@@ -299,7 +299,7 @@ impl Air {
         Carried { took_s, said }
     }
 
-    /// The file alone over the bare link, until all of it is acknowledged.
+    /// Transfers only the file over the plain link, until all of it is acknowledged.
     fn stations(self, seed: u64) -> Carried {
         let (mut world, said) = self.world::<Transfers>(seed, |_, _, lower, now| {
             Box::new(Stack::starting(now, User::default(), lower))
@@ -342,8 +342,8 @@ fn mean(runs: u64, of: impl Fn(u64) -> Carried) -> f64 {
     (0..runs).map(|seed| of(seed).took_s).sum::<f64>() / runs as f64
 }
 
-/// All that a bundle has for the air at one moment leaves in one key-up, and only its last frame asks: a controller that has room
-/// before it has the channel is no reason to send the first of seven frames alone.
+/// All frames of a bundle that are pending at one moment leave in one transmission, and only the last one polls: a
+/// controller with room before it has the channel must not cause the first of seven frames to be sent alone.
 #[test]
 fn a_node_fills_its_windows_whatever_room_there_is() {
     for window in [7, 32] {
@@ -354,8 +354,8 @@ fn a_node_fills_its_windows_whatever_room_there_is() {
     }
 }
 
-/// Dire Wolf 1.6 drops the frame with which it is found out whether it tells when frames have left. Nobody misses that frame: the
-/// link stands, nothing is asked twice, and it takes no time.
+/// Dire Wolf 1.6 drops the frame that tests for reports of transmission. That has no effect: the link is up, no poll is
+/// repeated, and no time is lost.
 #[test]
 fn finding_out_what_a_tnc_knows_costs_nothing() {
     for window in [7, 32] {
@@ -367,7 +367,7 @@ fn finding_out_what_a_tnc_knows_costs_nothing() {
                 [Unnumbered::SetMode, Unnumbered::SetModeExtended].map(|call| carried.unnumbered(call));
             assert_eq!(calls.iter().sum::<usize>(), 1, "k = {window}: the link stands");
             assert_eq!(carried.unnumbered(Unnumbered::DisconnectedMode), 0);
-            // Each of the two says who it is, once, where it is heard.
+            // Each of the two identifies itself once, if its identification is transmitted.
             assert_eq!(carried.unnumbered(Unnumbered::Information), if acknowledges { 2 } else { 0 });
         }
         let probing = Air { acknowledgement: Acknowledgement::Probe, ..air };
@@ -392,8 +392,8 @@ fn nodes_take_hardly_longer_than_bare_stations() {
     }
 }
 
-/// 6.2, 6.3.5: who is called has lost its memory in the middle of a file. It says so at the next question, which has its P bit
-/// where the link's modulo has it; its caller need not ask ten times, ever more patiently.
+/// AX.25 6.2, 6.3.5: the called station loses its state in the middle of a file. It reports this at the next poll,
+/// which has the P bit of the modulo of the link, so the calling station need not poll ten times at growing intervals.
 #[test]
 fn a_caller_hears_at_once_that_the_called_station_was_started_again() {
     for window in [7, 32] {
@@ -419,7 +419,7 @@ fn a_caller_hears_at_once_that_the_called_station_was_started_again() {
         }
         let ((at, why), crashed) = (closed.expect("just seen"), crashed.expect("it was acknowledged"));
         assert_eq!(why, CloseReason::Reset);
-        // The frames on their way, and one question and its answer.
+        // The frames in flight, and one poll with its response.
         let took = at.saturating_since(crashed);
         assert!(took < Duration::from_secs(20), "k = {window}: {took:?}");
     }

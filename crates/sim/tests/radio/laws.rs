@@ -1,4 +1,4 @@
-//! What holds on every radio channel: channels, traffic and faults are drawn from seeds.
+//! Properties of every radio channel: channels, traffic and faults are drawn from seeds.
 
 use crate::nodes::*;
 use longwire_proto::rng::Rng;
@@ -8,7 +8,7 @@ use longwire_sim::*;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-/// All that can be seen of a run.
+/// Complete observable result of a run.
 struct Run {
     told: Vec<NodeIndication<Talk>>,
     frames: Vec<FrameRecord>,
@@ -58,7 +58,7 @@ fn run(seed: u64, mut probe: impl FnMut(&Simulation<Talk>, &[NodeId], ChannelId)
     let sink = frames.clone();
     world.set_trace(Box::new(move |record| sink.lock().expect("one thread").push(record)));
     for number in 0..40 + rng.below(100) {
-        // Traffic comes in clumps.
+        // Traffic comes in bursts.
         let at = Instant::from_millis(rng.below(6) * 60_000 + rng.below(3000));
         let length = if rng.chance(0.05) { 301 } else { 16 + rng.below(285) as usize };
         let node = nodes[rng.below(count as u64) as usize];

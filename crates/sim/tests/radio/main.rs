@@ -1,4 +1,4 @@
-//! Radio channels: what always holds, who gets the channel, who hears whom, and AX.25 over them, controllers.
+//! Radio channels: invariants, channel access, reception, AX.25 over them, and controllers.
 
 mod air;
 mod ax25;

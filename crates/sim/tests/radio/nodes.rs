@@ -1,4 +1,4 @@
-//! Nodes for tests: a talker that sends what it is told to, and any engine over frames.
+//! Nodes for tests: a talker that sends on request, and any engine over frames.
 
 use bytes::Bytes;
 use longwire_proto::engine::{Engine, Service};
@@ -8,10 +8,10 @@ use longwire_proto::wrap::{Checked, CheckedService, ContractBreach};
 use longwire_sim::*;
 use std::collections::VecDeque;
 
-/// Interface 0: where the radio is.
+/// Interface 0, the radio.
 pub(crate) const AT: InterfaceId = OnRadio::INTERFACE;
 
-/// What a [`Talker`] does for its user.
+/// Service of a [`Talker`] to its user.
 #[derive(Debug)]
 pub(crate) enum Talk {}
 
@@ -20,7 +20,7 @@ impl Service for Talk {
     type Indication = FramesIndication;
 }
 
-/// Down through [`Talk`].
+/// Request through [`Talk`].
 #[derive(Clone, Debug)]
 pub(crate) struct Say {
     pub(crate) bytes: Bytes,
@@ -28,7 +28,7 @@ pub(crate) struct Say {
     pub(crate) shares: Shares,
 }
 
-/// So many bytes, told apart by the first of them.
+/// Frame of this many bytes, identified by the first of them.
 pub(crate) fn say(number: u64, length: usize) -> Say {
     let mut bytes = vec![0x55; length];
     bytes[..8].copy_from_slice(&number.to_le_bytes());
@@ -50,8 +50,8 @@ impl CheckedService for Talk {
     }
 }
 
-/// Sends what it is told to as soon as it gets the channel, and repeats everything that it hears. With `silent` it
-/// asks for the channel once, and says nothing when it has it.
+/// Sends frames on request as soon as it gets the channel, and reports everything that it receives. With `silent` it
+/// requests the channel once, and sends nothing when it has it.
 #[derive(Default)]
 pub(crate) struct Talker {
     silent: bool,
@@ -111,7 +111,7 @@ impl Engine for Talker {
     }
 }
 
-/// A world of talkers on one channel, called t0, t1 and so on.
+/// Makes a world of talkers on one channel, named t0, t1 and so on.
 pub(crate) fn talkers(
     seed: u64,
     count: usize,

@@ -1,4 +1,4 @@
-//! TCP/IP over AX.25: over UI frames, and over links, which repeat what is lost below TCP's back.
+//! TCP/IP over AX.25: over UI frames, and over links, which retransmit lost frames without involving TCP.
 
 use bytes::Bytes;
 use longwire_proto::ax25::{
@@ -22,7 +22,7 @@ fn call(text: &str) -> Callsign {
     text.parse().expect("a callsign")
 }
 
-/// A node: TCP/IP over an interface that leads to the other station.
+/// Makes a node with TCP/IP over an interface to the other station.
 fn node(boot: &Boot, at: usize, carriage: IpMode) -> NodeEngine<Streams> {
     let (own, peer) = [("A", "B"), ("B", "A")][at];
     let link = LinkConfig {
@@ -57,7 +57,7 @@ fn node(boot: &Boot, at: usize, carriage: IpMode) -> NodeEngine<Streams> {
     Box::new(OnRadio(Stack::new(Checked::new("tcp", host), lower)))
 }
 
-/// What arrived of a file, and when.
+/// Transfers a file. Returns the time at which it arrived completely, the file, and the data received.
 fn transfer(seed: u64, carriage: IpMode, errors: Errors) -> (Instant, Vec<u8>, Vec<u8>) {
     let mut world: Simulation<Streams> = Simulation::new(seed);
     let nodes: Vec<NodeId> = (0..2)
@@ -102,7 +102,7 @@ fn a_file_goes_over_tcp_over_ui_frames_and_over_links() {
     for carriage in [IpMode::Unconnected, IpMode::Connected] {
         let (took, file, heard) = transfer(1, carriage, Errors::None);
         assert!(file == heard, "{carriage:?}");
-        // The bits of the file alone are six seconds.
+        // The bits of the file alone take six seconds.
         let bits = Duration::from_secs_f64(8.0 * LENGTH as f64 / 9600.0);
         assert!(took.saturating_since(Instant::ZERO) > bits, "{carriage:?} took {took}");
     }

@@ -116,7 +116,7 @@ fn every_frame_is_reported_once_and_sent_once_or_swallowed() {
     assert!(swallowed > 20 && sent > 1000, "{swallowed} swallowed, {sent} sent");
 }
 
-/// Frames of each key-up of a node.
+/// Returns the number of frames in each transmission of a node.
 fn bursts(world: &mut Simulation<Talk>, from: NodeId, run: impl FnOnce(&mut Simulation<Talk>)) -> Vec<usize> {
     let frames = Arc::new(Mutex::new(Vec::new()));
     let sink = frames.clone();
@@ -147,7 +147,8 @@ fn a_window_is_cut_by_the_firmware_the_serial_line_and_the_processor() {
     let tnc = TncConfig::default;
     assert_eq!(bursts_of_seven(TncConfig { turnaround: MS(1), ..tnc() }, 1200), [7]);
     assert_eq!(bursts_of_seven(TncConfig { burst_frames: 4, turnaround: MS(1), ..tnc() }, 1200), [4, 3]);
-    // 253 bytes take 264 ms to the controller and 210 ms on the air: TXDELAY and the tail let a second one catch up.
+    // 253 bytes take 264 ms to the controller and 210 ms on the channel: TXDELAY and TXTAIL give a second frame time to
+    // catch up.
     let serial_bps = Some(9600);
     let slow = bursts_of_seven(TncConfig { serial_bps, ..tnc() }, 9600);
     assert!(slow.len() > 1 && slow.len() < 7, "{slow:?}");
@@ -190,12 +191,12 @@ fn a_turnaround_costs_itself_once_for_each_key_up() {
     let turnaround = MS(730);
     let tnc = TncConfig { turnaround, ..TncConfig::default() };
     for window in [1, 4, 7] {
-        // Nothing is left to chance.
+        // Without a random draw.
         let radio = radio(1200, 255);
         let (without, with) = (mean(&radio, window, None, 1), mean(&radio, window, Some(&tnc), 1));
         let key_ups = 2.0 * f64::from(29u32.div_ceil(u32::from(window)));
         let cost = (with - without) / key_ups;
-        // It begins when the last frame has come, while the other's tail of 20 ms runs.
+        // It begins when the last frame has arrived, during the TXTAIL of 20 ms of the other station.
         assert!((cost - 0.730).abs() <= 0.0201, "k = {window}: {cost} s a key-up");
     }
 }
@@ -209,14 +210,14 @@ fn a_link_gets_over_a_controller_that_swallows_frames() {
         rig.connect();
         rig.transfer(&file());
         assert_eq!(rig.heard, file(), "seed {seed}");
-        // Of each window of seven two or more find no space: there are repetitions.
+        // Two or more frames of each window of seven find no space, so there are repetitions.
         let repeated = rig.world.radio_airtime(rig.channel, (rig.nodes[0], AT)).repeated;
         assert!(repeated > 0, "seed {seed}");
     }
 }
 
-/// A controller that stops receiving until its next frame (dtn-over-ax25, V.C): it is the receiver's acknowledgement after T2
-/// and the sender's question after T1 that make them hear again.
+/// A controller that stops receiving until it transmits again (dtn-over-ax25, V.C): the acknowledgement of the receiver
+/// after T2 and the poll of the sender after T1 end this state.
 #[test]
 fn a_link_gets_over_controllers_that_go_deaf_until_they_send() {
     let tnc = TncConfig { deaf_after_frames: Some(3), ..TncConfig::default() };
@@ -227,15 +228,15 @@ fn a_link_gets_over_controllers_that_go_deaf_until_they_send() {
             rig.connect();
             rig.transfer(&file());
             assert_eq!(rig.heard, file(), "{rate_bps} bit/s, seed {seed}");
-            // The fourth frame and those behind it were said to nobody.
+            // The fourth frame and those after it were received by no station.
             let repeated = rig.world.radio_airtime(rig.channel, (rig.nodes[0], AT)).repeated;
             assert!(repeated > 0, "{rate_bps} bit/s, seed {seed}");
         }
     }
 }
 
-/// What A sent: I frames, those of them that had been sent before, and questions; and how long each window took from the
-/// controller's having it to its acknowledgement.
+/// Returns the numbers of I frames, repeated I frames and polls sent by A, and for each window the time from its
+/// arrival at the controller to its acknowledgement.
 fn windows(window: u8) -> (usize, usize, usize, Vec<Duration>) {
     let tnc = TncConfig { turnaround: MS(1460), ..TncConfig::default() };
     let mut rig = Rig::with_tncs(3, 2, &radio(1200, 255), window, &[], Some(&tnc));
@@ -266,9 +267,9 @@ fn windows(window: u8) -> (usize, usize, usize, Vec<Duration>) {
     (seen.len(), repeated, questions, waits)
 }
 
-/// The flood of the published trials (dtn-over-ax25, V.A): a T1 of 10 s ran out while a window of four was still on its
-/// way, and all was sent again and again. Here T1 counts from the end of the last frame, and is as long as the answer
-/// needs: it runs out in no window, and nothing is sent twice.
+/// The flood of repetitions in the published trials (dtn-over-ax25, V.A): a T1 of 10 s expired while a window of four
+/// was still being sent, and all frames were repeated again and again. Here T1 starts at the end of the last frame and
+/// covers the time of the response: it expires in no window, and no frame is sent twice.
 #[test]
 fn a_constant_timer_would_flood_and_the_computed_one_does_not() {
     const PUBLISHED: Duration = Duration::from_secs(10);

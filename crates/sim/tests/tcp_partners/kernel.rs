@@ -1,7 +1,7 @@
-//! The Linux kernel, over a TUN device in a network namespace of its own.
+//! The Linux kernel, over a TUN device in its own network namespace.
 //!
-//! Needs the right to make both; where it is missing the test says so and passes. One thread drives
-//! everything and waits only in `poll`, with a deadline.
+//! Needs the permission to create both; without it the test prints a message and passes. One thread drives everything
+//! and waits only in `poll`, with a deadline.
 
 #![expect(clippy::disallowed_types, clippy::disallowed_methods, reason = "the kernel lives in real time")]
 
@@ -25,10 +25,10 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::process::Command;
 use std::time::{Duration, Instant as Clock};
 
-/// A story in which nobody says anything for so long stands still.
+/// A test case without any frame for this long is stalled.
 const QUIET_MAX: Duration = Duration::from_secs(40);
 const DEVICE: &str = "longwire0";
-/// `struct ifreq` of the kernel: the name, then what `TUNSETIFF` wants (a TUN device, frames without a header).
+/// `struct ifreq` of the kernel: the name, then the flags of `TUNSETIFF` (a TUN device, frames without a header).
 const NAME_BYTES: usize = 16;
 const IFF_TUN_NO_PI: u16 = 0x1001;
 
@@ -45,7 +45,7 @@ nix::ioctl_write_ptr_bad!(
     InterfaceRequest
 );
 
-/// Gives the calling thread a network of its own, with a TUN device in it.
+/// Gives the calling thread its own network namespace with a TUN device.
 pub(crate) fn own_network() -> Result<File, String> {
     unshare(CloneFlags::CLONE_NEWNET).map_err(|error| format!("no network namespace: {error}"))?;
     let flags = OFlag::O_RDWR | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
@@ -53,10 +53,10 @@ pub(crate) fn own_network() -> Result<File, String> {
         .map_err(|error| format!("no /dev/net/tun: {error}"))?;
     let mut request = InterfaceRequest { name: [0; NAME_BYTES], flags: IFF_TUN_NO_PI, rest: [0; 22] };
     request.name[..DEVICE.len()].copy_from_slice(DEVICE.as_bytes());
-    // SAFETY: the request is a whole `struct ifreq`, lives through the call, and the kernel only reads it.
+    // SAFETY: the request is a complete `struct ifreq`, lives through the call, and the kernel only reads it.
     unsafe { set_interface(device.as_raw_fd(), &request) }
         .map_err(|error| format!("no TUN device: {error}"))?;
-    // The kernel's router solicitations would be frames of nobody.
+    // Router solicitations of the kernel would be unexpected frames.
     let _ = std::fs::write("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1");
     ip(&["address", "add", &format!("{FAR}/24"), "dev", DEVICE])?;
     ip(&["link", "set", DEVICE, "up"])?;
@@ -71,7 +71,7 @@ fn ip(arguments: &[&str]) -> Result<(), String> {
     Err(format!("ip {}: {}", arguments.join(" "), String::from_utf8_lossy(&output.stderr).trim()))
 }
 
-/// The kernel's side: a socket, and a user who does as ours does.
+/// Side of the kernel: a socket, and a user that behaves like ours.
 pub(crate) struct Far {
     listener: Option<OwnedFd>,
     pub(crate) stream: Option<TcpStream>,
@@ -102,7 +102,7 @@ impl Far {
     fn socket() -> OwnedFd {
         let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
         let fd = socket(AddressFamily::Inet, SockType::Stream, flags, None).expect("a socket");
-        // The default may be anything; all kernels have reno.
+        // The default depends on the system; every kernel has reno.
         setsockopt(&fd, sockopt::TcpCongestion, &"reno".into()).expect("reno is there");
         fd
     }
@@ -123,12 +123,12 @@ impl Far {
         self.stream = Some(fd.into());
     }
 
-    /// Does what can be done without waiting.
+    /// Does everything that is possible without waiting.
     pub(crate) fn act(&mut self) {
         if let (Some(listener), None) = (&self.listener, &self.stream) {
             let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
             if let Ok(fd) = accept4(listener.as_raw_fd(), flags) {
-                // SAFETY: `accept4` has just made this descriptor, and nobody else knows of it.
+                // SAFETY: `accept4` has just created this descriptor, and it has no other owner.
                 self.stream = Some(unsafe { OwnedFd::from_raw_fd(fd) }.into());
             }
         }
@@ -158,17 +158,17 @@ impl Far {
     }
 }
 
-/// Both, and the TUN device between them, which loses frames as it is told.
+/// Both sides, and the TUN device between them, which loses frames as configured.
 struct World {
     device: File,
     near: Near,
     far: Far,
     start: Clock,
-    /// When the last frame came or went.
+    /// Time of the last frame in either direction.
     last_frame: Clock,
     rng: Rng,
     loss: f64,
-    /// Frames of ours with data that were lost.
+    /// Lost frames with data from our side.
     lost: u64,
 }
 
@@ -201,7 +201,7 @@ impl World {
         }
     }
 
-    /// How far both sides are, for a story that stands still.
+    /// Returns the progress of both sides, for a stalled test case.
     fn state(&self) -> String {
         let World { near, far, lost, .. } = self;
         format!(
@@ -234,7 +234,7 @@ impl World {
         }
     }
 
-    /// Until the kernel has something, or a deadline of ours.
+    /// Waits until the kernel has a frame or a deadline of ours has come.
     fn wait(&self) {
         let deadline =
             self.near.next().map_or(QUIET_MAX, |at| at.saturating_since(self.now())).min(QUIET_MAX);
@@ -249,19 +249,19 @@ impl World {
             }
             fds.push(PollFd::new(stream.as_fd(), flags));
         }
-        // Rounded up: a deadline that is not quite there would be asked for again and again.
+        // Rounded up, because a deadline in the near future would otherwise be polled repeatedly.
         let timeout = u16::try_from(deadline.as_millis() + 1).unwrap_or(u16::MAX);
         poll(&mut fds, PollTimeout::from(timeout)).expect("poll waits");
     }
 }
 
-/// True for a segment of TCP with data, in a packet of version 4 of IP.
+/// True for a TCP segment with data in an IPv4 packet.
 fn has_data(packet: &[u8]) -> bool {
     let header = usize::from(packet[0] & 15) * 4;
     packet.len() > header + usize::from(packet[header + 12] >> 4) * 4
 }
 
-/// Tells a story in a thread with a network of its own.
+/// Runs a test case in a thread with its own network namespace.
 fn with_kernel(near: Near, far: Far, loss: f64, story: impl FnOnce(&mut World) + Send + 'static) {
     let told = std::thread::spawn(move || {
         let device = match own_network() {
@@ -277,7 +277,7 @@ fn with_kernel(near: Near, far: Far, loss: f64, story: impl FnOnce(&mut World) +
     told.join().expect("the story ends well");
 }
 
-/// Both write a file, both close; whoever calls.
+/// Both sides write a file and close; either side connects.
 fn exchange(profile: Profile, near_calls: bool, loss: f64) {
     let (ours, theirs) = (pattern(300_000), pattern(200_000));
     let near = Near::new(profile, ours.clone(), false);
@@ -296,7 +296,7 @@ fn exchange(profile: Profile, near_calls: bool, loss: f64) {
         assert_eq!(world.far.failed, None);
         let counters = world.near.statistics.as_ref().expect("it was connected").counters;
         assert!(counters.retransmissions > 0 || world.lost == 0, "what was lost came again: {counters:?}");
-        // Only a timer makes us repeat what is not lost: it runs in real time, and a busy machine may be late.
+        // Without loss only a timer causes a retransmission: it runs in real time, and a busy machine may be late.
         assert!(counters.retransmissions == 0 || loss > 0.0 || counters.timeouts > 0, "{counters:?}");
     });
 }
@@ -313,7 +313,7 @@ fn files_both_ways_whoever_calls() {
 #[test]
 fn files_both_ways_over_a_line_that_loses_frames() {
     for profile in [Profile::linux_6(), Profile::linux_2_4(), Profile::rfc5681()] {
-        // A second for each timeout would be a long test.
+        // A second for each timeout would make the test slow.
         let hasty = Profile { rto_minimum: std::time::Duration::from_millis(200), ..profile };
         exchange(hasty, true, 0.03);
     }
@@ -347,7 +347,7 @@ fn resets_are_understood_both_ways() {
         world.far.listen();
         world.near.call(Instant::ZERO);
         world.run_until(|world| world.near.connected && world.far.stream.is_some());
-        // Closed at once instead of in good order, the kernel sends a reset.
+        // With a linger time of zero the kernel sends a reset instead of closing the connection properly.
         let stream = world.far.stream.take().expect("it is connected");
         let linger = nix::libc::linger { l_onoff: 1, l_linger: 0 };
         setsockopt(&stream, sockopt::Linger, &linger).expect("it is a socket");

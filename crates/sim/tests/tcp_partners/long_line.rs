@@ -1,5 +1,5 @@
-//! How long the Linux kernel takes over a long line in real time, and how long this project's profile of it takes: to
-//! be run by hand, `cargo test -p longwire-sim --test tcp_partners -- --ignored --nocapture long_line`.
+//! Time of the Linux kernel for a long line in real time, compared with the profile of the kernel in this project. To
+//! be run by hand: `cargo test -p longwire-sim --test tcp_partners -- --ignored --nocapture long_line`.
 
 #![expect(clippy::disallowed_types, clippy::disallowed_methods, reason = "the kernel lives in real time")]
 
@@ -20,7 +20,7 @@ const FILE_BYTES: usize = 1_000_000;
 const RATE_BPS: u64 = 115_200;
 const WINDOW_BYTES: u32 = 53_000;
 
-/// A line with a rate, a delay and bit errors, each direction for itself.
+/// Line with a rate, a delay and bit errors in each direction.
 struct Line {
     one_way: Duration,
     bit_error_rate: f64,
@@ -31,7 +31,7 @@ struct Line {
 }
 
 impl Line {
-    /// Takes a frame for a side; it waits for those before it.
+    /// Accepts a frame for a side; it waits for earlier frames.
     fn take(&mut self, now: Instant, side: usize, frame: Bytes) {
         let airtime = Duration::from_nanos(frame.len() as u64 * 8 * 1_000_000_000 / RATE_BPS);
         let sent = self.busy_until[side].max(now) + airtime;
@@ -48,7 +48,7 @@ impl Line {
     }
 }
 
-/// Seconds from the kernel's call to the last byte at our side.
+/// Returns the time from the connection request of the kernel to the last byte at our side, seconds.
 fn kernel_sends(mut device: File, one_way: Duration, bit_error_rate: f64, seed: u64) -> f64 {
     let profile = Profile { receive_buffer_bytes: WINDOW_BYTES, ..Profile::linux_6() };
     let mut near = Near::new(profile, Vec::new(), true);

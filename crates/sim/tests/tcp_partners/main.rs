@@ -1,4 +1,4 @@
-//! TCP against implementations by others: `smoltcp` in virtual time, and the Linux kernel over a TUN device.
+//! TCP against other implementations: `smoltcp` in virtual time, and the Linux kernel over a TUN device.
 
 mod kernel;
 mod long_line;

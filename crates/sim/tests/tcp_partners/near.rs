@@ -1,4 +1,4 @@
-//! This project's side of every test here: a host and its user.
+//! Side of this project in every test here: a host and its user.
 
 use bytes::Bytes;
 use longwire_proto::engine::Engine;
@@ -11,7 +11,7 @@ use longwire_proto::tcp::{Host, Statistics};
 use longwire_proto::time::Instant;
 use std::net::Ipv4Addr;
 
-/// The host's own address, its peer's, and the port on which either listens.
+/// Address of the host, address of its peer, and port on which either listens.
 pub(crate) const NEAR: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 2);
 pub(crate) const FAR: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
 pub(crate) const PORT: u16 = 4556;
@@ -19,15 +19,15 @@ pub(crate) const PORT: u16 = 4556;
 const CALL: LinkId = LinkId(1);
 const LINE: InterfaceId = InterfaceId(0);
 
-/// Bytes that tell their place.
+/// Bytes that identify their position.
 pub(crate) fn pattern(length: usize) -> Vec<u8> {
     let mut bytes = vec![0; length];
     Rng::new(99).fill(&mut bytes);
     bytes
 }
 
-/// A host and its user, who writes what there is, keeps what comes, and closes when all is written and, if it waits for
-/// that, when the peer has closed.
+/// Host and its user, which writes all data, keeps received data, and closes when everything is written and, if it
+/// waits for that, the peer has closed.
 pub(crate) struct Near {
     host: Host,
     link: LinkId,
@@ -90,7 +90,7 @@ impl Near {
         self.host.poll_timeout()
     }
 
-    /// Drains the host over a line that takes everything, and hands out the frames.
+    /// Drains the host over a line that accepts every frame, and returns the frames.
     pub(crate) fn poll(&mut self, now: Instant) -> Vec<Bytes> {
         let mut frames = Vec::new();
         self.host.handle_indication(now, (LINE, FramesIndication::Room(u32::MAX)));

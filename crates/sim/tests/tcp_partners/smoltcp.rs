@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, VecDeque};
 const ONE_WAY: Duration = Duration::from_millis(50);
 const BUFFER_BYTES: usize = 60_000;
 
-/// What came for smoltcp, and what it sent.
+/// Frames received for smoltcp, and frames sent by it.
 #[derive(Default)]
 struct Wire {
     came: VecDeque<Bytes>,
@@ -65,7 +65,7 @@ fn theirs(now: Instant) -> smoltcp::time::Instant {
     smoltcp::time::Instant::from_micros((now.as_nanos() / 1000) as i64)
 }
 
-/// smoltcp and its user, who does as ours does.
+/// smoltcp and its user, which behaves like ours.
 struct Far {
     interface: Interface,
     wire: Wire,
@@ -111,7 +111,7 @@ impl Far {
         socket.connect(self.interface.context(), (NEAR, PORT), 50_000).expect("it is closed");
     }
 
-    /// Lets smoltcp and its user act until both are quiet.
+    /// Runs smoltcp and its user until both are quiet.
     fn poll(&mut self, now: Instant) -> Vec<Bytes> {
         for _ in 0..4 {
             self.interface.poll(theirs(now), &mut self.wire, &mut self.sockets);
@@ -147,14 +147,14 @@ impl Far {
     }
 }
 
-/// Both, and the line between them.
+/// Both sides, and the line between them.
 struct World {
     now: Instant,
     near: Near,
     far: Far,
     rng: Rng,
     loss: f64,
-    /// Frames under way: true those for smoltcp.
+    /// Frames in flight; true for those to smoltcp.
     under_way: BTreeMap<(Instant, u64), (bool, Bytes)>,
     count: u64,
     lost: u64,
@@ -174,7 +174,7 @@ impl World {
                 self.lost += 1;
                 continue;
             }
-            // A microsecond a frame: the line keeps their order.
+            // One microsecond per frame: the line keeps their order.
             self.count += 1;
             let arrival = self.now + ONE_WAY + Duration::from_micros(place as u64);
             self.under_way.insert((arrival, self.count), (for_far, frame));
@@ -188,7 +188,7 @@ impl World {
             let frame = self.under_way.keys().next().map(|(at, _)| *at);
             let far = self.far.next(self.now);
             let next = [frame, self.near.next(), far].into_iter().flatten().min();
-            // smoltcp may ask to be polled at once without having anything to say: time goes on all the same.
+            // smoltcp may request an immediate poll without having anything to send; time advances in any case.
             self.now = next.expect("something is still to happen").max(self.now + Duration::from_nanos(1000));
             assert!(self.now < limit, "not done at {limit}");
             while let Some(((at, _), _)) = self.under_way.first_key_value()
@@ -211,7 +211,7 @@ fn profiles() -> Vec<Profile> {
     Profile::NAMES.iter().map(|name| Profile::named(name).expect("it is a name")).collect()
 }
 
-/// Both write a file, both close; whoever calls.
+/// Both sides write a file and close; either side connects.
 fn exchange(profile: Profile, near_calls: bool, loss: f64, seed: u64) {
     let (ours, theirs) = (pattern(150_000), pattern(90_000));
     let near = Near::new(profile, ours.clone(), false);

@@ -1,4 +1,4 @@
-//! The table itself.
+//! Rows of the table of codec differences.
 
 use super::{Class, Difference};
 use crate::verdict::Partner::{self, Bp7, Hardy};
@@ -33,9 +33,9 @@ const fn reads(
     Difference { partner, class: Class::TheyRead(fields, when), clause, why }
 }
 
-/// Every known class.
+/// All known classes of difference.
 pub const TABLE: &[Difference] = &[
-    // The outer form.
+    // Outer structure.
     accepts(
         Bp7,
         &["a bundle in an array of definite length is not valid (RFC 9171 4.1)"],
@@ -58,16 +58,16 @@ pub const TABLE: &[Difference] = &[
             "a block number is not valid (RFC 9171 4.3.2)",
             "the block processing control flags field is not valid (RFC 9171 4.2.4)",
             "block-type-specific data is not valid (RFC 9171 4.3.2)",
-            "an endpoint id is not valid (RFC 9171 4.2.5.1)",
+            "an endpoint ID is not valid (RFC 9171 4.2.5.1)",
             "a URI scheme number is not valid (RFC 9171 4.2.5.1)",
             "a bundle age block is not valid (RFC 9171 4.4.2)",
             "a hop count block is not valid (RFC 9171 4.4.3)",
             "a hop count is not valid (RFC 9171 4.4.3)",
-            "a CRC of another length than its type has is not valid (RFC 9171 4.2.2)",
+            "a CRC whose length does not match its type is not valid (RFC 9171 4.2.2)",
         ],
         "RFC 9171 4.1, RFC 8949 4.2.1",
         "Every field has one deterministic encoding; a tag, a chunked string or, inside block data, an array of \
-         indefinite length is another one. Its CBOR library skips tags and joins chunks.",
+         indefinite length is a different one. Its CBOR library skips tags and joins chunks.",
     ),
     accepts(
         Hardy,
@@ -80,10 +80,10 @@ pub const TABLE: &[Difference] = &[
             "a fragment offset is not valid (RFC 9171 4.3.1)",
             "a block number is not valid (RFC 9171 4.3.2)",
             "block-type-specific data is not valid (RFC 9171 4.3.2)",
-            "an endpoint id is not valid (RFC 9171 4.2.5.1)",
+            "an endpoint ID is not valid (RFC 9171 4.2.5.1)",
             "a previous node block is not valid (RFC 9171 4.4.1)",
             "a hop count block is not valid (RFC 9171 4.4.3)",
-            "a CRC of another length than its type has is not valid (RFC 9171 4.2.2)",
+            "a CRC whose length does not match its type is not valid (RFC 9171 4.2.2)",
         ],
         "RFC 9171 4.1, RFC 8949 4.2.1",
         "The same; marked as not canonical and rewritten.",
@@ -92,7 +92,7 @@ pub const TABLE: &[Difference] = &[
         Bp7,
         &["a CBOR head longer than needed is not valid (RFC 8949 4.2.1)"],
         "RFC 9171 4.1, RFC 8949 4.2.1",
-        "A number and a length take the shortest form.",
+        "Numbers and lengths must have the shortest form.",
     ),
     accepts(
         Hardy,
@@ -103,17 +103,18 @@ pub const TABLE: &[Difference] = &[
     accepts(
         Bp7,
         &[
-            "a block of indefinite length is larger than this implementation takes",
-            "an endpoint id of indefinite length is larger than this implementation takes",
+            "a block of indefinite length exceeds a limit of this implementation",
+            "an endpoint ID of indefinite length exceeds a limit of this implementation",
         ],
         "RFC 9171 4.1",
-        "Items of indefinite length are not prohibited inside blocks. Nobody sends them, and we do not take them.",
+        "Items of indefinite length are not prohibited inside blocks. No known implementation sends them, and we do \
+         not accept them.",
     ),
     accepts(
         Hardy,
         &[
-            "a block of indefinite length is larger than this implementation takes",
-            "an endpoint id of indefinite length is larger than this implementation takes",
+            "a block of indefinite length exceeds a limit of this implementation",
+            "an endpoint ID of indefinite length exceeds a limit of this implementation",
         ],
         "RFC 9171 4.1",
         "The same; marked as not canonical and rewritten.",
@@ -122,7 +123,7 @@ pub const TABLE: &[Difference] = &[
         Bp7,
         &["a payload that is not a byte string of definite length is not valid (RFC 9171 4.3.2)"],
         "RFC 9171 4.3.2",
-        "Block data are one byte string of definite length.",
+        "Block data must be one byte string of definite length.",
     ),
     accepts(
         Hardy,
@@ -130,18 +131,19 @@ pub const TABLE: &[Difference] = &[
         "RFC 9171 4.3.2",
         "The same; marked as not canonical and rewritten.",
     ),
-    // The primary block.
+    // Primary block.
     accepts(
         Bp7,
         &["a primary block without a CRC is not valid (RFC 9171 4.3.1)"],
         "RFC 9171 4.3.1",
-        "A primary block has a CRC unless a block integrity block covers it. `accept-primary-without-crc` takes it.",
+        "A primary block must have a CRC unless a block integrity block covers it. `accept = \
+         [\"primary-without-crc\"]` accepts it.",
     ),
     accepts(
         Hardy,
         &["a primary block without a CRC is not valid (RFC 9171 4.3.1)"],
         "RFC 9171 4.3.1",
-        "The same. Its bundle agent refuses it later, by a filter that can be switched off.",
+        "The same. Its bundle agent refuses it later, with a filter that can be disabled.",
     ),
     accepts(
         Bp7,
@@ -151,13 +153,13 @@ pub const TABLE: &[Difference] = &[
             "an anonymous fragment is not valid (RFC 9171 4.2.3)",
         ],
         "RFC 9171 4.2.3",
-        "An anonymous bundle is never a fragment, must not become one, and asks for no reports.",
+        "An anonymous bundle must not be a fragment, must not be fragmented, and must not request reports.",
     ),
     accepts(
         Bp7,
         &["a source that is not a node is not valid (RFC 9171 4.3.1)"],
         "RFC 9171 4.3.1",
-        "The source is a node or null; the endpoint of a group has no node.",
+        "The source is a node or the null endpoint; a group endpoint has no node.",
     ),
     accepts(
         Hardy,
@@ -168,39 +170,39 @@ pub const TABLE: &[Difference] = &[
     accepts(
         Bp7,
         &[
-            "a fragment that ends behind its application data unit is not valid (RFC 9171 5.8)",
+            "a fragment beyond the end of its application data unit is not valid (RFC 9171 5.8)",
             "a fragment without payload is not valid (RFC 9171 5.8)",
         ],
         "RFC 9171 5.8",
-        "A fragment is a part of its application data unit, and not an empty one.",
+        "A fragment is a non-empty part of its application data unit.",
     ),
     accepts(
         Hardy,
         &[
-            "a fragment that ends behind its application data unit is not valid (RFC 9171 5.8)",
+            "a fragment beyond the end of its application data unit is not valid (RFC 9171 5.8)",
             "a fragment without payload is not valid (RFC 9171 5.8)",
         ],
         "RFC 9171 5.8",
-        "The same; it checks that the fragment begins inside.",
+        "The same; it checks only that the fragment begins inside.",
     ),
     accepts(
         Hardy,
         &["a bundle with neither creation time nor age is not valid (RFC 9171 4.4.2)"],
         "RFC 9171 4.4.2",
-        "Without a creation time a bundle has an age. Its bundle agent refuses it later, by a filter.",
+        "A bundle without a creation time must have an age. Its bundle agent refuses it later, with a filter.",
     ),
     refuses(
         Bp7,
         "BundleControlFlagsError(\"Given flag contains reserved bits\")",
         |bundle| bundle.head.primary.flags.bits() & !0x7_4066 != 0,
         "RFC 9171 4.2.3",
-        "Flags that a node does not know are ignored: they may get a meaning later.",
+        "Unknown flags are ignored, because they may be defined later.",
     ),
     // Endpoints.
     accepts(
         Bp7,
         &[
-            "a dtn endpoint id without / after the node name is not valid (RFC 9171 4.2.5.1.1)",
+            "a dtn endpoint ID without / after the node name is not valid (RFC 9171 4.2.5.1.1)",
             "a character of a dtn node name is not valid (RFC 9171 4.2.5.1.1)",
             "a character of a dtn demux is not valid (RFC 9171 4.2.5.1.1)",
         ],
@@ -209,49 +211,49 @@ pub const TABLE: &[Difference] = &[
     ),
     accepts(
         Hardy,
-        &["a dtn endpoint id without // is not valid (RFC 9171 4.2.5.1.1)"],
+        &["a dtn endpoint ID without // is not valid (RFC 9171 4.2.5.1.1)"],
         "RFC 9171 4.2.5.1.1",
-        "`dtn:none` is the number 0; it takes the text `none` for it.",
+        "`dtn:none` is the number 0; it also accepts the text `none`.",
     ),
     accepts(
         Bp7,
         &["a LocalNode endpoint of another node is not valid (RFC 9758 5.4)"],
         "RFC 9758 5.4",
-        "`ipn:!.n` means a service of the very node and never comes from another.",
+        "`ipn:!.n` denotes a service of the local node and must not come from another node.",
     ),
     accepts(
         Hardy,
         &["a LocalNode endpoint of another node is not valid (RFC 9758 5.4)"],
         "RFC 9758 5.4",
-        "The same; left to its bundle agent.",
+        "The same; its bundle agent checks this.",
     ),
     refuses(
         Bp7,
         "TrailingData",
         |bundle| numbers(bundle).any(|ipn| ipn.three_elements),
         "RFC 9758 6.1.2",
-        "It knows identifiers of two elements only. We write two.",
+        "It supports only identifiers of two elements. We write two.",
     ),
     refuses(
         Bp7,
         "expected EndpointID",
         |bundle| endpoints(bundle).any(|eid| matches!(eid, Eid::Unknown { .. })),
         "RFC 9171 4.2.5.1",
-        "New schemes may come; a bundle from or for one can be carried.",
+        "New schemes may be defined; a bundle that uses one can be forwarded.",
     ),
     refuses(
         Bp7,
         "expected u8",
         |bundle| endpoints(bundle).any(|eid| matches!(eid, Eid::Unknown { scheme: 256.., .. })),
         "RFC 9171 4.2.5.1",
-        "The same, where the scheme has a number above 255.",
+        "The same, for schemes with a number above 255.",
     ),
     refuses(
         Bp7,
         "PrimaryBlockError(\"CRC check failed\")",
         |bundle| numbers(bundle).any(|ipn| (ipn.allocator, ipn.node) == (0, 0)),
         "RFC 9758 3.4.1",
-        "`ipn:0.n` is the null endpoint whatever n is; it writes another n, over which the checksum is wrong.",
+        "`ipn:0.n` is the null endpoint for any n; it re-encodes it with a different n, so the CRC does not match.",
     ),
     refuses(
         Hardy,
@@ -266,14 +268,14 @@ pub const TABLE: &[Difference] = &[
         |bundle| numbers(bundle).any(|ipn| ipn.allocator != 0 || matches!(ipn.node, 0 | u32::MAX)),
         "RFC 9758 6.1.1",
         "The upper 32 bits of a node number are its allocator, `ipn:0.0` is the null endpoint and node 4294967295 is \
-         written `!`: it keeps all of them as they stand.",
+         written `!`: it interprets none of these.",
     ),
     reads(
         Hardy,
         &["source"],
         |bundle| endpoints(bundle).any(|eid| eid.to_string().contains(|c| "!$&'()*+,;=%".contains(c))),
         "RFC 3986 2.2",
-        "A character that has a meaning of its own is not the same as its percent-encoding, which it writes instead.",
+        "A reserved character is not equivalent to its percent-encoding, which it writes instead.",
     ),
     // Extension blocks.
     accepts(
@@ -298,20 +300,21 @@ pub const TABLE: &[Difference] = &[
         Hardy,
         &["a bundle age block is not valid (RFC 9171 4.4.2)"],
         "RFC 9171 4.4.2",
-        "The data are one number, and nothing follows it; what follows is cut off.",
+        "The data are one number with nothing after it; it discards trailing data.",
     ),
     accepts(
         Bp7,
         &["a hop limit is not valid (RFC 9171 4.4.3)"],
         "RFC 9171 4.4.3",
-        "A hop limit is from 1 to 255; it takes 0.",
+        "A hop limit is from 1 to 255; it also accepts 0.",
     ),
     refuses(
         Bp7,
         "of type 10 can not be decoded",
         |bundle| bundle.head.hop_count().is_some_and(|hops| hops.count > 255),
         "RFC 9171 4.4.3",
-        "The limit is below 256, the count is not: a bundle with too high a count is deleted as one that went too far.",
+        "The limit is below 256, but the count has no such bound: a bundle with a higher count is deleted because it \
+         exceeds its hop limit.",
     ),
     refuses(
         Bp7,
@@ -322,14 +325,14 @@ pub const TABLE: &[Difference] = &[
             _ => false,
         },
         "RFC 9758 6.1.2",
-        "An identifier of three elements, or of a scheme that it does not know, as previous node.",
+        "A previous node with an identifier of three elements or of a scheme unknown to it.",
     ),
     refuses(
         Bp7,
         "BlockControlFlagsError(\"Given flag contains reserved bits\")",
         |bundle| block_flags(bundle).any(|flags| flags & !0x17 != 0),
         "RFC 9171 4.2.4",
-        "Flags that a node does not know are ignored: they may get a meaning later.",
+        "Unknown flags are ignored, because they may be defined later.",
     ),
     refuses(
         Bp7,
@@ -343,15 +346,15 @@ pub const TABLE: &[Difference] = &[
         "has an unsupported block type",
         |bundle| block_flags(bundle).any(|flags| flags & 0x04 != 0),
         "RFC 9171 5.6",
-        "A block that cannot be processed may ask that the bundle be deleted. It does so while it parses; our agent does \
-         when it has received the bundle.",
+        "A block that cannot be processed may request deletion of the bundle. It does this while parsing; our agent \
+         does it after reception.",
     ),
     refuses(
         Hardy,
         "BPSec integrity extension block",
         |bundle| bundle.head.block(BlockType::BlockIntegrity).is_some(),
         "RFC 9172 3.6",
-        "The inside of security blocks is carried by us as it is; it reads it.",
+        "We forward the content of security blocks unchanged; it parses it.",
     ),
 ];
 

@@ -1,4 +1,4 @@
-//! Looking through a whole store that no node has open, and mending what can be mended.
+//! Checking and repairing a whole store that no node has open.
 
 use super::device::Device;
 use super::index::Index;
@@ -17,59 +17,59 @@ use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-/// Records that are removed with one sync.
+/// Records removed with one sync.
 const REMOVED_AT_ONCE: usize = 1000;
 
-/// Hears how many bytes of how many were looked at.
+/// Callback with the bytes examined so far and in total.
 pub type ProgressFn<'a> = &'a mut dyn FnMut(u64, u64);
 
-/// The content of a store, with all that is damaged or missing.
+/// Contents of a store, with everything that is damaged or missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct StoreCheck {
-    /// Its format.
+    /// Format of the store.
     pub format: u32,
-    /// Its segments, those that are missing included.
+    /// Segments, including missing ones.
     pub segments: u64,
-    /// Bytes of its files; those of the reserve and of what was set aside are not counted.
+    /// Bytes of the files, without the reserve and the quarantine.
     pub bytes: u64,
-    /// Its records, those that are damaged or missing included, as far as they are known.
+    /// Records, including damaged or missing ones as far as they are known.
     pub records: u64,
-    /// Records that are whole.
+    /// Intact records.
     pub whole: u64,
-    /// Records of which something is damaged or missing.
+    /// Records with damaged or missing data.
     pub harmed: u64,
-    /// Records that are missing, and nothing says whose they were.
+    /// Missing records that cannot be identified.
     pub unnamed: u64,
-    /// Bytes of a write that a crash cut off; they were never acknowledged.
+    /// Bytes of a write that a crash interrupted; never acknowledged.
     pub torn_bytes: u64,
-    /// All that is damaged or missing, place by place.
+    /// Everything that is damaged or missing, place by place.
     pub damage: Vec<StoreDamage>,
 }
 
 impl StoreCheck {
-    /// Nothing is damaged or missing.
+    /// Returns true if nothing is damaged or missing.
     pub fn is_sound(&self) -> bool {
         self.damage.is_empty()
     }
 }
 
-/// The result of a repair.
+/// Result of a repair.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct StoreRepair {
-    /// All that was damaged or missing, and where it is kept now.
+    /// Everything that was damaged or missing, with its copies.
     pub damage: Vec<StoreDamage>,
-    /// Places beside these: they were too many to be remembered.
+    /// Number of further places, which were too many to be reported.
     pub untold: u64,
-    /// Records that were removed, as nothing of them was left.
+    /// Records removed because nothing of them was left.
     pub removed: u64,
-    /// How the store is now.
+    /// State of the store after the repair.
     pub now: StoreCheck,
 }
 
-/// Reads all of a store, and changes nothing.
+/// Reads a whole store without changing anything.
 ///
 /// # Errors
-/// There is none, a node has it open, or it is not understood.
+/// Fails if there is no store, if a node has it open, or if this version does not understand it.
 pub fn check(folder: &Path, progress: ProgressFn<'_>) -> Result<StoreCheck, OpenError> {
     let (names, secret) = match opening::look(folder) {
         Err(OpenError::Device(error)) if error.kind() == io::ErrorKind::NotFound => {
@@ -78,7 +78,7 @@ pub fn check(folder: &Path, progress: ProgressFn<'_>) -> Result<StoreCheck, Open
         looked => looked?,
     };
     let secret = secret.ok_or(OpenError::Missing)?;
-    // A node that has the store open has locked this file; where it is missing, nobody can be asked.
+    // A node that has the store open holds a lock on this file; if it is missing, that cannot be determined.
     let lock = match File::open(folder.join("lock")) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         lock => Some(Lock::take(lock?)?),
@@ -104,16 +104,16 @@ pub fn check(folder: &Path, progress: ProgressFn<'_>) -> Result<StoreCheck, Open
     Ok(checked)
 }
 
-/// Opens a store as a node would, reads all of it, sets a copy of what is damaged aside, and removes the records of which
-/// nothing is left. What is left of others stays: a node that starts finds out whether their bundle is whole all the same,
-/// or ends it for a reason. Records that are missing without a name are no longer counted as missing.
+/// Opens a store as a node would, reads all of it, copies damaged data to the quarantine, and removes the records of which
+/// nothing is left. The remains of others stay: when a node starts, it determines whether their bundle is complete, or
+/// deletes it with a reason. Missing records that cannot be identified are not counted afterwards.
 ///
 /// # Errors
-/// As [`check`]; or the device fails, and what was done until then stays.
+/// Fails like [`check`], or if the device fails; changes made before that stay.
 pub fn repair(folder: &Path, progress: ProgressFn<'_>) -> Result<StoreRepair, OpenError> {
     let quarantine = Quarantine::new(folder);
     let (damage, _) = collected(&quarantine);
-    // A folder without a store is not made one.
+    // A folder without a store must not become one.
     let known = match opening::look(folder) {
         Err(OpenError::Device(error)) if error.kind() == io::ErrorKind::NotFound => None,
         Err(OpenError::DamagedFormat { .. }) => {
@@ -135,12 +135,12 @@ pub fn repair(folder: &Path, progress: ProgressFn<'_>) -> Result<StoreRepair, Op
         index.records.keys().filter(is_gone).map(|record| StoreWrite::Remove { record: *record }).collect()
     };
     for some in gone.chunks(REMOVED_AT_ONCE) {
-        let failed = |_| io::Error::other("the records of which nothing is left cannot be removed");
+        let failed = |_| io::Error::other("cannot remove the records with no data left");
         log.write(some).map_err(failed)?;
     }
     log.unnamed = 0;
     log.mark(&[]);
-    // The note may not say more than is durable.
+    // The summary must not claim more than is durable.
     let (file, end) = log.end();
     log.device.sync_data(&file)?;
     log.note_newest(end);
@@ -157,20 +157,20 @@ impl StoreCheck {
     }
 }
 
-/// All that is told from now on, and was before; and how much of that is not told any more.
+/// Returns a list of all reports, past and future, and the number of dropped ones.
 fn collected(quarantine: &Quarantine) -> (Arc<Mutex<Vec<StoreDamage>>>, u64) {
     let all = Arc::new(Mutex::new(Vec::new()));
     let untold = quarantine.listen(told(&all));
     (all, untold)
 }
 
-/// Adds what is told to a list.
+/// Returns a listener that adds reports to a list.
 fn told(all: &Arc<Mutex<Vec<StoreDamage>>>) -> impl Fn(StoreDamage) + Send + 'static {
     let all = all.clone();
     move |damage| all.lock().expect("no thread panics with the list").push(damage)
 }
 
-/// Reads every record, and tells of those that are not whole.
+/// Reads every record and reports the damaged ones.
 fn look_through(index: &Mutex<Index>, quarantine: &Quarantine, progress: ProgressFn<'_>) {
     let records: Vec<(RecordId, u64)> =
         lock_index(index).records.iter().map(|(id, record)| (*id, record.length())).collect();

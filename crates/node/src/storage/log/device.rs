@@ -1,4 +1,4 @@
-//! The device under a store: what is free on it, and everything that takes some of it.
+//! Device of a store: its free space, and every operation that uses some.
 
 use crate::private_files;
 use rustix::io::Errno;
@@ -6,17 +6,17 @@ use std::fs::{self, File};
 use std::io::{self, IoSlice};
 use std::path::{Path, PathBuf};
 
-/// Pieces of memory that one call writes; the kernel takes 1,024.
+/// Maximum buffers per write; the kernel limit is 1,024.
 const SLICES_MAX: usize = 1024;
 
-/// Where a store lies. Units: bytes.
+/// Location of a store. Units: bytes.
 #[derive(Clone, Debug)]
 pub(super) struct Device {
     folder: PathBuf,
-    /// The device is only as large as this, with blocks of 4 KiB.
+    /// Size of a simulated device, with blocks of 4 KiB.
     #[cfg(test)]
     bytes_max: Option<u64>,
-    /// The files that a power cut would leave, where a test asks for it.
+    /// Files that would survive a power cut, for tests that need it.
     #[cfg(test)]
     durable: Option<power::Durable>,
 }
@@ -32,7 +32,7 @@ impl Device {
         }
     }
 
-    /// Bytes that are free for whoever comes first; unknown is without limit.
+    /// Returns the free bytes available to this user; unlimited if unknown.
     pub(super) fn free(&self) -> u64 {
         #[cfg(test)]
         if let Some(bytes_max) = self.bytes_max {
@@ -42,13 +42,13 @@ impl Device {
             .map_or(u64::MAX, |device| device.f_bavail.saturating_mul(device.f_frsize))
     }
 
-    /// Bytes of the store's own files, in whole blocks.
+    /// Returns the bytes of the store's own files, in whole blocks.
     pub(super) fn own(&self) -> u64 {
         let files = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         files.flat_map(|file| file.metadata()).map(|about| in_blocks(about.len())).sum()
     }
 
-    /// Bytes of the segments and their listings.
+    /// Returns the bytes of the segments and their listings.
     pub(super) fn of_segments(&self) -> u64 {
         let files = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let is_one =
@@ -77,7 +77,7 @@ impl Device {
         Ok(())
     }
 
-    /// Makes durable what a file holds, but for what about it does not matter, as its times.
+    /// Makes the contents of a file durable, but not irrelevant metadata such as times.
     pub(super) fn sync_data(&self, file: &File) -> io::Result<()> {
         file.sync_data()?;
         #[cfg(test)]
@@ -85,7 +85,7 @@ impl Device {
         Ok(())
     }
 
-    /// Makes durable all that a file is.
+    /// Makes the contents and all metadata of a file durable.
     pub(super) fn sync_all(&self, file: &File) -> io::Result<()> {
         file.sync_all()?;
         #[cfg(test)]
@@ -93,7 +93,7 @@ impl Device {
         Ok(())
     }
 
-    /// Makes durable which files there are: a file that is durable and has no durable name is gone after a power cut.
+    /// Makes the names of files durable: a durable file without a durable name is lost in a power cut.
     pub(super) fn sync_names(&self) -> io::Result<()> {
         File::open(&self.folder)?.sync_all()?;
         #[cfg(test)]
@@ -101,7 +101,7 @@ impl Device {
         Ok(())
     }
 
-    /// Takes so much for a file that nobody reads.
+    /// Creates a file that only occupies space.
     pub(super) fn put_aside(&self, path: &Path, bytes: u64) -> io::Result<()> {
         let mut file =
             private_files::make(private_files::file().create(true).truncate(false).write(true), path)?;
@@ -110,14 +110,14 @@ impl Device {
         match rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, bytes) {
             Ok(()) => {}
             Err(error @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG | Errno::IO)) => return Err(error.into()),
-            // Not every file system can; all can be written to.
+            // Not every file system supports it; all can be written to.
             Err(_) => drop(io::copy(&mut io::Read::take(io::repeat(0), bytes), &mut file)?),
         }
         file.sync_all()
     }
 }
 
-/// What a file of so many bytes takes.
+/// Returns the space that a file of this length occupies.
 pub(super) fn in_blocks(bytes: u64) -> u64 {
     bytes.next_multiple_of(4096)
 }

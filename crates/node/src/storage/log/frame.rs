@@ -1,40 +1,40 @@
-//! Entries as they lie in a segment.
+//! Entries of a segment.
 //!
 //! ```text
 //!  "LWE1" kind 0 0 0 | record 8 | offset 8 | length 4 | data crc 4 | header crc 4 | data ..
 //! ```
 //!
-//! 36 bytes, numbers big-endian, CRC-32C. The header has a checksum of its own, so that opening a store hops from header
-//! to header, and damage within data loses no header behind it. A store has a number that nobody
-//! outside knows; it goes into the checksum of every header, so that payload bytes cannot pass for an entry. Every segment
-//! begins with it.
+//! Headers have 36 bytes, with big-endian numbers and CRC-32C. The header has its own checksum, so that opening a store
+//! reads from header to header, and damage within data loses no later header. A store has a secret number, which is part of
+//! the checksum of every header, so that payload bytes cannot pass for an entry. It is in the preamble of every segment.
 //!
-//! A mark of a batch says three things more: the offset is the batch's number, the record is one more than the count of
-//! records there are (zero: an earlier version, which did not say), and the data crc is the segment's number (zero likewise).
+//! The mark of a batch has three further meanings: the offset is the number of the batch, the record is one more than the
+//! number of records (zero: written by an earlier version, without the count), and the data CRC is the number of the segment
+//! (zero likewise).
 
 use bytes::{Buf, BufMut};
 use longwire_proto::codec::crc::crc32c;
 use longwire_proto::service::RecordId;
 
-/// Bytes of a header.
+/// Length of a header.
 pub(super) const HEADER_BYTES: usize = 36;
-/// The most data of one entry; what is longer becomes several. A read has to check all of each entry that it touches.
+/// Maximum data of an entry; longer data becomes several entries. A read must verify all of each entry that it touches.
 pub(super) const DATA_BYTES_MAX: usize = 128 * 1024;
 
 const MAGIC: &[u8; 4] = b"LWE1";
 
-/// The format of the store that this version writes, and the only one that it reads: it stands in the marker of each file.
+/// Format of the store that this version writes, and the only one that it reads; part of the marker of each file.
 pub const FORMAT: u32 = 1;
 
-/// Bytes at the beginning of a segment, of a listing and of the lock file.
+/// Length of the preamble of a segment, a listing and the lock file.
 pub(super) const PREAMBLE_BYTES: usize = 20;
 
-/// The two kinds of files that begin with a marker, the format and the store's number.
+/// Kinds of files that begin with a marker, the format and the store's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StoreFileKind {
-    /// A segment, or the lock file.
+    /// Segment, or the lock file.
     Segment,
-    /// The listing of a segment.
+    /// Listing of a segment.
     Listing,
 }
 
@@ -47,19 +47,19 @@ impl StoreFileKind {
     }
 }
 
-/// How a file begins.
+/// Interpretation of the first bytes of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileBeginning {
-    /// As those of a store of this format do.
+    /// Preamble of a store of this format.
     Ours(StoreFileKind, SealKey),
-    /// With the marker of another format.
+    /// Marker of another format.
     OtherFormat(u32),
-    /// In no way that is known, or it is too short.
+    /// Unknown contents, or too short.
     Unknown,
 }
 
 impl FileBeginning {
-    /// A file that begins with these bytes.
+    /// Interprets the first bytes of a file.
     pub(super) fn of(input: &[u8]) -> Self {
         let number =
             input.get(5..8).and_then(|digits| core::str::from_utf8(digits).ok()?.parse::<u32>().ok());
@@ -78,7 +78,7 @@ impl FileBeginning {
     }
 }
 
-/// What a store's headers are sealed with.
+/// Secret number of a store, part of the checksums of its headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SealKey(pub(super) u64);
 
@@ -90,7 +90,7 @@ impl SealKey {
         crc32c(&all)
     }
 
-    /// The beginning of a file.
+    /// Encodes the preamble of a file.
     pub(super) fn preamble(self, made: StoreFileKind) -> Vec<u8> {
         let mut out = made.marker().to_vec();
         out.extend_from_slice(format!("{FORMAT:03}").as_bytes());
@@ -100,7 +100,7 @@ impl SealKey {
         out
     }
 
-    /// The secret of the file that begins with `input`; none if it is not one of these.
+    /// Returns the secret from the preamble in `input`; `None` if there is no valid preamble of this kind.
     pub(super) fn of_preamble(made: StoreFileKind, input: &[u8]) -> Option<Self> {
         let input = input.get(..PREAMBLE_BYTES)?;
         let secret = SealKey((&input[8..]).get_u64());
@@ -108,44 +108,44 @@ impl SealKey {
     }
 }
 
-/// What an entry says.
+/// Kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EntryKind {
-    /// A batch begins here: everything before it is known to be durable.
+    /// Mark of a batch: everything before it is known to be durable.
     Batch,
-    /// Data of a record, for the first time or moved from a segment that goes.
+    /// Data of a record, new or moved from an old segment.
     Data,
-    /// The record is gone.
+    /// Removal of a record.
     Remove,
-    /// Data of a record were damaged or missing when they were to be moved. How many bytes is where others have the crc.
+    /// Data of a record that was damaged or missing when it was to be moved. The CRC field contains its length.
     Lost,
 }
 
-/// The header of an entry.
+/// Header of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct EntryHeader {
     pub(super) kind: EntryKind,
     pub(super) record: RecordId,
-    /// Where the data belong in the record, bytes.
+    /// Offset of the data in the record, bytes.
     pub(super) offset: u64,
-    /// Bytes of data.
+    /// Length of the data, bytes.
     pub(super) length: u32,
     pub(super) data_crc: u32,
 }
 
 impl EntryHeader {
-    /// The mark of a batch: its number, that of its segment, and how many records there are.
+    /// Creates the mark of a batch: its number, that of its segment, and the number of records.
     pub(super) fn batch(number: u64, segment: u32, records: u64) -> Self {
         let record = RecordId(records + 1);
         EntryHeader { kind: EntryKind::Batch, record, offset: number, length: 0, data_crc: segment }
     }
 
-    /// Of a mark: the number of its segment, if it says that.
+    /// Returns the segment number of a mark, if it contains one.
     pub(super) fn segment(&self) -> Option<u32> {
         (self.kind == EntryKind::Batch && self.data_crc != 0).then_some(self.data_crc)
     }
 
-    /// Of a mark: how many records there were, if it says that.
+    /// Returns the record count of a mark, if it contains one.
     pub(super) fn records(&self) -> Option<u64> {
         self.record.0.checked_sub(1).filter(|_| self.kind == EntryKind::Batch)
     }
@@ -187,7 +187,7 @@ impl EntryHeader {
         out.put_u32(seal);
     }
 
-    /// The header at the front of `input`; none where there is none, or it is damaged.
+    /// Decodes the header at the start of `input`; `None` if there is none or it is damaged.
     pub(super) fn decode(secret: SealKey, input: &[u8]) -> Option<Self> {
         let mut input = input.get(..HEADER_BYTES)?;
         if input[..4] != MAGIC[..] || secret.seal(&input[..HEADER_BYTES - 4]).to_be_bytes() != input[32..] {
@@ -208,16 +208,16 @@ impl EntryHeader {
             length: input.get_u32(),
             data_crc: input.get_u32(),
         };
-        // In a listing the length of a mark is its place.
+        // In a listing the length field of a mark is its offset.
         (kind == EntryKind::Batch || header.length as usize <= DATA_BYTES_MAX).then_some(header)
     }
 
-    /// Bytes of the entry in its segment.
+    /// Returns the bytes of the entry in its segment.
     pub(super) fn entry_bytes(&self) -> u64 {
         HEADER_BYTES as u64 + if self.kind == EntryKind::Data { u64::from(self.length) } else { 0 }
     }
 
-    /// Where the next header may begin in `input`, from its second byte on.
+    /// Returns the next offset in `input` at which a header may begin, from the second byte.
     pub(super) fn search(input: &[u8]) -> Option<usize> {
         let tail = input.get(1..)?;
         tail.windows(MAGIC.len()).position(|window| window == MAGIC).map(|at| at + 1)

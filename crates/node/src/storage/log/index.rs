@@ -1,4 +1,4 @@
-//! Where everything lies: records, their chunks, and the segments that hold them.
+//! Index of records, their chunks, and the segments that contain them.
 
 use super::device::in_blocks;
 use super::frame::{EntryHeader, EntryKind, HEADER_BYTES, PREAMBLE_BYTES};
@@ -8,18 +8,18 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Where a chunk is whose data were lost when they were to be moved: no data are where a segment begins.
+/// Offset of a chunk whose data was lost when it was to be moved: no data is at the beginning of a segment.
 const NOWHERE: u32 = 0;
 
-/// A part of a record.
+/// Part of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ChunkPlace {
-    /// Where it begins in the record.
+    /// Offset in the record.
     pub(super) offset: u64,
     pub(super) length: u32,
     pub(super) data_crc: u32,
     pub(super) segment: u32,
-    /// Where its data begin in the segment.
+    /// Offset of the data in the segment.
     pub(super) at: u32,
 }
 
@@ -28,46 +28,46 @@ impl ChunkPlace {
         self.offset + u64::from(self.length)
     }
 
-    /// Nothing is left of it but that it was there.
+    /// Returns true if only the information that the chunk existed is left.
     pub(super) fn is_lost(&self) -> bool {
         self.at == NOWHERE
     }
 
-    /// Bytes that it takes in its segment, and its header in the listing.
+    /// Returns the bytes of the chunk in its segment, with its header in the listing.
     fn bytes(&self) -> u64 {
         let data = if self.is_lost() { 0 } else { u64::from(self.length) };
         data + 2 * HEADER_BYTES as u64
     }
 }
 
-/// A record.
+/// Record.
 #[derive(Debug, Default)]
 pub(super) struct RecordIndex {
-    /// In order.
+    /// Chunks in order.
     pub(super) chunks: Vec<ChunkPlace>,
 }
 
 impl RecordIndex {
-    /// Its length in bytes: where the last chunk ends.
+    /// Returns the length in bytes: the end of the last chunk.
     pub(super) fn length(&self) -> u64 {
         self.chunks.last().map_or(0, ChunkPlace::end)
     }
 }
 
-/// A segment file.
+/// Segment file.
 #[derive(Debug)]
 pub(super) struct SegmentFile {
     pub(super) file: Arc<File>,
     pub(super) path: PathBuf,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub(super) bytes: u64,
-    /// Its entries, marks included.
+    /// Number of entries, including marks.
     pub(super) entries: u64,
-    /// Bytes of entries that still count.
+    /// Bytes of live entries.
     pub(super) live: u64,
 }
 
-/// All of it.
+/// Index of a store.
 #[derive(Debug, Default)]
 pub(super) struct Index {
     pub(super) records: BTreeMap<RecordId, RecordIndex>,
@@ -80,7 +80,7 @@ impl Index {
         self.segments.insert(number, segment);
     }
 
-    /// A chunk is durable: the next one of its record, or a copy of one that is there.
+    /// Adds a durable chunk: the next one of its record, or a copy of an existing one.
     pub(super) fn add(&mut self, record: RecordId, chunk: ChunkPlace) {
         self.segments.get_mut(&chunk.segment).expect("chunks lie in segments").live += chunk.bytes();
         let chunks = &mut self.records.entry(record).or_default().chunks;
@@ -92,7 +92,7 @@ impl Index {
             }
             _ => {
                 if chunks.is_empty() {
-                    // Most records have one chunk; a list would begin with space for four.
+                    // Most records have one chunk; a list would start with space for four.
                     chunks.reserve_exact(1);
                 }
                 chunks.insert(at, chunk);
@@ -100,7 +100,7 @@ impl Index {
         }
     }
 
-    /// A chunk that was durable is damaged or missing: it is known, unless there is a copy of it.
+    /// Adds a damaged or missing durable chunk, unless there is a copy of it; returns true if it was added.
     pub(super) fn add_harmed(&mut self, record: RecordId, chunk: ChunkPlace) -> bool {
         let there = self.records.get(&record).is_some_and(|found| {
             found.chunks.binary_search_by_key(&chunk.offset, |other| other.offset).is_ok()
@@ -111,12 +111,12 @@ impl Index {
         !there
     }
 
-    /// True if this chunk counts.
+    /// Returns true if this chunk is live.
     pub(super) fn has(&self, record: RecordId, chunk: &ChunkPlace) -> bool {
         self.records.get(&record).is_some_and(|found| found.chunks.contains(chunk))
     }
 
-    /// A record is gone; false: there was none.
+    /// Removes a record; returns false if there is none.
     pub(super) fn remove(&mut self, record: RecordId) -> bool {
         let Some(gone) = self.records.remove(&record) else { return false };
         for chunk in &gone.chunks {
@@ -131,14 +131,14 @@ impl Index {
         }
     }
 
-    /// The oldest segment, unless it is the only one.
+    /// Returns the oldest segment, unless it is the only one.
     pub(super) fn oldest(&self) -> Option<(u32, &SegmentFile)> {
         let (number, segment) = self.segments.first_key_value()?;
         (self.segments.len() > 1).then_some((*number, segment))
     }
 
-    /// Bytes of all segments in whole blocks and of their listings, and bytes in them that still count. A listing is so short
-    /// that what is left of its last block is as much as all of it: no moving brings that back.
+    /// Returns the bytes of all segments in whole blocks and of their listings, and the live bytes in them. A listing is so
+    /// short that the rest of its last block can be as much as all of it, which no moving recovers.
     pub(super) fn totals(&self) -> (u64, u64) {
         let sum = |total: (u64, u64), segment: &SegmentFile| {
             let listing = PREAMBLE_BYTES as u64 + segment.entries * HEADER_BYTES as u64;
@@ -147,7 +147,8 @@ impl Index {
         self.segments.values().fold((0, 0), sum)
     }
 
-    /// Some of those chunks in a segment that are wanted, and whose they are: so many bytes or a little more.
+    /// Returns some of the chunks of a segment that `is_wanted` selects, with their records: up to `bytes_max` or slightly
+    /// more.
     pub(super) fn chunks_in(
         &self,
         segment: u32,
@@ -169,7 +170,7 @@ impl Index {
     }
 }
 
-/// The entry with this header whose data begin at `at`.
+/// Returns the chunk of the entry with this header, whose data begin at `at`.
 pub(super) fn chunk_of(header: &EntryHeader, segment: u32, at: u32) -> ChunkPlace {
     match header.kind {
         EntryKind::Lost => {
@@ -189,7 +190,7 @@ pub(super) fn chunk_of(header: &EntryHeader, segment: u32, at: u32) -> ChunkPlac
 mod tests {
     use super::*;
 
-    /// By what still counts in it a segment goes, or stays.
+    /// The live bytes of a segment decide whether it is removed.
     #[test]
     fn a_chunk_counts_where_it_is_now() {
         let mut index = Index::default();
@@ -203,7 +204,7 @@ mod tests {
         for (record, offset) in [(record, 0), (record, 10), (other, 0)] {
             index.add(record, chunk(offset, 1));
         }
-        // Each with its header, there and in the listing.
+        // Each with its header in the segment and in the listing.
         let one = 10 + 2 * HEADER_BYTES as u64;
         assert_eq!(live(&index), [3 * one, 0]);
         index.add(record, chunk(0, 2));

@@ -1,13 +1,13 @@
-//! The listing of a segment: its headers once more, in a file of their own.
+//! Listing of a segment: copies of its headers in a separate file.
 //!
 //! ```text
 //!   00000007.listing   preamble | mark | header | header | mark | ..      36 bytes each
 //! ```
 //!
-//! The entries of a batch are listed once they are durable, without a sync of their own: a listing never says more than was
-//! acknowledged. So whatever becomes of a segment, it is known whose data were in it; and a listing that is lost, or
-//! lags behind after a power cut, is made anew from its segment when the store is opened. The length of a mark is here its
-//! place in the segment.
+//! The entries of a batch are listed when they are durable, without a sync of the listing: it never claims more than was
+//! acknowledged. It identifies the records of a segment even if the segment is lost; a listing that is lost, or incomplete
+//! after a power cut, is rewritten from its segment when the store is opened. The length field of a mark is here its offset
+//! in the segment.
 
 use super::device::Device;
 use super::frame::{EntryHeader, EntryKind, HEADER_BYTES, PREAMBLE_BYTES, SealKey, StoreFileKind};
@@ -17,15 +17,15 @@ use std::fs::{self, File};
 use std::io::{self, IoSlice};
 use std::path::{Path, PathBuf};
 
-/// Where the listing of a segment is.
+/// Returns the path of the listing of a segment.
 pub(super) fn path(folder: &Path, segment: u32) -> PathBuf {
     folder.join(format!("{segment:08}.listing"))
 }
 
-/// An entry and its place in the segment.
+/// Entry and its offset in the segment.
 pub(super) type Placed = (u64, EntryHeader);
 
-/// The listing of the segment that is written, at its end.
+/// Listing of the active segment, open for appending.
 #[derive(Debug)]
 pub(super) struct Listing {
     file: File,
@@ -33,7 +33,7 @@ pub(super) struct Listing {
 }
 
 impl Listing {
-    /// Makes a new one.
+    /// Creates a listing.
     pub(super) fn begin(device: &Device, folder: &Path, segment: u32, secret: SealKey) -> io::Result<Self> {
         let path = path(folder, segment);
         let file = private_files::make(private_files::file().create(true).truncate(true).write(true), &path)?;
@@ -47,45 +47,45 @@ impl Listing {
         }
     }
 
-    /// Adds encoded headers.
+    /// Appends encoded headers.
     pub(super) fn add(&mut self, device: &Device, headers: &[u8]) -> io::Result<()> {
         let added = device.append(&self.file, self.bytes, &mut [IoSlice::new(headers)]);
         match &added {
             Ok(()) => self.bytes += headers.len() as u64,
-            // The part of it that cannot be cut off counts as far as it is whole.
+            // If the partial write cannot be truncated, its complete headers count.
             Err(_) => drop(self.file.set_len(self.bytes)),
         }
         added
     }
 }
 
-/// A mark as it stands in a listing.
+/// Returns a mark in the form of a listing.
 pub(super) fn placed(mark: EntryHeader, at: u64) -> EntryHeader {
     EntryHeader { length: at as u32, ..mark }
 }
 
-/// The content of a listing.
+/// Contents of a listing.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Listed {
-    /// Its entries, each with its place in the segment.
+    /// Entries with their offsets in the segment.
     pub(super) entries: Vec<Placed>,
-    /// All of it made sense.
+    /// True if all of it was valid.
     pub(super) is_sound: bool,
 }
 
 impl Listed {
-    /// Where the last of its entries ends.
+    /// Returns the end of the last entry.
     pub(super) fn end(&self) -> u64 {
         self.entries.last().map_or(0, |(at, header)| match header.kind {
-            // Everything before a mark is durable, and the mark itself perhaps not.
+            // Everything before a mark is durable, but perhaps not the mark itself.
             EntryKind::Batch => *at,
             _ => at + header.entry_bytes(),
         })
     }
 }
 
-/// The first bytes of a listing. It has nothing that is nowhere else: places that the device cannot read are zeros, and make no
-/// sense.
+/// Reads the first bytes of a listing, with zeros in place of unreadable ones: they are no valid headers, and a listing
+/// contains nothing that exists nowhere else.
 fn bytes(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let file = File::open(path)?;
     let mut bytes = vec![0; file.metadata()?.len().min(most) as usize];
@@ -94,14 +94,14 @@ fn bytes(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads a listing, as far as it makes sense.
+/// Reads the valid entries of a listing.
 pub(super) fn read(path: &Path, secret: SealKey) -> io::Result<Listed> {
     let bytes = bytes(path, u64::MAX)?;
     let preamble = SealKey::of_preamble(StoreFileKind::Listing, &bytes);
     let headers = bytes.get(PREAMBLE_BYTES..).unwrap_or_default();
     let mut listed = Listed { entries: Vec::with_capacity(headers.len() / HEADER_BYTES), is_sound: true };
     listed.is_sound = preamble == Some(secret) && headers.len().is_multiple_of(HEADER_BYTES);
-    // Behind one that is damaged places are known again from the next mark on.
+    // After a damaged header, offsets are known again from the next mark.
     let mut at = None;
     for header in headers.chunks_exact(HEADER_BYTES).map(|header| EntryHeader::decode(secret, header)) {
         let Some(mut header) = header else {
@@ -120,16 +120,16 @@ pub(super) fn read(path: &Path, secret: SealKey) -> io::Result<Listed> {
     Ok(listed)
 }
 
-/// The number of the segment that a listing is of, as its marks have it.
+/// Returns the number of the segment to which a listing belongs, from its marks.
 pub(super) fn number(path: &Path, secret: SealKey) -> io::Result<Option<u32>> {
-    // The first batch is near its beginning, unless that is damaged.
+    // The first batch is near the beginning, unless that is damaged.
     const LOOKED_AT_BYTES: u64 = 1 << 20;
     let bytes = bytes(path, LOOKED_AT_BYTES)?;
     let headers = bytes.get(PREAMBLE_BYTES..).unwrap_or_default().chunks_exact(HEADER_BYTES);
     Ok(headers.filter_map(|header| EntryHeader::decode(secret, header)).find_map(|header| header.segment()))
 }
 
-/// Writes a listing anew, whole or not at all.
+/// Writes a complete listing atomically.
 pub(super) fn write(
     device: &Device,
     folder: &Path,

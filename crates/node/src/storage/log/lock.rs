@@ -1,16 +1,16 @@
-//! The lock of a store: one process at a time has it.
+//! Lock of a store, held by one process at a time.
 
 use super::opening::OpenError;
 use std::fs::{File, TryLockError};
 use std::ops::Deref;
 
-/// The lock file of a store, locked until this is dropped.
+/// Lock file of a store, locked until this is dropped.
 #[derive(Debug)]
 pub(super) struct Lock(File);
 
 impl Lock {
     /// # Errors
-    /// Another process has the store.
+    /// Fails if another process holds the lock.
     pub(super) fn take(file: File) -> Result<Self, OpenError> {
         match file.try_lock() {
             Ok(()) => Ok(Lock(file)),
@@ -29,9 +29,10 @@ impl Deref for Lock {
 }
 
 impl Drop for Lock {
-    /// A lock goes with the last copy of its file, and a child that this process is starting has one until it runs its own program.
+    /// Unlocks explicitly: a lock otherwise lasts until the last copy of its file is closed, and a child that this process
+    /// is starting has a copy until it executes its own program.
     fn drop(&mut self) {
-        // If it fails, the lock goes with the file.
+        // If it fails, closing the file releases the lock.
         let _ = self.0.unlock();
     }
 }

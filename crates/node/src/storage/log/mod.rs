@@ -1,28 +1,28 @@
-//! The durable store: a log of records in segment files, with an index in memory.
+//! Durable store: a log of records in segment files, with an index in memory.
 //!
 //! ```text
 //!   00000007.log       preamble | batch | data | data | remove | batch | data ..
-//!   00000008.log       preamble | batch | ..                    <- written at its end, one sync a batch
-//!   00000008.listing   the headers of it once more              <- written when they are durable (see [`listing`])
+//!   00000008.log       preamble | batch | ..                    <- appended to, one sync per batch
+//!   00000008.listing   copies of its headers                    <- written when they are durable (see [`listing`])
 //! ```
 //!
-//! A batch is written with one call and made durable with one sync. Once it is, the mark of the next follows without a
-//! sync: what stands before a mark was acknowledged, so that damage there is told from what a crash tore. A read is one call at a known place and checks the
-//! checksum of every entry that it touches. Segments go oldest first, once nothing in them counts; what still counts in an
-//! old one is moved when more than half of all is waste. Because they go in order, a removal is never forgotten before
-//! what it removes.
+//! A batch is written with one call and made durable with one sync. Then the mark of the next batch follows without a sync:
+//! everything before a mark was acknowledged, which distinguishes damage there from the torn write of a crash. A read is one
+//! call at a known offset and verifies the checksum of every entry that it touches. Segments are removed oldest first, when
+//! nothing in them counts; live data of an old segment is moved when more than half of the store is waste. Because of the
+//! order, a removal is never forgotten before the data that it removes.
 //!
-//! Opening reads headers only (see [`scan`]), and changes no byte of what is there; what is not understood is refused (see
-//! [`opening`]). Each entry stands for itself: one that is damaged takes no other with it; it is set aside and told (see
-//! [`quarantine`]). Missing records are known: by the listing of their segment, which; by the count in each mark, how many.
+//! Opening reads headers only (see [`scan`]) and changes no existing byte; a store that is not understood is refused (see
+//! [`opening`]). Entries are independent: a damaged one affects no other; it is copied and reported (see [`quarantine`]).
+//! Missing records are known: the listing of their segment identifies them, and the count in each mark gives their number.
 //!
-//! **A full device.** A reserve file is put aside while there is room. It is more than a segment is long, and is let go
-//! for three things: to move what counts out of the oldest segment, which frees at least as much again; to remove; and for
-//! short notes about what is here. While it is gone nothing else is taken. On a device that was full, waste is moved away
-//! as soon as it is more than a segment, so what counts is all that keeps newcomers out: docs/store.md says how much.
+//! **Full device.** While there is space, a reserve file is kept that is longer than a segment. It is released for three
+//! purposes: to move live data out of the oldest segment, which frees at least as much again; to remove records; and for
+//! short notes about bundles in the store. While it is released, nothing else is accepted. After a device was full, waste is
+//! collected as soon as it exceeds a segment, so only live data keeps new bundles out: docs/store.md gives the amount.
 //!
-//! Units: bytes. Limits: a segment is 64 MiB, or a 32nd of the room that a small device has for the store; the reserve is
-//! a segment and a half; 128 KiB an entry, about 100 bytes of memory a record and 24 a chunk.
+//! Units: bytes. Limits: a segment is 64 MiB, or a 32nd of the space that a small device has for the store; the reserve is a
+//! segment and a half; an entry has at most 128 KiB; memory use is about 100 bytes per record and 24 per chunk.
 
 mod check;
 mod device;
@@ -69,43 +69,43 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-/// A segment is not longer than this, unless one batch alone is.
+/// Maximum length of a segment, unless a single batch is longer.
 pub(crate) const SEGMENT_BYTES: u64 = 64 << 20;
-/// Shorter segments would be all headers and blocks.
+/// Minimum length of a segment, below which headers and blocks would dominate.
 const SEGMENT_BYTES_MIN: u64 = 256 << 10;
-/// What a small device has room for is so many segments.
+/// Number of segments into which the space of a small device is divided.
 const SEGMENTS: u64 = 32;
-/// Appends up to this may be notes about what is here already, and are taken from the reserve.
+/// Maximum length of appends that are accepted from the reserve: notes about bundles in the store.
 const NOTE_BYTES_MAX: usize = 4096;
-/// Data at most so long are copied beside their header; longer ones are written from where they are.
+/// Maximum length of data that is copied next to its header; longer data is written from its buffer.
 const COPY_BYTES_MAX: usize = 4096;
-/// A segment without entries: its beginning and a mark.
+/// Length of a segment without entries: preamble and mark.
 const SEGMENT_EMPTY_BYTES: u64 = (PREAMBLE_BYTES + HEADER_BYTES) as u64;
 
-/// How the names of segments end.
+/// Extension of segment files.
 const SEGMENT_ENDING: &str = "log";
 
-/// What opening met.
+/// Result of opening a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Opened {
-    /// Records found, those that are damaged or missing included, as far as they are known.
+    /// Records found, including damaged or missing ones as far as they are known.
     pub records: usize,
-    /// Bytes behind the last whole entry: what a crash tore; never acknowledged.
+    /// Bytes after the last complete entry: a write that a crash interrupted, never acknowledged.
     pub torn_bytes: u64,
-    /// Places that were damaged, and files that have no place. All that is behind them was found.
+    /// Damaged places, and files that do not belong to the store. Everything after them was found.
     pub damaged: u64,
-    /// Records of which something is known to be damaged or missing; each is told.
+    /// Records with known damage or missing data; each is reported.
     pub harmed: u64,
-    /// Records that are missing, and nothing says whose they were.
+    /// Missing records that cannot be identified.
     pub unnamed: u64,
-    /// Places that were damaged and are told in no words any more: there were too many.
+    /// Damaged places whose reports were dropped because there were too many.
     pub untold: u64,
-    /// Files and folders of it to which others have rights that this user cannot take: they belong to another user, or their
-    /// file system knows no rights.
+    /// Files and folders to which others have rights that this user cannot remove: they belong to another user, or their
+    /// file system has no rights.
     pub open_to_others: u64,
 }
 
-/// The store.
+/// Log-structured store.
 #[derive(Debug)]
 pub struct Log {
     folder: PathBuf,
@@ -116,21 +116,20 @@ pub struct Log {
     secret: SealKey,
     active: u32,
     batch: u64,
-    /// The active segment ends with the mark of the next batch.
+    /// True if the active segment ends with the mark of the next batch.
     marked: bool,
-    /// The listing of the active segment; none: it could not be written.
+    /// Listing of the active segment; `None` if it could not be written.
     listing: Option<Listing>,
-    /// Records that are missing, and nothing says whose they were: marks count them, too.
+    /// Missing records that cannot be identified, which marks count, too.
     unnamed: u64,
-    /// The active segment may have bytes of a write that failed.
+    /// True if the active segment may contain bytes of a failed write.
     may_have_torn_bytes: bool,
     unreadable: UnreadableChunks,
-    /// Bytes of the reserve that are there: an opening on a device that seemed smaller or larger has put aside less or more
-    /// than this one would.
+    /// Length of the reserve file, which depends on the size of the device at an earlier opening.
     reserve_bytes_present: u64,
-    /// The device was full, and has not had much room since.
+    /// True after the device was full, until it has ample space again.
     device_was_full: bool,
-    /// How long a segment may be.
+    /// Maximum length of a segment.
     segment_bytes: u64,
 }
 
@@ -139,24 +138,24 @@ fn lock_index(index: &Mutex<Index>) -> MutexGuard<'_, Index> {
 }
 
 impl Log {
-    /// Opens a store, or makes one in a folder that is missing or empty.
+    /// Opens a store, or creates one in a missing or empty folder.
     ///
     /// # Errors
-    /// It is not a store of this format, the folder cannot be made or read, or another process has it. No byte of it was
-    /// changed.
+    /// Fails if the folder is not a store of this format, cannot be created or read, or is in use by another process. No
+    /// byte of it was changed.
     pub fn open(folder: &Path) -> Result<(Self, Opened), OpenError> {
         private_files::make_folder(folder)?;
         Log::open_on(folder, Device::new(folder))
     }
 
     fn open_on(folder: &Path, device: Device) -> Result<(Self, Opened), OpenError> {
-        // Before anything is made.
+        // Before anything is created.
         opening::look(folder)?;
         let mut options = private_files::file();
         options.create(true).truncate(false).read(true).write(true);
         let lock = Lock::take(private_files::make(&mut options, &folder.join("lock"))?)?;
         let (names, known) = opening::look(folder)?;
-        // An earlier version let everybody read it.
+        // Earlier versions let everyone read the store.
         let mut open_to_others = names.close()?;
         for path in [folder, &folder.join("lock")] {
             open_to_others += u64::from(!private_files::close(path)?);
@@ -173,14 +172,14 @@ impl Log {
         parts.put_away(&quarantine)?;
         let mut last = names.last();
         parts.rename(folder, &mut last)?;
-        // A listing that cannot be written is missed only if its segment is damaged before the next opening.
+        // A listing that cannot be written matters only if its segment is damaged before the next opening.
         let mend = |number, entries: &[listing::Placed]| {
             drop(listing::write(&device, folder, number, secret, entries))
         };
         let newest = NewestBatch::read(&lock, secret);
         let opening::LoadedStore { index, met, empty } =
             opening::read(parts, secret, newest, &quarantine, mend)?;
-        // Segments have the number that their marks say, whatever their names are.
+        // The marks determine the numbers of segments, whatever their names are.
         last = last.max(index.segments.last_key_value().map_or(0, |(number, _)| *number));
         let noted_end = newest.filter(|newest| newest.segment == last).map_or(0, |newest| newest.end);
         let harmed = met.harmed.len() as u64;
@@ -220,11 +219,11 @@ impl Log {
             segment.into_iter().for_each(|segment| drop(log.remove_segment(number, &segment.path)));
         }
         names.parts.iter().for_each(|part| drop(fs::remove_file(part)));
-        // All that is missing has been told.
+        // All missing data has been reported by now.
         log.note_newest(noted_end);
         log.reserve_bytes_present = fs::metadata(log.reserve_path()).map_or(0, |about| about.len());
         if let Err(error) = log.begin_segment() {
-            // A full device: what was put aside is enough to open it and to remove.
+            // On a full device the reserve is sufficient for opening the store and for removals.
             if !is_full(&error) || log.reserve_bytes_present == 0 {
                 return Err(error.into());
             }
@@ -236,15 +235,15 @@ impl Log {
         Ok((log, opened))
     }
 
-    /// Where damage is told, and what is damaged is kept.
+    /// Returns the quarantine, which reports and keeps damaged data.
     pub fn quarantine(&self) -> &Arc<Quarantine> {
         &self.quarantine
     }
 
-    /// Reads all that is stored, over and over, slowly.
+    /// Starts the scrub, which repeatedly reads the whole store at a limited rate.
     ///
     /// # Errors
-    /// The system gives no thread.
+    /// Fails if the system cannot start a thread.
     pub(crate) fn scrub(&self, pace: ScrubPace) -> io::Result<Scrub> {
         Scrub::start(self.log_reader(), pace)
     }
@@ -253,13 +252,14 @@ impl Log {
         LogReader { index: self.index.clone(), quarantine: self.quarantine.clone() }
     }
 
-    /// Bytes of all files, and bytes in them that still count.
+    /// Returns the bytes of all files, and the live bytes in them.
     pub fn totals(&self) -> (u64, u64) {
         lock_index(&self.index).totals()
     }
 
     fn begin_segment(&mut self) -> io::Result<()> {
-        let number = self.active.checked_add(1).ok_or_else(|| io::Error::other("all numbers were given"))?;
+        let number =
+            self.active.checked_add(1).ok_or_else(|| io::Error::other("all segment numbers are in use"))?;
         let path = segment_path(&self.folder, number);
         let file = private_files::make(private_files::file().create_new(true).read(true).write(true), &path)?;
         let made = self
@@ -282,8 +282,8 @@ impl Log {
         Ok(())
     }
 
-    /// Begins the next batch: everything before it is durable. That the mark itself is not does no harm. The headers of what
-    /// is durable now are listed before it.
+    /// Begins the next batch: everything before its mark is durable; the mark itself need not be. In the listing, the
+    /// headers of entries that are now durable precede the mark.
     fn mark(&mut self, headers: &[u8]) {
         let (file, at, records) = {
             let index = lock_index(&self.index);
@@ -311,14 +311,14 @@ impl Log {
         }
     }
 
-    /// Notes what the newest batch left, and where it ends. Without the note it is known as far as the segments say it.
+    /// Writes the summary of the newest batch with its end. Without it, only the segments describe the batch.
     fn note_newest(&self, end: u64) {
         let records = lock_index(&self.index).records.len() as u64 + self.unnamed;
         let newest = NewestBatch { segment: self.active, batch: self.batch, records, end };
         let _ = newest.write(&self.lock, self.secret);
     }
 
-    /// The active segment's file, and where it ends.
+    /// Returns the file of the active segment, and its end.
     fn end(&self) -> (Arc<File>, u64) {
         let index = lock_index(&self.index);
         let segment = &index.segments[&self.active];
@@ -329,7 +329,8 @@ impl Log {
         self.folder.join("reserve")
     }
 
-    /// Enough to move all that counts in a segment, and to remove and note meanwhile.
+    /// Returns the length of the reserve: sufficient for moving all live data of a segment, with removals and notes at the
+    /// same time.
     fn reserve_bytes(&self) -> u64 {
         self.segment_bytes + self.spare_bytes()
     }
@@ -338,12 +339,12 @@ impl Log {
         self.segment_bytes / 2
     }
 
-    /// With so much free beside the reserve a device is not short of it.
+    /// Returns the free space, in addition to the reserve, above which a device is not short of space.
     fn much_bytes(&self) -> u64 {
         4 * self.segment_bytes
     }
 
-    /// Puts space aside, if there is some; true: it is there as a whole.
+    /// Creates the reserve, if there is space; returns true if it has its full length.
     fn reserve(&mut self) -> bool {
         let wanted = self.reserve_bytes();
         if self.reserve_bytes_present < wanted && self.free_in_need() >= wanted {
@@ -360,12 +361,12 @@ impl Log {
         let _ = fs::remove_file(self.reserve_path());
     }
 
-    /// What is free, and what would be without the reserve.
+    /// Returns the free space including the reserve.
     fn free_in_need(&self) -> u64 {
         self.device.free().saturating_add(self.reserve_bytes_present)
     }
 
-    /// Removes the oldest segments as long as nothing in them counts.
+    /// Removes the oldest segments while they contain no live data.
     fn drop_dead(&mut self) {
         let index = self.index.clone();
         let mut index = lock_index(&index);
@@ -390,7 +391,7 @@ impl Log {
         }
     }
 
-    /// Writes a batch at the end of the active segment and syncs it, with what is known to be lost.
+    /// Writes a batch and the entries for lost data at the end of the active segment, and syncs it.
     fn commit(&mut self, batch: &[StoreWrite], lost: &[EntryHeader]) -> io::Result<()> {
         if !self.marked {
             self.mark(&[]);
@@ -399,7 +400,7 @@ impl Log {
         let composed = ComposedBatch::new(batch, lost, self.secret, start);
         let written = composed.write(&self.device, &file, start).and_then(|()| self.device.sync_data(&file));
         if let Err(error) = written {
-            // Nothing of it may come back at the next start.
+            // No part of the failed write may reappear at the next start.
             self.may_have_torn_bytes = file.set_len(start).is_err() || self.device.sync_all(&file).is_err();
             return Err(error);
         }
@@ -421,7 +422,7 @@ impl Log {
         segment.bytes = start + composed.bytes;
         segment.entries += composed.entries.len() as u64;
         drop(index);
-        // The engines want the index for all that comes.
+        // The engines need the index for every request.
         removed.into_iter().for_each(|record| self.quarantine.forget(record));
         self.mark(&composed.headers);
         self.note_newest(start + composed.bytes);
@@ -437,7 +438,7 @@ impl Log {
         self.commit(batch, lost)
     }
 
-    /// Commits; where there is no space, from the reserve.
+    /// Commits a batch, using the reserve if there is no other space.
     fn commit_in_need(&mut self, batch: &[StoreWrite], lost: &[EntryHeader]) -> io::Result<()> {
         match self.commit_in_place(batch, lost) {
             Err(error) if is_full(&error) && self.reserve_bytes_present > 0 => {
@@ -449,7 +450,7 @@ impl Log {
         }
     }
 
-    /// There is no space: what is removed is removed all the same, and notes are taken.
+    /// Handles a batch for which there is no space: carries out removals, and accepts short notes.
     fn write_on_full(&mut self, batch: &[StoreWrite]) -> Result<(), BatchRefusal> {
         self.device_was_full = true;
         let is_note = |write: &StoreWrite| !matches!(write, StoreWrite::Append { data, .. } if data.len() > NOTE_BYTES_MAX);
@@ -492,7 +493,7 @@ impl Backend for Log {
     }
 
     fn batch_bytes_max(&self) -> usize {
-        // A segment takes two of them.
+        // A segment holds two batches.
         (self.segment_bytes / 2) as usize
     }
 
@@ -522,7 +523,7 @@ fn segment_path(folder: &Path, number: u32) -> PathBuf {
     folder.join(format!("{number:08}.{SEGMENT_ENDING}"))
 }
 
-/// A batch without the removals of what is not there: whoever is refused has none of it removed at the cost of the reserve.
+/// Returns a batch without the removals of absent records: removals for a refused bundle must not use the reserve.
 fn without_vain<'a>(index: &Index, batch: &'a [StoreWrite]) -> Cow<'a, [StoreWrite]> {
     let mut brought = BTreeSet::new();
     let mut is_needed = |write: &&StoreWrite| match write {
@@ -536,7 +537,7 @@ fn without_vain<'a>(index: &Index, batch: &'a [StoreWrite]) -> Cow<'a, [StoreWri
     Cow::Owned(needed)
 }
 
-/// What a batch takes in a segment.
+/// Returns the length of a batch in a segment.
 fn entries_bytes(batch: &[StoreWrite]) -> u64 {
     let bytes = |write: &StoreWrite| match write {
         StoreWrite::Append { data, .. } => data.len() + data.len().div_ceil(DATA_BYTES_MAX) * HEADER_BYTES,
@@ -545,13 +546,13 @@ fn entries_bytes(batch: &[StoreWrite]) -> u64 {
     batch.iter().map(|write| bytes(write) as u64).sum()
 }
 
-/// A batch as it goes to the device.
+/// Batch in the form in which it is written.
 struct ComposedBatch<'a> {
     /// Headers and short data.
     small: Vec<u8>,
-    /// The headers alone.
+    /// Headers only.
     headers: Vec<u8>,
-    /// What is written one after the other: a range of `small`, or data where they are.
+    /// Parts to be written in sequence: ranges of `small`, or data in its buffer.
     parts: Vec<BatchPart<'a>>,
     entries: Vec<(EntryHeader, u64)>,
     bytes: u64,
@@ -620,7 +621,7 @@ impl<'a> ComposedBatch<'a> {
     }
 }
 
-/// Reads beside the writer.
+/// Reader that works in parallel with the writer.
 #[derive(Debug)]
 struct LogReader {
     index: Arc<Mutex<Index>>,
@@ -628,7 +629,7 @@ struct LogReader {
 }
 
 impl LogReader {
-    /// Lets the system read a chunk from the device, and not from memory, as far as it can.
+    /// Drops a chunk from the page cache as far as possible, so that it is read from the device.
     fn forget(&self, chunk: &ChunkPlace) {
         let file = lock_index(&self.index).segments.get(&chunk.segment).map(|segment| segment.file.clone());
         if let Some(file) = file
@@ -638,7 +639,7 @@ impl LogReader {
         }
     }
 
-    /// The data of a chunk, checked.
+    /// Reads the data of a chunk and verifies its checksum.
     fn chunk(&self, chunk: &ChunkPlace) -> Result<Bytes, StorageFailure> {
         if chunk.is_lost() {
             return Err(StorageFailure::Damaged);
@@ -647,7 +648,7 @@ impl LogReader {
             let index = lock_index(&self.index);
             index.segments.get(&chunk.segment).map(|segment| segment.file.clone())
         };
-        // The chunk has moved, or its record is gone.
+        // The chunk has moved, or its record was removed.
         let file = file.ok_or(StorageFailure::Missing)?;
         let mut data = BytesMut::zeroed(chunk.length as usize);
         match reading::read_exact(&file, &mut data, u64::from(chunk.at)) {
@@ -658,7 +659,7 @@ impl LogReader {
         }
     }
 
-    /// The chunks that hold a range, and the range as far as the record reaches.
+    /// Returns the chunks that contain a range, and the end of the range within the record.
     fn chunks(
         &self,
         record: RecordId,
@@ -679,7 +680,7 @@ impl LogReader {
         let mut joined = BytesMut::new();
         for chunk in &chunks {
             if chunk.offset > at {
-                // A part in the middle was lost.
+                // A chunk in the middle is missing.
                 return Err(StorageFailure::Damaged);
             }
             let data = self.chunk(chunk)?;
@@ -702,7 +703,7 @@ impl StoreReader for LogReader {
 
     fn read(&self, record: RecordId, offset: u64, length: u32) -> Result<Bytes, StorageFailure> {
         let read = match self.try_read(record, offset, length) {
-            // It may have been moved just then.
+            // It may have been moved in the meantime.
             Err(StorageFailure::Missing) => self.try_read(record, offset, length),
             done => done,
         };

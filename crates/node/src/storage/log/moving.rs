@@ -1,7 +1,7 @@
-//! Moving what counts out of old segments, so that they can go.
+//! Moving live data out of old segments, so that they can be removed.
 //!
-//! A chunk that the device cannot read stays where it is for a while, and is tried again; those behind it are moved meanwhile. One that
-//! could not be read in the end is given up and told: without that, its segment and all behind it would stay for ever.
+//! A chunk that the device cannot read stays in place for a while and is tried again, while those after it are moved. If it
+//! remains unreadable it is reported and given up: otherwise its segment and all later ones would stay for ever.
 //!
 //! Units: bytes.
 
@@ -13,24 +13,24 @@ use longwire_proto::service::{RecordId, StorageFailure};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// How much is moved out of an old segment between two batches.
+/// Maximum data moved out of an old segment between two batches.
 const MOVE_BYTES: u64 = 4 << 20;
-/// How often a chunk that the device cannot read stays where it is, when it was to be moved.
+/// Number of times an unreadable chunk stays in place when it is to be moved.
 pub(super) const TIMES_MAX: u32 = 3;
-/// How long it is left alone before it is tried again: a device that fails for a moment fails for all that is tried in it.
+/// Pause before an unreadable chunk is tried again: a temporary failure of a device affects everything tried during it.
 const REST: Duration = Duration::from_secs(60);
 
-/// The chunks of the oldest segment that the device could not read when they were to be moved.
+/// Chunks of the oldest segment that the device could not read when they were to be moved.
 #[derive(Debug)]
 pub(super) struct UnreadableChunks {
     pub(super) chunks: BTreeMap<(RecordId, u64), ReadAttempts>,
-    /// How long each rests.
+    /// Pause of each chunk.
     pub(super) rest: Duration,
-    /// All that is left in the segment rests, and of that what was tried first was tried then.
+    /// Set while all remaining chunks of the segment are paused: the time of the earliest of their attempts.
     pub(super) all_since: Option<Instant>,
 }
 
-/// How many times, and when for the last time.
+/// Number of attempts, and time of the last one.
 #[derive(Debug)]
 pub(super) struct ReadAttempts {
     pub(super) times: u32,
@@ -44,24 +44,24 @@ impl Default for UnreadableChunks {
 }
 
 impl UnreadableChunks {
-    /// How long there is nothing to be tried, if that is for want of rest only.
+    /// Returns the time until there is something to try, if only pauses prevent it now.
     pub(super) fn maintenance_pause(&self) -> Option<Duration> {
         self.all_since.map(|since| self.rest.saturating_sub(since.elapsed()))
     }
 
-    /// Their segment has gone.
+    /// Forgets the chunks of a segment that was removed.
     pub(super) fn clear(&mut self) {
         self.chunks.clear();
         self.all_since = None;
     }
 
-    /// When a chunk was tried, if it is left alone since.
+    /// Returns the time of the last attempt, if the chunk is still paused.
     fn rests_since(&self, record: RecordId, chunk: &ChunkPlace) -> Option<Instant> {
         let tried = self.chunks.get(&(record, chunk.offset))?;
         (tried.last.elapsed() < self.rest).then_some(tried.last)
     }
 
-    /// A chunk could not be read. True if that was so too often.
+    /// Counts an unreadable chunk; returns true if it is given up.
     fn is_given_up(&mut self, record: RecordId, chunk: &ChunkPlace) -> bool {
         let now = Instant::now();
         let tried = self.chunks.entry((record, chunk.offset)).or_insert(ReadAttempts { times: 0, last: now });
@@ -72,7 +72,7 @@ impl UnreadableChunks {
 }
 
 impl Log {
-    /// The segment that is to be moved next: the oldest, if there is too much waste.
+    /// Returns the next segment to be moved: the oldest, if there is too much waste.
     fn wasteful(&self) -> Option<u32> {
         let index = lock_index(&self.index);
         let (total, live) = index.totals();
@@ -83,21 +83,20 @@ impl Log {
         };
         let (number, oldest) = index.oldest()?;
         let too_much = number != self.active && total.saturating_sub(live) > tolerated;
-        // All of it or nothing: a part that was moved frees nothing, and has taken what removals need. With one step it is
-        // either, by itself.
+        // All or nothing: moving a part frees nothing and uses space that removals need. A single step is atomic by itself.
         let at_once = oldest.live <= self.step_bytes();
         let fits = at_once || self.free_in_need() > oldest.live + self.spare_bytes() / 8;
         (too_much && fits).then_some(number)
     }
 
-    /// How much is moved at once.
+    /// Returns the maximum data moved at once.
     pub(super) fn step_bytes(&self) -> u64 {
         MOVE_BYTES.min(self.segment_bytes / 4)
     }
 
-    /// Moves some of what counts out of the oldest segment, if there is too much waste. True: there is more to be moved.
+    /// Moves some live data out of the oldest segment, if there is too much waste. Returns true if there is more to move.
     pub(super) fn move_some(&mut self) -> bool {
-        // All records are walked through for this, and the engines want them, too.
+        // This scans all records while the engines need the index, too.
         if self.unreadable.maintenance_pause().is_some_and(|left| !left.is_zero()) {
             return false;
         }
@@ -120,15 +119,15 @@ impl Log {
                 Ok(data) => copies.push(StoreWrite::Append { record, offset: chunk.offset, data }),
                 Err(StorageFailure::Device) if !self.unreadable.is_given_up(record, &chunk) => {}
                 Err(StorageFailure::Damaged | StorageFailure::Device) => {
-                    // Its segment can go; whoever reads the record will miss the chunk.
+                    // Its segment can be removed; a read of the record will notice the missing chunk.
                     self.quarantine.record(&self.index, record);
                     lost.push(EntryHeader::lost(record, chunk.offset, chunk.length));
                 }
-                // Gone meanwhile.
+                // Removed in the meantime.
                 Err(_) => {}
             }
         }
-        // A device that takes nothing now may take something after the next batch.
+        // A device that is full now may have space after the next batch.
         let goes_on = copies.is_empty() && lost.is_empty() || self.commit_in_need(&copies, &lost).is_ok();
         self.drop_dead();
         goes_on

@@ -1,13 +1,14 @@
-//! A note on the newest batch, in the lock file behind its beginning.
+//! Summary of the newest batch, in the lock file after its preamble.
 //!
 //! ```text
 //!   lock    preamble 20 | segment 4 | batch 8 | records 8 | end 8 | crc 4
 //! ```
 //!
-//! The marks within the segments say the same (see [`super::frame`]), but the newest of them go with the newest segment and its
-//! listing. This is written over itself when a batch is durable, without a sync of its own: it never says more than was
-//! acknowledged, and after a power cut it may say less. Of a batch whose mark and listing a power cut has taken it says that it was
-//! durable, and up to where: what is damaged within is no torn write. An earlier version neither writes nor reads it.
+//! The marks within the segments contain the same (see [`super::frame`]), but the newest of them are lost with the newest
+//! segment and its listing. The summary is overwritten when a batch is durable, without a sync of its own: it never claims
+//! more than was acknowledged, and less after some power cuts. If a power cut has lost the mark and the listing of a batch,
+//! the summary proves that the batch was durable, and its end: damage within it is not a torn write. Earlier versions
+//! neither write nor read it.
 
 use super::frame::{PREAMBLE_BYTES, SealKey};
 use bytes::{Buf, BufMut};
@@ -18,16 +19,16 @@ use std::os::unix::fs::FileExt;
 
 const BYTES: usize = 32;
 
-/// See the [module](self).
+/// Summary of the newest batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NewestBatch {
-    /// The segment that it is in.
+    /// Segment that contains it.
     pub(super) segment: u32,
-    /// The number of the mark behind it.
+    /// Number of the mark after it.
     pub(super) batch: u64,
-    /// How many records there are.
+    /// Number of records.
     pub(super) records: u64,
-    /// Its end in its segment, bytes; 0: that is not known.
+    /// End of the batch in its segment, bytes; 0 if unknown.
     pub(super) end: u64,
 }
 
@@ -43,7 +44,7 @@ impl NewestBatch {
         out
     }
 
-    /// The note in a lock file; `None` where there is none, or it is damaged.
+    /// Reads the summary from a lock file; `None` if it is missing or damaged.
     pub(super) fn read(lock: &File, secret: SealKey) -> Option<Self> {
         let mut bytes = [0; BYTES];
         lock.read_exact_at(&mut bytes, PREAMBLE_BYTES as u64).ok()?;

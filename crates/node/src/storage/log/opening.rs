@@ -1,8 +1,10 @@
-//! Opening a store: first it is looked at, and nothing of it is changed before it is known to be one that is understood.
+//! Opening of a store: it is examined first, and nothing is changed until it is known to be a store that this version
+//! understands.
 //!
-//! Each file begins with a marker, the format and the store's own number. A file with the marker of another format, or the
-//! number of another store, and a folder with files of these names in which none begins as it should: all of these are
-//! refused. Damage of some of them is not: any of them has the number, and all else is told by the marks within.
+//! Each file begins with a marker, the format and the store's own number. The opening is refused for a file with the marker
+//! of another format or the number of another store, and for a folder with files of these names of which none begins
+//! correctly. Damage to some of the files is no reason: each of them contains the number, and the marks within contain the
+//! rest.
 
 use super::frame::{EntryKind, FileBeginning, PREAMBLE_BYTES, SealKey, StoreFileKind};
 use super::index::Index;
@@ -22,45 +24,45 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Files have lower numbers: so many segments are 512 TiB, and there is always a next number.
+/// Upper bound of the numbers of files: this number of segments is 512 TiB, so there is always a next number.
 const NUMBERS: u32 = 1 << 31;
 
-/// Why a store is not opened. Nothing of it was changed.
+/// Reason why a store is not opened. Nothing was changed.
 #[derive(Debug)]
 pub enum OpenError {
-    /// The system says no.
+    /// The operating system reports an error.
     Device(io::Error),
-    /// Another process has it open.
+    /// The store is in use by another process.
     InUse,
-    /// There is none, and none is to be made.
+    /// There is no store, and none is to be created.
     Missing,
-    /// A file of it is of another format: an older or a newer version of this program wrote it.
+    /// A file has another format: an older or a newer version of Longwire wrote it.
     OtherFormat {
-        /// The file.
+        /// File name.
         file: String,
-        /// Its format.
+        /// Format of the file.
         format: u32,
     },
-    /// A file of it belongs to another store.
+    /// A file belongs to another store.
     OtherStore {
-        /// The file.
+        /// File name.
         file: String,
-        /// One that belongs to the other.
+        /// Name of a file of the other store.
         other: String,
     },
-    /// The format in the beginning of a file is damaged: its checksum, and the rest of the store, say that it is this one.
+    /// The format number in a preamble is damaged: its checksum and the rest of the store show that it was this format.
     DamagedFormat {
-        /// The file.
+        /// File name.
         file: String,
     },
-    /// The number in a file's name is higher than those that a store gives.
+    /// The number in a file name is higher than those that a store uses.
     NumberTooHigh {
-        /// The file.
+        /// File name.
         file: String,
     },
-    /// There are files of these names, and none of them begins as those of a store do.
+    /// There are files of these names, but none begins like those of a store.
     Foreign {
-        /// One of them.
+        /// Name of one of them.
         file: String,
     },
 }
@@ -75,27 +77,27 @@ impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             OpenError::Device(error) => error.fmt(f),
-            OpenError::InUse => f.write_str("another process has it open"),
-            OpenError::Missing => f.write_str("there is none"),
+            OpenError::InUse => f.write_str("in use by another process"),
+            OpenError::Missing => f.write_str("not found"),
             OpenError::OtherFormat { file, format } => {
                 let version = if *format > FORMAT { "a newer" } else { "an older" };
                 write!(
                     f,
-                    "{version} version of this program wrote {file}: it says format {format}, and this version reads \
-                     format {FORMAT}; nothing was changed"
+                    "{file} was written by {version} version of Longwire (format {format}; this version reads format \
+                     {FORMAT}); nothing was changed"
                 )
             }
             OpenError::DamagedFormat { file } => {
-                write!(f, "the number of the format in {file} is damaged; nothing was changed")
+                write!(f, "the format number in {file} is damaged; nothing was changed")
             }
             OpenError::OtherStore { file, other } => {
-                write!(f, "{file} and {other} are of two different stores; nothing was changed")
+                write!(f, "{file} and {other} belong to different stores; nothing was changed")
             }
             OpenError::NumberTooHigh { file } => {
-                write!(f, "no store gives a file so high a number as {file} has; nothing was changed")
+                write!(f, "the number in the name {file} is too high; nothing was changed")
             }
             OpenError::Foreign { file } => {
-                write!(f, "{file} is there, and no file says that this is a store; nothing was changed")
+                write!(f, "{file} exists, but no file identifies this folder as a store; nothing was changed")
             }
         }
     }
@@ -104,30 +106,28 @@ impl fmt::Display for OpenError {
 impl std::error::Error for OpenError {}
 
 impl OpenError {
-    /// Advice on what can be done about it.
+    /// Returns advice for the operator.
     pub fn hint(&self) -> &'static str {
         match self {
-            OpenError::Device(_) => "`storage.path` names a folder that this user may write to",
-            OpenError::InUse => "one node at a time may use a store",
-            OpenError::Missing => "a node makes one when it starts",
-            OpenError::OtherFormat { .. } => {
-                "use the version that wrote it, or name another folder as `storage.path`"
-            }
-            OpenError::DamagedFormat { .. } => {
-                "`longwire store repair` puts it right, and keeps what was there"
-            }
-            OpenError::OtherStore { .. } => "move the files of one of them elsewhere, and start again",
+            OpenError::Device(_) => "set `storage.path` to a writable folder",
+            OpenError::InUse => "only one node at a time can use a store",
+            OpenError::Missing => "the node creates a store when it starts",
+            OpenError::OtherFormat { .. } => "use that version, or set `storage.path` to another folder",
+            OpenError::DamagedFormat { .. } => "repair it with `longwire store repair`, which keeps a copy",
+            OpenError::OtherStore { .. } => "move the files of one store elsewhere and start again",
             OpenError::NumberTooHigh { .. } => {
-                "give it a free number below 2000000000, if it is of this store, or move it elsewhere; then start again"
+                "if it belongs to this store, rename it to a free number below 2000000000; otherwise move it elsewhere; \
+                 then start again"
             }
             OpenError::Foreign { .. } => {
-                "name another folder as `storage.path`; if it is a store, its files are damaged: keep a copy of it"
+                "set `storage.path` to another folder; if this folder is a store, its files are damaged: keep a copy"
             }
         }
     }
 }
 
-/// The files of a store, each with the number in its name; which kind one is its beginning says, and else its name.
+/// Files of a store, with the numbers in their names. The preamble determines the kind of a file; if it is unreadable, the
+/// name does.
 #[derive(Debug, Default)]
 pub(super) struct StoreFileNames {
     segments: Vec<(u32, PathBuf)>,
@@ -137,24 +137,25 @@ pub(super) struct StoreFileNames {
 }
 
 impl StoreFileNames {
-    /// The highest number that a file has.
+    /// Returns the highest number of a file.
     pub(super) fn last(&self) -> u32 {
         self.segments.iter().chain(&self.listings).map(|(number, _)| *number).max().unwrap_or(0)
     }
 }
 
 impl StoreFileNames {
-    /// Takes from others what rights they have to these files; of how many it cannot.
+    /// Removes the rights of others to these files; returns the number of files for which that is impossible.
     pub(super) fn close(&self) -> io::Result<u64> {
         let mut files = self.segments.iter().chain(&self.listings);
         files.try_fold(0, |open, (_, path)| Ok(open + u64::from(!private_files::close(path)?)))
     }
 }
 
-/// Whether this version reads what is in a folder, if there is one. Nothing of it is changed, and a node may have it open.
+/// Checks that this version can read the store in a folder, if there is one. Changes nothing, and works while a node has the
+/// store open.
 ///
 /// # Errors
-/// It is of another version, or no store.
+/// Fails if the store has another format or the folder contains something else.
 pub(crate) fn can_be_read(folder: &Path) -> Result<(), OpenError> {
     match look(folder) {
         Err(OpenError::Device(error)) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -162,7 +163,7 @@ pub(crate) fn can_be_read(folder: &Path) -> Result<(), OpenError> {
     }
 }
 
-/// Looks at a folder. None: there is no store, and nothing that stands in the way of one.
+/// Examines a folder. Returns no key if there is no store and nothing that prevents creating one.
 pub(super) fn look(folder: &Path) -> Result<(StoreFileNames, Option<SealKey>), OpenError> {
     let mut names = StoreFileNames::default();
     let mut files = vec![(None, folder.join("lock"))];
@@ -185,7 +186,7 @@ pub(super) fn look(folder: &Path) -> Result<(StoreFileNames, Option<SealKey>), O
             _ => {}
         }
     }
-    // In an order that is always the same.
+    // In a fixed order.
     files.sort_by(|(_, one), (_, other)| one.cmp(other));
     let mut known: Option<(SealKey, String)> = None;
     let mut unknown = None;
@@ -197,7 +198,7 @@ pub(super) fn look(folder: &Path) -> Result<(StoreFileNames, Option<SealKey>), O
         match (begins, &known) {
             (FileBeginning::OtherFormat(format), _) => {
                 let damaged = damaged_format(&bytes);
-                // One that was written so goes before one that is damaged.
+                // A file that was written with another format takes precedence over a damaged one.
                 if other.as_ref().is_none_or(|(_, _, before)| damaged.is_none() && before.is_some()) {
                     other = Some((file, format, damaged));
                 }
@@ -206,7 +207,7 @@ pub(super) fn look(folder: &Path) -> Result<(StoreFileNames, Option<SealKey>), O
                 return Err(OpenError::OtherStore { file, other: of.clone() });
             }
             (FileBeginning::Ours(_, secret), _) => known = Some((secret, file)),
-            // A crash while the very first file is made leaves it empty.
+            // A crash during the creation of the very first file leaves it empty.
             (FileBeginning::Unknown, _) if named.is_none() && bytes.iter().all(|byte| *byte == 0) => {}
             (FileBeginning::Unknown, _) => unknown = unknown.or(Some(file)),
         }
@@ -234,14 +235,14 @@ pub(super) fn look(folder: &Path) -> Result<(StoreFileNames, Option<SealKey>), O
     }
 }
 
-/// The store's number of a file that says another format, where its checksum says that only this is wrong.
+/// Returns the store's number from a file with another format, if its checksum shows that only the format is damaged.
 fn damaged_format(bytes: &[u8]) -> Option<SealKey> {
     [StoreFileKind::Segment, StoreFileKind::Listing]
         .into_iter()
         .find_map(|made| SealKey::of_preamble(made, &with_format(made, bytes)))
 }
 
-/// A beginning with the format of this version.
+/// Returns a preamble with the format of this version.
 fn with_format(made: StoreFileKind, bytes: &[u8]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     if let Some(marker) = bytes.get_mut(..8) {
@@ -250,8 +251,8 @@ fn with_format(made: StoreFileKind, bytes: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Puts the format right where it is damaged, in all files of a store of which one at least has it whole; what was there is kept
-/// before. Nothing is changed where any file is of another format, or of another store.
+/// Repairs damaged format numbers in all files of a store, if at least one file has an intact preamble; keeps a copy of each
+/// first. Changes nothing if any file has another format or belongs to another store.
 pub(super) fn mend_formats(folder: &Path, quarantine: &Quarantine) -> Result<(), OpenError> {
     while let Err(OpenError::DamagedFormat { file }) = look(folder).map(drop) {
         let path = folder.join(&file);
@@ -265,7 +266,7 @@ pub(super) fn mend_formats(folder: &Path, quarantine: &Quarantine) -> Result<(),
     Ok(())
 }
 
-/// The first bytes of a file, zeros where the device cannot read them; none: there is no such file.
+/// Returns the first bytes of a file, with zeros where the device cannot read them; `None` if there is no such file.
 fn beginning(path: &Path) -> io::Result<Option<Vec<u8>>> {
     let file = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -277,33 +278,33 @@ fn beginning(path: &Path) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
-/// A segment that is there, or was.
+/// Segment that exists or existed.
 #[derive(Debug)]
 pub(super) struct SegmentPart {
     pub(super) path: PathBuf,
-    /// One without a byte where it is missing.
+    /// File; an empty one for a missing segment.
     pub(super) file: Arc<File>,
     is_there: bool,
-    /// Where its listing is.
+    /// Path of the listing.
     listing: Option<PathBuf>,
-    /// The listing is under its name.
+    /// True if the listing has the correct name.
     is_listed_well: bool,
 }
 
-/// Which file is which segment, and those that are none.
+/// Segments by number, and files that are none of them.
 #[derive(Debug, Default)]
 pub(super) struct SegmentParts {
     pub(super) segments: BTreeMap<u32, SegmentPart>,
     pub(super) strays: Vec<PathBuf>,
 }
 
-/// A segment file and what tells its number.
+/// Segment file and the information that determines its number.
 struct SegmentCandidate {
     name: u32,
     path: PathBuf,
-    /// The number that its marks have.
+    /// Number of the segment in its marks.
     number: Option<u32>,
-    /// The number of the first batch that is found in it.
+    /// Number of the first batch in it.
     batch: Option<u64>,
     bytes: u64,
 }
@@ -315,7 +316,7 @@ impl SegmentCandidate {
     }
 }
 
-/// Finds out which file is which segment: its marks say it, whatever its name is.
+/// Determines the number of each segment file from its marks, whatever its name is.
 pub(super) fn parts(names: &StoreFileNames, secret: SealKey) -> io::Result<SegmentParts> {
     let mut parts = SegmentParts::default();
     for candidate in candidates(names, secret)? {
@@ -333,7 +334,7 @@ pub(super) fn parts(names: &StoreFileNames, secret: SealKey) -> io::Result<Segme
         let folder = path.parent().unwrap_or(path);
         listings.push((*path != listing::path(folder, number), number, path));
     }
-    // Those with the right name first.
+    // Correctly named ones first.
     listings.sort();
     for (misnamed, number, path) in listings {
         let part = match parts.segments.get_mut(&number) {
@@ -361,8 +362,7 @@ impl SegmentPart {
 }
 
 impl SegmentParts {
-    /// Puts away what has no place, so that nothing is where a new file will be; what the listings among it say counts all the
-    /// same.
+    /// Moves stray files to the quarantine, so that none is in the way of a new file; listings among them still count.
     pub(super) fn put_away(&mut self, quarantine: &Quarantine) -> io::Result<()> {
         for stray in &self.strays {
             let now_at = quarantine.stray(stray)?;
@@ -376,7 +376,7 @@ impl SegmentParts {
         Ok(())
     }
 
-    /// Gives segments under the name of a listing another one.
+    /// Renames segments that have the name of a listing.
     pub(super) fn rename(&mut self, folder: &Path, last: &mut u32) -> io::Result<()> {
         let is_misnamed = |part: &&mut SegmentPart| part.path.extension() != Some(OsStr::new(SEGMENT_ENDING));
         for part in self.segments.values_mut().filter(is_misnamed) {
@@ -389,12 +389,12 @@ impl SegmentParts {
     }
 }
 
-/// In place of a segment that is gone.
+/// Returns an empty file for a missing segment.
 fn no_file() -> io::Result<Arc<File>> {
     File::open("/dev/null").map(Arc::new)
 }
 
-/// All segment files; of those with the same number the one first that is it.
+/// Returns all segment files; of those with the same number the authentic one first.
 fn candidates(names: &StoreFileNames, secret: SealKey) -> io::Result<Vec<SegmentCandidate>> {
     let mut all = Vec::new();
     for (name, path) in &names.segments {
@@ -416,7 +416,7 @@ fn candidates(names: &StoreFileNames, secret: SealKey) -> io::Result<Vec<Segment
     Ok(all)
 }
 
-/// An earlier version did not write the number into the marks; there the order of the batches tells it.
+/// Earlier versions did not write the number into the marks; there the order of the batches determines it.
 fn number_unsaid(all: &mut [SegmentCandidate]) {
     let said: BTreeSet<u32> = all.iter().filter_map(|candidate| candidate.number).collect();
     let is_free = |candidate: &&SegmentCandidate| {
@@ -433,17 +433,17 @@ fn number_unsaid(all: &mut [SegmentCandidate]) {
     }
 }
 
-/// All of a store, read.
+/// Contents of a store.
 #[derive(Debug, Default)]
 pub(super) struct LoadedStore {
     pub(super) index: Index,
     pub(super) met: ScanFindings,
-    /// Segments in which nothing is, and never was.
+    /// Segments without any entry.
     pub(super) empty: Vec<u32>,
 }
 
-/// Reads all segments, oldest first, and tells what is damaged but the records: those are in `met`. `newest` is what is known of
-/// the newest batch beside them. `mend` is given the entries of segments whose listing lags behind.
+/// Reads all segments, oldest first, and reports damage except that of records, which is in `met`. `newest` is the summary
+/// of the newest batch. `mend` receives the entries of segments whose listing is incomplete.
 pub(super) fn read(
     parts: SegmentParts,
     secret: SealKey,
@@ -477,7 +477,7 @@ pub(super) fn read(
     met.harmed.dedup_by_key(|(record, _)| *record);
     if let Some(newest) = newest.filter(|newest| newest.batch > met.batch) {
         met.unnamed = met.unnamed.max(newest.records.saturating_sub(index.records.len() as u64));
-        // A mark alone may be lost in a power cut, with nothing that was acknowledged.
+        // A power cut can lose a mark alone, without losing anything acknowledged.
         if newest.batch > met.batch + 1 {
             met.damaged += 1;
             quarantine.end_missing(newest.segment);

@@ -1,15 +1,15 @@
-//! What is damaged is set aside, told, and takes nothing else with it.
+//! Damaged data is copied and reported, and affects nothing else.
 //!
 //! ```text
-//!   damaged/00000007-record-10000000002a     the entries of a record, as they lie in their segments
-//!   damaged/00000007-bytes-1048576           what stands where an entry's header should be
-//!   damaged/00000007.log                     a whole file: one of a name or number too many, or a segment at its end
-//!                                            of which something damaged had no space here
-//!   damaged/list.jsonl                       one line each: where, why, and what was kept
+//!   damaged/00000007-record-10000000002a     the entries of a record, as in their segments
+//!   damaged/00000007-bytes-1048576           bytes in place of an entry's header
+//!   damaged/00000007.log                     a whole file: duplicate or misnamed, or a segment that would
+//!                                            have been removed, with damage for which there was no space
+//!   damaged/list.jsonl                       one line per report: place, reason and copy
 //! ```
 //!
-//! Units: bytes. Limits: copies take 64 MiB in 1,024 files, and lines 16 MiB; damage beyond that is told and not copied. A
-//! segment with such damage comes here as it is, when it would have gone, as long as whole files take 256 MiB.
+//! Units: bytes. Limits: copies take 64 MiB in 1,024 files, and lines 16 MiB; further damage is reported but not copied. A
+//! segment with such damage is moved here instead of being removed, up to 256 MiB of whole files.
 
 use super::frame::{HEADER_BYTES, PREAMBLE_BYTES};
 use super::index::{ChunkPlace, Index};
@@ -26,117 +26,114 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 const KEPT_BYTES_MAX: u64 = 64 << 20;
 const KEPT_FILES_MAX: usize = 1024;
-/// Whole files, beside the copies.
+/// Limit for whole files, in addition to the copies.
 const WHOLE_BYTES_MAX: u64 = 256 << 20;
 const LINES_BYTES_MAX: u64 = 16 << 20;
-/// Damage that is remembered until somebody listens.
+/// Maximum reports kept until a listener is set.
 pub(crate) const WAITING_MAX: usize = 4096;
 /// Parts of the names of copies.
 const RECORD: &str = "-record-";
 const BYTES: &str = "-bytes-";
-/// Where the lines are.
+/// Name of the file with the reports.
 const LIST: &str = "list.jsonl";
-/// Files of one name that get a number.
+/// Maximum number of files with the same name, which get a number.
 const NUMBERS_MAX: u32 = 1000;
 
-/// What is wrong.
+/// Kind of damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DamageKind {
-    /// The beginning of a segment.
+    /// The preamble of a segment is damaged.
     Preamble,
-    /// The header of an entry: whose it was is not known.
+    /// The header of an entry is damaged, so its record is unknown.
     Header,
-    /// The checksum of an entry's data does not fit.
+    /// The data of an entry does not match its checksum.
     Data,
     /// The device cannot read an entry.
     Unreadable,
-    /// Bytes that were durable are not there: the file is gone, or too short.
+    /// Durable bytes are missing: the file is missing or too short.
     Missing,
-    /// Batches that were durable at the end are not there.
+    /// Durable batches at the end are missing.
     End,
-    /// Records are not there, and nothing says whose they were: so many, by the count that each batch has.
+    /// Records are missing and cannot be identified; their number follows from the count in each mark.
     Unnamed,
-    /// A file that is there twice, or under the name of another.
+    /// Duplicate or misnamed file.
     Stray,
-    /// An entry in the middle of a record is missing.
+    /// An entry within a record is missing.
     Gap,
 }
 
-/// Something damaged that was met.
+/// Report of damage.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StoreDamage {
-    /// What is wrong.
+    /// Kind of damage.
     pub harm: DamageKind,
-    /// Whose data they are, as far as that is known.
+    /// Record that contained the data, if known.
     pub record: Option<RecordId>,
-    /// The file.
+    /// File name.
     pub file: String,
-    /// Where in the file, bytes.
+    /// Offset in the file, bytes.
     pub at: u64,
-    /// How much, bytes; of what is unnamed, how many records.
+    /// Length, bytes; for `Unnamed` the number of records.
     pub bytes: u64,
-    /// Where it is kept now; none: there was no space, or it cannot be read at all.
+    /// Path of the copy; `None` if there was no space or nothing is readable.
     pub kept: Option<PathBuf>,
 }
 
 impl core::fmt::Display for StoreDamage {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let what = match self.harm {
-            DamageKind::Preamble => "the beginning of a segment is damaged",
-            DamageKind::Header => "the header of an entry is damaged",
-            DamageKind::Data => "data do not fit their checksum",
-            DamageKind::Unreadable => "data cannot be read",
-            DamageKind::Missing => "what was stored is missing",
-            DamageKind::Gap => "data are missing in the middle of a record",
+            DamageKind::Preamble => "damaged segment header",
+            DamageKind::Header => "damaged entry header",
+            DamageKind::Data => "checksum mismatch",
+            DamageKind::Unreadable => "unreadable data",
+            DamageKind::Missing => "missing data",
+            DamageKind::Gap => "missing data within a record",
             DamageKind::End => {
-                return write!(
-                    f,
-                    "the newest of what was stored is missing, from somewhere in {} on",
-                    self.file
-                );
+                return write!(f, "the newest data is missing, starting in {}", self.file);
             }
-            DamageKind::Stray => "a file that is there twice, or under the name of another",
+            DamageKind::Stray => "duplicate or misnamed file",
             DamageKind::Unnamed => {
-                return write!(f, "{} records are missing, and nothing says whose they were", self.bytes);
+                return write!(f, "{} records are missing and cannot be identified", self.bytes);
             }
         };
-        write!(f, "{what}: {} bytes at {} of {}", self.bytes, self.at, self.file)?;
+        write!(f, "{what}: {} bytes at offset {} of {}", self.bytes, self.at, self.file)?;
         if let Some(record) = self.record {
             write!(f, ", record {:x}", record.0)?;
         }
         match &self.kept {
-            Some(path) => write!(f, "; kept in {}", path.display()),
-            None => f.write_str("; not kept"),
+            Some(path) => write!(f, "; copy kept in {}", path.display()),
+            None => f.write_str("; no copy kept"),
         }
     }
 }
 
-/// Who is told of damage.
+/// Receiver of reports.
 type DamageListener = Box<dyn Fn(StoreDamage) + Send>;
 
-/// The place for what is damaged.
+/// Folder for damaged data, and reports about it.
 pub struct Quarantine {
     folder: PathBuf,
-    /// Nothing is changed: damage is told, and that is all.
+    /// True if damage is only reported and nothing is changed.
     only_tells: bool,
-    /// Held while a record is looked at, which may take a while. The engines' task waits for the state, and never for this.
+    /// Held while a record is examined, which can take a while. The engines' task waits for the state, but never for this
+    /// lock.
     looks: Mutex<()>,
     state: Mutex<QuarantineState>,
 }
 
 #[derive(Default)]
 struct QuarantineState {
-    /// Records that were told already.
+    /// Records already reported.
     told: BTreeSet<RecordId>,
     kept_bytes: u64,
     kept_files: usize,
-    /// Of files that were put away whole.
+    /// Bytes of whole files.
     whole_bytes: u64,
     waiting: Vec<StoreDamage>,
-    /// Damage that was too much to be remembered until somebody listens.
+    /// Reports dropped because too many came before a listener was set.
     forgotten: u64,
-    /// Segments with damage that is not kept anywhere else.
+    /// Segments with damage of which there is no copy.
     unkept: BTreeSet<u32>,
     listener: Option<DamageListener>,
 }
@@ -148,7 +145,7 @@ impl core::fmt::Debug for Quarantine {
 }
 
 impl Quarantine {
-    /// For a store in this folder. It makes nothing before there is damage.
+    /// Creates the quarantine of a store in this folder. Nothing is written until there is damage.
     pub(super) fn new(store: &Path) -> Self {
         let folder = store.join("damaged");
         let mut state = QuarantineState::default();
@@ -163,12 +160,12 @@ impl Quarantine {
         Quarantine { folder, only_tells: false, looks: Mutex::default(), state: Mutex::new(state) }
     }
 
-    /// One that makes nothing, and only tells.
+    /// Creates a quarantine that writes nothing and only reports.
     pub(super) fn that_only_tells(store: &Path) -> Self {
         Quarantine { only_tells: true, ..Quarantine::new(store) }
     }
 
-    /// Tells of all damage from now on, and of what was met so far; of how much of that it can tell no more.
+    /// Sets the receiver of all reports, including those so far; returns the number of reports that were dropped.
     pub fn listen(&self, listener: impl Fn(StoreDamage) + Send + 'static) -> u64 {
         let mut state = self.lock();
         state.waiting.drain(..).for_each(&listener);
@@ -176,7 +173,7 @@ impl Quarantine {
         state.forgotten
     }
 
-    /// A stretch of a segment holds nothing that makes sense, or is not there.
+    /// Reports a range of a segment that contains no valid data or is missing.
     pub(super) fn stretch(&self, harm: DamageKind, segment: u32, file: &File, from: u64, to: u64) {
         let name = format!("{segment:08}{BYTES}{from}");
         let kept = match harm {
@@ -193,24 +190,24 @@ impl Quarantine {
         );
     }
 
-    /// The end of the store is missing, from somewhere in this segment on: nothing says how much of it.
+    /// Reports that the end of the store is missing, starting in this segment, with unknown length.
     pub(super) fn end_missing(&self, segment: u32) {
         let file = segment_name(segment);
         let damage = StoreDamage { harm: DamageKind::End, record: None, file, at: 0, bytes: 0, kept: None };
         self.tell(damage, false);
     }
 
-    /// Keeps the beginning of a file before it is put right.
+    /// Copies the preamble of a file before it is repaired.
     ///
     /// # Errors
-    /// There is no space for it.
+    /// Fails if there is no space for the copy.
     pub(super) fn beginning(&self, name: &str, file: &File) -> io::Result<()> {
         let bytes = PREAMBLE_BYTES as u64;
         let kept = self.keep(&format!("{name}-bytes-0"), bytes, |out| copy(file, 0, bytes, out));
         if kept.path.is_none() {
             return Err(io::Error::new(
                 io::ErrorKind::StorageFull,
-                "there is no space to keep what is damaged",
+                "no space for a copy of the damaged data",
             ));
         }
         let (harm, file) = (DamageKind::Preamble, name.to_owned());
@@ -219,7 +216,7 @@ impl Quarantine {
         Ok(())
     }
 
-    /// This number of records is missing, and nothing says which.
+    /// Reports missing records that cannot be identified.
     pub(super) fn unnamed(&self, records: u64) {
         let damage = StoreDamage {
             harm: DamageKind::Unnamed,
@@ -232,7 +229,7 @@ impl Quarantine {
         self.tell(damage, false);
     }
 
-    /// A file that has no place in the store is put away, as it is; where it is then.
+    /// Moves a file that does not belong to the store to the quarantine; returns its new path.
     pub(super) fn stray(&self, path: &Path) -> io::Result<Option<PathBuf>> {
         let bytes = fs::metadata(path)?.len();
         let kept = if self.only_tells { None } else { Some(self.put_away(path)?) };
@@ -243,7 +240,7 @@ impl Quarantine {
         Ok(kept)
     }
 
-    /// Removes a segment that is no longer needed, or puts it away: damage of it may be kept nowhere else.
+    /// Removes an obsolete segment, or moves it to the quarantine if there is no copy of its damage.
     pub(super) fn remove_segment(&self, segment: u32, path: &Path) -> io::Result<()> {
         let bytes = fs::metadata(path).map_or(0, |about| about.len());
         let puts_away = {
@@ -280,7 +277,7 @@ impl Quarantine {
                     return Ok(to);
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                // A file system without links.
+                // The file system has no hard links.
                 Err(_) if !to.exists() && path.exists() => return fs::rename(path, &to).map(|()| to),
                 Err(error) => return Err(error),
             }
@@ -288,16 +285,16 @@ impl Quarantine {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    /// A part of a record is damaged. All of the record is set aside, once; or as much as there is space for.
+    /// Handles a damaged record: copies all of it once, or the damaged part if there is no space for more.
     pub(super) fn record(&self, index: &Mutex<Index>, record: RecordId) {
-        // A second caller waits until it is kept: perhaps only then its segment may go.
+        // A second caller waits until the copy is made, because its segment may be removed only then.
         let _looks = self.looks.lock().expect("no thread panics while it looks at a record");
         if self.lock().told.contains(&record) {
             return;
         }
         let chunks = chunks(&super::lock_index(index), record);
         let Some((first, _)) = chunks.first() else { return };
-        // Both locks are free while it is read.
+        // Both locks are free during the reads.
         let harmed = harmed(&chunks);
         if harmed.is_empty() {
             return;
@@ -305,7 +302,7 @@ impl Quarantine {
         {
             let index = super::lock_index(index);
             if !index.records.contains_key(&record) {
-                // It is gone meanwhile, and so is all that was known of it.
+                // The record has been removed, and so has all that was known of it.
                 return;
             }
             self.lock().told.insert(record);
@@ -319,7 +316,7 @@ impl Quarantine {
         let whole = self.lock().room(bytes(true));
         let name = format!("{:08}{RECORD}{:x}", first.segment, record.0);
         let kept = match bytes(whole) {
-            // Of what is not there nothing can be kept.
+            // Missing data cannot be copied.
             0 => KeptCopy::default(),
             bytes => self.keep(&name, bytes, |out| {
                 wanted(whole).try_fold(0, |good, (chunk, file, bytes)| {
@@ -342,12 +339,12 @@ impl Quarantine {
         }
     }
 
-    /// A record is gone: should its id ever come back, it is told anew.
+    /// Forgets a removed record: if its ID is used again, it is reported again.
     pub(super) fn forget(&self, record: RecordId) {
         self.lock().told.remove(&record);
     }
 
-    /// Nobody has it.
+    /// Returns true if no thread holds the state.
     #[cfg(test)]
     pub(super) fn is_free(&self) -> bool {
         self.state.try_lock().is_ok()
@@ -357,7 +354,7 @@ impl Quarantine {
         self.state.lock().expect("no thread panics while it has the quarantine")
     }
 
-    /// Keeps a copy, if there is space and it is not there yet. `fill` says how much of it could be read.
+    /// Makes a copy, if there is space and it does not exist yet. `fill` returns the number of readable bytes.
     fn keep(&self, name: &str, bytes: u64, fill: impl Fn(&mut File) -> io::Result<u64>) -> KeptCopy {
         if self.only_tells {
             return KeptCopy::default();
@@ -366,7 +363,7 @@ impl Quarantine {
             let path = self.folder.join(numbered(name, number));
             match fs::metadata(&path) {
                 Ok(about) if about.len() == bytes => Some(KeptCopy { path: Some(path), before: true }),
-                // Other damage had this name: it stays.
+                // A copy of other damage has this name and stays.
                 Ok(_) => None,
                 Err(_) => {
                     Some(KeptCopy { path: self.make(&path, bytes, &fill).ok().map(|()| path), before: false })
@@ -387,7 +384,7 @@ impl Quarantine {
         let made = private_files::make_folder_in(&self.folder)
             .and_then(|()| private_files::make(private_files::file().create_new(true).write(true), path))
             .and_then(|mut out| match fill(&mut out)? {
-                0 => Err(io::Error::other("nothing of it can be read")),
+                0 => Err(io::Error::other("completely unreadable")),
                 _ => out.sync_all(),
             });
         if made.is_err() {
@@ -397,14 +394,14 @@ impl Quarantine {
         made
     }
 
-    /// Tells of damage; what was kept before has its line, too.
+    /// Reports damage; adds a line to the list unless the copy existed before.
     fn tell(&self, damage: StoreDamage, before: bool) {
         let mut state = self.lock();
         if !before
             && !self.only_tells
             && let Ok(line) = serde_json::to_string(&damage)
         {
-            // Told it is in any case.
+            // It is reported in any case.
             let _ = self.note(&line);
         }
         match &state.listener {
@@ -425,15 +422,15 @@ impl Quarantine {
     }
 }
 
-/// Where a copy is.
+/// Path of a copy.
 #[derive(Clone, Debug, Default)]
 struct KeptCopy {
     path: Option<PathBuf>,
-    /// It was there already.
+    /// True if it existed before.
     before: bool,
 }
 
-/// The first of a name is plain.
+/// Returns a name with its number; the first has none.
 fn numbered(name: &str, number: u32) -> String {
     if number == 1 { name.to_owned() } else { format!("{name}-{number}") }
 }
@@ -458,7 +455,7 @@ fn segment_name(segment: u32) -> String {
     format!("{segment:08}.log")
 }
 
-/// Bytes of an entry with its header, as far as its file has them.
+/// Returns the bytes of an entry with its header, as far as its file contains them.
 fn there(chunk: &ChunkPlace, file: &File) -> u64 {
     if chunk.is_lost() {
         return 0;
@@ -475,12 +472,12 @@ fn chunks(index: &Index, record: RecordId) -> Vec<(ChunkPlace, Arc<File>)> {
     found.filter_map(|chunk| Some((*chunk, index.segments.get(&chunk.segment)?.file.clone()))).collect()
 }
 
-/// Nothing of a record is left.
+/// Returns true if nothing of a record is left.
 pub(super) fn is_gone(index: &Index, record: RecordId) -> bool {
     chunks(index, record).iter().all(|(chunk, file)| there(chunk, file) == 0)
 }
 
-/// What is wrong with which chunks.
+/// Returns the damaged chunks and the kind of damage.
 fn harmed(chunks: &[(ChunkPlace, Arc<File>)]) -> Vec<(DamageKind, ChunkPlace)> {
     let mut harmed = Vec::new();
     let mut follows = 0;
@@ -506,7 +503,7 @@ fn harmed(chunks: &[(ChunkPlace, Arc<File>)]) -> Vec<(DamageKind, ChunkPlace)> {
     harmed
 }
 
-/// Copies a stretch of a file, with zeros where it cannot be read; how much of it could be.
+/// Copies a range of a file, with zeros where it is unreadable; returns the number of readable bytes.
 fn copy(file: &File, from: u64, to: u64, out: &mut File) -> io::Result<u64> {
     let mut buffer = vec![0; 64 * 1024];
     let (mut at, mut good) = (from, 0);
@@ -523,7 +520,7 @@ fn copy(file: &File, from: u64, to: u64, out: &mut File) -> io::Result<u64> {
     Ok(good)
 }
 
-/// The beginning of a segment is not what it should be.
+/// Reports a damaged preamble of a segment.
 pub(super) fn preamble(quarantine: &Quarantine, segment: u32, file: &File) {
     quarantine.stretch(DamageKind::Preamble, segment, file, 0, PREAMBLE_BYTES as u64);
 }

@@ -1,13 +1,13 @@
-//! Reading files of a store from a device of which some places may be bad.
+//! Reading of store files from a device with unreadable blocks.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 
-/// A bad place takes so many bytes with it, at a multiple of them: what a device and the system's memory of files read at once.
+/// Unit in which a device fails, aligned to its size, bytes: what a device and the page cache read at once.
 const BLOCK_BYTES: u64 = 4096;
 
-/// Reads some of what is at a place.
+/// Reads part of the data at an offset.
 fn read_some(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
     #[cfg(test)]
     let buffer = faults::heed(file, buffer, at)?;
@@ -19,7 +19,7 @@ fn read_some(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
     }
 }
 
-/// Fills a buffer with what is at a place.
+/// Fills a buffer with the data at an offset.
 pub(super) fn read_exact(file: &File, buffer: &mut [u8], at: u64) -> io::Result<()> {
     let mut have = 0;
     while have < buffer.len() {
@@ -31,33 +31,33 @@ pub(super) fn read_exact(file: &File, buffer: &mut [u8], at: u64) -> io::Result<
     Ok(())
 }
 
-/// The result of a read around bytes that are not readable.
+/// Result of a read around unreadable bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct PartialRead {
-    /// Bytes, fewer than asked for at the end of the file.
+    /// Bytes read, fewer than requested at the end of the file.
     pub(super) bytes: usize,
-    /// Where nothing could be read, from and to: zeros stand there.
+    /// Unreadable ranges (start, end), filled with zeros.
     pub(super) bad: Vec<(u64, u64)>,
 }
 
 impl PartialRead {
-    /// How many of the bytes could be read.
+    /// Returns the number of readable bytes.
     pub(super) fn good(&self) -> u64 {
         self.bytes as u64 - self.bad.iter().map(|(from, to)| to - from).sum::<u64>()
     }
 }
 
-/// Fills a buffer with what is at a place, around what the device cannot read.
+/// Fills a buffer with the data at an offset, skipping what the device cannot read.
 ///
 /// # Errors
-/// It is no file.
+/// Fails if it is not a regular file.
 pub(super) fn read_around(file: &File, buffer: &mut [u8], at: u64) -> io::Result<PartialRead> {
     let mut around = PartialRead::default();
     while around.bytes < buffer.len() {
         let place = at + around.bytes as u64;
         let block = (BLOCK_BYTES - place % BLOCK_BYTES).min((buffer.len() - around.bytes) as u64) as usize;
         let left = &mut buffer[around.bytes..];
-        // All at once, and where that does not work, what the next bad place may take.
+        // First everything at once, and if that fails, up to the end of the next block that may be bad.
         let read = match read_some(file, left, place) {
             Err(error) if error.kind() == io::ErrorKind::IsADirectory => return Err(error),
             Err(_) => read_some(file, &mut left[..block], place),
@@ -84,7 +84,7 @@ pub(super) fn read_around(file: &File, buffer: &mut [u8], at: u64) -> io::Result
     Ok(around)
 }
 
-/// Files that cannot be read everywhere, in tests.
+/// Files with unreadable ranges, for tests.
 #[cfg(test)]
 pub(super) mod faults {
     use std::collections::BTreeMap;
@@ -95,7 +95,7 @@ pub(super) mod faults {
     use std::path::Path;
     use std::sync::{Arc, Mutex};
 
-    /// Given where it is read: how much of that can be, or none.
+    /// Returns the readable length of a range, or an error.
     type ReadLimit = dyn Fn(Range<u64>) -> io::Result<u64> + Send + Sync;
 
     static FAULTS: Mutex<BTreeMap<(u64, u64), Arc<ReadLimit>>> = Mutex::new(BTreeMap::new());
@@ -105,7 +105,7 @@ pub(super) mod faults {
         (about.dev(), about.ino())
     }
 
-    /// A file with a fault, as long as this is kept. It stays open: the number of a file that is gone may be another test's next.
+    /// File with a fault, while this exists. It stays open because another test could otherwise get its inode number.
     pub(in super::super) struct FaultyFile((u64, u64), #[expect(dead_code, reason = "it is kept open")] File);
 
     impl FaultyFile {
@@ -119,7 +119,7 @@ pub(super) mod faults {
             FaultyFile(id, file)
         }
 
-        /// These places are bad. As of a kernel, what is before them is read.
+        /// Makes these ranges unreadable. As with a kernel, the data before them is read.
         pub(in super::super) fn bad(path: &Path, bad: Vec<Range<u64>>) -> Self {
             FaultyFile::new(path, move |read| {
                 let first = bad.iter().filter(|bad| bad.start < read.end && read.start < bad.end);

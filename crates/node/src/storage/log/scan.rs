@@ -1,11 +1,11 @@
-//! Reading a segment, with its listing beside it.
+//! Reading of a segment together with its listing.
 //!
-//! Only headers are read, but for what follows the last mark of a batch: a crash may have torn that. None of what follows
-//! the first entry of it that is not whole was ever acknowledged, and it does not count; it stays where it is. Where that mark went in a
-//! power cut, the note on the newest batch says up to where all was acknowledged (see [`super::newest`]). Damage
-//! anywhere else is not a crash's doing: what is behind it is searched for, and nothing but the damaged entry is missed. The
-//! listing has all headers once more: by it an entry whose header is damaged is read all the same, and one that is missing is
-//! known to be.
+//! Only headers are read, except after the last mark of a batch, where a crash may have interrupted a write. Nothing after
+//! the first incomplete entry there was ever acknowledged; it does not count and stays in place. If a power cut has lost
+//! that mark, the summary of the newest batch gives the end of the acknowledged data (see [`super::newest`]). Damage
+//! anywhere else is not the result of a crash: the scan searches for the next header, and only the damaged entry is missing.
+//! The listing has copies of all headers: with it, an entry with a damaged header can still be read, and a missing entry is
+//! identified.
 
 use super::frame::{EntryHeader, EntryKind, HEADER_BYTES, PREAMBLE_BYTES, SealKey, StoreFileKind};
 use super::index::{ChunkPlace, Index, chunk_of};
@@ -20,50 +20,50 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// How much is read at a time.
+/// Bytes read at once.
 const WINDOW_BYTES: usize = 64 * 1024;
 
-/// What was met.
+/// Result of scanning.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ScanFindings {
-    /// Bytes behind the last whole entry.
+    /// Bytes after the last complete entry.
     pub(super) torn_bytes: u64,
-    /// Times that something was damaged, and what is behind it had to be searched for.
+    /// Number of damaged places after which the next header had to be searched for.
     pub(super) damaged: u64,
-    /// The highest number of a batch.
+    /// Highest number of a batch.
     pub(super) batch: u64,
-    /// Records that were there when the last batch began, and nothing that was read tells of them.
+    /// Records that existed when the last batch began but that no entry identifies.
     pub(super) unnamed: u64,
-    /// Chunks that are damaged or missing.
+    /// Damaged or missing chunks.
     pub(super) harmed: Vec<(RecordId, ChunkPlace)>,
 }
 
-/// A segment to be read.
+/// Segment to be read.
 #[derive(Clone, Debug)]
 pub(super) struct SegmentToScan<'a> {
     pub(super) number: u32,
     pub(super) path: PathBuf,
     pub(super) file: &'a Arc<File>,
     pub(super) listed: Option<&'a Listed>,
-    /// No later segment proves that it is whole.
+    /// True if no later segment proves that it is complete.
     pub(super) is_last: bool,
-    /// The newest batch, if that is in it.
+    /// Summary of the newest batch, if the batch is in this segment.
     pub(super) noted: Option<NewestBatch>,
-    /// It is not gone.
+    /// False if the file is missing.
     pub(super) is_there: bool,
 }
 
-/// The entries that a segment and its listing have together.
+/// Entries of a segment and its listing together.
 #[derive(Debug)]
 pub(super) struct ScannedSegment {
     pub(super) entries: Vec<Placed>,
-    /// The listing does not say all of it.
+    /// True if the listing is incomplete.
     pub(super) differ: bool,
-    /// There is nothing else in it.
+    /// True if the segment contains nothing else.
     pub(super) is_all: bool,
 }
 
-/// The first mark that is found in a file.
+/// Returns the first mark in a file.
 pub(super) fn first_mark(file: &File, secret: SealKey) -> io::Result<Option<EntryHeader>> {
     let length = file.metadata()?.len();
     let mut headers = Headers::new(file, secret, length);
@@ -75,7 +75,7 @@ pub(super) fn first_mark(file: &File, secret: SealKey) -> io::Result<Option<Entr
     Ok(None)
 }
 
-/// Reads one segment into the index.
+/// Reads a segment into the index.
 pub(super) fn scan(
     index: &mut Index,
     segment: SegmentToScan<'_>,
@@ -87,7 +87,7 @@ pub(super) fn scan(
     let length = file.metadata()?.len();
     index.add_segment(number, path, file.clone());
     let mut headers = Headers::new(file, secret, length);
-    // Unless it was torn while it was made, that is damage; the other files have the number, too.
+    // Except for an interrupted creation this is damage; the other files contain the number, too.
     if length > PREAMBLE_BYTES as u64 && headers.secret()? != Some(secret) {
         met.damaged += 1;
         quarantine::preamble(quarantine, number, file);
@@ -102,7 +102,7 @@ pub(super) fn scan(
     // Everything before this is known to have been durable.
     let mark =
         all.entries.iter().rev().find(|(entry, _)| entry.1.kind == EntryKind::Batch).map(|(entry, _)| entry);
-    // A mark of that batch or a later one says as much as the note.
+    // A mark of that batch or a later one replaces the summary.
     let noted = noted.filter(|noted| mark.is_none_or(|(_, mark)| mark.offset < noted.batch));
     let known = mark.map_or(0, |(at, _)| *at).max(noted.map_or(0, |noted| noted.end));
     let vouched = match listed {
@@ -126,7 +126,7 @@ pub(super) fn scan(
     let mut reading = SegmentReading { index, met, number, file, length, end: vouched };
     let mut entries = Vec::with_capacity(all.entries.len());
     for (entry, from) in all.entries {
-        // A mark that is listed may have come to the segment no more, when the power was cut.
+        // A listed mark may be missing in the segment after a power cut.
         if entry.0 >= vouched && from == EntrySource::Segment && !reading.is_next(&entry)? {
             break;
         }
@@ -144,19 +144,19 @@ pub(super) fn scan(
     Ok(ScannedSegment { entries, differ, is_all: length <= end.max(PREAMBLE_BYTES as u64) })
 }
 
-/// Where an entry was found.
+/// File in which an entry was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EntrySource {
-    /// In the segment.
+    /// The segment.
     Segment,
-    /// In the listing alone.
+    /// Only the listing.
     Listing,
 }
 
-/// The entries of a segment and its listing, in order.
+/// Entries of a segment and its listing, in order.
 struct MergedEntries {
     entries: Vec<(Placed, EntrySource)>,
-    /// The listing lacks some, or does not make sense everywhere.
+    /// True if the listing is incomplete or partly invalid.
     differ: bool,
 }
 
@@ -168,7 +168,7 @@ impl MergedEntries {
             differ: listed.is_none_or(|listed| !listed.is_sound),
         };
         let mut listed = listed_entries.iter().peekable();
-        // The end of the listed entries so far: what looks like an entry within them is none.
+        // End of the listed entries so far: apparent entries within them are data.
         let mut taken = 0;
         for entry in found {
             while let Some(next) = listed.next_if(|next| next.0 < entry.0) {
@@ -189,19 +189,19 @@ impl MergedEntries {
     }
 }
 
-/// A segment on its way into the index.
+/// State of a segment during its scan.
 struct SegmentReading<'a> {
     index: &'a mut Index,
     met: &'a mut ScanFindings,
     number: u32,
     file: &'a Arc<File>,
     length: u64,
-    /// Where what counts ends.
+    /// End of the valid entries.
     end: u64,
 }
 
 impl SegmentReading<'_> {
-    /// True for an entry that nothing vouches for if it is whole and follows what counts.
+    /// Returns true if an entry that nothing confirms is complete and directly follows the valid ones.
     fn is_next(&self, (at, header): &Placed) -> io::Result<bool> {
         Ok(*at == self.end.max(PREAMBLE_BYTES as u64) && self.is_whole(*at, header)?)
     }
@@ -214,7 +214,7 @@ impl SegmentReading<'_> {
             return Ok(true);
         }
         let mut data = vec![0; header.length as usize];
-        // Data that the device cannot read are not whole, and are told as unreadable when they are looked at.
+        // Data that the device cannot read is not complete, and is reported as unreadable when it is examined.
         let read = reading::read_exact(self.file, &mut data, at + HEADER_BYTES as u64);
         Ok(read.is_ok() && crc32c(&data) == header.data_crc)
     }
@@ -248,7 +248,7 @@ impl SegmentReading<'_> {
     }
 }
 
-/// All headers of a segment with their places, and the stretches between them that hold none where one should be.
+/// Headers of a segment with their offsets, and the ranges between them without a header where one should be.
 struct Headers<'a> {
     window: FileWindow<'a>,
     secret: SealKey,
@@ -264,7 +264,7 @@ impl<'a> Headers<'a> {
         Headers { window, secret, length, at: PREAMBLE_BYTES as u64, lost_from: None, lost: Vec::new() }
     }
 
-    /// The number in the file's beginning.
+    /// Returns the number in the preamble.
     fn secret(&mut self) -> io::Result<Option<SealKey>> {
         Ok(SealKey::of_preamble(StoreFileKind::Segment, self.window.at(0, PREAMBLE_BYTES)?))
     }
@@ -286,7 +286,7 @@ impl<'a> Headers<'a> {
         Ok(None)
     }
 
-    /// The stretches, once all headers were read.
+    /// Returns the ranges without headers, after all headers were read.
     fn lost(self) -> Vec<(u64, u64)> {
         let mut lost = self.lost;
         lost.extend(self.lost_from.map(|from| (from, self.length)));
@@ -294,17 +294,17 @@ impl<'a> Headers<'a> {
     }
 }
 
-/// A part of the file in memory.
+/// Part of the file in memory.
 struct FileWindow<'a> {
     file: &'a File,
     from: u64,
     bytes: Vec<u8>,
-    /// Where the device could not read so far, from and to: nothing of that is an entry.
+    /// Unreadable ranges so far (start, end); they contain no entries.
     bad: Vec<(u64, u64)>,
 }
 
 impl FileWindow<'_> {
-    /// What is at a place: so many bytes, or more; fewer at the end of the file.
+    /// Returns at least this number of bytes at an offset; fewer at the end of the file.
     fn at(&mut self, at: u64, length: usize) -> io::Result<&[u8]> {
         let inside = at >= self.from && at + length as u64 <= self.from + self.bytes.len() as u64;
         if !inside {

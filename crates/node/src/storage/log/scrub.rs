@@ -1,8 +1,8 @@
-//! The scrub: all that is stored is read now and then, slowly, so that damage is found while there is something to be done
-//! about it, and not only when a bundle is wanted.
+//! The scrub: it reads the whole store periodically at a low rate, so that damage is found while it can still be remedied,
+//! and not only when a bundle is needed.
 //!
-//! Units: bytes. Limits: one entry in memory; `storage.scrub-bytes-per-s` while a pass lasts, and `storage.scrub-every`
-//! between the end of one and the next.
+//! Units: bytes. Limits: one entry in memory; `storage.scrub-bytes-per-s` during a pass, and `storage.scrub-every` between
+//! the end of one pass and the start of the next.
 
 use super::index::ChunkPlace;
 use super::{LogReader, lock_index};
@@ -15,12 +15,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
 
-/// How slowly, and how often.
+/// Rate and interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ScrubPace {
-    /// From the end of one pass to the beginning of the next; zero: there is none.
+    /// Time between the end of one pass and the start of the next; with zero the scrub is off.
     pub(crate) every: Duration,
-    /// Bytes read in a second of a pass.
+    /// Rate of reading during a pass, bytes per second.
     pub(crate) bytes_per_s: u64,
 }
 
@@ -31,7 +31,7 @@ struct ScrubCounters {
     passes: AtomicU64,
 }
 
-/// A scrub under way, on a thread of its own. Dropping it ends it.
+/// Scrub on its own thread. Dropping it stops it.
 #[derive(Debug)]
 pub(crate) struct Scrub {
     counted: Arc<ScrubCounters>,
@@ -50,12 +50,12 @@ impl Scrub {
         Ok(Scrub { counted, ends: Some(ends), thread: Some(thread) })
     }
 
-    /// True once its thread has failed.
+    /// Returns true if its thread has failed.
     pub(crate) fn has_failed(&self) -> bool {
         self.thread.as_ref().is_some_and(JoinHandle::is_finished)
     }
 
-    /// Bytes that were read, and passes that are over.
+    /// Returns the bytes read and the passes completed.
     pub(crate) fn counted(&self) -> (u64, u64) {
         (self.counted.bytes.load(Ordering::Relaxed), self.counted.passes.load(Ordering::Relaxed))
     }
@@ -92,11 +92,11 @@ fn run(mut pass: ScrubPass, pace: ScrubPace, counted: &ScrubCounters, ended: &mp
     }
 }
 
-/// A walk through all chunks, one at a time, beside the writer.
+/// Walk through all chunks, one per step, in parallel with the writer.
 #[derive(Debug)]
 pub(super) struct ScrubPass {
     reader: LogReader,
-    /// The chunk that was read last: its record, and where it began in it.
+    /// Last chunk read: its record, and its offset there.
     at: Option<(RecordId, u64)>,
 }
 
@@ -105,7 +105,7 @@ impl ScrubPass {
         ScrubPass { reader, at: None }
     }
 
-    /// Reads the next chunk; how many bytes that were. None: that was all, and the next is the first again.
+    /// Reads the next chunk and returns its length; `None` at the end of a pass, after which the first chunk is next.
     pub(super) fn step(&mut self) -> Option<u64> {
         let Some((record, chunk)) = self.next() else {
             self.at = None;
@@ -113,7 +113,7 @@ impl ScrubPass {
         };
         self.at = Some((record, chunk.offset));
         self.reader.forget(&chunk);
-        // One that has moved meanwhile is read where it is when its turn comes again.
+        // A chunk that has moved in the meantime is read at its new place in its turn.
         if let Err(StorageFailure::Damaged | StorageFailure::Device) = self.reader.chunk(&chunk) {
             self.reader.quarantine.record(&self.reader.index, record);
         }
@@ -148,7 +148,7 @@ mod tests {
         let (mut log, _) = Log::open(&folder).expect("it opens");
         let counted = Arc::new(ScrubCounters::default());
         let pace = ScrubPace { every: Duration::ZERO, bytes_per_s: u64::MAX };
-        // One that is to end makes one step.
+        // A scrub that is to stop performs one step.
         let ended = mpsc::channel().1;
         let step = |log: &Log| run(ScrubPass::new(log.log_reader()), pace, &counted, &ended);
         step(&log);

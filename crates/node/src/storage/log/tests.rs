@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A folder of its own, gone at the end.
+/// Temporary folder, removed on drop.
 struct Place(PathBuf);
 
 impl Place {
@@ -18,13 +18,13 @@ impl Place {
         Place::below(&std::env::temp_dir(), name)
     }
 
-    /// In memory, where the system has a place for that: for many small stores, of which none asks what a disk does with a sync.
+    /// In memory, if the system has a place for it: for many small stores whose syncs do not matter.
     fn in_memory(name: &str) -> Self {
         let memory = Path::new("/dev/shm");
         if memory.is_dir() { Place::below(memory, name) } else { Place::new(name) }
     }
 
-    /// A folder of its own, whatever other tests call theirs at the same time.
+    /// Creates a temporary folder, whatever names other tests use at the same time.
     fn below(folder: &Path, name: &str) -> Self {
         static PLACES: AtomicU64 = AtomicU64::new(0);
         let (process, number) = (std::process::id(), PLACES.fetch_add(1, Ordering::Relaxed));
@@ -41,7 +41,7 @@ impl Place {
         self.files("log").pop().expect("there is a segment")
     }
 
-    /// The files with this ending, in order.
+    /// Returns the files with this extension, in order.
     fn files(&self, ending: &str) -> Vec<PathBuf> {
         let mut paths: Vec<PathBuf> =
             fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -50,7 +50,7 @@ impl Place {
         paths
     }
 
-    /// The segment that the last opening made goes, with its listing.
+    /// Removes the segment that the last opening created, with its listing.
     fn remove_last_segment(&self) {
         let path = self.last_segment();
         fs::remove_file(path.with_extension("listing")).unwrap();
@@ -72,13 +72,14 @@ fn remove(record: u64) -> StoreWrite {
     StoreWrite::Remove { record: RecordId(record) }
 }
 
-/// A record of 40,000 bytes, in two pieces.
+/// Record of 40,000 bytes, in two appends.
 fn write_whole(log: &mut Log, record: u64) {
     let data = Bytes::from(vec![record as u8; 20_000]);
     log.write(&[append(record, 0, data.clone()), append(record, 20_000, data)]).unwrap();
 }
 
-/// Where the data of the first entry begin that has so many bytes of this value. The header before them may end with the same.
+/// Returns the offset of the data of the first entry with this number of bytes of this value. The header before it may end
+/// with the same value.
 fn data_at(path: &Path, value: u8, length: usize) -> u64 {
     let bytes = fs::read(path).unwrap();
     let near = bytes.windows(8).position(|window| window == [value; 8]).expect("it is there");
@@ -86,7 +87,8 @@ fn data_at(path: &Path, value: u8, length: usize) -> u64 {
     (near + run - length) as u64
 }
 
-/// Removes the records 1 to `last` but those kept, and goes on until so much is waste that the first segment goes.
+/// Removes the records 1 to `last` except those kept, and continues until there is so much waste that the first segment is
+/// removed.
 fn compact_but(log: &mut Log, last: u64, kept: [u64; 2], first: &Path) {
     for record in (1..=last).filter(|record| !kept.contains(record)) {
         log.write(&[remove(record)]).unwrap();
@@ -135,7 +137,7 @@ fn only_one_at_a_time() {
     assert!(matches!(repair(&place.0, &mut |_, _| {}), Err(OpenError::InUse)));
 }
 
-/// The copy that a child has while it is being started.
+/// The copy that a child process has while it is being started.
 #[test]
 fn a_copy_of_its_file_does_not_keep_the_lock() {
     let place = Place::new("copied");
@@ -161,7 +163,7 @@ fn a_batch_that_a_crash_tore_anywhere_leaves_all_before_it_and_a_prefix() {
     let bytes = fs::read(&path).unwrap();
     for cut in (whole as usize..bytes.len()).step_by(43) {
         fs::write(&path, &bytes[..cut]).unwrap();
-        // The crash came before the batch was listed and noted.
+        // The crash came before the batch was listed and summarised.
         fs::write(&listing, &listed).unwrap();
         fs::write(&lock, &noted).unwrap();
         let (mut log, opened) = place.open();
@@ -170,7 +172,7 @@ fn a_batch_that_a_crash_tore_anywhere_leaves_all_before_it_and_a_prefix() {
         assert!(!found.contains_key(&3));
         assert!(found.get(&2).is_none_or(|two| two == "first" || two == "firstsecond"), "cut at {cut}");
         assert_eq!(opened.damaged, 0);
-        // The segment made by this opening is in the way of the next cut.
+        // The segment created by this opening would affect the next cut.
         drop(log);
         place.remove_last_segment();
     }
@@ -183,7 +185,7 @@ fn a_batch_that_a_crash_tore_anywhere_leaves_all_before_it_and_a_prefix() {
         let (mut log, _) = place.open();
         assert_eq!(content(&mut log)[&1], "kept", "zeros from {at}");
         drop(log);
-        // Nothing of what a crash tore is cut off or comes back, whatever follows it.
+        // No part of a torn write is truncated or reappears, whatever follows it.
         let (mut log, opened) = place.open();
         assert!(!content(&mut log).contains_key(&3), "zeros from {at}");
         assert_eq!((opened.damaged, opened.torn_bytes), (0, 0), "zeros from {at}: it was told before");
@@ -193,7 +195,7 @@ fn a_batch_that_a_crash_tore_anywhere_leaves_all_before_it_and_a_prefix() {
     }
 }
 
-/// The crash came between the removal and the mark behind it.
+/// The crash came between the removal and the mark after it.
 #[test]
 fn a_removal_that_nothing_vouches_for_is_no_record_that_is_missing() {
     let place = Place::new("vouched");
@@ -212,7 +214,7 @@ fn a_removal_that_nothing_vouches_for_is_no_record_that_is_missing() {
     assert_eq!(content(&mut log).into_keys().collect::<Vec<_>>(), [2]);
 }
 
-/// A listing is missing where the device was full when it was begun, or where somebody has removed it.
+/// A listing is missing if the device was full when it was created, or if it was deleted.
 #[test]
 fn a_segment_without_a_listing_goes_as_others_do() {
     let place = Place::new("unlisted");
@@ -253,7 +255,7 @@ fn a_damaged_entry_takes_no_other_with_it() {
         drop(log);
         place.remove_last_segment();
     }
-    // The very last mark is all that tells the last batch from one that a crash tore; it may be damaged, too.
+    // Only the very last mark distinguishes the last batch from a torn write; it may be damaged, too.
     assert!(met > 0, "damaged headers are noticed");
 }
 
@@ -268,17 +270,17 @@ fn payload_cannot_pass_for_an_entry() {
     log.write(&[append(3, 0, "kept, too")]).unwrap();
     drop(log);
     let path = place.last_segment();
-    // By it the record would be found all the same.
+    // With it the record would still be found.
     fs::remove_file(path.with_extension("listing")).unwrap();
     let mut bytes = fs::read(&path).unwrap();
-    // The header of the second record's entry is damaged: what is behind it is searched.
+    // The header of the second record's entry is damaged: the next one is searched for.
     let at = bytes.windows(4).enumerate().filter(|(_, window)| window == b"LWE1").nth(3).unwrap().0;
     bytes[at + 10] ^= 1;
     fs::write(&path, &bytes).unwrap();
     let (mut log, opened) = place.open();
     let found = content(&mut log);
     assert_eq!(found.keys().copied().collect::<Vec<_>>(), [1, 3]);
-    // The header, and that by the count one is missing.
+    // The damaged header, and the missing record known from the count.
     assert_eq!((opened.damaged, opened.unnamed), (2, 1));
 }
 
@@ -309,7 +311,7 @@ fn flip(path: &Path, at: u64) {
     file.write_all_at(&[byte[0] ^ 4], at).unwrap();
 }
 
-/// The places of the headers in a segment.
+/// Returns the offsets of the headers in a segment.
 fn places(path: &Path) -> Vec<u64> {
     let bytes = fs::read(path).unwrap();
     let marks = bytes.windows(4).enumerate().filter(|(_, window)| window == b"LWE1");
@@ -330,7 +332,7 @@ fn sample(place: &Place) -> (PathBuf, Vec<u64>) {
     (path, places)
 }
 
-/// Opens a store, reads all of it, and says what can be read and what was told.
+/// Opens a store, reads all of it, and returns what was readable and what was reported.
 fn look(place: &Place) -> (Vec<u64>, Vec<StoreDamage>) {
     let (mut log, _) = place.open();
     let told = Arc::new(Mutex::new(Vec::new()));
@@ -352,7 +354,7 @@ fn whatever_is_damaged_is_told_and_kept_and_takes_nothing_else_with_it() {
     let header = |entry: usize| move |places: &[u64]| places[entry] + 9;
     let data = |entry: usize| move |places: &[u64]| places[entry] + HEADER_BYTES as u64 + 1;
     type At = Box<dyn Fn(&[u64]) -> u64>;
-    // The records that are whole with the listing, and without.
+    // Records that are intact with the listing, and without.
     type Case = (&'static str, At, [&'static [u64]; 2], Option<DamageKind>);
     const ALL: &[u64] = &[1, 2, 3];
     let cases: Vec<Case> = vec![
@@ -387,7 +389,7 @@ fn whatever_is_damaged_is_told_and_kept_and_takes_nothing_else_with_it() {
             let differ = kept
                 .windows(original.len())
                 .map(|kept| kept.iter().zip(original).filter(|(a, b)| a != b).count());
-            // All of it but for the flipped bit; where a part is missing, it is the part behind that is told.
+            // All of it except the flipped bit; for a missing part, the part after it is reported.
             assert!(differ.min().unwrap() <= 1, "{name}");
         }
         let lines = fs::read_to_string(place.0.join("damaged/list.jsonl")).unwrap_or_default();
@@ -431,7 +433,7 @@ fn damage_beyond_the_limit_is_told_and_not_kept() {
     assert_eq!((told.len(), told[0].kept.as_deref()), (1, None));
 }
 
-/// There is no space for a copy: the segment itself is kept when it would have gone.
+/// There is no space for a copy: the segment itself is kept instead of being removed.
 #[test]
 fn a_segment_with_damage_that_is_kept_nowhere_else_is_put_away() {
     let place = Place::new("put-away");
@@ -447,7 +449,7 @@ fn a_segment_with_damage_that_is_kept_nowhere_else_is_put_away() {
     assert!(fs::read(place.0.join("damaged").join(path.file_name().unwrap())).unwrap() == damaged);
 }
 
-/// A record of which nothing is there leaves nothing to keep, and the segment that it was in is kept no longer for it.
+/// A record with no data left needs no copy, and its segment is not kept for it.
 #[test]
 fn a_segment_of_which_nothing_is_left_to_keep_goes() {
     let place = Place::new("nothing-left");
@@ -462,7 +464,7 @@ fn a_segment_of_which_nothing_is_left_to_keep_goes() {
     assert_eq!(kept, [place.0.join("damaged/list.jsonl")]);
 }
 
-/// Segments that were put away whole, and the list, take no place of copies; and whole segments have a limit of their own.
+/// Whole segments in the quarantine and the list do not count as copies; whole segments have a separate limit.
 #[test]
 fn whole_files_and_copies_have_limits_of_their_own() {
     let place = Place::new("limits");
@@ -483,7 +485,7 @@ fn whole_files_and_copies_have_limits_of_their_own() {
     assert!(!path.exists() && !damaged.join("00000001.log").exists(), "there is no place for it");
 }
 
-/// Of what is too much to be remembered, repairing says how much it is.
+/// A repair reports the number of dropped reports.
 #[test]
 fn repairing_counts_what_it_does_not_list() {
     let place = Place::new("uncounted");
@@ -494,7 +496,7 @@ fn repairing_counts_what_it_does_not_list() {
     fs::write(place.last_segment(), "").unwrap();
     let repaired = repair(&place.0, &mut |_, _| {}).unwrap();
     assert_eq!(repaired.removed, 5000);
-    // The stretch of the file is told beside them.
+    // The range of the file is reported in addition.
     assert_eq!(repaired.damage.len() as u64 + repaired.untold, 5001);
     let document = serde_json::to_value(&repaired).unwrap();
     assert_eq!(document["untold"], repaired.untold);

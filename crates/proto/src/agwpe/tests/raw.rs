@@ -1,4 +1,4 @@
-//! The engine, with a server and a user that are played.
+//! The engine, with a simulated server and a simulated user.
 
 use crate::agwpe::{Config, Frame, Kind, Queued, RawPort, ServerFault};
 use crate::controller;
@@ -10,7 +10,7 @@ use bytes::{Bytes, BytesMut};
 
 const LINE_ROOM: u64 = 100_000;
 
-/// The far end of the line, and what the user above heard.
+/// The far end of the line, and the indications that the user above has received.
 struct Bench {
     now: Instant,
     raw: Checked<RawPort>,
@@ -21,7 +21,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// The server has two ports.
+    /// Opens the line to a server with two ports.
     fn open(config: Config) -> Bench {
         let mut bench = Bench::connected(config);
         bench.ports(b"2;Port1 a;Port2 b;\0");
@@ -96,7 +96,7 @@ impl Bench {
         }
     }
 
-    /// Time goes on by this, and every timeout comes when it is due.
+    /// Advances the time, with every timeout at its deadline.
     fn pass(&mut self, time: Duration) {
         let until = self.now + time;
         while let Some(at) = self.raw.poll_timeout().filter(|at| *at <= until) {
@@ -115,7 +115,7 @@ impl Bench {
         tokens.collect()
     }
 
-    /// For how many frames there is room soon after somebody wants to send.
+    /// Returns the room in frames soon after a request for the channel.
     fn room(&mut self) -> Option<u32> {
         self.raw.handle_request(self.now, FramesRequest::Seize);
         for _ in 0..2 {
@@ -151,7 +151,7 @@ fn raw_frames_are_asked_for_once_and_come_without_the_port() {
     assert_eq!(bench.raw.engine.counters().foreign, 3);
 }
 
-/// A line gives bytes as it likes.
+/// A line delivers bytes in pieces of any size.
 #[test]
 fn frames_come_in_any_pieces() {
     let mut bench = Bench::open(Config::default());
@@ -163,8 +163,8 @@ fn frames_come_in_any_pieces() {
     assert_eq!(bench.raw.engine.counters().received, 2);
 }
 
-/// What is written at once leaves in one key-up; none waits any more when the server begins to send, and from then on TXDELAY
-/// and the frames take their time.
+/// One write leaves in one key-up. No frame waits when the server begins to send; TXDELAY and the frames' time on the
+/// channel count from then on.
 #[test]
 fn frames_have_left_when_the_server_has_sent_what_waits() {
     let mut bench = Bench::open(Config::default());
@@ -172,7 +172,7 @@ fn frames_have_left_when_the_server_has_sent_what_waits() {
     assert_eq!(kinds(&bench.writes[1]), [Kind::Raw, Kind::Raw, Kind::QueuedOnPort]);
     assert_eq!((bench.writes[1][0].data[0], bench.writes[1][0].data.len()), (0, 101));
     assert_eq!(bench.room(), Some(0));
-    // Others have the channel for a long time.
+    // Other stations occupy the channel for a long time.
     for _ in 0..100 {
         bench.queued(2);
         bench.pass(Duration::from_millis(100));
@@ -187,7 +187,7 @@ fn frames_have_left_when_the_server_has_sent_what_waits() {
     assert_eq!(bench.raw.engine.counters().unanswered, 0);
 }
 
-/// A server that does not answer: the time is computed.
+/// The server does not answer: the time is computed.
 #[test]
 fn a_server_that_says_nothing_stops_nobody() {
     let mut bench = Bench::open(Config::default());
@@ -197,7 +197,7 @@ fn a_server_that_says_nothing_stops_nobody() {
     assert_eq!(bench.raw.engine.counters().unanswered, 1);
 }
 
-/// Nobody knows where the next frame begins: the line is ended, and taken up again.
+/// The beginning of the next frame cannot be found: the line is closed and reconnected.
 #[test]
 fn a_line_with_nonsense_on_it_is_taken_up_again() {
     let mut bench = Bench::open(Config::default());
@@ -214,7 +214,7 @@ fn a_line_with_nonsense_on_it_is_taken_up_again() {
     assert_eq!((bench.raw.engine.trouble(), bench.room()), (None, Some(64)));
 }
 
-/// Who answers otherwise than such a server does, or not at all, is none; and a port that is not there carries nothing.
+/// A program that answers otherwise than such a server, or not at all, is refused; a missing port carries nothing.
 #[test]
 fn a_server_has_to_have_the_port() {
     let trouble = |answer: Option<&'static [u8]>| {

@@ -1,4 +1,4 @@
-//! Air time that an operator limits.
+//! The operator's limit of the time on the channel.
 
 use super::channel::{Channel, station};
 use crate::ax25::hdlc::air_bits;
@@ -10,7 +10,7 @@ use bytes::Bytes;
 const OWN: LinkId = LinkId(0);
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// What a station has sent within any window, key-ups included: what was heard of it on the air.
+/// Returns the maximum time that a station has sent within any window, key-ups included, from the log of the channel.
 fn most_within(channel: &Channel, from: usize, config: &Config) -> Duration {
     let (rate, keying) = (u64::from(config.radio.rate_bps), config.radio.tx_delay + config.radio.tx_tail);
     let mut sent: Vec<(Instant, Duration)> = vec![];
@@ -37,7 +37,7 @@ fn pair(max: Duration) -> (Channel, Config) {
     (Channel::new(3, vec![config.clone(), other]), config)
 }
 
-/// Frames wait, and nothing is taken for lost because of that: no timeout, no repetition.
+/// Frames wait, and none counts as lost because of that: there is no timeout and no retransmission.
 #[test]
 fn no_window_of_time_has_more_than_its_air_time() {
     for max in [5, 12, 30].map(Duration::from_secs) {
@@ -56,13 +56,13 @@ fn no_window_of_time_has_more_than_its_air_time() {
             channel.story(Modulo::Eight)
         );
         assert!(used.waits > 0 && used.within <= max && used.total > max, "{used:?}");
-        // Forty frames of 2 s, and no faster than allowed.
+        // Forty frames of 2 s, not faster than allowed.
         let least = 80.0 / max.as_secs_f64() * WINDOW.as_secs_f64() - WINDOW.as_secs_f64();
         assert!(channel.now.as_secs_f64() > least, "{} with {max:?}", channel.now);
     }
 }
 
-/// A limit that no frame keeps to does not stop the station: one frame in each window goes.
+/// A limit below the length of a frame does not stop the station: one frame goes in each window.
 #[test]
 fn one_frame_always_goes() {
     let (mut channel, config) = pair(Duration::from_millis(100));

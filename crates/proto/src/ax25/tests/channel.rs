@@ -1,4 +1,4 @@
-//! Stations on one half-duplex channel: whoever seizes it gets it alone, and frames are lost by chance.
+//! Stations on one half-duplex channel: the one that seizes it has it alone, and frames are lost at random.
 
 use crate::ax25::hdlc::air_bits;
 use crate::ax25::{Callsign, Config, Frame, Modulo, Station};
@@ -16,18 +16,18 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 /// Room for frames in one key-up.
 const KEY_UP_FRAMES: u32 = 64;
 
-/// What the user of a station has and hears.
+/// Data and received indications of a station's user.
 #[derive(Default)]
 pub(super) struct User {
     pub(super) to_send: BTreeMap<LinkId, VecDeque<Bytes>>,
     room: BTreeMap<LinkId, u64>,
-    /// The longest packet and the best, bytes.
+    /// Maximum and best packet sizes, bytes.
     pub(super) takes: BTreeMap<LinkId, (u32, u32)>,
     pub(super) heard: BTreeMap<LinkId, Vec<Bytes>>,
     pub(super) acknowledged: BTreeMap<LinkId, u64>,
     pub(super) open: BTreeSet<LinkId>,
     pub(super) closed: Vec<(LinkId, CloseReason)>,
-    /// It does not release what it hears.
+    /// True if received packets are not released.
     pub(super) holds: bool,
     pub(super) unconnected: Vec<Bytes>,
 }
@@ -50,14 +50,14 @@ pub(super) struct Channel {
     rate_bps: u64,
     key: Duration,
     pub(super) loss: f64,
-    /// Who does not hear whom.
+    /// Pairs of stations without reception, receiver first.
     pub(super) deaf: BTreeSet<(usize, usize)>,
-    /// Frames to lose, by how many were sent before.
+    /// Frames to lose, by the number of frames sent before.
     pub(super) lose: BTreeSet<u64>,
     pub(super) sent: u64,
     rng: Rng,
     burst: Option<Burst>,
-    /// Everything that went over the air.
+    /// All frames on the channel.
     pub(super) log: Vec<(Instant, usize, Bytes)>,
 }
 
@@ -90,12 +90,12 @@ impl Channel {
         self.nodes[at].station.handle_request(now, Port::First((link, request)));
     }
 
-    /// Hands packets down as room allows, from now on.
+    /// Passes packets down as room allows, from now on.
     pub(super) fn send(&mut self, at: usize, link: LinkId, packets: impl IntoIterator<Item = Bytes>) {
         self.nodes[at].user.to_send.entry(link).or_default().extend(packets);
     }
 
-    /// Drains everybody until nobody has anything to say; says the frames of whoever has the channel.
+    /// Drains all nodes until none has anything left. Returns the frames of the node that has the channel.
     fn drain(&mut self) -> Vec<(Bytes, Option<u64>)> {
         let mut frames = Vec::new();
         let now = self.now;
@@ -120,7 +120,7 @@ impl Channel {
         frames
     }
 
-    /// One step of time: false when nothing will happen any more.
+    /// Advances the time by one step. Returns false if nothing is left to happen.
     pub(super) fn step(&mut self) -> bool {
         let early = self.drain();
         assert!(early.is_empty(), "frames without room");
@@ -189,7 +189,7 @@ impl Channel {
         }
     }
 
-    /// Lets time pass until this holds.
+    /// Advances the time until `done` holds.
     pub(super) fn run(&mut self, limit_s: u64, done: impl Fn(&Self) -> bool) {
         while !done(self) {
             let goes_on = self.step();
@@ -198,7 +198,7 @@ impl Channel {
         }
     }
 
-    /// The frames of a station on the air, those of links read with this modulo.
+    /// Returns the frames of a station on the channel, decoded with this modulo on links.
     pub(super) fn frames(&self, from: usize, modulo: Modulo) -> Vec<Frame> {
         let of = self.log.iter().filter(|(_, sender, _)| *sender == from);
         of.map(|(_, _, bytes)| Frame::decode(&mut bytes.clone(), modulo).unwrap()).collect()
@@ -243,7 +243,7 @@ impl Node {
         }
     }
 
-    /// Hands one packet down, if there is one and room for it.
+    /// Passes one packet down if there is one and room for it.
     fn act(&mut self, now: Instant) -> bool {
         for (link, packets) in &mut self.user.to_send {
             let Some(room) = self.user.room.get_mut(link).filter(|room| **room > 0) else { continue };
@@ -259,7 +259,7 @@ impl Node {
     }
 }
 
-/// A station that knows these peers by the ids 0, 1, ...
+/// Returns the settings of a station that has these peers with the IDs 0, 1, ...
 pub(super) fn station(name: &str, peers: &[&str]) -> Config {
     let call = |text: &str| -> Callsign { text.parse().unwrap() };
     let mut config = Config::new(call(name));
@@ -277,7 +277,7 @@ pub(super) fn station(name: &str, peers: &[&str]) -> Config {
 }
 
 impl Channel {
-    /// What went over the air, a line a frame.
+    /// Returns the log of the channel as text, one line per frame.
     pub(super) fn story(&self, modulo: Modulo) -> String {
         let line = |(at, from, bytes): &(Instant, usize, Bytes)| {
             let frame = Frame::decode(&mut bytes.clone(), modulo);

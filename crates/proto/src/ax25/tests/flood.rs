@@ -1,4 +1,4 @@
-//! Answers that come late, and controllers that say too early that frames have left: nothing is sent again that is on its way.
+//! Late answers, and controllers that report transmissions too early: frames in flight are not sent again.
 
 use super::manners::Bench;
 use crate::ax25::{CommandResponse, Config, Control, Modulo, Supervisory, Unnumbered};
@@ -6,7 +6,7 @@ use crate::engine::Engine;
 use crate::service::{LinkId, PacketsRequest, Port};
 use crate::time::Duration;
 
-/// Four frames of 256 bytes at 9,600 bit/s.
+/// Duration of four frames of 256 bytes at 9,600 bit/s.
 const WINDOW: Duration = Duration::from_millis(920);
 
 fn calls(change: impl Fn(&mut Config)) -> Bench {
@@ -22,7 +22,7 @@ fn calls(change: impl Fn(&mut Config)) -> Bench {
     bench
 }
 
-/// A window that a controller says to have sent when it takes it.
+/// Sends a window that the controller reports as transmitted when it accepts it.
 fn early(change: impl Fn(&mut Config)) -> Bench {
     let mut bench = calls(change);
     bench.early = true;
@@ -31,7 +31,7 @@ fn early(change: impl Fn(&mut Config)) -> Bench {
     bench
 }
 
-/// How long it is until A asks again.
+/// Returns the time until A polls again.
 fn asks_after(bench: &mut Bench) -> Duration {
     let since = bench.now;
     loop {
@@ -44,19 +44,20 @@ fn asks_after(bench: &mut Bench) -> Duration {
     }
 }
 
-/// T1 ran from what the controller said: A asked while its frames were still waiting in it, at 1200 bit/s many times.
+/// T1 ran from the controller's report: A polled while its frames still waited in the controller, many times at 1200
+/// bit/s.
 #[test]
 fn no_answer_is_expected_before_the_question_can_have_left() {
     let after = asks_after(&mut early(|_| ()));
     assert!(after > WINDOW + Duration::from_millis(500), "{after:?}");
     let slow = asks_after(&mut early(|config| config.radio.rate_bps = 1200));
     assert!(slow > 8 * WINDOW + Duration::from_millis(500), "{slow:?}");
-    // Nor does it wait for ever: a way to the channel and back, and what stations take.
+    // The wait is limited: channel access in both directions, and the delay of the stations.
     assert!(slow < 8 * WINDOW + Duration::from_secs(6), "{slow:?}");
 }
 
-/// Each late answer was taken for the one to the last question, and all that it did not acknowledge was sent once more
-/// behind itself: with a window of four, 95 of 124 frames were repetitions.
+/// Each late answer was taken for the one to the last poll, and everything that it did not acknowledge was
+/// retransmitted while still in flight: with a window of four, 95 of 124 frames were retransmissions.
 #[test]
 fn a_late_answer_repeats_nothing_that_was_sent_since() {
     let mut bench = early(|_| ());
@@ -65,7 +66,7 @@ fn a_late_answer_repeats_nothing_that_was_sent_since() {
     bench.hear_answer(Supervisory::ReceiveReady, 4, true);
     bench.send(4..8);
     assert_eq!(bench.sent(), (vec![4, 5, 6, 7], false));
-    // The answer to the question that T1 asked: while it was on the air the controller was silent.
+    // The answer to the poll at the expiry of T1: the controller was silent while it was on the channel.
     bench.hear_answer(Supervisory::ReceiveReady, 4, true);
     bench.hear_answer(Supervisory::Reject, 4, false);
     bench.pass(Duration::from_millis(200));
@@ -75,7 +76,7 @@ fn a_late_answer_repeats_nothing_that_was_sent_since() {
     assert_eq!((bench.counters().information_repeated, bench.counters().late_answers), (0, 1));
 }
 
-/// The peer answers an old question and the last one in one key-up: the second answer counts.
+/// The peer answers an earlier poll and the last one in one key-up: the second answer counts.
 #[test]
 fn of_two_answers_behind_each_other_the_last_counts() {
     let mut bench = early(|_| ());
@@ -90,7 +91,7 @@ fn of_two_answers_behind_each_other_the_last_counts() {
     bench.pass(Duration::from_millis(200));
     assert_eq!(bench.sent(), (vec![], false));
     assert_eq!((bench.counters().information_repeated, bench.counters().late_answers), (0, 1));
-    // Where no other comes, it was the answer after all.
+    // Without another answer, it was the answer to the last poll.
     bench.send(8..12);
     bench.said();
     asks_after(&mut bench);
@@ -99,7 +100,7 @@ fn of_two_answers_behind_each_other_the_last_counts() {
     assert_eq!(bench.sent(), (vec![2, 3], false));
 }
 
-/// An answer too many: T1 was shorter than the way of the answer, and is not from then on.
+/// After one answer too many: T1 was shorter than the time of the answer, and is longer from then on.
 #[test]
 fn answers_that_come_late_make_t1_longer() {
     let mut bench = calls(|_| ());
@@ -118,7 +119,7 @@ fn answers_that_come_late_make_t1_longer() {
     assert!(after >= late && after < 3 * late, "{before:?}, then {after:?}");
 }
 
-/// A controller that never says anything is waited for once; then T1 is what the frames and the answer take.
+/// A controller without any reports is waited for once; then T1 is the time of the frames and the answer.
 #[test]
 fn who_says_nothing_is_waited_for_once() {
     let mut bench = calls(|_| ());
@@ -134,7 +135,7 @@ fn who_says_nothing_is_waited_for_once() {
     assert!(second > WINDOW && second < WINDOW + Duration::from_secs(6), "{second:?}");
 }
 
-/// What digipeaters need for a key-up was three times what they need: frames were taken for bytes.
+/// The time of a digipeater's key-up was computed three times too long: the number of frames was taken for bytes.
 #[test]
 fn behind_a_digipeater_t1_is_what_its_key_up_takes() {
     let direct = {
@@ -149,6 +150,6 @@ fn behind_a_digipeater_t1_is_what_its_key_up_takes() {
     bench.send(0..4);
     bench.said();
     let more = asks_after(&mut bench) - direct;
-    // Two more ways to the channel.
+    // Two more channel accesses.
     assert!(more > WINDOW && more < WINDOW + Duration::from_secs(4), "{more:?}");
 }

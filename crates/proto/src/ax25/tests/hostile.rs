@@ -1,4 +1,4 @@
-//! Peers that send anything.
+//! Peers that send any frames.
 
 use super::channel::station;
 use crate::ax25::hdlc::air_bits;
@@ -20,7 +20,7 @@ fn any_frame(rng: &mut Rng, modulo: Modulo, stands: bool) -> Bytes {
     let call = |text: &str| -> Callsign { text.parse().unwrap() };
     let sources = ["B", "C", "D", "E-1", "E-2"];
     let number = |rng: &mut Rng| rng.below(u64::from(modulo.count())) as u8;
-    // What ends links comes seldom enough that something happens on them.
+    // Frames that end links are rare enough that links carry data.
     let function = match rng.below(if stands { 200 } else { 12 }) {
         0 => Unnumbered::SetMode,
         1 => Unnumbered::SetModeExtended,
@@ -70,8 +70,8 @@ fn any_frame(rng: &mut Rng, modulo: Modulo, stands: bool) -> Bytes {
     bytes.into()
 }
 
-/// Any frames at any time: never more on its way than the window, never longer on the air than allowed, and what is
-/// kept has a bound. `LONGWIRE_FRAMES` says how many frames.
+/// Any frames at any time: never more frames in flight than the window, never more time on the channel than allowed,
+/// and bounded memory. `LONGWIRE_FRAMES` sets the number of frames.
 #[test]
 fn no_frames_make_it_send_beyond_its_window_or_its_air_time() {
     let frames: u64 =
@@ -84,7 +84,7 @@ fn no_frames_make_it_send_beyond_its_window_or_its_air_time() {
         (Version::Best, Recovery::MultiSelectiveReject),
     ] {
         let (counters, _) = talk(version, recovery, frames / 4, None);
-        // It did take part: the frames were not all thrown away at the door.
+        // The station took part: not all frames were dropped at once.
         assert!(
             counters.information_sent > frames / 400 && counters.information_received > 5,
             "{counters:?}"
@@ -110,10 +110,10 @@ fn talk(
     config.transmission_max = Duration::from_secs(8);
     (config.air_time_max, config.air_time_window) = (air_time_max, Duration::from_secs(60));
     let window = config.air_time_window;
-    // What was sent within the last window, and when.
+    // Frames sent within the last window, with their times.
     let mut sent: VecDeque<(Instant, Duration)> = VecDeque::new();
     let limits = Occupancy::limits(&config);
-    // Of other links than its own: those that peers open.
+    // Links that peers open, apart from the station's own.
     let mut callers: BTreeMap<LinkId, u64> = BTreeMap::new();
     let (rate, most) = (u64::from(config.radio.rate_bps), config.transmission_max);
     let mut station = Checked::new("station", Station::new(config));
@@ -216,7 +216,7 @@ fn talk(
     (station.engine.counters(), station.engine.air_time())
 }
 
-/// Answers to a peer that says the wrong things fill the queue; the call goes out all the same, and ends.
+/// Answers to a peer with invalid frames fill the queue; the connection request is sent nevertheless, and ends.
 #[test]
 fn a_call_is_not_forgotten_among_answers() {
     let mut config = station("A", &["B"]);
@@ -255,12 +255,13 @@ fn a_call_is_not_forgotten_among_answers() {
     assert!(closed && calls == 4, "{calls} calls");
 }
 
-/// What a frame takes on the air of [`station`].
+/// Returns the time of a frame on the channel of [`station`].
 pub(super) fn air_time(bytes: &Bytes) -> Duration {
     Duration::from_nanos((air_bits(bytes) + 8) * 1_000_000_000 / 9600)
 }
 
-/// Says what the station hears, and hears what it says when it has the channel; all of it has left then.
+/// Delivers a frame to the station. Returns its indications and its frames once it has the channel; all of them have
+/// left then.
 pub(super) fn turn(
     station: &mut Checked<Station>,
     clock: &mut Instant,
@@ -315,9 +316,9 @@ pub(super) fn information(send: u8, text: &'static str) -> Frame {
     Frame { pid: 0xf0, information: text.into(), ..from_b(CommandResponse::Command, control) }
 }
 
-/// The call goes out again while the answer to the first is on its way, as on channels where all wait for their turn. The
-/// peer may have begun anew with the second call, and what it sent before that must not be taken for what it sends now:
-/// the link stands when it has answered a question, and no frame before counts.
+/// The connection request is repeated while the answer to the first is in flight, as on channels with long waits. The
+/// peer may have restarted the link with the second request, and its earlier frames must not be taken for later ones:
+/// the link is established when it has answered a poll, and no frame before counts.
 #[test]
 fn the_answer_to_a_repeated_call_resets_nothing_and_confuses_nothing() {
     let mut config = station("A", &["B"]);
@@ -332,27 +333,27 @@ fn the_answer_to_a_repeated_call_resets_nothing_and_confuses_nothing() {
     assert_eq!((first.len(), second.len()), (1, 1), "two calls");
     let mut hear = |frame| turn(&mut station, &mut now, Some(frame), Modulo::Eight);
     let agreed = || unnumbered(CommandResponse::Response, Unnumbered::Acknowledge);
-    // The first answer, and what came behind it.
+    // The first answer, and frames after it.
     let (said, frames) = hear(agreed());
     let asks = Control::Supervisory { function: Supervisory::ReceiveReady, receive: 0, poll_final: true };
     assert_eq!((said, frames[0].control), (vec![], asks));
     assert_eq!(hear(information(0, "of the first link")), (vec![], vec![]));
     assert_eq!(hear(agreed()), (vec![], vec![]));
-    // What answers the question belongs to the link as it is now.
+    // The answer to the poll belongs to the present link.
     let (said, _) = hear(ready(CommandResponse::Response, 0));
     assert!(matches!(said[0], PacketsIndication::Connected { .. }), "{said:?}");
     let (said, frames) = hear(information(0, "of the second"));
     assert_eq!(said, [PacketsIndication::Packet("of the second".into())]);
     let answers = Control::Supervisory { function: Supervisory::ReceiveReady, receive: 1, poll_final: true };
     assert_eq!(frames[0].control, answers);
-    // An answer to nothing ends it.
+    // An unrequested answer ends the link.
     let (said, _) = hear(agreed());
     assert!(said.contains(&PacketsIndication::Closed(CloseReason::Reset)), "{said:?}");
 }
 
-/// A call that comes again is the same link as long as its caller has shown no sign that it knows it; what was sent in vain is
-/// sent again. Before, the link was begun anew, and a caller that had the first answer after all took the packets of
-/// one link for those of the other: packets counted as acknowledged that had never come.
+/// A repeated connection request belongs to the same link until a frame of the peer shows that it knows the link; lost
+/// frames are retransmitted. Before, the link was restarted, and a peer that had received the first answer took the
+/// packets of one link for those of the other: packets were acknowledged that had never arrived.
 #[test]
 fn a_repeated_call_is_the_same_link() {
     let mut station = Checked::new("station", Station::new(station("A", &["B"])));
@@ -368,20 +369,20 @@ fn a_repeated_call_is_the_same_link() {
     assert!(matches!(frames[0].control, Control::Information { send: 0, .. }), "{frames:?}");
     let (said, frames) = turn(&mut station, &mut now, Some(call()), Modulo::Eight);
     assert_eq!((said, frames), (vec![], vec![own(Unnumbered::Acknowledge)]));
-    // The caller is heard: from now on a call is a new one.
+    // The peer is heard: from now on a connection request is a new one.
     turn(&mut station, &mut now, Some(ready(CommandResponse::Command, 0)), Modulo::Eight);
     let (said, _) = turn(&mut station, &mut now, Some(call()), Modulo::Eight);
     assert_eq!(said[0], PacketsIndication::Closed(CloseReason::Reset));
     assert!(matches!(said[1], PacketsIndication::Connected { .. }), "{said:?}");
 }
 
-/// An answer of A's.
+/// Returns a response of A.
 fn own(function: Unnumbered) -> Frame {
     let address = Address::new("A".parse().unwrap(), "B".parse().unwrap(), CommandResponse::Response, &[]);
     Frame::bare(address, Control::Unnumbered { function, poll_final: true })
 }
 
-/// A provider that never says that a frame has left does not stop a call, nor a link.
+/// A provider that never reports a transmission does not stop a connection request, nor a link.
 #[test]
 fn nobody_has_to_say_that_a_frame_has_left() {
     let mut config = station("A", &["B"]);
@@ -409,8 +410,8 @@ fn nobody_has_to_say_that_a_frame_has_left() {
     assert_eq!((calls, closed), (3, vec![CloseReason::TimedOut]));
 }
 
-/// Callers that leave at once, one after the other, while the channel is never won: their farewells are forgotten before
-/// the memory is full, and whoever calls then is answered.
+/// Peers connect and release at once, one after the other, while the channel is never won: their pending answers are
+/// dropped before the memory is full, and the next peer is answered.
 #[test]
 fn callers_that_leave_at_once_leave_nothing_behind() {
     let mut config = station("A", &["B"]);
@@ -433,12 +434,12 @@ fn callers_that_leave_at_once_leave_nothing_behind() {
     station.handle_request(Instant::ZERO, Port::First((LinkId(0), PacketsRequest::Connect)));
     let (said, frames) = turn(&mut station, &mut Instant::ZERO.clone(), None, Modulo::Eight);
     let called = frames.iter().any(|frame| frame.address.destination.to_string() == "B");
-    // Those that are still there have left now, and their users are told.
+    // The remaining ones have left by now, and their users are informed.
     let ended = said.iter().all(|said| *said == PacketsIndication::Closed(CloseReason::Finished));
     assert!(called && ended, "{said:?}");
 }
 
-/// A flood of calls is answered no further than the answers that may wait.
+/// A flood of connection requests gets no more answers than may wait.
 #[test]
 fn a_storm_of_calls_gets_few_answers() {
     let mut config = station("A", &[]);
@@ -466,8 +467,8 @@ fn a_storm_of_calls_gets_few_answers() {
     assert!(station.engine.drops().refused > 4000);
 }
 
-/// A peer that answers everything with FRMR: each call ends when the ladder does, a link that stands ends at the first with one
-/// farewell, and those that come after it, or out of nowhere, get nothing.
+/// A peer answers every frame with FRMR: each connection request ends with the last setup step, an established link
+/// ends at the first FRMR with one DM, and later ones, or those without a link, get no answer.
 #[test]
 fn frames_rejected_without_end_are_answered_by_an_end() {
     let reject = || Some(unnumbered(CommandResponse::Response, Unnumbered::FrameReject));
@@ -509,15 +510,15 @@ fn frames_rejected_without_end_are_answered_by_an_end() {
     }
 }
 
-/// DM that nobody asked for.
+/// Returns an unrequested DM.
 fn own_farewell() -> Frame {
     let frame = own(Unnumbered::DisconnectedMode);
     let control = Control::Unnumbered { function: Unnumbered::DisconnectedMode, poll_final: false };
     Frame { control, ..frame }
 }
 
-/// Identifications in the middle of a link, with values that nobody can work by: packets as long as their user was told
-/// go all the same, whole, in no more segments than there may be.
+/// XID on an established link, with unusable values: packets of the announced size are sent whole nevertheless, in no
+/// more than the maximum number of segments.
 #[test]
 fn an_absurd_identification_breaks_no_promise() {
     let mut config = station("A", &["B"]);

@@ -1,4 +1,4 @@
-//! XID behind the answer to a call, and data that do not wait for what it says.
+//! XID after the answer to a connection request, and data that do not wait for its answer.
 
 use super::channel::{Channel, station};
 use super::hostile::{ready, turn, unnumbered};
@@ -17,7 +17,7 @@ const B: usize = 1;
 const OWN: LinkId = LinkId(0);
 const CALLER: LinkId = LinkId(LinkId::FIRST_INCOMING);
 
-/// A, which calls B; B is played by hand.
+/// Station A, which connects to B; the test plays B.
 struct Bench {
     now: Instant,
     station: Checked<Station>,
@@ -38,7 +38,7 @@ impl Bench {
         bench
     }
 
-    /// Calls, and B answers.
+    /// Requests a connection, which B accepts.
     fn call(&mut self) {
         self.ask(PacketsRequest::Connect);
         assert_eq!(names(&self.turn(None)), ["SABME"]);
@@ -50,7 +50,7 @@ impl Bench {
         self.station.handle_request(self.now, Port::First((OWN, request)));
     }
 
-    /// Hands so many packets down, and says what goes on the air.
+    /// Passes packets down. Returns the frames that are sent.
     fn send(&mut self, packets: usize, bytes: usize) -> Vec<Frame> {
         (0..packets).for_each(|_| self.ask(PacketsRequest::Packet(vec![7; bytes].into())));
         self.turn(None)
@@ -62,14 +62,14 @@ impl Bench {
         frames
     }
 
-    /// Until the next timer.
+    /// Advances to the next timer. Returns the frames that are sent.
     fn wait(&mut self) -> Vec<Frame> {
         self.now = self.station.poll_timeout().expect("a timer runs");
         self.station.handle_timeout(self.now);
         self.turn(None)
     }
 
-    /// What rose since it was last asked, but for room.
+    /// Returns the indications since the last call, without room.
     fn said(&mut self) -> Vec<PacketsIndication> {
         let all = core::mem::take(&mut self.said);
         all.into_iter().filter(|said| !matches!(said, PacketsIndication::Room(_))).collect()
@@ -84,7 +84,7 @@ impl Bench {
     }
 }
 
-/// What is on the air, in short.
+/// Returns short names of the frames.
 fn names(frames: &[Frame]) -> Vec<&'static str> {
     let name = |frame: &Frame| match frame.control {
         Control::Unnumbered { function: Unnumbered::SetModeExtended, .. } => "SABME",
@@ -98,7 +98,7 @@ fn names(frames: &[Frame]) -> Vec<&'static str> {
     frames.iter().map(name).collect()
 }
 
-/// What B says that it can do.
+/// Returns XID with B's parameters.
 fn identification(role: CommandResponse, bytes: u32, window: u8, segmenter: bool) -> Frame {
     let options =
         OptionalFunctions { recovery: Recovery::SelectiveReject, modulo: Modulo::Extended, segmenter };
@@ -133,7 +133,7 @@ fn the_question_goes_behind_data_in_one_key_up_and_asks_for_both() {
     channel.run(60, |channel| channel.nodes[A].user.acknowledged.get(&OWN) == Some(&3));
     assert_eq!(names(&channel.frames(A, Modulo::Extended)), ["SABME", "I", "I", "I", "XID"]);
     assert_eq!(names(&channel.frames(B, Modulo::Extended)), ["UA", "XID", "RR"]);
-    // Each had the channel twice.
+    // Each station had the channel twice.
     let turns = channel.log.chunk_by(|one, other| one.1 == other.1).count();
     assert_eq!(turns, 4, "{}", channel.story(Modulo::Extended));
     assert_eq!(channel.nodes[A].user.takes[&OWN], (32_639, 256));
@@ -149,7 +149,7 @@ fn until_the_peer_answers_no_more_goes_than_everyone_takes() {
     assert_eq!((frames.len(), names(&frames)[32]), (33, "XID"));
     bench.turn(Some(identification(CommandResponse::Response, 2048, 64, false)));
     assert_eq!((bench.room(), bench.said()), (32, vec![takes(1024, 1024)]));
-    // Of 64 frames half are on their way.
+    // Half of the 64 frames are in flight.
     bench.turn(Some(ready(CommandResponse::Response, 32)));
     assert_eq!(bench.room(), 64);
     assert_eq!(bench.send(1, 1024).len(), 1);
@@ -169,7 +169,7 @@ fn what_a_peer_said_holds_for_the_next_call() {
     assert_eq!((bench.room(), bench.said()), (5, vec![connected(199 * 128 - 1, 200)]));
     let frames = bench.send(1, 600);
     assert_eq!(names(&frames), ["I", "I", "I", "I", "XID"], "segments at once: the peer knows them");
-    // It may have become another one.
+    // Its parameters may have changed.
     bench.turn(Some(identification(CommandResponse::Response, 256, 32, true)));
     assert_eq!(bench.said(), [takes(32_639, 256)]);
 }
@@ -196,7 +196,7 @@ fn a_peer_that_refuses_the_question_gets_its_data_and_is_not_asked_again() {
     bench.turn(Some(unnumbered(CommandResponse::Response, Unnumbered::Acknowledge)));
     bench.call();
     assert_eq!(names(&bench.send(1, 10)), ["I P"]);
-    // A question that was not asked is not what it rejects.
+    // FRMR does not refer to an XID that was not sent.
     bench.turn(Some(refusal()));
     assert!(matches!(bench.said().last(), Some(PacketsIndication::Closed(_))));
 }
@@ -210,7 +210,7 @@ fn a_peer_that_is_silent_on_the_question_gets_its_data() {
     assert_eq!(bench.said(), [connected(256, 256), PacketsIndication::Acknowledged(2)]);
     assert_eq!(names(&bench.wait()), ["XID"]);
     assert_eq!(names(&bench.wait()), ["XID"]);
-    // Then holds what this side is configured to.
+    // Then this side's settings apply.
     assert_eq!(names(&bench.wait()), [""; 0]);
     assert_eq!(bench.said(), [takes(512, 512)]);
     let idle = bench.station.poll_timeout().expect("the idle probe");
@@ -252,11 +252,11 @@ fn data_that_come_behind_a_question_leave_the_channel_to_its_answer() {
     bench.call();
     assert_eq!(names(&bench.wait()), ["XID"]);
     bench.send(2, 10);
-    // Nobody answers, and nobody waits for that any longer.
+    // No answer arrives, and the link waits for none.
     assert_eq!(names(&bench.wait()), ["I", "I", "XID"]);
 }
 
-/// 4.2.1: whatever is asked, and however often nobody answers, one P at a time.
+/// 4.2.1: for any command, and after any number of lost answers, one P at a time.
 #[test]
 fn one_poll_is_unanswered_at_a_time() {
     for full_duplex in [false, true] {
@@ -264,14 +264,14 @@ fn one_poll_is_unanswered_at_a_time() {
         bench.call();
         let polls = |frames: Vec<Frame>| frames.iter().filter(|frame| frame.control.poll_final()).count();
         assert_eq!(names(&bench.send(1, 10)), ["I", "XID"]);
-        // The data came, and what else was asked did not: it goes with what comes next.
+        // The data arrived, and XID did not: it goes with the next data.
         let acknowledges =
             Control::Supervisory { function: Supervisory::ReceiveReady, receive: 1, poll_final: false };
         let frame =
             Frame { control: acknowledges, ..unnumbered(CommandResponse::Response, Unnumbered::Test) };
         bench.turn(Some(frame));
         assert_eq!(names(&bench.send(2, 10)), ["I", "I", "XID"]);
-        // T1 and TM201 run out at about the same time.
+        // T1 and TM201 expire at about the same time.
         let mut asked = 0;
         while bench.station.engine.standing(OWN).is_some() {
             let now = polls(bench.wait());
@@ -301,7 +301,7 @@ fn the_question_or_its_answer_may_be_lost() {
 
 #[test]
 fn no_segment_goes_before_the_peer_has_said_that_it_knows_them() {
-    // A user that takes no notice of the longest packet.
+    // A user that ignores the maximum packet size.
     let mut station = Station::new(station("A", &["B"]));
     let now = Instant::ZERO;
     let mut turn = |request, heard: Option<Frame>| {
@@ -360,7 +360,7 @@ fn whoever_ends_the_link_is_asked_nothing_more() {
     bench.call();
     bench.ask(PacketsRequest::Close);
     assert_eq!(names(&bench.turn(None)), ["other"]);
-    // An answer to a question of before is no offence.
+    // A late answer to an earlier XID is no violation.
     bench.turn(Some(identification(CommandResponse::Response, 256, 32, true)));
     assert_eq!(bench.station.engine.counters().violations, 0);
     bench.turn(Some(unnumbered(CommandResponse::Response, Unnumbered::Acknowledge)));

@@ -21,7 +21,7 @@ fn packets(count: usize, bytes: usize) -> Vec<Bytes> {
     (0..count).map(packet).collect()
 }
 
-/// Two stations; what is said of links holds for both.
+/// Two stations; `change` applies to the links of both.
 fn pair(seed: u64, change: impl Fn(&mut crate::ax25::LinkConfig)) -> Channel {
     let mut configs = [station("A", &["B"]), station("B", &["A"])];
     for config in &mut configs {
@@ -60,7 +60,7 @@ fn a_link_opens_carries_packets_both_ways_and_closes() {
         "{}",
         channel.story(Modulo::Extended)
     );
-    // Nothing is left to wait for.
+    // No timer is left.
     assert!(!channel.step());
 }
 
@@ -84,7 +84,7 @@ fn the_last_frame_of_a_window_asks_for_the_answer() {
             .collect();
         let expected: Vec<bool> = (1..=28).map(|number| number % usize::from(window) == 0).collect();
         assert_eq!(polls, expected, "window {window}");
-        // One answer a window.
+        // One answer per window.
         let answers = channel.frames(B, Modulo::Eight).iter().filter(|frame| !frame.is_command()).count();
         assert_eq!(answers, 1 + 28 / usize::from(window), "window {window}");
     }
@@ -262,7 +262,7 @@ fn a_peer_that_begins_anew_ends_the_old_link_with_a_reason() {
     channel.request(A, OWN, PacketsRequest::Connect);
     channel.send(A, OWN, packets(3, 50));
     channel.run(100, |channel| channel.nodes[A].user.acknowledged.get(&OWN) == Some(&3));
-    // A forgets everything.
+    // A restarts without any state.
     let fresh = pair(9, plain).nodes.swap_remove(A);
     channel.nodes[A] = fresh;
     channel.request(A, OWN, PacketsRequest::Connect);

@@ -1,4 +1,4 @@
-//! What stations on the air do, frame by frame: answers that say less than they could, and answers that are lost.
+//! Behaviour of existing stations, frame by frame: answers with less information than possible, and lost answers.
 
 use super::channel::station;
 use super::hostile::{air_time, from_b, turn};
@@ -16,18 +16,18 @@ use bytes::Bytes;
 
 const OWN: LinkId = LinkId(0);
 
-/// B says this.
+/// Returns an unnumbered frame of B.
 fn unnumbered(role: CommandResponse, function: Unnumbered, poll_final: bool) -> Frame {
     from_b(role, Control::Unnumbered { function, poll_final })
 }
 
-/// Station A over a controller that takes what it is given at any time; its peer B is played by hand.
+/// Station A, whose controller accepts frames at any time; the test plays its peer B.
 pub(super) struct Bench {
     pub(super) station: Checked<Station>,
     pub(super) now: Instant,
-    /// The controller says that frames have left when it takes them, and sends them later.
+    /// True if the controller reports frames as transmitted when it accepts them, and sends them later.
     pub(super) early: bool,
-    /// The controller says nothing of frames.
+    /// True if the controller reports no transmissions.
     pub(super) mute: bool,
     modulo: Modulo,
     link: LinkId,
@@ -46,7 +46,7 @@ impl Bench {
         change(&mut config);
         let mut station = Checked::new("station", Station::new(config));
         let (now, link) = (Instant::ZERO, OWN);
-        // It joins its channel.
+        // The station joins its channel.
         drain(&mut station, now, |_| {}, |_| {});
         let mut bench = Bench {
             station,
@@ -64,7 +64,7 @@ impl Bench {
         bench
     }
 
-    /// B has called, and A has answered.
+    /// B has connected to A.
     fn called(modulo: Modulo) -> Bench {
         let mut bench = Bench::new(modulo, |_| ());
         bench.call(modulo);
@@ -83,14 +83,14 @@ impl Bench {
         );
     }
 
-    /// A has called B, which counts to 128 and knows no XID.
+    /// A has connected to B, which uses modulo 128 and does not know XID.
     fn calls() -> Bench {
         let mut bench = Bench::new(Modulo::Extended, |_| ());
         bench.station.handle_request(bench.now, Port::First((OWN, PacketsRequest::Connect)));
         bench.drain();
         for function in [Unnumbered::Acknowledge, Unnumbered::FrameReject] {
             bench.hear(CommandResponse::Response, Control::Unnumbered { function, poll_final: true }, &[]);
-            // What it can do is asked when nothing is there to be sent with the question.
+            // XID is sent after a while without data to go with.
             bench.pass(Duration::from_millis(100));
         }
         bench.said();
@@ -98,7 +98,7 @@ impl Bench {
         bench
     }
 
-    /// A packet of one octet for each of these.
+    /// Passes down one packet for each number, with that octet as its content.
     pub(super) fn send(&mut self, packets: core::ops::Range<u8>) {
         for packet in packets {
             assert!(self.room > 0);
@@ -119,18 +119,18 @@ impl Bench {
         self.drain();
     }
 
-    /// An I frame of so many bytes, without P.
+    /// Delivers an I frame of this length, without P.
     fn hear_data(&mut self, send: u8, bytes: usize) {
         let control = Control::Information { send, receive: 0, poll: false };
         self.hear(CommandResponse::Command, control, &vec![send; bytes]);
     }
 
-    /// A response.
+    /// Delivers a supervisory response.
     pub(super) fn hear_answer(&mut self, function: Supervisory, receive: u8, poll_final: bool) {
         self.hear(CommandResponse::Response, Control::Supervisory { function, receive, poll_final }, &[]);
     }
 
-    /// Everybody says everything; what is sent has left then.
+    /// Passes all messages on; frames that are sent have left then.
     fn drain(&mut self) {
         loop {
             self.station.handle_indication(self.now, FramesIndication::Room(64));
@@ -186,12 +186,12 @@ impl Bench {
         self.now = self.now.max(until);
     }
 
-    /// What A has said since it was last asked.
+    /// Returns the frames of A since the last call.
     pub(super) fn said(&mut self) -> Vec<Frame> {
         core::mem::take(&mut self.said)
     }
 
-    /// The numbers of the I frames among it, and whether an enquiry ends it.
+    /// Returns the numbers of the I frames since the last call, and whether an enquiry ends them.
     pub(super) fn sent(&mut self) -> (Vec<u8>, bool) {
         let said = self.said();
         let numbers = said.iter().filter_map(|frame| match frame.control {
@@ -204,7 +204,7 @@ impl Bench {
         (numbers.collect(), enquires)
     }
 
-    /// The answers among it: what they are, and for which number.
+    /// Returns the supervisory frames since the last call: their functions and numbers.
     fn answers(&mut self) -> Vec<(Supervisory, u8)> {
         let answer = |frame: Frame| match frame.control {
             Control::Supervisory { function, receive, .. } => Some((function, receive)),
@@ -218,7 +218,7 @@ impl Bench {
     }
 }
 
-/// A frame takes this long at 9,600 bit/s, 256 bytes of information in it.
+/// Duration of a frame with 256 bytes of information at 9,600 bit/s.
 const FRAME: Duration = Duration::from_millis(235);
 
 #[test]
@@ -226,7 +226,7 @@ fn what_is_missing_is_asked_for_at_once() {
     let mut bench = Bench::called(Modulo::Eight);
     bench.hear_data(1, 256);
     assert_eq!(bench.answers(), [(Supervisory::Reject, 0)]);
-    // The rest of what the peer had sent already.
+    // The rest of the peer's burst.
     bench.hear_data(2, 256);
     bench.hear_data(3, 256);
     assert_eq!(bench.answers(), []);
@@ -238,16 +238,16 @@ fn what_is_missing_is_asked_for_at_once() {
     assert_eq!(bench.answers(), [(Supervisory::SelectiveReject, 1), (Supervisory::SelectiveReject, 3)]);
     bench.hear_data(1, 256);
     assert_eq!(bench.answers(), []);
-    // All is here: the peer, which may have nothing else to send, is told at once.
+    // Everything has arrived: the peer, which may have nothing else to send, is informed at once.
     bench.hear_data(3, 256);
     assert_eq!(bench.answers(), [(Supervisory::ReceiveReady, 5)]);
 }
 
-/// Time for a key-up with an answer in it, and for whoever hears it to begin.
+/// Time for a key-up with an answer in it, and for its receiver to begin.
 const KEY_UP: Duration = Duration::from_millis(800);
 
-/// 4.3.2.3, 4.4.3: a controller keeps REJ as long as the peer sends. One that sends its window twice in one key-up, and its
-/// first frame is lost both times, has not heard REJ, and a second one would be done twice.
+/// 4.3.2.3, 4.4.3: a controller holds REJ as long as the peer sends. A peer that sends its window twice in one key-up,
+/// with the first frame lost both times, has not received REJ, and a second REJ would cause a second retransmission.
 #[test]
 fn one_reject_is_in_a_key_up() {
     let mut bench = Bench::called(Modulo::Eight);
@@ -255,17 +255,17 @@ fn one_reject_is_in_a_key_up() {
     bench.pass(KEY_UP);
     for number in [1, 2, 3, 1, 2, 3] {
         bench.hear_data(number, 256);
-        // The host hears what its controller hears a little later.
+        // The host receives frames a little later than its controller.
         bench.pass(Duration::from_millis(10));
     }
     assert_eq!(bench.answers(), [(Supervisory::Reject, 0)]);
-    // It has left, the peer has done what it asks for, and 0 is lost a third time.
+    // REJ has left, the peer has done what it requests, and 0 is lost a third time.
     bench.pass(KEY_UP);
     bench.hear_data(1, 256);
     assert_eq!(bench.answers(), [(Supervisory::Reject, 0)]);
 }
 
-/// 4.2.1: a station that answers P with F = 0 answers all the same, if it says that everything has come.
+/// 4.2.1: an answer to P with F = 0 counts if it acknowledges everything.
 #[test]
 fn an_answer_without_final_that_covers_everything_is_one() {
     for modulo in [Modulo::Eight, Modulo::Extended] {
@@ -278,17 +278,17 @@ fn an_answer_without_final_that_covers_everything_is_one() {
             assert_eq!(said.iter().map(|frame| frame.control).collect::<Vec<_>>(), [asks], "{modulo:?}");
             bench.hear_answer(Supervisory::ReceiveReady, modulo.after(number, 1), false);
         }
-        // Nothing is asked once more, and nobody is given up.
+        // No further poll is sent, and no link is closed.
         bench.pass(Duration::from_secs(60));
         assert_eq!((bench.said(), bench.closed.len()), (vec![], 0));
-        // One that says F behind that is not late.
+        // A later answer with F is not late.
         bench.hear_answer(Supervisory::ReceiveReady, 30 % modulo.count(), true);
         assert_eq!((bench.counters().late_answers, bench.counters().timeouts), (0, 0));
     }
 }
 
-/// 6.2, 6.3.5: a station that has been started again tells its peer so, whatever the link counted to: an S frame with two
-/// control octets can only be of modulo 128, and its P bit is in the second one.
+/// 6.2, 6.3.5: a restarted station informs its peer, whatever the modulo of the link: an S frame with two control
+/// octets can only be of modulo 128, and its P bit is in the second octet.
 #[test]
 fn polls_of_a_link_that_is_gone_are_answered_in_both_modulos() {
     let polls = |function, poll_final| Control::Supervisory { function, receive: 5, poll_final };
@@ -348,7 +348,7 @@ fn unnumbered_commands_with_poll_are_answered() {
     assert_eq!(control(bench.said()), [asks(identity)]);
 }
 
-/// 4.3.3.6: UI with P is answered while a call is out, and while the link is being ended, as C4.2, C4.3 and C4.6 have it.
+/// 4.3.3.6: UI with P is answered during link setup and during release, as in C4.2, C4.3 and C4.6.
 #[test]
 fn unnumbered_information_with_poll_is_answered_where_there_is_no_link_yet_or_any_more() {
     let says = |function, poll_final| Some(unnumbered(CommandResponse::Command, function, poll_final));
@@ -378,8 +378,8 @@ fn unnumbered_information_with_poll_is_answered_where_there_is_no_link_yet_or_an
     }
 }
 
-/// A user that hears of the end may take the controller away: the end is told when its answer has left, and not before; where
-/// nobody says when that is, when it has had its time.
+/// A user that knows of the end may remove the controller: it is informed when the last answer has left, not before;
+/// without reports of transmissions, after the time that the answer needs.
 #[test]
 fn the_end_is_told_when_its_answer_has_left() {
     for told in [true, false] {
@@ -428,7 +428,7 @@ fn the_end_is_told_when_its_answer_has_left() {
     }
 }
 
-/// The same for the question whether the peer is still there.
+/// The same for a probe of an idle link.
 #[test]
 fn a_probe_is_answered_without_final() {
     let mut bench = Bench::called(Modulo::Eight);
@@ -457,7 +457,7 @@ fn what_is_lost_again_is_asked_for_again() {
     let mut bench = Bench::called(Modulo::Extended);
     [2, 4, 6].into_iter().for_each(|number| bench.hear_data(number, 256));
     bench.said();
-    // Asked for were 0, 1, 3 and 5; the peer sends them in this order.
+    // The frames 0, 1, 3 and 5 were requested; the peer sends them in this order.
     bench.hear_data(1, 256);
     assert_eq!(bench.answers(), [(Supervisory::SelectiveReject, 0)]);
     bench.hear_data(5, 256);
@@ -472,18 +472,18 @@ fn a_peer_that_does_not_hear_what_it_is_asked_for_is_asked_again() {
         let mut bench = Bench::called(modulo);
         bench.hear_data(1, 256);
         assert_eq!(bench.answers(), [(asks, 0)]);
-        // Not while it may be sending: every frame of its begins the silence anew.
+        // No request while the peer may be sending: each of its frames restarts the silence.
         for number in 2..6 {
             bench.pass(3 * FRAME);
             bench.hear_data(number, 256);
         }
         assert_eq!(bench.answers(), []);
-        // Two ways to the channel of 1.5 s at most, two frames, and half a second for whatever is between: 4.1 s.
+        // Two channel accesses of 1.5 s at most, two frames, and half a second of further delay: 4.1 s.
         bench.pass(Duration::from_millis(4000));
         assert_eq!(bench.answers(), []);
         bench.pass(Duration::from_millis(400));
         assert_eq!(bench.answers(), [(asks, 0)], "{modulo:?}");
-        // A peer that is gone is not called for ever.
+        // The requests to a peer that is gone end.
         bench.pass(Duration::from_secs(250));
         let again = bench.answers().len();
         assert!((5..=10).contains(&again), "{again} times");
@@ -492,7 +492,7 @@ fn a_peer_that_does_not_hear_what_it_is_asked_for_is_asked_again() {
 
 #[test]
 fn a_peer_that_still_sends_is_not_asked_twice() {
-    /// At 1,200 bit/s.
+    /// Duration of a frame at 1,200 bit/s.
     const SLOW: Duration = Duration::from_millis(1870);
     for modulo in [Modulo::Eight, Modulo::Extended] {
         let mut bench = Bench::new(modulo, |config| {
@@ -500,7 +500,7 @@ fn a_peer_that_still_sends_is_not_asked_twice() {
             config.radio.slot_time = Duration::from_millis(20);
         });
         bench.call(modulo);
-        // 0 is lost, and of what is on the air since 2 and, after the peer has gone back, 0 again.
+        // 0 is lost; then 2; and, after the peer has gone back, 0 again.
         bench.hear_data(1, 256);
         assert_eq!(bench.answers().len(), 1);
         bench.pass(2 * SLOW);
@@ -520,7 +520,7 @@ fn a_shorter_frame_is_answered_without_waiting_for_another() {
     bench.hear_data(1, 14);
     bench.pass(Duration::from_millis(60));
     assert_eq!(bench.answers(), [(Supervisory::ReceiveReady, 2)]);
-    // One as long as the one before it is not the end of anything.
+    // A frame as long as the one before it does not end a burst.
     bench.hear_data(2, 14);
     bench.pass(Duration::from_millis(60));
     assert_eq!(bench.answers(), []);
@@ -535,7 +535,7 @@ fn how_much_the_peer_sends_at_a_time_is_learnt_from_its_pauses() {
     assert_eq!(bench.answers(), []);
     bench.pass(Duration::from_secs(1));
     assert_eq!(bench.answers(), [(Supervisory::ReceiveReady, 3)]);
-    // One more, which our own frame acknowledges: that is no pause.
+    // One more frame, which our own frame acknowledges: no pause.
     bench.hear_data(3, 256);
     bench.send(0..1);
     bench.pass(Duration::from_secs(1));
@@ -550,7 +550,7 @@ fn all_requests_of_a_peer_are_served_in_one_go() {
     bench.send(0..12);
     let (numbers, _) = bench.sent();
     assert_eq!(numbers.len(), 12);
-    // As Dire Wolf does: a frame for each, and F on the first, which says that all before it has come.
+    // As Dire Wolf does: a frame for each number, and F on the first, which acknowledges everything before it.
     bench.hear_answer(Supervisory::SelectiveReject, 1, true);
     bench.pass(Duration::from_millis(20));
     bench.hear_answer(Supervisory::SelectiveReject, 4, false);
@@ -568,7 +568,7 @@ fn an_answer_to_a_frame_that_filled_one_hole_repeats_nothing_else() {
     bench.sent();
     bench.hear_answer(Supervisory::SelectiveReject, 0, true);
     bench.pass(Duration::from_millis(200));
-    // What fills a hole is followed by an enquiry.
+    // A retransmission is followed by an enquiry.
     assert_eq!(bench.sent(), (vec![0], true));
     bench.hear_answer(Supervisory::SelectiveReject, 4, true);
     bench.pass(Duration::from_millis(200));
@@ -576,7 +576,7 @@ fn an_answer_to_a_frame_that_filled_one_hole_repeats_nothing_else() {
     bench.hear_answer(Supervisory::ReceiveReady, 12, true);
     assert_eq!(bench.counters().information_repeated, 2);
 
-    // To P on a frame in order some answer RR whatever else they miss: that is found out by an enquiry.
+    // Some stations answer P on a frame in order with RR even if others are missing: an enquiry shows it.
     bench.send(12..16);
     assert_eq!(bench.sent(), (vec![12, 13, 14, 15], false));
     bench.hear_answer(Supervisory::ReceiveReady, 14, true);
@@ -591,7 +591,7 @@ fn an_answer_to_a_frame_that_filled_one_hole_repeats_nothing_else() {
 fn a_caller_that_comes_down_to_less_loses_nothing() {
     let best = |config: &mut Config| config.callers = Some(LinkConfig::default());
     let mut bench = Bench::new(Modulo::Extended, best);
-    // Our answers are lost, and it tries the older version.
+    // Our answers are lost, and the peer tries the older version.
     bench.call(Modulo::Extended);
     bench.call(Modulo::Extended);
     bench.call(Modulo::Eight);
@@ -601,7 +601,7 @@ fn a_caller_that_comes_down_to_less_loses_nothing() {
     assert_eq!(bench.heard.len(), 2);
     bench.pass(Duration::from_secs(1));
     assert_eq!(bench.answers(), [(Supervisory::ReceiveReady, 2)]);
-    // Once something was carried, who begins anew has lost it.
+    // After data were carried, a peer that restarts has lost them.
     bench.call(Modulo::Extended);
     assert_eq!(bench.closed, [CloseReason::Reset]);
 }

@@ -1,4 +1,4 @@
-//! What a listener makes of what two others say.
+//! Results of a monitor for the frames of two other stations.
 
 use crate::ax25::{
     Address, Callsign, ChannelMonitor, CommandResponse, Control, Frame, Modulo, Supervisory, Unnumbered,
@@ -82,7 +82,8 @@ fn bursts_end_when_the_other_speaks() {
     }
 }
 
-/// At the TNC whose station answers the answers are not heard: 90 frames in windows of 30, each of which ends with P.
+/// At the TNC of the answering station its answers are not received: 90 frames in windows of 30, each of which ends
+/// with P.
 #[test]
 fn a_burst_ends_with_its_question_where_answers_are_not_heard() {
     let mut channel = Channel::new(Modulo::Extended);
@@ -91,13 +92,13 @@ fn a_burst_ends_with_its_question_where_answers_are_not_heard() {
         let control = Control::Information { send, receive: 0, poll: send % 30 == 29 };
         let heard = channel.say("A1A", "B1B", control, b"text");
         assert_eq!(heard.burst, Some(u32::from(send) % 30 + 1));
-        // How far the peer is, is known up to the first answer.
+        // The position of the peer is known up to the first answer.
         assert_eq!(heard.outstanding, (send < 30).then_some(u32::from(send) + 1));
     }
     assert_eq!(channel.windows(), [(30, 3)]);
 }
 
-/// And where nothing is asked, more frames than may be on their way are no window at all.
+/// Without polls, more frames than can be in flight form no window.
 #[test]
 fn what_is_longer_than_any_window_is_none() {
     let mut channel = Channel::new(Modulo::Eight);
@@ -110,7 +111,7 @@ fn what_is_longer_than_any_window_is_none() {
     assert_eq!(channel.information(0), (Some(1), Some(1)));
 }
 
-/// Nobody answered, or it was not heard: who goes back begins a new burst.
+/// There was no answer, or it was not received: a sender that goes back begins a new burst.
 #[test]
 fn a_repetition_is_a_burst_of_its_own() {
     let mut channel = Channel::new(Modulo::Eight);
@@ -121,7 +122,7 @@ fn a_repetition_is_a_burst_of_its_own() {
     assert_eq!(channel.windows(), [(2, 1), (4, 1)]);
 }
 
-/// The listener came later than the call.
+/// The monitor starts after the link setup.
 #[test]
 fn the_modulo_is_guessed_where_the_call_was_not_heard() {
     for modulo in [Modulo::Eight, Modulo::Extended] {
@@ -132,7 +133,7 @@ fn the_modulo_is_guessed_where_the_call_was_not_heard() {
     }
 }
 
-/// A frame by a digipeater is heard twice, and is one of its burst.
+/// A digipeated frame is received twice, and counts once in its burst.
 #[test]
 fn what_digipeaters_repeat_is_not_counted_twice() {
     let mut watcher = ChannelMonitor::new();

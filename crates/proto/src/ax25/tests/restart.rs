@@ -1,4 +1,4 @@
-//! Controllers that keep sending for a host that has lost its memory.
+//! Controllers that keep sending for a host that has restarted without state.
 
 use super::channel::station;
 use super::hostile::{air_time, turn, unnumbered};
@@ -13,14 +13,14 @@ use std::collections::{BTreeMap, VecDeque};
 
 const OWN: LinkId = LinkId(0);
 
-/// A host and its controller, which outlives it.
+/// A host and its controller, which survives it.
 struct Side {
     station: Checked<Station>,
-    /// What the controller has and has not sent yet.
+    /// Frames that the controller holds.
     queue: VecDeque<Bytes>,
-    /// Of these, how many are of the host's former run.
+    /// Number of these frames from the host's former run.
     former: usize,
-    /// The connections of this host so far, those before the last start included; packets say of which they are.
+    /// Number of connections of this host so far, including those before the last start; packets contain it.
     connection: u8,
     room: u64,
     sent: u8,
@@ -29,13 +29,13 @@ struct Side {
 }
 
 impl Side {
-    /// It starts at this moment.
+    /// Starts a host at this time.
     fn new(name: &str, peer: &str, version: Version, now: Instant) -> Side {
         let mut config = station(name, &[peer]);
         config.restarts = true;
         config.peers.values_mut().for_each(|peer| peer.link.version = version);
         let mut station = Checked::new(name, Station::new(config));
-        // It joins its channel.
+        // The station joins its channel.
         drain(&mut station, now, |_| {}, |_| {});
         Side {
             station,
@@ -49,8 +49,8 @@ impl Side {
         }
     }
 
-    /// Nothing of the run before waits, and no question with which this run looks whether its call is answered,
-    /// nor its answer: that cannot be told from the answer to another.
+    /// Returns true if no frame of the former run waits, and neither does the poll by which this run confirms its link
+    /// setup, nor its answer, which looks like the answer to another poll.
     fn may_start_again(&self, peer: &Side) -> bool {
         let asks = |bytes: &Bytes| {
             [Modulo::Eight, Modulo::Extended].into_iter().any(|modulo| {
@@ -62,14 +62,14 @@ impl Side {
     }
 }
 
-/// A calls and sends; B listens.
+/// A connects and sends; B listens.
 struct World {
     now: Instant,
     a: Side,
     b: Side,
-    /// What B has heard over each of its links: the connection of A's, and how many packets.
+    /// Connection of A and number of packets that B has received on each of its links.
     heard: BTreeMap<LinkId, (u8, u8)>,
-    /// Of each connection of A's, how many packets B has.
+    /// Number of packets that B has received for each connection of A.
     came: BTreeMap<u8, u8>,
     connections: u32,
     packets: u32,
@@ -139,7 +139,7 @@ impl World {
         }
     }
 
-    /// The controller of one side sends its next frame, and it is heard or not.
+    /// Sends the next frame of one side's controller, which is received or lost.
     fn carry(&mut self, from_a: bool, lost: bool) {
         let (from, to) = if from_a { (&mut self.a, &mut self.b) } else { (&mut self.b, &mut self.a) };
         if let Some(bytes) = from.queue.pop_front() {
@@ -155,14 +155,14 @@ impl World {
 fn hand(queue: &mut VecDeque<Bytes>, tokens: &mut Vec<u64>, request: FramesRequest) {
     if let FramesRequest::Frame { bytes, token, .. } = request {
         queue.push_back(bytes);
-        // The controller says so when it has it.
+        // The controller reports a frame as transmitted when it has accepted it.
         tokens.extend(token);
     }
 }
 
-/// A host starts again while its controller has frames of its link, or its call. They leave ahead of what it says now, and the peer
-/// answers them: nothing of that is taken for data, or an acknowledgement, of the new link. (Who starts again twice, faster
-/// than its controller sends, has no way to tell answers apart.)
+/// A host restarts while its controller holds frames of its link, or its connection request. They leave ahead of its
+/// new frames, and the peer answers them: none of that is taken for data, or an acknowledgement, of the new link. (A
+/// host that restarts twice, faster than its controller sends, cannot distinguish the answers.)
 #[test]
 fn what_a_controller_sends_for_a_host_that_has_started_again_is_none_of_its_new_link() {
     for version in [Version::Plain, Version::Best] {
@@ -208,18 +208,19 @@ fn what_a_controller_sends_for_a_host_that_has_started_again_is_none_of_its_new_
             connections += world.connections;
             packets += world.packets;
         }
-        // It did happen: links stood between the starts, and carried data.
+        // Links were established between the starts, and carried data.
         assert!(connections > 500 && packets > 5000, "{connections} connections, {packets} packets");
     }
 }
 
-/// Where a former run can have no answers to come any more, the answer to the call is one, and no turn goes to a question.
+/// When no answer to a former run can arrive any longer, the answer to the connection request counts, without the
+/// turnaround of a poll.
 #[test]
 fn the_first_call_of_a_station_that_has_run_for_long_asks_nothing() {
     const FORMER_RUN_MAX: Duration = Duration::from_secs(120);
     let tick = Duration::from_millis(1);
     for (wait, asks) in [(FORMER_RUN_MAX - tick, true), (FORMER_RUN_MAX, false)] {
-        // It does not begin when the clock does.
+        // The start of the station is not the beginning of the clock.
         let mut now = Instant::from_secs(1000);
         let mut side = Side::new("A", "B", Version::Plain, now);
         now += wait;

@@ -1,4 +1,4 @@
-//! How much the sending side has on its way, what it sends again, and how long it tries.
+//! Frames in flight, retransmissions and number of tries of the sending side.
 
 use super::channel::station;
 use super::hostile::{from_b, turn, unnumbered};
@@ -14,7 +14,7 @@ use bytes::{Bytes, BytesMut};
 
 const OWN: LinkId = LinkId(0);
 
-/// A station A that is connected to B, whose frames the test makes.
+/// Station A, connected to B, whose frames the test makes.
 struct Desk {
     station: Checked<Station>,
     now: Instant,
@@ -49,7 +49,7 @@ impl Desk {
         self.turn(Some(frame))
     }
 
-    /// A supervisory response of B's.
+    /// Delivers a supervisory response of B.
     fn answer(&mut self, function: Supervisory, receive: u8, poll_final: bool) -> Vec<Frame> {
         let control = Control::Supervisory { function, receive, poll_final };
         self.hear(from_b(CommandResponse::Response, control)).1
@@ -60,7 +60,7 @@ impl Desk {
         self.turn(None).1
     }
 
-    /// Hands packets down together, and says what goes out.
+    /// Passes packets down together. Returns the frames that are sent.
     fn send(&mut self, packets: &[&'static str]) -> Vec<Frame> {
         for packet in packets {
             let request = PacketsRequest::Packet(Bytes::from_static(packet.as_bytes()));
@@ -69,7 +69,7 @@ impl Desk {
         self.turn(None).1
     }
 
-    /// Lets the next timer run out.
+    /// Lets the next timer expire.
     fn wait(&mut self) -> (Vec<PacketsIndication>, Vec<Frame>) {
         self.now = self.now.max(self.station.poll_timeout().expect("a timer runs"));
         self.station.handle_timeout(self.now);
@@ -77,7 +77,7 @@ impl Desk {
     }
 }
 
-/// The numbers of the I frames among these.
+/// Returns the numbers of the I frames among these.
 fn numbers(frames: &[Frame]) -> Vec<u8> {
     let number = |frame: &Frame| match frame.control {
         Control::Information { send, .. } => Some(send),
@@ -91,8 +91,8 @@ fn polls(frames: &[Frame]) -> usize {
     frames.iter().filter(is_poll).count()
 }
 
-/// N2 limits tries in vain in a row (6.7.2.3). What acknowledges something new shows that the peer is there, though it
-/// answers no question: the tries are counted anew.
+/// N2 limits consecutive tries without an answer (6.7.2.3). A new acknowledgement shows that the peer is there, even
+/// without an answer to a poll: the tries are counted from zero.
 #[test]
 fn progress_without_a_final_bit_gives_all_tries_back() {
     const RETRIES: usize = 3;
@@ -120,7 +120,7 @@ fn progress_without_a_final_bit_gives_all_tries_back() {
     assert_eq!(polls_until_the_end(true), RETRIES);
 }
 
-/// A peer that is heard to send cannot answer meanwhile: T1 begins anew with each frame of its.
+/// A peer that is sending cannot answer: each of its frames restarts T1.
 #[test]
 fn a_peer_that_sends_is_waited_for() {
     let mut desk = Desk::plain(|_, _| ());
@@ -135,23 +135,23 @@ fn a_peer_that_sends_is_waited_for() {
     assert_eq!((polls(&desk.wait().1), desk.now - silent >= limit * 3 / 4), (1, true));
 }
 
-/// The answer to P says how things were when P was heard. What was sent once more since then is on its way, and is not
-/// sent a third time.
+/// The answer to P shows the state at the time when P was received. Frames retransmitted since are in flight, and are
+/// not sent a third time.
 #[test]
 fn what_was_sent_again_since_the_question_is_not_sent_again_for_its_answer() {
     for (function, again) in [(Supervisory::Reject, &[1, 2][..]), (Supervisory::SelectiveReject, &[1][..])] {
-        // Only on a full-duplex channel is anything sent between a question and its answer.
+        // Frames are sent between a poll and its answer only on a full-duplex channel.
         let mut desk = Desk::plain(|config, _| config.radio.full_duplex = true);
         let frames = desk.send(&["a", "b", "c"]);
         assert_eq!((numbers(&frames), polls(&frames)), (vec![0, 1, 2], 1));
         assert_eq!(numbers(&desk.answer(function, 1, false)), again, "{function:?} asks for it");
         assert_eq!(numbers(&desk.answer(function, 1, true)), [0; 0], "{function:?} answers the question");
-        // A request that was made later counts.
+        // A later request counts.
         assert_eq!(numbers(&desk.answer(function, 1, false)), again, "{function:?}: it was lost once more");
     }
 }
 
-/// A packet that is cut into segments gets no larger window than packets that are not.
+/// A segmented packet gets no larger window than other packets.
 #[test]
 fn a_packet_in_segments_keeps_to_the_window() {
     const WINDOW: u8 = 4;
@@ -173,7 +173,7 @@ fn a_packet_in_segments_keeps_to_the_window() {
         ..unnumbered(CommandResponse::Command, Unnumbered::ExchangeIdentification)
     };
     desk.hear(identification);
-    // Ten frames' worth.
+    // The packet needs ten frames.
     let packet = Bytes::from(vec![7; 2_500]);
     let mut frames = desk.ask(PacketsRequest::Packet(packet));
     let mut next = 0;

@@ -1,5 +1,5 @@
-//! The data-link states and what each event does in them (C4.1 to C4.7), line by line: `states.txt` has what happens, and
-//! why where it is not what the specification has.
+//! The data-link states and the effect of each event in them (C4.1 to C4.7), line by line: `states.txt` contains the
+//! effects, and the reason for each difference from the specification.
 
 use super::channel::station;
 use super::hostile::{from_b, information, ready, turn, unnumbered};
@@ -15,14 +15,14 @@ use bytes::BytesMut;
 
 const OWN: LinkId = LinkId(0);
 
-/// A station in one of the states, and what it has answered so far.
+/// A station in one of the states.
 struct Bench {
     now: Instant,
     station: Checked<Station>,
     modulo: Modulo,
 }
 
-/// The states, by the specification's number where it has one.
+/// The states, with the specification's number where it has one.
 const STATES: [(&str, &str); 10] = [
     ("0", "disconnected"),
     ("1", "awaiting connection, SABM is out"),
@@ -90,7 +90,7 @@ impl Bench {
         self.hear(None)
     }
 
-    /// What it says to this, in words.
+    /// Returns the station's reaction to a frame as text.
     fn hear(&mut self, frame: Option<Frame>) -> String {
         self.modulo = self.station.engine.modulo(OWN).unwrap_or(self.modulo);
         let (said, frames) = turn(&mut self.station, &mut self.now, frame, self.modulo);
@@ -154,7 +154,7 @@ fn words(frame: &Frame) -> String {
     }
 }
 
-/// Something that happens to a station.
+/// An event at a station.
 type Happening = (&'static str, fn(&mut Bench) -> String);
 
 fn control(role: CommandResponse, function: Unnumbered, poll_final: bool) -> Frame {
@@ -175,7 +175,7 @@ fn identification(role: CommandResponse) -> Frame {
 
 const HAPPENINGS: &[Happening] = &[
     ("Connect", |bench| match bench.station.engine.standing(OWN) {
-        // A user connects what is closed.
+        // A user connects only a closed link.
         Some(_) => "no event".into(),
         None => bench.ask(PacketsRequest::Connect),
     }),
@@ -259,7 +259,7 @@ fn every_state_does_with_every_event_what_the_table_says() {
             table += &format!("{name:<16} | {said} | {}\n", bench.phase());
         }
     }
-    // What stands behind a further bar is why.
+    // The reason follows a further bar.
     let expected = include_str!("states.txt")
         .lines()
         .map(|line| line.split(" | ").take(3).collect::<Vec<_>>().join(" | "));

@@ -17,7 +17,7 @@ fn call(text: &str) -> Callsign {
 const FIGURE_3_4: [u8; 16] =
     [0x9c, 0x94, 0x6e, 0xa0, 0x40, 0x40, 0xe0, 0x9c, 0x6e, 0x98, 0x8a, 0x9a, 0x40, 0x61, 0x3e, 0xf0];
 
-/// Figure 3.8: the same, repeated by N7OO-1.
+/// Figure 3.8: the same frame, repeated by N7OO-1.
 const FIGURE_3_8: [u8; 23] = [
     0x9c, 0x94, 0x6e, 0xa0, 0x40, 0x40, 0xe0, 0x9c, 0x6e, 0x98, 0x8a, 0x9a, 0x40, 0x60, 0x9c, 0x6e, 0x9e,
     0x9e, 0x40, 0x40, 0xe3, 0x3e, 0xf0,
@@ -37,7 +37,7 @@ fn the_figures_frames_are_read_and_written() {
     let mut frame = Frame::decode(&mut input, Modulo::Eight).unwrap();
     assert!(frame.address.arrived());
     assert_eq!(frame.address.way_back(), [call("N7OO-1")]);
-    // The figure's H bit stands for a frame that was repeated: C of its octets is the digipeater's H.
+    // The figure shows a frame that was repeated: its octets contain the digipeater's H bit.
     assert_eq!(frame.to_bytes(Modulo::Eight), FIGURE_3_8[..]);
     frame.address.path[0].repeated = false;
     assert!(!frame.address.arrived());
@@ -60,7 +60,7 @@ fn control_fields_have_the_tables_octets() {
         (unnumbered(Unnumbered::FrameReject, false), Modulo::Eight, &[0x87]),
         (unnumbered(Unnumbered::ExchangeIdentification, true), Modulo::Eight, &[0xbf]),
         (unnumbered(Unnumbered::Test, false), Modulo::Eight, &[0xe3]),
-        // Of a later version: none of the five bits that say which function it is gets lost.
+        // Of a later version: all five bits of the function are preserved.
         (unnumbered(Unnumbered::Unknown(0x8b), true), Modulo::Eight, &[0x9b]),
         (unnumbered(Unnumbered::Unknown(0x8b), false), Modulo::Eight, &[0x8b]),
         (supervisory(Supervisory::ReceiveReady, 5, false), Modulo::Eight, &[0xa1]),
@@ -128,7 +128,7 @@ fn what_is_no_frame_is_refused() {
     let mut long = FIGURE_3_8[..14].to_vec();
     (0..9).for_each(|_| long.extend_from_slice(&[0x9c, 0x6e, 0x9e, 0x9e, 0x40, 0x40, 0xe2]));
     assert_eq!(decode(&long), Err(DecodeError::Limit { what: "digipeaters" }));
-    // SABM carries nothing.
+    // SABM has no information field.
     let mut sabm = FIGURE_3_4[..14].to_vec();
     sabm.extend_from_slice(&[0x3f, 0x00]);
     assert!(matches!(decode(&sabm), Err(DecodeError::Invalid { .. })));
@@ -157,7 +157,7 @@ fn a_callsign_of_an_example_is_nobodys() {
     assert!(!["N7LEM", "N0CALX", "0CALL"].map(call).iter().any(Callsign::is_placeholder));
 }
 
-/// Each frame has its check sequence and a flag beside its bytes, and the first has one more flag.
+/// Each frame has its check sequence and one flag in addition to its bytes, and the first frame has one more flag.
 #[test]
 fn frames_take_their_bits_on_the_air() {
     let radio = RadioParameters { rate_bps: 1200, ..RadioParameters::default() };
@@ -198,7 +198,7 @@ fn identification_has_the_values_of_figure_4_5() {
     assert_eq!(agreed.options, options(Recovery::Reject, Modulo::Eight));
     assert_eq!((agreed.retries, agreed.window_frames), (Some(10), Some(2)));
 
-    // Figure 4.6's example, which sets more bits than its rules allow.
+    // Figure 4.6's example, which sets more bits than the figure's own rules allow.
     let example = [
         0x82, 0x80, 0x00, 0x17, 2, 2, 0x22, 0x00, 3, 3, 0x82, 0xa8, 0x22, 6, 2, 0x04, 0x00, 8, 1, 2, 9, 2,
         0x10, 0x00, 10, 1, 3,
@@ -217,7 +217,7 @@ fn frames_go_through_flags_stuffing_and_check_sequence() {
     let mut rng = Rng::new(3);
     let frames: Vec<Vec<u8>> = (0..200)
         .map(|_| {
-            // Many ones, so that much is stuffed.
+            // Many ones, which cause much stuffing.
             let ones = rng.below(3) == 0;
             (0..15 + rng.below(280)).map(|_| if ones { 0xff } else { rng.below(256) as u8 }).collect()
         })
@@ -242,7 +242,7 @@ fn frames_go_through_flags_stuffing_and_check_sequence() {
 #[test]
 fn the_check_sequence_is_hdlcs_low_octet_first() {
     let mut encoder = Encoder::default();
-    // Fifteen octets without five ones in a row, so that nothing is stuffed.
+    // Fifteen octets without five consecutive ones, so that nothing is stuffed.
     let frame = [0x10; 15];
     encoder.frame(&frame);
     let (bytes, bits) = encoder.finish();
@@ -265,7 +265,8 @@ fn damaged_bits_never_make_a_frame() {
     let (bytes, bits) = encoder.finish();
     let mut wrong = 0;
     for _ in 0..5000 {
-        // Up to three flips: the check sequence finds all of them, but where they make or break flags and stuffing.
+        // Up to three bit errors: the check sequence detects all of them, except where they create or destroy flags and
+        // stuffing.
         let flips: Vec<u64> = (0..1 + rng.below(3)).map(|_| rng.below(bits)).collect();
         let mut decoder = Decoder::new(330);
         for bit in 0..bits {
@@ -276,7 +277,7 @@ fn damaged_bits_never_make_a_frame() {
             }
         }
     }
-    // One in 65,536 is what sixteen bits let pass.
+    // Sixteen bits miss one error in 65,536.
     assert!(wrong <= 3, "{wrong} of 5000 damaged frames passed");
 }
 
@@ -294,7 +295,7 @@ fn long_packets_are_cut_and_put_together() {
             .collect();
         assert_eq!(whole, [(pid::NONE, packet)], "{length} bytes");
     }
-    // The octets that stations on the air send: count with the first bit, protocol, data.
+    // The octets of existing stations: count with the first bit, protocol, data.
     let segments = cut(pid::INTERNET, Bytes::from(vec![7; 300]), 256);
     assert_eq!(segments[0].1[..3], [0x81, pid::INTERNET, 7]);
     assert_eq!((segments[0].1.len(), segments[1].1[0], segments[1].1.len()), (256, 0, 47));

@@ -1,18 +1,19 @@
-//! The shares of the store: limits, and the amounts that neighbours, sources and applications have.
+//! Quotas of the store: limits, and the usage of neighbours, sources and applications.
 //!
 //! ```text
 //!   |<------------------------- limits.bundles-max, store-bytes-max ------------------------->|
-//!   | kept for applications | what other neighbours have |      what one neighbour may have    |
-//!   | here: own-share       |                            | neighbour-share of this, and one    |
-//!   |                       |                            | source over it source-share of that |
+//!   | reserved for this     | usage of other neighbours  |       available to one neighbour     |
+//!   | node: own-share       |                            | neighbour-share of this, and one     |
+//!   |                       |                            | source over it source-share of that  |
 //! ```
 //!
-//! A quota is a share of what the others have left, so it needs no number of neighbours: one alone may have most of the
-//! store, and whoever comes later still finds a place. A source counts by the neighbour that its bundles came over: what
-//! others send under its name takes nothing from it.
+//! A quota is a share of the space that the others have left, so it does not depend on the number of neighbours: a single
+//! neighbour may use most of the store, and a later neighbour still finds space. A source is counted per neighbour that its
+//! bundles come over: bundles that other neighbours send in its name do not reduce its quota.
 //!
-//! A neighbour is told from others by what it calls itself, in 16 bits that nobody can choose: they stand in the header of
-//! each record, so that a restart knows them. Two neighbours in 65,535 share a quota by chance.
+//! A neighbour is identified by a keyed 16-bit number of its node ID, which it cannot choose. The number is in the header of
+//! each record, so that it survives a restart. Two neighbours share a number, and so a quota, with a probability of 1 in 65,535.
+//!
 
 use crate::bp::Eid;
 use crate::service::LinkId;
@@ -25,7 +26,7 @@ use super::head::AnyHead;
 use super::held::HeldBundle;
 use super::secret::{NumberKind, Secret};
 
-/// Bundles, bytes of the store, and bytes of memory that are counted: see [`Limits::heads_bytes_max`].
+/// Number of bundles, bytes in the store, and counted bytes of memory (see [`Limits::heads_bytes_max`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Usage {
     pub(super) bundles: usize,
@@ -46,7 +47,7 @@ impl core::ops::Add for Usage {
 
 impl core::ops::Sub for Usage {
     type Output = Usage;
-    /// The rest; zero where there is less.
+    /// Remainder; zero instead of a negative value.
     fn sub(self, other: Usage) -> Usage {
         Usage {
             bundles: self.bundles.saturating_sub(other.bundles),
@@ -61,7 +62,8 @@ impl Usage {
         self.bundles <= most.bundles && self.bytes <= most.bytes && self.memory <= most.memory
     }
 
-    /// Of this what grows by `more`: what is too much already, after a start with smaller limits, keeps nothing else out.
+    /// Returns only the quantities that grow by `more`: a quantity above its limit after a start with smaller
+    /// limits does not block bundles that leave it unchanged.
     pub(super) fn where_grown(self, more: Usage) -> Usage {
         Usage {
             bundles: if more.bundles > 0 { self.bundles } else { 0 },
@@ -86,7 +88,7 @@ impl Usage {
         }
     }
 
-    /// A percentage of it, rounded up: a small store has a place for somebody, too.
+    /// Percentage of the usage, rounded up, so that the quotas of a small store are not zero.
     fn percent(self, percent: u32) -> Usage {
         let part = |all: u64| match all.checked_mul(u64::from(percent)) {
             Some(hundredths) => hundredths.div_ceil(100),
@@ -101,32 +103,33 @@ impl Usage {
     }
 }
 
-/// The number that stands for a neighbour.
+/// Number that represents a neighbour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct NeighbourNumber(pub(super) u16);
 
 impl NeighbourNumber {
-    /// Nobody knows which; this node itself, where it makes records about its own bundles.
+    /// Unknown neighbour; also this node, where it makes records about its own bundles.
     pub(super) const UNKNOWN: NeighbourNumber = NeighbourNumber(0);
 
-    /// The one that calls itself so.
+    /// Number of the neighbour with this name.
     fn named(secret: Secret, name: &str) -> Self {
         let number = secret.number(NumberKind::Neighbour, name) % u64::from(u16::MAX);
         NeighbourNumber(u16::try_from(number + 1).expect("it is below"))
     }
 }
 
-/// The party whose share a place is taken from.
+/// Owner of the quota that a bundle is charged to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum QuotaOwner {
-    /// An application of this node.
+    /// Applications of this node.
     Own,
-    /// A node whose bundle this neighbour brings; or this node, for a record about what the neighbour has brought.
+    /// Source of a bundle that this neighbour brings; or this node, for a record about a bundle that the
+    /// neighbour brought.
     Source(NeighbourNumber, Eid),
 }
 
 impl QuotaOwner {
-    /// The payer for a bundle made here; a record is charged to this neighbour.
+    /// Owner for a bundle made at this node; an administrative record is charged to this neighbour.
     pub(super) fn of_own(head: &AnyHead, neighbour: NeighbourNumber) -> Self {
         match head.is_administrative() {
             true => QuotaOwner::Source(neighbour, head.source().node_id()),
@@ -135,30 +138,30 @@ impl QuotaOwner {
     }
 }
 
-/// A share that would be exceeded.
+/// Quota that would be exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Quota {
-    /// The share of a neighbour.
+    /// Quota of a neighbour.
     Neighbour,
-    /// The share of one source over it.
+    /// Quota of one source over a neighbour.
     Source,
 }
 
 impl HeldBundle {
-    /// The amount that it takes.
+    /// Usage of the bundle.
     pub(super) fn amount(&self) -> Usage {
         let assembly = if self.begins_assembly { ASSEMBLY_BYTES } else { 0 };
         Usage { bundles: 1, bytes: self.share, memory: self.extra_bytes.saturating_add(assembly).into() }
     }
 
-    /// The neighbour whose quota it counts against; none: it is of an application here.
+    /// Neighbour whose quota the bundle counts against; `None` for bundles of applications at this node.
     pub(super) fn charged_to(&self) -> Option<NeighbourNumber> {
         let is_applications = self.own && !self.head.is_administrative();
         (!is_applications).then_some(self.neighbour)
     }
 }
 
-/// The amounts that all have.
+/// Usage of all owners.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Accounts {
     own: Usage,
@@ -168,19 +171,19 @@ pub(super) struct Accounts {
 }
 
 impl Accounts {
-    /// A bundle is here from now on.
+    /// Adds a bundle.
     pub(super) fn enter(&mut self, held: &HeldBundle) {
         let more = held.amount();
         self.change(held, |amount| *amount = *amount + more);
     }
 
-    /// It is here no longer.
+    /// Removes a bundle.
     pub(super) fn leave(&mut self, held: &HeldBundle) {
         let less = held.amount();
         self.change(held, |amount| *amount = *amount - less);
     }
 
-    /// It takes so many bytes now, and took its share before.
+    /// Changes the size of a bundle to `bytes`; its previous size is its share.
     pub(super) fn resize(&mut self, held: &HeldBundle, bytes: u64) {
         self.change(held, |amount| amount.bytes = amount.bytes - held.share + bytes);
     }
@@ -209,7 +212,7 @@ impl Accounts {
         }
     }
 
-    /// The amount that a neighbour has; `None`: applications here.
+    /// Usage of a neighbour; with `None`, of applications at this node.
     pub(super) fn of(&self, neighbour: Option<NeighbourNumber>) -> Usage {
         match neighbour {
             None => self.own,
@@ -217,28 +220,29 @@ impl Accounts {
         }
     }
 
-    /// The memory that counts of all bundles, bytes.
+    /// Counted memory of all bundles, bytes.
     pub(super) fn memory(&self) -> u64 {
         self.own.memory + self.received.memory
     }
 
-    /// The amount kept for applications here.
+    /// Amount reserved for applications at this node.
     fn kept(limits: &Limits) -> Usage {
         whole(limits).percent(limits.own_share_percent)
     }
 
-    /// The amount kept for applications here and not in use.
+    /// Unused part of the amount reserved for applications at this node.
     pub(super) fn unused(&self, limits: &Limits) -> Usage {
         Accounts::kept(limits) - self.own
     }
 
-    /// The amount that applications here have beyond the one kept for them.
+    /// Usage of applications at this node beyond the amount reserved for them.
     pub(super) fn own_beyond(&self, limits: &Limits) -> Usage {
         self.own - Accounts::kept(limits)
     }
 
-    /// The share that would be exceeded if a neighbour had so much more for a source, where so much of what others have may go
-    /// for it, and so much of its own and of the source's has gone.
+    /// Returns the quota that would be exceeded if a source over a neighbour used `more`. `may_go` is the
+    /// amount of other owners that may be evicted for it; `gone` and `gone_of_source` are the amounts already
+    /// evicted from the neighbour and from the source.
     pub(super) fn exceeded(
         &self,
         limits: &Limits,
@@ -264,13 +268,14 @@ impl Accounts {
     }
 }
 
-/// The limits of all together.
+/// Limits of the whole store.
 pub(super) fn whole(limits: &Limits) -> Usage {
     Usage { bundles: limits.bundles_max, bytes: limits.store_bytes_max, memory: limits.heads_bytes_max }
 }
 
 impl Agent {
-    /// The neighbour at the other end of a link: callers without a name are one.
+    /// Number of the neighbour at the other end of a link; all incoming links without a node ID count as one
+    /// neighbour.
     pub(super) fn neighbour_over(&mut self, id: LinkId) -> NeighbourNumber {
         let secret = self.secret;
         let Some(link) = self.links.get_mut(id) else { return NeighbourNumber::UNKNOWN };
@@ -288,7 +293,7 @@ impl Agent {
 
 #[cfg(test)]
 impl Agent {
-    /// Panics unless the accounts are those of the bundles that are here.
+    /// Panics unless the accounts match the bundles held.
     pub(super) fn check_accounts(&self) {
         let mut accounts = Accounts::default();
         self.bundles.values().filter(|held| held.copy_origin.is_none()).for_each(|held| accounts.enter(held));

@@ -1,4 +1,4 @@
-//! For tests that ask where the bytes of a bundle are: what a record of the storage has of a payload.
+//! Payload parts in storage records, for tests that check where the bytes of a bundle are.
 
 use crate::bp::DecodePolicy;
 use bytes::Bytes;
@@ -6,20 +6,20 @@ use bytes::Bytes;
 use super::head::decode_head;
 use super::record::{RecordHeader, RecordKind};
 
-/// A part of a payload, or all of it.
+/// Part of a payload, or the complete payload.
 #[derive(Debug)]
 pub(crate) struct PayloadPart {
-    /// The endpoint that sent it.
+    /// Source endpoint.
     pub(crate) source: String,
-    /// As [`crate::service::AppIndication::Accepted`] says it.
+    /// Creation time and sequence number, as in [`crate::service::AppIndication::Accepted`].
     pub(crate) created: (u64, u64),
-    /// Where it begins in the payload.
+    /// Offset in the payload, bytes.
     pub(crate) offset: u64,
-    /// Its bytes, as far as they are there.
+    /// Bytes of the part that are in the record.
     pub(crate) bytes: Bytes,
 }
 
-/// The part of a payload that is in a record; none in one that is not of a bundle, or ends within its head.
+/// Returns the payload part in a record; `None` if the record is not of a bundle or ends within the header.
 pub(crate) fn part_in(record: &[u8]) -> Option<PayloadPart> {
     let mut rest = Bytes::copy_from_slice(record);
     let header = RecordHeader::decode(&mut rest).ok()?;

@@ -1,17 +1,18 @@
-//! The told wall clock, the time that lifetimes go by, and everything that is due at some time.
+//! The wall clock, the lifetime clock, and all deadlines.
 //!
-//! Lifetimes go by the wall clock while that has not jumped. When it jumps, nobody here can tell whether it was wrong before
-//! or is wrong now: from then on they go by the time that has passed, as the steady clock has it, until the operator says
-//! that the wall clock is right (or it jumps back). The difference is kept in the store, so that a restart goes on with it.
+//! Lifetimes follow the wall clock until it jumps. After a jump the agent cannot know whether the wall clock was wrong before
+//! or is wrong now: from then on lifetimes follow the elapsed time of the steady clock, until the operator confirms the wall
+//! clock (or it jumps back). The difference between the two is stored, so that a restart continues with it.
 //!
 //! ```text
 //!   wall clock   ----------.    .-----------------------------------
-//!                           jump : ahead                  operator: it is right
+//!                           jump : ahead                  operator confirms it
 //!   lifetimes    ---------------------------------------.   .-------
 //! ```
 //!
-//! Contact windows go by the wall clock, and new bundles are stamped with the later of the two: what was made too early
-//! would be deleted elsewhere, what comes from the future is kept.
+//! Contact windows follow the wall clock. New bundles are stamped with the later of the two times: other nodes would delete a
+//! bundle with a creation time too far in the past, but keep one from the future.
+//!
 
 use crate::codec::DecodeError;
 use crate::codec::crc::crc32c;
@@ -22,41 +23,42 @@ use std::collections::{BTreeSet, VecDeque};
 
 use super::delivery::LocalKey;
 
-/// A step of the wall clock that is no jump yet: clocks are set right by a little now and then.
+/// Maximum step of the wall clock that is not a jump: clocks are adjusted by small amounts now and then.
 pub(super) const STEP_MAX: Duration = Duration::from_secs(60);
 
-/// A reading of the wall clock, and of the steady ones at that time.
+/// Reading of the wall clock, with the engine time and the steady clock at that time.
 #[derive(Clone, Copy, Debug)]
 struct ClockReading {
     dtn_ms: u64,
     at: Instant,
     steady: Option<SteadyReading>,
-    /// Said before the last start: how long ago that is only a steady clock can tell that goes on.
+    /// True for a reading from before the last start: only a steady clock that kept running can tell how long
+    /// ago that was.
     is_old: bool,
 }
 
-/// A jump of the wall clock.
+/// Jump of the wall clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Jump {
-    /// By so much, milliseconds.
+    /// Change of the wall clock, milliseconds.
     pub(super) by_ms: i64,
-    /// By how much the time that lifetimes go by has moved with it, milliseconds: seldom by anything.
+    /// Resulting change of the lifetime clock, milliseconds; zero unless the wall clock is back.
     pub(super) moved_ms: i64,
 }
 
-/// The state of the clock that is kept over a restart. Units: milliseconds.
+/// Clock state that is kept over a restart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct StoredClock {
-    /// The wall clock, DTN time.
+    /// Wall clock, DTN milliseconds.
     pub(super) dtn_ms: u64,
-    /// By how much it was ahead of what lifetimes go by.
+    /// Difference between the wall clock and the lifetime clock, milliseconds.
     pub(super) ahead_ms: i64,
-    /// The steady clock then.
+    /// Reading of the steady clock at that time.
     pub(super) steady: Option<SteadyReading>,
 }
 
 impl StoredClock {
-    /// Bytes of one that is written.
+    /// Length of the encoding, bytes.
     const BYTES: usize = 36;
 
     pub(super) fn encode(&self, out: &mut BytesMut) {
@@ -86,21 +88,22 @@ impl StoredClock {
     }
 }
 
-/// DTN time as it was last told.
+/// DTN time, from the readings of the wall clock.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Clock {
     told: Option<ClockReading>,
-    /// The last time that was told, where there is none now.
+    /// Previous reading, for the time when there is no wall clock.
     before: Option<ClockReading>,
-    /// By how much the wall clock is ahead of what lifetimes go by, milliseconds.
+    /// Difference between the wall clock and the lifetime clock, milliseconds.
     ahead_ms: i64,
-    /// Lifetimes go by the last time that was known before the machine was off: it is later than that.
+    /// The lifetime clock continues from the last time known before the machine was off, which is a lower
+    /// bound of the true time.
     is_later: bool,
 }
 
 impl Clock {
-    /// Sets the clock, or takes it away. Its jump, if it has jumped: beside a time that was said before the machine was off
-    /// that shows only where it went back.
+    /// Sets the wall clock, or removes it. Returns its jump, if any. Compared with a reading from before the
+    /// machine was off, only a jump back is detectable.
     pub(super) fn set(
         &mut self,
         now: Instant,
@@ -122,7 +125,7 @@ impl Clock {
         self.step(expected_ms, told.dtn_ms)
     }
 
-    /// The wall clock says something else than was to be expected.
+    /// Compares the wall clock with its expected value.
     fn step(&mut self, expected_ms: u64, dtn_ms: u64) -> Option<Jump> {
         let by_ms = i64::try_from(i128::from(dtn_ms) - i128::from(expected_ms)).unwrap_or(0);
         if by_ms.unsigned_abs() <= millis(STEP_MAX) {
@@ -131,14 +134,14 @@ impl Clock {
         self.ahead_ms = self.ahead_ms.saturating_add(by_ms);
         let mut moved_ms = 0;
         if self.ahead_ms.unsigned_abs() <= millis(STEP_MAX) || (self.is_later && self.ahead_ms > 0) {
-            // It is back.
+            // The wall clock is back.
             moved_ms = core::mem::take(&mut self.ahead_ms);
             self.is_later = false;
         }
         Some(Jump { by_ms, moved_ms })
     }
 
-    /// The same after a time for which no clock ran beside it: at least it has not gone back.
+    /// As `step`, after a pause during which no steady clock ran: only a jump back is detectable.
     fn step_after_a_pause(&mut self, least_ms: u64, dtn_ms: u64) -> Option<Jump> {
         let doubted = self.ahead_ms != 0;
         let jump = self.step(least_ms.max(dtn_ms), dtn_ms);
@@ -146,8 +149,8 @@ impl Clock {
         jump
     }
 
-    /// Goes on from what the last start has left. The clock's jump meanwhile, if that shows: while the machine itself was
-    /// off it shows only where it went back.
+    /// Continues from the clock state of the previous start. Returns the jump of the wall clock, if
+    /// detectable: while the machine was off, only a jump back is.
     pub(super) fn resume(&mut self, now: Instant, kept: StoredClock) -> Option<Jump> {
         self.ahead_ms = kept.ahead_ms;
         let Some(told) = self.told else {
@@ -165,7 +168,7 @@ impl Clock {
         }
     }
 
-    /// The state for the next start; `None` before any time was told.
+    /// Clock state for the next start; `None` before the first reading.
     pub(super) fn kept(&self, now: Instant) -> Option<StoredClock> {
         let told = self.told.or(self.before)?;
         let passed_ms = millis(now.saturating_since(told.at));
@@ -175,40 +178,40 @@ impl Clock {
         Some(StoredClock { dtn_ms, ahead_ms: self.ahead_ms, steady: told.steady.map(later) })
     }
 
-    /// The operator says that the clock is right. By how many milliseconds the time of lifetimes moves; zero: nobody has
-    /// doubted it.
+    /// Confirms the wall clock. Returns the change of the lifetime clock, milliseconds; zero if there was no
+    /// jump.
     pub(super) fn trust(&mut self) -> i64 {
         self.is_later = false;
         core::mem::take(&mut self.ahead_ms)
     }
 
-    /// By how much the wall clock is ahead of what lifetimes go by, milliseconds; zero: it has not jumped.
+    /// Difference between the wall clock and the lifetime clock, milliseconds; zero without a jump.
     pub(super) fn ahead_ms(&self) -> i64 {
         self.ahead_ms
     }
 
-    /// DTN milliseconds now, where there is a clock.
+    /// Wall clock, DTN milliseconds; `None` without a clock.
     pub(super) fn dtn_ms(&self, now: Instant) -> Option<u64> {
         self.told.map(|told| told.dtn_ms.saturating_add(millis(now.saturating_since(told.at))))
     }
 
-    /// DTN milliseconds now, as lifetimes go by them.
+    /// Lifetime clock, DTN milliseconds; `None` without a clock.
     pub(super) fn life_ms(&self, now: Instant) -> Option<u64> {
         self.dtn_ms(now).map(|dtn_ms| dtn_ms.saturating_add_signed(self.ahead_ms.saturating_neg()))
     }
 
-    /// DTN milliseconds now, at least: while nobody knows which of the two times is right, what came over by the later one
-    /// may be alive.
+    /// The earlier of the two times, DTN milliseconds: until the clock is confirmed, a bundle that has
+    /// expired only by the later time may be alive.
     pub(super) fn least_ms(&self, now: Instant) -> Option<u64> {
         self.dtn_ms(now).min(self.life_ms(now))
     }
 
-    /// DTN milliseconds now, for what is made now.
+    /// The later of the two times, DTN milliseconds, for the creation timestamps of new bundles.
     pub(super) fn stamp_ms(&self, now: Instant) -> Option<u64> {
         self.dtn_ms(now).max(self.life_ms(now))
     }
 
-    /// How long it is until something ends.
+    /// Time left until an expiry.
     pub(super) fn left(&self, end: ExpiryTime, now: Instant) -> Duration {
         match (end.dtn_ms, self.life_ms(now)) {
             (Some(end), Some(life_ms)) => Duration::from_millis(end.saturating_sub(life_ms)),
@@ -216,12 +219,13 @@ impl Clock {
         }
     }
 
-    /// When the wall clock will say this; the past is now-or-earlier.
+    /// Engine time at which the wall clock reaches this value; for a value in the past, a time not later than
+    /// now.
     fn instant_of(&self, due: u64) -> Option<Instant> {
         self.told.map(|told| told.at + Duration::from_millis(due.saturating_sub(told.dtn_ms)))
     }
 
-    /// When this time of lifetimes will be.
+    /// Engine time at which the lifetime clock reaches this value.
     fn life_instant_of(&self, due: u64) -> Option<Instant> {
         let told = self.told?;
         let life_ms = told.dtn_ms.saturating_add_signed(self.ahead_ms.saturating_neg());
@@ -229,26 +233,27 @@ impl Clock {
     }
 }
 
-/// The wall clock has jumped, or the operator has said that it is right.
+/// Jump of the wall clock, or its confirmation by the operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ClockAdjustment {
-    /// The first record since.
+    /// First record after the adjustment.
     pub(super) first: RecordId,
-    /// By how much the wall clock is ahead since of what lifetimes go by, milliseconds; zero: nobody doubts it.
+    /// Difference between the wall clock and the lifetime clock after the adjustment, milliseconds; zero if
+    /// the wall clock is trusted.
     pub(super) ahead_ms: i64,
-    /// By how much the time that lifetimes go by moved, milliseconds.
+    /// Change of the lifetime clock, milliseconds.
     pub(super) moved_ms: i64,
 }
 
-/// The last turns of the clock, the oldest first: what a time means that was written before them.
+/// Latest adjustments of the clock, oldest first, which correct the times that were written before them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ClockAdjustments(VecDeque<ClockAdjustment>);
 
-/// With more the oldest is forgotten.
+/// Maximum number of adjustments; beyond it the oldest is discarded.
 const TURNS_MAX: usize = 64;
 
 impl ClockAdjustments {
-    /// Bytes of one that is written.
+    /// Length of an encoded adjustment, bytes.
     const TURN_BYTES: usize = 24;
 
     pub(super) fn add(&mut self, turn: ClockAdjustment) {
@@ -258,19 +263,19 @@ impl ClockAdjustments {
         self.0.push_back(turn);
     }
 
-    /// By how much the wall clock is ahead since the last of them, milliseconds.
+    /// Difference between the wall clock and the lifetime clock after the last adjustment, milliseconds.
     pub(super) fn ahead_ms(&self) -> i64 {
         self.0.back().map_or(0, |turn| turn.ahead_ms)
     }
 
-    /// By how much the time of lifetimes has moved since this record was begun, milliseconds.
+    /// Total change of the lifetime clock since this record was begun, milliseconds.
     pub(super) fn moved_since(&self, record: RecordId) -> i64 {
         let later = self.0.iter().filter(|turn| turn.first > record);
         later.fold(0, |sum, turn| sum.saturating_add(turn.moved_ms))
     }
 
-    /// By how much the wall clock was behind what lifetimes go by when this record was begun, milliseconds; zero where it
-    /// has turned out since which of them was right.
+    /// Amount by which the wall clock was behind the lifetime clock when this record was begun, milliseconds;
+    /// zero if the correct one is known since.
     pub(super) fn behind_at(&self, record: RecordId) -> u64 {
         let before = |turn: &&ClockAdjustment| turn.first <= record;
         if self.0.iter().any(|turn| !before(&turn) && turn.ahead_ms == 0) {
@@ -280,7 +285,7 @@ impl ClockAdjustments {
         turn.map_or(0, |turn| turn.ahead_ms.min(0).unsigned_abs())
     }
 
-    /// The first record of a time of which that may be said.
+    /// First record that was begun while the wall clock was behind.
     pub(super) fn first_behind(&self) -> Option<RecordId> {
         self.0.iter().find(|turn| turn.ahead_ms < 0).map(|turn| turn.first)
     }
@@ -304,7 +309,7 @@ impl ClockAdjustments {
         }
         let count = usize::from(input.get_u16());
         if count > TURNS_MAX {
-            return Err(DecodeError::Limit { what: "turns of the clock" });
+            return Err(DecodeError::Limit { what: "clock adjustments" });
         }
         if input.len() < count * Self::TURN_BYTES + 4 {
             return Err(DecodeError::Incomplete);
@@ -318,58 +323,60 @@ impl ClockAdjustments {
         let crc = crc32c(&whole[..whole.len() - input.len()]);
         match input.get_u32() == crc {
             true => Ok(ClockAdjustments(turns)),
-            false => Err(DecodeError::Checksum { what: "turns of the clock" }),
+            false => Err(DecodeError::Checksum { what: "clock adjustments" }),
         }
     }
 }
 
-/// Whole milliseconds of a duration.
+/// Duration in whole milliseconds.
 pub(super) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// What a deadline is for. Every bundle has one in two sets: the seldom long ones are boxed.
+/// Purpose of a deadline. Every bundle has one in two sets, so the rare long variants are boxed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum DeadlineKind {
-    /// The lifetime of a bundle ends.
+    /// The lifetime of a bundle expires.
     Expiry(RecordId),
-    /// A tombstone may go.
+    /// A tombstone can be removed.
     TombstoneExpiry(RecordId),
-    /// A contact window opens or closes.
+    /// A contact window begins or ends.
     Contact(LinkId),
-    /// A bundle may be tried again.
+    /// A bundle can be retried.
     Retry(RecordId),
-    /// The signal for a bundle in custody has not come.
+    /// The custody timer of a bundle expires.
     Custody(RecordId),
-    /// A link may be used again.
+    /// A link can be used again.
     Release(LinkId),
-    /// A router waits no longer: every link looks what there is for it.
+    /// The wait of a router ends: every link checks for bundles to send.
     RouterWait,
-    /// A delivery is said again.
+    /// A delivery is indicated again.
     RepeatDelivery(Box<LocalKey>),
-    /// A read that failed is tried again.
+    /// A failed read is retried.
     RetryRead(Box<LocalKey>),
-    /// A tombstone that found no space is tried again.
+    /// A tombstone that found no space is retried.
     RetryTombstone(Box<LocalKey>),
 }
 
-/// When something ends: by the clock where there is one and the end is known in DTN time, else by its own age.
+/// Time of an expiry: in DTN time if there is a clock and the time is known, otherwise by the age of the
+/// bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ExpiryTime {
-    /// DTN milliseconds; none for a bundle from a node without a clock.
+    /// DTN milliseconds; `None` for a bundle from a node without a clock.
     pub(super) dtn_ms: Option<u64>,
-    /// By the age that is known.
+    /// Engine time of the expiry according to the known age.
     pub(super) by_age: Instant,
 }
 
-/// Deadlines in order. Those in DTN time are kept in DTN time, so that a clock that jumps moves none of them.
+/// Deadlines in order. Those in DTN time are stored in DTN time, so that a jump of the clock does not move
+/// them.
 #[derive(Debug, Default)]
 pub(super) struct BundleDeadlines {
-    /// By the wall clock.
+    /// Deadlines by the wall clock.
     by_wall: BTreeSet<(u64, DeadlineKind)>,
-    /// By the time that lifetimes go by.
+    /// Deadlines by the lifetime clock.
     by_clock: BTreeSet<(u64, DeadlineKind)>,
-    /// The age of those in `by_clock`, which counts only while there is no clock.
+    /// Deadlines of `by_clock` by age, which apply only while there is no clock.
     without_clock: BTreeSet<(Instant, DeadlineKind)>,
     timers: BTreeSet<(Instant, DeadlineKind)>,
 }
@@ -411,7 +418,7 @@ impl BundleDeadlines {
         }
     }
 
-    /// Takes the next thing that is due.
+    /// Removes and returns the next expired deadline.
     pub(super) fn pop(&mut self, now: Instant, clock: &Clock) -> Option<DeadlineKind> {
         if self.timers.first().is_some_and(|(at, _)| *at <= now) {
             return self.timers.pop_first().map(|(_, due)| due);
@@ -433,7 +440,7 @@ impl BundleDeadlines {
         }
     }
 
-    /// When the next thing is due.
+    /// Time of the next deadline.
     pub(super) fn next(&self, clock: &Clock) -> Option<Instant> {
         let timer = self.timers.first().map(|(at, _)| *at);
         let ends = match clock.told {
@@ -456,7 +463,7 @@ mod tests {
         Some(SteadyReading { of, ms })
     }
 
-    /// The state that a machine leaves when it goes off.
+    /// Clock state of a machine that is switched off.
     fn kept(ahead_ms: i64) -> StoredClock {
         StoredClock { dtn_ms: THEN_MS, ahead_ms, steady: steady(1, 1_000) }
     }
@@ -466,26 +473,26 @@ mod tests {
         let at = Instant::from_secs;
         for steady_now in [steady(2, 500), None] {
             for off_ms in [0, 10 * DAY_MS] {
-                // Nothing is said of the clock at first; then it is right, however long the machine was off.
+                // There is no clock at first; the first reading is correct, however long the machine was off.
                 let mut clock = Clock::default();
                 assert_eq!(clock.set(at(0), None, steady_now), None);
                 assert_eq!(clock.resume(at(1), kept(0)), None);
                 assert_eq!(clock.set(at(9), Some(THEN_MS + off_ms + 9_000), steady_now), None);
                 assert_eq!((clock.ahead_ms(), clock.life_ms(at(9))), (0, Some(THEN_MS + off_ms + 9_000)));
             }
-            // It goes back: that shows.
+            // A jump back is detected.
             let mut clock = Clock::default();
             clock.resume(at(1), kept(0));
             let jump = clock.set(at(9), Some(THEN_MS - DAY_MS), steady_now).expect("a jump");
             assert!(jump.by_ms.abs_diff(-(DAY_MS as i64)) <= 10_000, "{jump:?}");
         }
-        // With a steady clock that has gone on it shows, whichever way it went.
+        // With a steady clock that kept running, jumps in both directions are detected.
         let mut clock = Clock::default();
         clock.resume(at(1), kept(0));
         assert!(clock.set(at(9), Some(THEN_MS + DAY_MS), steady(1, 9_000)).is_some());
     }
 
-    /// A machine without a clock of its own begins with some time of the past.
+    /// A machine without a hardware clock starts with a time in the past.
     #[test]
     fn a_clock_that_is_behind_until_it_is_set_has_not_jumped() {
         let at = Instant::from_secs;
@@ -497,7 +504,7 @@ mod tests {
             clock.set(at(9), Some(THEN_MS + 10 * DAY_MS), steady(2, 9_500));
             assert_eq!((clock.ahead_ms(), clock.life_ms(at(9))), (0, Some(THEN_MS + 10 * DAY_MS)));
         }
-        // A clock that was in doubt before stays in doubt.
+        // A clock that was doubted before remains doubted.
         let mut clock = Clock::default();
         clock.set(at(0), Some(THEN_MS + DAY_MS), steady(2, 500));
         clock.resume(at(1), kept(2 * DAY_MS as i64));

@@ -1,4 +1,4 @@
-//! What an operator may set of a bundle agent.
+//! Configuration of a bundle protocol agent.
 
 use crate::bp::{Accept, CrcType, Emit, PeerRules};
 use crate::service::{BundleVersion, LinkId, Priority};
@@ -6,61 +6,65 @@ use crate::setting::{Fault, TIME_MAX, TIME_MIN, at_least, number, time};
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
 
-/// The configuration of an [`Agent`](super::Agent).
+/// Configuration of an [`Agent`](super::Agent).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Config {
-    /// The node id: `dtn://name/` or `ipn:N.0`. No default that means anything: `dtn://node/`. RFC 9171 4.2.5.2.
+    /// Node ID: `dtn://name/` or `ipn:N.0` (RFC 9171 4.2.5.2). The default is a placeholder: `dtn://node/`.
     pub node: String,
-    /// Limits on everything that is kept.
+    /// Limits on stored and buffered data.
     pub limits: Limits,
-    /// The checksum of primary blocks that this node makes. Default CRC-32C. RFC 9171 4.3.1 allows none only beside a
-    /// security block, so `none` acts as CRC-16.
+    /// CRC type of primary blocks made by this node. Default CRC-32C. RFC 9171 4.3.1 permits none only if a
+    /// block integrity block protects the primary block, so `none` acts as CRC-16.
     pub primary_crc: CrcType,
-    /// The checksum of payload and extension blocks that this node makes. Default CRC-32C. RFC 9171 4.3.2.
+    /// CRC type of payload and extension blocks made by this node (RFC 9171 4.3.2). Default CRC-32C.
     pub block_crc: CrcType,
-    /// Put a Previous Node block into forwarded bundles. Default yes. RFC 9171 4.4.1.
+    /// Adds a previous node block to forwarded bundles (RFC 9171 4.4.1). Default yes.
     pub previous_node: bool,
-    /// Send a bundle straight to the node it is for when a link leads there, without a route. Default yes.
+    /// Sends a bundle directly to the node of its destination when a link leads there, without a route.
+    /// Default yes.
     pub direct_neighbours: bool,
-    /// When a transfer breaks: send only what the peer has not acknowledged. What arrived from a peer is kept as a
-    /// fragment whatever this says, for the peer may count on it. Default yes. RFC 9171 5.8.
+    /// After a broken transfer, sends only the part that the peer has not acknowledged (RFC 9171 5.8). A
+    /// prefix received from a peer is kept as a fragment in any case, because the peer may rely on it.
+    /// Default yes.
     pub reactive_fragmentation: bool,
-    /// The most pieces of a payload that are read before there is room for them, per link; where such pieces of all links have
-    /// `limits.buffer-bytes-max`, no more are read than there is room for. Default 2.
+    /// Maximum number of payload pieces per link that are read before the link has room for them. Once such
+    /// pieces of all links amount to `limits.buffer-bytes-max`, no more are read than the links have room
+    /// for. Default 2.
     pub read_ahead_pieces: usize,
-    /// How much of a payload is asked of the storage at a time, bytes; pieces handed to links are about as long. Default
-    /// 65,536.
+    /// Length of a read of a payload from the storage, bytes; pieces passed to links have about the same
+    /// length. Default 65,536.
     pub piece_bytes_max: usize,
-    /// The most transfers of a link that are not over: on a long line with small bundles this times a bundle's length is
-    /// what a round trip carries. Default 1,024.
+    /// Maximum number of unfinished transfers per link. On a long link with small bundles, this number
+    /// multiplied by the length of a bundle is the data carried per round trip. Default 1,024.
     pub pipeline_transfers_max: usize,
-    /// What happens when the store is full. Default: the newcomer is refused.
+    /// Eviction policy for a full store. Default: the new bundle is refused.
     pub evict: EvictionPolicy,
-    /// Status reports. Default: none (RFC 9171 5.1 wants them disabled by default).
+    /// Status reports. Default: none (RFC 9171 5.1 disables them by default).
     pub reports: ReportConfig,
-    /// The first wait before a bundle that a peer had no resources for is tried again; it doubles. Default 2 s.
+    /// Initial wait before a bundle that a peer refused for lack of resources is retried; it doubles with
+    /// each refusal. Default 2 s.
     pub backoff_min: Duration,
-    /// The longest such wait. Default 5 min.
+    /// Maximum wait before such a bundle is retried. Default 5 min.
     pub backoff_max: Duration,
-    /// How often a delivery is said again while it is not taken; zero: only on registration and after a restart.
-    /// Default zero.
+    /// Interval at which a delivery is indicated again until the application accepts it; zero: only on
+    /// registration and after a restart. Default zero.
     pub delivery_repeat: Duration,
-    /// No bundle that a neighbour brings stays longer than this whatever its own lifetime says; zero: no override. Default
-    /// 60 days. RFC 9171 4.3.1.
+    /// Maximum time for which a bundle from a neighbour is kept, whatever its lifetime (RFC 9171 4.3.1);
+    /// zero: unlimited. Default 60 days.
     pub lifetime_max: Duration,
-    /// By how much clocks may differ. A bundle made later than that in the future lives as long as its lifetime from its
-    /// arrival, and is counted. Default 1 hour. RFC 9171 5.5.
+    /// Maximum difference between clocks (RFC 9171 5.5). A bundle created later than that in the future is
+    /// counted, and its lifetime begins at its arrival. Default 1 h.
     pub clock_skew_max: Duration,
-    /// How bundles find their way.
+    /// Routing.
     pub routing: RoutingConfig,
-    /// When and how bundles are made in version 6. RFC 5050.
+    /// Use of version 6 for new bundles (RFC 5050).
     pub version6: Version6Config,
-    /// Whose bundles this node takes custody of, and how long it waits for others to. RFC 5050 5.10.
+    /// Acceptance of custody, and custody timers (RFC 5050 5.10).
     pub custody: CustodyConfig,
-    /// What is special about single links.
+    /// Settings of single links.
     pub links: Vec<LinkConfig>,
-    /// What is special about single peers, over whatever link.
+    /// Settings of single peers, on any link.
     pub peers: Vec<PeerRules>,
 }
 
@@ -94,40 +98,46 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Whether the numbers make sense, each and together.
+    /// Checks the numbers, each and in combination.
     ///
     /// # Errors
-    /// The first that does not.
+    ///
+    /// Fails with the first invalid setting.
     pub fn check(&self) -> Result<(), Fault> {
         self.limits.check().map_err(|fault| fault.within("limits"))?;
-        at_least("read-ahead-pieces", self.read_ahead_pieces, 1, "2 keep a disk and a line busy at once")?;
-        number(
-            "piece-bytes-max",
-            self.piece_bytes_max,
-            1..=1 << 26,
-            "65536 is usual; this much is read at a time",
+        at_least(
+            "read-ahead-pieces",
+            self.read_ahead_pieces,
+            1,
+            "2 keeps disk and link busy at the same time",
         )?;
-        at_least("pipeline-transfers-max", self.pipeline_transfers_max, 1, "nothing could ever be sent")?;
+        number("piece-bytes-max", self.piece_bytes_max, 1..=1 << 26, "65536 is usual")?;
+        at_least("pipeline-transfers-max", self.pipeline_transfers_max, 1, "with 0 nothing can be sent")?;
         time(
             "backoff-min",
             self.backoff_min,
             TIME_MIN..=TIME_MAX,
-            "2 s is usual: shorter ones only ask again in vain",
+            "2 s is usual; shorter delays only repeat refused transfers",
         )?;
         time(
             "backoff-max",
             self.backoff_max,
             self.backoff_min..=TIME_MAX,
-            "it bounds `backoff-min` from above",
+            "must not be less than `backoff-min`",
         )?;
         if !self.delivery_repeat.is_zero() {
-            time("delivery-repeat", self.delivery_repeat, TIME_MIN..=TIME_MAX, "zero: only on registration")?;
+            time(
+                "delivery-repeat",
+                self.delivery_repeat,
+                TIME_MIN..=TIME_MAX,
+                "zero: only on registration and after a restart",
+            )?;
         }
         time(
             "reports.lifetime",
             self.reports.lifetime,
             TIME_MIN..=TIME_MAX,
-            "a report would be over at once",
+            "with 0, reports expire at once",
         )?;
         self.routing.check().map_err(|fault| fault.within("routing"))?;
         self.custody.check().map_err(|fault| fault.within("custody"))
@@ -136,109 +146,127 @@ impl Config {
 
 impl Limits {
     fn check(&self) -> Result<(), Fault> {
-        const BUNDLES: &str = "no bundle could ever be held";
+        const BUNDLES: &str = "with less, no bundle can be stored";
         at_least("bundles-max", self.bundles_max, 1, BUNDLES)?;
         at_least("store-bytes-max", self.store_bytes_max, 1024, BUNDLES)?;
         number(
             "own-share-percent",
             self.own_share_percent,
             0..=99,
-            "10 is usual; the rest is for what neighbours bring",
+            "10 is usual; the rest is for bundles from neighbours",
         )?;
         number(
             "neighbour-share-percent",
             self.neighbour_share_percent,
             1..=100,
-            "50 is usual; 100: no quota",
+            "50 is usual; 100 for no quota",
         )?;
-        number("source-share-percent", self.source_share_percent, 1..=100, "75 is usual; 100: no quota")?;
+        number("source-share-percent", self.source_share_percent, 1..=100, "75 is usual; 100 for no quota")?;
         at_least("bundle-bytes-max", self.bundle_bytes_max, 64, BUNDLES)?;
         number(
             "head-bytes-max",
             self.head_bytes_max,
             128..=1 << 30,
-            "a bundle's head has some 60 to 200 bytes",
+            "the header of a bundle usually has 60 to 200 bytes",
         )?;
-        at_least("heads-bytes-max", self.heads_bytes_max, 65_536, "a long name could not be kept")?;
-        at_least("buffer-bytes-max", self.buffer_bytes_max, 1, "no application could ever send a byte")?;
-        at_least("incoming-max", self.incoming_max, 1, "no bundle could ever come")?;
-        at_least("links-max", self.links_max, 1, "there could be no link")?;
+        at_least(
+            "heads-bytes-max",
+            self.heads_bytes_max,
+            65_536,
+            "with less, bundles with long names are refused",
+        )?;
+        at_least("buffer-bytes-max", self.buffer_bytes_max, 1, "with 0, applications cannot send")?;
+        at_least("incoming-max", self.incoming_max, 1, "with 0, no bundle can be received")?;
+        at_least("links-max", self.links_max, 1, "with 0 there can be no link")?;
         at_least(
             "fragments-max",
             self.fragments_max,
             2,
-            "no bundle that comes in parts could ever be put together",
+            "with less than 2, no fragmented bundle can be reassembled",
         )?;
-        at_least("tombstones-max", self.tombstones_max, 1, "what was taken would be delivered again")?;
-        at_least("admin-bytes-max", self.admin_bytes_max, 64, "no status report could ever be read")?;
-        at_least("reads-max", self.reads_max, 1, "no application could ever read a delivery")
+        at_least("tombstones-max", self.tombstones_max, 1, "with 0, bundles are delivered repeatedly")?;
+        at_least("admin-bytes-max", self.admin_bytes_max, 64, "with less, status reports cannot be read")?;
+        at_least("reads-max", self.reads_max, 1, "with 0, applications cannot read deliveries")
     }
 }
 
 impl RoutingConfig {
-    /// Whether the numbers make sense.
+    /// Checks the numbers.
     ///
     /// # Errors
-    /// The first that does not.
+    ///
+    /// Fails with the first invalid setting.
     pub fn check(&self) -> Result<(), Fault> {
-        time("failover-after", self.failover_after, Duration::ZERO..=TIME_MAX, "zero: at once")?;
+        time(
+            "failover-after",
+            self.failover_after,
+            Duration::ZERO..=TIME_MAX,
+            "zero: use the next hop at once",
+        )?;
         number("copies", self.copies, 1..=127, "8 is usual; one copy waits for the destination itself")
     }
 }
 
 impl CustodyConfig {
     fn check(&self) -> Result<(), Fault> {
-        time("timer-min", self.timer_min, TIME_MIN..=TIME_MAX, "a bundle would be sent again at once")?;
-        time("timer-max", self.timer_max, self.timer_min..=TIME_MAX, "it bounds `timer-min` from above")?;
-        time("signal-lifetime", self.signal_lifetime, TIME_MIN..=TIME_MAX, "a signal would be over at once")
+        time("timer-min", self.timer_min, TIME_MIN..=TIME_MAX, "with 0, bundles are resent at once")?;
+        time("timer-max", self.timer_max, self.timer_min..=TIME_MAX, "must not be less than `timer-min`")?;
+        time("signal-lifetime", self.signal_lifetime, TIME_MIN..=TIME_MAX, "with 0, signals expire at once")
     }
 }
 
-/// How much an agent keeps. What is over a limit is refused upstream and counted.
+/// Limits on the data that an agent keeps. Bundles above a limit are refused and counted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Limits {
-    /// Bundles, fragments counted singly. Default 100,000.
+    /// Maximum number of bundles; each fragment counts as one. Default 100,000.
     pub bundles_max: usize,
-    /// Bytes of all records of bundles. Default 1 TiB: the storage's own limit comes first.
+    /// Maximum length of all bundle records, bytes. Default 1 TiB, which leaves the limit to the storage.
     pub store_bytes_max: u64,
-    /// Share of these two and of `heads-bytes-max` kept for bundles of applications here, percent. Default 10.
+    /// Share of these two limits and of `heads-bytes-max` that is reserved for bundles of applications at
+    /// this node, percent. Default 10.
     pub own_share_percent: u32,
-    /// Share of the place left by all others that one neighbour's bundles may take, percent. Default 50.
+    /// Share of the space left by all others that the bundles of one neighbour may take, percent. Default 50.
     pub neighbour_share_percent: u32,
-    /// Share of that, less the neighbour's other sources, that the bundles of one source may take, percent. Default 75.
+    /// Share of a neighbour's quota, less the usage of its other sources, that the bundles of one source may
+    /// take, percent. Default 75.
     pub source_share_percent: u32,
-    /// Bytes of one bundle. Default 1 TiB.
+    /// Maximum length of a bundle, bytes. Default 1 TiB.
     pub bundle_bytes_max: u64,
-    /// Bytes of one bundle before its payload. Default 16,384.
+    /// Maximum length of a bundle before its payload, bytes. Default 16,384.
     pub head_bytes_max: usize,
-    /// Bytes of memory for what is kept of all heads beyond 256 bytes each, and 512 for each payload that waits for an
-    /// application: long names; blocks of long heads that nobody here reads stay on the disk. Default 16 MiB.
+    /// Memory for bundle headers beyond 256 bytes each, and 512 bytes for each payload that waits for an
+    /// application, bytes. Long names take this memory; of long headers, the blocks that this node does not
+    /// process stay on disk. Default 16 MiB.
     pub heads_bytes_max: u64,
-    /// Bytes of applications' sends, and of what arrives before the storage has been read, that wait in memory for
-    /// the storage; and as many of what was read for links that have no room for it. Default 1 MiB.
+    /// Memory for data that wait for the storage, bytes: pieces of sends, and pieces that arrive before the
+    /// storage has been read. The same amount applies to data that were read for links without room. Default
+    /// 1 MiB.
     pub buffer_bytes_max: u64,
-    /// Sends whose payload is not all here, at a time. Default 1,024.
+    /// Maximum number of concurrent sends whose payload is incomplete. Default 1,024.
     pub sends_max: usize,
-    /// Incoming transfers at a time, those included that came and are not durable. Default 16,384.
+    /// Maximum number of concurrent incoming transfers, including complete transfers that are not yet
+    /// durable. Default 16,384.
     pub incoming_max: usize,
-    /// The place in the store that an arriving bundle has ahead of its bytes, bytes. Default 1 MiB.
+    /// Space in the store that an arriving bundle reserves ahead of its received bytes, bytes. Default 1 MiB.
     pub place_ahead_bytes: u64,
-    /// Endpoints registered. Default 1,024.
+    /// Maximum number of registered endpoints. Default 1,024.
     pub registrations_max: usize,
-    /// Routes. Default 4,096.
+    /// Maximum number of routes. Default 4,096.
     pub routes_max: usize,
-    /// Links. Default 4,096.
+    /// Maximum number of links. Default 4,096.
     pub links_max: usize,
-    /// Contact windows of one link. Default 4,096.
+    /// Maximum number of contact windows per link. Default 4,096.
     pub contacts_max: usize,
-    /// Fragments of one payload in reassembly; more of them are refused, a whole is not. Default 65,536.
+    /// Maximum number of fragments of a payload in reassembly; further fragments are refused, a complete
+    /// bundle is not. Default 65,536.
     pub fragments_max: usize,
-    /// Bundles remembered as taken, so that they are not delivered again. Default 100,000.
+    /// Maximum number of tombstones: delivered bundles that are remembered so that they are not delivered
+    /// again. Default 100,000.
     pub tombstones_max: usize,
-    /// Bytes of an administrative record. Default 4,096.
+    /// Maximum length of an administrative record, bytes. Default 4,096.
     pub admin_bytes_max: u64,
-    /// Reads of one delivery that wait. Default 16.
+    /// Maximum number of outstanding reads per delivery. Default 16.
     pub reads_max: usize,
 }
 
@@ -269,20 +297,20 @@ impl Default for Limits {
     }
 }
 
-/// When and how bundles are made in version 6 of the protocol. What arrives is forwarded in its own version whatever
-/// this says.
+/// Use of version 6 for bundles made at this node. Received bundles are always forwarded in their own
+/// version.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Version6Config {
-    /// The version of bundles for which neither the sender nor `destinations` says one: 6 or 7. Default 7.
+    /// Version of a bundle for which neither the application nor `destinations` sets one: 6 or 7. Default 7.
     pub default_version: BundleVersion,
-    /// Endpoints that are sent version 6: endpoint ids, a trailing `*` matches any rest. Default none.
+    /// Endpoints for which bundles are made in version 6: endpoint IDs; a trailing `*` matches anything.
+    /// Default none.
     pub destinations: Vec<String>,
-    /// Leave the dictionary out where all endpoints are `ipn`. Default yes. RFC 6260.
+    /// Omits the dictionary if all endpoints are `ipn` (RFC 6260). Default yes.
     pub compressed_headers: bool,
-    /// Neighbours whose age blocks are in seconds where others have microseconds, as DTN2's are: node ids as they call
-    /// themselves, a trailing `*` matches any rest. What comes from them is read so, and what goes to them is written
-    /// so. Default none.
+    /// Neighbours whose age blocks are in seconds instead of microseconds, as those of DTN2: node IDs; a
+    /// trailing `*` matches anything. Applies to bundles received from them and sent to them. Default none.
     pub ages_in_seconds: Vec<String>,
 }
 
@@ -297,23 +325,25 @@ impl Default for Version6Config {
     }
 }
 
-/// Custody transfer, version 6 only. A node's own bundles that ask for custody are always in its own.
+/// Custody transfer (version 6). This node always has custody of its own bundles that request it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct CustodyConfig {
-    /// Take custody of what these neighbours hand over: node ids as they call themselves, a trailing `*` matches any
-    /// rest. Default none.
+    /// Neighbours from which this node accepts custody: node IDs; a trailing `*` matches anything. Default
+    /// none.
     pub accept_from: Vec<String>,
-    /// Take custody of bundles for these endpoints, whoever hands them over; a trailing `*` matches any rest. Default none.
+    /// Endpoints for whose bundles this node accepts custody from any neighbour; a trailing `*` matches
+    /// anything. Default none.
     pub accept_for: Vec<String>,
-    /// How long to wait for the next custodian's signal before a bundle is sent again, the first time; it doubles. Zero:
-    /// what was measured, four times the transfer and the round trip of earlier signals. Default zero.
+    /// Initial wait for the custody signal of the next custodian before a bundle is resent; it doubles with
+    /// each retry. Zero: measured, four times the transfer and the round-trip time of earlier signals.
+    /// Default zero.
     pub timer: Duration,
-    /// The shortest time where it is measured. Default 1 min.
+    /// Minimum of the measured wait. Default 1 min.
     pub timer_min: Duration,
-    /// The longest time after doubling. Default 6 h.
+    /// Maximum wait after doubling. Default 6 h.
     pub timer_max: Duration,
-    /// How long a custody signal is worth delivering. Default 1 day.
+    /// Lifetime of a custody signal. Default 1 day.
     pub signal_lifetime: Duration,
 }
 
@@ -330,28 +360,29 @@ impl Default for CustodyConfig {
     }
 }
 
-/// What goes when there is no space for what comes.
+/// Bundles to evict when there is no space for a new one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EvictionPolicy {
-    /// Nothing: the newcomer is refused.
+    /// No bundles: the new bundle is refused.
     #[default]
     None,
-    /// Bundles that wait for a link and are less urgent than the newcomer, the least urgent first and of those the oldest;
-    /// none, where they would not be enough. A send that an application waits for ends as failed. What is in custody, on
-    /// its way, or here for an application stays.
+    /// Bundles of lower priority that wait for a link: the lowest priority first, the oldest first within a
+    /// priority; none if all of them together would not be enough. A send of an application whose bundle is
+    /// evicted ends as failed. Bundles in custody, being sent or destined for an application at this node are
+    /// kept.
     LowestPriority,
 }
 
-/// How bundles find their way. Where a route is set for a destination, it is kept to by every router.
+/// Routing. All routers follow the routes that are set for a destination.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct RoutingConfig {
-    /// The router. Default: static.
+    /// Router. Default: static.
     pub router: RouterKind,
-    /// Static: how long a better hop that has gone is waited for before the next one is taken. Default zero.
+    /// Static: time to wait for a preferred hop that is down before the next one is used. Default zero.
     pub failover_after: Duration,
-    /// Spray and wait: how many copies of a bundle made here there may be in the network, 1 to 127. Default 8.
+    /// Spray and wait: number of copies in the network of a bundle made at this node, 1 to 127. Default 8.
     pub copies: u32,
 }
 
@@ -361,14 +392,15 @@ impl Default for RoutingConfig {
     }
 }
 
-/// A router.
+/// Router.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RouterKind {
-    /// The operator's routes, the cheapest that is there; and neighbours themselves.
+    /// The available configured route of lowest cost, and direct neighbours.
     #[default]
     Static,
-    /// Of the operator's routes the one over which a bundle arrives first, by the plan of contacts; it waits for that.
+    /// The configured route that delivers a bundle first according to the contact plan; the bundle waits for
+    /// it.
     ContactPlan,
     /// A copy to every node that is met.
     Epidemic,
@@ -377,7 +409,7 @@ pub enum RouterKind {
 }
 
 impl RouterKind {
-    /// Its name, as configurations have it.
+    /// Name in configurations.
     pub const fn name(self) -> &'static str {
         match self {
             RouterKind::Static => "static",
@@ -388,27 +420,27 @@ impl RouterKind {
     }
 }
 
-/// Which status reports this node sends when a bundle asks for them (RFC 9171 5.1, 6.1.1).
+/// Status reports that this node sends when a bundle requests them (RFC 9171 5.1, 6.1.1).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ReportConfig {
-    /// On reception. Default no.
+    /// Reports reception. Default no.
     pub reception: bool,
-    /// On the acceptance of custody (version 6). Default no.
+    /// Reports acceptance of custody (version 6). Default no.
     pub custody: bool,
-    /// On forwarding. Default no.
+    /// Reports forwarding. Default no.
     pub forwarding: bool,
-    /// On delivery: the application took it. Default no.
+    /// Reports delivery: the application has accepted the bundle. Default no.
     pub delivery: bool,
-    /// On deletion. Default no.
+    /// Reports deletion. Default no.
     pub deletion: bool,
-    /// The most reports in a minute about the bundles of one source over one neighbour; four times as many for a neighbour, and
-    /// sixteen times as many in all. The same again for custody signals about what is refused. More are counted and not sent.
-    /// Default 600.
+    /// Maximum number of reports per minute about the bundles of one source over one neighbour; four times as
+    /// many per neighbour, and sixteen times as many in total. The same limits apply separately to custody
+    /// signals about refused bundles. Further reports are counted and not sent. Default 600.
     pub per_minute_max: u32,
-    /// How long a report is worth delivering. Default 1 day.
+    /// Lifetime of a report. Default 1 day.
     pub lifetime: Duration,
-    /// How urgent reports are. Default normal.
+    /// Priority of reports. Default normal.
     pub priority: Priority,
 }
 
@@ -428,7 +460,7 @@ impl Default for ReportConfig {
 }
 
 impl ReportConfig {
-    /// All four kinds.
+    /// All kinds of reports.
     pub fn all() -> Self {
         ReportConfig {
             reception: true,
@@ -441,25 +473,26 @@ impl ReportConfig {
     }
 }
 
-/// What is special about a link.
+/// Settings of a link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct LinkConfig {
-    /// Which link.
+    /// ID of the link.
     pub link: LinkId,
-    /// Bundles longer than this are fragmented, bytes; zero: only what the peer itself says. Default zero. RFC 9171 5.8.
+    /// Maximum length of a bundle on the link, bytes; longer ones are fragmented (RFC 9171 5.8). Zero: only
+    /// the limit of the peer. Default zero.
     pub bundle_bytes_max: u64,
-    /// The link's rate in bit/s, for fitting bundles into what is left of a contact; zero: not known, and a contact's
-    /// end is met by reactive fragmentation alone. Default zero.
+    /// Rate of the link, bit/s, used to fit bundles into the rest of a contact; zero if unknown, where only
+    /// reactive fragmentation handles the end of a contact. Default zero.
     pub rate_bps: u64,
-    /// The least payload that is worth a fragment of its own at the end of a contact, bytes. Default 1,024.
+    /// Minimum payload of a fragment at the end of a contact, bytes. Default 1,024.
     pub fragment_bytes_min: u64,
-    /// Where there are contact windows: open the link when one begins, and close it in good order when it ends. Otherwise
-    /// the link itself has to come and go. Default no.
+    /// With contact windows: opens the link when a contact begins, and closes it in good order when the
+    /// contact ends. Otherwise the link must come up and go down by itself. Default no.
     pub open_in_contacts: bool,
-    /// What is accepted from the peer although it is wrong. Default: nothing.
+    /// Faults accepted from the peer. Default: none.
     pub accept: Vec<Accept>,
-    /// How bundles are made that go to the peer. Default: as RFC 9171 has them.
+    /// Encoding of bundles for the peer. Default: as in RFC 9171.
     pub emit: Vec<Emit>,
 }
 

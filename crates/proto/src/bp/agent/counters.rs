@@ -1,98 +1,101 @@
-//! What the agent counts.
+//! Counters of the agent.
 
-/// How often what happened. Everything that is dropped or refused is in one of these.
+/// Counters since the start of the agent. Everything that is dropped or refused is counted in one of these.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Counters {
-    /// Bundles received whole.
+    /// Bundles received completely.
     pub received: u64,
     /// Prefixes of broken transfers that became fragments.
     pub received_cut: u64,
-    /// Bundles received that were made in the future, by more than clocks may differ.
+    /// Received bundles whose creation time is in the future by more than `clock-skew-max`.
     pub received_from_future: u64,
     /// Bundles accepted from applications.
     pub sent_here: u64,
-    /// Bundles that the next hop has whole.
+    /// Bundles that the next hop has received completely.
     pub forwarded: u64,
-    /// Copies that other nodes have got, of bundles that stay here, too.
+    /// Copies sent to other nodes, including copies of bundles that remain at this node.
     pub copies_sent: u64,
-    /// Copies that a node does not take, now or ever.
+    /// Copies that a node refuses permanently.
     pub copies_refused: u64,
-    /// Transfers that carried a part of a bundle only.
+    /// Transfers that carried only a part of a bundle.
     pub fragments_sent: u64,
-    /// Payload bytes whose transfer broke and that the peer had acknowledged: they are not sent again.
+    /// Payload bytes of broken transfers that the peer had acknowledged and that are not resent.
     pub payload_bytes_saved: u64,
-    /// Deliveries that the application took.
+    /// Deliveries that the application accepted.
     pub delivered: u64,
-    /// Incoming transfers that broke before anything was worth keeping.
+    /// Incoming transfers that broke before they contained a usable prefix.
     pub lost: u64,
-    /// Refused: a bundle that is here, was delivered here, or need not come any more.
+    /// Refused: the bundle is already at this node, was already delivered, or is not needed.
     pub refused_completed: u64,
-    /// Refused: no space, or a limit.
+    /// Refused: lack of space, or a limit.
     pub refused_no_resources: u64,
-    /// Refused: over a limit, or a block forbids it.
+    /// Refused: above a limit, or a block forbids processing.
     pub refused_not_acceptable: u64,
-    /// Refused: a checksum does not fit, or it is no bundle at all; the peer is asked for it again.
+    /// Refused: CRC mismatch or not a bundle; the peer is asked to resend it.
     pub refused_damaged: u64,
-    /// Accepted from peers of whom the operator says so: a primary block without a checksum.
+    /// Accepted because of a configured rule: a primary block without a CRC.
     pub accepted_primary_without_crc: u64,
-    /// Accepted from peers of whom the operator says so: a bundle with neither creation time nor age.
+    /// Accepted because of a configured rule: a bundle without creation time and age.
     pub accepted_no_time_no_age: u64,
-    /// Accepted from peers of whom the operator says so: a fragment whose extension blocks are numbered 0.
+    /// Accepted because of a configured rule: a fragment whose extension blocks are numbered 0.
     pub accepted_fragment_blocks_numbered_zero: u64,
-    /// Refused: a primary block without a checksum. `accept = ["primary-without-crc"]` takes it.
+    /// Refused: a primary block without a CRC. `accept = ["primary-without-crc"]` accepts it.
     pub refused_primary_without_crc: u64,
-    /// Refused: a bundle with neither creation time nor age. `accept = ["no-time-no-age"]` takes it.
+    /// Refused: a bundle without creation time and age. `accept = ["no-time-no-age"]` accepts it.
     pub refused_no_time_no_age: u64,
-    /// Refused: a fragment whose extension blocks are numbered 0. `accept = ["fragment-blocks-numbered-zero"]` takes it.
+    /// Refused: a fragment whose extension blocks are numbered 0. `accept =
+    /// ["fragment-blocks-numbered-zero"]` accepts it.
     pub refused_fragment_blocks_numbered_zero: u64,
-    /// Transfers whose bundle was made otherwise for a peer, because the operator says so.
+    /// Transfers whose bundle was adapted to a peer because of a configured rule.
     pub adapted: u64,
-    /// Dropped: for `dtn:none`.
+    /// Dropped: the destination is `dtn:none`.
     pub dropped_null_destination: u64,
-    /// Deleted: the lifetime ended.
+    /// Deleted: the lifetime expired.
     pub deleted_expired: u64,
     /// Deleted: the hop limit is reached.
     pub deleted_hop_limit: u64,
-    /// Deleted: a block asks for it that is not supported.
+    /// Deleted: a block that cannot be processed requires it.
     pub deleted_block: u64,
-    /// Deleted: cancelled by the application.
+    /// Deleted: the application cancelled the bundle.
     pub deleted_cancelled: u64,
-    /// Deleted: evicted for something more urgent.
+    /// Deleted: evicted for a bundle of higher priority.
     pub deleted_evicted: u64,
-    /// Deleted: every next hop refuses it for good.
+    /// Deleted: every next hop refuses the bundle permanently.
     pub deleted_refused: u64,
-    /// Deleted: the storage lost it.
+    /// Deleted: the storage lost the bundle.
     pub deleted_storage: u64,
-    /// Sends that failed for want of space or a limit.
+    /// Sends that failed because of lack of space or a limit.
     pub sends_failed: u64,
     /// Status reports sent.
     pub reports_sent: u64,
-    /// Status reports that were asked for and not sent: over the rate, or no space.
+    /// Requested status reports that were not sent because of the rate limit or lack of space.
     pub reports_suppressed: u64,
-    /// Bundles that this node took custody of from another custodian.
+    /// Bundles of which this node accepted custody from another custodian.
     pub custody_accepted: u64,
-    /// Bundles whose custody ended because another node has it, or the bundle was delivered.
+    /// Bundles whose custody this node released because another node has accepted it or the bundle was
+    /// delivered.
     pub custody_released: u64,
-    /// Custody timers that ran out: the bundle was sent again.
+    /// Custody timers that expired; the bundle was resent.
     pub custody_timeouts: u64,
-    /// Signals that a node could not do with a bundle what it was handed over for.
+    /// Custody signals that report a failure at a node.
     pub custody_refused: u64,
     /// Custody signals sent.
     pub custody_signals_sent: u64,
-    /// Custody signals for which there was no space.
+    /// Custody signals not sent because of lack of space.
     pub custody_signals_unsent: u64,
-    /// Custody signals heard.
+    /// Custody signals received.
     pub custody_signals_heard: u64,
-    /// Custody signals about bundles in custody here that are not believed: they came over a link that is not on the bundle's way.
+    /// Custody signals about bundles in custody of this node that are not trusted: they arrived over a link
+    /// that is not on the route of the bundle.
     pub custody_signals_not_believed: u64,
-    /// Administrative records that are not understood.
+    /// Administrative records of an unknown type or with invalid contents.
     pub admin_unknown: u64,
-    /// Tombstones given up because there were too many.
+    /// Tombstones discarded because of their limit.
     pub tombstones_dropped: u64,
-    /// Records found in the storage that are not from this program or this version; they are left alone.
+    /// Storage records of another program or version; they are left unchanged.
     pub records_foreign: u64,
-    /// Records found in the storage that were too short to be kept.
+    /// Storage records that were too short to be kept.
     pub records_short: u64,
-    /// Requests and indications that fit nothing: unknown ids, limits.
+    /// Requests and indications that match nothing: unknown IDs, limits.
     pub ignored: u64,
 }

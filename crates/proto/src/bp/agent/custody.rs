@@ -1,33 +1,35 @@
-//! Custody transfer (RFC 5050 5.10 to 5.12, 6.1.2, 6.3): bundles of version 6 that a node is responsible for.
+//! Custody transfer (RFC 5050 5.10 to 5.12, 6.1.2, 6.3) of version 6 bundles.
 //!
 //! ```text
 //!   arrives --> seal is durable --> forwarding ------> in custody ------------> released
 //!               "accepted" goes     (5.4)   ^          until a signal comes,    signals for all of it:
-//!               to the custodian            |          or the timer runs out    the record goes
-//!               before                      '----------- not yet released <--'
+//!               to the previous             |          or the timer expires     the record is removed
+//!               custodian                   '----------- not yet released <--'
 //! ```
 //!
-//! - Custody is accepted for what a configured peer hands over, or for configured destinations, and for the node's own
-//!   bundles that ask for it. That it is accepted stands in the seal itself, so the signal follows only what no crash
-//!   undoes. The prefix of a transfer that broke can carry no such mark: its custody stays where it was.
-//! - What is in custody stays in the store, behind the convergence layer's acknowledgement, until another custodian, or
-//!   the destination, has said so for every byte: signals name fragments, so what was released is a set of ranges.
-//! - The timer is a configured time, or comes from what was measured: four times what the transfer took, and the round trip
-//!   of earlier signals over that link; it doubles with each repetition, and does not run out while the link is down. So
-//!   a slow link is not flooded with repetitions of what is still in its queue.
-//! - A signal counts only for bytes that were handed out. A node says `redundant reception` only while it has handed out
-//!   nothing of the bundle itself: whoever sends it then cannot have it from here, and two nodes cannot release
-//!   each other. Otherwise it is silent, and the sender's timer asks again.
-//! - A signal is believed from the way that the bundle took: it comes over a link to the neighbour that the bundle was handed
-//!   to, or beside that link, or over a link that leads to the bundle's destination. RFC 5050 6.3 says nothing of it; custodians are nodes that
-//!   the bundle was forwarded to (5.10), and their signals are not signed, so who says that it made one is no matter. A signal
-//!   that is not believed costs a repetition, a forged one that is believed costs the bundle.
-//! - Nothing in custody is evicted or given up for want of a route; it ends by release, by expiry, or by the word of the
-//!   application or the operator, and its deletion is reported (RFC 5050 5.13).
-//! - Custody of a bundle for a group is not defined (5.10); such a bundle is forwarded as if nobody asked.
+//! - The node accepts custody of bundles from configured neighbours, of bundles for configured destinations, and of its own
+//!   bundles that request it. The acceptance is part of the seal, so the signal follows only what survives any crash. The
+//!   prefix of a broken transfer cannot carry this mark: its custody stays with the previous custodian.
+//! - A bundle in custody stays in the store after the convergence layer's acknowledgement, until another custodian or the
+//!   destination has signalled every byte. Signals name fragments, so the released part is a set of ranges.
+//! - The custody timer is a configured time, or measured: four times the duration of the transfer plus the round-trip time of
+//!   earlier signals over that link. It doubles with each retry, and does not expire while the link is down, so that a slow
+//!   link is not flooded with copies of bundles that are still in its queue.
+//! - A signal counts only for bytes that were sent. A node signals `redundant reception` only while it has sent nothing of the
+//!   bundle itself: the recipient of such a signal cannot have received the bundle from this node, and two nodes cannot
+//!   release each other. Otherwise it sends no signal, and the timer of the other custodian causes a retry.
+//! - A signal is trusted if it comes from the route of the bundle: over a link to the neighbour that the bundle was sent to, over
+//!   an incoming link from the node at the other end of that link, or over a link that leads to the destination. RFC 5050 6.3
+//!   has no such rule. Custodians are nodes that the bundle was forwarded to (5.10), and signals are not signed, so the
+//!   source that a signal names proves nothing. A signal that is wrongly distrusted costs a retry, a forged one that is
+//!   trusted costs the bundle.
+//! - A bundle in custody is never evicted, and never deleted for lack of a route. Custody ends by release, by expiry, or on
+//!   request of the application or the operator; the deletion is reported (RFC 5050 5.13).
+//! - Custody of a bundle for a group is undefined (5.10); such a bundle is forwarded as if it did not request custody.
 //!
-//! Not implemented: aggregate custody signals (their records are counted as not understood), and several custodians at a
-//! time: what is in custody goes by routes, and is not spread.
+//! Not implemented: aggregate custody signals (they count as unknown administrative records), and several concurrent
+//! custodians: a bundle in custody follows routes and is not replicated.
+//!
 
 use crate::bp::{Eid, ReasonCode, v6};
 use crate::service::{BundleVersion, LinkId, Priority, RecordId, ReportedStatus, SendFailure};
@@ -44,31 +46,31 @@ use super::ranges::Ranges;
 use super::record::Note;
 use super::reports::subject_of;
 
-/// What is remembered of a bundle in custody.
+/// Custody state of a bundle.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Custody {
-    /// The payload's bytes that were handed to somebody; a signal counts for these.
+    /// Ranges of the payload that were sent; only these can be released by a signal.
     handed: Ranges,
     handed_empty: bool,
-    /// Of these, what another custodian has, or the destination.
+    /// Ranges of `handed` that another custodian or the destination has signalled.
     released: Ranges,
     released_empty: bool,
-    /// How often all that is not released was sent again.
+    /// Number of retries of the unreleased part.
     attempts: u32,
-    /// When the first byte was handed out, this time.
+    /// Time at which the first byte was sent in this attempt.
     begun: Option<Instant>,
-    /// When the last byte was safe with the next hop.
+    /// Time at which the next hop acknowledged the last byte.
     sent: Option<Instant>,
-    /// The link it went over, and how often that had come up by then.
+    /// Link of the last transfer, and how often that link had come up by then.
     over: Option<(LinkId, u64)>,
-    /// A node that got it this time could not take it on.
+    /// A node that received the bundle in this attempt could not process it.
     refused: bool,
-    /// All of it was handed out, perhaps before the last start, and that is written down.
+    /// The complete bundle was sent, perhaps before the last start, and a note records it.
     pub(super) awaited: bool,
 }
 
 impl Custody {
-    /// A range goes over a link.
+    /// Adds a range that is sent over a link.
     fn hand_out(&mut self, now: Instant, from: u64, to: u64, over: (LinkId, u64)) {
         self.handed.insert(from, to);
         self.handed_empty = true;
@@ -76,12 +78,12 @@ impl Custody {
         self.over = Some(over);
     }
 
-    /// True if nothing of it has gone anywhere.
+    /// True if no part of the bundle was sent.
     fn is_untouched(&self) -> bool {
         self.handed.is_empty() && !self.handed_empty
     }
 
-    /// Another custodian has this range. True if that says anything new.
+    /// Releases a range that another custodian has. Returns true if that changes anything.
     fn release(&mut self, from: u64, to: u64) -> bool {
         let before = (self.released.total(), self.released_empty);
         for (from, to) in self.handed.within(from, to) {
@@ -95,7 +97,7 @@ impl Custody {
         if payload_bytes == 0 { self.released_empty } else { self.released.contains(0, payload_bytes) }
     }
 
-    /// What a restart finds of it.
+    /// Restores the custody state after a restart.
     pub(super) fn restored(payload_bytes: u64, safe: u64, awaited: bool) -> Self {
         let handed = if awaited { payload_bytes } else { safe };
         let handed_empty = awaited || safe > 0;
@@ -103,7 +105,7 @@ impl Custody {
     }
 }
 
-/// How long custody signals over a link take (as RFC 6298 does it).
+/// Round-trip time of custody signals over a link, smoothed as in RFC 6298.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RoundTrip {
     smoothed: Duration,
@@ -127,7 +129,7 @@ impl RoundTrip {
 }
 
 impl HeldBundle {
-    /// Takes what another custodian has out of what is still to be sent.
+    /// Removes the released ranges from those still to be sent.
     pub(super) fn skip_released(&mut self) {
         let Some(custody) = &self.custody else { return };
         for (from, to) in custody.released.iter() {
@@ -138,7 +140,7 @@ impl HeldBundle {
 }
 
 impl Agent {
-    /// Whether this node takes custody of a bundle that is whole here.
+    /// True if this node accepts custody of a complete bundle.
     pub(super) fn takes_custody(&self, held: &HeldBundle) -> bool {
         if !held.head.wants_custody() || held.closed {
             return false;
@@ -152,7 +154,7 @@ impl Agent {
             || peer.is_some_and(|peer| matches(&settings.accept_from, &peer))
     }
 
-    /// Custody of a bundle is accepted, and that is durable (RFC 5050 5.10.1).
+    /// Completes the acceptance of custody, once it is durable (RFC 5050 5.10.1).
     pub(super) fn accept_custody(&mut self, now: Instant, record: RecordId) {
         let Some(held) = self.bundles.get_mut(&record) else { return };
         if held.custody.is_none() {
@@ -168,8 +170,8 @@ impl Agent {
         self.signal(now, neighbour, &before, true, v6::CustodyReason::NoAdditionalInformation);
     }
 
-    /// A restart finds a bundle in custody. The custodian before may not have heard of it; once the bundle was handed over
-    /// it has.
+    /// Resumes custody after a restart. The previous custodian may not have received the signal, unless the
+    /// bundle was already sent on.
     pub(super) fn resume_custody(&mut self, now: Instant, record: RecordId) {
         let held = &self.bundles[&record];
         let Some(custody) = &held.custody else { return };
@@ -184,8 +186,8 @@ impl Agent {
         }
     }
 
-    /// Sends a custody signal about a bundle to its custodian (RFC 5050 6.1.2, 6.2); nothing where there is none, or it is
-    /// this very node. It is charged to the neighbour that brought the bundle.
+    /// Sends a custody signal about a bundle to its custodian (RFC 5050 6.1.2, 6.2). Does nothing if there is
+    /// no custodian or it is this node. The signal is charged to the neighbour that brought the bundle.
     fn signal(
         &mut self,
         now: Instant,
@@ -209,7 +211,7 @@ impl Agent {
         }
     }
 
-    /// The head of a bundle whose custodian is to be told what becomes of it.
+    /// Header of a bundle whose custodian is owed a signal; `None` if none is owed.
     fn owes_signal<'a>(&self, subject: &'a AnyHead) -> Option<&'a v6::Head> {
         let AnyHead::V6(head) = subject else { return None };
         let custodian = head.primary.custodian();
@@ -217,8 +219,8 @@ impl Agent {
         owed.then_some(head)
     }
 
-    /// Sends a signal about a bundle that was not taken on. Such bundles cost their sender little, so there is an allowance;
-    /// without a signal the custodian asks again when its timer runs out.
+    /// Sends a signal about a refused bundle, subject to a rate limit, because such bundles cost their sender
+    /// little. Without the signal, the custodian retries when its timer expires.
     pub(super) fn signal_refusal(
         &mut self,
         now: Instant,
@@ -237,14 +239,15 @@ impl Agent {
         }
     }
 
-    /// A bundle with a custodian comes from a neighbour that is here, or was delivered here (RFC 5050 5.6 step 4).
+    /// Handles a bundle with a custodian that a neighbour sends although it is held at this node or was
+    /// delivered here (RFC 5050 5.6 step 4).
     pub(super) fn redundant(&mut self, now: Instant, neighbour: NeighbourNumber, head: &AnyHead) {
         if !head.wants_custody() || head.source().is_null() {
             return;
         }
         let key = AduKey::of(head, RecordId(0));
         if self.was_taken(head) {
-            // The signal of its delivery was lost.
+            // The signal about its delivery was lost.
             let none = v6::CustodyReason::NoAdditionalInformation;
             return self.signal_refusal(now, neighbour, head, true, none);
         }
@@ -262,7 +265,7 @@ impl Agent {
         }
     }
 
-    /// A part of a bundle in custody goes over a link.
+    /// Records that a part of a bundle in custody is sent over a link.
     pub(super) fn custody_handed_out(
         &mut self,
         now: Instant,
@@ -277,7 +280,7 @@ impl Agent {
         }
     }
 
-    /// The next hop has all of a bundle in custody: the signal is waited for.
+    /// Starts the wait for the signal, once the next hop has the complete bundle.
     pub(super) fn await_signal(&mut self, now: Instant, record: RecordId) {
         if self.release_if_done(record) {
             return;
@@ -295,7 +298,7 @@ impl Agent {
         self.arm(now, record);
     }
 
-    /// Starts the timer (RFC 5050 5.10.1).
+    /// Starts the custody timer (RFC 5050 5.10.1).
     fn arm(&mut self, now: Instant, record: RecordId) {
         let interval = self.custody_interval(self.bundles[&record].custody.as_ref().expect("in custody"));
         let until = now + interval.mul_f64(1.0 + self.rng.unit() / 8.0);
@@ -303,7 +306,7 @@ impl Agent {
         self.deadlines.at(until, DeadlineKind::Custody(record));
     }
 
-    /// How long a signal is waited for.
+    /// Duration of the custody timer.
     fn custody_interval(&self, custody: &Custody) -> Duration {
         let settings = &self.config.custody;
         let measured = || {
@@ -320,8 +323,8 @@ impl Agent {
         doubled.min(settings.timer_max.max(first))
     }
 
-    /// No signal has come in time (RFC 5050 5.12): what nobody else is responsible for goes again. Over a link that was
-    /// down meanwhile no signal could come: it gets the time once more.
+    /// Handles the expiry of the custody timer (RFC 5050 5.12): the part that no other custodian has is
+    /// resent. If the link was down in the interval, no signal could arrive, and the timer is restarted.
     pub(super) fn custody_timeout(&mut self, now: Instant, record: RecordId) {
         let Some(held) = self.bundles.get_mut(&record) else { return };
         let Some(custody) = held.custody.as_mut() else { return };
@@ -341,7 +344,8 @@ impl Agent {
         self.send_again(now, record);
     }
 
-    /// Nothing may be left to send of a bundle in custody whose transfers have ended: then its signal is waited for.
+    /// Starts the wait for the signal of a bundle in custody if nothing is left to send and its transfers
+    /// have ended.
     pub(super) fn look_at_custody(&mut self, now: Instant, record: RecordId) {
         let Some(held) = self.bundles.get(&record).filter(|held| held.custody.is_some()) else { return };
         let waiting = matches!(held.state, BundleState::Forwarding(_) | BundleState::BackingOff(_));
@@ -367,7 +371,7 @@ impl Agent {
         }
     }
 
-    /// A custody signal has come (RFC 5050 6.3).
+    /// Handles a custody signal (RFC 5050 6.3).
     pub(super) fn heed_signal(&mut self, now: Instant, signal: &v6::CustodySignal, of: &LocalKey) {
         self.counters.custody_signals_heard += 1;
         let over = self.came_over(of);
@@ -396,14 +400,14 @@ impl Agent {
         }
     }
 
-    /// Callers that are at the other end of links of this node's own, each with such a link: they have no name, because the links
-    /// have it, and return their signals over their own sessions.
+    /// Sets the pairs of an incoming link and a link of this node's own to the same node. The incoming link
+    /// has no node ID, because the other link has it; custody signals arrive over it.
     pub fn set_beside_links(&mut self, pairs: BTreeSet<(LinkId, LinkId)>) {
         self.beside_links = pairs;
     }
 
-    /// True if a bundle in custody has gone over this link, or beside it, or to the same neighbour, or the link leads to its
-    /// destination.
+    /// True if a bundle in custody was sent over this link, over a link paired with it, or to the same
+    /// neighbour, or if the link leads to its destination.
     fn is_on_its_way(&mut self, over: LinkId, record: RecordId) -> bool {
         let held = &self.bundles[&record];
         let went = held.custody.as_ref().and_then(|custody| custody.over).map(|(link, _)| link);
@@ -418,11 +422,11 @@ impl Agent {
             return true;
         }
         ends.push(over);
-        // What is in custody is not spread: not everybody who is met is a next hop.
+        // A bundle in custody is not replicated, so not every neighbour is a next hop.
         ends.into_iter().any(|link| self.is_next_hop(link, &to))
     }
 
-    /// Another custodian has a part of a bundle (RFC 5050 5.11).
+    /// Releases a part of a bundle that another custodian has (RFC 5050 5.11).
     fn release_part(&mut self, now: Instant, record: RecordId, (from, to): (u64, u64)) {
         let held = self.bundles.get_mut(&record).expect("the caller has it");
         let custody = held.custody.as_mut().expect("the caller has looked");
@@ -440,12 +444,13 @@ impl Agent {
         if self.release_if_done(record) {
             return;
         }
-        // What was to be sent again need not be.
+        // The part scheduled for a retry may be released.
         self.requeue(record);
         self.look_at_custody(now, record);
     }
 
-    /// Ends a bundle's custody when all of it is released and nothing is on its way. True if it is gone.
+    /// Ends the custody of a bundle that is completely released and not being sent. Returns true if the
+    /// bundle was removed.
     pub(super) fn release_if_done(&mut self, record: RecordId) -> bool {
         let Some(held) = self.bundles.get(&record) else { return true };
         let released = |custody: &Custody| custody.is_released(held.payload_bytes());
@@ -460,15 +465,16 @@ impl Agent {
         true
     }
 
-    /// A node could not do with a bundle what it was handed over for (RFC 5050 5.12): when its timer runs out, it goes another
-    /// way where there is one. At once it would only be refused again.
+    /// Handles a signal of a node that could not process a bundle (RFC 5050 5.12): when the custody timer
+    /// expires, the bundle takes another route if there is one. An immediate retry would only be refused
+    /// again.
     fn custody_refused(&mut self, record: RecordId) {
         self.counters.custody_refused += 1;
         let custody = self.bundles.get_mut(&record).and_then(|held| held.custody.as_mut());
         custody.expect("the caller has looked").refused = true;
     }
 
-    /// No way is left for a bundle in custody: all of them are tried again, later.
+    /// Schedules a retry over all links for a bundle in custody that has no link left.
     pub(super) fn rest_in_custody(&mut self, now: Instant, record: RecordId) {
         if let Some(held) = self.bundles.get_mut(&record) {
             held.excluded_links.clear();
@@ -476,7 +482,8 @@ impl Agent {
         self.rest(now, record);
     }
 
-    /// A bundle that asks for custody, and has none here, is given up: its custodian is told (RFC 5050 5.4.2).
+    /// Signals the deletion of a bundle that requests custody and is not in custody of this node to its
+    /// custodian (RFC 5050 5.4.2).
     pub(super) fn signal_deleted(&mut self, now: Instant, record: RecordId, reason: ReasonCode) {
         let held = &self.bundles[&record];
         if held.custody.is_some() {
@@ -490,20 +497,20 @@ impl Agent {
             ReasonCode::BlockUnintelligible | ReasonCode::BlockUnsupported => {
                 v6::CustodyReason::BlockUnintelligible
             }
-            // It goes everywhere then, or somebody wants it gone.
+            // The bundle was deleted everywhere, or on request.
             _ => return,
         };
         let (head, neighbour) = (held.head.clone(), held.neighbour);
         self.signal_refusal(now, neighbour, &head, false, reason);
     }
 
-    /// The neighbour that a bundle in custody was handed to.
+    /// Neighbour to which a bundle in custody was sent.
     pub(super) fn signal_owed_by(&self, held: &HeldBundle) -> Option<Eid> {
         let (link, _) = held.custody.as_ref()?.over?;
         self.links.peer(link).cloned()
     }
 
-    /// A bundle was delivered: whoever has custody of a part of it is told (RFC 5050 5.7 step 3).
+    /// Signals the delivery of a bundle to its custodian (RFC 5050 5.7 step 3).
     pub(super) fn signal_delivered(&mut self, now: Instant, record: RecordId) {
         let held = &self.bundles[&record];
         if held.custody.is_some() {

@@ -1,15 +1,16 @@
-//! Bundles for this node: registrations, deliveries, and what was taken.
+//! Bundles for this node: registrations, deliveries and tombstones.
 //!
 //! ```text
 //!   arrives --> in parts --> whole --> told -----------> taken -----------> gone
 //!               (5.9)        (waits    (Delivered;       (a tombstone is    (its records are
-//!                            for a      read as often     being stored)     removed)
-//!                            Register)  as one likes)
+//!                            for a      can be read      being stored)      removed)
+//!                            Register)  repeatedly)
 //! ```
 //!
-//! A delivery is said again on each registration and after each restart until it is taken. The tombstone is durable
-//! before the bundle goes, so what was taken is never delivered again, whenever the node crashes; it stays until no copy
-//! of the bundle can be alive.
+//! A delivery is indicated again on each registration and after each restart until the application accepts it. The tombstone is
+//! durable before the bundle is removed, so that an accepted delivery is never repeated, whenever the node crashes. The
+//! tombstone is kept until no copy of the bundle can be alive.
+//!
 
 use crate::bp::{AdminRecord, CreationTimestamp, DtnTime, Eid, v6};
 use crate::service::{
@@ -28,8 +29,9 @@ use super::record::TombstoneBody;
 use super::store::ReadPurpose;
 use super::taken::TakenPayload;
 
-/// What a bundle has in common with all of its fragments and copies. Bundles without a source are each their own. The time is
-/// compared first: it tells most bundles apart, and costs less than their sources.
+/// Key that a bundle has in common with all its fragments and copies. Each bundle without a source has its
+/// own key. The timestamp is compared first: it distinguishes most bundles, and is cheaper to compare than
+/// the source.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct AduKey {
     pub(super) timestamp: CreationTimestamp,
@@ -39,14 +41,15 @@ pub(super) struct AduKey {
 }
 
 impl AduKey {
-    /// The key of the bundle with this head in this record. It shares the head's memory: nothing that outlives the bundle has it.
+    /// Key of the bundle with this header in this record. It shares the memory of the header, so it must not
+    /// outlive the bundle.
     pub(super) fn of(head: &AnyHead, record: RecordId) -> Self {
         let source = head.source().clone();
         let anonymous = if source.is_null() { record } else { RecordId(0) };
         AduKey { source, timestamp: head.timestamp(), anonymous, version: head.version() }
     }
 
-    /// The key of the bundle that a custody signal is about.
+    /// Key of the subject of a custody signal.
     pub(super) fn of_subject(subject: &v6::admin::Subject) -> Self {
         let time = DtnTime(subject.created_s.saturating_mul(1000));
         AduKey {
@@ -57,7 +60,7 @@ impl AduKey {
         }
     }
 
-    /// The key of a bundle with this source, which is one, creation timestamp and version, and of its fragments.
+    /// Key of a bundle with this non-null source, creation timestamp and version, and of its fragments.
     pub(super) fn named(source: &Eid, timestamp: CreationTimestamp, version: BundleVersion) -> Self {
         AduKey { source: source.clone(), timestamp, anonymous: RecordId(0), version }
     }
@@ -67,21 +70,22 @@ impl AduKey {
     }
 }
 
-/// The properties that all parts of a payload for this node share. A part with others, under whatever name, belongs to another
-/// payload and takes nothing from this one.
+/// Properties that all parts of a payload for this node share. A part with different properties belongs to
+/// another payload, whatever its key, and does not affect this one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct LocalKey {
     pub(super) adu: AduKey,
     pub(super) endpoint: Eid,
-    /// The length of the whole, bytes.
+    /// Length of the complete payload, bytes.
     total: u64,
-    /// All parts have that of the whole (RFC 9171 4.3.1, 5.8): one that ends sooner stands for none that ends later.
+    /// All fragments have the lifetime of the complete bundle (RFC 9171 4.3.1, 5.8): a part that expires
+    /// earlier must not replace one that expires later.
     lifetime_ms: u64,
     is_admin: bool,
 }
 
 impl LocalKey {
-    /// The key of the payload that a bundle with this head brings, or a part of which.
+    /// Key of the payload of a bundle with this header, which may be a fragment.
     pub(super) fn of(head: &AnyHead, adu: AduKey) -> Self {
         LocalKey {
             adu,
@@ -92,18 +96,18 @@ impl LocalKey {
         }
     }
 
-    /// All of it but the name.
+    /// All properties except the key of the application data unit.
     fn payload(&self) -> PayloadProperties<Eid> {
         let LocalKey { endpoint, total, lifetime_ms, is_admin, .. } = self.clone();
         PayloadProperties { endpoint, total, lifetime_ms, is_admin }
     }
 }
 
-/// The properties by which payloads of one name are told apart.
+/// Properties that distinguish payloads with the same bundle ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct PayloadProperties<Endpoint> {
     pub(super) endpoint: Endpoint,
-    /// The length of the whole, bytes.
+    /// Length of the complete payload, bytes.
     pub(super) total: u64,
     pub(super) lifetime_ms: u64,
     pub(super) is_admin: bool,
@@ -117,7 +121,7 @@ impl PayloadProperties<Eid> {
 }
 
 impl<'a> PayloadProperties<&'a Eid> {
-    /// Those of the payload that a bundle with this head has, or has a part of.
+    /// Properties of the payload of a bundle with this header, which may be a fragment.
     pub(super) fn of(head: &'a AnyHead) -> Self {
         PayloadProperties {
             endpoint: head.destination(),
@@ -128,29 +132,29 @@ impl<'a> PayloadProperties<&'a Eid> {
     }
 }
 
-/// How far a payload for this node is.
+/// Progress of a payload for this node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DeliveryProgress {
     /// Parts are missing.
     InParts,
-    /// Whole; nobody is registered for it, or nobody was told since the start.
+    /// The payload is complete; no application is registered, or none was notified since the start.
     Whole,
-    /// The application was told.
+    /// The application was notified.
     Told,
-    /// The application has it; the tombstone is not durable yet.
+    /// The application accepted the delivery; the tombstone is not durable yet.
     Taken,
 }
 
-/// A payload for this node.
+/// Payload for this node.
 #[derive(Debug)]
 pub(super) struct LocalPayload {
     pub(super) assembly: Reassembly,
     pub(super) progress: DeliveryProgress,
     pub(super) delivery: DeliveryId,
-    /// An administrative record: what was read of it.
+    /// Bytes read of an administrative record; `None` for other payloads.
     admin: Option<BytesMut>,
     extents: Vec<Extent>,
-    /// Reads that wait: offset and bytes still to come.
+    /// Outstanding reads: offset and remaining bytes.
     reads: VecDeque<(u64, u64)>,
     /// A read is with the storage.
     reading: bool,
@@ -158,18 +162,18 @@ pub(super) struct LocalPayload {
 }
 
 impl LocalPayload {
-    /// True if all of this range is here.
+    /// True if all of this range has been received.
     pub(super) fn has(&self, from: u64, to: u64) -> bool {
         self.assembly.has(from, to)
     }
 
-    /// True once the application has it.
+    /// True once the application has accepted the delivery.
     pub(super) fn is_taken(&self) -> bool {
         self.progress == DeliveryProgress::Taken
     }
 }
 
-/// A bundle that was taken.
+/// Tombstone of a delivered bundle.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tombstone {
     pub(super) record: RecordId,
@@ -177,25 +181,25 @@ pub(super) struct Tombstone {
     pub(super) appended: u64,
 }
 
-/// Memory for a payload for this node beside its parts, bytes: the entry itself, the trees of its parts and of the ranges that
-/// they cover, and its keys in three indices. It counts with the first part.
+/// Memory for a payload for this node in addition to its parts, bytes: the entry itself, the trees of its
+/// parts and of the ranges that they cover, and its keys in three indices. It counts with the first part.
 pub(super) const ASSEMBLY_BYTES: u32 = 512;
 
 impl Agent {
-    /// True if a bundle that comes is the first part here of a payload for this node.
+    /// True if an arriving bundle is the first part of a payload for this node.
     pub(super) fn begins_assembly(&self, head: &AnyHead) -> bool {
         self.is_local(head.destination())
             && !self.local.contains_key(&LocalKey::of(head, AduKey::of(head, RecordId(0))))
     }
 
-    /// True if this endpoint is on this node, or somebody here is registered for it.
+    /// True if the endpoint belongs to this node, or an application of this node is registered for it.
     pub(super) fn is_local(&self, endpoint: &Eid) -> bool {
         (endpoint.is_singleton() && endpoint.same_node(&self.node))
             || endpoint.is_local_node()
             || self.registrations.contains(endpoint)
     }
 
-    /// An application wants the bundles for an endpoint.
+    /// Registers an application for an endpoint.
     pub(super) fn register(&mut self, now: Instant, endpoint: &str) {
         let Ok(endpoint) = endpoint.parse::<Eid>() else {
             self.counters.ignored += 1;
@@ -217,20 +221,20 @@ impl Agent {
         }
     }
 
-    /// An application wants them no longer.
+    /// Removes the registration of an endpoint.
     pub(super) fn unregister(&mut self, endpoint: &str) {
         if let Ok(endpoint) = endpoint.parse::<Eid>() {
             self.registrations.remove(&endpoint);
         }
     }
 
-    /// The payload that a bundle for this node is a part of, if it is known.
+    /// Payload to which a bundle for this node belongs, if known.
     pub(super) fn local_of(&self, held: &HeldBundle) -> Option<&LocalPayload> {
         self.local.get(&LocalKey::of(&held.head, held.adu()))
     }
 
-    /// Checks that a part of a payload for this node, or a record, can be put together and read. One that cannot is not
-    /// accepted: later nothing is given up for it.
+    /// Checks that a fragment or an administrative record for this node can be reassembled and read. A bundle
+    /// that cannot is refused, because an accepted one is never discarded later for that reason.
     pub(super) fn judge_local(&self, head: &AnyHead) -> Result<(), RefuseReason> {
         let limits = &self.config.limits;
         let is_part = head.fragment().is_some();
@@ -247,14 +251,14 @@ impl Agent {
         Ok(())
     }
 
-    /// A bundle, or a part of one, is for this node (RFC 9171 5.7). It was accepted, and so it stays, whatever else is here
-    /// under its name.
+    /// Handles the arrival of a bundle or fragment for this node (RFC 9171 5.7). It was accepted, so it is
+    /// kept whatever else has the same bundle ID.
     pub(super) fn arrive_here(&mut self, now: Instant, record: RecordId) {
         let held = self.bundles.get_mut(&record).expect("only what is held arrives");
         let (start, length, at) = (held.adu_offset(), held.payload_bytes(), held.payload_at());
         let mut key = LocalKey::of(&held.head, held.adu());
         if key.is_admin && key.total > self.config.limits.admin_bytes_max {
-            // It came before its endpoint was here. Nobody can read it.
+            // The record arrived before its endpoint belonged to this node, and is too long to be read.
             self.counters.admin_unknown += 1;
             self.drop_bundle(record);
             return;
@@ -286,13 +290,13 @@ impl Agent {
             local.assembly.add(record, start, length, at);
             self.assembled(now, &key);
         } else {
-            // All of it was here before.
+            // The complete payload had already been received.
             held.state = BundleState::Sealing;
             self.drop_bundle(record);
         }
     }
 
-    /// A part was added: perhaps the payload is whole now.
+    /// Checks whether the payload is complete after a part was added.
     fn assembled(&mut self, now: Instant, key: &LocalKey) {
         let local = self.local.get_mut(key).expect("the caller has it");
         if !local.assembly.is_whole() {
@@ -303,12 +307,12 @@ impl Agent {
         let local = self.local.get_mut(key).expect("the parts that it needs are here");
         local.extents = extents;
         local.progress = DeliveryProgress::Whole;
-        // The same after a restart: the oldest record names the delivery.
+        // The oldest record gives the delivery its ID, so that the ID is the same after a restart.
         let oldest = local.assembly.records().next().expect("a whole has parts");
         local.delivery = DeliveryId(oldest.0);
         let (delivery, total) = (local.delivery, local.assembly.total());
         if local.admin.is_some() && total == 0 {
-            // There is nothing to read, and nothing is not a record.
+            // There is nothing to read, and an empty payload is not a valid record.
             self.administer(now, &Bytes::new(), key);
             self.forget_local(key);
             return;
@@ -323,8 +327,8 @@ impl Agent {
         self.tell(now, delivery);
     }
 
-    /// The parts of a whole that others make superfluous go: one that expires sooner would take the whole along. Those in
-    /// custody, or owed to an application, are answered for first.
+    /// Removes the parts of a complete payload that other parts cover: one that expires earlier would delete
+    /// the payload. Parts in custody or of an application's send are kept until they are answered.
     fn drop_spare_parts(&mut self, key: &LocalKey, extents: &[Extent]) {
         let assembly = &self.local[key].assembly;
         if assembly.len() == extents.len() || extents.is_empty() {
@@ -341,7 +345,7 @@ impl Agent {
         }
     }
 
-    /// Says a delivery to the application that is registered for it.
+    /// Indicates a delivery to the application that is registered for it.
     fn tell(&mut self, now: Instant, delivery: DeliveryId) {
         let key = self.deliveries[&delivery].clone();
         let local = self.local.get_mut(&key).expect("deliveries are local");
@@ -371,7 +375,7 @@ impl Agent {
         }
     }
 
-    /// It is time to say a delivery again.
+    /// Indicates a delivery again after the repeat interval.
     pub(super) fn repeat(&mut self, now: Instant, key: &LocalKey) {
         if let Some(local) = self.local.get_mut(key) {
             local.repeat_at = None;
@@ -380,7 +384,7 @@ impl Agent {
         }
     }
 
-    /// An application reads a delivery.
+    /// Handles a read of a delivery by an application.
     pub(super) fn read_delivery(&mut self, now: Instant, delivery: DeliveryId, offset: u64, length: u32) {
         let most = self.config.limits.reads_max;
         let Some(key) = self.deliveries.get(&delivery).cloned() else {
@@ -398,7 +402,7 @@ impl Agent {
         self.repeat_later(now, &key);
     }
 
-    /// Asks the storage for the next stretch that somebody wants of a local payload.
+    /// Requests the next range of a local payload from the storage.
     pub(super) fn read_next(&mut self, key: LocalKey) {
         let Some(local) = self.local.get_mut(&key) else { return };
         let Some(&(offset, left)) = local.reads.front().filter(|_| !local.reading) else { return };
@@ -414,14 +418,14 @@ impl Agent {
         self.store.read(extent.record, at, length, purpose);
     }
 
-    /// A stretch of a local payload was read.
+    /// Handles data read of a local payload.
     pub(super) fn local_data(&mut self, now: Instant, key: LocalKey, record: RecordId, data: Bytes) {
         let Some(local) = self.local.get_mut(&key) else { return };
         local.reading = false;
         let Some(front) = local.reads.front_mut() else { return };
         let offset = front.0;
         if data.is_empty() {
-            // The storage has less than it said was durable.
+            // The storage has less than it reported as durable.
             return self.lose_part(now, &key, record);
         }
         front.0 += data.len() as u64;
@@ -445,7 +449,7 @@ impl Agent {
         self.read_next(key);
     }
 
-    /// A stretch of a local payload could not be read.
+    /// Handles a failed read of a local payload.
     pub(super) fn local_failed(
         &mut self,
         now: Instant,
@@ -463,16 +467,16 @@ impl Agent {
         }
     }
 
-    /// The storage does not have what it said was durable of a part.
+    /// Handles the loss of a durable part in the storage.
     fn lose_part(&mut self, now: Instant, key: &LocalKey, record: RecordId) {
         match self.local.get(key).is_some_and(|local| local.assembly.has_part(record)) {
             true => self.storage_lost(now, record),
-            // It has gone meanwhile, and the payload is whole without it.
+            // The part was removed while it was read, and the payload is complete without it.
             false => self.read_next(key.clone()),
         }
     }
 
-    /// The administrative element reads a record (RFC 9171 6.1, RFC 9713 2).
+    /// Processes an administrative record (RFC 9171 6.1, RFC 9713 2).
     fn administer(&mut self, now: Instant, payload: &Bytes, key: &LocalKey) {
         match decode_record(key.adu.version, payload) {
             Ok(AnyAdminRecord::V7(AdminRecord::StatusReport(report))) => self.say_report(&report, key),
@@ -484,7 +488,8 @@ impl Agent {
         }
     }
 
-    /// The application has it: that is written down before the bundle goes.
+    /// Handles the acceptance of a delivery by the application: the tombstone is stored before the bundle is
+    /// removed.
     pub(super) fn taken(&mut self, now: Instant, delivery: DeliveryId) {
         let Some(key) = self.deliveries.get(&delivery).cloned() else {
             self.counters.ignored += 1;
@@ -500,7 +505,8 @@ impl Agent {
         self.write_tombstone(now, key);
     }
 
-    /// Stores the tombstone of what was taken. What has no identity has none: its removal itself has to be durable.
+    /// Stores the tombstone of an accepted delivery. A bundle without a source gets no tombstone: its removal
+    /// itself must be durable.
     pub(super) fn write_tombstone(&mut self, now: Instant, key: LocalKey) {
         let Some(local) = self.local.get(&key).filter(|local| local.progress == DeliveryProgress::Taken)
         else {
@@ -519,7 +525,7 @@ impl Agent {
         self.pending_tombstones.insert(record, (key, delivery));
     }
 
-    /// Stores a tombstone for a bundle with this payload and end.
+    /// Stores a tombstone for a bundle with this payload and expiry.
     pub(super) fn add_tombstone_for(&mut self, now: Instant, key: &LocalKey, end: ExpiryTime) -> RecordId {
         let remaining_ms = millis(self.clock.left(end, now));
         let payload = key.payload();
@@ -544,7 +550,7 @@ impl Agent {
         record
     }
 
-    /// Remembers a payload as taken.
+    /// Adds a tombstone to those in memory.
     pub(super) fn add_tombstone(&mut self, now: Instant, taken: TakenPayload, tombstone: Tombstone) {
         self.deadlines.ends(tombstone.end, DeadlineKind::TombstoneExpiry(tombstone.record));
         self.tombstone_names.insert(tombstone.record, taken);
@@ -563,11 +569,11 @@ impl Agent {
         }
     }
 
-    /// A tombstone may go.
+    /// Removes an expired tombstone.
     pub(super) fn forget(&mut self, now: Instant, record: RecordId) {
         let Some(taken) = self.tombstone_names.get(&record).copied() else { return };
         if self.pending_tombstones.contains_key(&record) {
-            // Not even durable yet.
+            // The tombstone is not durable yet.
             self.deadlines.at(now + self.config.backoff_max, DeadlineKind::TombstoneExpiry(record));
             return;
         }
@@ -578,7 +584,7 @@ impl Agent {
         self.store.remove(record);
     }
 
-    /// A tombstone is durable, or a bundle without identity is gone for good: the delivery is over.
+    /// Ends the delivery, once its tombstone is durable or the bundle without identity is removed durably.
     pub(super) fn tombstone_stored(&mut self, now: Instant, record: RecordId) {
         let Some((key, delivery)) = self.pending_tombstones.remove(&record) else { return };
         self.counters.delivered += 1;
@@ -598,14 +604,14 @@ impl Agent {
         self.up.push_back(AppIndication::Gone { delivery, taken: true });
     }
 
-    /// A tombstone found no space: again later.
+    /// Schedules another attempt for a tombstone that found no space.
     pub(super) fn tombstone_failed(&mut self, now: Instant, record: RecordId) {
         let Some((key, _)) = self.pending_tombstones.remove(&record) else { return };
         self.forget(now, record);
         self.deadlines.at(now + self.config.backoff_min, DeadlineKind::RetryTombstone(Box::new(key)));
     }
 
-    /// Removes all of a local payload.
+    /// Removes a local payload with all its parts.
     fn forget_local(&mut self, key: &LocalKey) {
         let Some(local) = self.local.get(key) else { return };
         let records: Vec<RecordId> = local.assembly.records().collect();
@@ -614,7 +620,7 @@ impl Agent {
         }
     }
 
-    /// The part that the memory for a payload counted with has gone: it counts with another from now on.
+    /// Moves the memory of a payload to another part after the part with which it counted was removed.
     pub(super) fn pass_assembly_on(&mut self, key: &LocalKey) {
         let heir = self.local.get(key).and_then(|local| local.assembly.records().next());
         let Some(held) = heir.and_then(|heir| self.bundles.get_mut(&heir)) else { return };
@@ -623,7 +629,7 @@ impl Agent {
         self.accounts.enter(held);
     }
 
-    /// A part of a local payload goes; a payload that was whole goes with it, if it needs that part.
+    /// Removes a part of a local payload; a complete payload that needs the part is incomplete again.
     pub(super) fn part_gone(&mut self, record: RecordId, key: &LocalKey) {
         let Some(local) = self.local.get_mut(key) else { return };
         local.assembly.remove(record);
@@ -631,7 +637,7 @@ impl Agent {
         if progress != DeliveryProgress::InParts && local.extents.iter().any(|extent| extent.record == record)
             || local.assembly.len() == 0
         {
-            // Without it the others are parts again.
+            // Without this part the payload is incomplete.
             let delivery = local.delivery;
             if let Some(at) = local.repeat_at.take() {
                 self.deadlines.not_at(at, DeadlineKind::RepeatDelivery(Box::new(key.clone())));

@@ -1,8 +1,9 @@
-//! A bundle's head as the agent sees it, of either version.
+//! Header of a bundle of either version, as the agent uses it.
 //!
-//! What the agent asks of a head, both versions can answer; what only one of them has (a hop limit, a custodian) the
-//! other answers with nothing. So the agent knows one kind of bundle, and each leaves in the version it came in.
-//! Times are milliseconds here: version 6 counts seconds, and a lifetime of its ends with its last second.
+//! Both versions have the fields that the agent uses; a field that only one of them has (hop limit,
+//! custodian) is absent in the other. So the agent handles one kind of bundle, and each is forwarded in its
+//! own version. Times are in milliseconds: version 6 counts seconds, and its lifetimes end with the last
+//! millisecond of their last second.
 
 use crate::bp::{
     self, AdminRecord, BlockFlags, BlockType, BundleFlags, BundleId, Content, CreationTimestamp,
@@ -12,26 +13,26 @@ use crate::codec::DecodeError;
 use crate::service::{BlockPlace, Breach, BundleVersion, Priority, ReportedStatus};
 use bytes::{Bytes, BytesMut};
 
-/// All of a bundle but its payload's bytes.
+/// Header of a bundle: everything except the payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(
     clippy::large_enum_variant,
-    reason = "most are of version 7, and lie in a box with all that is held of a bundle"
+    reason = "most headers are of version 7, and are boxed together with the rest of a held bundle"
 )]
 pub(super) enum AnyHead {
     V7(bp::Head),
-    /// Boxed: it is nearly twice as long.
+    /// Boxed, because it is nearly twice as large.
     V6(Box<v6::Head>),
 }
 
-/// What the payload of an administrative bundle says.
+/// Contents of an administrative record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum AnyAdminRecord {
     V7(AdminRecord),
     V6(v6::AdminRecord),
 }
 
-/// What a block that is not supported asks for.
+/// Processing flags of an unsupported block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct UnsupportedBlock {
     pub(super) place: BlockPlace,
@@ -39,7 +40,7 @@ pub(super) struct UnsupportedBlock {
     pub(super) delete: bool,
 }
 
-/// Reads a head of either version; the first byte tells which.
+/// Decodes a header of either version; the first byte distinguishes them.
 pub(super) fn decode_head(input: &Bytes, policy: &DecodePolicy) -> Result<(AnyHead, usize), Breach> {
     match input.first() {
         Some(&v6::wire::VERSION) => {
@@ -49,7 +50,7 @@ pub(super) fn decode_head(input: &Bytes, policy: &DecodePolicy) -> Result<(AnyHe
     }
 }
 
-/// Reads an administrative record of this version.
+/// Decodes an administrative record of this version.
 pub(super) fn decode_record(version: BundleVersion, payload: &Bytes) -> Result<AnyAdminRecord, DecodeError> {
     match version {
         BundleVersion::V7 => AdminRecord::from_bytes(payload).map(AnyAdminRecord::V7),
@@ -86,7 +87,7 @@ impl AnyHead {
         }
     }
 
-    /// With the source it names the bundle.
+    /// Creation timestamp, which identifies the bundle together with the source.
     pub(super) fn timestamp(&self) -> CreationTimestamp {
         match self {
             AnyHead::V7(head) => head.primary.timestamp,
@@ -97,8 +98,8 @@ impl AnyHead {
         }
     }
 
-    /// When it was created, DTN milliseconds; none where only its age tells. Version 6 has no number for a time that is
-    /// not known: a bundle of the first second of all and with an age is from a node without a clock.
+    /// Creation time, DTN milliseconds; `None` if only the age is known. Version 6 cannot encode an unknown
+    /// time: a bundle with creation time 0 and an age is from a node without a clock.
     pub(super) fn created_ms(&self) -> Option<u64> {
         let time = self.timestamp().time;
         match self {
@@ -107,7 +108,7 @@ impl AnyHead {
         }
     }
 
-    /// How long it is useful, milliseconds.
+    /// Lifetime, milliseconds.
     pub(super) fn lifetime_ms(&self) -> u64 {
         match self {
             AnyHead::V7(head) => head.primary.lifetime_ms,
@@ -129,12 +130,12 @@ impl AnyHead {
         }
     }
 
-    /// The length of the application data unit that it is, or is a part of, bytes.
+    /// Length of the application data unit of which the payload is all or a part, bytes.
     pub(super) fn adu_bytes(&self) -> u64 {
         self.fragment().map_or(self.payload_bytes(), |fragment| fragment.total_length)
     }
 
-    /// What tells this bundle from every other of its version, in memory of its own.
+    /// Bundle ID, unique in its version, in its own memory.
     pub(super) fn id(&self) -> BundleId {
         BundleId {
             source: self.source().detached(),
@@ -150,7 +151,7 @@ impl AnyHead {
         }
     }
 
-    /// Bundles without a source are not told apart, so their fragments could not be put together.
+    /// Bundles without a source have no identity, so their fragments could not be reassembled.
     pub(super) fn may_fragment(&self) -> bool {
         let forbidden = match self {
             AnyHead::V7(head) => head.primary.flags.contains(BundleFlags::MUST_NOT_FRAGMENT),
@@ -159,7 +160,7 @@ impl AnyHead {
         !forbidden && !self.source().is_null()
     }
 
-    /// True if the bundle asks to be told.
+    /// True if the bundle requests this status report.
     pub(super) fn asks_for(&self, status: ReportedStatus) -> bool {
         use ReportedStatus::{CustodyAccepted, Deleted, Delivered, Forwarded, Received};
         match self {
@@ -187,7 +188,7 @@ impl AnyHead {
         }
     }
 
-    /// The node that forwarded it.
+    /// Node that forwarded the bundle.
     pub(super) fn previous_node(&self) -> Option<Eid> {
         match self {
             AnyHead::V7(head) => head.previous_node(),
@@ -195,7 +196,7 @@ impl AnyHead {
         }
     }
 
-    /// The age that the last forwarder wrote, milliseconds.
+    /// Age of the bundle as the last forwarder wrote it, milliseconds.
     pub(super) fn age_ms(&self) -> Option<u64> {
         match self {
             AnyHead::V7(head) => head.age_ms(),
@@ -203,7 +204,7 @@ impl AnyHead {
         }
     }
 
-    /// How many copies of it may be made; version 6 has no block that says it.
+    /// Number of copies that may be made; version 6 has no block for it.
     pub(super) fn copies(&self) -> Option<u64> {
         match self {
             AnyHead::V7(head) => head.copies(),
@@ -211,7 +212,7 @@ impl AnyHead {
         }
     }
 
-    /// Says how many copies may be made, where the version can.
+    /// Sets the number of copies that may be made; does nothing in version 6.
     pub(super) fn set_copies(&mut self, copies: u64) {
         if let AnyHead::V7(head) = self {
             head.set(&Content::Copies(copies));
@@ -225,17 +226,18 @@ impl AnyHead {
         }
     }
 
-    /// It has gone farther than it may (RFC 9171 4.4.3).
+    /// True if the hop count exceeds the hop limit (RFC 9171 4.4.3).
     pub(super) fn hop_limit_exceeded(&self) -> bool {
         self.hop_count().is_some_and(|hops| hops.count > u64::from(hops.limit))
     }
 
-    /// One more hop would exceed the limit (RFC 9171 4.4.3).
+    /// True if one more hop would exceed the hop limit (RFC 9171 4.4.3).
     pub(super) fn hop_limit_reached(&self) -> bool {
         self.hop_count().is_some_and(|hops| hops.count >= u64::from(hops.limit))
     }
 
-    /// What the blocks that this agent does not process ask for (RFC 9171 5.6 step 4, RFC 5050 5.6 step 3).
+    /// Blocks that this agent does not process, with their processing flags (RFC 9171 5.6 step 4, RFC 5050
+    /// 5.6 step 3).
     pub(super) fn unsupported(&self) -> Vec<UnsupportedBlock> {
         match self {
             AnyHead::V7(head) => {
@@ -261,7 +263,8 @@ impl AnyHead {
         }
     }
 
-    /// Removes blocks that are not supported and want to go then. Version 6 marks those that stay.
+    /// Removes unsupported blocks whose flags require it. Version 6 marks the remaining ones as forwarded
+    /// without being processed.
     pub(super) fn discard_unsupported(&mut self) {
         match self {
             AnyHead::V7(head) => head
@@ -269,7 +272,7 @@ impl AnyHead {
                 .retain(|block| is_supported(block.block_type) || !block.flags.contains(BlockFlags::DISCARD)),
             AnyHead::V6(head) => {
                 discard_unsupported_v6(&mut head.blocks);
-                // Blocks behind the payload that have not been read yet stay announced.
+                // The header still announces blocks after the payload that have not been read.
                 let is_read = !head.after.is_empty();
                 discard_unsupported_v6(&mut head.after);
                 head.payload.last |= is_read && head.after.is_empty();
@@ -277,7 +280,7 @@ impl AnyHead {
         }
     }
 
-    /// What changes from hop to hop (RFC 9171 5.4 step 4; RFC 6259 2).
+    /// Updates the blocks that change at each hop (RFC 9171 5.4 step 4; RFC 6259 2).
     pub(super) fn address(&mut self, previous: Option<Eid>, age_ms: u64) {
         match self {
             AnyHead::V7(head) => {
@@ -304,7 +307,7 @@ impl AnyHead {
         }
     }
 
-    /// The head of a fragment with `length` bytes of the payload from `offset` on (RFC 9171 5.8, RFC 5050 5.8).
+    /// Header of a fragment with `length` bytes of the payload from `offset` on (RFC 9171 5.8, RFC 5050 5.8).
     pub(super) fn part(&self, offset: u64, length: u64) -> AnyHead {
         match self {
             AnyHead::V7(head) => AnyHead::V7(head.fragment(offset, length)),
@@ -312,7 +315,7 @@ impl AnyHead {
         }
     }
 
-    /// The head of the whole that this is a part of, for reports.
+    /// Header of the complete bundle of which this is a fragment, for reports.
     pub(super) fn without_fragment(mut self) -> AnyHead {
         match &mut self {
             AnyHead::V7(head) => head.primary.fragment = None,
@@ -328,7 +331,7 @@ impl AnyHead {
         }
     }
 
-    /// How many bytes follow the payload, as far as that is known.
+    /// Length of the tail after the payload as far as it is known, bytes.
     pub(super) fn tail_bytes(&self) -> u64 {
         match self {
             AnyHead::V7(head) => head.tail_bytes() as u64,
@@ -336,7 +339,7 @@ impl AnyHead {
         }
     }
 
-    /// False while blocks follow the payload that have not been read.
+    /// False while blocks after the payload have not been read.
     pub(super) fn tail_is_known(&self) -> bool {
         match self {
             AnyHead::V7(_) => true,
@@ -344,7 +347,7 @@ impl AnyHead {
         }
     }
 
-    /// Takes what follows the payload, and checks it.
+    /// Decodes and checks the tail after the payload.
     pub(super) fn read_tail(
         &mut self,
         closing: &BundleEnd,
@@ -363,7 +366,7 @@ impl AnyHead {
         }
     }
 
-    /// Where its payload block is.
+    /// Position of the payload block.
     pub(super) fn payload_place(&self) -> BlockPlace {
         match self {
             AnyHead::V7(head) => head.payload_place(),
@@ -371,12 +374,15 @@ impl AnyHead {
         }
     }
 
-    /// A bundle of another length than its transfer, as a breach of the rule on how bundles are built.
+    /// Breach by a bundle whose length differs from that of its transfer.
     pub(super) fn other_length(&self) -> Breach {
-        Breach::of_all(DecodeError::invalid("a bundle of another length than its transfer", self.structure()))
+        Breach::of_all(DecodeError::invalid(
+            "a bundle whose length differs from that of its transfer",
+            self.structure(),
+        ))
     }
 
-    /// The clause that says how bundles are built.
+    /// Clause that defines the structure of a bundle.
     pub(super) fn structure(&self) -> &'static str {
         match self {
             AnyHead::V7(_) => "RFC 9171 4.1",
@@ -384,7 +390,7 @@ impl AnyHead {
         }
     }
 
-    /// The clause by which a bundle is deleted for a block that is not supported.
+    /// Clause that requires deletion of a bundle because of an unsupported block.
     pub(super) fn reception(&self) -> &'static str {
         match self {
             AnyHead::V7(_) => "RFC 9171 5.6",
@@ -392,7 +398,7 @@ impl AnyHead {
         }
     }
 
-    /// The node that has custody; none: nobody, or the version knows no custody.
+    /// Custodian; `None` if there is none, and for version 7.
     pub(super) fn custodian(&self) -> Option<&Eid> {
         match self {
             AnyHead::V7(_) => None,
@@ -400,14 +406,15 @@ impl AnyHead {
         }
     }
 
-    /// Names another custodian (RFC 5050 5.10.1).
+    /// Replaces the custodian (RFC 5050 5.10.1).
     pub(super) fn set_custodian(&mut self, custodian: Eid) {
         if let AnyHead::V6(head) = self {
             head.set_custodian(custodian);
         }
     }
 
-    /// True if custody of it may be accepted: it is asked for, and the destination is one endpoint (RFC 5050 5.10).
+    /// True if custody of the bundle can be accepted: it is requested, and the destination is a singleton
+    /// endpoint (RFC 5050 5.10).
     pub(super) fn wants_custody(&self) -> bool {
         let wanted = v6::BundleFlags::CUSTODY | v6::BundleFlags::SINGLETON;
         matches!(self, AnyHead::V6(head) if head.primary.flags.contains(wanted))
@@ -419,7 +426,7 @@ pub(super) fn is_supported(block_type: BlockType) -> bool {
     !matches!(block_type, BlockType::Unknown(_) | BlockType::BlockIntegrity | BlockType::BlockConfidentiality)
 }
 
-/// True for blocks of version 6 that this agent processes, or carries on as they ask to be.
+/// True for blocks of version 6 that this agent processes or forwards as their flags require.
 fn is_supported_v6(block: &v6::Block) -> bool {
     match block.block_type {
         v6::BlockType::PreviousHop => true,
@@ -437,12 +444,12 @@ fn discard_unsupported_v6(blocks: &mut Vec<v6::Block>) {
     }
 }
 
-/// What has to be known, while a payload goes by, to write or check what follows it: the checksum of version 7, or the
-/// blocks of version 6.
+/// State needed while a payload passes, to write or check the tail: the CRC of version 7, or the blocks of
+/// version 6.
 #[derive(Clone, Debug)]
 #[expect(
     clippy::large_enum_variant,
-    reason = "the large one is the usual one, and is not worth an allocation"
+    reason = "the large variant is the usual one; boxing it would cost an allocation per bundle"
 )]
 pub(super) enum BundleEnd {
     Checksum(PayloadCrc),
@@ -461,14 +468,14 @@ impl BundleEnd {
         }
     }
 
-    /// The next bytes of the payload.
+    /// Adds the next bytes of the payload.
     pub(super) fn update(&mut self, payload: &[u8]) {
         if let BundleEnd::Checksum(crc) = self {
             crc.update(payload);
         }
     }
 
-    /// Appends what follows the payload.
+    /// Appends the tail.
     pub(super) fn encode_tail(&self, out: &mut BytesMut) {
         match self {
             BundleEnd::Checksum(crc) => crc.encode_tail(out),

@@ -1,18 +1,19 @@
-//! Heads that stay on the disk.
+//! Headers that are kept on disk.
 //!
-//! The part of a bundle in memory has to be small, for there are many. A head is as long as its sender likes, and most of a
-//! long one are blocks that nobody here reads: those are left where they are stored, and read again when the bundle goes
-//! over a link.
+//! The state of a bundle in memory must be small, because there are many bundles. A header is as long as its sender makes it,
+//! and most of a long header are blocks that this node does not read. These blocks stay in the record, and are read again
+//! when the bundle is sent.
 //!
 //! ```text
-//!   admitted, or found at the start: long ----> parked: what this node reads of it
+//!   admitted, or found at the start: long ----> parked: the part that this node reads
 //!                                                  |  ^
-//!                                   a transfer is  |  | it is open
-//!                                   staged: read   v  |
-//!                                               whole, with the transfer
+//!                              a transfer begins:  |  | the transfer is open
+//!                              read the record     v  |
+//!                                               complete, with the transfer
 //! ```
 //!
-//! Parts that cannot be left there (names, version 6) count: see [`super::accounts`].
+//! Parts that cannot stay on disk (names, headers of version 6) count as memory: see [`super::accounts`].
+//!
 
 use crate::bp::{self, Eid};
 use crate::service::{LinkId, RecordId, TransferId};
@@ -25,13 +26,13 @@ use super::held::HeldBundle;
 use super::record::HEADER_BYTES;
 use super::store::ReadPurpose;
 
-/// A head that is no longer than this stays in memory as it is, bytes.
+/// Maximum length of a header that stays in memory unchanged, bytes.
 const SHORT_BYTES: u64 = 512;
-/// A block that this node reads is as short as this, bytes; but for names.
+/// Maximum length of a block that stays in memory with a long header, bytes.
 const READ_BYTES_MAX: usize = 128;
 
 impl AnyHead {
-    /// The head in memory of its own, without the blocks that nobody here reads; none, where that cannot be.
+    /// Header in its own memory, without the blocks that this node does not read; `None` for version 6.
     fn parked(&self) -> Option<AnyHead> {
         let AnyHead::V7(head) = self else { return None };
         let is_read = |block: &&bp::Block| {
@@ -50,7 +51,7 @@ impl AnyHead {
         Some(AnyHead::V7(bp::Head { primary, blocks, payload: head.payload }))
     }
 
-    /// Memory that will be kept for it beyond the usual, bytes.
+    /// Memory beyond 256 bytes that the header will take once it is held, bytes.
     pub(super) fn kept_bytes(&self, stored: u64) -> u32 {
         match stored > SHORT_BYTES {
             true => self.parked().map_or_else(|| self.extra_bytes(stored), |head| head.extra_bytes(stored)),
@@ -58,7 +59,7 @@ impl AnyHead {
         }
     }
 
-    /// Memory that it takes beyond the usual, bytes.
+    /// Memory beyond 256 bytes that the header takes, bytes.
     pub(super) fn extra_bytes(&self, stored: u64) -> u32 {
         const USUAL: u64 = 256;
         let name = |eid: &Eid| match eid {
@@ -69,13 +70,13 @@ impl AnyHead {
             AnyHead::V7(head) => {
                 let blocks = head.blocks.iter().map(|block| 64 + block.data.len() as u64);
                 let primary = &head.primary;
-                // The source stands in keys, too.
+                // The source is also part of keys.
                 name(&primary.destination)
                     + 2 * name(&primary.source)
                     + name(&primary.report_to)
                     + blocks.sum::<u64>()
             }
-            // The bytes themselves, and the names and blocks that were made of them.
+            // The encoded bytes, and the names and blocks decoded from them.
             AnyHead::V6(head) => {
                 let blocks = (head.blocks.len() + head.after.len()) as u64;
                 stored.saturating_mul(2).saturating_add(64 * blocks).saturating_sub(USUAL)
@@ -86,7 +87,7 @@ impl AnyHead {
 }
 
 impl HeldBundle {
-    /// Leaves on the disk what nobody here reads of a long head.
+    /// Leaves the unread blocks of a long header on disk.
     pub(super) fn move_head_to_disk(&mut self) {
         if self.head_bytes > SHORT_BYTES
             && let Some(head) = self.head.parked()
@@ -97,7 +98,7 @@ impl HeldBundle {
         self.extra_bytes = self.head.extra_bytes(self.head_bytes);
     }
 
-    /// The whole head, from what is stored of it. None: that is not what it was.
+    /// Restores the complete header from its stored bytes. `None` if they do not belong to this bundle.
     fn whole_head(&self, stored: &Bytes, policy: &bp::DecodePolicy) -> Option<AnyHead> {
         let (mut head, _) = decode_head(stored, policy).ok()?;
         head.discard_unsupported();
@@ -105,7 +106,7 @@ impl HeldBundle {
             return None;
         }
         if head.id() != self.head.id() {
-            // It was cut.
+            // The bundle was cut to a fragment.
             head = head.part(0, self.payload_bytes());
         }
         if let Some(copies) = self.head.copies() {
@@ -116,8 +117,8 @@ impl HeldBundle {
 }
 
 impl Agent {
-    /// Reads the head of a bundle that is about to go over a link, where it was left on the disk. True if it has to be
-    /// waited for.
+    /// Reads the header of a bundle for a transfer, if part of it is on disk. Returns true if the transfer
+    /// must wait for the read.
     pub(super) fn read_head_from_disk(&mut self, id: LinkId, transfer: TransferId, record: RecordId) -> bool {
         let held = &self.bundles[&record];
         if !held.head_is_on_disk {
@@ -129,7 +130,7 @@ impl Agent {
         true
     }
 
-    /// The head of a bundle was read for a transfer.
+    /// Handles the header read for a transfer.
     pub(super) fn head_was_read(&mut self, now: Instant, id: LinkId, transfer: TransferId, data: &Bytes) {
         let policy = self.stored_policy;
         let Some(flight) = self.links.get_mut(id).and_then(|link| link.transfers.get_mut(&transfer)) else {
@@ -159,7 +160,7 @@ mod tests {
         PrimaryBlock::new(destination, source, CreationTimestamp { time: DtnTime(5), sequence: 6 }, 1000)
     }
 
-    /// A short head takes more in memory than on the line.
+    /// A short header of many blocks takes more memory than bytes on the link.
     #[test]
     fn a_short_head_of_many_blocks_counts() {
         let mut head = bp::Head::new(primary(["dtn://alice/app", "dtn://bob/inbox"]), 100);

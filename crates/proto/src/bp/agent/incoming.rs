@@ -1,15 +1,17 @@
-//! Bundles that arrive from a neighbour.
+//! Reception of bundles from a neighbour.
 //!
 //! ```text
 //!   Begin --> head ----------------> body --------------------> checked --> Accept(all)
-//!             bytes wait until the   bytes go to the storage,   seal goes to the storage
-//!             head can be read       Accept as far as durable
-//!               |  not wanted: Refuse   |  Lost: what is here becomes a fragment
+//!         bytes are buffered     bytes go to the storage,   seal goes to the storage
+//!         until the header is    Accept up to the durable
+//!         complete               length
+//!           |  refused: Refuse      |  Lost: the received part becomes a fragment
 //! ```
 //!
-//! Whether a bundle is wanted is decided when its head is there, before anything is stored. The last byte of the payload
-//! is not accepted before the seal is durable: so a sender whose link breaks always has a byte left to send, and the
-//! end of a bundle is never safe before its checksum is.
+//! The agent decides whether to accept a bundle when its header is complete, before it stores anything. It acknowledges the last
+//! byte of the payload only once the seal is durable. So a sender whose link breaks always has a byte left to send, and the end
+//! of a bundle is never acknowledged before its CRC is checked.
+//!
 
 use crate::bp::ReasonCode;
 use crate::bp::v6::CustodyReason;
@@ -30,12 +32,12 @@ use super::record::{HEADER_BYTES, NOTE_BYTES, Note, RecordHeader, RecordKind};
 use super::refusal::TransferRefusal;
 use super::{Agent, Phase};
 
-/// A transfer that is arriving.
+/// Incoming transfer.
 #[derive(Debug)]
 pub(super) struct Incoming {
-    /// The length that the peer announced.
+    /// Length of the bundle that the peer announced, bytes.
     announced: Option<u64>,
-    /// What came before the storage had been read.
+    /// Pieces that arrived before the storage had been read.
     early: VecDeque<(Bytes, bool)>,
     early_bytes: u64,
     state: ReceptionState,
@@ -43,9 +45,9 @@ pub(super) struct Incoming {
 
 #[derive(Debug)]
 enum ReceptionState {
-    /// The head is not whole.
+    /// The header is incomplete.
     Head(BytesMut),
-    /// The rest comes.
+    /// The header is complete.
     Body(Box<IncomingBody>),
 }
 
@@ -53,20 +55,21 @@ enum ReceptionState {
 struct IncomingBody {
     record: RecordId,
     closing: BundleEnd,
-    /// How long the bundle is said to be, bytes.
+    /// Expected length of the bundle, bytes.
     whole: u64,
-    /// Bytes of payload still to come.
+    /// Remaining bytes of payload.
     payload_left: u64,
     tail: BytesMut,
-    /// How much of the transfer is accepted.
+    /// Acknowledged length of the transfer, bytes.
     accepted: u64,
 }
 
-/// Of the parts of a payload, those that came last are looked at for what comes once more: there may be very many.
+/// Maximum number of parts of a payload that are compared with an arriving bundle, the latest first: there
+/// may be very many.
 pub(super) const PARTS_LOOKED_AT: usize = 256;
 
 impl Agent {
-    /// A transfer begins.
+    /// Handles the beginning of a transfer.
     pub(super) fn begin(&mut self, id: LinkId, transfer: TransferId, announced: Option<u64>) {
         let too_many = self.incoming.len() >= self.config.limits.incoming_max;
         let too_long = announced.is_some_and(|length| length > self.config.limits.bundle_bytes_max);
@@ -80,7 +83,7 @@ impl Agent {
         self.incoming.insert((id, transfer), incoming);
     }
 
-    /// The next bytes of a transfer.
+    /// Handles the next bytes of a transfer.
     pub(super) fn piece(&mut self, now: Instant, id: LinkId, transfer: TransferId, data: Bytes, last: bool) {
         let Some(incoming) = self.incoming.get_mut(&(id, transfer)) else { return };
         if !matches!(self.phase, Phase::Ready) {
@@ -97,7 +100,7 @@ impl Agent {
         }
     }
 
-    /// The storage has been read: what came before is dealt with now.
+    /// Processes the pieces that arrived before the storage had been read.
     pub(super) fn take_early_pieces(&mut self, now: Instant) {
         let waiting: Vec<(LinkId, TransferId)> = self.incoming.keys().copied().collect();
         for (id, transfer) in waiting {
@@ -121,7 +124,8 @@ impl Agent {
         let policy = self.policy_of(id);
         match decode_head(&all, &policy) {
             Ok((_, length)) => {
-                // Read again from memory of its own: the head is kept long, and would keep the payload with it.
+                // Decoded again from its own memory: the header is kept long, and would keep the payload in
+                // memory with it.
                 let own = Bytes::copy_from_slice(&all[..length]);
                 let (head, length) = decode_head(&own, &policy).expect("it was just read");
                 self.note_accepted(id, &own);
@@ -135,7 +139,7 @@ impl Agent {
         }
     }
 
-    /// Decides on a bundle whose head is there, and begins its record.
+    /// Accepts or refuses a bundle whose header is complete, and begins its record.
     #[expect(clippy::too_many_arguments, reason = "one step of reception, split off for its length")]
     fn admit(
         &mut self,
@@ -191,14 +195,15 @@ impl Agent {
         self.body_piece(now, id, transfer, all.slice(length..), last);
     }
 
-    /// The place in the store of a bundle that is arriving: for what has come of it, and some of what will. A length is
-    /// announced in a moment, and takes no place from others before its bytes come.
+    /// Space that an arriving bundle occupies in the store: its received bytes, and a limited amount ahead of
+    /// them. An announced length costs the peer nothing, so it reserves no more than that.
     fn share_ahead(&self, whole: u64, come: u64) -> u64 {
         let ahead = come.saturating_add(self.config.limits.place_ahead_bytes);
         HEADER_BYTES + whole.min(ahead) + NOTE_BYTES
     }
 
-    /// The head of an arriving bundle takes so much memory beyond what is usual; false: there is no place for it.
+    /// Increases the memory that the header of an arriving bundle occupies. Returns false if there is no
+    /// space.
     fn grow_head(&mut self, now: Instant, record: RecordId, extra_bytes: u32) -> bool {
         let claim = self.claim_of(record);
         let more = extra_bytes.saturating_sub(self.bundles[&record].extra_bytes).into();
@@ -212,7 +217,7 @@ impl Agent {
         true
     }
 
-    /// An arriving bundle takes so many bytes of the store now.
+    /// Sets the space that an arriving bundle occupies in the store, bytes.
     fn resize(&mut self, record: RecordId, share: u64) {
         let held = self.bundles.get_mut(&record).expect("what arrives is held");
         self.accounts.resize(held, share);
@@ -220,7 +225,7 @@ impl Agent {
         held.share = share;
     }
 
-    /// Makes place for more of an arriving bundle; false: there is none.
+    /// Makes space for more of an arriving bundle. Returns false if there is none.
     fn grow(&mut self, now: Instant, record: RecordId, whole: u64, more: u64) -> bool {
         let held = &self.bundles[&record];
         let come = (held.appended - HEADER_BYTES).saturating_add(more);
@@ -236,7 +241,7 @@ impl Agent {
         true
     }
 
-    /// Whether a bundle is wanted (RFC 9171 5.6).
+    /// Decides whether a bundle is accepted (RFC 9171 5.6).
     fn judge(
         &mut self,
         now: Instant,
@@ -256,7 +261,7 @@ impl Agent {
             self.signal_refusal(now, neighbour, head, false, CustodyReason::BlockUnintelligible);
             return Err(refusal);
         }
-        // What would be dropped at once need not come: the peer is told that nothing is left to do.
+        // A bundle that would be dropped at once is refused as completed, so that the peer does not send it.
         if head.destination().is_null() {
             self.counters.dropped_null_destination += 1;
             return Err(RefuseReason::Completed.into());
@@ -277,7 +282,7 @@ impl Agent {
         }
         self.judge_local(head)?;
         let all = HEADER_BYTES + whole + NOTE_BYTES;
-        // What can have no place in the end need not begin to come.
+        // A bundle that cannot fit is refused before its payload arrives.
         let claim = self.claim_over(id, head, head_bytes);
         if !self.could_fit(all, &claim) || !self.make_space(now, self.share_ahead(whole, 0), &claim) {
             return Err(RefuseReason::NoResources.into());
@@ -285,8 +290,8 @@ impl Agent {
         Ok(())
     }
 
-    /// True if the bundle's age, by its clock or as it says, exceeds its lifetime (RFC 9171 5.5). While the clock is doubted
-    /// nothing is turned away that may be alive.
+    /// True if the age of the bundle, by the clock or by its header, exceeds its lifetime (RFC 9171 5.5).
+    /// While the clock is doubted, a bundle that may be alive is accepted.
     fn is_over(&self, now: Instant, head: &AnyHead, age_ms: u64) -> bool {
         let age = match (self.clock.least_ms(now), head.created_ms()) {
             (Some(least_ms), Some(created)) => least_ms.saturating_sub(created),
@@ -295,8 +300,9 @@ impl Agent {
         age > head.lifetime_ms()
     }
 
-    /// True if the bundle is here, or was delivered here. A copy that is on its way to a neighbour does not count: it
-    /// may be gone in a moment, and this may be the neighbour that returns it.
+    /// True if the bundle is held at this node or was delivered here. A bundle that is being sent to a
+    /// neighbour does not count: it may be removed at any moment, and the arriving one may be its return from
+    /// that neighbour.
     pub(super) fn is_here(&self, head: &AnyHead, except: Option<RecordId>) -> bool {
         if head.source().is_null() {
             return false;
@@ -322,7 +328,7 @@ impl Agent {
             let stays = held.replication.is_some()
                 || held.custody.is_some()
                 || (held.transfers.is_empty() && self.safe_prefix(held) == 0);
-            // Under the same name, but not the same: forged, perhaps.
+            // A bundle with the same bundle ID but other properties may be forged.
             let same = held.adu_bytes() == head.adu_bytes()
                 && held.head.destination() == head.destination()
                 && held.head.lifetime_ms() == head.lifetime_ms();
@@ -364,14 +370,15 @@ impl Agent {
         }
     }
 
-    /// A bundle turns out not to be wanted while it arrives.
+    /// Discards an arriving bundle and refuses its transfer.
     fn abandon(&mut self, id: LinkId, transfer: TransferId, record: RecordId, refusal: TransferRefusal) {
         self.drop_bundle(record);
         self.refuse(id, transfer, refusal);
     }
 
-    /// There is no place for more of an arriving bundle. What of it was acknowledged stays, as it would if the link broke
-    /// now: it may, and the peer then never hears of the refusal and sends only what is left.
+    /// Refuses the rest of an arriving bundle for which there is no space. The acknowledged part is kept, as
+    /// after a broken link: the link may break before the peer receives the refusal, and the peer then sends
+    /// only the rest.
     fn refuse_rest(&mut self, id: LinkId, transfer: TransferId, record: RecordId) {
         let acknowledged = match &self.incoming[&(id, transfer)].state {
             ReceptionState::Body(body) => body.accepted > self.bundles[&record].head_bytes,
@@ -386,7 +393,8 @@ impl Agent {
         }
     }
 
-    /// Looks whether a bundle is whole; if so, what follows its payload is checked, and its head holds that from now on.
+    /// Checks whether a bundle is complete. If so, checks the tail after its payload, and adds it to the
+    /// header.
     fn take_tail(&mut self, now: Instant, id: LinkId, transfer: TransferId) -> Result<bool, TransferRefusal> {
         let incoming = self.incoming.get_mut(&(id, transfer)).expect("the caller has it");
         let ReceptionState::Body(body) = &mut incoming.state else { unreachable!("the caller has looked") };
@@ -406,7 +414,7 @@ impl Agent {
                 return Ok(false);
             }
             Ok(()) => {
-                let error = DecodeError::invalid("what follows the end of a bundle", head.structure());
+                let error = DecodeError::invalid("data after the end of a bundle", head.structure());
                 return Err(TransferRefusal::damaged(Breach::of_all(error)));
             }
             Err(breach) => return Err(TransferRefusal::damaged(breach)),
@@ -416,7 +424,7 @@ impl Agent {
             return Err(TransferRefusal::damaged(head.other_length()));
         }
         if !held.head.tail_is_known() {
-            // Blocks that nobody had seen when the bundle was admitted.
+            // Blocks after the payload, which were unknown when the bundle was admitted.
             let extra_bytes = head.extra_bytes(held.head_bytes + tail_bytes);
             let neighbour = held.neighbour;
             if let Some(refusal) = TransferRefusal::unsupported(&head) {
@@ -437,14 +445,14 @@ impl Agent {
         Ok(true)
     }
 
-    /// Hands bytes of a record to the storage.
+    /// Appends bytes to a record in the storage.
     pub(super) fn append(&mut self, record: RecordId, data: Bytes) {
         let held = self.bundles.get_mut(&record).expect("only what is held grows");
         held.appended += data.len() as u64;
         self.store.append(record, data);
     }
 
-    /// All of a bundle is handed to the storage: the seal follows.
+    /// Appends the seal after the last byte of a bundle.
     pub(super) fn seal(&mut self, record: RecordId) {
         let held = self.bundles.get_mut(&record).expect("only what is held is sealed");
         held.state = BundleState::Sealing;
@@ -457,7 +465,7 @@ impl Agent {
         self.append(record, note);
     }
 
-    /// More of an arriving bundle is durable: the peer may count on it.
+    /// Acknowledges the durable part of an arriving bundle to the peer.
     pub(super) fn accept(&mut self, record: RecordId) {
         let held = &self.bundles[&record];
         let Some((id, transfer)) = held.intake else { return };
@@ -481,7 +489,7 @@ impl Agent {
         }
     }
 
-    /// A bundle, or the prefix of one, is durable: what now? (RFC 9171 5.6, 5.3)
+    /// Handles a bundle or the prefix of one that has become durable (RFC 9171 5.3, 5.6).
     pub(super) fn sealed(&mut self, now: Instant, record: RecordId) {
         let held = &self.bundles[&record];
         let duplicate = self.is_here(&held.head, Some(record));
@@ -503,7 +511,7 @@ impl Agent {
             return;
         }
         if held.own && duplicate {
-            // Its sender has forgotten in a crash that it is sent: once is enough.
+            // The sender sent the bundle again because of a crash: one copy is enough.
             let send = held.send;
             self.own_sealed(record);
             if let Some(send) = send {
@@ -527,7 +535,7 @@ impl Agent {
         self.dispatch(now, record);
     }
 
-    /// Where a bundle goes from here (RFC 9171 5.3, 5.4).
+    /// Dispatches a bundle: delivery, forwarding or deletion (RFC 9171 5.3, 5.4).
     pub(super) fn dispatch(&mut self, now: Instant, record: RecordId) {
         let held = &self.bundles[&record];
         if held.head.destination().is_null() {
@@ -548,7 +556,8 @@ impl Agent {
         }
     }
 
-    /// A transfer broke off: what is here of the payload becomes a fragment, if it may (RFC 9171 5.8).
+    /// Handles a broken transfer: the received part of the payload becomes a fragment if fragmentation is
+    /// permitted (RFC 9171 5.8).
     pub(super) fn lost(&mut self, id: LinkId, transfer: TransferId) {
         let Some(incoming) = self.incoming.remove(&(id, transfer)) else { return };
         let ReceptionState::Body(body) = incoming.state else {
@@ -559,11 +568,11 @@ impl Agent {
         let Some(held) = self.bundles.get_mut(&record) else { return };
         held.broken = true;
         if held.state == BundleState::Sealing {
-            // All of it came; the peer did not hear so.
+            // The complete bundle arrived, but the peer has no acknowledgement of it.
             return;
         }
         let payload = held.appended.saturating_sub(held.payload_at()).min(held.payload_bytes());
-        // Whatever this node does when it sends: what it has acknowledged the peer may never send again.
+        // Independent of `reactive_fragmentation`: the peer may never resend what this node has acknowledged.
         if !held.may_fragment() || payload == 0 {
             self.counters.lost += 1;
             self.drop_bundle(record);
@@ -572,27 +581,27 @@ impl Agent {
         self.cut(record);
     }
 
-    /// What was handed to the storage of an arriving bundle's payload becomes a fragment.
+    /// Cuts an arriving bundle to the payload that was passed to the storage, which becomes a fragment.
     fn cut(&mut self, record: RecordId) {
         self.counters.received_cut += 1;
         let held = self.bundles.get_mut(&record).expect("only what is held is cut");
         let payload = held.appended.saturating_sub(held.payload_at()).min(held.payload_bytes());
         held.cut_to(payload);
         held.state = BundleState::Sealing;
-        // The seal that would have said so is not durable.
+        // The seal that records the acceptance of custody is not durable.
         held.custody = None;
-        // More than was counted, where blocks came behind the payload that nobody had announced.
+        // More than the counted space if unannounced blocks followed the payload.
         let share = held.appended;
         self.resize(record, share);
         self.settle_stored(record);
     }
 
-    /// The storage had no space for more of an arriving bundle.
+    /// Handles lack of space in the storage for more of an arriving bundle.
     pub(super) fn intake_full(&mut self, record: RecordId) {
         let held = self.bundles.get_mut(&record).expect("only what is held is stored");
         if held.state == BundleState::Sealing && !held.closed && held.stored >= held.notes_at() {
-            // All of it is durable and was checked; only the seal is not, which would have said that custody is accepted. The
-            // next start checks it again.
+            // The complete bundle is durable and verified; only the seal, which would record the acceptance
+            // of custody, is not. The next start verifies the bundle again.
             held.custody = None;
             held.closed = true;
             held.appended = held.stored;
@@ -602,7 +611,7 @@ impl Agent {
             held.appended = held.stored;
             return self.refuse_rest(id, transfer, record);
         }
-        // The link has broken: what is durable may have been acknowledged.
+        // The link is down, and the durable part may have been acknowledged.
         let payload = held.stored.saturating_sub(held.payload_at()).min(held.payload_bytes());
         held.appended = held.stored;
         if payload == 0 || !(held.closed || held.may_fragment()) {
@@ -614,7 +623,7 @@ impl Agent {
         }
     }
 
-    /// Looks again whether all of a record is durable.
+    /// Checks whether the complete record is durable.
     fn settle_stored(&mut self, record: RecordId) {
         let held = &self.bundles[&record];
         if held.stored >= held.appended {
@@ -622,7 +631,8 @@ impl Agent {
         }
     }
 
-    /// True if the bundle was made later than now, by more than clocks may differ: its clock or this one is wrong.
+    /// True if the creation time is in the future by more than the permitted clock difference: the clock of
+    /// the source or of this node is wrong.
     pub(super) fn is_from_future(&self, now: Instant, held: &HeldBundle) -> bool {
         let skew = super::clock::millis(self.config.clock_skew_max);
         match (self.clock.least_ms(now), held.head.created_ms()) {
@@ -631,10 +641,12 @@ impl Agent {
         }
     }
 
-    /// When a bundle expires. One from the future lives as long as its lifetime from its arrival: nobody can tell whose
-    /// clock is wrong, so it is neither refused nor kept until then.
+    /// Computes the expiry of a bundle. For a bundle from the future the lifetime begins at its arrival: it
+    /// is unknown which clock is wrong, so the bundle is neither refused nor kept until the time in its
+    /// header.
     pub(super) fn set_end(&self, now: Instant, record: RecordId, held: &mut HeldBundle) {
-        // A bundle made here lives as long as its sender wants, and is stamped with the later time.
+        // A bundle made at this node has the lifetime that its application requested, and is stamped with the
+        // later of the two times.
         let (most, ahead_ms) = match held.own {
             true => (Duration::ZERO, 0),
             false => (self.config.lifetime_max, self.turns.behind_at(record)),
@@ -645,14 +657,14 @@ impl Agent {
         }
     }
 
-    /// A record header for now.
+    /// Record header with the current time.
     pub(super) fn header(&mut self, now: Instant, kind: RecordKind, age_ms: u64) -> RecordHeader {
         let arrival_dtn_ms = self.clock.life_ms(now).unwrap_or(0);
         let neighbour = NeighbourNumber::UNKNOWN;
         RecordHeader { kind, neighbour, nonce: self.rng.next_u64(), arrival_dtn_ms, age_ms }
     }
 
-    /// What is kept of a bundle in memory.
+    /// State of a bundle in memory.
     pub(super) fn hold(
         &self,
         now: Instant,

@@ -1,17 +1,18 @@
-//! Links: which are up, with whom, and when they may be used.
+//! Links: their state, their peers, and their contact windows.
 //!
 //! ```text
-//!          OpenLink: Connect                Up
+//!      OpenLink: Connect                Up
 //!   unwanted --------> connecting ------------------> up
-//!      ^                  ^  ^        Down, retry      |
-//!      | CloseLink: Close |  '-------------------------|
-//!      |                  | a while, or where it was   | Down, no retry
-//!      |                  | idle: a bundle wants it    |
-//!      '------------------'---------- dormant <--------'
+//!  ^                  ^  ^        Down, retry      |
+//!  | CloseLink: Close |  '-------------------------|
+//!  |                  | after a wait; an idle      | Down, no retry
+//!  |                  | link when a bundle needs it|
+//!  '------------------'---------- dormant <--------'
 //! ```
 //!
-//! A link that a peer opened is there from `Up` to `Down`. Contact windows are in DTN time: without a clock nobody can
-//! follow them, and the link itself has to tell when it is up.
+//! A link opened by a peer exists from `Up` to `Down`. Contact windows are in DTN time: without a clock they are ignored, and
+//! only the indications of the link count.
+//!
 
 use crate::bp::Eid;
 use crate::service::{
@@ -30,48 +31,48 @@ use super::quirks::PeerQuirks;
 use super::routing::Hop;
 use super::secret::{NumberKind, Secret};
 
-/// A link.
+/// Link.
 #[derive(Debug, Default)]
 pub(super) struct Link {
-    /// The operator wants it.
+    /// The operator has requested the link.
     wanted: bool,
     up: bool,
-    /// The provider brings it up by itself.
+    /// The provider is connecting the link.
     retrying: bool,
-    /// It went down because it was idle: a bundle that wants it brings it up.
+    /// The link went down because it was idle; a bundle that needs it brings it up.
     idle: bool,
-    /// The node it led to then.
+    /// Node at the other end before the link went down idle.
     led_to: Option<Eid>,
     peer: Option<Eid>,
-    /// Stands for the peer among those whose bundles are here, once it was asked for.
+    /// Number of the peer in the quota accounts, once computed.
     pub(super) neighbour: Option<NeighbourNumber>,
-    /// Stands for the peer among those that have a copy of a bundle.
+    /// Key of the peer among the holders of copies of bundles.
     peer_key: Option<u64>,
-    /// What holds for the peer.
+    /// Rules for the peer.
     pub(super) quirks: PeerQuirks,
     pub(super) interleave: bool,
-    /// The largest bundle that the peer takes, bytes.
+    /// Maximum length of a bundle that the peer accepts, bytes.
     pub(super) bundle_bytes_max: u64,
     pub(super) room: u64,
     pub(super) config: LinkConfig,
     contacts: Vec<Contact>,
-    /// The next time a contact window opens or closes.
+    /// Next beginning or end of a contact window, DTN milliseconds.
     boundary: Option<u64>,
-    /// A contact is on; always so without contact windows or without a clock.
+    /// True during a contact; always true without contact windows or without a clock.
     in_contact: bool,
-    /// How often it has come up.
+    /// Number of times that the link has come up.
     pub(super) ups: u64,
-    /// How long custody signals take.
+    /// Round-trip time of custody signals.
     pub(super) signals: Option<RoundTrip>,
-    /// Not to be used until then.
+    /// Time until which the link is not used.
     pub(super) held_until: Option<Instant>,
-    /// When what was handed down will have left, where the rate is known.
+    /// Time at which the data sent so far have left the link, if its rate is known.
     busy_until: Instant,
-    /// Transfers that are not over.
+    /// Unfinished transfers.
     pub(super) transfers: BTreeMap<TransferId, OutgoingTransfer>,
-    /// Those open whose last piece has not gone down, the oldest first.
+    /// Open transfers with pieces left to send, oldest first.
     pub(super) filling: VecDeque<TransferId>,
-    /// The next one: its payload is being read.
+    /// Next transfer, whose payload is being read.
     pub(super) prepared: Option<TransferId>,
 }
 
@@ -80,7 +81,7 @@ pub(super) struct Link {
 pub(super) struct Links {
     links: BTreeMap<LinkId, Link>,
     by_peer: BTreeMap<Eid, BTreeSet<LinkId>>,
-    /// Links that are idle, by the node they led to.
+    /// Idle links by the node at their other end.
     idle: BTreeMap<Eid, BTreeSet<LinkId>>,
     secret: Secret,
 }
@@ -98,22 +99,22 @@ impl Links {
         self.links.iter().map(|(id, link)| (*id, link))
     }
 
-    /// The neighbour at the other end, while the link is up.
+    /// Node ID of the peer, while the link is up.
     pub(super) fn peer(&self, id: LinkId) -> Option<&Eid> {
         self.links.get(&id)?.peer.as_ref()
     }
 
-    /// What stands for it among those that have a copy of a bundle.
+    /// Key of the peer among the holders of copies of bundles.
     pub(super) fn peer_key(&self, id: LinkId) -> Option<u64> {
         self.links.get(&id)?.peer_key
     }
 
-    /// The same for any node.
+    /// Key of a node among the holders of copies of bundles.
     pub(super) fn key_of(&self, node: &Eid) -> u64 {
         self.secret.number(NumberKind::Holder, &node.node_id().to_string())
     }
 
-    /// The store has this secret. Links that came up before have their numbers anew.
+    /// Sets the secret of the store, and recomputes the numbers of links that came up before.
     pub(super) fn learn(&mut self, secret: Secret) {
         self.secret = secret;
         let keys: Vec<_> =
@@ -124,17 +125,17 @@ impl Links {
         }
     }
 
-    /// The links whose other end is known.
+    /// Links whose peer has a node ID.
     pub(super) fn named(&self) -> impl Iterator<Item = LinkId> + '_ {
         self.by_peer.values().flatten().copied()
     }
 
-    /// True while some link leads to this node.
+    /// True if any link to this node is up.
     pub(super) fn is_connected(&self, node: &Eid) -> bool {
         self.by_peer.contains_key(node)
     }
 
-    /// The links that a hop may mean.
+    /// Links to which a hop refers.
     pub(super) fn of(&self, hop: &Hop) -> Vec<LinkId> {
         match hop {
             Hop::Link(link) => vec![*link],
@@ -142,7 +143,7 @@ impl Links {
         }
     }
 
-    /// The links that are idle and a bundle for this hop would bring up.
+    /// Idle links that a bundle for this hop would bring up.
     pub(super) fn idle_for(&self, hop: &Hop) -> impl Iterator<Item = LinkId> + '_ {
         let node = match hop {
             Hop::Link(_) => None,
@@ -151,12 +152,12 @@ impl Links {
         node.into_iter().flatten().copied()
     }
 
-    /// All links that are idle.
+    /// All idle links.
     pub(super) fn idle(&self) -> impl Iterator<Item = LinkId> + '_ {
         self.idle.values().flatten().copied()
     }
 
-    /// A link went down idle that led to this node; none: it is idle no longer.
+    /// Marks a link as idle towards this node; with `None`, as not idle.
     fn set_led_to(&mut self, id: LinkId, node: Option<Eid>) {
         let Some(link) = self.links.get_mut(&id) else { return };
         if let Some(old) = core::mem::replace(&mut link.led_to, node.clone())
@@ -172,12 +173,12 @@ impl Links {
         }
     }
 
-    /// True if bundles may go over it now.
+    /// True if bundles can be sent over the link now.
     pub(super) fn usable(&self, id: LinkId, now: Instant) -> bool {
         self.links.get(&id).is_some_and(|link| link.up && link.in_contact && !link.is_held(now))
     }
 
-    /// The link with this id, made if need be and allowed.
+    /// Link with this ID, created if necessary; `None` if there are too many links.
     fn entry(&mut self, id: LinkId, most: usize, configs: &[LinkConfig]) -> Option<&mut Link> {
         if !self.links.contains_key(&id) {
             if self.links.len() >= most {
@@ -211,7 +212,7 @@ impl Links {
 }
 
 impl Link {
-    /// The node at the other end, while the link is up.
+    /// Node ID of the peer, while the link is up.
     pub(super) fn peer(&self) -> Option<&Eid> {
         self.peer.as_ref()
     }
@@ -220,36 +221,36 @@ impl Link {
         self.held_until.is_some_and(|until| now < until)
     }
 
-    /// True while the neighbour can be heard: the link is up, and a contact is on or none is needed.
+    /// True if the link is up, and a contact is active or none is required.
     pub(super) fn is_here(&self) -> bool {
         self.up && self.in_contact
     }
 
-    /// True while a contact is on, or none is needed.
+    /// True if a contact is active or none is required.
     pub(super) fn is_in_contact(&self) -> bool {
         self.in_contact
     }
 
-    /// The contact that is on, or the next one.
+    /// Current contact, or else the next one.
     fn contact(&self, dtn_ms: u64) -> Option<Contact> {
         let index = self.contacts.partition_point(|contact| contact.end_dtn_ms <= dtn_ms);
         self.contacts.get(index).copied()
     }
 
-    /// Up to the end of the current contact, milliseconds; none where there is no end.
+    /// Time left in the current contact, milliseconds; `None` if it has no end.
     fn contact_left_ms(&self, dtn_ms: Option<u64>) -> Option<u64> {
         let dtn_ms = dtn_ms?;
         let contact = self.contact(dtn_ms)?;
         (contact.start_dtn_ms <= dtn_ms).then(|| contact.end_dtn_ms.saturating_sub(dtn_ms))
     }
 
-    /// The rate in this contact, bit/s; zero: not known.
+    /// Rate during the contact, bit/s; zero if unknown.
     fn rate_bps(&self, contact: Option<Contact>) -> u64 {
         contact.map(|contact| contact.rate_bps).filter(|rate| *rate > 0).unwrap_or(self.config.rate_bps)
     }
 
-    /// How many bytes more the link carries before its contact ends, so that their acknowledgement is back by then; none
-    /// where that is not known or has no end.
+    /// Number of bytes that the link can carry before its contact ends, with time for their acknowledgement;
+    /// `None` if unknown or if the contact has no end.
     pub(super) fn capacity_bytes(&self, now: Instant, dtn_ms: Option<u64>) -> Option<u64> {
         let left = self.contact_left_ms(dtn_ms)?;
         let contact = self.contact(dtn_ms?)?;
@@ -260,8 +261,8 @@ impl Link {
         (rate_bps > 0).then(|| u64::try_from(bits / 8).unwrap_or(u64::MAX))
     }
 
-    /// When the first bit of a bundle that waits for this link is at the other end, milliseconds from now, by the plan;
-    /// none: the link is down, and no contact will bring it.
+    /// Arrival of the first bit of a waiting bundle at the other end according to the contact plan,
+    /// milliseconds from now; `None` if the link is down and no contact will bring it up.
     pub(super) fn arrival_ms(&self, usable: bool, dtn_ms: Option<u64>) -> Option<u64> {
         let contact = dtn_ms.and_then(|dtn_ms| self.contact(dtn_ms));
         let delay_ms = contact.map_or(0, |contact| contact.delay_ms);
@@ -275,7 +276,7 @@ impl Link {
         }
     }
 
-    /// So many bytes were handed down.
+    /// Accounts for bytes passed to the link.
     pub(super) fn occupy(&mut self, now: Instant, dtn_ms: Option<u64>, bytes: u64) {
         self.room -= bytes;
         let rate_bps = self.rate_bps(dtn_ms.and_then(|dtn_ms| self.contact(dtn_ms)));
@@ -286,7 +287,7 @@ impl Link {
         }
     }
 
-    /// When the next contact begins, DTN milliseconds, while none is on.
+    /// Beginning of the next contact, DTN milliseconds; `None` during a contact.
     pub(super) fn next_contact(&self, dtn_ms: Option<u64>) -> Option<u64> {
         let contact = self.contact(dtn_ms?)?;
         (!self.in_contact).then_some(contact.start_dtn_ms)
@@ -294,7 +295,7 @@ impl Link {
 }
 
 impl Agent {
-    /// Tells what is special about a link, after the start.
+    /// Replaces the settings of a link after the start.
     pub fn configure_link(&mut self, config: LinkConfig) {
         self.config.links.retain(|known| known.link != config.link);
         if let Some(link) = self.links.get_mut(config.link) {
@@ -303,7 +304,7 @@ impl Agent {
         self.config.links.push(config);
     }
 
-    /// Asks for a link to be kept up.
+    /// Requests that a link be kept up.
     pub(super) fn open_link(&mut self, id: LinkId) {
         let most = self.config.limits.links_max;
         let Some(link) = self.links.entry(id, most, &self.config.links) else {
@@ -317,7 +318,7 @@ impl Agent {
         }
     }
 
-    /// Closes a link until it is asked for again.
+    /// Closes a link until it is requested again.
     pub(super) fn close_link(&mut self, id: LinkId) {
         if let Some(link) = self.links.get_mut(id)
             && (link.wanted || link.up)
@@ -328,7 +329,7 @@ impl Agent {
         }
     }
 
-    /// Gives a link its contact windows.
+    /// Sets the contact windows of a link.
     pub(super) fn set_contacts(&mut self, now: Instant, id: LinkId, mut contacts: Vec<Contact>) {
         let most = self.config.limits.links_max;
         if contacts.len() > self.config.limits.contacts_max {
@@ -345,7 +346,7 @@ impl Agent {
         self.look_at_contacts(now, id);
     }
 
-    /// The clock was told: contact windows may have opened or closed.
+    /// Updates the contacts of all links after a change of the clock.
     pub(super) fn look_at_all_contacts(&mut self, now: Instant) {
         let planned: Vec<LinkId> = self
             .links
@@ -358,7 +359,7 @@ impl Agent {
         }
     }
 
-    /// Brings a link's idea of its contacts up to date. A plan whose windows are all over allows nothing any more.
+    /// Updates the contact of a link. A link whose windows are all in the past is not used.
     pub(super) fn look_at_contacts(&mut self, now: Instant, id: LinkId) {
         let clock: Clock = self.clock;
         let Some(link) = self.links.get_mut(id) else { return };
@@ -389,12 +390,12 @@ impl Agent {
             if up {
                 self.tell_router(now, id, on);
             }
-            // What may go elsewhere now, or here again.
+            // Bundles may now be sent over another link, or over this one again.
             self.look_at_all_links();
         }
     }
 
-    /// A link came up.
+    /// Handles a link that came up.
     pub(super) fn link_up(
         &mut self,
         now: Instant,
@@ -414,7 +415,7 @@ impl Agent {
         link.interleave = interleave;
         link.bundle_bytes_max = bundle_bytes_max;
         link.room = 0;
-        // A neighbour that calls itself what this node is called has no name.
+        // A peer that uses the node ID of this node is treated as one without a node ID.
         let (mut peer, mut node) = (peer.clone(), peer.as_deref().and_then(super::parse_node));
         if node.as_ref() == Some(&self.node) {
             (peer, node) = (None, None);
@@ -431,7 +432,7 @@ impl Agent {
         self.ready.insert(id);
     }
 
-    /// The neighbour at the other end has another name, or none, while the link stays up.
+    /// Handles a change of the peer's node ID while the link is up.
     pub(super) fn rename_peer(&mut self, now: Instant, id: LinkId, peer: Option<String>) {
         let node = peer.as_deref().and_then(super::parse_node).filter(|node| *node != self.node);
         let Some(link) = self.links.get(id).filter(|link| link.up && link.peer != node) else { return };
@@ -453,7 +454,8 @@ impl Agent {
         self.look_at_all_links();
     }
 
-    /// A link went down. Its transfers had their terminal indications before; what a provider forgot is over now.
+    /// Handles a link that went down. Its transfers should have had their terminal indications; those that
+    /// the provider omitted end now.
     pub(super) fn link_down(&mut self, now: Instant, id: LinkId, reason: DownReason, retry: bool) {
         let (open, incoming) = self.open_transfers(now, id);
         for (transfer, acked) in open {
@@ -474,7 +476,8 @@ impl Agent {
         let peer = link.peer.as_ref().map(Eid::to_string);
         link.idle = reason == DownReason::Idle;
         if link.wanted && !link.retrying && !link.idle {
-            // The provider gave up, or it was asked for again while it was closing: not again at once.
+            // The provider stopped connecting, or the link was requested while it was closing: it is not
+            // connected again at once.
             self.hold_link(now, id, self.config.backoff_min);
         }
         self.tell_router(now, id, false);
@@ -492,7 +495,7 @@ impl Agent {
             self.links.links.remove(&id);
         }
         self.up.push_back(AppIndication::Link { link: id, peer, down: Some(reason) });
-        // What waited for this one may go over another.
+        // Bundles that waited for this link may be sent over another.
         self.look_at_all_links();
     }
 
@@ -506,7 +509,7 @@ impl Agent {
         (open.collect(), incoming.collect())
     }
 
-    /// Leaves a link alone for a while.
+    /// Suspends a link for a while.
     pub(super) fn hold_link(&mut self, now: Instant, id: LinkId, wait: Duration) {
         let Some(link) = self.links.get_mut(id) else { return };
         let until = now + wait;
@@ -516,7 +519,7 @@ impl Agent {
         self.deadlines.at(until, DeadlineKind::Release(id));
     }
 
-    /// The wait is over.
+    /// Ends the suspension of a link.
     pub(super) fn release_link(&mut self, id: LinkId) {
         if let Some(link) = self.links.get_mut(id) {
             link.held_until = None;
@@ -524,7 +527,7 @@ impl Agent {
         }
     }
 
-    /// Brings up a link that is to be up and is not; one that was idle, when a bundle wants it.
+    /// Connects a link that is requested and down; an idle link only if a bundle needs it.
     pub(super) fn connect_if_wanted(&mut self, now: Instant, id: LinkId) {
         let Some(link) = self.links.get(id) else { return };
         let dormant = link.wanted && !link.up && !link.retrying && !link.is_held(now) && link.in_contact;

@@ -1,8 +1,8 @@
-//! The bundle agent: RFC 9171 section 5 as an engine.
+//! The bundle protocol agent: RFC 9171 section 5 as an engine.
 //!
-//! Stores what it accepts, forwards it when a link that leads there is up, delivers it to the application that is
-//! registered for it, and tells what became of it. It stands on two ports, its storage and its links; time, the wall
-//! clock and the links' comings and goings are told to it.
+//! The agent stores the bundles that it accepts, forwards them when a link towards the destination is up, delivers them to
+//! the application that is registered for the destination, and reports the outcome. It has two ports below, the storage and
+//! the links. Time, the wall clock and the state of the links come to it as inputs.
 //!
 //! ```text
 //!       applications: Send, Piece, Register, Read, Taken, SetRoute ..         Delivered, Sent, Report ..
@@ -15,40 +15,42 @@
 //!       storage: Append, Read, Remove                 links: Open, Piece, Accept, Refuse
 //! ```
 //!
-//! # What is promised
-//! - What it accepts, from an application or a peer, survives any crash: nothing is acknowledged before it is durable.
-//! - What an application has taken is never delivered to it again.
-//! - Each send ends in one terminal indication (of this start: a restart goes on with the bundle, silently).
-//! - Payloads are streamed: memory holds heads, and a few pieces of payload for each transfer.
-//! - After a break no byte that the peer has acknowledged is sent again, and nothing that arrived is thrown away:
-//!   both sides go on with fragments (reactive fragmentation, RFC 9171 5.8), again and again if need be.
+//! # Guarantees
+//! - A bundle accepted from an application or a peer survives any crash: nothing is acknowledged before it is durable.
+//! - A delivery that an application has accepted is never delivered to it again.
+//! - Each send ends with one terminal indication (of this start: after a restart the bundle continues silently).
+//! - Payloads are streamed: memory holds headers, and a few pieces of payload per transfer.
+//! - After a broken transfer, no byte that the peer has acknowledged is resent, and no received byte is discarded: both
+//!   sides continue with fragments (reactive fragmentation, RFC 9171 5.8), repeatedly if necessary.
 //!
-//! # What is implemented of RFC 9171
-//! | section | where |
+//! # Implemented parts of RFC 9171
+//! | section | module |
 //! |---|---|
 //! | 4.2.7 creation timestamps, with and without a clock; 5.2, 5.12 sending, cancelling | `sending` |
 //! | 4.4.1 to 4.4.3 previous node, age, hop count; 5.4 forwarding; 5.8 fragmentation | `outgoing`, `routing` |
 //! | 5.1, 6 status reports of all four kinds | `reports` |
 //! | 5.3, 5.6 dispatching, reception | `incoming` |
-//! | 5.5 expiry, by the clock or by age | `clock`, here |
+//! | 5.5 expiry, by the clock or by age | `clock`, this module |
 //! | 5.7, 5.9 delivery, reassembly | `delivery`, `reassembly` |
-//! | 5.10, 5.11 deletion | here |
+//! | 5.10, 5.11 deletion | this module |
 //! | RFC 5050 5.10 to 5.12 custody transfer | `custody` |
 //!
-//! Not implemented, and why: membership of a group beyond this node (5.3 step 1: what is for a group that somebody here is
-//! registered for is delivered here and not forwarded), returning a bundle to its previous node (5.4.2 allows it, and
-//! two such nodes would play ping-pong), the processing of BPSec blocks (carried as they are).
+//! Not implemented: membership of a group beyond this node (5.3 step 1: a bundle for a group with a registration at this
+//! node is delivered here and not forwarded); returning a bundle to its previous node (5.4.2 allows it, but two such nodes
+//! would exchange a bundle endlessly); processing of BPSec blocks, which are carried unchanged.
 //!
 //! # Two versions
-//! Version 6 (RFC 5050) lives beside version 7: the first byte of what arrives tells, and a bundle leaves in the version
-//! it came in, with its own flags, blocks and status reports. The table's sections are those of version 7; version 6 has
-//! the same procedures under the same numbers up to 5.9. A fragment is only put together with fragments of its version.
+//! Version 6 (RFC 5050) runs in parallel with version 7. The first byte of an arriving bundle distinguishes the versions,
+//! and a bundle is forwarded in its own version, with the flags, blocks and status reports of that version. The sections in
+//! the table are those of version 7; version 6 has the same procedures under the same numbers up to 5.9. Fragments are
+//! reassembled only with fragments of the same version.
 //!
-//! The payload's checksum covers a whole bundle, so the two halves of a broken transfer are covered only by the link's
-//! own checks up to the break; each fragment gets a checksum of its own from there on.
+//! The CRC of the payload covers a complete bundle, so only the link's own checks cover the two parts of a broken transfer
+//! up to the break; from there on, each fragment has its own CRC.
 //!
 //! # Units
-//! Bytes; DTN times in milliseconds since 2000-01-01 UTC, zero for not known; engine time in nanoseconds.
+//! Lengths in bytes; DTN times in milliseconds since 2000-01-01 UTC, zero if unknown; engine time in nanoseconds.
+//!
 
 mod accounts;
 #[cfg(test)]
@@ -118,26 +120,26 @@ use sending::{Composing, PendingSend};
 use store::{ReadPurpose, StoragePort};
 use taken::{Digest, TakenPayload};
 
-/// How far the start has come.
+/// Progress of the start.
 #[derive(Debug)]
 enum Phase {
-    /// The storage was asked what it has.
+    /// The list of records was requested from the storage.
     Listing,
     /// Records are being read.
     Reading(Restore),
     /// The number of this start is being stored.
     Booting { record: RecordId, old: Vec<RecordId> },
-    /// At work.
+    /// The start is complete.
     Ready,
 }
 
-/// How often what is kept of the clock is written down: a restart counts no more than this twice.
+/// Interval at which the clock state is stored: a restart counts at most this much time twice.
 const CLOCK_KEPT_EVERY: Duration = Duration::from_secs(3600);
 
-/// Where the number of the start stands in a record id.
+/// Position of the start number in a record ID.
 const BOOT_SHIFT: u32 = 40;
 
-/// A bundle agent. The [module](self) says what it does.
+/// Bundle protocol agent (RFC 9171 section 5): stores, forwards and delivers bundles.
 #[derive(Debug)]
 pub struct Agent {
     config: Config,
@@ -146,54 +148,54 @@ pub struct Agent {
     stored_policy: DecodePolicy,
     rng: Rng,
     clock: Clock,
-    /// When it was last written down.
+    /// Time at which the clock state was last stored.
     clock_kept_at: Instant,
     turns: ClockAdjustments,
     counters: Counters,
     phase: Phase,
-    /// How often the node has started before.
+    /// Number of earlier starts of the node.
     boot: u64,
     records: u64,
     next_sequence: u64,
     next_transfer: u64,
-    /// Known to this node's store only.
+    /// Secret known only to this node's store.
     secret: Secret,
-    /// Where the number of this start and the clock are written.
+    /// Record with the number of this start and the clock state.
     boot_record: RecordId,
-    /// Where they were before: they go once that is durable.
+    /// Earlier such records, removed once the new one is durable.
     old_boots: Vec<RecordId>,
 
     store: StoragePort,
-    /// Each in memory of its own: half of a tree's places are empty.
+    /// Each bundle is boxed, because half of the slots of a B-tree are empty.
     bundles: BTreeMap<RecordId, Box<HeldBundle>>,
-    /// How many of them are copies.
+    /// Number of copies among the bundles.
     copies_held: usize,
-    /// The records of a bundle and its fragments.
+    /// Records of a bundle and its fragments.
     adus: BTreeSet<(Digest, RecordId)>,
     bytes_held: u64,
     accounts: accounts::Accounts,
     evictable: space::Evictable,
     deadlines: BundleDeadlines,
-    /// Records of which all may be durable.
+    /// Records that may have become completely durable.
     settled: VecDeque<RecordId>,
     found: Vec<RecordId>,
-    /// Found after the start, and older by a time that only a clock can tell.
+    /// Records found at the start whose age only a clock can tell.
     age_unknown: Vec<RecordId>,
     verifying: BTreeMap<RecordId, Verifying>,
 
     links: Links,
-    /// Callers, each with a link of this node's own to the same node.
+    /// Incoming links and this node's configured links to the same node.
     beside_links: BTreeSet<(LinkId, LinkId)>,
     table: RouteTable,
     queues: Queues,
     router: Box<dyn Router>,
-    /// Copies of bundles by the node they go to.
+    /// Copies of bundles by destination node.
     copies: BTreeMap<Eid, BTreeSet<RecordId>>,
     passed: DeliveredParts,
-    /// Parts of broken transfers that are with the next hop already.
+    /// Parts of broken transfers that the next hop has already.
     parts: overlap::SafeParts,
     incoming: BTreeMap<(LinkId, TransferId), Incoming>,
-    /// Links that may have something to do.
+    /// Links that may have work to do.
     ready: BTreeSet<LinkId>,
     last_served_link: LinkId,
     control: VecDeque<(LinkId, BundlesRequest)>,
@@ -204,34 +206,35 @@ pub struct Agent {
     /// Deliveries by endpoint.
     waiting: BTreeMap<Eid, BTreeSet<DeliveryId>>,
     tombstones: BTreeMap<TakenPayload, Tombstone>,
-    /// The payloads of which these records are tombstones.
+    /// Payloads whose tombstones these records are.
     tombstone_names: BTreeMap<RecordId, TakenPayload>,
-    /// New with every start, and known to nobody else.
+    /// Random key of this start.
     digest_key: u64,
-    /// Tombstones (or removals) that are not durable, and whose delivery ends with them.
+    /// Tombstones or removals that are not yet durable; the delivery ends once they are.
     pending_tombstones: BTreeMap<RecordId, (LocalKey, DeliveryId)>,
 
     sends: BTreeMap<SendId, PendingSend>,
     composing: BTreeMap<RecordId, Composing>,
-    /// Payload bytes of sends that are not durable.
+    /// Payload bytes of sends that are not yet durable.
     unstored: u64,
-    /// The room that the application knows of.
+    /// Room last indicated to the application.
     room_told: u64,
     report_rate_limit: ReportRateLimit,
-    /// Of custody signals about what was not taken on.
+    /// Rate limit of custody signals about refused bundles.
     signal_rate_limit: ReportRateLimit,
-    /// Somebody wants to know what happens to bundles.
+    /// True while an application watches the events of bundles.
     watched: bool,
     up: VecDeque<AppIndication>,
 }
 
-/// A node's id, however it is written: `dtn://name` and any endpoint of the node do, too.
+/// Parses a node ID. Also accepts `dtn://name` and any endpoint of the node. `None` for the null endpoint and
+/// invalid text.
 pub fn parse_node(text: &str) -> Option<Eid> {
     let eid = text.parse::<Eid>().or_else(|_| format!("{text}/").parse::<Eid>()).ok()?;
     if eid.is_null() { None } else { Some(eid.node_id().detached()) }
 }
 
-/// True if a pattern, an endpoint id or the beginning of some with an asterisk behind it, is for this endpoint.
+/// True if a pattern matches this endpoint: an endpoint ID, or a prefix followed by an asterisk.
 fn matches(pattern: &str, endpoint: &str) -> bool {
     match pattern.strip_suffix('*') {
         Some(prefix) => endpoint.starts_with(prefix),
@@ -240,15 +243,16 @@ fn matches(pattern: &str, endpoint: &str) -> bool {
 }
 
 impl Agent {
-    /// An agent that begins by asking its storage what it has.
+    /// Creates an agent, which begins by listing the records of its storage.
     ///
     /// # Errors
-    /// The configured node id is not one.
+    ///
+    /// Fails if the configured node ID is invalid.
     pub fn new(config: Config, rng: Rng) -> Result<Self, DecodeError> {
-        let node = parse_node(&config.node).ok_or(DecodeError::invalid("a node id", "RFC 9171 4.2.5.2"))?;
+        let node = parse_node(&config.node).ok_or(DecodeError::invalid("a node ID", "RFC 9171 4.2.5.2"))?;
         let head_bytes_max = u32::try_from(config.limits.head_bytes_max).unwrap_or(u32::MAX);
         let policy = DecodePolicy { head_bytes_max, ..DecodePolicy::STRICT };
-        // What was accepted under another limit is not lost by a smaller one.
+        // A smaller limit does not lose bundles that were accepted under an earlier one.
         let stored_policy = DecodePolicy { head_bytes_max: head_bytes_max.max(1 << 20), ..DecodePolicy::STORED };
         let [report_rate_limit, signal_rate_limit] =
             [(); 2].map(|()| ReportRateLimit::new(config.reports.per_minute_max));
@@ -317,18 +321,18 @@ impl Agent {
         })
     }
 
-    /// The node id.
+    /// Node ID.
     pub fn node(&self) -> &Eid {
         &self.node
     }
 
-    /// What was counted since the start.
+    /// Counters since the start.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// By how many milliseconds the wall clock is ahead of the time that lifetimes go by, because it has jumped; zero: it
-    /// has not, or the operator has said that it is right.
+    /// Difference between the wall clock and the lifetime clock after a jump of the wall clock, milliseconds;
+    /// zero without a jump, or after the operator has confirmed the clock.
     pub fn clock_ahead_ms(&self) -> i64 {
         self.clock.ahead_ms()
     }
@@ -338,7 +342,7 @@ impl Agent {
         matches!(self.phase, Phase::Ready)
     }
 
-    /// A record id that was never used: the start's number is a part of it.
+    /// Returns an unused record ID, which contains the number of this start.
     fn next_record(&mut self) -> RecordId {
         self.records += 1;
         RecordId(self.boot << BOOT_SHIFT | self.records)
@@ -353,13 +357,13 @@ impl Agent {
         self.bundles.insert(record, Box::new(held));
     }
 
-    /// The records of a bundle and its fragments, in order.
+    /// Records of a bundle and its fragments, in order.
     fn records_of<'a>(&'a self, key: &AduKey) -> impl DoubleEndedIterator<Item = RecordId> + use<'a> {
         let name = self.adu_digest(key);
         self.adus.range((name, RecordId(0))..=(name, RecordId(u64::MAX))).map(|(_, record)| *record)
     }
 
-    /// Removes a bundle and everything that is known of it (RFC 9171 5.11).
+    /// Removes a bundle and all its state (RFC 9171 5.11).
     fn drop_bundle(&mut self, record: RecordId) {
         self.unroute(record);
         let Some(held) = self.bundles.remove(&record) else { return };
@@ -407,20 +411,20 @@ impl Agent {
         }
         self.happened(record, BundleEvent::Deleted(reason.number()));
         if reason == ReasonCode::TransmissionCanceled && self.bundles[&record].replication.is_some() {
-            // Others may have copies, and bring them.
+            // Other nodes may have copies and send them to this one.
             self.remember_passed(now, record);
         }
         self.drop_bundle(record);
-        // The report may need the place of what it reports.
+        // The report may need the space of the deleted bundle.
         self.report_deleted(now, neighbour, &head, reason, held_in_custody);
     }
 
-    /// The lifetime of a bundle is over (RFC 9171 5.5).
+    /// Deletes a bundle whose lifetime has expired (RFC 9171 5.5).
     fn expire(&mut self, now: Instant, record: RecordId) {
         let Some(held) = self.bundles.get(&record) else { return };
         let taken = self.local_of(held).is_some_and(|local| local.progress == DeliveryProgress::Taken);
         if held.state == BundleState::Local && taken {
-            // It is about to go anyway, as delivered.
+            // The delivered bundle is about to be removed.
             return;
         }
         let reason =
@@ -429,11 +433,11 @@ impl Agent {
         self.delete(now, record, reason, SendFailure::Expired);
     }
 
-    /// The storage does not have what it said it had.
+    /// Deletes a bundle whose record the storage has lost.
     fn storage_lost(&mut self, now: Instant, record: RecordId) {
         let record = self.original(record);
         if !self.bundles.contains_key(&record) {
-            // Another read of it has failed before.
+            // An earlier read of the record failed.
             return;
         }
         self.counters.deleted_storage += 1;
@@ -456,7 +460,7 @@ impl Agent {
         self.run_deadlines(now);
     }
 
-    /// The operator says that the clock is right, whatever it has done.
+    /// Handles the operator's confirmation of the clock.
     fn trust_clock(&mut self, now: Instant) {
         let moved_ms = self.clock.trust();
         if moved_ms != 0 && self.is_ready() {
@@ -466,7 +470,7 @@ impl Agent {
         self.run_deadlines(now);
     }
 
-    /// The wall clock is doubted, or no longer: from the next record on.
+    /// Records a change of the clock adjustment, which applies to later records.
     fn note_turn(&mut self, now: Instant, moved_ms: i64) {
         let ahead_ms = self.clock.ahead_ms();
         if ahead_ms == self.turns.ahead_ms() && moved_ms == 0 {
@@ -476,7 +480,7 @@ impl Agent {
         let doubtful = self.turns.first_behind().filter(|_| ahead_ms == 0);
         self.turns.add(ClockAdjustment { first, ahead_ms, moved_ms });
         let Some(doubtful) = doubtful else { return };
-        // Now it is known what the times mean that came meanwhile.
+        // The times of bundles that arrived while the clock was doubted can now be interpreted.
         let came: Vec<RecordId> = self.bundles.range(doubtful..first).map(|(record, _)| *record).collect();
         for record in came {
             let mut held = self.bundles.remove(&record).expect("it was just found");
@@ -487,7 +491,7 @@ impl Agent {
         }
     }
 
-    /// Writes the clock down anew: in place of the record that says it.
+    /// Stores the clock state in a new record, which replaces the old one.
     fn keep_clock(&mut self, now: Instant) {
         let old = self.boot_record;
         self.write_boot(now);
@@ -496,7 +500,7 @@ impl Agent {
 
     fn run_deadlines(&mut self, now: Instant) {
         if !self.is_ready() {
-            // The clock is not yet compared with the state of it that is stored.
+            // The clock has not yet been compared with its stored state.
             return;
         }
         while let Some(due) = self.deadlines.pop(now, &self.clock) {
@@ -516,7 +520,7 @@ impl Agent {
         self.settle(now);
     }
 
-    /// Goes on with what has become durable.
+    /// Continues with bundles that have become durable.
     fn settle(&mut self, now: Instant) {
         while let Some(record) = self.settled.pop_front() {
             let durable =
@@ -560,7 +564,7 @@ impl Agent {
         }
     }
 
-    /// More of a record is durable.
+    /// Handles an increase of the durable length of a record.
     fn stored(&mut self, now: Instant, record: RecordId, up_to: u64) {
         if matches!(&self.phase, Phase::Booting { record: boot, .. } if *boot == record) {
             return self.booted(now, true);
@@ -587,7 +591,7 @@ impl Agent {
         }
     }
 
-    /// The storage did not keep what was appended.
+    /// Handles an append that the storage rejected.
     fn append_failed(&mut self, now: Instant, record: RecordId, failure: SendFailure) {
         if matches!(&self.phase, Phase::Booting { record: boot, .. } if *boot == record) {
             return self.booted(now, false);
@@ -606,7 +610,7 @@ impl Agent {
                 self.drop_bundle(record);
             }
             _ => {
-                // Only a note: the record is as good as it was, and takes no more of them.
+                // Only a note was lost: the record remains valid, but accepts no further notes.
                 held.closed = true;
             }
         }
@@ -726,7 +730,7 @@ impl Engine for Agent {
             if let Some(request) = self.control.pop_front() {
                 return Some(Port::Second(request));
             }
-            // Links in turn, one step each.
+            // Links are served in turn, one step each.
             let after = (Bound::Excluded(self.last_served_link), Bound::Unbounded);
             let next = self.ready.range(after).next().or(self.ready.first()).copied()?;
             self.ready.remove(&next);

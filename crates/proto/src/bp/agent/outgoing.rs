@@ -1,16 +1,17 @@
-//! Bundles on their way to a neighbour.
+//! Transmission of bundles to a neighbour.
 //!
 //! ```text
 //!   queue --> staged ------> filling ----------> awaiting -----------> over
-//!             reads its      open; pieces        all pieces down;      Sent, or Failed:
-//!             first pieces   against room        the peer's word       the rest goes back
-//!                                                is owed               to the queue
+//!         reads its      open; pieces        all pieces sent;      Sent, or Failed:
+//!         first pieces   as room permits     the acknowledgement   the rest returns
+//!                                            is outstanding        to the queue
 //! ```
 //!
-//! A transfer carries a range of a bundle's payload: all of it, or a part as a fragment, because the whole is too long
-//! for the link or the contact, or because another part is already safe with the peer. What breaks goes back to the
-//! queue without what the peer has acknowledged, so no acknowledged byte is sent twice (RFC 9171 5.8). The head is made
-//! when the transfer is opened, with the age of that moment (5.4 step 4).
+//! A transfer carries a range of a bundle's payload: all of it, or a part as a fragment, because the bundle is too long for the
+//! link or the contact, or because the peer has another part already. The rest of a broken transfer returns to the queue without
+//! the part that the peer has acknowledged, so no acknowledged byte is sent twice (RFC 9171 5.8). The header is built when the
+//! transfer is opened, with the age at that time (5.4 step 4).
+//!
 
 use crate::bp::ReasonCode;
 use crate::service::{
@@ -31,40 +32,41 @@ use super::record::Note;
 use super::routing::{Hop, NextHops, is_copy};
 use super::store::ReadPurpose;
 
-/// Chunks shorter than this are put together with their neighbours; longer ones are handed down as they were read.
+/// Chunks shorter than this are merged with the next ones; longer ones are sent as they were read. Bytes.
 const MERGE_BYTES: usize = 4096;
-/// What a fragment's head may have more than its bundle's: offset, total length, previous node, age.
+/// Maximum increase of a fragment's header over that of its bundle, bytes: offset, total length, previous
+/// node, age.
 const HEAD_GROWTH_BYTES: u64 = 96;
-/// What it may have more with the name of another custodian.
+/// Maximum further increase with the endpoint ID of another custodian, bytes.
 const CUSTODIAN_BYTES: u64 = 96;
 
-/// A transfer to a neighbour.
+/// Transfer to a neighbour.
 #[derive(Debug)]
 pub(super) struct OutgoingTransfer {
     pub(super) record: RecordId,
     priority: Priority,
-    /// The range of the record's payload that it carries.
+    /// Range of the record's payload that the transfer carries.
     pub(super) from: u64,
     pub(super) to: u64,
-    /// Where the next read begins.
+    /// Offset of the next read.
     read_at: u64,
-    /// Reads that are not answered.
+    /// Number of outstanding reads.
     pending: usize,
-    /// What can be handed down: head, payload as read, tail.
+    /// Data ready to be sent: header, payload as read, tail.
     chunks: VecDeque<Bytes>,
     /// Bytes in `chunks`.
     pub(super) buffered: usize,
     closing: BundleEnd,
-    /// Zero until the transfer is open.
+    /// Length of the header, bytes; zero until the transfer is open.
     pub(super) head_bytes: u64,
     pub(super) acked: u64,
-    /// Bytes that were handed down, head and tail among them.
+    /// Bytes sent, including header and tail.
     handed: u64,
-    /// The head is being read.
+    /// The header is being read.
     pub(super) waits_for_head: bool,
-    /// It was read.
+    /// Complete header, if it was read from disk.
     pub(super) whole_head: Option<Box<AnyHead>>,
-    /// Given up: its terminal indication is owed, and its bundle no longer ours.
+    /// The transfer is cancelled: its terminal indication is outstanding, and its bundle may be gone.
     cancelled: bool,
 }
 
@@ -73,18 +75,18 @@ impl OutgoingTransfer {
         self.cancelled
     }
 
-    /// All that it carries has been read.
+    /// True if the complete range has been read.
     fn is_read(&self) -> bool {
         self.read_at == self.to && self.pending == 0
     }
 
-    /// There is something to hand down.
+    /// True if there is data to send.
     fn has_piece(&self) -> bool {
         !self.chunks.is_empty()
     }
 
     fn push(&mut self, chunk: Bytes) {
-        // Nothing follows the payload of most bundles of version 6.
+        // Most bundles of version 6 have nothing after the payload.
         if chunk.is_empty() {
             return;
         }
@@ -92,8 +94,9 @@ impl OutgoingTransfer {
         self.chunks.push_back(chunk);
     }
 
-    /// Takes the next piece of at most `room` bytes, and whether it is the last. A long chunk is handed on without
-    /// a copy; a short one rides with its neighbours, because pieces become segments with headers of their own.
+    /// Removes and returns the next piece of at most `room` bytes; the flag is true for the last piece. A
+    /// long chunk is not copied; a short one is merged with the next ones, because each piece becomes a
+    /// segment with its own header.
     fn take_piece(&mut self, room: usize) -> (Bytes, bool) {
         let mut piece = self.chunks.pop_front().expect("the caller has looked");
         if piece.len() > room {
@@ -115,25 +118,25 @@ impl OutgoingTransfer {
         (piece, last)
     }
 
-    /// True if the next chunk is to ride in the same piece: one of the two is short. It is divided only where the room
-    /// is too small and a short piece would go alone.
+    /// True if the next chunk should be merged into the same piece, because one of the two is short. A chunk
+    /// is divided only if the room is too small and a short piece would otherwise be sent alone.
     fn joins(&self, length: usize, room: usize) -> bool {
         let Some(next) = self.chunks.front() else { return false };
         let fits = length + next.len() <= room;
         length < room && (length < MERGE_BYTES || (fits && next.len() < MERGE_BYTES))
     }
 
-    /// How many bytes of its range are safe with the peer.
+    /// Bytes of the range that the peer has acknowledged.
     fn safe(&self) -> u64 {
         self.of_range(self.acked)
     }
 
-    /// How many bytes of its range were handed down.
+    /// Bytes of the range that were sent.
     pub(super) fn handed(&self) -> u64 {
         self.of_range(self.handed)
     }
 
-    /// How many bytes of its range the first so many of the transfer hold.
+    /// Bytes of the range in the first `bytes` bytes of the transfer.
     fn of_range(&self, bytes: u64) -> u64 {
         match self.head_bytes {
             0 => 0,
@@ -143,7 +146,7 @@ impl OutgoingTransfer {
 }
 
 impl Agent {
-    /// Does the next thing that a link can do; false: nothing.
+    /// Performs the next action on a link. Returns false if there is none.
     pub(super) fn work(&mut self, now: Instant, id: LinkId) -> bool {
         self.connect_if_wanted(now, id);
         if !self.links.usable(id, now) {
@@ -153,14 +156,14 @@ impl Agent {
         self.open_prepared(now, id) || self.fill(now, id) || self.read_ahead(id) || self.prepare(now, id)
     }
 
-    /// Hands a piece down.
+    /// Sends a piece.
     fn fill(&mut self, now: Instant, id: LinkId) -> bool {
         let dtn_ms = self.clock.dtn_ms(now);
         let link = self.links.get_mut(id).expect("the link is usable");
         if link.room == 0 {
             return false;
         }
-        // The most urgent, of equals the oldest; where transfers do not interleave there is one.
+        // Highest priority, then the oldest; without interleaving there is only one.
         let ready = link.filling.iter().filter(|transfer| link.transfers[transfer].has_piece());
         let Some(&transfer) = ready.max_by_key(|transfer| {
             let flight = &link.transfers[transfer];
@@ -178,7 +181,7 @@ impl Agent {
         true
     }
 
-    /// Asks the storage for the next piece of what is being filled, or of what comes next.
+    /// Requests the next piece from the storage for an open transfer or the next one.
     fn read_ahead(&mut self, id: LinkId) -> bool {
         let (pieces, piece_bytes) =
             (self.config.read_ahead_pieces.max(1), self.config.piece_bytes_max as u64);
@@ -192,7 +195,7 @@ impl Agent {
                 && self.bundles.contains_key(&flight.record)
         });
         let Some(&transfer) = listed else { return false };
-        // What it has room for it gets whatever others do.
+        // A link is always read for up to its room, independent of the other links.
         if link.bytes_read(piece_bytes) >= link.room && self.is_full_of_pieces() {
             return false;
         }
@@ -208,15 +211,15 @@ impl Agent {
         true
     }
 
-    /// True if as much as may was read for links beyond the room that they have: however many peers take nothing, what is read
-    /// for them has a limit.
+    /// True if the limit of data read for links beyond their room is reached: it bounds the memory for peers
+    /// that accept nothing.
     fn is_full_of_pieces(&self) -> bool {
         let piece_bytes = self.config.piece_bytes_max as u64;
         let beyond_room = |(_, link): (_, &Link)| link.bytes_read(piece_bytes).saturating_sub(link.room);
         self.links.iter().map(beyond_room).sum::<u64>() >= self.config.limits.buffer_bytes_max
     }
 
-    /// A part of a payload was read for a transfer.
+    /// Handles a part of a payload read for a transfer.
     pub(super) fn transfer_data(
         &mut self,
         now: Instant,
@@ -233,7 +236,7 @@ impl Agent {
         let begin = offset.saturating_sub(held.payload_at());
         let expected = (flight.to - begin).min(self.config.piece_bytes_max as u64);
         if data.len() as u64 != expected {
-            // The storage has less than it said was durable.
+            // The storage has less than it reported as durable.
             let record = flight.record;
             self.storage_lost(now, record);
             return;
@@ -247,7 +250,7 @@ impl Agent {
         }
     }
 
-    /// Picks the bundle that goes over this link next, and begins to read it.
+    /// Selects the next bundle for this link, and begins to read it.
     fn prepare(&mut self, now: Instant, id: LinkId) -> bool {
         let pipeline = self.config.pipeline_transfers_max.max(1);
         let link = self.links.get(id).expect("the link is usable");
@@ -258,7 +261,8 @@ impl Agent {
         let urgency = busy.clone().map(|flight| flight.priority).max();
         let all_read = busy.clone().all(|flight| flight.read_at == flight.to);
         for (priority, record) in self.candidates(now, id) {
-            // While one is being filled the next is wanted when that one is read, or if it may overtake.
+            // While a transfer is being sent, the next one is prepared once the current one has been read, or
+            // if it may overtake.
             let overtakes = link.interleave && urgency.is_some_and(|urgency| priority.0 > urgency);
             if urgency.is_some() && !all_read && !overtakes {
                 return false;
@@ -324,7 +328,7 @@ impl Agent {
         self.requeue(record);
     }
 
-    /// Opens the staged transfer once its first piece is read and the line is free for it.
+    /// Opens the staged transfer once its first piece has been read and the link is free for it.
     fn open_prepared(&mut self, now: Instant, id: LinkId) -> bool {
         let link = self.links.get(id).expect("the link is usable");
         let Some(transfer) = link.prepared else { return false };
@@ -341,7 +345,7 @@ impl Agent {
         if better
             .any(|other| more_urgent(&other) && matches!(self.fit(now, id, other.1), FittingLength::Bytes(_)))
         {
-            // Something more urgent has come while this one was being read.
+            // A bundle of higher priority arrived while this one was being read.
             self.drop_prepared(now, id);
             return true;
         }
@@ -368,13 +372,13 @@ impl Agent {
         true
     }
 
-    /// What changes from hop to hop (RFC 9171 5.4 step 4).
+    /// Updates the blocks that change at each hop (RFC 9171 5.4 step 4).
     fn address(&self, now: Instant, held: &HeldBundle, head: &mut AnyHead) {
         let previous = (self.config.previous_node && !held.own).then(|| self.node.clone());
         head.address(previous, held.age_ms_now(now));
     }
 
-    /// Puts the staged transfer back: nothing of it has gone down.
+    /// Returns the staged transfer, of which nothing was sent, to the queue.
     pub(super) fn drop_prepared(&mut self, now: Instant, id: LinkId) {
         let Some(link) = self.links.get_mut(id) else { return };
         let Some(transfer) = link.prepared.take() else { return };
@@ -382,7 +386,7 @@ impl Agent {
         self.put_back(now, flight.record, id, transfer, flight.from, flight.to);
     }
 
-    /// A range of a bundle is to be sent again.
+    /// Returns a range of a bundle to the queue.
     fn put_back(
         &mut self,
         now: Instant,
@@ -406,7 +410,7 @@ impl Agent {
         self.requeue(record);
     }
 
-    /// How much of a bundle's payload may go over this link in one transfer now.
+    /// Length of payload of a bundle that one transfer over this link may carry now.
     fn fit(&self, now: Instant, id: LinkId, record: RecordId) -> FittingLength {
         let link = self.links.get(id).expect("the link is usable");
         let held = self.bundles.get(&record).expect("candidates are held");
@@ -430,7 +434,7 @@ impl Agent {
         }
     }
 
-    /// The peer has some of a transfer safe.
+    /// Handles an acknowledgement of a part of a transfer.
     pub(super) fn transfer_acked(&mut self, id: LinkId, transfer: TransferId, up_to: u64) {
         let Some(link) = self.links.get_mut(id) else { return };
         let Some(flight) = link.transfers.get_mut(&transfer) else { return };
@@ -450,7 +454,7 @@ impl Agent {
         }
     }
 
-    /// How many bytes from the payload's beginning are safe with the next hop.
+    /// Number of bytes from the beginning of the payload that the next hop has.
     pub(super) fn safe_prefix(&self, held: &HeldBundle) -> u64 {
         let waiting = held.to_send.first().map_or(held.payload_bytes(), |(from, _)| from);
         let transfers = held.transfers.iter().filter_map(|(id, transfer)| {
@@ -459,7 +463,7 @@ impl Agent {
         transfers.fold(waiting, u64::min)
     }
 
-    /// The peer has all of a transfer.
+    /// Handles the acknowledgement of a complete transfer.
     pub(super) fn transfer_sent(&mut self, now: Instant, id: LinkId, transfer: TransferId) {
         let Some(flight) = self.end_transfer(id, transfer) else { return };
         let Some(held) = self.bundles.get_mut(&flight.record) else { return };
@@ -473,7 +477,7 @@ impl Agent {
         }
     }
 
-    /// The next hop has all of a bundle (RFC 9171 5.4 step 5).
+    /// Handles a bundle that the next hop has completely (RFC 9171 5.4 step 5).
     fn forwarded(&mut self, now: Instant, record: RecordId) {
         if is_copy(record) {
             return self.copy_sent(now, record);
@@ -494,12 +498,12 @@ impl Agent {
         self.drop_bundle(record);
     }
 
-    /// Writes down how much is safe, so that a restart does not send it again.
+    /// Records how much the next hop has, so that a restart does not resend it.
     fn note_safe(&mut self, record: RecordId) {
         let held = self.bundles.get(&record).expect("the caller has it");
         let safe = self.safe_prefix(held);
         let held = self.bundles.get_mut(&record).expect("the caller has it");
-        // Nothing may follow a prefix: see the storage format.
+        // No note may follow a prefix: see the storage format in `record`.
         if held.closed || safe == 0 {
             return;
         }
@@ -516,7 +520,7 @@ impl Agent {
         Some(flight).filter(|flight| !flight.cancelled)
     }
 
-    /// A transfer ended otherwise.
+    /// Handles a transfer that failed.
     pub(super) fn transfer_failed(
         &mut self,
         now: Instant,
@@ -526,7 +530,7 @@ impl Agent {
         acked: u64,
     ) {
         if reason == TransferFailure::Refused(RefuseReason::Completed) {
-            // The peer has all of it already (RFC 9174 5.2.4).
+            // The peer has the complete bundle already (RFC 9174 5.2.4).
             return self.transfer_sent(now, id, transfer);
         }
         let Some(mut flight) = self.end_transfer(id, transfer) else { return };
@@ -538,7 +542,8 @@ impl Agent {
             && held.may_fragment()
             && flight.safe() > 0;
         if resume {
-            // Something has to be left to send: the peer could not check the end of what it has.
+            // At least one byte must remain to be sent: the peer could not check the end of the part that it
+            // has.
             let safe = flight.safe().min(to - from - 1);
             self.counters.payload_bytes_saved += safe;
             self.put_back(now, record, id, transfer, from + safe, to);
@@ -550,7 +555,7 @@ impl Agent {
         self.after_failure(now, id, record, reason, to - from);
     }
 
-    /// The storage could not read what was to be sent: the transfer is given up, and the bundle waits.
+    /// Cancels a transfer whose payload the storage could not read; the bundle waits.
     pub(super) fn transfer_read_failed(&mut self, now: Instant, id: LinkId, transfer: TransferId) {
         let flight = self.links.get(id).and_then(|link| link.transfers.get(&transfer));
         let Some(flight) = flight.filter(|flight| !flight.cancelled) else { return };
@@ -574,7 +579,7 @@ impl Agent {
                 let held = &self.bundles[&record];
                 let (may_fragment, overhead) = (held.may_fragment(), held.transfer_overhead());
                 let link = self.links.get_mut(id).expect("the transfer was on it");
-                // The peer did not tell its limit: halve until it fits.
+                // The peer did not announce its limit: the length is halved until it fits.
                 if may_fragment && length > 1 {
                     link.bundle_bytes_max = link.longest_bundle().min(length / 2 + overhead);
                 } else {
@@ -596,7 +601,8 @@ impl Agent {
         }
     }
 
-    /// What is left of a bundle waits before it is tried again, longer each time. Parts that are on their way go on.
+    /// Schedules a retry of the rest of a bundle; the wait grows with each refusal. Parts being sent are not
+    /// affected.
     pub(super) fn rest(&mut self, now: Instant, record: RecordId) {
         let Some(held) = self.bundles.get(&record) else { return };
         let doubled = self.config.backoff_min.saturating_mul(1 << held.refusals.min(20));
@@ -610,7 +616,7 @@ impl Agent {
         self.note_evictable(record, true);
     }
 
-    /// The wait is over.
+    /// Retries a bundle after its wait.
     pub(super) fn retry(&mut self, record: RecordId) {
         match self.bundles.get(&record).map(|held| held.state) {
             Some(BundleState::BackingOff(_)) => self.route(record),
@@ -619,11 +625,11 @@ impl Agent {
         }
     }
 
-    /// A bundle cannot go over this link; where no other hop is left it is given up (RFC 9171 5.4.2).
+    /// Excludes a link for a bundle. A bundle without another hop is deleted (RFC 9171 5.4.2).
     pub(super) fn exclude_link(&mut self, now: Instant, record: RecordId, id: LinkId, failure: SendFailure) {
         let Some(held) = self.bundles.get_mut(&record) else { return };
         let BundleState::Forwarding(class) = held.state else {
-            // It rests after another refusal: it is sorted anew afterwards.
+            // The bundle waits after another refusal, and is routed again afterwards.
             held.excluded_links.push(id);
             return;
         };
@@ -655,7 +661,7 @@ impl Agent {
         }
     }
 
-    /// Gives up every transfer of a bundle that goes.
+    /// Cancels every transfer of a bundle that is removed.
     pub(super) fn cancel_transfers(&mut self, transfers: &[(LinkId, TransferId)]) {
         for &(id, transfer) in transfers {
             let Some(link) = self.links.get_mut(id) else { continue };
@@ -675,45 +681,45 @@ impl Agent {
 }
 
 impl HeldBundle {
-    /// The most bytes that a transfer of it has besides payload.
+    /// Maximum number of bytes in a transfer of the bundle in addition to the payload.
     fn transfer_overhead(&self) -> u64 {
         let custodian = if self.custody.is_some() && !self.own { CUSTODIAN_BYTES } else { 0 };
         self.head_bytes + self.head.tail_bytes() + HEAD_GROWTH_BYTES + custodian
     }
 }
 
-/// How much of a payload fits into a transfer.
+/// Length of payload that fits into a transfer.
 enum FittingLength {
-    /// So many bytes.
+    /// At most this number of bytes.
     Bytes(u64),
-    /// None in this contact.
+    /// Nothing fits into the current contact.
     Later,
-    /// It cannot go over this link at all.
+    /// The bundle cannot be sent over this link.
     Never,
 }
 
-/// The head for a range of a bundle's payload.
+/// Header for a range of a bundle's payload.
 fn part_of(head: &AnyHead, from: u64, to: u64) -> AnyHead {
     if from == 0 && to == head.payload_bytes() { head.clone() } else { head.part(from, to - from) }
 }
 
 impl OutgoingTransfer {
-    /// Bytes that have not gone down.
+    /// Unsent bytes.
     fn unsent(&self) -> u64 {
         self.to - self.read_at + self.buffered as u64
     }
 }
 
 impl Link {
-    /// Bytes that were read for it, or are being read, and have not gone down.
+    /// Unsent bytes that were read or are being read for the link.
     fn bytes_read(&self, piece_bytes: u64) -> u64 {
-        // Of other transfers all has gone down.
+        // All other transfers are completely sent.
         let open =
             self.filling.iter().chain(&self.prepared).filter_map(|transfer| self.transfers.get(transfer));
         open.map(|flight| flight.buffered as u64 + flight.pending as u64 * piece_bytes).sum()
     }
 
-    /// The longest bundle that may go over it, bytes.
+    /// Maximum length of a bundle on the link, bytes.
     fn longest_bundle(&self) -> u64 {
         match self.config.bundle_bytes_max {
             0 => self.bundle_bytes_max,

@@ -1,17 +1,18 @@
-//! Parts of a bundle that overlap because a transfer broke.
+//! Fragments of a bundle that overlap because a transfer broke.
 //!
-//! After a break a peer begins where the last acknowledgement that reached it ended (RFC 9171 5.8). What arrived beyond
-//! that is here as well, and carried on as a fragment; the rest, when it comes, begins inside it:
+//! After a break a peer resumes where the last acknowledgement that it received ended (RFC 9171 5.8). This node also has what
+//! arrived beyond that, and forwards it as a fragment. The remainder, when it arrives, begins inside that fragment:
 //!
 //! ```text
-//!   what was kept   |==============|          carried on
-//!   the rest                   |~~~~============|
-//!                               ^^^^ not carried on twice
+//!   received part   |==============|          forwarded
+//!   remainder                  |~~~~============|
+//!                           ^^^^ not forwarded twice
 //! ```
 //!
-//! Nothing is lost by it: the payload cannot be put together without the part that was kept in any case. The part may
-//! still be here, or be safe with the next hop already: a bounded number of those is remembered, until the rest has come,
-//! and forgotten in a crash, which costs the overlap and no more.
+//! Nothing is lost, because the payload cannot be reassembled without the received part in any case. That part may still be at
+//! this node, or the next hop may already have it: a bounded number of such parts is remembered until the remainder has
+//! arrived. A crash loses this memory, which costs only the overlap.
+//!
 
 use crate::bp::Eid;
 use crate::service::RecordId;
@@ -24,23 +25,23 @@ use super::held::{BundleState, HeldBundle};
 use super::incoming::PARTS_LOOKED_AT;
 use super::ranges::Ranges;
 
-/// How many parts that are safe with the next hop are remembered.
+/// Maximum number of remembered parts that the next hop has.
 const PARTS_MAX: usize = 1024;
 
-/// A part of a broken transfer that is safe with the next hop.
+/// Part of a broken transfer that the next hop has.
 #[derive(Debug)]
 struct SafePart {
     adu: AduKey,
-    /// The length of that, bytes.
+    /// Length of the application data unit, bytes.
     total: u64,
     neighbour: NeighbourNumber,
     previous: Option<Eid>,
-    /// Where it lies in the application data unit.
+    /// Position in the application data unit.
     from: u64,
     to: u64,
 }
 
-/// Those that are remembered, the oldest first.
+/// Remembered parts, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct SafeParts(VecDeque<SafePart>);
 
@@ -55,8 +56,9 @@ impl SafeParts {
         self.0.push_back(SafePart { adu, total, neighbour, previous, from, to: from + held.payload_bytes() });
     }
 
-    /// The end of the part that this is the rest of: it begins inside. What begins where a part began is the same part
-    /// again, from a peer that got it back.
+    /// End of the part of which this bundle is the remainder, that is, which begins before it and extends to
+    /// its beginning. A bundle with the same beginning is the same part again, from a peer to which it was
+    /// returned.
     fn take_end(&mut self, rest: &HeldBundle) -> Option<u64> {
         let (begin, previous) = (rest.adu_offset(), rest.head.previous_node());
         let continues = |part: &SafePart| {
@@ -73,7 +75,7 @@ impl SafeParts {
 }
 
 impl Agent {
-    /// The next hop has all of a bundle that came in a transfer that broke.
+    /// Remembers a completely forwarded bundle whose incoming transfer broke.
     pub(super) fn remember_part(&mut self, record: RecordId) {
         let held = &self.bundles[&record];
         if held.broken && !held.own && held.may_fragment() {
@@ -81,11 +83,11 @@ impl Agent {
         }
     }
 
-    /// Takes out of what is to be sent of a bundle what another part of it carries on, or has carried on. False if
+    /// Removes the ranges of a bundle that another part of it covers from those to be sent. Returns false if
     /// nothing is left.
     pub(super) fn trim(&mut self, record: RecordId) -> bool {
         let held = &self.bundles[&record];
-        // What is in custody is answered for as a whole.
+        // A bundle in custody must be forwarded completely.
         if held.own || !held.may_fragment() || held.custody.is_some() {
             return true;
         }
@@ -99,7 +101,8 @@ impl Agent {
             }
         }
         let here = self.trimmed_by_parts_here(record, to_send.clone());
-        // Parts that are here may be gone in a moment: one that they cover whole goes as well.
+        // The parts at this node may be removed at any moment, so a bundle that they cover completely is
+        // forwarded as well.
         let to_send = if here.is_empty() { to_send } else { here };
         self.bundles.get_mut(&record).expect("it was just found").to_send = to_send;
         true

@@ -1,4 +1,4 @@
-//! What is accepted from whom, and what is spared whom.
+//! Faults accepted from a peer, and encodings adapted to it.
 
 use crate::bp::quirks::needed;
 use crate::bp::{Accept, DecodePolicy, Emit, PeerRules};
@@ -9,25 +9,26 @@ use std::collections::BTreeSet;
 use super::head::AnyHead;
 use super::{Agent, Config, LinkConfig};
 
-/// What holds on a link, for its peer.
+/// Rules for the peer of a link.
 #[derive(Debug, Default)]
 pub(super) struct PeerQuirks {
     accept: BTreeSet<Accept>,
     emit: Vec<Emit>,
-    /// What would have taken bundles that were refused.
+    /// Faults that would have to be accepted for the refused bundles.
     would_help: BTreeSet<Accept>,
-    /// Ages in bundles of version 6 are in seconds on it.
+    /// Ages in bundles of version 6 on this link are in seconds.
     ages_in_seconds: bool,
 }
 
 impl PeerQuirks {
-    /// What is said of a link and of the node at its other end. Who says no name, as over UDP, is among everyone.
+    /// Combines the rules of a link and of the node at its other end. A peer without a node ID, as over UDP,
+    /// matches only `*`.
     pub(super) fn of(link: &LinkConfig, peer: Option<&str>, config: &Config) -> Self {
         let about: Vec<&PeerRules> =
             config.peers.iter().filter(|other| other.is(peer.unwrap_or_default())).collect();
         let accept = about.iter().flat_map(|peer| &peer.accept).chain(&link.accept).copied().collect();
         let mut emit: Vec<Emit> = Vec::new();
-        // The link has the last word.
+        // Settings of the link take precedence.
         for way in about.iter().flat_map(|peer| &peer.emit).chain(&link.emit) {
             emit.retain(|other| other != way);
             emit.push(*way);
@@ -44,32 +45,33 @@ impl PeerQuirks {
 }
 
 impl Agent {
-    /// Takes over what is special about single peers; it holds from the next time on that they are met.
+    /// Replaces the rules for peers; they apply to a peer from its next session on.
     pub fn configure_peers(&mut self, peers: Vec<PeerRules>) {
         self.config.peers = peers;
     }
 
-    /// What would take bundles that this link's peer has sent in vain since it came up.
+    /// Faults that would have to be accepted for the bundles refused from this link's peer since the link
+    /// came up.
     pub fn would_help(&self, link: LinkId) -> impl Iterator<Item = Accept> + '_ {
         self.links.get(link).into_iter().flat_map(|link| link.quirks.would_help.iter().copied())
     }
 
-    /// What of the doubtful is accepted over this link.
+    /// Decoding policy of this link.
     pub(super) fn policy_of(&self, link: LinkId) -> DecodePolicy {
         self.links.get(link).map_or(self.policy, |link| link.quirks.relax(self.policy))
     }
 
-    /// The age that a bundle says, which has come over this link, milliseconds.
+    /// Age in the header of a bundle that arrived over this link, milliseconds.
     pub(super) fn age_ms_over(&self, link: LinkId, head: &AnyHead) -> Option<u64> {
         let in_seconds = self.links.get(link).is_some_and(|link| link.quirks.ages_in_seconds);
         match head {
-            // What is meant to be microseconds.
+            // The field is defined in microseconds; such a peer writes seconds.
             AnyHead::V6(head) if in_seconds => head.age_us().map(|seconds| seconds.saturating_mul(1000)),
             head => head.age_ms(),
         }
     }
 
-    /// Counts what a bundle was accepted in spite of.
+    /// Counts the faults with which a header was accepted.
     pub(super) fn note_accepted(&mut self, link: LinkId, head: &Bytes) {
         if self.links.get(link).is_none_or(|link| link.quirks.accept.is_empty()) {
             return;
@@ -85,7 +87,8 @@ impl Agent {
         }
     }
 
-    /// Counts and names the faults that would have to be accepted for a refused head to be taken: none where nothing helps.
+    /// Counts and names the faults that would have to be accepted for a refused header. Empty if it would be
+    /// refused in any case.
     pub(super) fn would_need(&mut self, link: LinkId, input: &Bytes) -> Vec<&'static str> {
         let needed = needed(input, &self.policy_of(link));
         for accept in &needed {
@@ -103,7 +106,7 @@ impl Agent {
         needed.into_iter().map(Accept::name).collect()
     }
 
-    /// Makes a head what the peer of a link takes.
+    /// Adapts a header to the peer of a link. Returns true if it changed.
     pub(super) fn adapt(&self, link: LinkId, head: &mut AnyHead) -> bool {
         match (self.links.get(link), head) {
             (Some(link), AnyHead::V7(head)) => head.adapt(&link.quirks.emit),

@@ -1,26 +1,26 @@
-//! A set of byte positions, kept as disjoint ranges in order: what is still to be sent of a payload, what has
-//! arrived of one in fragments.
+//! Set of byte positions, stored as disjoint ordered ranges: the unsent part of a payload, or the part that
+//! has arrived in fragments.
 
 use std::collections::BTreeMap;
 
-/// Half-open ranges that neither overlap nor touch. One range, which nearly every bundle has, takes no memory of its own.
+/// Half-open ranges that neither overlap nor touch. A single range, the usual case, needs no allocation.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ranges {
-    /// The set while `more` is empty, from and to; two equal numbers: nothing.
+    /// The set while `more` is empty, start and end; equal numbers for the empty set.
     one: (u64, u64),
-    /// The set once it was more than one range.
+    /// The set if it has ever had more than one range.
     more: BTreeMap<u64, u64>,
 }
 
 impl Ranges {
-    /// The set of `start..end`.
+    /// Creates the set `start..end`.
     pub(super) fn of(start: u64, end: u64) -> Self {
         let mut ranges = Ranges::default();
         ranges.insert(start, end);
         ranges
     }
 
-    /// Adds `start..end`; joins what it overlaps or touches.
+    /// Adds `start..end` and joins the ranges that it overlaps or touches.
     pub(super) fn insert(&mut self, start: u64, end: u64) {
         if start >= end {
             return;
@@ -50,7 +50,7 @@ impl Ranges {
         self.more.insert(from, to);
     }
 
-    /// Takes `start..end` out.
+    /// Removes `start..end`.
     pub(super) fn remove(&mut self, start: u64, end: u64) {
         if start >= end {
             return;
@@ -73,7 +73,7 @@ impl Ranges {
         }
     }
 
-    /// Takes up to `most` bytes from the front, without a gap.
+    /// Removes and returns up to `most` contiguous bytes from the front.
     pub(super) fn take_first(&mut self, most: u64) -> Option<(u64, u64)> {
         let (start, end) = self.first()?;
         let cut = end.min(start.saturating_add(most));
@@ -81,36 +81,36 @@ impl Ranges {
         Some((start, cut))
     }
 
-    /// What of the set lies in `start..end`.
+    /// Intersection of the set with `start..end`.
     pub(super) fn within(&self, start: u64, end: u64) -> Vec<(u64, u64)> {
         let cut = |(a, b): (u64, u64)| (a.max(start), b.min(end));
         self.iter().map(cut).filter(|(a, b)| a < b).collect()
     }
 
-    /// Its ranges, in order.
+    /// Ranges of the set, in order.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
         let one = (self.one.0 < self.one.1).then_some(self.one);
         one.into_iter().chain(self.more.iter().map(|(&a, &b)| (a, b)))
     }
 
-    /// The first range.
+    /// First range.
     pub(super) fn first(&self) -> Option<(u64, u64)> {
         self.iter().next()
     }
 
-    /// True if all of `start..end` is in the set.
+    /// True if the set contains all of `start..end`.
     pub(super) fn contains(&self, start: u64, end: u64) -> bool {
         let covers = |(a, b): (u64, u64)| a <= start && end <= b;
         let behind = self.more.range(..=start).next_back().map(|(&a, &b)| (a, b));
         start >= end || covers(behind.unwrap_or(self.one))
     }
 
-    /// How many bytes are in the set.
+    /// Number of bytes in the set.
     pub(super) fn total(&self) -> u64 {
         self.iter().map(|(a, b)| b - a).sum()
     }
 
-    /// True if there is nothing in the set.
+    /// True if the set is empty.
     pub(super) fn is_empty(&self) -> bool {
         self.first().is_none()
     }

@@ -1,7 +1,7 @@
-//! Payloads that are put together from fragments (RFC 9171 5.9).
+//! Reassembly of payloads from fragments (RFC 9171 5.9).
 //!
-//! Nothing is copied: a payload that is whole is a list of extents, each in the record of one fragment. Fragments may
-//! overlap in any way; of two that have the same bytes one is read.
+//! Nothing is copied: a complete payload is a list of extents, each in the record of one fragment. Fragments
+//! may overlap in any way; where they do, one of them is read.
 
 use crate::service::RecordId;
 use std::borrow::Cow;
@@ -9,26 +9,26 @@ use std::collections::BTreeMap;
 
 use super::ranges::Ranges;
 
-/// The parts of a payload that are here.
+/// Received parts of a payload.
 #[derive(Debug)]
 pub(super) struct Reassembly {
-    /// The length of the whole.
+    /// Length of the complete payload, bytes.
     total: u64,
-    /// Where each part begins and ends, and where its first byte lies in its record.
+    /// Start and end of each part in the payload, and the offset of its first byte in its record.
     parts: BTreeMap<RecordId, (u64, u64, u64)>,
-    /// What the parts cover, unless a part has gone since.
+    /// Ranges covered by the parts; outdated while `stale` is set.
     covered: Ranges,
     stale: bool,
 }
 
-/// A stretch of a payload in one record.
+/// Contiguous range of a payload in one record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Extent {
-    /// Where it begins in the payload.
+    /// Offset in the payload, bytes.
     pub(super) start: u64,
     pub(super) end: u64,
     pub(super) record: RecordId,
-    /// Where `start` lies in the record.
+    /// Offset of `start` in the record, bytes.
     pub(super) at: u64,
 }
 
@@ -37,32 +37,32 @@ impl Reassembly {
         Reassembly { total, parts: BTreeMap::new(), covered: Ranges::default(), stale: false }
     }
 
-    /// The length of the whole.
+    /// Length of the complete payload, bytes.
     pub(super) fn total(&self) -> u64 {
         self.total
     }
 
-    /// How many bytes of it are here.
+    /// Number of received bytes.
     pub(super) fn have(&self) -> u64 {
         self.covered().total()
     }
 
-    /// How many parts are here.
+    /// Number of parts.
     pub(super) fn len(&self) -> usize {
         self.parts.len()
     }
 
-    /// The records of all parts.
+    /// Records of all parts.
     pub(super) fn records(&self) -> impl Iterator<Item = RecordId> {
         self.parts.keys().copied()
     }
 
-    /// True if this record is one of its parts.
+    /// True if this record is one of the parts.
     pub(super) fn has_part(&self, record: RecordId) -> bool {
         self.parts.contains_key(&record)
     }
 
-    /// Adds `length` bytes from `start`, which lie at `at` in the record.
+    /// Adds `length` bytes from `start`, which are at offset `at` in the record.
     pub(super) fn add(&mut self, record: RecordId, start: u64, length: u64, at: u64) {
         if self.stale {
             self.covered = self.covered().into_owned();
@@ -72,12 +72,12 @@ impl Reassembly {
         self.covered.insert(start, start + length);
     }
 
-    /// A part is gone.
+    /// Removes a part.
     pub(super) fn remove(&mut self, record: RecordId) {
         self.stale |= self.parts.remove(&record).is_some();
     }
 
-    /// What the parts cover. Parts go together, when their lifetime ends: it is computed when it is asked for.
+    /// Ranges covered by the parts. Computed on demand after a removal, because many parts expire together.
     fn covered(&self) -> Cow<'_, Ranges> {
         if !self.stale {
             return Cow::Borrowed(&self.covered);
@@ -89,17 +89,17 @@ impl Reassembly {
         Cow::Owned(covered)
     }
 
-    /// True if all of it is here.
+    /// True if the payload is complete.
     pub(super) fn is_whole(&self) -> bool {
         !self.parts.is_empty() && self.covered().contains(0, self.total)
     }
 
-    /// True if all of this range is here. An empty range is, once anything is.
+    /// True if all of this range has been received. An empty range counts as received once there is any part.
     pub(super) fn has(&self, from: u64, to: u64) -> bool {
         !self.parts.is_empty() && self.covered().contains(from, to)
     }
 
-    /// The extents of a whole payload in order: from each place on, the part that reaches farthest.
+    /// Extents of a complete payload in order: at each position, the part that extends farthest.
     pub(super) fn extents(&self) -> Vec<Extent> {
         let mut by_start: Vec<(u64, u64, RecordId, u64)> =
             self.parts.iter().map(|(record, (start, end, at))| (*start, *end, *record, *at)).collect();

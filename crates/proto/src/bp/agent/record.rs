@@ -1,4 +1,4 @@
-//! What the agent writes into its storage: one record per bundle, plus a few small ones.
+//! Format of the records that the agent stores: one record per bundle, plus a few small ones.
 //!
 //! ```text
 //!  header (36 bytes)                             | body
@@ -7,16 +7,18 @@
 //!
 //! | kind | body |
 //! |---|---|
-//! | boot | how often this node has started: makes record ids and sequence numbers unique; what is kept of the clock; its last turns |
-//! | tombstone | a bundle that the application has taken, until when to remember it, and which payload it had |
-//! | tombstone of version 6 | the same, of a bundle of version 6 |
-//! | received | a bundle from a peer; as long as no seal follows, the prefix that arrived |
-//! | own | a bundle made here; without a seal it was never accepted and is dropped |
+//! | boot | number of earlier starts, which makes record IDs and sequence numbers unique; clock state; latest clock adjustments |
+//! | tombstone | a delivered bundle, the time until which it is remembered, and the properties of its payload |
+//! | tombstone of version 6 | the same, for a bundle of version 6 |
+//! | received | a bundle from a peer; without a seal, the prefix that arrived |
+//! | own | a bundle made at this node; without a seal it was never accepted and is dropped |
 //!
-//! A note follows a whole bundle only: the **seal** (all of it is here, and its checksum fits), then how much of the
-//! payload is safe with the next hop, which nodes have a copy, and how many may still be made. Nothing ever follows the prefix of a bundle that broke off, so that whatever
-//! length survives a crash is a prefix of the payload again. A note carries the record's nonce, which no peer knows:
-//! payload bytes cannot pass for one. Numbers are big-endian; times are DTN milliseconds, zero: not known.
+//! Notes follow only a complete bundle: first the **seal** (the bundle is complete and its CRC matches), then how much of the
+//! payload the next hop has, which nodes have a copy, and how many copies may still be made. Nothing follows the prefix of a
+//! broken transfer, so that whatever length survives a crash is again a prefix of the payload. A note contains the nonce of the
+//! record, which no peer knows, so that payload bytes cannot pass for a note. Numbers are big-endian; times are DTN
+//! milliseconds, zero if unknown.
+//!
 
 use crate::bp::{CreationTimestamp, Eid};
 use crate::codec::crc::{Running, crc32c};
@@ -28,16 +30,16 @@ use super::accounts::NeighbourNumber;
 use super::clock::{ClockAdjustments, StoredClock};
 use super::delivery::PayloadProperties;
 
-/// Bytes before the body.
+/// Length of the record header, bytes.
 pub(super) const HEADER_BYTES: u64 = 36;
-/// Bytes of a note.
+/// Length of a note, bytes.
 pub(super) const NOTE_BYTES: u64 = 24;
 
 const MAGIC: &[u8; 4] = b"LWR1";
 const VERSION: u8 = 1;
 const FORMAT: &str = "the storage format";
 
-/// What a record is.
+/// Kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RecordKind {
     Boot,
@@ -47,17 +49,17 @@ pub(super) enum RecordKind {
     Own,
 }
 
-/// The header of every record.
+/// Record header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RecordHeader {
     pub(super) kind: RecordKind,
-    /// The neighbour that brought the bundle; records of earlier versions do not say.
+    /// Neighbour that brought the bundle; unknown in records of earlier versions.
     pub(super) neighbour: NeighbourNumber,
-    /// Known to this record only; of a boot record, to this store only.
+    /// Random number known only to this record; in a boot record, the secret of the store.
     pub(super) nonce: u64,
-    /// DTN milliseconds when the record was begun; zero: no clock.
+    /// Time at which the record was begun, DTN milliseconds; zero without a clock.
     pub(super) arrival_dtn_ms: u64,
-    /// The bundle's age then, as far as it is known, milliseconds.
+    /// Known age of the bundle at that time, milliseconds.
     pub(super) age_ms: u64,
 }
 
@@ -87,7 +89,7 @@ impl RecordHeader {
         }
         let crc = crc32c(&input[..HEADER_BYTES as usize - 4]);
         if input.split_to(4) != MAGIC[..] {
-            return Err(DecodeError::invalid("the mark of a record", FORMAT));
+            return Err(DecodeError::invalid("the magic number of a record", FORMAT));
         }
         let kind = match (input.get_u8(), input.get_u8()) {
             (1, VERSION) => RecordKind::Boot,
@@ -108,26 +110,26 @@ impl RecordHeader {
     }
 }
 
-/// What stands behind a whole bundle.
+/// Note after a complete bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Note {
-    /// The bundle is whole and its checksum fits.
+    /// The bundle is complete and its CRC matches.
     Sealed {
-        /// This node has accepted custody of it.
+        /// True if this node has accepted custody of the bundle.
         custody: bool,
     },
-    /// All of a bundle in custody is safe with the next hop: the signal is waited for.
+    /// The next hop has the complete bundle, which is in custody: a custody signal is outstanding.
     HandedOver,
-    /// The payload's first so many bytes are safe with the next hop.
+    /// The next hop has this number of bytes from the beginning of the payload.
     SafeUpTo(u64),
-    /// The node that this stands for has the bundle.
+    /// The node with this key has the bundle.
     Given(u64),
-    /// So many copies of the bundle may still be made.
+    /// This number of copies of the bundle may still be made.
     Copies(u64),
 }
 
 impl Note {
-    /// The note as it stands `position` bytes from the beginning of its record.
+    /// Encodes the note for the position `position` bytes from the beginning of its record.
     pub(super) fn encode(self, nonce: u64, position: u64) -> Bytes {
         let mut out = BytesMut::with_capacity(NOTE_BYTES as usize);
         let (kind, value) = match self {
@@ -145,7 +147,8 @@ impl Note {
         out.freeze()
     }
 
-    /// The note at the front of `input`, if it is one and belongs there.
+    /// Decodes the note at the front of `input`; `None` if it is not a valid note for this record and
+    /// position.
     pub(super) fn decode(input: &[u8], nonce: u64, position: u64) -> Option<Self> {
         let mut input = input.get(..NOTE_BYTES as usize)?;
         let crc = Self::crc(&input[..20], position);
@@ -170,18 +173,18 @@ impl Note {
     }
 }
 
-/// The body of a tombstone.
+/// Body of a tombstone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TombstoneBody {
     pub(super) source: Eid,
     pub(super) timestamp: CreationTimestamp,
-    /// Not written: the kind of the record says it.
+    /// Not encoded: the kind of the record contains it.
     pub(super) version: BundleVersion,
-    /// When it may be forgotten, by the clock; zero: only by `remaining_ms`.
+    /// Time at which the tombstone can be removed, DTN milliseconds; zero if only `remaining_ms` applies.
     pub(super) expires_dtn_ms: u64,
-    /// How long the bundle had to live when it was taken.
+    /// Remaining lifetime of the bundle when it was delivered, milliseconds.
     pub(super) remaining_ms: u64,
-    /// Records of earlier versions say nothing of it.
+    /// Properties of the payload; `None` in records of earlier versions.
     pub(super) payload: Option<PayloadProperties<Eid>>,
 }
 
@@ -223,7 +226,7 @@ impl TombstoneBody {
         }
     }
 
-    /// The kind of record that it is the body of.
+    /// Kind of the record with this body.
     pub(super) fn kind(&self) -> RecordKind {
         match self.version {
             BundleVersion::V7 => RecordKind::Tombstone,
@@ -245,7 +248,7 @@ impl TombstoneBody {
         }
         let payload = match input.len() {
             0 => None,
-            // A number that an earlier version wrote.
+            // Number written by an earlier version.
             12 if crc32c(&input[..8]) == input.slice(8..).get_u32() => None,
             _ => Some(Self::decode_payload(input, version)?),
         };
@@ -270,17 +273,17 @@ impl TombstoneBody {
     }
 }
 
-/// The body of a boot record. Those of earlier versions have less: no turns, no clock.
+/// Body of a boot record. Those of earlier versions have no clock adjustments or no clock state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct BootBody {
-    /// How often the node has started.
+    /// Number of earlier starts of the node.
     pub(super) boot: u64,
     pub(super) clock: Option<StoredClock>,
     pub(super) turns: ClockAdjustments,
 }
 
 impl BootBody {
-    /// The whole record. It has to fit into what is read of a record at first.
+    /// Encodes the complete record, which must fit into the first read of a record.
     pub(super) fn encode(&self, header: RecordHeader) -> Bytes {
         let mut out = BytesMut::new();
         header.encode(&mut out);
@@ -348,7 +351,7 @@ mod tests {
             body.encode(&mut out);
             let bytes = out.freeze();
             assert_eq!(TombstoneBody::decode(&mut bytes.clone(), version), Ok(body.clone()));
-            // So earlier versions have written it: with nothing behind its end, or with a number.
+            // Encodings of earlier versions: with nothing after the end, or with a number.
             let old = TombstoneBody { payload: None, ..body.clone() };
             let mut out = BytesMut::new();
             old.encode(&mut out);

@@ -1,4 +1,4 @@
-//! Why transfers are refused, and what is told of it.
+//! Refusal of transfers, and its reason.
 
 use crate::bp::ReasonCode;
 use crate::bp::v6::wire::NO_PAYLOAD;
@@ -9,13 +9,13 @@ use bytes::Bytes;
 use super::Agent;
 use super::head::AnyHead;
 
-/// Why a transfer is refused: what the peer hears, and what the operator does.
+/// Reason for refusing a transfer, for the peer and for the operator.
 #[derive(Debug)]
 pub(super) struct TransferRefusal {
     pub(super) reason: RefuseReason,
-    /// The rule that the bundle breaks, if it breaks one.
+    /// Rule that the bundle violates; `None` if it violates none.
     breach: Option<Breach>,
-    /// The faults that would have to be accepted from the peer, by name.
+    /// Names of the faults that would have to be accepted from the peer.
     accept: Vec<&'static str>,
 }
 
@@ -26,34 +26,35 @@ impl From<RefuseReason> for TransferRefusal {
 }
 
 impl TransferRefusal {
-    /// Bytes that are no bundle. RFC 9171 5.6 step 3 deletes what is malformed, and the copy here is deleted. But between
-    /// neighbours it is far likelier that the link has damaged a bundle than that the peer has accepted such a thing: the
-    /// peer is asked for it once more, and nothing is lost by a flipped bit.
+    /// Refuses invalid bytes. RFC 9171 5.6 step 3 deletes a malformed bundle, and so does this node. But
+    /// between neighbours it is far more likely that the link damaged a bundle than that the peer accepted a
+    /// malformed one. So the peer is asked to resend it, and a flipped bit loses nothing.
     pub(super) fn damaged(breach: Breach) -> Self {
         TransferRefusal { reason: RefuseReason::Retransmit, breach: Some(breach), accept: Vec::new() }
     }
 
-    /// A bundle that would be no better the next time.
+    /// Refuses a bundle that would be invalid again if resent.
     pub(super) fn for_good(breach: Breach) -> Self {
         TransferRefusal { reason: RefuseReason::NotAcceptable, breach: Some(breach), accept: Vec::new() }
     }
 
-    /// A bundle that is longer than the agent takes.
+    /// Refuses a bundle that exceeds the maximum length.
     pub(super) fn too_long() -> Self {
         Self::for_good(Breach::of_all(DecodeError::Limit { what: "a bundle" }))
     }
 
-    /// A bundle with a block that nobody here processes and that deletes it for that.
+    /// Refusal of a bundle with an unsupported block whose flags require deletion; `None` without such a
+    /// block.
     pub(super) fn unsupported(head: &AnyHead) -> Option<Self> {
         let block = head.unsupported().into_iter().find(|block| block.delete)?;
-        let what = "a block without which the bundle is not to travel";
+        let what = "a block whose flags require deletion of the bundle";
         let error = DecodeError::Unsupported { what, clause: head.reception() };
         Some(Self::for_good(Breach::new(error, block.place)))
     }
 }
 
 impl Agent {
-    /// Says that a transfer is not wanted, and forgets it.
+    /// Refuses a transfer, and removes its state.
     pub(super) fn refuse(&mut self, id: LinkId, transfer: TransferId, refusal: impl Into<TransferRefusal>) {
         let TransferRefusal { reason, breach, accept } = refusal.into();
         let counter = match reason {
@@ -70,7 +71,7 @@ impl Agent {
         self.control.push_back((id, BundlesRequest::Refuse { transfer, reason }));
     }
 
-    /// A bundle goes while it arrives.
+    /// Refuses the transfer of an arriving bundle that is deleted.
     pub(super) fn refuse_deleted(&mut self, id: LinkId, transfer: TransferId, reason: ReasonCode) {
         let reason = match reason {
             ReasonCode::LifetimeExpired | ReasonCode::TrafficPared => RefuseReason::Completed,
@@ -79,10 +80,11 @@ impl Agent {
         self.refuse(id, transfer, reason);
     }
 
-    /// The head of a bundle that is none, or that is not taken.
+    /// Refuses a transfer whose header is invalid or not accepted.
     pub(super) fn refuse_head(&mut self, id: LinkId, transfer: TransferId, input: &Bytes, breach: Breach) {
         let accept = self.would_need(id, input);
-        // A bundle that is whole and legal, or that the operator might allow, would come again and again.
+        // The peer would resend a complete and valid bundle, or one that the operator could permit, again and
+        // again.
         let mut refusal = match breach.error == NO_PAYLOAD || !accept.is_empty() {
             true => TransferRefusal::for_good(breach),
             false => TransferRefusal::damaged(breach),

@@ -1,7 +1,8 @@
-//! Status reports: what becomes of a bundle, told to whom it asks for (RFC 9171 5, 6.1.1, 6.2).
+//! Status reports (RFC 9171 5, 6.1.1, 6.2).
 //!
-//! Only what the bundle asks for and the configuration allows is sent, never about administrative records, and not more
-//! in a minute than configured. A report takes its place from the share of the neighbour that brought its subject.
+//! A report is sent only if the bundle requests it and the configuration permits it, never about
+//! administrative records, and at most at the configured rate. It is charged to the quota of the neighbour
+//! that brought its subject.
 
 use crate::bp::{
     AdminRecord, BundleFlags, Content, CreationTimestamp, DtnTime, Eid, PrimaryBlock, ReasonCode, StatusItem,
@@ -19,33 +20,34 @@ use super::delivery::LocalKey;
 use super::head::AnyHead;
 use super::secret::NumberKind;
 
-/// Neighbours, and sources over each of them, whose records are counted apart; with more the one that asked longest ago is
-/// forgotten.
+/// Maximum number of neighbours, and of sources over each of them, with separate rate limits; beyond it, the
+/// one unused longest is forgotten.
 const NEIGHBOURS_MAX: usize = 256;
 const SOURCES_MAX: usize = 64;
-/// One neighbour has the allowance of so many sources, and all together that of so many.
+/// Rate of a neighbour and of all neighbours together, as multiples of the rate of a source.
 const SOURCES_A_NEIGHBOUR: u32 = 4;
 const SOURCES_IN_ALL: u32 = 16;
 
-/// How many records may still be sent because of what others have sent: for each source of bundles over each neighbour, for the
-/// neighbour, and in all.
+/// Rate limit of administrative records caused by bundles of other nodes: per source over a neighbour, per neighbour, and in
+/// total.
 ///
 /// ```text
-///   source over a neighbour: R a minute --.
-///   a source that was not heard of: R/2 ---+--> neighbour: 4 R a minute --> all: 16 R a minute
-///   no more than R of those a minute
+///   source over a neighbour: R per minute --.
+///   a new source over it: begins with R/2 --+--> neighbour: 4 R per minute --> all: 16 R per minute
+///   at most R new sources per minute
 /// ```
 ///
-/// Anybody can make up sources, so what one neighbour brings takes nothing from what another does, whatever names it uses. A
-/// source may go on while it has taken no more than is left of its neighbour's, a neighbour while it has taken no more than is
-/// left in all: who has asked for little finds something left.
+/// A neighbour can invent sources, so what one neighbour brings does not reduce the allowance of another, whatever sources it
+/// names. A source may continue while it has used no more than is left of its neighbour's allowance, and a neighbour while it
+/// has used no more than is left in total. So a party that has used little always finds something left.
+///
 #[derive(Debug)]
 pub(super) struct ReportRateLimit {
     all: TokenBucket,
     of: BTreeMap<NeighbourNumber, NeighbourRateLimit>,
 }
 
-/// The allowances of one neighbour and of the sources over it.
+/// Allowances of one neighbour and of the sources over it.
 #[derive(Debug)]
 struct NeighbourRateLimit {
     all: TokenBucket,
@@ -59,7 +61,7 @@ impl ReportRateLimit {
         ReportRateLimit { all, of: BTreeMap::new() }
     }
 
-    /// Takes one record for a source over a neighbour. False: there is none.
+    /// Takes one record from the allowance of a source over a neighbour. Returns false if none is left.
     pub(super) fn take(
         &mut self,
         now: Instant,
@@ -94,7 +96,7 @@ impl ReportRateLimit {
 }
 
 impl NeighbourRateLimit {
-    /// The allowance of a source. `None`: it was not heard of, and there were too many such.
+    /// Allowance of a source; `None` if the source is new and there were too many new ones.
     fn source(&mut self, now: Instant, per_minute: u32, source: u64) -> Option<&mut TokenBucket> {
         if !self.of.contains_key(&source) {
             self.newcomers.fill(now, per_minute);
@@ -118,11 +120,11 @@ fn forget_longest<K: Ord + Copy, V>(of: &mut BTreeMap<K, V>, at: impl Fn(&V) -> 
     }
 }
 
-/// How many records may still be sent: a bucket that fills evenly.
+/// Token bucket, filled at a constant rate.
 #[derive(Clone, Copy, Debug)]
 struct TokenBucket {
     at: Instant,
-    /// Records, in units of a 60,000,000,000th: one nanosecond brings `per_minute` of them.
+    /// Level, in units of 1/60,000,000,000 of a record: one nanosecond adds `per_minute` units.
     level: u128,
 }
 
@@ -139,7 +141,7 @@ impl TokenBucket {
         self.level = (self.level + gained).min(u128::from(per_minute) * ONE);
     }
 
-    /// The level that it lacks to be full.
+    /// Difference between the level and a full bucket.
     fn missing(&self, per_minute: u32) -> u128 {
         (u128::from(per_minute) * ONE).saturating_sub(self.level)
     }
@@ -158,7 +160,7 @@ impl Agent {
         }
     }
 
-    /// Reports blocks that are not supported and ask for it (RFC 9171 5.6 step 4).
+    /// Reports unsupported blocks whose flags request it (RFC 9171 5.6 step 4).
     pub(super) fn report_unsupported(&mut self, now: Instant, neighbour: NeighbourNumber, head: &AnyHead) {
         let reason = match head.version() {
             BundleVersion::V7 => ReasonCode::BlockUnsupported,
@@ -178,7 +180,7 @@ impl Agent {
         }
     }
 
-    /// Reports the delivery of the payload that this record is a part of: as of a whole bundle.
+    /// Reports the delivery of the payload to which this record belongs, as that of a complete bundle.
     pub(super) fn report_delivered(&mut self, now: Instant, record: RecordId) {
         let held = &self.bundles[&record];
         if self.config.reports.delivery && held.head.asks_for(ReportedStatus::Delivered) {
@@ -188,7 +190,7 @@ impl Agent {
         }
     }
 
-    /// The deletion of what is in custody is reported in any case (RFC 5050 5.1, 5.13).
+    /// Reports a deletion. That of a bundle in custody is always reported (RFC 5050 5.1, 5.13).
     pub(super) fn report_deleted(
         &mut self,
         now: Instant,
@@ -202,12 +204,12 @@ impl Agent {
         }
     }
 
-    /// The number that stands for the node that a bundle says it is from.
+    /// Number that represents the node ID in a bundle's source.
     pub(super) fn source_key(&self, subject: &AnyHead) -> u64 {
         self.secret.number(NumberKind::Source, &subject.source().node_id().to_string())
     }
 
-    /// Reports about a bundle that this neighbour has brought.
+    /// Sends a report about a bundle that this neighbour brought.
     pub(super) fn report(
         &mut self,
         now: Instant,
@@ -268,7 +270,7 @@ impl Agent {
         AdminRecord::StatusReport(report).to_bytes()
     }
 
-    /// A status report of version 6 has a time with everything it says; a node without a clock says zero.
+    /// A status report of version 6 has a time with each assertion; a node without a clock writes zero.
     fn record_of_v6(
         &self,
         now: Instant,
@@ -285,7 +287,7 @@ impl Agent {
             delivered: when(ReportedStatus::Delivered),
             deleted: when(ReportedStatus::Deleted),
             unused_flags: 0,
-            // Version 6 has the first nine.
+            // Version 6 has only the first nine reason codes.
             reason: match reason {
                 ReasonCode::BlockUnsupported => ReasonCode::BlockUnintelligible,
                 reason if reason.number() > 8 => ReasonCode::NoAdditionalInformation,
@@ -296,8 +298,8 @@ impl Agent {
         v6::AdminRecord::StatusReport(report).to_bytes()
     }
 
-    /// Makes a bundle with an administrative record, of the version of its subject, because of what this neighbour has
-    /// brought. False: there is no space.
+    /// Creates a bundle with an administrative record, in the version of its subject, charged to this
+    /// neighbour. Returns false if there is no space.
     pub(super) fn originate_record(
         &mut self,
         now: Instant,
@@ -340,12 +342,12 @@ impl Agent {
         self.originate(now, neighbour, head, payload)
     }
 
-    /// Extension blocks of a bundle made here.
+    /// Adds the extension blocks of a bundle made at this node.
     pub(super) fn furnish(&self, head: &mut crate::bp::Head, priority: Priority, hop_limit: Option<u8>) {
         if let Some(limit) = hop_limit.filter(|limit| *limit > 0) {
             head.set(&Content::HopCount(crate::bp::HopCount { limit, count: 0 }));
         }
-        // A node without a clock has to send the age (RFC 9171 4.4.2).
+        // A node without a clock must send the age (RFC 9171 4.4.2).
         if !head.primary.timestamp.time.is_known() {
             head.set(&Content::BundleAge(0));
         }
@@ -354,7 +356,7 @@ impl Agent {
         }
     }
 
-    /// The same for version 6.
+    /// As `say_report`, for version 6.
     pub(super) fn say_report_v6(&mut self, report: &v6::StatusReport, key: &LocalKey) {
         let over = self.came_over(key);
         let said = [
@@ -376,7 +378,7 @@ impl Agent {
         }
     }
 
-    /// Tells the application what a report says about a bundle of its own.
+    /// Indicates the assertions of a report about one of this node's bundles to the application.
     pub(super) fn say_report(&mut self, report: &StatusReport, key: &LocalKey) {
         let over = self.came_over(key);
         let said = [
@@ -397,8 +399,8 @@ impl Agent {
         }
     }
 
-    /// The links over which the parts of a payload came that is here; none where a part was made here or came before the last
-    /// start.
+    /// Links over which the parts of a payload held at this node arrived; empty if a part was made here or
+    /// arrived before the last start.
     pub(super) fn came_over(&self, key: &LocalKey) -> Vec<LinkId> {
         let Some(local) = self.local.get(key) else { return Vec::new() };
         let over = |record| Some(self.bundles.get(&record)?.intake?.0);
@@ -406,20 +408,20 @@ impl Agent {
         links.unwrap_or_default().into_iter().collect()
     }
 
-    /// The neighbour at the other end of a link, as it is called, while the link is up.
+    /// Node ID of the peer of a link, while the link is up.
     pub fn peer(&self, link: LinkId) -> Option<&Eid> {
         self.links.peer(link)
     }
 
-    /// True if this link leads to a node: it is the node's own, or the next hop of a route to it. A report by the node, or
-    /// about a bundle for it, comes over such a link; anybody else has no business with it.
+    /// True if this link leads to a node: the node is its peer, or the link is the next hop of a route to it.
+    /// A report by the node, or about a bundle for it, should arrive only over such a link.
     pub fn leads_to(&mut self, link: LinkId, node: &Eid) -> bool {
-        // Where bundles are spread, everybody who is met is a next hop.
+        // With a replicating router every neighbour is a next hop.
         let is_met = self.links.peer(link).is_some() || !link.is_incoming();
         is_met && self.router.spreads() || self.is_next_hop(link, node)
     }
 
-    /// True if the node is at the other end of a link, or a route to it leads there.
+    /// True if the node is the peer of the link, or a route to it leads over the link.
     pub(super) fn is_next_hop(&mut self, link: LinkId, node: &Eid) -> bool {
         if self.links.peer(link) == Some(&node.node_id()) {
             return true;
@@ -428,7 +430,7 @@ impl Agent {
         known && self.table.hops(node).iter().any(|(_, hop)| self.links.of(hop).contains(&link))
     }
 
-    /// Makes a bundle of its own, all of it at once. False: there is no space.
+    /// Creates a complete bundle of this node. Returns false if there is no space.
     fn originate(&mut self, now: Instant, neighbour: NeighbourNumber, head: AnyHead, payload: Bytes) -> bool {
         let Some(record) = self.begin_own(now, head, neighbour) else { return false };
         self.append_own(record, payload);
@@ -436,7 +438,7 @@ impl Agent {
     }
 }
 
-/// How records of version 6 name a bundle.
+/// Identification of a bundle in administrative records of version 6.
 pub(super) fn subject_of(head: &v6::Head) -> v6::admin::Subject {
     let primary = &head.primary;
     v6::admin::Subject {
@@ -460,7 +462,7 @@ mod tests {
         let [friend, mallory] = [NeighbourNumber(1), NeighbourNumber(2)];
         let mut sent = 0;
         for second in 0..60 {
-            // Under the name of the friend, under one of its own, and under as many names as there are.
+            // With the friend's source, with a source of its own, and with as many invented ones as possible.
             for number in 0..600 {
                 for source in [1, 2, 1_000 * second + number] {
                     sent += u32::from(report_rate_limit.take(at(second), PER_MINUTE, mallory, source));
@@ -492,14 +494,14 @@ mod tests {
             report_rate_limit.take(Instant::ZERO, PER_MINUTE, NeighbourNumber(neighbour), source)
         };
         for stranger in 1..=8 {
-            // All that it can get.
+            // Everything that a stranger can get.
             let sent = (0..100_000_u64).filter(|number| take(stranger, *number % 50)).count();
             assert!(sent <= 4 * PER_MINUTE as usize, "{sent}");
         }
         for report in 0..20 {
             assert!(take(9, 1), "report {report}");
         }
-        // Over the neighbour of a stranger there is something left, too, for who was heard of.
+        // A known source over a flooding neighbour still has an allowance.
         let mut report_rate_limit = ReportRateLimit::new(PER_MINUTE);
         assert!(report_rate_limit.take(Instant::ZERO, PER_MINUTE, NeighbourNumber(1), 1));
         let now = Instant::from_secs(60);
@@ -537,7 +539,7 @@ mod tests {
     fn reports_are_limited_by_the_minute() {
         let mut report_rate_limit = ReportRateLimit::new(2);
         let mut take = |second| report_rate_limit.take(Instant::from_secs(second), 2, NeighbourNumber(1), 1);
-        // A newcomer begins with half of it.
+        // A new source begins with half the allowance.
         assert!(take(0) && !take(0) && !take(29) && take(30) && !take(31));
         assert!(take(1000) && take(1000) && !take(1000));
         let mut none = ReportRateLimit::new(0);

@@ -1,12 +1,13 @@
-//! The start: what the storage has is found again.
+//! Start of the agent: restores the bundles from the storage.
 //!
 //! ```text
-//!   List --> heads are read, some at a time --> a boot record is stored --> work
+//!   List --> headers are read, several at a time --> a boot record is stored --> ready
 //! ```
 //!
-//! A received bundle without a seal is the prefix that had arrived, and becomes a fragment of that length (unless it is
-//! too short, or must not be fragmented). One that has all its bytes and no seal is checked first. A bundle of this node
-//! without a seal was never accepted, and goes. Records of an unknown kind or version are left alone.
+//! A received bundle without a seal is the prefix that had arrived, and becomes a fragment of that length (unless it is too
+//! short, or must not be fragmented). One that is complete but has no seal is verified first. A bundle of this node without a
+//! seal was never accepted, and is removed. Records of an unknown kind or version are left unchanged.
+//!
 
 use crate::codec::DecodeError;
 use crate::service::{AppIndication, Breach, BundleVersion, RecordId};
@@ -25,27 +26,27 @@ use super::store::ReadPurpose;
 use super::taken::TakenPayload;
 use super::{Agent, BOOT_SHIFT, Phase};
 
-/// How many records are read at a time.
+/// Maximum number of records read concurrently.
 const READS_MAX: usize = 64;
-/// How much of a record is read at first.
+/// Length of the first read of a record, bytes.
 const FIRST_READ_BYTES: u32 = 2048;
-/// How many of the notes behind a bundle are read, the last ones.
+/// Maximum number of notes read after a bundle; the last ones are read.
 const NOTES_MAX: u64 = 1024;
 
-/// What the start still has to do.
+/// State of the restore.
 #[derive(Debug, Default)]
 pub(super) struct Restore {
     waiting: VecDeque<(RecordId, u64)>,
     reading: BTreeMap<RecordId, RecordRead>,
     boot: Option<u64>,
-    /// The last of them, and the secret of the store.
+    /// Latest boot record, with the secret of the store.
     last_boot: Option<(RecordId, Secret, BootBody)>,
-    /// Payloads that were taken: how long that was ago is known when the clock is.
+    /// Tombstones found; their age is computed once the clock state is known.
     tombstones: Vec<(TakenPayload, FoundTombstone)>,
     old_boots: Vec<RecordId>,
 }
 
-/// A tombstone, but for its name. Times in milliseconds.
+/// Tombstone without its key. Times in milliseconds.
 #[derive(Debug)]
 struct FoundTombstone {
     record: RecordId,
@@ -55,7 +56,7 @@ struct FoundTombstone {
     remaining_ms: u64,
 }
 
-/// A record that is being read.
+/// Record that is being read.
 #[derive(Debug)]
 struct RecordRead {
     length: u64,
@@ -64,22 +65,22 @@ struct RecordRead {
 
 #[derive(Debug)]
 enum ReadStep {
-    /// Its beginning.
+    /// Beginning of the record.
     Start,
-    /// The blocks behind a payload of version 6: where the notes begin depends on them.
+    /// Blocks after a payload of version 6, which determine the position of the notes.
     Tail(Box<HeldBundle>),
-    /// The seal, and then the last note.
+    /// The seal, and then the last notes.
     Notes { held: Box<HeldBundle>, sealed: bool },
 }
 
 impl Agent {
-    /// The storage says what it has.
+    /// Handles the list of records from the storage.
     pub(super) fn listed(&mut self, now: Instant, records: Vec<(RecordId, u64)>) {
         if !matches!(self.phase, Phase::Listing) {
             self.counters.ignored += 1;
             return;
         }
-        // A start whose own record is torn has left its number in the ids.
+        // A start whose boot record is torn has left its number in the record IDs.
         let boot = records.iter().map(|(record, _)| record.0 >> BOOT_SHIFT).max();
         self.phase = Phase::Reading(Restore { waiting: records.into(), boot, ..Restore::default() });
         self.look_further(now);
@@ -107,7 +108,7 @@ impl Agent {
         }
     }
 
-    /// A part of a record was read.
+    /// Handles a part of a record that was read.
     pub(super) fn restore_data(&mut self, now: Instant, record: RecordId, offset: u64, data: Bytes) {
         let Phase::Reading(restore) = &mut self.phase else { return };
         let Some(RecordRead { length, step }) = restore.reading.remove(&record) else { return };
@@ -121,12 +122,13 @@ impl Agent {
         self.look_further(now);
     }
 
-    /// A record could not be read. Perhaps it can at another start: it is left alone, unless it is lost for good.
+    /// Handles a record that could not be read. It is left unchanged for the next start, unless it is lost
+    /// permanently.
     pub(super) fn restore_failed(&mut self, now: Instant, record: RecordId, lost: bool) {
         let Phase::Reading(restore) = &mut self.phase else { return };
         match restore.reading.remove(&record).map(|looking| looking.step) {
             Some(ReadStep::Notes { mut held, .. }) if lost => {
-                // Only a note is damaged, perhaps: the bundle shows itself whether it is what it should be.
+                // Possibly only a note is damaged: the bundle itself is verified.
                 held.closed = true;
                 held.state = BundleState::Verifying;
                 self.insert_bundle(record, *held);
@@ -181,7 +183,8 @@ impl Agent {
                     Err(DecodeError::Incomplete) if (data.len() as u64) < length => {
                         self.look_again(record, length, data.len());
                     }
-                    // Not durable when the node went down: the application was not told that it is gone.
+                    // The tombstone was not durable at the crash, so the application was not told that the
+                    // delivery ended.
                     Err(_) => self.too_short(record),
                 }
             }
@@ -191,7 +194,7 @@ impl Agent {
         }
     }
 
-    /// More of its beginning is wanted than was read.
+    /// Reads more of the beginning of a record.
     fn look_again(&mut self, record: RecordId, length: u64, read: usize) {
         let more = u32::try_from(read * 4).unwrap_or(u32::MAX);
         self.restore().reading.insert(record, RecordRead { length, step: ReadStep::Start });
@@ -296,7 +299,7 @@ impl Agent {
         }
         let notes_at = held.notes_at();
         let notes = (length - notes_at) / NOTE_BYTES;
-        // A torn note at the end is overwritten by nobody: later notes would not be found behind it.
+        // A torn note at the end is never overwritten, so notes after it would not be found.
         held.closed |= !(length - notes_at).is_multiple_of(NOTE_BYTES);
         if !sealed && notes > 1 {
             let read = (notes - 1).min(NOTES_MAX);
@@ -315,19 +318,19 @@ impl Agent {
         self.found.push(record);
     }
 
-    /// A bundle without a seal.
+    /// Restores a bundle without a seal.
     fn restore_unsealed(&mut self, record: RecordId, mut held: HeldBundle, length: u64) {
         let payload = length.saturating_sub(held.payload_at()).min(held.payload_bytes());
         if held.own {
             return self.too_short(record);
         }
         if held.head.tail_is_known() && length >= held.notes_at() {
-            // Only the seal is missing, or torn: is the bundle what it should be?
+            // Only the seal is missing or torn: the bundle is verified.
             held.state = BundleState::Verifying;
             self.insert_bundle(record, held);
             self.found.push(record);
         } else if held.may_fragment() && payload > 0 {
-            // The peer may have been told that it is safe.
+            // The part may have been acknowledged to the peer.
             held.cut_to(payload);
             held.state = BundleState::Sealing;
             self.insert_bundle(record, held);
@@ -351,7 +354,7 @@ impl Agent {
         self.add_tombstone(now, taken, Tombstone { record, end, appended: found.length });
     }
 
-    /// Everything is found: this start gets its number.
+    /// Begins this start after all records have been read, and gives it a number.
     fn boot(&mut self, now: Instant) {
         let restore = core::mem::take(self.restore());
         self.boot = restore.boot.map_or(0, |boot| boot + 1);
@@ -373,7 +376,7 @@ impl Agent {
         self.phase = Phase::Booting { record, old: restore.old_boots };
     }
 
-    /// Writes down the number of this start, and the clock.
+    /// Stores the number of this start, and the clock state.
     pub(super) fn write_boot(&mut self, now: Instant) -> RecordId {
         let record = self.next_record();
         let header = RecordHeader { nonce: self.secret.0, ..self.header(now, RecordKind::Boot, 0) };
@@ -384,7 +387,7 @@ impl Agent {
         record
     }
 
-    /// The number of this start is durable (or there is no space even for that): work begins.
+    /// Makes the agent ready, once the boot record is durable or there is no space even for it.
     pub(super) fn booted(&mut self, now: Instant, stored: bool) {
         let Phase::Booting { old, .. } = core::mem::replace(&mut self.phase, Phase::Ready) else {
             unreachable!("only said while booting")
@@ -399,7 +402,8 @@ impl Agent {
         for record in found {
             let Some(held) = self.bundles.get(&record) else { continue };
             if self.was_taken(&held.head) {
-                // It was taken; only its removal did not come to pass. Another payload of its name was accepted, and stays.
+                // The bundle was delivered, but not yet removed. Another payload with the same bundle ID was
+                // accepted, and is kept.
                 self.drop_bundle(record);
                 continue;
             }
@@ -414,7 +418,7 @@ impl Agent {
         self.open_waiting_sends(now);
     }
 
-    /// Adds to the age of what was found how long the node was down, once there is a clock.
+    /// Adds the time for which the node was down to the ages of restored bundles, once there is a clock.
     pub(super) fn age_found(&mut self, now: Instant) {
         let Some(life_ms) = self.clock.life_ms(now) else { return };
         for record in core::mem::take(&mut self.age_unknown) {
@@ -431,7 +435,7 @@ impl Agent {
         }
     }
 
-    /// Computes the checksum of a bundle that has no seal.
+    /// Begins the verification of a bundle without a seal.
     fn verify(&mut self, record: RecordId) {
         let held = &self.bundles[&record];
         let closing = BundleEnd::of(&held.head);
@@ -447,7 +451,7 @@ impl Agent {
         self.store.read(record, at, length, ReadPurpose::Verify);
     }
 
-    /// The next bytes of a bundle that is checked.
+    /// Handles the next bytes of a bundle that is being verified.
     pub(super) fn verify_data(&mut self, now: Instant, record: RecordId, mut data: Bytes) {
         let (Some(verifying), Some(held)) = (self.verifying.get_mut(&record), self.bundles.get_mut(&record))
         else {
@@ -477,7 +481,7 @@ impl Agent {
         if held.stored == held.notes_at() {
             self.seal(record);
         } else {
-            // A torn seal stands behind it: it is checked again after the next start.
+            // A torn seal follows the bundle: it is verified again at the next start.
             held.closed = true;
             held.state = BundleState::Sealing;
             self.settled.push_back(record);
@@ -485,7 +489,7 @@ impl Agent {
     }
 }
 
-/// Takes over what the notes behind a bundle's seal say.
+/// Applies the notes that follow a bundle's seal.
 fn heed_notes(held: &mut HeldBundle, data: &Bytes, offset: u64) {
     let (mut safe, mut awaited) = (0, false);
     for (position, note) in (offset..).step_by(NOTE_BYTES as usize).zip(data.chunks(NOTE_BYTES as usize)) {
@@ -504,11 +508,11 @@ fn heed_notes(held: &mut HeldBundle, data: &Bytes, offset: u64) {
     }
 }
 
-/// A bundle whose checksum is computed anew.
+/// Verification of a bundle's CRC.
 #[derive(Debug)]
 pub(super) struct Verifying {
     closing: BundleEnd,
-    /// Bytes from the payload's beginning that were read.
+    /// Bytes read from the beginning of the payload.
     at: u64,
     tail: BytesMut,
 }

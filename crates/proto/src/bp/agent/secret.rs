@@ -1,25 +1,25 @@
-//! The secret of a store, and the numbers that stand for names on its disk.
+//! Secret of a store, and the keyed numbers that represent names in its records.
 
 use siphasher::sip::SipHasher24;
 
-/// Drawn when a store is made, and in its boot record since. Whoever does not know it can choose no two names that have the same
-/// number, and none that has that of a given one.
+/// Random number, drawn when a store is created and kept in its boot record. Without it, an attacker can
+/// choose neither two names with the same number nor a name with the number of a given one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Secret(pub(super) u64);
 
-/// The things that have numbers of their own.
+/// Kinds of names, whose numbers are independent.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum NumberKind {
-    /// A neighbour whose share a bundle takes a place of.
+    /// Neighbour whose quota a bundle is charged to.
     Neighbour = 1,
-    /// A node that has a copy of a bundle.
+    /// Node that has a copy of a bundle.
     Holder = 2,
-    /// A node about whose bundles reports are asked for.
+    /// Source of bundles about which reports are requested.
     Source = 3,
 }
 
 impl Secret {
-    /// The number of a name: the same after a restart.
+    /// Number of a name, the same after a restart.
     pub(super) fn number(self, of: NumberKind, name: &str) -> u64 {
         SipHasher24::new_with_keys(self.0, of as u64).hash(name.as_bytes())
     }
@@ -40,8 +40,8 @@ mod tests {
         assert!(others.iter().all(|number| *number != NUMBER));
     }
 
-    /// Two names that FNV-1a does not tell apart, whatever it begins with: whoever knows how numbers are made has found them in
-    /// seconds.
+    /// Two names that FNV-1a cannot distinguish, whatever its initial value: with a known function such names
+    /// are found in seconds.
     #[test]
     fn names_that_were_chosen_have_numbers_of_their_own() {
         let chosen = ["dtn://bob/", "dtn://Kt6~RkCnB.JcN~gkut6RWZtxI/"];

@@ -1,7 +1,8 @@
-//! Bundles that are made here: sends of applications, and reports.
+//! Bundles made at this node: sends of applications, and reports.
 //!
-//! A send is accepted once its seal is durable; from then on the agent owes the bundle to the network, and the
-//! application one terminal indication. After a restart the bundle goes on without the application knowing.
+//! A send is accepted once its seal is durable. From then on the agent is responsible for the bundle, and
+//! owes the application one terminal indication. After a restart the bundle continues without indications to
+//! the application.
 
 use crate::bp::{BundleFlags, CrcType, CreationTimestamp, DtnTime, Eid, PrimaryBlock, ReasonCode, v6};
 use crate::service::{AppIndication, BundleEvent, BundleVersion, RecordId, SendFailure, SendId, SendOptions};
@@ -15,19 +16,19 @@ use super::held::BundleState;
 use super::record::{HEADER_BYTES, NOTE_BYTES, Note, RecordHeader, RecordKind};
 use super::{Agent, Phase};
 
-/// Appends shorter than this are put together.
+/// Appends shorter than this are merged, bytes.
 const MERGE_BYTES: usize = 4096;
 
-/// A bundle of this node whose payload is not all here.
+/// Bundle of this node whose payload is incomplete.
 #[derive(Debug)]
 pub(super) struct Composing {
-    /// Header and head, until the first bytes of the payload come.
+    /// Record header and bundle header, until the first bytes of the payload arrive.
     start: BytesMut,
     closing: BundleEnd,
     payload_left: u64,
 }
 
-/// A send that is owed a terminal indication.
+/// Send with an outstanding terminal indication.
 #[derive(Debug)]
 pub(super) enum PendingSend {
     /// The storage has not been read yet.
@@ -37,7 +38,7 @@ pub(super) enum PendingSend {
 }
 
 impl Agent {
-    /// An application opens a bundle.
+    /// Begins a bundle of an application.
     pub(super) fn send(
         &mut self,
         now: Instant,
@@ -58,7 +59,7 @@ impl Agent {
         }
     }
 
-    /// The storage has been read: the sends that waited begin.
+    /// Begins the sends that waited until the storage had been read.
     pub(super) fn open_waiting_sends(&mut self, now: Instant) {
         for (send, sending) in core::mem::take(&mut self.sends) {
             if let PendingSend::Waiting { destination, length, options } = sending {
@@ -96,7 +97,7 @@ impl Agent {
         }
     }
 
-    /// The head that an application asks for (RFC 9171 5.2).
+    /// Builds the header that an application requests (RFC 9171 5.2).
     fn compose(
         &mut self,
         now: Instant,
@@ -108,7 +109,7 @@ impl Agent {
         let parse = |text: &str| parse_endpoint(version, text);
         let destination = parse(destination)?;
         let source = options.source.as_deref().map_or(Ok(self.node.clone()), parse)?;
-        // The source is this node, or nobody (RFC 9171 5.2).
+        // The source must be this node or the null endpoint (RFC 9171 5.2).
         let is_ours = source.is_singleton() && source.same_node(&self.node);
         if !is_ours && !source.is_null() {
             return Err(SendFailure::BadEndpoint);
@@ -129,7 +130,7 @@ impl Agent {
             (options.report_deletion, BundleFlags::REPORT_DELETION),
         ];
         for (wish, flag) in wishes {
-            // Nobody can be told about a bundle without a source (RFC 9171 4.2.3).
+            // A bundle without a source must not request reports (RFC 9171 4.2.3).
             if wish && !(source.is_null() && BundleFlags::REPORTS.contains(flag)) {
                 flags |= flag;
             }
@@ -152,8 +153,8 @@ impl Agent {
         Ok(AnyHead::V7(head))
     }
 
-    /// The version in which a bundle is sent: what the application says, then what custody needs, then what the
-    /// configuration has for the destination.
+    /// Version of a bundle: the one that the application requests, otherwise the one required for custody,
+    /// otherwise the one configured for the destination.
     fn version_for(&self, destination: &str, options: &SendOptions) -> BundleVersion {
         let version6 = &self.config.version6;
         let matches = |pattern: &String| super::matches(pattern, destination);
@@ -164,7 +165,7 @@ impl Agent {
         }
     }
 
-    /// The head that an application asks for, in version 6 (RFC 5050 5.2).
+    /// Builds the header that an application requests, in version 6 (RFC 5050 5.2).
     fn compose_v6(
         &mut self,
         now: Instant,
@@ -190,7 +191,7 @@ impl Agent {
             (options.report_deletion, v6::BundleFlags::REPORT_DELETION),
         ];
         for (wish, flag) in wishes {
-            // Nobody can be told about a bundle without a source (RFC 5050 4.2).
+            // A bundle without a source must not request reports (RFC 5050 4.2).
             if wish && !(source.is_null() && v6::BundleFlags::REPORTS.contains(flag)) {
                 flags |= flag;
             }
@@ -206,7 +207,7 @@ impl Agent {
         Ok(AnyHead::V6(Box::new(head)))
     }
 
-    /// A head of version 6 made here: destination, source, and where reports go.
+    /// Builds a header of version 6 with these destination, source and report-to endpoints.
     pub(super) fn head_v6(
         &mut self,
         now: Instant,
@@ -224,13 +225,13 @@ impl Agent {
         primary.lifetime_s = millis(lifetime).div_ceil(1000);
         let mut head = v6::Head::new(primary, length);
         if !timestamp.time.is_known() {
-            // A node without a clock has to send the age.
+            // A node without a clock must send the age.
             head.set(&v6::Content::Age(0));
         }
         head
     }
 
-    /// The checksum of primary blocks: there has to be one (RFC 9171 4.3.1).
+    /// CRC type of primary blocks, which must have a CRC (RFC 9171 4.3.1).
     pub(super) fn primary_crc(&self) -> CrcType {
         match self.config.primary_crc {
             CrcType::None => CrcType::Crc16,
@@ -238,7 +239,7 @@ impl Agent {
         }
     }
 
-    /// The creation timestamp that an application asks for, or a new one.
+    /// Creation timestamp that an application requests, or a new one.
     fn timestamp_for(&mut self, now: Instant, options: &SendOptions) -> CreationTimestamp {
         match options.created {
             Some((time, sequence)) => CreationTimestamp { time: DtnTime(time), sequence },
@@ -246,8 +247,8 @@ impl Agent {
         }
     }
 
-    /// A creation timestamp that no other bundle of this node has, whatever its clock does and however often it
-    /// restarts (RFC 9171 4.2.7): the sequence number never goes back, and tells one start from another.
+    /// Creation timestamp that no other bundle of this node has, whatever its clock does and however often it
+    /// restarts (RFC 9171 4.2.7): the sequence number never decreases, and contains the number of the start.
     pub(super) fn timestamp(&mut self, now: Instant) -> CreationTimestamp {
         let count = self.next_sequence;
         self.next_sequence += 1;
@@ -259,7 +260,8 @@ impl Agent {
         }
     }
 
-    /// Begins the record of a bundle made here, a record because of this neighbour; none: there is no space.
+    /// Begins the record of a bundle made at this node; an administrative record is charged to this
+    /// neighbour. `None` if there is no space.
     pub(super) fn begin_own(
         &mut self,
         now: Instant,
@@ -286,7 +288,7 @@ impl Agent {
         Some(record)
     }
 
-    /// The next bytes of an application's send.
+    /// Handles the next bytes of an application's send.
     pub(super) fn send_piece(&mut self, send: SendId, data: Bytes) {
         let length = data.len() as u64;
         assert!(length <= self.room_told, "a piece needs room for all of it");
@@ -298,12 +300,12 @@ impl Agent {
                 self.bundles.get_mut(&record).expect("a send is held until it ends").handed += length;
                 self.append_own(record, data);
             }
-            // It failed while the piece was on its way down.
+            // The send failed while the piece was on its way.
             _ => self.counters.ignored += 1,
         }
     }
 
-    /// Appends payload to a bundle of this node; with the last byte its tail and seal.
+    /// Appends payload to a bundle of this node; after the last byte, also the tail and the seal.
     pub(super) fn append_own(&mut self, record: RecordId, data: Bytes) {
         let composing = self.composing.get_mut(&record).expect("only what is composed grows");
         let length = data.len() as u64;
@@ -337,7 +339,7 @@ impl Agent {
         }
     }
 
-    /// A bundle made here is durable.
+    /// Indicates that a bundle made at this node is durable.
     pub(super) fn own_sealed(&mut self, record: RecordId) {
         let held = &self.bundles[&record];
         if let Some(send) = held.send {
@@ -349,7 +351,7 @@ impl Agent {
         }
     }
 
-    /// An application gives a send up (RFC 9171 5.12).
+    /// Cancels a send (RFC 9171 5.12).
     pub(super) fn cancel(&mut self, now: Instant, send: SendId) {
         match self.sends.get(&send) {
             None => {}
@@ -360,7 +362,7 @@ impl Agent {
                 if held.state == BundleState::Local
                     && self.local_of(held).is_some_and(|local| local.is_taken())
                 {
-                    // Delivered: too late.
+                    // The bundle is already delivered.
                     return;
                 }
                 self.counters.deleted_cancelled += 1;
@@ -369,7 +371,7 @@ impl Agent {
         }
     }
 
-    /// The operator deletes a bundle and its fragments, whoever sent it.
+    /// Deletes a bundle and its fragments on request of the operator, whatever its source.
     pub(super) fn delete_named(&mut self, now: Instant, source: &str, created: (u64, u64)) {
         let found = self.records_named(source, created);
         if found.is_empty() {
@@ -386,7 +388,7 @@ impl Agent {
         }
     }
 
-    /// Says how a send ended, if that is still owed.
+    /// Indicates the end of a send, if that is outstanding.
     pub(super) fn end_send(&mut self, send: SendId, end: Result<(), SendFailure>) {
         if self.sends.remove(&send).is_none() {
             return;
@@ -397,7 +399,7 @@ impl Agent {
         });
     }
 
-    /// How many payload bytes the sends may hand down: what the buffer has free.
+    /// Number of payload bytes that sends may pass now: the free space of the buffer.
     pub(super) fn send_room(&self) -> u64 {
         match self.phase {
             Phase::Ready => self.config.limits.buffer_bytes_max.saturating_sub(self.unstored),
@@ -406,7 +408,7 @@ impl Agent {
     }
 }
 
-/// An endpoint as an application names it; version 6 takes any URI.
+/// Parses an endpoint ID given by an application; version 6 accepts any URI.
 fn parse_endpoint(version: BundleVersion, text: &str) -> Result<Eid, SendFailure> {
     let parsed = match version {
         BundleVersion::V7 => text.parse(),

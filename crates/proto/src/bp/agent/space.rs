@@ -1,23 +1,23 @@
-//! The store's limits, and what goes when they are reached.
+//! Limits of the store, and eviction.
 //!
-//! Limits: `limits.store-bytes-max` bytes (heads, payloads and a note for each bundle), `limits.bundles-max` bundles, and
-//! `limits.heads-bytes-max` bytes of memory for what long heads have beyond the usual; who may have how much of that stands in [`super::accounts`]. The policy ([`EvictionPolicy`]) says what happens when there is no
-//! place:
+//! The limits are `limits.store-bytes-max` bytes (headers, payloads and a note per bundle), `limits.bundles-max` bundles, and
+//! `limits.heads-bytes-max` bytes of memory for long headers; [`super::accounts`] divides them into quotas. The policy
+//! ([`EvictionPolicy`]) decides what happens when there is no space:
 //!
-//! - `none`: nothing goes. The newcomer is refused: a peer hears it in its protocol's own words, an application as a failed
-//!   send.
-//! - `lowest-priority`: bundles that are less urgent than the newcomer go, the least urgent first, of those the ones of
-//!   whoever has most here, and of those the oldest, as many as are needed; and none at all where they would not be
-//!   enough. Each is counted (`deleted_evicted`), told as deleted for want of storage, and reported where its sender asked
-//!   for it.
+//! - `none`: no bundle is evicted. The new bundle is refused: its sender is informed by a refusal of the transfer, an
+//!   application by a failed send.
+//! - `lowest-priority`: bundles of lower priority than the new one are evicted, the lowest priority first, within a priority
+//!   those of the owner that uses most, and of those the oldest, as many as needed; none if they would not be enough. Each is
+//!   counted (`deleted_evicted`), deleted with the reason depleted storage, and reported if its source requested that.
 //!
-//! A neighbour (or a source) that is over its share with the newcomer makes place among its own: less urgent bundles of its
-//! own go, though the store may have place.
+//! A neighbour (or a source) that would exceed its quota with the new bundle makes space among its own bundles: its bundles of
+//! lower priority are evicted, even if the store has space.
 //!
-//! What may go is what waits for a link, own sends included: an application that waits for one hears that it failed. What
-//! never goes: what is in custody, what is on its way to a neighbour or has come in part, what is here for an application,
-//! what applications here have within their share, for what a neighbour brings, and anything for the sake of an
-//! administrative record. A device that is full before the limit is reached refuses the newcomer under either policy.
+//! Only bundles that wait for a link can be evicted, including those of applications, whose sends then fail. Never evicted are:
+//! bundles in custody; bundles that are being sent or received; bundles for applications at this node; bundles of applications
+//! at this node within their quota, for a bundle from a neighbour; and any bundle for an administrative record. A device that is
+//! full before the limit is reached causes the refusal of the new bundle under either policy.
+//!
 
 use crate::bp::{Eid, ReasonCode};
 use crate::service::{LinkId, Priority, RecordId, SendFailure};
@@ -31,26 +31,26 @@ use super::delivery::ASSEMBLY_BYTES;
 use super::head::AnyHead;
 use super::routing::is_copy;
 
-/// How urgently something wants a place, and who pays for it.
+/// Request for space: its priority, and the owner that it is charged to.
 #[derive(Clone, Debug)]
 pub(super) struct SpaceRequest {
     priority: Priority,
     payer: QuotaOwner,
-    /// Memory of its head beyond the usual, and of a payload that begins with it, bytes.
+    /// Memory of the header beyond 256 bytes, and of a payload that begins with the bundle, bytes.
     memory: u32,
 }
 
 impl SpaceRequest {
-    /// One bundle of so many bytes.
+    /// Usage of one bundle of this length in the store.
     fn amount(&self, bytes: u64) -> Usage {
         Usage { bundles: 1, bytes, memory: self.memory.into() }
     }
 }
 
-/// The owner of a bundle: a neighbour, or `None` for applications here.
+/// Owner of a bundle: a neighbour, or `None` for applications at this node.
 type Owner = Option<NeighbourNumber>;
 
-/// The bundles of one urgency that may go for something more urgent. Empty where the policy lets nothing go.
+/// Evictable bundles of one priority. Empty if the policy evicts nothing.
 #[derive(Debug, Default)]
 struct EvictionClass {
     of: BTreeMap<Owner, (Usage, BTreeSet<RecordId>)>,
@@ -59,11 +59,11 @@ struct EvictionClass {
     own: Usage,
 }
 
-/// The bundles that may go for something more urgent, by priority.
+/// Evictable bundles by priority.
 #[derive(Debug, Default)]
 pub(super) struct Evictable {
     classes: [EvictionClass; 3],
-    /// The place that is being made: reports about what has gone for it take none of it.
+    /// Space that is being made: reports about evicted bundles must not take it.
     reserved: Usage,
 }
 
@@ -99,7 +99,7 @@ impl EvictionClass {
     }
 }
 
-/// Takes a bundle out of what somebody has. True if it was there.
+/// Removes a bundle from its owner's usage. Returns true if it was there.
 fn take_out<K: Ord>(
     of: &mut BTreeMap<K, (Usage, BTreeSet<RecordId>)>,
     key: &K,
@@ -118,14 +118,14 @@ fn take_out<K: Ord>(
 }
 
 impl Evictable {
-    /// The amounts that are less urgent than this: of neighbours, and of applications here.
+    /// Evictable usage of lower priority: of neighbours, and of applications at this node.
     fn below(&self, priority: Priority) -> (Usage, Usage) {
         let classes = self.classes[..priority as usize].iter();
         classes
             .fold(Default::default(), |(received, own), class| (received + class.received, own + class.own))
     }
 
-    /// The amounts that are less urgent than this: of one neighbour, and of one source over it.
+    /// Evictable usage of lower priority: of one neighbour, and of one source over it.
     fn below_of(&self, priority: Priority, neighbour: NeighbourNumber, source: &Eid) -> [Usage; 2] {
         let key = (neighbour, source.clone());
         let classes = self.classes[..priority as usize].iter();
@@ -136,8 +136,8 @@ impl Evictable {
         })
     }
 
-    /// The least urgent and oldest bundle that is less urgent than this, of one source over a neighbour, or of all of them
-    /// where that has none or it is not asked for.
+    /// Oldest evictable bundle of the lowest priority below this one, of one source over a neighbour, or of
+    /// all its sources if that source has none or is not given.
     fn oldest_of(
         &self,
         priority: Priority,
@@ -155,7 +155,7 @@ impl Evictable {
 }
 
 impl Agent {
-    /// Says whether a bundle may go for something more urgent: while it waits, and nothing of it is on its way.
+    /// Updates whether a bundle is evictable: it is while it waits and no part of it is being sent.
     pub(super) fn note_evictable(&mut self, record: RecordId, waits: bool) {
         if self.config.evict == EvictionPolicy::None {
             return;
@@ -171,13 +171,13 @@ impl Agent {
         }
     }
 
-    /// The claim of a bundle that is made here; a record is charged to this neighbour.
+    /// Request of a bundle made at this node; an administrative record is charged to this neighbour.
     pub(super) fn own_claim(head: &AnyHead, head_bytes: u64, neighbour: NeighbourNumber) -> SpaceRequest {
         let payer = QuotaOwner::of_own(head, neighbour);
         SpaceRequest { priority: urgency(head), payer, memory: head.kept_bytes(head_bytes) }
     }
 
-    /// The claim of a bundle that comes over a link.
+    /// Request of a bundle that arrives over a link.
     pub(super) fn claim_over(&mut self, id: LinkId, head: &AnyHead, head_bytes: u64) -> SpaceRequest {
         let payer = QuotaOwner::Source(self.neighbour_over(id), head.source().node_id());
         let assembly = if self.begins_assembly(head) { ASSEMBLY_BYTES } else { 0 };
@@ -185,14 +185,14 @@ impl Agent {
         SpaceRequest { priority: urgency(head), payer, memory }
     }
 
-    /// The claim to more place of a bundle that is arriving.
+    /// Request of an arriving bundle for more space.
     pub(super) fn claim_of(&self, record: RecordId) -> SpaceRequest {
         let held = &self.bundles[&record];
         let payer = QuotaOwner::Source(held.neighbour, held.head.source().node_id());
         SpaceRequest { priority: urgency(&held.head), payer, memory: 0 }
     }
 
-    /// What would have to go for so much more.
+    /// Amount that would have to be evicted for this growth.
     fn excess(&self, more: Usage, payer: &QuotaOwner) -> Usage {
         let limits = &self.config.limits;
         let memory = self.accounts.memory();
@@ -216,7 +216,7 @@ impl Agent {
             && self.exceeded(self.evictable.reserved + more, claim, true).is_none()
     }
 
-    /// The share that would be exceeded with so much more: as things are, or if all of its own went that may go for it.
+    /// Quota that this growth would exceed, at present or after eviction of the owner's own bundles.
     fn exceeded(&self, more: Usage, claim: &SpaceRequest, makes_place: bool) -> Option<Quota> {
         let QuotaOwner::Source(neighbour, source) = &claim.payer else { return None };
         let limits = &self.config.limits;
@@ -227,22 +227,23 @@ impl Agent {
         self.accounts.exceeded(limits, (*neighbour, source), more, may_go - its_own[0], gone)
     }
 
-    /// True if one bundle more of so many bytes has a place, or can be given one.
+    /// True if there is space for one more bundle of this length, or it can be made.
     pub(super) fn could_fit(&self, bytes: u64, claim: &SpaceRequest) -> bool {
         self.fits(claim.amount(bytes), claim)
     }
 
-    /// Makes place for one bundle more of so many bytes, as the policy says; false: there is none, and nothing has gone.
+    /// Makes space for one more bundle of this length according to the policy. Returns false if there is
+    /// none; then nothing was evicted.
     pub(super) fn make_space(&mut self, now: Instant, bytes: u64, claim: &SpaceRequest) -> bool {
         self.make_place(now, claim.amount(bytes), claim)
     }
 
-    /// Makes place for so many bytes more of a bundle that has one.
+    /// Makes space for more bytes of a bundle that has an entry.
     pub(super) fn make_bytes(&mut self, now: Instant, bytes: u64, claim: &SpaceRequest) -> bool {
         self.make_place(now, Usage { bytes, ..Usage::default() }, claim)
     }
 
-    /// Makes place for so much more memory of a bundle that has a place.
+    /// Makes space for more memory of a bundle that has an entry.
     pub(super) fn make_memory(&mut self, now: Instant, memory: u64, claim: &SpaceRequest) -> bool {
         self.make_place(now, Usage { memory, ..Usage::default() }, claim)
     }
@@ -275,14 +276,15 @@ impl Agent {
         self.delete(now, victim, ReasonCode::DepletedStorage, SendFailure::Full);
     }
 
-    /// The bundle that may go from this share, which the claim exceeds.
+    /// Bundle to evict for the quota that the request exceeds.
     fn victim_of_its_own(&self, claim: &SpaceRequest, share: Quota) -> Option<RecordId> {
         let QuotaOwner::Source(neighbour, source) = &claim.payer else { return None };
         let source = (share == Quota::Source).then_some(source);
         self.evictable.oldest_of(claim.priority, *neighbour, source)
     }
 
-    /// Of the least urgent bundles that may go, the oldest of whoever has most of what there is too much of.
+    /// Bundle to evict: the oldest of the lowest priority, of the owner that uses most of the exceeded
+    /// quantity.
     fn victim(&self, claim: &SpaceRequest, excess: Usage) -> Option<RecordId> {
         let measure = |amount: Usage| match excess {
             Usage { bundles: 1.., .. } => amount.bundles as u64,
@@ -300,7 +302,7 @@ impl Agent {
     }
 }
 
-/// How urgent something is when it wants the place of others.
+/// Priority of a request for the space of other bundles.
 fn urgency(head: &AnyHead) -> Priority {
     if head.is_administrative() { Priority::Bulk } else { head.priority() }
 }

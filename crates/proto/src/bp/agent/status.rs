@@ -1,4 +1,4 @@
-//! What an agent holds, and why each bundle is still here.
+//! Contents of an agent, and the reason for keeping each bundle.
 
 use crate::bp::{BundleId, CreationTimestamp, DtnTime, Eid};
 use crate::service::{BundleVersion, DeliveryId, LinkId, Priority, RecordId, SendId, TransferId};
@@ -10,131 +10,134 @@ use super::held::{BundleState, HeldBundle};
 use super::routing::{COPIES_FROM, ClassKey, NextHops};
 use super::{Agent, Limits};
 
-/// A bundle, and why it is still here.
+/// A bundle, and the reason for keeping it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BundleStatus {
-    /// Where it lies: later ones have higher numbers, and one that is gone leaves its number unused.
+    /// Record of the bundle: numbers increase with arrival, and the number of a removed record is not reused.
     pub record: RecordId,
-    /// Which bundle.
+    /// Bundle ID.
     pub id: BundleId,
-    /// The version it came in, and leaves in.
+    /// Version of the bundle, in which it is also forwarded.
     pub version: BundleVersion,
-    /// It asks for custody transfer (version 6).
+    /// True if the bundle requests custody transfer (version 6).
     pub wants_custody: bool,
-    /// The node that has custody of it, if one has.
+    /// Current custodian; `None` if the header names none.
     pub custodian: Option<Eid>,
-    /// Where it goes.
+    /// Destination endpoint.
     pub destination: Eid,
-    /// Its urgency.
+    /// Priority.
     pub priority: Priority,
-    /// Bytes of payload in this part of it.
+    /// Length of the payload of this bundle or fragment, bytes.
     pub payload_bytes: u64,
-    /// Bytes of the payload that it is a part of.
+    /// Length of the application data unit, bytes.
     pub adu_bytes: u64,
-    /// Payload bytes from its beginning that are safe with the next hop.
+    /// Payload bytes from the beginning that the next hop has acknowledged.
     pub safe_bytes: u64,
-    /// Payload bytes that links were handed and have not refused: those that are safe, and those of transfers under way.
+    /// Payload bytes from the beginning that were passed to links and not refused: those acknowledged and
+    /// those of current transfers.
     pub handed_bytes: u64,
-    /// How old it is, as far as that is known.
+    /// Age of the bundle, as far as it is known.
     pub age: Duration,
-    /// How much of its lifetime is left.
+    /// Remaining lifetime.
     pub lifetime_left: Duration,
-    /// The link over which it came; none: it was made here, or came before the last start.
+    /// Link on which the bundle arrived; `None` for bundles made at this node and for those from before the
+    /// last start.
     pub arrived_over: Option<LinkId>,
-    /// How often a peer had no place for it.
+    /// Number of times that a peer refused the bundle for lack of resources.
     pub refusals: u32,
-    /// The send of an application that it belongs to.
+    /// The application's send to which the bundle belongs.
     pub send: Option<SendId>,
-    /// Why it is still here.
+    /// Reason for keeping the bundle.
     pub why: RetentionReason,
 }
 
-/// Why a bundle is still here.
+/// Reason for keeping a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RetentionReason {
-    /// It is arriving, or being written.
+    /// The bundle is arriving, or an application is sending it.
     Arriving,
-    /// The storage does not have all of it durable yet, or it is being checked after a crash.
+    /// Not all of the bundle is durable yet, or it is being checked after a crash.
     Storing,
-    /// No route leads to its destination.
+    /// No route leads to the destination.
     NoRoute,
-    /// Every link that it may take is down, or leads back to where it came from.
+    /// Every link on which the bundle may leave is down, or leads back to the node that it came from.
     LinksDown(Vec<LinkId>),
-    /// The links that it may take are up, and their next contact has not begun.
+    /// The links on which the bundle may leave are up, and their next contact has not begun.
     NoContact {
-        /// The link whose contact comes first.
+        /// The link with the earliest contact.
         link: LinkId,
-        /// When it begins, DTN milliseconds; none: no contact is planned any more.
+        /// Beginning of the contact, DTN milliseconds; `None` if no further contact is planned.
         next_dtn_ms: Option<u64>,
     },
-    /// The better of its hops has gone, and is waited for until then.
+    /// The preferred next hop is down, and the bundle waits for it.
     BetterHop {
-        /// When the next one is taken.
+        /// Time at which the next hop in order is used.
         until: Instant,
     },
-    /// Copies of it go to nodes that are met, and none is here now that has none; its last copy waits for the destination.
+    /// The bundle is copied to the nodes that are met, and every node in contact has it already; the last
+    /// copy waits for the destination.
     Spread {
-        /// How many nodes have one, the one it came from included.
+        /// Number of nodes that have the bundle, including the one it came from.
         given: usize,
-        /// How many copies may still be made, this one included; none: as many as there are nodes.
+        /// Number of copies that may still be made, including this one; `None` if unlimited.
         copies: Option<u64>,
     },
-    /// Others are before it, or the link takes no more at the moment.
+    /// Other bundles are sent before this one, or the link has no room at the moment.
     Queued(LinkId),
-    /// It is on its way.
+    /// The bundle is being sent.
     OnTheWay(LinkId),
-    /// A peer had no place for it; it is tried again then.
+    /// A peer refused the bundle for lack of resources; the bundle is retried at this time.
     Resting(Instant),
-    /// The next hop has all of it, and this node is responsible for it until somebody signals that he is.
+    /// The next hop has the complete bundle, and this node keeps custody until a custody signal arrives.
     InCustody {
-        /// The neighbour it was handed to, where he is known.
+        /// Neighbour to which the bundle was sent; `None` if unknown.
         of: Option<Eid>,
-        /// It is sent again then.
+        /// Time at which the bundle is resent.
         until: Instant,
     },
-    /// It is for this node, and parts are missing.
+    /// The bundle is destined for this node, and fragments are missing.
     InParts {
-        /// Bytes here.
+        /// Bytes received.
         have: u64,
-        /// Bytes of the whole.
+        /// Length of the application data unit, bytes.
         of: u64,
     },
-    /// Nobody is registered for its endpoint.
+    /// No application is registered for the destination endpoint.
     NobodyRegistered(DeliveryId),
-    /// The application was told and has not taken it.
+    /// The application was notified and has not accepted the delivery.
     NotTaken(DeliveryId),
 }
 
 impl Agent {
-    /// Every bundle that is here, and why.
+    /// Returns every bundle held, with the reason for keeping it.
     pub fn bundles(&self, now: Instant) -> impl Iterator<Item = BundleStatus> + '_ {
         self.bundles_after(now, RecordId(0))
     }
 
-    /// Every bundle behind this record, in order: a list that is asked for in parts goes on so.
+    /// Returns every bundle after this record, in order of record numbers; for lists that are read in parts.
     pub fn bundles_after(&self, now: Instant, after: RecordId) -> impl Iterator<Item = BundleStatus> + '_ {
-        // Copies are no bundles of their own.
+        // Copies are not listed as bundles of their own.
         let behind = (Bound::Excluded(after.min(COPIES_FROM)), Bound::Excluded(COPIES_FROM));
         self.bundles.range(behind).map(move |(record, held)| self.status_of(now, *record, held))
     }
 
-    /// A bundle with all of its fragments here.
+    /// Returns a bundle with all of its fragments held.
     pub fn bundles_named(&self, now: Instant, source: &str, created: (u64, u64)) -> Vec<BundleStatus> {
         let records = self.records_named(source, created).into_iter();
         records.map(|record| self.status_of(now, record, &self.bundles[&record])).collect()
     }
 
-    /// How many bundles are here, and the bytes that they are counted with against the limit.
+    /// Returns the number of bundles held, and the bytes that count against the limit.
     pub fn holds(&self) -> (usize, u64) {
         (self.bundles.len() - self.copies_held, self.bytes_held)
     }
 
-    /// The limits in force.
+    /// Limits in force.
     pub fn limits(&self) -> &Limits {
         &self.config.limits
     }
 
-    /// The records of a bundle and its fragments.
+    /// Records of a bundle and its fragments.
     pub(super) fn records_named(&self, source: &str, created: (u64, u64)) -> Vec<RecordId> {
         let timestamp = CreationTimestamp { time: DtnTime(created.0), sequence: created.1 };
         let parsed = source.parse::<Eid>();
@@ -145,7 +148,8 @@ impl Agent {
             let records = |version| self.records_of(&AduKey::named(source, timestamp, version));
             return versions.into_iter().flat_map(records).collect();
         }
-        // Bundles without a source have each a name of its own; of a scheme that is not known, what it is written as tells.
+        // Bundles without a source have distinct keys, and a source of an unknown scheme is compared in its
+        // text form.
         let is_source = |eid: &Eid| match &parsed {
             Ok(source) => eid == source,
             Err(_) => eid.to_string() == source,
@@ -177,14 +181,14 @@ impl Agent {
         }
     }
 
-    /// Bytes of a bundle that are safe with a next hop, or have been handed to the link of one.
+    /// Payload bytes from the beginning that the next hop has acknowledged or that were passed to its link.
     fn handed_bytes(&self, held: &HeldBundle) -> u64 {
         let flight = |(link, transfer): &(LinkId, TransferId)| self.links.get(*link)?.transfers.get(transfer);
         let ends = held.transfers.iter().filter_map(flight).map(|flight| flight.from + flight.handed());
         ends.fold(self.safe_prefix(held), u64::max)
     }
 
-    /// Why a bundle is still here.
+    /// Reason for keeping a bundle.
     fn why(&self, now: Instant, held: &HeldBundle) -> RetentionReason {
         match held.state {
             BundleState::Arriving | BundleState::Composing => RetentionReason::Arriving,
@@ -213,7 +217,7 @@ impl Agent {
         }
     }
 
-    /// Why a bundle waits that goes to several nodes.
+    /// Reason why a bundle that goes to several nodes waits.
     fn why_spread(&self, now: Instant, held: &HeldBundle, key: &ClassKey) -> RetentionReason {
         let replication = held.replication.as_deref().expect("what goes to everyone is spread");
         let copies = replication.under_way.values().filter_map(|id| self.bundles.get(id));
@@ -260,7 +264,7 @@ impl Agent {
         }
     }
 
-    /// Payload bytes and heads that are in memory at the moment: what waits for the storage or for a link.
+    /// Bytes of payloads and headers in memory that wait for the storage or for a link.
     pub fn buffered_bytes(&self) -> usize {
         let transfers = self.links.iter().flat_map(|(_, link)| link.transfers.values());
         let flying: usize = transfers.map(|flight| flight.buffered).sum();

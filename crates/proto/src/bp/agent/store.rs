@@ -1,4 +1,4 @@
-//! The storage port: what was asked and not yet answered.
+//! Storage port: requests and their outstanding answers.
 
 use crate::service::{DeliveryId, LinkId, RecordId, StorageRequest, TransferId};
 use bytes::Bytes;
@@ -6,30 +6,30 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::delivery::LocalKey;
 
-/// Who asked for a read.
+/// Purpose of a read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ReadPurpose {
-    /// A transfer to a neighbour.
+    /// Transfer to a neighbour.
     Transfer(LinkId, TransferId),
-    /// The head of what goes in a transfer to a neighbour.
+    /// Header for a transfer to a neighbour.
     Head(LinkId, TransferId),
-    /// An application.
+    /// Delivery to an application.
     Delivery(DeliveryId),
-    /// The administrative element, for a record whose payload has this key.
+    /// Administrative record, whose payload has this key.
     Admin(LocalKey),
-    /// The start of the agent.
+    /// Start of the agent.
     Restore,
-    /// The check of a bundle that a crash left without a seal.
+    /// Check of a bundle that a crash left without a seal.
     Verify,
 }
 
-/// The storage port.
+/// Storage port.
 #[derive(Debug, Default)]
 pub(super) struct StoragePort {
     out: VecDeque<StorageRequest>,
-    /// Reads of a record are answered in order.
+    /// Purposes of the outstanding reads; reads of a record are answered in order.
     reads: BTreeMap<RecordId, VecDeque<ReadPurpose>>,
-    /// Bytes in appends that were not yet handed down.
+    /// Bytes in appends that the storage has not yet taken.
     pub(super) out_bytes: usize,
 }
 
@@ -52,7 +52,7 @@ impl StoragePort {
         self.out.push_back(StorageRequest::Remove { record });
     }
 
-    /// What is handed down next.
+    /// Next request to the storage.
     pub(super) fn poll(&mut self) -> Option<StorageRequest> {
         let request = self.out.pop_front();
         if let Some(StorageRequest::Append { data, .. }) = &request {
@@ -61,7 +61,7 @@ impl StoragePort {
         request
     }
 
-    /// The record's oldest read was answered: who asked for it.
+    /// Returns the purpose of the record's oldest read, which was answered.
     pub(super) fn answered(&mut self, record: RecordId) -> Option<ReadPurpose> {
         let reads = self.reads.get_mut(&record)?;
         let purpose = reads.pop_front();

@@ -1,6 +1,7 @@
-//! Payloads that are here, were taken, or passed on: their names in memory.
+//! Digests of the payloads that are held, were delivered or were passed on.
 //!
-//! A name may have a kilobyte, and there may be a hundred thousand of them: memory has digests, the disk has the names.
+//! A key may have a kilobyte, and there may be a hundred thousand of them: memory holds digests, the records
+//! hold the complete keys.
 
 use crate::bp::{CreationTimestamp, Eid};
 use crate::service::BundleVersion;
@@ -11,8 +12,8 @@ use super::Agent;
 use super::delivery::{AduKey, PayloadProperties};
 use super::head::AnyHead;
 
-/// A number of 128 bits that stands for a name while this process runs. The key is new with every start and known to nobody
-/// else, so that nobody can choose two names that have the same.
+/// Number of 128 bits that represents a key while this process runs. The hash key is random and new with
+/// every start, so that an attacker cannot choose two keys with the same digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Digest(u64, u64);
 
@@ -29,7 +30,7 @@ impl Digest {
     }
 }
 
-/// A payload that was taken: its name and its properties.
+/// Delivered payload: its key and its properties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct TakenPayload {
     timestamp: CreationTimestamp,
@@ -37,12 +38,13 @@ pub(super) struct TakenPayload {
 }
 
 impl Agent {
-    /// The digest that stands for a bundle and its fragments among all that are here.
+    /// Digest of a bundle and its fragments.
     pub(super) fn adu_digest(&self, adu: &AduKey) -> Digest {
         Digest::of(self.digest_key, adu)
     }
 
-    /// Tombstones of earlier versions say nothing of the payload, and stand for every one of the name.
+    /// Digest of a delivered payload. Tombstones of earlier versions have no properties, and match every
+    /// payload with the same bundle ID.
     pub(super) fn taken_as(
         &self,
         source: &Eid,
@@ -53,12 +55,12 @@ impl Agent {
         TakenPayload { timestamp, digest: Digest::of(self.digest_key, (source, version, payload)) }
     }
 
-    /// True if the payload that a bundle with this head has, or has a part of, was taken here. Another one under its name was
-    /// not.
+    /// True if the payload of a bundle with this header, which may be a fragment, was delivered at this node.
+    /// Another payload with the same bundle ID does not count.
     pub(super) fn was_taken(&self, head: &AnyHead) -> bool {
         let (timestamp, version) = (head.timestamp(), head.version());
         let end = |digest| TakenPayload { timestamp, digest };
-        // Most have a time of their own: then there is no need of a digest.
+        // Most bundles have a unique timestamp, so that no digest needs to be computed.
         let has_time = self.tombstones.range(end(Digest::FIRST)..=end(Digest::LAST)).next().is_some();
         let was = |payload| {
             self.tombstones.contains_key(&self.taken_as(head.source(), timestamp, version, payload))
@@ -66,7 +68,7 @@ impl Agent {
         has_time && !head.source().is_null() && (was(Some(PayloadProperties::of(head))) || was(None))
     }
 
-    /// The digest of a part of a bundle that was passed on.
+    /// Digest of a part of a bundle that was passed on.
     pub(super) fn part_digest(&self, head: &AnyHead) -> Digest {
         let part = head.fragment().map(|fragment| (fragment.offset, head.payload_bytes()));
         let name = (head.source(), head.timestamp(), head.version(), PayloadProperties::of(head));
@@ -78,7 +80,7 @@ impl Agent {
 mod tests {
     use super::Digest;
 
-    /// A name that is chosen for its digest would have it under one key, and not for both of its halves.
+    /// A key chosen for its digest would have it under only one hash key, and not for both halves.
     #[test]
     fn a_digest_depends_on_the_key_and_its_halves_differ() {
         let Digest(first, second) = Digest::of(1, "dtn://alice/");

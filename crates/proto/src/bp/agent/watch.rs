@@ -1,4 +1,4 @@
-//! What happens to bundles, one by one, said while somebody watches.
+//! Events of single bundles, reported while an application watches.
 
 use crate::service::{AppIndication, BundleEvent, RecordId};
 
@@ -6,7 +6,7 @@ use super::Agent;
 use super::routing::is_copy;
 
 impl Agent {
-    /// Something happened to a bundle that is here. Copies are no bundles of their own.
+    /// Reports an event of a bundle held at this node. Copies have no events of their own.
     pub(super) fn happened(&mut self, record: RecordId, what: BundleEvent) {
         if !self.watched || is_copy(record) {
             return;

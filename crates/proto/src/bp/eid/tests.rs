@@ -30,7 +30,7 @@ fn text_and_bytes_of_every_kind() {
     }
 }
 
-/// RFC 9758 appendix B and 6.4: two forms, one endpoint, and each is sent on as it came.
+/// RFC 9758 appendix B and 6.4: two encodings of one endpoint, and each is forwarded unchanged.
 #[test]
 fn the_three_element_form_is_the_same_endpoint() {
     for (text, two, three) in [
@@ -113,22 +113,22 @@ fn bytes_that_name_no_endpoint() {
     let invalid = |what, clause| DecodeError::Invalid { what, clause };
     let long = "7a 00010000";
     for (bytes, error) in [
-        ("80", invalid("an endpoint id", EID)),
-        ("83 01 00 00", invalid("an endpoint id", EID)),
-        ("9f 01 00 ff", invalid("an endpoint id", EID)),
+        ("80", invalid("an endpoint ID", EID)),
+        ("83 01 00 00", invalid("an endpoint ID", EID)),
+        ("9f 01 00 ff", invalid("an endpoint ID", EID)),
         ("82 00 00", invalid("the reserved URI scheme number", "RFC 9171 9.6")),
         ("82 20 00", invalid("a URI scheme number", EID)),
-        ("82 01 01", invalid("a dtn endpoint id", DTN)),
-        ("82 01 64 6e6f6e65", invalid("a dtn endpoint id without //", DTN)),
-        ("82 01 63 2f2f61", invalid("a dtn endpoint id without / after the node name", DTN)),
+        ("82 01 01", invalid("a dtn endpoint ID", DTN)),
+        ("82 01 64 6e6f6e65", invalid("a dtn endpoint ID without //", DTN)),
+        ("82 01 63 2f2f61", invalid("a dtn endpoint ID without / after the node name", DTN)),
         ("82 01 64 2f2f202f", invalid("a character of a dtn node name", DTN)),
         ("82 01 65 2f2f612f ff", invalid("a character of a dtn demux", DTN)),
-        ("82 01 43 2f2f61", invalid("a dtn endpoint id", DTN)),
-        ("82 01 7f", DecodeError::Limit { what: "an endpoint id of indefinite length" }),
-        (&format!("82 01 {long}"), DecodeError::Limit { what: "an endpoint id" }),
-        ("82 02 81 01", invalid("an ipn endpoint id", IPN)),
-        ("82 02 84 00 00 00 00", invalid("an ipn endpoint id", IPN)),
-        ("82 02 9f 01 01 ff", DecodeError::Limit { what: "an endpoint id of indefinite length" }),
+        ("82 01 43 2f2f61", invalid("a dtn endpoint ID", DTN)),
+        ("82 01 7f", DecodeError::Limit { what: "an endpoint ID of indefinite length" }),
+        (&format!("82 01 {long}"), DecodeError::Limit { what: "an endpoint ID" }),
+        ("82 02 81 01", invalid("an ipn endpoint ID", IPN)),
+        ("82 02 84 00 00 00 00", invalid("an ipn endpoint ID", IPN)),
+        ("82 02 9f 01 01 ff", DecodeError::Limit { what: "an endpoint ID of indefinite length" }),
         ("82 02 82 20 01", invalid("a fully qualified node number", IPN)),
         ("82 02 83 1b0000000100000000 01 01", invalid("an allocator identifier", "RFC 9758 6.3")),
         ("82 02 83 01 1b0000000100000000 01", invalid("a node number", "RFC 9758 6.3")),

@@ -1,4 +1,4 @@
-//! Administrative records (RFC 5050 6.1): what the payload of a bundle with the administrative flag is.
+//! Administrative records (RFC 5050 6.1): the payload of a bundle with the administrative record flag.
 
 use crate::bp::{Eid, ReasonCode};
 use crate::codec::{DecodeError, sdnv};
@@ -7,113 +7,114 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 const RECORD: &str = "RFC 5050 6.1";
 const REPORT: &str = "RFC 5050 6.1.1";
 const SIGNAL: &str = "RFC 5050 6.1.2";
-/// The longest source endpoint that is taken, bytes: scheme, colon and the rest (RFC 5050 4.4).
+/// Maximum length of a source endpoint ID, bytes: scheme, colon and scheme-specific part (RFC 5050 4.4).
 const EID_BYTES_MAX: u64 = 1023 + 1 + 1023;
 
-/// An administrative record.
+/// Administrative record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AdminRecord {
-    /// Type 1.
+    /// Type 1: bundle status report.
     StatusReport(StatusReport),
-    /// Type 2.
+    /// Type 2: custody signal.
     CustodySignal(CustodySignal),
-    /// Of a type that this version does not know, such as 4, aggregate custody signals.
+    /// Record of an unknown type, such as 4, aggregate custody signal.
     Unknown {
-        /// The record's type code, 4 bits.
+        /// Record type code, 4 bits.
         record_type: u8,
-        /// Its flags, 4 bits.
+        /// Record flags, 4 bits.
         flags: u8,
-        /// All that follows.
+        /// Rest of the record.
         content: Bytes,
     },
 }
 
-/// Which bundle a record is about.
+/// Identification of the subject bundle of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subject {
-    /// Its source.
+    /// Source endpoint ID.
     pub source: Eid,
-    /// Its creation time, seconds since 2000-01-01 UTC.
+    /// Creation time, seconds since 2000-01-01 UTC.
     pub created_s: u64,
-    /// Its sequence number.
+    /// Creation timestamp sequence number.
     pub sequence: u64,
-    /// Offset and length of its payload in the application data unit, bytes, if it is a fragment.
+    /// Offset and length of the payload in the application data unit, bytes; `None` if the subject bundle is
+    /// not a fragment.
     pub fragment: Option<(u64, u64)>,
 }
 
-/// A DTN time of version 6.
+/// DTN time of version 6.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Time {
     /// Seconds since 2000-01-01 UTC.
     pub seconds: u64,
-    /// Nanoseconds since then.
+    /// Nanoseconds since the beginning of that second.
     pub nanoseconds: u64,
 }
 
 impl Time {
-    /// The time so many milliseconds after 2000-01-01 UTC.
+    /// Converts from milliseconds since 2000-01-01 UTC.
     pub const fn from_millis(milliseconds: u64) -> Self {
         Time { seconds: milliseconds / 1000, nanoseconds: milliseconds % 1000 * 1_000_000 }
     }
 }
 
-/// What became of a bundle (RFC 5050 6.1.1): what is asserted has a time.
+/// Bundle status report (RFC 5050 6.1.1). Each asserted status has a time; the others are `None`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatusReport {
-    /// The reporting node received it.
+    /// The reporting node received the bundle.
     pub received: Option<Time>,
-    /// The reporting node accepted custody of it.
+    /// The reporting node accepted custody of the bundle.
     pub custody: Option<Time>,
-    /// The reporting node forwarded it.
+    /// The reporting node forwarded the bundle.
     pub forwarded: Option<Time>,
-    /// The reporting node delivered it.
+    /// The reporting node delivered the bundle.
     pub delivered: Option<Time>,
-    /// The reporting node deleted it.
+    /// The reporting node deleted the bundle.
     pub deleted: Option<Time>,
-    /// The three bits of the status flags that are not used, in place.
+    /// The three unused bits of the status flags, in their positions.
     pub unused_flags: u8,
-    /// Why: the numbers are those of version 7 as far as they go.
+    /// Reason code; the defined codes are those of version 7.
     pub reason: ReasonCode,
-    /// Which bundle.
+    /// Subject bundle.
     pub subject: Subject,
 }
 
-/// A bundle's custody was accepted, or not (RFC 5050 6.1.2).
+/// Custody signal: custody was accepted or refused (RFC 5050 6.1.2).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CustodySignal {
-    /// The signaling node is custodian now, or has delivered the bundle.
+    /// True if the signalling node has accepted custody or has delivered the bundle.
     pub succeeded: bool,
-    /// Why.
+    /// Reason code.
     pub reason: CustodyReason,
-    /// When the signal was made.
+    /// Time of the signal.
     pub time: Time,
-    /// Which bundle.
+    /// Subject bundle.
     pub subject: Subject,
 }
 
-/// Why custody was accepted or not (RFC 5050 6.1.2).
+/// Custody signal reason code (RFC 5050 6.1.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CustodyReason {
-    /// 0.
+    /// 0: no additional information.
     NoAdditionalInformation,
-    /// 3: the node is custodian of this bundle already.
+    /// 3: redundant reception; the node is already custodian of this bundle.
     RedundantReception,
-    /// 4.
+    /// 4: depleted storage.
     DepletedStorage,
-    /// 5.
+    /// 5: destination endpoint ID unintelligible.
     DestinationUnintelligible,
-    /// 6.
+    /// 6: no known route to the destination from here.
     NoRoute,
-    /// 7.
+    /// 7: no timely contact with the next node on the route.
     NoTimelyContact,
-    /// 8.
+    /// 8: block unintelligible.
     BlockUnintelligible,
-    /// Any other, of 7 bits.
+    /// Any other code, 7 bits.
     Unknown(u8),
 }
 
 impl CustodyReason {
-    /// The reason with this number.
+    /// Converts from the reason code.
     pub const fn from_number(number: u8) -> Self {
         match number {
             0 => CustodyReason::NoAdditionalInformation,
@@ -127,7 +128,7 @@ impl CustodyReason {
         }
     }
 
-    /// Its number.
+    /// Reason code.
     pub const fn number(self) -> u8 {
         match self {
             CustodyReason::NoAdditionalInformation => 0,
@@ -149,10 +150,14 @@ const SUCCEEDED: u8 = 0x80;
 const UNUSED: u8 = 0xe0;
 
 impl AdminRecord {
-    /// Reads a payload that has to be one administrative record and nothing else.
+    /// Decodes a payload that contains exactly one administrative record.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the payload is not an administrative record, or if further bytes follow it.
     pub fn from_bytes(payload: &Bytes) -> Result<Self, DecodeError> {
         let mut input = payload.clone();
-        let what = "an administrative record that ends early or late";
+        let what = "the length of an administrative record";
         let record = Self::decode(&mut input).map_err(|error| match error {
             DecodeError::Incomplete => DecodeError::invalid(what, RECORD),
             error => error,
@@ -160,7 +165,12 @@ impl AdminRecord {
         if input.is_empty() { Ok(record) } else { Err(DecodeError::invalid(what, RECORD)) }
     }
 
-    /// Takes an administrative record. One of an unknown type takes all there is.
+    /// Decodes an administrative record from the front of the input. A record of an unknown type takes all of
+    /// the input.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the input is incomplete or not an administrative record.
     pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
         let first = byte(input)?;
         let (record_type, flags) = (first >> 4, first & 0x0f);
@@ -201,7 +211,7 @@ impl AdminRecord {
         }
     }
 
-    /// The record's bytes.
+    /// Encodes the record.
     pub fn to_bytes(&self) -> Bytes {
         let mut out = BytesMut::with_capacity(64);
         self.encode(&mut out);
@@ -229,7 +239,7 @@ fn decode_fragment(input: &mut Bytes, is_fragment: bool) -> Result<Option<(u64, 
 }
 
 impl Subject {
-    /// The end of both records.
+    /// Decodes the fields that end both kinds of records.
     fn decode(
         input: &mut Bytes,
         fragment: Option<(u64, u64)>,
@@ -238,14 +248,14 @@ impl Subject {
         let (created_s, sequence) = (sdnv::decode(input)?, sdnv::decode(input)?);
         let length = sdnv::decode(input)?;
         if length > EID_BYTES_MAX {
-            return Err(DecodeError::Limit { what: "an endpoint id" });
+            return Err(DecodeError::Limit { what: "an endpoint ID" });
         }
         if (input.len() as u64) < length {
             return Err(DecodeError::Incomplete);
         }
         let text = input.split_to(length as usize);
         let text = core::str::from_utf8(&text)
-            .map_err(|_| DecodeError::invalid("the source of a bundle that is reported on", clause))?;
+            .map_err(|_| DecodeError::invalid("the source of the subject bundle", clause))?;
         Ok(Subject { source: Eid::from_uri(text)?, created_s, sequence, fragment })
     }
 

@@ -1,4 +1,4 @@
-//! Flags, canonical blocks and what they contain (RFC 5050 4.2, 4.3, 4.5.2).
+//! Flags, canonical blocks and their contents (RFC 5050 4.2, 4.3, 4.5.2).
 
 use super::primary::EidReference;
 use crate::bp::Eid;
@@ -7,41 +7,41 @@ use crate::service::Priority;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use core::ops::{BitOr, BitOrAssign};
 
-/// Bundle processing control flags (RFC 5050 4.2), without "is a fragment", which is
-/// [`PrimaryBlock::fragment`](super::PrimaryBlock::fragment). Bits that nobody knows are kept and ignored.
+/// Bundle processing control flags (RFC 5050 4.2), without "bundle is a fragment", which is
+/// [`PrimaryBlock::fragment`](super::PrimaryBlock::fragment). Unknown bits are kept and ignored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct BundleFlags(pub(super) u64);
 
 impl BundleFlags {
-    /// None at all: bulk priority, too.
+    /// No flags, which means bulk priority.
     pub const NONE: BundleFlags = BundleFlags(0);
     /// The payload is an administrative record.
     pub const ADMINISTRATIVE_RECORD: BundleFlags = BundleFlags(0x02);
     /// The bundle must not be fragmented.
     pub const MUST_NOT_FRAGMENT: BundleFlags = BundleFlags(0x04);
-    /// The next node is asked to accept custody.
+    /// Custody transfer is requested.
     pub const CUSTODY: BundleFlags = BundleFlags(0x08);
-    /// The destination is a singleton.
+    /// The destination is a singleton endpoint.
     pub const SINGLETON: BundleFlags = BundleFlags(0x10);
-    /// The application is asked to acknowledge.
+    /// Acknowledgement by the application is requested.
     pub const APPLICATION_ACKNOWLEDGEMENT: BundleFlags = BundleFlags(0x20);
-    /// Report reception.
+    /// Reception reports are requested.
     pub const REPORT_RECEPTION: BundleFlags = BundleFlags(0x4000);
-    /// Report the acceptance of custody.
+    /// Custody acceptance reports are requested.
     pub const REPORT_CUSTODY: BundleFlags = BundleFlags(0x8000);
-    /// Report forwarding.
+    /// Forwarding reports are requested.
     pub const REPORT_FORWARDING: BundleFlags = BundleFlags(0x1_0000);
-    /// Report delivery.
+    /// Delivery reports are requested.
     pub const REPORT_DELIVERY: BundleFlags = BundleFlags(0x2_0000);
-    /// Report deletion.
+    /// Deletion reports are requested.
     pub const REPORT_DELETION: BundleFlags = BundleFlags(0x4_0000);
-    /// Every flag that asks for reports.
+    /// All flags that request status reports.
     pub const REPORTS: BundleFlags = BundleFlags(0x7_c000);
-    /// "Is a fragment", which stands in the number on the wire only.
+    /// "Bundle is a fragment", which only the encoded flags contain.
     pub(super) const FRAGMENT_BIT: u64 = 0x01;
     const PRIORITY_SHIFT: u32 = 7;
 
-    /// All bits, those that nobody knows included.
+    /// All bits, including unknown ones.
     pub const fn bits(self) -> u64 {
         self.0
     }
@@ -56,7 +56,8 @@ impl BundleFlags {
         self.0 & flags.0 != 0
     }
 
-    /// The class of service as a priority; the reserved one is above the others, as higher numbers are.
+    /// Class of service as a priority; the reserved class counts as expedited, because higher numbers have
+    /// higher priority.
     pub const fn priority(self) -> Priority {
         match self.0 >> Self::PRIORITY_SHIFT & 3 {
             0 => Priority::Bulk,
@@ -65,7 +66,7 @@ impl BundleFlags {
         }
     }
 
-    /// These flags with this class of service.
+    /// Returns these flags with this class of service.
     #[must_use]
     pub const fn with_priority(self, priority: Priority) -> Self {
         let class = match priority {
@@ -90,30 +91,31 @@ impl BitOrAssign for BundleFlags {
     }
 }
 
-/// Block processing control flags (RFC 5050 4.3), without "contains references", which is [`Block::references`], and
-/// "last block", which follows from the block's place. Bits that nobody knows are kept and ignored.
+/// Block processing control flags (RFC 5050 4.3), without "contains an EID-reference field", which is
+/// [`Block::references`], and "last block", which follows from the position of the block. Unknown bits are
+/// kept and ignored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct BlockFlags(pub(super) u64);
 
 impl BlockFlags {
-    /// None at all.
+    /// No flags.
     pub const NONE: BlockFlags = BlockFlags(0);
-    /// Copy the block into every fragment.
+    /// The block must be replicated in every fragment.
     pub const REPLICATE: BlockFlags = BlockFlags(0x01);
-    /// Report if the block cannot be processed.
+    /// A status report is requested if the block cannot be processed.
     pub const REPORT: BlockFlags = BlockFlags(0x02);
-    /// Delete the bundle if the block cannot be processed.
+    /// The bundle must be deleted if the block cannot be processed.
     pub const DELETE_BUNDLE: BlockFlags = BlockFlags(0x04);
-    /// Discard the block if it cannot be processed.
+    /// The block must be discarded if it cannot be processed.
     pub const DISCARD: BlockFlags = BlockFlags(0x10);
-    /// Some node has forwarded the block without processing it.
+    /// A node has forwarded the block without processing it.
     pub const FORWARDED_UNPROCESSED: BlockFlags = BlockFlags(0x20);
-    /// "Last block", which stands in the number on the wire only.
+    /// "Last block", which only the encoded flags contain.
     pub(super) const LAST_BIT: u64 = 0x08;
-    /// "Contains references", which stands in the number on the wire only.
+    /// "Contains an EID-reference field", which only the encoded flags contain.
     pub(super) const REFERENCES_BIT: u64 = 0x40;
 
-    /// All bits, those that nobody knows included.
+    /// All bits, including unknown ones.
     pub const fn bits(self) -> u64 {
         self.0
     }
@@ -137,33 +139,33 @@ impl BitOrAssign for BlockFlags {
     }
 }
 
-/// What a canonical block is.
+/// Block type code (RFC 5050 4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum BlockType {
-    /// 1: the payload.
+    /// 1: payload.
     Payload,
-    /// 2: authentication from hop to hop (RFC 6257).
+    /// 2: bundle authentication, from hop to hop (RFC 6257).
     Authentication,
-    /// 3: the payload's integrity (RFC 6257).
+    /// 3: payload integrity (RFC 6257).
     PayloadIntegrity,
-    /// 4: the payload's confidentiality (RFC 6257).
+    /// 4: payload confidentiality (RFC 6257).
     PayloadConfidentiality,
-    /// 5: the node that forwarded the bundle (RFC 6259).
+    /// 5: previous hop, the node that forwarded the bundle (RFC 6259).
     PreviousHop,
     /// 8: metadata (RFC 6258).
     Metadata,
-    /// 9: security of other blocks (RFC 6257).
+    /// 9: extension security, for other blocks (RFC 6257).
     ExtensionSecurity,
-    /// 10: the bundle's age, or a custody transfer enhancement block.
+    /// 10: bundle age, or custody transfer enhancement.
     Age,
-    /// 19: the extended class of service.
+    /// 19: extended class of service.
     ClassOfService,
-    /// Any other.
+    /// Any other type.
     Unknown(u8),
 }
 
 impl BlockType {
-    /// The type with this number.
+    /// Converts from the block type code.
     pub const fn from_number(number: u8) -> Self {
         match number {
             1 => BlockType::Payload,
@@ -179,7 +181,7 @@ impl BlockType {
         }
     }
 
-    /// Its number.
+    /// Block type code.
     pub const fn number(self) -> u8 {
         match self {
             BlockType::Payload => 1,
@@ -196,50 +198,50 @@ impl BlockType {
     }
 }
 
-/// An extension block (RFC 5050 4.5.2): every block but the primary and the payload. Its data stay as they came;
-/// [`Block::content`] says what they mean.
+/// Extension block (RFC 5050 4.5.2): any block except the primary block and the payload block. Its data are
+/// kept as received; [`Block::content`] decodes them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// What it is.
+    /// Block type.
     pub block_type: BlockType,
     /// Block processing control flags.
     pub flags: BlockFlags,
-    /// The endpoints it names in the primary block's dictionary; none: no such field.
+    /// References to endpoints in the dictionary of the primary block; `None` without an EID-reference field.
     pub references: Option<Vec<EidReference>>,
     /// Block-type-specific data.
     pub data: Bytes,
 }
 
-/// What the data of a block mean.
+/// Decoded data of an extension block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// The node that forwarded the bundle, where the data name it.
+    /// Node that forwarded the bundle, if the data contain its endpoint ID.
     PreviousHop(Eid),
-    /// Microseconds since the bundle was created, when it was last forwarded.
+    /// Age of the bundle when it was last forwarded, microseconds.
     Age(u64),
     /// Metadata.
     Metadata(Metadata),
-    /// The extended class of service.
+    /// Extended class of service.
     ClassOfService(ClassOfService),
 }
 
-/// What a metadata block contains (RFC 6258 3).
+/// Contents of a metadata block (RFC 6258 3).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Metadata {
-    /// Which kind of metadata it is.
+    /// Metadata type code.
     pub kind: u64,
-    /// The metadata themselves.
+    /// Metadata.
     pub data: Bytes,
 }
 
-/// What an extended class of service block contains (draft-irtf-dtnrg-ecos).
+/// Contents of an extended class of service block (draft-irtf-dtnrg-ecos).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClassOfService {
-    /// 1 critical, 2 streaming, 4 a flow label is present, 8 reliable.
+    /// Flags: 1 critical, 2 streaming, 4 a flow label is present, 8 reliable.
     pub flags: u8,
-    /// Among expedited bundles the higher goes first.
+    /// Rank among expedited bundles; a higher ordinal is sent first.
     pub ordinal: u8,
-    /// The flow label, where the flags say so.
+    /// Flow label; `None` without the flag.
     pub label: Option<u64>,
 }
 
@@ -247,7 +249,7 @@ impl ClassOfService {
     const LABEL: u8 = 4;
 }
 
-/// What is decoded, and the document that says how.
+/// Name of the decoded field, and the document that defines it.
 type Field = (&'static str, &'static str);
 
 const PREVIOUS_HOP: Field = ("a previous hop block", "RFC 6259 2");
@@ -255,14 +257,18 @@ const METADATA: Field = ("a metadata block", "RFC 6258 3");
 const CLASS_OF_SERVICE: Field = ("an extended class of service block", "draft-irtf-dtnrg-ecos");
 
 impl Block {
-    /// A block with this content.
+    /// Creates a block with this content.
     pub fn new(content: &Content) -> Self {
         let (block_type, flags) = (content.block_type(), content.default_flags());
         Block { block_type, flags, references: None, data: content.encode() }
     }
 
-    /// What the data mean. `None` for types without a meaning here, for a previous hop that is a reference, and for a
-    /// block of type 10 that is no age.
+    /// Decodes the data. `None` if the type is unknown or not interpreted, for a previous hop given as a
+    /// reference, and for a block of type 10 that is not an age.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the data do not conform to the clause of the block type.
     pub fn content(&self) -> Result<Option<Content>, DecodeError> {
         let mut input = self.data.clone();
         Ok(Some(match self.block_type {
@@ -282,7 +288,7 @@ impl Block {
     }
 }
 
-/// What ends early inside block data is wrong: their length is known.
+/// Block data have a known length, so that a premature end is an error and not incomplete input.
 fn of_known_length<T>(decoded: Result<T, DecodeError>, field: Field) -> Result<T, DecodeError> {
     decoded.map_err(|error| match error {
         DecodeError::Incomplete => DecodeError::invalid(field.0, field.1),
@@ -290,7 +296,8 @@ fn of_known_length<T>(decoded: Result<T, DecodeError>, field: Field) -> Result<T
     })
 }
 
-/// Scheme and scheme-specific part, each with a null behind it; or the URI as one text, with or without one.
+/// Decodes scheme and scheme-specific part, each with a null terminator, or the URI as one text, with or
+/// without a terminator.
 fn previous_hop(data: &[u8]) -> Result<Eid, DecodeError> {
     let wrong = DecodeError::invalid(PREVIOUS_HOP.0, PREVIOUS_HOP.1);
     let text = core::str::from_utf8(data).map_err(|_| wrong)?;
@@ -315,7 +322,7 @@ fn class_of_service(mut input: Bytes) -> Result<ClassOfService, DecodeError> {
 }
 
 impl Content {
-    /// The block type that has this content.
+    /// Block type of this content.
     pub const fn block_type(&self) -> BlockType {
         match self {
             Content::PreviousHop(_) => BlockType::PreviousHop,
@@ -325,17 +332,17 @@ impl Content {
         }
     }
 
-    /// The flags that a new block with this content gets.
+    /// Flags for a new block with this content.
     pub fn default_flags(&self) -> BlockFlags {
         match self {
-            // It is true for one hop only (RFC 6259 2).
+            // The content is valid for one hop only (RFC 6259 2).
             Content::PreviousHop(_) => BlockFlags::DISCARD,
             Content::Age(_) | Content::ClassOfService(_) => BlockFlags::REPLICATE,
             Content::Metadata(_) => BlockFlags::NONE,
         }
     }
 
-    /// The block data.
+    /// Encodes the block data.
     pub fn encode(&self) -> Bytes {
         let mut out = BytesMut::with_capacity(16);
         match self {

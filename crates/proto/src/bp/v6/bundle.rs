@@ -1,4 +1,4 @@
-//! A bundle's head, a whole bundle, and how a bundle becomes fragments (RFC 5050 4, 5.8).
+//! Headers of bundles, complete bundles, and fragmentation (RFC 5050 4, 5.8).
 
 use super::block::{Block, BlockFlags, BlockType, BundleFlags, Content};
 use super::primary::PrimaryBlock;
@@ -8,48 +8,48 @@ use crate::bp::{DecodePolicy, Eid};
 use crate::codec::{DecodeError, sdnv};
 use bytes::{BufMut, Bytes, BytesMut};
 
-/// All of a bundle but its payload's bytes.
+/// Header of a bundle: everything except the payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// The primary block.
+    /// Primary block.
     pub primary: PrimaryBlock,
-    /// The extension blocks before the payload, in their order.
+    /// Extension blocks before the payload, in order.
     pub blocks: Vec<Block>,
-    /// The payload block without the payload.
+    /// Payload block without the payload.
     pub payload: PayloadHeader,
-    /// The extension blocks behind the payload, in their order. Empty after [`super::decode_head`], which does not see
-    /// them.
+    /// Extension blocks after the payload, in order. Empty after [`super::decode_head`], which does not
+    /// decode them.
     pub after: Vec<Block>,
 }
 
-/// The payload block without the payload.
+/// Payload block without the payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PayloadHeader {
     /// Block processing control flags.
     pub flags: BlockFlags,
-    /// The payload's length in bytes.
+    /// Length of the payload, bytes.
     pub length: u64,
-    /// Nothing follows the payload.
+    /// True if no block follows the payload.
     pub last: bool,
 }
 
-/// A whole bundle in memory.
+/// Complete bundle in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bundle {
-    /// All but the payload.
+    /// Header: everything except the payload.
     pub head: Head,
-    /// The payload; as long as the head says.
+    /// Payload; its length is that in the header.
     pub payload: Bytes,
 }
 
 impl Head {
-    /// A head without extension blocks.
+    /// Creates a header without extension blocks.
     pub fn new(primary: PrimaryBlock, payload_length: u64) -> Self {
         let payload = PayloadHeader { flags: BlockFlags::NONE, length: payload_length, last: true };
         Head { primary, blocks: Vec::new(), payload, after: Vec::new() }
     }
 
-    /// The node that forwarded the bundle, however the block names it.
+    /// Node that forwarded the bundle, from any encoding of the previous hop block; `None` without one.
     pub fn previous_hop(&self) -> Option<Eid> {
         let block = self.blocks.iter().find(|block| block.block_type == BlockType::PreviousHop)?;
         match (&block.references, block.content()) {
@@ -59,7 +59,7 @@ impl Head {
         }
     }
 
-    /// The age that the last forwarder wrote, microseconds.
+    /// Age of the bundle as the last forwarder wrote it, microseconds; `None` without an age block.
     pub fn age_us(&self) -> Option<u64> {
         self.blocks.iter().find_map(|block| match block.content() {
             Ok(Some(Content::Age(age))) => Some(age),
@@ -67,8 +67,8 @@ impl Head {
         })
     }
 
-    /// Gives the block of this content's type this content; adds the block behind the primary block if there is none.
-    /// A block of type 10 that is no age stays what it is.
+    /// Replaces the content of the first block of this type. Without such a block, adds one after the primary
+    /// block. A block of type 10 that is not an age is not changed.
     pub fn set(&mut self, content: &Content) {
         let is_age = matches!(content, Content::Age(_));
         let same = |block: &&mut Block| {
@@ -84,30 +84,33 @@ impl Head {
         }
     }
 
-    /// Says its age in whole seconds, as DTN2 does; false if it says none.
+    /// Converts the age to whole seconds, as in DTN2. Returns false without an age block.
     pub fn set_age_in_seconds(&mut self) -> bool {
         let Some(age_us) = self.age_us() else { return false };
         self.set(&Content::Age(age_us / 1_000_000));
         true
     }
 
-    /// Removes every block of this type before the payload. What is behind it stays: it may be on its way already.
+    /// Removes every block of this type before the payload. Blocks after it remain, because they may already
+    /// be sent.
     pub fn remove(&mut self, block_type: BlockType) {
         self.blocks.retain(|block| block.block_type != block_type);
     }
 
-    /// Names another custodian.
+    /// Replaces the custodian.
     pub fn set_custodian(&mut self, custodian: Eid) {
         let blocks = self.blocks.iter_mut().chain(&mut self.after);
         self.primary.set_custodian(custodian, blocks);
     }
 
-    /// The head of a fragment that carries `length` bytes of this bundle's payload from `offset` on (RFC 5050 5.8).
-    /// The bundle may be a fragment itself. Blocks before the payload go with its first byte, blocks behind it with its
-    /// last; those that ask for it, and the age, go with every fragment.
+    /// Returns the header of a fragment that carries `length` bytes of this bundle's payload from `offset` on
+    /// (RFC 5050 5.8). The bundle may be a fragment itself. Blocks before the payload go with its first byte,
+    /// blocks after it with its last. Blocks with the replication flag, age and class of service go with
+    /// every fragment.
     ///
     /// # Panics
-    /// If that is not a part of the payload, or the bundle must not be fragmented.
+    ///
+    /// Panics if the range is empty or not a part of the payload, or if the bundle must not be fragmented.
     #[must_use]
     pub fn fragment(&self, offset: u64, length: u64) -> Head {
         let end = offset.checked_add(length).expect("a fragment ends somewhere");
@@ -137,28 +140,28 @@ impl Head {
         head
     }
 
-    /// Appends the head: everything up to the payload's first byte.
+    /// Appends the header: everything before the payload's first byte.
     pub fn encode(&self, out: &mut BytesMut) {
         self.primary.encode(out);
         self.blocks.iter().for_each(|block| block.encode(false, out));
         self.payload.encode(out);
     }
 
-    /// The head's bytes.
+    /// Encodes the header.
     pub fn to_bytes(&self) -> Bytes {
         let mut out = BytesMut::with_capacity(256);
         self.encode(&mut out);
         out.freeze()
     }
 
-    /// Appends what follows the payload.
+    /// Appends the blocks after the payload.
     pub fn encode_tail(&self, out: &mut BytesMut) {
         for (index, block) in self.after.iter().enumerate() {
             block.encode(index + 1 == self.after.len(), out);
         }
     }
 
-    /// How many bytes follow the payload.
+    /// Length of the blocks after the payload, bytes.
     pub fn tail_bytes(&self) -> usize {
         let length = |block: &Block| {
             let references = block.references.as_ref().map_or(0, |references| {
@@ -175,13 +178,19 @@ impl Head {
 }
 
 impl Bundle {
-    /// A bundle of a head and a payload, whose length the head takes over.
+    /// Creates a bundle and sets the payload length of the header.
     pub fn new(mut head: Head, payload: Bytes) -> Self {
         head.payload.length = payload.len() as u64;
         Bundle { head, payload }
     }
 
-    /// Takes a bundle from the front. The payload shares the input's memory.
+    /// Decodes a bundle from the front of the input, and advances the input. The payload shares the input's
+    /// memory.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `Incomplete` if the input ends early, otherwise with the field and the clause that it
+    /// violates.
     pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
         let policy = DecodePolicy::default();
         let (mut head, length) = wire::decode_head(input, &policy)?;
@@ -199,7 +208,8 @@ impl Bundle {
     /// Appends the bundle.
     ///
     /// # Panics
-    /// If the payload is not as long as the head says.
+    ///
+    /// Panics if the length of the payload is not that in the header.
     pub fn encode(&self, out: &mut BytesMut) {
         assert_eq!(
             self.head.payload.length,
@@ -211,7 +221,7 @@ impl Bundle {
         self.head.encode_tail(out);
     }
 
-    /// The bundle's bytes.
+    /// Encodes the bundle.
     pub fn to_bytes(&self) -> Bytes {
         let mut out = BytesMut::with_capacity(256 + self.payload.len());
         self.encode(&mut out);

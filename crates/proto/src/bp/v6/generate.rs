@@ -1,4 +1,4 @@
-//! Random bundles and administrative records of version 6 that break no rule: for property tests and fuzzing.
+//! Generator of random valid bundles and administrative records of version 6, for property tests and fuzzing.
 
 use super::admin::{AdminRecord, CustodyReason, CustodySignal, StatusReport, Subject, Time};
 use super::block::{Block, BlockFlags, BlockType, BundleFlags, ClassOfService, Content, Metadata};
@@ -10,22 +10,22 @@ use crate::rng::Rng;
 use crate::service::Priority;
 use bytes::Bytes;
 
-/// Makes random values that are legal in every combination of their fields.
+/// Generator of random values that are valid in every combination of their fields.
 #[derive(Clone, Debug)]
 pub struct Generator {
-    /// Where the values come from.
+    /// Source of randomness.
     pub rng: Rng,
-    /// The longest payload, bytes.
+    /// Maximum length of a payload, bytes. Default 200.
     pub payload_max: u64,
 }
 
 impl Generator {
-    /// A generator of everything that is legal.
+    /// Creates a generator of all valid values.
     pub fn new(rng: Rng) -> Self {
         Generator { rng, payload_max: 200 }
     }
 
-    /// A bundle.
+    /// Random bundle.
     pub fn bundle(&mut self) -> Bundle {
         let compressed = self.rng.chance(0.5);
         let only_ipn = compressed && self.rng.chance(0.7);
@@ -97,7 +97,7 @@ impl Generator {
     }
 
     fn bundle_flags(&mut self, anonymous: bool) -> BundleFlags {
-        // Bits that RFC 5050 reserves are kept as they are.
+        // Reserved bits of RFC 5050 are kept.
         let odd = if self.rng.chance(0.2) { 0x40 | 1 << 30 } else { 0 };
         let priorities = [Priority::Bulk, Priority::Normal, Priority::Expedited];
         let mut flags = BundleFlags(odd).with_priority(priorities[self.rng.below(3) as usize]);
@@ -124,7 +124,7 @@ impl Generator {
         BlockFlags(if self.rng.chance(0.5) { 0 } else { self.rng.next_u64() & mask })
     }
 
-    /// A number of any magnitude, so that every length of an SDNV occurs.
+    /// Random number of any magnitude, so that every length of an SDNV occurs.
     pub fn number(&mut self) -> u64 {
         self.rng.next_u64() >> self.rng.below(64)
     }
@@ -135,7 +135,7 @@ impl Generator {
         bytes.into()
     }
 
-    /// An identifier as version 6 may have it, the odd ones included.
+    /// Random endpoint ID of any form that version 6 permits, including unusual ones.
     pub fn endpoint(&mut self) -> Eid {
         let word = self.word();
         let text = match self.rng.below(8) {
@@ -167,7 +167,7 @@ impl Generator {
         Time { seconds: self.number(), nanoseconds: self.rng.below(1_000_000_000) }
     }
 
-    /// An administrative record of any kind.
+    /// Random administrative record of any kind.
     pub fn admin_record(&mut self) -> AdminRecord {
         match self.rng.below(5) {
             0 => AdminRecord::Unknown {

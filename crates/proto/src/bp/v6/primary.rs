@@ -1,8 +1,8 @@
-//! The primary block and its dictionary (RFC 5050 4.4, 4.5.1, 4.7; RFC 6260).
+//! Primary block and its dictionary (RFC 5050 4.4, 4.5.1, 4.7; RFC 6260).
 //!
-//! The four endpoints of a bundle stand as references: offsets of a scheme and of a scheme-specific part in the
-//! dictionary, or, where the dictionary is empty, the numbers of an `ipn` identifier (compressed). The dictionary is kept
-//! as it came, and made anew only when an endpoint changes.
+//! The four endpoint IDs of a bundle are references: offsets of a scheme and of a scheme-specific part in the
+//! dictionary, or, with an empty dictionary, the numbers of an `ipn` endpoint ID (compressed). The dictionary
+//! is kept as received, and rebuilt only when an endpoint ID changes.
 
 use super::block::{Block, BundleFlags};
 use crate::bp::Eid;
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 const EID: &str = "RFC 5050 4.4";
 
-/// Which endpoint of the primary block.
+/// Role of an endpoint in the primary block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EndpointRole {
     Destination = 0,
@@ -22,37 +22,38 @@ enum EndpointRole {
     Custodian = 3,
 }
 
-/// An endpoint, by two numbers: offsets of its scheme and its scheme-specific part in the dictionary, or node and
-/// service number where there is no dictionary (RFC 6260 2.2).
+/// Reference to an endpoint ID: offsets of its scheme and its scheme-specific part in the dictionary, or node
+/// and service number without a dictionary (RFC 6260 2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EidReference {
-    /// The scheme's offset, or the node number.
+    /// Offset of the scheme, or node number.
     pub scheme: u64,
-    /// The scheme-specific part's offset, or the service number.
+    /// Offset of the scheme-specific part, or service number.
     pub ssp: u64,
 }
 
-/// The primary block (RFC 5050 4.5.1).
+/// Primary block (RFC 5050 4.5.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrimaryBlock {
     /// Bundle processing control flags.
     pub flags: BundleFlags,
-    /// Seconds since 2000-01-01 UTC.
+    /// Creation time, seconds since 2000-01-01 UTC.
     pub created_s: u64,
-    /// Tells bundles of the same second apart.
+    /// Creation timestamp sequence number, which distinguishes bundles of the same second.
     pub sequence: u64,
-    /// Seconds from creation to the end of its usefulness.
+    /// Lifetime: time from creation to expiry, seconds.
     pub lifetime_s: u64,
-    /// Which part of the application data unit it carries, if it is a fragment.
+    /// Part of the application data unit that the bundle carries; `None` if the bundle is not a fragment.
     pub fragment: Option<Fragment>,
     pub(super) references: [EidReference; 4],
-    /// What the references mean.
+    /// Endpoint IDs to which the references resolve.
     endpoints: [Eid; 4],
     pub(super) dictionary: Bytes,
 }
 
 impl PrimaryBlock {
-    /// A primary block without a custodian. `compressed`: without a dictionary where all endpoints are `ipn` or null.
+    /// Creates a primary block without a custodian. If `compressed` is set, the block has no dictionary if
+    /// all endpoint IDs are `ipn` or null.
     pub fn new(destination: Eid, source: Eid, report_to: Eid, compressed: bool) -> Self {
         let endpoints = [destination, source, report_to, Eid::Null];
         let mut primary = PrimaryBlock {
@@ -77,7 +78,11 @@ impl PrimaryBlock {
         primary
     }
 
-    /// Makes one of what was read; every reference has to lead somewhere.
+    /// Resolves the decoded references.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a reference does not resolve.
     pub(super) fn read(
         references: [EidReference; 4],
         dictionary: Bytes,
@@ -98,22 +103,22 @@ impl PrimaryBlock {
         PrimaryBlock { flags, created_s, sequence, lifetime_s, fragment, references, endpoints, dictionary }
     }
 
-    /// Where the bundle goes.
+    /// Destination endpoint ID.
     pub fn destination(&self) -> &Eid {
         &self.endpoints[EndpointRole::Destination as usize]
     }
 
-    /// Where it comes from; null: anonymous.
+    /// Source endpoint ID; the null endpoint if the bundle is anonymous.
     pub fn source(&self) -> &Eid {
         &self.endpoints[EndpointRole::Source as usize]
     }
 
-    /// Where status reports go.
+    /// Report-to endpoint ID.
     pub fn report_to(&self) -> &Eid {
         &self.endpoints[EndpointRole::ReportTo as usize]
     }
 
-    /// The node that has custody; null: none.
+    /// Current custodian; the null endpoint if there is none.
     pub fn custodian(&self) -> &Eid {
         &self.endpoints[EndpointRole::Custodian as usize]
     }
@@ -123,18 +128,23 @@ impl PrimaryBlock {
         self.dictionary.is_empty()
     }
 
-    /// The dictionary: null-terminated scheme names and scheme-specific parts.
+    /// Dictionary: null-terminated scheme names and scheme-specific parts.
     pub fn dictionary(&self) -> &Bytes {
         &self.dictionary
     }
 
-    /// What a reference means.
+    /// Resolves a reference.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the reference does not lead to valid strings of the dictionary.
     pub fn resolve(&self, reference: EidReference) -> Result<Eid, DecodeError> {
         resolve(reference, &self.dictionary)
     }
 
-    /// Names another custodian (RFC 5050 5.10.1). The references of the blocks move with the strings of the dictionary:
-    /// what nobody names any more goes (4.7), the rest keeps its order, and the new name is added at its end.
+    /// Replaces the custodian (RFC 5050 5.10.1). The references of the blocks follow the strings of the
+    /// dictionary: strings without a reference are removed (4.7), the others keep their order, and the new
+    /// endpoint ID is added at the end.
     pub(super) fn set_custodian<'a>(&mut self, custodian: Eid, blocks: impl Iterator<Item = &'a mut Block>) {
         self.endpoints[EndpointRole::Custodian as usize] = custodian;
         let custodian = &self.endpoints[EndpointRole::Custodian as usize];
@@ -162,7 +172,7 @@ impl PrimaryBlock {
     }
 }
 
-/// A dictionary that is being made: null-terminated strings, each once.
+/// Builder of a dictionary: null-terminated strings, each once.
 #[derive(Debug, Default)]
 struct Dictionary {
     bytes: BytesMut,
@@ -187,7 +197,7 @@ impl Dictionary {
         EidReference { scheme: self.add(scheme.as_bytes()), ssp: self.add(ssp.as_bytes()) }
     }
 
-    /// Takes over what the references name, in the order in which it stood.
+    /// Copies the strings that the references name, in their original order.
     fn keep(&mut self, old: &[u8], references: &mut [&mut EidReference]) {
         let mut offsets: Vec<u64> =
             references.iter().flat_map(|reference| [reference.scheme, reference.ssp]).collect();
@@ -203,14 +213,14 @@ impl Dictionary {
     }
 }
 
-/// The null-terminated string at this offset.
+/// Null-terminated string at this offset.
 fn string(dictionary: &[u8], offset: u64) -> Option<&[u8]> {
     let rest = dictionary.get(usize::try_from(offset).ok()?..)?;
     let end = rest.iter().position(|&byte| byte == 0)?;
     Some(&rest[..end])
 }
 
-/// What a reference means with this dictionary.
+/// Resolves a reference with this dictionary.
 fn resolve(reference: EidReference, dictionary: &[u8]) -> Result<Eid, DecodeError> {
     let EidReference { scheme, ssp } = reference;
     if dictionary.is_empty() {
@@ -219,24 +229,24 @@ fn resolve(reference: EidReference, dictionary: &[u8]) -> Result<Eid, DecodeErro
             (node, service) => Eid::ipn_number(node, service),
         });
     }
-    const WHAT: &str = "a reference that leads to no string of the dictionary";
+    const WHAT: &str = "a reference to no string of the dictionary";
     let part = |offset| string(dictionary, offset).ok_or(DecodeError::invalid(WHAT, EID));
     let (scheme, ssp) = (part(scheme)?, part(ssp)?);
     let text = [scheme, b":", ssp].concat();
-    let text = core::str::from_utf8(&text).map_err(|_| DecodeError::invalid("an endpoint id", EID))?;
+    let text = core::str::from_utf8(&text).map_err(|_| DecodeError::invalid("an endpoint ID", EID))?;
     if scheme.contains(&b':') {
-        return Err(DecodeError::invalid("a scheme name of an endpoint id", EID));
+        return Err(DecodeError::invalid("a scheme name of an endpoint ID", EID));
     }
     Eid::from_uri(text)
 }
 
-/// The numbers of an endpoint that needs no dictionary (RFC 6260 2.2).
+/// Numbers of an endpoint ID that needs no dictionary (RFC 6260 2.2).
 fn compressed_reference(eid: &Eid) -> Option<EidReference> {
     match eid {
         Eid::Null => Some(EidReference { scheme: 0, ssp: 0 }),
         Eid::Ipn(ipn) => {
             let node = u64::from(ipn.allocator) << 32 | u64::from(ipn.node);
-            // Zero and zero are read as `dtn:none`.
+            // The numbers zero and zero decode as `dtn:none`.
             (node != 0 || ipn.service != 0).then_some(EidReference { scheme: node, ssp: ipn.service })
         }
         Eid::Dtn(_) | Eid::Unknown { .. } | Eid::Uri(_) => None,

@@ -75,7 +75,8 @@ fn the_fields_of_pyd3tns_bundles() {
 /// RFC 6260 2.2: without a dictionary the references are node and service numbers.
 #[test]
 fn a_compressed_header() {
-    // Version, flags (singleton, normal), length, the four endpoints, creation, sequence, lifetime, no dictionary.
+    // Version, flags (singleton, normal), length, the four endpoints, creation, sequence, lifetime, no
+    // dictionary.
     let bytes = hex("06 8110 0e 0301 0201 0200 0000 05 06 8768 00 01 08 02 6869");
     let wrong_length = decode(&bytes);
     assert!(matches!(wrong_length, Err(DecodeError::Invalid { .. } | DecodeError::Incomplete)));
@@ -320,7 +321,7 @@ fn hostile_bytes_are_refused_and_ask_for_nothing_endless() {
     assert_eq!(refused(&hex("06 83ffffffffffffffffff7f")).0, "an SDNV");
     assert_eq!(refused(&hex("06 8080808080808080808001")).0, "an SDNV");
     // A primary block of 2^63 bytes, and an extension block.
-    assert_eq!(refused(&hex("06 00 81808080808080808000")).0, "a bundle's head");
+    assert_eq!(refused(&hex("06 00 81808080808080808000")).0, "a bundle's header");
     let primary = "06 8110 0d 0301 0201 0200 0000 05 06 8768 00";
     assert_eq!(refused(&hex(&format!("{primary} 14 00 81808080808080808000"))).0, "an extension block");
     assert_eq!(
@@ -331,7 +332,7 @@ fn hostile_bytes_are_refused_and_ask_for_nothing_endless() {
     assert_eq!(refused(&hex(&format!("{primary} 01 48 00"))).1, "RFC 5050 4.5.3");
     assert_eq!(refused(&hex(&format!("{primary} 00 00 00"))).1, "RFC 5050 4.5.2");
     assert_eq!(refused(&hex(&format!("{primary} 01 00 00 01 08 00"))).0, "a second payload block");
-    // A dictionary that does not fit, a block that is longer or shorter than it says.
+    // A dictionary that does not fit, and a block that is longer or shorter than its length field.
     assert_eq!(refused(&hex("06 8110 0d 0301 0201 0200 0000 05 06 8768 7f")).0, "the length of a dictionary");
     assert_eq!(refused(&hex("06 8110 0e 0301 0201 0200 0000 05 06 8768 00 00")).1, "RFC 5050 4.5.1");
     assert_eq!(refused(&hex("06 8110 0c 0301 0201 0200 0000 05 06 8768")).1, "RFC 5050 4.5.1");
@@ -340,7 +341,7 @@ fn hostile_bytes_are_refused_and_ask_for_nothing_endless() {
     assert!(matches!(decode_head(&long, &policy), Err(DecodeError::Limit { .. })));
 }
 
-/// The story that RFC 5050 tells of a report and a signal, byte by byte (6.1, 6.1.1, 6.1.2).
+/// Example sequence of a report and a signal according to RFC 5050, byte by byte (6.1, 6.1.1, 6.1.2).
 #[test]
 fn records_byte_by_byte() {
     let subject =

@@ -1,7 +1,8 @@
-//! Bundles of version 6 as bytes (RFC 5050 4): the head in one go, the payload as a stream, the blocks behind it.
+//! Encoding of bundles of version 6 (RFC 5050 4): the header as a whole, the payload as a stream, the blocks
+//! after it.
 //!
-//! A receiver collects bytes until [`decode_head`] no longer says `Incomplete`, takes the payload's bytes, and, unless
-//! the payload is the last block, ends with [`decode_tail`].
+//! A receiver collects bytes until [`decode_head`] returns something other than `Incomplete`, takes the bytes
+//! of the payload, and, unless the payload is the last block, ends with [`decode_tail`].
 
 use super::block::{Block, BlockFlags, BlockType, BundleFlags};
 use super::bundle::{Head, PayloadHeader};
@@ -12,9 +13,9 @@ use crate::codec::{DecodeError, sdnv};
 use crate::service::{BlockPlace, Breach};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-/// The version's number: a bundle's first byte.
+/// Version number: the first byte of a bundle.
 pub const VERSION: u8 = 6;
-/// The most endpoints that a block may name. No specification has a limit.
+/// Maximum number of endpoint references in a block. No specification has a limit.
 const REFERENCES_MAX: u64 = 64;
 
 const STRUCTURE: &str = "RFC 5050 4";
@@ -25,21 +26,24 @@ const CANONICAL: &str = "RFC 5050 4.5.2";
 const PAYLOAD: &str = "RFC 5050 4.5.3";
 const FRAGMENT: &str = "RFC 5050 5.8";
 
-/// What is said of a bundle without a payload block: it is legal (RFC 5050 4), and there is nothing in it to store.
+/// Error for a bundle without a payload block: it is valid (RFC 5050 4), but contains nothing to store.
 pub const NO_PAYLOAD: DecodeError = DecodeError::Limit { what: "a bundle without a payload block" };
 
-/// Reads everything up to the payload's first byte, from the front of `input`, and checks all that can be checked
-/// without what follows. Returns the head and how many bytes it takes.
+/// Decodes everything before the payload's first byte from the front of `input`, and checks all that can be
+/// checked without the rest. Returns the header and its length in bytes. Of the policy, only the limits
+/// apply, and whether `ipn:4294967295.n` (the local node in version 7) may be an endpoint.
 ///
-/// `Incomplete` asks for more bytes; it is not said once [`DecodePolicy::head_bytes_max`] bytes are there. Of the policy only
-/// the limits count, and whether `ipn:4294967295.n` (this very node, for version 7) may be an endpoint.
+/// # Errors
+///
+/// Fails with `Incomplete` if more bytes are needed, but not if [`DecodePolicy::head_bytes_max`] bytes are
+/// available; otherwise with the field and the clause that it violates.
 pub fn decode_head(input: &Bytes, policy: &DecodePolicy) -> Result<(Head, usize), DecodeError> {
     examine_head(input, policy).map_err(|breach| breach.error)
 }
 
-/// The same as [`decode_head`]; what is wrong is told with the block that it is in.
+/// As [`decode_head`]; the error also names the block.
 pub fn examine_head(input: &Bytes, policy: &DecodePolicy) -> Result<(Head, usize), Breach> {
-    const LIMIT: DecodeError = DecodeError::Limit { what: "a bundle's head" };
+    const LIMIT: DecodeError = DecodeError::Limit { what: "a bundle's header" };
     let most = policy.head_bytes_max as usize;
     let mut rest = input.clone();
     let mut block = BlockPlace::PRIMARY;
@@ -56,7 +60,7 @@ pub fn examine_head(input: &Bytes, policy: &DecodePolicy) -> Result<(Head, usize
     Ok((head, length))
 }
 
-/// `place` becomes the block that is being read.
+/// Sets `place` to the block that is being decoded.
 fn read_head(input: &mut Bytes, policy: &DecodePolicy, place: &mut BlockPlace) -> Result<Head, DecodeError> {
     let primary = PrimaryBlock::decode(input, policy)?;
     let mut blocks = Vec::new();
@@ -75,12 +79,17 @@ fn read_head(input: &mut Bytes, policy: &DecodePolicy, place: &mut BlockPlace) -
     }
 }
 
-/// Takes what follows the payload of the bundle with this head: its last blocks, or nothing.
+/// Decodes the blocks that follow the payload of the bundle with this header; there may be none.
+///
+/// # Errors
+///
+/// Fails with `Incomplete` if more bytes are needed, otherwise with the field and the clause that it
+/// violates.
 pub fn decode_tail(input: &mut Bytes, head: &Head, policy: &DecodePolicy) -> Result<Vec<Block>, DecodeError> {
     examine_tail(input, head, policy).map_err(|breach| breach.error)
 }
 
-/// The same as [`decode_tail`]; what is wrong is told with the block that it is in.
+/// As [`decode_tail`]; the error also names the block.
 pub fn examine_tail(input: &mut Bytes, head: &Head, policy: &DecodePolicy) -> Result<Vec<Block>, Breach> {
     let mut place = head.payload_place();
     read_tail(input, head, policy, &mut place).map_err(|error| Breach::new(error, place))
@@ -92,7 +101,7 @@ fn read_tail(
     policy: &DecodePolicy,
     place: &mut BlockPlace,
 ) -> Result<Vec<Block>, DecodeError> {
-    const LIMIT: DecodeError = DecodeError::Limit { what: "what follows a bundle's payload" };
+    const LIMIT: DecodeError = DecodeError::Limit { what: "the part of a bundle after its payload" };
     let (start, most) = (input.len(), policy.head_bytes_max as usize);
     let mut after = Vec::new();
     let mut last = head.payload.last;
@@ -106,7 +115,7 @@ fn read_tail(
             return Err(DecodeError::invalid("a second payload block", STRUCTURE));
         };
         if block.flags.contains(BlockFlags::REPLICATE) {
-            let what = "a block behind the payload that is to be in every fragment";
+            let what = "a block after the payload with the replication flag";
             return Err(DecodeError::invalid(what, BLOCK_FLAGS));
         }
         head.check_report_flag(block.flags)?;
@@ -122,7 +131,7 @@ fn read_tail(
     Ok(after)
 }
 
-/// What ends early inside a field of known length is wrong, and not incomplete.
+/// A field of known length must be complete, so that a premature end is an error and not incomplete input.
 fn inside<T>(decoded: Result<T, DecodeError>, what: &'static str) -> Result<T, DecodeError> {
     decoded.map_err(|error| match error {
         DecodeError::Incomplete => DecodeError::invalid(what, PRIMARY),
@@ -140,13 +149,14 @@ impl PrimaryBlock {
         let flags = sdnv::decode(input)?;
         let length = sdnv::decode(input)?;
         if length > u64::from(policy.head_bytes_max) {
-            return Err(DecodeError::Limit { what: "a bundle's head" });
+            return Err(DecodeError::Limit { what: "a bundle's header" });
         }
         if (input.len() as u64) < length {
             return Err(DecodeError::Incomplete);
         }
         let mut body = input.split_to(length as usize);
-        let mut number = || inside(sdnv::decode(&mut body), "a primary block of another length than it says");
+        let mut number =
+            || inside(sdnv::decode(&mut body), "a primary block that does not match its length field");
         let mut references = [EidReference { scheme: 0, ssp: 0 }; 4];
         for reference in &mut references {
             *reference = EidReference { scheme: number()?, ssp: number()? };
@@ -157,13 +167,17 @@ impl PrimaryBlock {
             return Err(DecodeError::invalid("the length of a dictionary", PRIMARY));
         }
         let dictionary = body.split_to(dictionary_length as usize);
-        let mut number = || inside(sdnv::decode(&mut body), "a primary block of another length than it says");
+        let mut number =
+            || inside(sdnv::decode(&mut body), "a primary block that does not match its length field");
         let fragment = match flags & BundleFlags::FRAGMENT_BIT {
             0 => None,
             _ => Some(Fragment { offset: number()?, total_length: number()? }),
         };
         if !body.is_empty() {
-            return Err(DecodeError::invalid("a primary block of another length than it says", PRIMARY));
+            return Err(DecodeError::invalid(
+                "a primary block that does not match its length field",
+                PRIMARY,
+            ));
         }
         let endpoints = PrimaryBlock::read(references, dictionary)?;
         let flags = BundleFlags(flags & !BundleFlags::FRAGMENT_BIT);
@@ -192,7 +206,7 @@ impl PrimaryBlock {
     }
 }
 
-/// A canonical block: whole, and whether it is the last one; or up to the payload's first byte.
+/// Canonical block: complete, with a flag for the last one; or up to the payload's first byte.
 enum Canonical {
     Extension(Block, bool),
     Payload(PayloadHeader),
@@ -250,7 +264,7 @@ fn decode_references(input: &mut Bytes, primary: &PrimaryBlock) -> Result<Vec<Ei
 }
 
 impl Block {
-    /// The flags as they stand on the wire.
+    /// Encoded flags.
     pub(super) fn wire_flags(&self, last: bool) -> u64 {
         let references = if self.references.is_some() { BlockFlags::REFERENCES_BIT } else { 0 };
         self.flags.0 | references | if last { BlockFlags::LAST_BIT } else { 0 }
@@ -280,15 +294,19 @@ impl PayloadHeader {
 }
 
 // ---------------------------------------------------------------------------------------------------------------
-// What has to hold between the fields of a bundle.
+// Rules between the fields of a bundle.
 
 impl Head {
-    /// Checks every rule between the fields. [`decode_head`] does so; whoever builds a head may.
+    /// Checks all rules between the fields, as [`decode_head`] does; for headers built by other means.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the first violated rule.
     pub fn check(&self, policy: &DecodePolicy) -> Result<(), DecodeError> {
         self.examine(policy).map_err(|breach| breach.error)
     }
 
-    /// The same as [`check`](Self::check); what is wrong is told with the block that it is in.
+    /// As [`check`](Self::check); the error also names the block.
     pub fn examine(&self, policy: &DecodePolicy) -> Result<(), Breach> {
         let in_primary = |error| Breach::new(error, BlockPlace::PRIMARY);
         let primary = &self.primary;
@@ -304,14 +322,14 @@ impl Head {
         self.check_fragment().map_err(in_primary)
     }
 
-    /// Where an extension block before or behind the payload is, by its index among them.
+    /// Position of an extension block before or after the payload, by its index among them.
     pub(crate) fn place(&self, index: usize) -> BlockPlace {
         let block = self.blocks.iter().chain(&self.after).nth(index).expect("it is a block of this bundle");
         let before = index + 1 + usize::from(index >= self.blocks.len());
         BlockPlace { block_type: Some(block.block_type.number().into()), ..BlockPlace::behind(before) }
     }
 
-    /// Where its payload block is.
+    /// Position of the payload block.
     pub(crate) fn payload_place(&self) -> BlockPlace {
         let block_type = Some(BlockType::Payload.number().into());
         BlockPlace { block_type, ..BlockPlace::behind(self.blocks.len() + 1) }
@@ -368,7 +386,7 @@ impl Head {
         }
         let end = fragment.offset.checked_add(self.payload.length);
         if end.is_none_or(|end| end > fragment.total_length) {
-            let what = "a fragment that ends behind its application data unit";
+            let what = "a fragment beyond the end of its application data unit";
             return Err(DecodeError::invalid(what, FRAGMENT));
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! The applications of a bundle agent.
+//! Applications of a bundle agent.
 
 use super::{LINKS, Script, ScriptedSide};
 use crate::service::{
@@ -7,7 +7,7 @@ use crate::service::{
 use crate::time::Duration;
 use std::collections::BTreeMap;
 
-/// Endpoints here, elsewhere, of groups, of nobody, and no endpoints at all.
+/// Endpoints here, elsewhere, of groups, without a node, and invalid ones.
 pub(super) const ENDPOINTS: [&str; 8] = [
     "dtn://here/in",
     "dtn://here/out",
@@ -19,7 +19,7 @@ pub(super) const ENDPOINTS: [&str; 8] = [
     "dtn:",
 ];
 
-/// How many reads of a delivery the agent keeps waiting.
+/// Maximum number of reads of a delivery that the agent keeps waiting.
 pub(super) const READS_MAX: usize = 2;
 
 #[derive(Debug, Default)]
@@ -33,11 +33,11 @@ struct Sending {
 struct Delivery {
     length: u64,
     taken: bool,
-    /// Reads that are not answered in full: how far they are, and where they end.
+    /// Reads that are not answered in full: their progress, and their end.
     reads: Vec<(u64, u64)>,
 }
 
-/// What the script says through [`App`](crate::service::App).
+/// Scripted requests through [`App`](crate::service::App).
 #[derive(Debug, Default)]
 pub(super) struct User {
     room: u64,
@@ -74,7 +74,7 @@ impl ScriptedSide<AppIndication, AppRequest> for User {
             0 => AppRequest::Register { endpoint: endpoint(script)? },
             1 => AppRequest::Unregister { endpoint: endpoint(script)? },
             2 => {
-                // The clock of a node may be set to anything, and be lost.
+                // The clock of a node may be set to any value, or removed.
                 self.dtn_ms = self.dtn_ms.max(1 << 39) + script.number() % 100_000;
                 AppRequest::SetClock { dtn_ms: script.chance().then_some(self.dtn_ms), steady: None }
             }
@@ -115,7 +115,7 @@ impl ScriptedSide<AppIndication, AppRequest> for User {
                     delivery.taken = true;
                     return Some(AppRequest::Taken { delivery: id });
                 }
-                // The agent keeps no more waiting.
+                // The agent keeps no further reads waiting.
                 if delivery.reads.len() >= READS_MAX {
                     return None;
                 }

@@ -1,4 +1,4 @@
-//! Convergence layers: a user of one.
+//! User of a convergence layer.
 
 use super::{Script, ScriptedSide};
 use crate::service::{BundlesIndication, BundlesRequest, Priority, RefuseReason, TransferId};
@@ -25,7 +25,7 @@ struct Incoming {
     last: bool,
 }
 
-/// Sends bundles of nothing in particular, and takes what comes.
+/// Sends bundles with arbitrary content, and accepts incoming ones.
 #[derive(Debug, Default)]
 pub(super) struct User {
     up: bool,
@@ -33,7 +33,7 @@ pub(super) struct User {
     interleave: bool,
     next: u64,
     outgoing: BTreeMap<TransferId, Outgoing>,
-    /// The transfer that has begun and not ended.
+    /// Transfer that has begun and not ended.
     busy: Option<TransferId>,
     incoming: BTreeMap<TransferId, Incoming>,
 }
@@ -132,7 +132,7 @@ impl User {
         let last = out.sent == out.length;
         self.busy = (!last).then_some(transfer);
         if out.length == 0 {
-            // The empty piece of an empty bundle is said once.
+            // The empty piece of an empty bundle is sent once.
             out.length = 1;
             out.sent = 1;
         }

@@ -1,16 +1,16 @@
-//! A socket on which anybody may send anything.
+//! A socket to which arbitrary datagrams may arrive.
 
 use super::{Script, ScriptedSide};
 use crate::rng::Rng;
 use crate::service::{CloseReason, DatagramsIndication, DatagramsRequest};
 use bytes::Bytes;
 
-/// The provider of one socket.
+/// Provider of one socket.
 #[derive(Debug)]
 pub(super) struct Provider {
-    /// What comes is often a legal packet.
+    /// Creates a legal packet; many of the datagrams that arrive are such packets.
     legal: Option<fn(&mut Rng) -> Bytes>,
-    /// It was asked for, or is there by itself.
+    /// The socket was requested, or opens by itself.
     joining: bool,
     joined: bool,
     room: u64,
@@ -21,7 +21,7 @@ impl Provider {
         Provider { legal: None, joining: listening, joined: false, room: 0 }
     }
 
-    /// One whose peers often say something legal.
+    /// Creates a provider with many legal packets.
     pub(super) fn with(legal: fn(&mut Rng) -> Bytes) -> Self {
         Provider { legal: Some(legal), ..Provider::new(false) }
     }

@@ -1,4 +1,4 @@
-//! A link on which a peer speaks TCP, or does not.
+//! A link to a peer that may or may not use TCP.
 
 use super::{HERE, INTERFACE, PORT, Script, ScriptedSide, THERE};
 use crate::service::{FramesIndication, FramesRequest, InterfaceId};
@@ -6,7 +6,7 @@ use crate::tcp::wire::{Flags, Packet, Segment, TcpOptions};
 use bytes::{Bytes, BytesMut};
 use std::collections::{BTreeMap, VecDeque};
 
-/// The provider of one interface.
+/// Provider of one interface.
 #[derive(Debug, Default)]
 pub(super) struct Provider {
     joined: bool,
@@ -61,7 +61,7 @@ impl ScriptedSide<(InterfaceId, FramesRequest), (InterfaceId, FramesIndication)>
 }
 
 impl Provider {
-    /// A well-formed packet: an answer to what the host has said, not always a fitting one, or a call.
+    /// Returns a well-formed packet: an answer to the host, possibly an unsuitable one, or a connection request.
     fn packet(&self, script: &mut Script<'_>) -> Bytes {
         let known: Vec<_> = self.heard.values().collect();
         let mut segment = match script.pick(&known) {
@@ -106,7 +106,7 @@ fn answer(heard: &Segment, script: &mut Script<'_>) -> Segment {
     };
     let mut options = options(script);
     if let Some((value, _)) = heard.options.timestamps {
-        // Its clock as it said it, in most cases: anything else is an old duplicate.
+        // The echo is the host's timestamp; an older value of the peer's clock makes the segment an old duplicate.
         options.timestamps = script.chance().then(|| (script.number() as u32, value));
     }
     Segment {
@@ -122,7 +122,7 @@ fn answer(heard: &Segment, script: &mut Script<'_>) -> Segment {
     }
 }
 
-/// The number itself, one nearby, or any.
+/// Returns the number itself, one nearby, or any.
 fn near(number: u32, script: &mut Script<'_>) -> u32 {
     match script.below(8) {
         0..=4 => number,

@@ -1,4 +1,4 @@
-//! The links of a bundle agent: convergence layers to peers that send bundles, good ones and others.
+//! Links of a bundle agent: convergence layers to peers that send bundles, valid ones and others.
 
 use super::app::ENDPOINTS;
 use super::{LINKS, Script};
@@ -24,7 +24,7 @@ struct Incoming {
     rest: Bytes,
     risen: u64,
     accepted: u64,
-    /// Its length was announced: it ends there or not at all.
+    /// The length was announced: the transfer ends there or not at all.
     announced: bool,
     last: bool,
 }
@@ -35,7 +35,7 @@ struct Link {
     wanted: bool,
     up: bool,
     closing: bool,
-    /// It goes down: every transfer has its end first.
+    /// The link goes down: every transfer ends first.
     breaking: bool,
     room: u64,
     next: u64,
@@ -43,11 +43,11 @@ struct Link {
     incoming: BTreeMap<TransferId, Incoming>,
 }
 
-/// The provider of all links.
+/// Provider of all links.
 #[derive(Debug, Default)]
 pub(super) struct Provider {
     links: BTreeMap<LinkId, Link>,
-    /// What the agent has sent, for reports about it.
+    /// Last bundle from the agent, for reports about it.
     heard: Option<Bytes>,
 }
 
@@ -138,7 +138,7 @@ impl Link {
         }
     }
 
-    /// One more end of a transfer, or the end of the link.
+    /// Returns the end of one more transfer, or the end of the link.
     fn come_down(&mut self) -> BundlesIndication {
         if let Some((transfer, outgoing)) = self.outgoing.pop_first() {
             let reason = TransferFailure::LinkDown;
@@ -175,7 +175,7 @@ impl Link {
         let incoming = self.incoming.get_mut(&transfer)?;
         let length = incoming.rest.len().min(1 << script.below(11));
         let data = incoming.rest.split_to(length);
-        // What was not announced may end anywhere.
+        // A transfer without an announced length may end anywhere.
         let early = !incoming.announced && script.below(16) == 0;
         incoming.last = incoming.rest.is_empty() || early;
         incoming.risen += length as u64;
@@ -216,7 +216,7 @@ impl Link {
     }
 }
 
-/// A bundle that a peer sends: legal, for here or elsewhere, a report, damaged, or nothing of the kind.
+/// Returns a bundle of a peer: legal, for this node or another, a report, damaged, or arbitrary bytes.
 fn arriving(heard: Option<Bytes>, script: &mut Script<'_>) -> Bytes {
     let choice = script.below(12);
     if choice >= 8 {
@@ -231,10 +231,10 @@ fn arriving(heard: Option<Bytes>, script: &mut Script<'_>) -> Bytes {
         && let Ok(destination) = script.pick(&ENDPOINTS).unwrap_or_default().parse()
     {
         bundle.head.primary.destination = destination;
-        // Long enough to be dealt with before it expires.
+        // Long enough for the bundle to be processed before it expires.
         bundle.head.primary.lifetime_ms |= 1 << 38;
         if bundle.head.primary.fragment.is_some() {
-            // Fragments of a few payloads, so that some of them fit together.
+            // Fragments of a few payloads, so that some of them belong together.
             bundle.head.primary.timestamp.sequence %= 2;
             bundle.head.primary.timestamp.time.0 %= 3;
         }
@@ -247,7 +247,7 @@ fn arriving(heard: Option<Bytes>, script: &mut Script<'_>) -> Bytes {
     bundle.to_bytes()
 }
 
-/// The same of version 6: legal, damaged, or a custody signal.
+/// As [`arriving`], in version 6: legal, damaged, or a custody signal.
 fn arriving_v6(choice: u64, heard: Option<Bytes>, script: &mut Script<'_>) -> Bytes {
     let mut generator = v6::generate::Generator::new(script.rng());
     let mut bundle = generator.bundle();
@@ -260,7 +260,7 @@ fn arriving_v6(choice: u64, heard: Option<Bytes>, script: &mut Script<'_>) -> By
     if primary.fragment.is_some() {
         primary.sequence %= 2;
     }
-    // What the blocks named was in the old dictionary.
+    // The references of the blocks were into the old dictionary.
     bundle.head.blocks.iter_mut().chain(&mut bundle.head.after).for_each(|block| block.references = None);
     bundle.head.primary = primary;
     if script.chance() {
@@ -273,7 +273,7 @@ fn arriving_v6(choice: u64, heard: Option<Bytes>, script: &mut Script<'_>) -> By
     }
 }
 
-/// A custody signal about what the agent has sent, or about nothing.
+/// Returns a custody signal about a bundle of the agent, or about an unknown one.
 fn signal(heard: Option<Bytes>, generator: &mut v6::generate::Generator) -> Bytes {
     let mut record = generator.admin_record();
     let subject = heard.and_then(|bytes| v6::decode_head(&bytes, &crate::bp::DecodePolicy::STORED).ok());
@@ -292,7 +292,7 @@ fn signal(heard: Option<Bytes>, generator: &mut v6::generate::Generator) -> Byte
     v6::Bundle::new(v6::Head::new(primary, 0), record.to_bytes()).to_bytes()
 }
 
-/// A status report about what the agent has sent, or about nothing.
+/// Returns a status report about a bundle of the agent, or about an unknown one.
 fn report(mut bundle: Bundle, heard: Option<Bytes>) -> Bundle {
     let subject =
         heard.and_then(|bytes| crate::bp::decode_head(&bytes, &crate::bp::DecodePolicy::STORED).ok());

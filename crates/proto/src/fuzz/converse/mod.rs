@@ -1,10 +1,10 @@
-//! Every conversing engine between a user and a provider that do what a script says.
+//! Every conversing engine between a user and a provider that follow a script.
 //!
-//! Both keep to the contract, and so does the engine: each play is inside a [`Checked`]. What the provider carries
-//! comes from a peer, and a peer may say anything.
+//! Both keep to the contract, and so does the engine: each play is inside a [`Checked`]. The data that the provider
+//! transports come from a peer, which may send anything.
 //!
 //! ```text
-//!   script: 07 3f 00 ...  ->  one byte: time passes, the user speaks, or the provider speaks; then what it says
+//!   script: 07 3f 00 ...  ->  one byte: time passes, the user acts, or the provider acts; then the details
 //! ```
 
 mod app;
@@ -36,13 +36,13 @@ use core::net::Ipv4Addr;
 /// A conversing engine under test.
 #[derive(Debug)]
 pub struct Play {
-    /// Its name, for messages.
+    /// Name, for messages.
     pub name: &'static str,
-    /// Plays a script, and says how much the engine said.
+    /// Plays a script, and returns the amount of the engine's output.
     pub run: fn(&mut Script<'_>) -> u64,
 }
 
-/// All of them.
+/// All plays.
 pub const PLAYS: &[Play] = &[
     Play { name: "tcpcl session, active", run: |script| session(script, tcpcl::Session::active, false) },
     Play { name: "tcpcl session, passive", run: |script| session(script, tcpcl::Session::passive, true) },
@@ -59,29 +59,29 @@ pub const PLAYS: &[Play] = &[
     Play { name: "bundle agent", run: agent },
 ];
 
-/// Bytes that say what happens. When they are at their end it is over.
+/// Bytes that determine the events. The play ends with them.
 #[derive(Debug)]
 pub struct Script<'a>(&'a [u8]);
 
 impl<'a> Script<'a> {
-    /// A script of these bytes.
+    /// Creates a script of these bytes.
     pub fn new(bytes: &'a [u8]) -> Self {
         Script(bytes)
     }
 
-    /// True when there is nothing left.
+    /// Returns true at the end.
     pub fn is_over(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The next byte; zero at the end.
+    /// Returns the next byte; zero at the end.
     fn byte(&mut self) -> u8 {
         let Some((&byte, rest)) = self.0.split_first() else { return 0 };
         self.0 = rest;
         byte
     }
 
-    /// A number below `bound`, which is at most 256.
+    /// Returns a number below `bound`, which is at most 256.
     fn below(&mut self, bound: u64) -> u64 {
         u64::from(self.byte()) % bound
     }
@@ -90,13 +90,13 @@ impl<'a> Script<'a> {
         self.byte() & 1 == 1
     }
 
-    /// A number of any magnitude.
+    /// Returns a number of any magnitude.
     fn number(&mut self) -> u64 {
         let magnitude = self.below(64);
         self.rng().next_u64() >> magnitude
     }
 
-    /// Some of the script's own bytes.
+    /// Returns some of the script's own bytes.
     fn bytes(&mut self, length_max: usize) -> Bytes {
         let length = usize::from(self.byte()).min(length_max).min(self.0.len());
         let (bytes, rest) = self.0.split_at(length);
@@ -104,22 +104,22 @@ impl<'a> Script<'a> {
         Bytes::copy_from_slice(bytes)
     }
 
-    /// For legal messages, which are long: two bytes choose one.
+    /// Returns a generator for legal messages, which are long: two bytes select one.
     fn rng(&mut self) -> Rng {
         Rng::new(u64::from(u16::from_be_bytes([self.byte(), self.byte()])))
     }
 
-    /// One of these.
+    /// Returns one of the elements.
     fn pick<T: Clone>(&mut self, from: &[T]) -> Option<T> {
         let choice = self.byte();
         if from.is_empty() { None } else { Some(from[usize::from(choice) % from.len()].clone()) }
     }
 }
 
-/// A user, who hears indications and says requests, or a provider, the other way round.
+/// User, which receives indications and emits requests, or provider, with the reverse directions.
 trait ScriptedSide<Hears, Says> {
     fn hear(&mut self, message: Hears);
-    /// What the script makes it say; `None` where that is out of place.
+    /// Returns the message that the script determines; `None` if it is not allowed now.
     fn say(&mut self, script: &mut Script<'_>) -> Option<Says>;
 }
 
@@ -169,10 +169,10 @@ where
     }
 }
 
-/// No play lasts longer: what an engine puts off until then never happens.
+/// End of time for every play: later deadlines never expire.
 const END: Instant = Instant::from_secs(1 << 32);
 
-/// Time passes: to the deadline, or a little.
+/// Returns a later time: the deadline, or a little later than now.
 fn later(now: Instant, deadline: Option<Instant>, script: &mut Script<'_>) -> Instant {
     let little = (now + Duration::from_micros(1 << script.below(26))).min(END);
     match deadline.filter(|&deadline| deadline < END) {
@@ -295,10 +295,10 @@ fn host(script: &mut Script<'_>) -> u64 {
     play("host", engine, &mut users, &mut provider, script)
 }
 
-/// The links of the agent: two of its own, one that a peer opens.
+/// Links of the agent: two of its own, and one that a peer opens.
 const LINKS: [LinkId; 3] = [LinkId(1), LinkId(2), LinkId(LinkId::FIRST_INCOMING)];
 
-/// What an agent stands on.
+/// Storage and links of an agent.
 struct AgentProvider {
     storage: storage::Provider,
     links: links::Provider,

@@ -1,4 +1,4 @@
-//! A packet link whose peer may say anything.
+//! A packet link whose peer may send anything.
 
 use super::{Script, ScriptedSide};
 use crate::fuzz::codecs::ax25cl_packet;
@@ -6,20 +6,20 @@ use crate::service::{CloseReason, PacketsIndication, PacketsRequest};
 use crate::tcpcl::packet_stream::seal;
 use bytes::{Bytes, BytesMut};
 
-/// The provider of one link.
+/// Provider of one link.
 #[derive(Debug)]
 pub(super) struct Provider {
-    /// It was asked for, or a peer calls.
+    /// A connection was requested, or a peer connects.
     connecting: bool,
     connected: bool,
     closing: bool,
-    /// What it takes, bytes.
+    /// Maximum packet length, bytes.
     bytes_max: u32,
     handed: u64,
     acknowledged: u64,
-    /// What comes has its CRC.
+    /// Received packets have their CRC.
     sealed: bool,
-    /// A contact header has come.
+    /// A contact header has arrived.
     greeted: bool,
 }
 
@@ -89,7 +89,7 @@ impl ScriptedSide<PacketsRequest, PacketsIndication> for Provider {
             4 if !self.sealed || script.below(8) == 0 => PacketsIndication::Packet(script.bytes(200)),
             5 if self.sealed => PacketsIndication::Packet(seal(&script.bytes(100))),
             _ if self.sealed => {
-                // A segment of a bundle, whole or not.
+                // A segment of a bundle, complete or not.
                 let data = script.bytes(20);
                 let header = [0x10 | script.below(4) as u8, data.len() as u8];
                 PacketsIndication::Packet(seal(&[&header[..], &data].concat()))

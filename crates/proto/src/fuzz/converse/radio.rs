@@ -1,4 +1,4 @@
-//! A station on a channel where anybody may say anything, and a controller that may, too.
+//! A station on a channel with arbitrary frames of other stations, and a TNC with arbitrary output.
 
 use super::{Script, ScriptedSide, play, stream};
 use crate::ax25::{
@@ -17,14 +17,14 @@ use std::collections::{BTreeMap, VecDeque};
 
 const HERE: &str = "HERE-1";
 const PEERS: [&str; 3] = ["PEER", "PEER-2", "ELSE"];
-/// Where frames of no link go.
+/// Destination of unconnected frames.
 const GROUP: LinkId = LinkId(9);
 
 fn call(text: &str) -> Callsign {
     text.parse().unwrap_or_else(|_| panic!("{text} is a callsign"))
 }
 
-/// Plays a station that knows two peers; a third one may call.
+/// Plays a station that knows two peers; a third one may connect.
 pub(super) fn station(script: &mut Script<'_>) -> u64 {
     let versions = [Version::Best, Version::Extended, Version::Plain];
     let recoveries = [Recovery::Reject, Recovery::SelectiveReject, Recovery::MultiSelectiveReject];
@@ -63,7 +63,7 @@ struct Link {
     unreleased: u64,
 }
 
-/// The user of a station's links, and of its frames without one.
+/// User of a station's links and of its unconnected frames.
 #[derive(Debug, Default)]
 struct User {
     links: BTreeMap<LinkId, Link>,
@@ -147,15 +147,15 @@ impl User {
     }
 }
 
-/// The channel, and what is on it.
+/// The channel, and the frames on it.
 #[derive(Debug, Default)]
 struct ChannelProvider {
     joined: bool,
     room: u32,
     tokens: VecDeque<u64>,
-    /// The last frame that the station sent to each.
+    /// The last frame that the station sent to each peer.
     heard: BTreeMap<Callsign, Frame>,
-    /// How the links of each count, as far as their openings tell.
+    /// The modulo of the link to each peer, according to its frames that open a link.
     modulo: BTreeMap<Callsign, Modulo>,
 }
 
@@ -204,7 +204,7 @@ impl ScriptedSide<FramesRequest, FramesIndication> for ChannelProvider {
             5 | 6 => FramesIndication::Transmitted(self.tokens.pop_front()?),
             7 => match script.below(4) {
                 0 => {
-                    // A line that is lost takes the room with it.
+                    // The loss of the line removes the room.
                     self.room = 0;
                     FramesIndication::Carrier(false)
                 }
@@ -221,7 +221,8 @@ impl ScriptedSide<FramesRequest, FramesIndication> for ChannelProvider {
 }
 
 impl ChannelProvider {
-    /// What a peer says: an opening, an answer to what it heard, not always a fitting one, or anything in its own name.
+    /// Returns a frame of a peer: a connection request, a response to the last frame, possibly an unsuitable one, or
+    /// any frame with the peer's callsign.
     fn frame(&mut self, script: &mut Script<'_>) -> Option<Bytes> {
         let from = call(script.pick(&PEERS)?);
         let modulo = self.modulo.get(&from).copied().unwrap_or_default();
@@ -255,7 +256,7 @@ impl ChannelProvider {
     }
 }
 
-/// What answers a frame, now and then off by one.
+/// Returns a response to a frame, now and then off by one.
 fn answer(heard: Control, modulo: Modulo, script: &mut Script<'_>) -> Option<Control> {
     match heard {
         Control::Unnumbered { poll_final, .. } => {
@@ -299,7 +300,7 @@ fn answer(heard: Control, modulo: Modulo, script: &mut Script<'_>) -> Option<Con
     }
 }
 
-/// Plays the controller's engine on a line on which KISS is spoken, or something else.
+/// Plays the TNC's engine on a line with KISS, or something else.
 pub(super) fn tnc(script: &mut Script<'_>) -> u64 {
     let acknowledgements =
         [kiss::Acknowledgement::Probe, kiss::Acknowledgement::Always, kiss::Acknowledgement::Never];
@@ -341,7 +342,7 @@ fn speech(_: &mut Option<u8>, script: &mut Script<'_>) -> Bytes {
     line.freeze()
 }
 
-/// Plays the engine of an AGWPE server's port on a line on which such a server speaks, or something else.
+/// Plays the engine of an AGWPE server's port on a line to such a server, or something else.
 pub(super) fn agwpe_port(script: &mut Script<'_>) -> u64 {
     let config = agwpe::Config { port: script.below(2) as u8, ..agwpe::Config::default() };
     let raw = agwpe::RawPort::new(config, controller(script));

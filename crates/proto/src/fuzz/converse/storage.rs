@@ -1,11 +1,11 @@
-//! A disk that keeps what it says it keeps, and fails when the script wants it to.
+//! A disk that keeps what it has confirmed, and fails as the script determines.
 
 use super::Script;
 use crate::service::{RecordId, StorageFailure, StorageIndication, StorageRequest};
 use bytes::{Bytes, BytesMut};
 use std::collections::{BTreeMap, VecDeque};
 
-/// The provider of a [`Storage`](crate::service::Storage).
+/// Provider of a [`Storage`](crate::service::Storage).
 #[derive(Debug, Default)]
 pub(super) struct Provider {
     records: BTreeMap<RecordId, BytesMut>,
@@ -13,14 +13,14 @@ pub(super) struct Provider {
 }
 
 impl Provider {
-    /// A disk with records of an earlier run, or of nobody.
+    /// Creates a disk with records of an earlier run, or of unknown origin.
     pub(super) fn new(records: impl IntoIterator<Item = Bytes>) -> Self {
         let records = records.into_iter().enumerate();
         let records = records.map(|(number, bytes)| (RecordId(number as u64), bytes.into())).collect();
         Provider { records, asked: VecDeque::new() }
     }
 
-    /// True if it owes an answer.
+    /// Returns true if a request is unanswered.
     pub(super) fn is_asked(&self) -> bool {
         !self.asked.is_empty()
     }
@@ -33,7 +33,7 @@ impl Provider {
         let fails = script.below(32) == 0;
         Some(match self.asked.pop_front()? {
             StorageRequest::Append { record, .. } if fails => {
-                // This append is not kept, nor are those behind it.
+                // This append and later ones are not kept.
                 self.asked.retain(|asked| !matches!(asked, StorageRequest::Append { record: other, .. } if *other == record));
                 StorageIndication::Full { record }
             }

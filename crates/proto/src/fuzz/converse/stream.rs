@@ -1,4 +1,4 @@
-//! Streams: users of several, and the provider of one whose peer speaks TCPCL or something else, or does not.
+//! Streams: users of several, and the provider of one whose peer sends TCPCL, something else, or nothing.
 
 use super::super::codecs::{tcpcl3_contact, tcpcl3_message, tcpcl4_init, tcpcl4_message};
 use super::{Script, ScriptedSide};
@@ -17,18 +17,18 @@ const CLOSE_REASONS: [CloseReason; 6] = [
     CloseReason::Limit,
 ];
 
-/// One connection, as either side knows it.
+/// One connection, from the view of either side.
 #[derive(Debug, Default, Clone, Copy)]
 struct Connection {
     connecting: bool,
     connected: bool,
     room: u64,
-    /// Bytes that have risen and were not released.
+    /// Bytes delivered and not released.
     unreleased: u64,
-    /// The user writes no more.
+    /// The user has closed its sending direction.
     closing: bool,
     aborted: bool,
-    /// The peer writes no more.
+    /// The peer has closed its sending direction.
     peer_closed: bool,
 }
 
@@ -97,30 +97,30 @@ impl ScriptedSide<(LinkId, StreamIndication), (LinkId, StreamRequest)> for Strea
     }
 }
 
-/// The most bytes that rise without being released.
+/// Maximum number of bytes delivered without being released.
 const WINDOW: u64 = 4096;
 
-/// The provider of one stream.
+/// Provider of one stream.
 #[derive(Debug)]
 pub(super) struct Provider {
     connection: Connection,
-    /// The peer calls.
+    /// The peer connects.
     incoming: bool,
     speech: Speech,
-    /// Which version of TCPCL the peer speaks; unknown until it has said its first word.
+    /// TCPCL version of the peer; `None` before its first message.
     version: Option<u8>,
 }
 
-/// What a peer says next.
+/// Function that returns the next data of a peer.
 type Speech = fn(&mut Option<u8>, &mut Script<'_>) -> Bytes;
 
 impl Provider {
-    /// With `incoming` the peer is about to connect.
+    /// Creates a provider; with `incoming` the peer is about to connect.
     pub(super) fn new(incoming: bool) -> Self {
         Provider::speaking(incoming, speech)
     }
 
-    /// With a peer that says this.
+    /// Creates a provider with a peer that sends the data of `speech`.
     pub(super) fn speaking(incoming: bool, speech: Speech) -> Self {
         let connection = Connection { connecting: incoming, ..Default::default() };
         Provider { connection, incoming, speech, version: None }
@@ -188,8 +188,8 @@ impl ScriptedSide<StreamRequest, StreamIndication> for Provider {
     }
 }
 
-/// What a peer says: a contact header first in most cases, then messages of its version, now and then of the other,
-/// or the script's own bytes; sometimes broken off.
+/// Returns the next data of a peer: in most cases first a contact header, then messages of its version, now and then of
+/// the other, or the script's own bytes; sometimes truncated.
 fn speech(version: &mut Option<u8>, script: &mut Script<'_>) -> Bytes {
     let choice = script.below(16);
     if choice == 0 {

@@ -7,7 +7,7 @@ use crate::service::{FramesIndication, FramesRequest, Shares, StreamIndication};
 use crate::time::Instant;
 use bytes::{Bytes, BytesMut};
 
-/// A TNC whose line stands.
+/// Returns a TNC with an open line.
 fn tnc(config: Config) -> KissTnc {
     let mut tnc = KissTnc::new(config, controller::Config::default());
     tnc.handle_request(Instant::ZERO, FramesRequest::Join);
@@ -18,7 +18,7 @@ fn tnc(config: Config) -> KissTnc {
     tnc
 }
 
-/// A user that wants to send asks for the channel, and is told soon that there is room; when that is.
+/// Requests the channel for the user, waits for room, and returns the time of the grant.
 fn with_room(tnc: &mut KissTnc) -> Instant {
     tnc.handle_request(Instant::ZERO, FramesRequest::Seize);
     assert_eq!(all_of(tnc, Instant::ZERO), [], "room comes with the channel alone");
@@ -29,7 +29,7 @@ fn with_room(tnc: &mut KissTnc) -> Instant {
     now
 }
 
-/// All that it has to say; what it says to its user.
+/// Drains the TNC and returns its indications.
 fn all_of(tnc: &mut KissTnc, now: Instant) -> Vec<FramesIndication> {
     let mut said = Vec::new();
     drain(tnc, now, |up| said.push(up), |_| {});
@@ -46,7 +46,7 @@ fn every_content_that_is_too_long_counts() {
         assert_eq!(deframer.next(&mut line.into()), None);
     }
     assert_eq!((dropped, deframer.dropped()), (vec![0, 1, 2], 3));
-    // One that is just as long as may be is none.
+    // A content of exactly the maximum length is not too long.
     let mut line = vec![5; FRAME_BYTES_MAX];
     line.push(0xc0);
     assert_eq!(deframer.next(&mut line.into()).map(|content| content.len()), Some(FRAME_BYTES_MAX));
@@ -64,13 +64,13 @@ fn what_is_heard_is_counted_by_its_kind() {
         says(3, Command::Data(Bytes::from_static(b"for this one")));
         says(3, Command::Data(Bytes::from_static(b"and one more")));
         says(4, Command::Data(Bytes::from_static(b"for another")));
-        // Nothing that a TNC says to a host.
+        // Commands that a TNC never sends to a host.
         says(3, Command::TxDelay(9));
         says(3, Command::Poll);
     }
-    // Type octets without the parameter that they need.
+    // Type octets without the required parameter.
     line.extend_from_slice(&[0xc0, 0x31, 0xc0, 0x3c, 7, 0xc0]);
-    // The last is the beginning of one that is too long.
+    // The last is the beginning of a content that is too long.
     line.extend_from_slice(&vec![9; FRAME_BYTES_MAX + 1]);
     line.extend_from_slice(&[0xc0]);
     tnc.handle_indication(Instant::ZERO, StreamIndication::Data(line.freeze()));
@@ -94,7 +94,7 @@ fn what_has_not_left_is_held_and_what_is_never_acknowledged_counts() {
     all_of(&mut tnc, now);
     let counted = |tnc: &KissTnc| (tnc.held(), tnc.counters().sent, tnc.counters().unacknowledged);
     assert_eq!(counted(&tnc), (3, 3, 0));
-    // It says that the first has left, and nothing of the others.
+    // The TNC reports the first frame as transmitted, and none of the others.
     tnc.handle_indication(now, StreamIndication::Data(Bytes::from_static(&[0xc0, 0x0c, 0, 0, 0xc0])));
     assert_eq!(all_of(&mut tnc, now)[0], FramesIndication::Transmitted(0));
     assert_eq!(counted(&tnc), (2, 3, 0));

@@ -1,4 +1,4 @@
-//! Two TNCs on one line, which takes bytes as it likes.
+//! Two TNCs on one line that accepts bytes in small pieces.
 
 use crate::controller;
 use crate::engine::{Engine, drain};
@@ -51,7 +51,7 @@ impl Bench {
         self.settle();
     }
 
-    /// Everything crosses until nothing is left to say.
+    /// Passes messages in both directions until none is left.
     fn settle(&mut self) {
         loop {
             let (mut up, mut down, mut moved) = (vec![], vec![], false);
@@ -94,7 +94,7 @@ impl Bench {
         }
     }
 
-    /// To the next deadline of any TNC.
+    /// Advances to the next deadline of any TNC.
     fn pass(&mut self) {
         let at = self.tncs.iter().filter_map(Engine::poll_timeout).min().expect("something is waited for");
         self.now = self.now.max(at);
@@ -114,7 +114,7 @@ impl Bench {
     }
 }
 
-/// The line takes three bytes at a time: frames of one TNC do not end up inside those of another.
+/// The line accepts three bytes at a time: frames of one TNC do not end up inside those of another.
 #[test]
 fn what_one_writes_stays_together() {
     let mut bench = Bench::new(&[0, 5]);
@@ -155,7 +155,7 @@ fn each_hears_what_is_its_own() {
     assert_eq!(frames, [(0, frame("zero")), (1, frame("five"))]);
 }
 
-/// A line that is lost is lost for both, and called once when it is tried again, whoever asks first.
+/// A lost line is lost for both, and reconnected once, whichever TNC requests it first.
 #[test]
 fn a_lost_line_is_called_once() {
     let mut bench = Bench::new(&[0, 5]);

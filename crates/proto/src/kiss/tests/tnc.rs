@@ -1,4 +1,4 @@
-//! The engine, with a TNC and a user that are played.
+//! The engine, with a simulated TNC and a simulated user.
 
 use crate::controller::{self, ChannelParameters, GATHER};
 use crate::engine::{Engine, drain};
@@ -10,7 +10,7 @@ use crate::time::{Duration, Instant};
 use crate::wrap::Checked;
 use bytes::{Bytes, BytesMut};
 
-/// The far end of the line, and what the user above heard.
+/// The far end of the line, and the indications that the user above has received.
 struct Bench {
     now: Instant,
     tnc: Checked<KissTnc>,
@@ -23,11 +23,11 @@ struct Bench {
 }
 
 const LINE_ROOM: u64 = 100_000;
-/// A frame that nobody misses.
+/// A frame without meaning for any station.
 const PROBE: &[u8] = &[5; 16];
 
 impl Bench {
-    /// The line stands, and the parameters are sent.
+    /// Opens the line; the parameters are sent.
     fn open(config: Config) -> Bench {
         Bench::with(config, controller::Config::default())
     }
@@ -66,7 +66,7 @@ impl Bench {
         self.say(StreamIndication::Room(LINE_ROOM));
     }
 
-    /// The TNC says this.
+    /// Delivers a frame from the TNC.
     fn frame(&mut self, body: Command) {
         self.frame_of(0, body);
     }
@@ -109,7 +109,7 @@ impl Bench {
         }
     }
 
-    /// Time goes on by this, and every timeout comes when it is due.
+    /// Advances the time, with every timeout at its deadline.
     fn pass(&mut self, time: Duration) {
         let until = self.now + time;
         while let Some(at) = self.tnc.poll_timeout().filter(|at| *at <= until) {
@@ -120,7 +120,7 @@ impl Bench {
         self.now = until;
     }
 
-    /// For how many frames there is room soon after somebody wants to send.
+    /// Returns the room in frames soon after a request for the channel.
     fn room(&mut self) -> u32 {
         self.tell(FramesRequest::Seize);
         for _ in 0..2 {
@@ -179,7 +179,7 @@ fn the_parameters_come_first_and_in_one_write() {
     assert_eq!(bench.heard, [FramesIndication::Carrier(true)]);
 }
 
-/// What is written at once leaves in one key-up.
+/// One write leaves in one key-up.
 #[test]
 fn a_window_is_one_write_and_there_is_room_when_it_has_left() {
     let mut bench = Bench::open(never());
@@ -187,7 +187,7 @@ fn a_window_is_one_write_and_there_is_room_when_it_has_left() {
     assert_eq!(bench.writes[1].len(), 3);
     bench.pass(Duration::from_millis(300));
     assert_eq!(bench.room(), 0);
-    // TXDELAY 0.3 s, four slots of 0.1 s on the average, three frames of 103 octets and their stuffing at 1200 bit/s.
+    // TXDELAY 0.3 s, a mean wait of four slots of 0.1 s, three frames of 103 octets and their stuffing at 1200 bit/s.
     bench.pass(Duration::from_millis(2500));
     assert_eq!((bench.transmitted(), bench.room()), (vec![7], 64), "at {}", bench.now);
     let mut early = Bench::open(never());
@@ -196,7 +196,7 @@ fn a_window_is_one_write_and_there_is_room_when_it_has_left() {
     assert_eq!((early.transmitted(), early.room()), (vec![], 0));
 }
 
-/// Nothing leaves before TXDELAY is over: an answer of the user's goes in the key-up of the acknowledgement before it.
+/// Nothing leaves before TXDELAY is over: a response of the user goes in the key-up of the acknowledgement before it.
 #[test]
 fn what_comes_before_the_first_bit_leaves_joins_the_key_up() {
     let mut bench = Bench::open(never());
@@ -204,16 +204,16 @@ fn what_comes_before_the_first_bit_leaves_joins_the_key_up() {
     bench.pass(Duration::from_millis(100));
     assert_eq!(bench.room(), 63);
     bench.burst([(&[2; 100][..], Some(5))]);
-    // TXDELAY is 0.3 s, and counts from the first one.
+    // TXDELAY is 0.3 s, and counts from the first frame.
     bench.pass(Duration::from_millis(200));
     assert_eq!(bench.room(), 0);
-    // Four slots of 0.1 s on the average, and both frames.
+    // A mean wait of four slots of 0.1 s, and both frames.
     bench.pass(Duration::from_millis(1300));
     assert_eq!((bench.transmitted(), bench.room()), (vec![5], 64), "at {}", bench.now);
 }
 
-/// A wish in the last moment in which frames join the burst: there is no room any more when it would be granted. Its user
-/// asks once, and is told when the burst has left.
+/// A request in the last moment in which frames join the burst: there is no room left when it would be granted. The
+/// user asks once, and gets room when the burst has left.
 #[test]
 fn a_wish_as_the_first_bit_leaves_is_granted_with_the_next_room() {
     let mut bench = Bench::open(never());
@@ -226,7 +226,8 @@ fn a_wish_as_the_first_bit_leaves_is_granted_with_the_next_room() {
     assert!(bench.heard.contains(&FramesIndication::Room(64)), "{:?}", bench.heard);
 }
 
-/// Acknowledgements join the first one in the TNC's queue as long as others speak, and leave in one key-up with it.
+/// Acknowledgements join the first one in the TNC's queue while other stations transmit, and leave in one key-up with
+/// it.
 #[test]
 fn while_others_are_heard_more_can_join() {
     let mut bench = Bench::open(never());
@@ -242,7 +243,7 @@ fn while_others_are_heard_more_can_join() {
     assert_eq!((bench.transmitted(), bench.room()), (vec![5], 64));
 }
 
-/// An answer that could not have come while the frame waited says that it has left.
+/// A response that could not have come while the frame waited proves that the frame has left.
 #[test]
 fn an_answer_says_that_it_has_left() {
     let mut bench = Bench::with(never(), behind(ChannelParameters { persistence: 0, ..ChannelParameters::default() }));
@@ -253,8 +254,8 @@ fn an_answer_says_that_it_has_left() {
     assert_eq!((bench.transmitted(), bench.room()), (vec![1], 64));
 }
 
-/// Frames of all users are written together when everybody has spoken: room comes a moment after it is wanted, is taken back
-/// when nobody uses it, and comes again when it is wanted again.
+/// Frames of all users are written together when every user has passed down its own: room comes a moment after the
+/// request, is withdrawn if it is not used, and comes again after another request.
 #[test]
 fn room_comes_when_it_is_wanted_and_everybody_has_spoken() {
     let mut bench = Bench::open(never());
@@ -268,7 +269,7 @@ fn room_comes_when_it_is_wanted_and_everybody_has_spoken() {
         bench.pass(GATHER);
         assert_eq!(bench.announced_room(), 0, "nobody has used it");
     }
-    // A user that wants it while the TNC has frames gets it when they have left.
+    // A user that requests the channel while the TNC holds frames gets it when they have left.
     bench.burst([(&[1; 100][..], None)]);
     bench.pass(Duration::from_millis(300));
     bench.tell(FramesRequest::Seize);
@@ -279,7 +280,8 @@ fn room_comes_when_it_is_wanted_and_everybody_has_spoken() {
     assert_eq!(rooms, 5, "{:?}", bench.heard);
 }
 
-/// A user that wants the channel before there is a line gets it when there is one, however often it could not be had.
+/// A user that requests the channel before there is a line gets it once the line opens, after any number of failed
+/// attempts.
 #[test]
 fn a_wish_outlives_lines_that_could_not_be_had() {
     let mut bench = Bench::apart(never(), controller::Config::default());
@@ -292,7 +294,7 @@ fn a_wish_outlives_lines_that_could_not_be_had() {
     bench.stands();
     bench.pass(GATHER);
     assert_eq!(bench.announced_room(), 64);
-    // A line that is lost is told, and whoever wants the next one says so.
+    // The loss of a line is indicated, and a user that needs the next one requests it.
     bench.tell(FramesRequest::Seize);
     bench.say(StreamIndication::PeerClosed);
     assert!(bench.heard.contains(&FramesIndication::Carrier(false)));
@@ -315,22 +317,22 @@ fn a_tnc_that_acknowledges_is_believed() {
     bench.pass(Duration::from_secs(3));
     assert_eq!((bench.transmitted(), bench.room()), (vec![7], 64));
     assert_eq!(bench.tnc.engine.acknowledges(), Some(true));
-    // From now on the last of every burst tells.
+    // From now on the last frame of every burst asks for an acknowledgement.
     bench.burst([(&[2; 20][..], None), (&[3; 20], Some(8))]);
     let [Frame { body: Command::Data(_), .. }, Frame { body: Command::DataAcknowledged { token, .. }, .. }] =
         bench.writes[2][..]
     else {
         panic!("{:?}", bench.writes)
     };
-    // Later than it needs, and still no doubt.
+    // Later than necessary, but not overdue.
     bench.pass(Duration::from_secs(2));
     assert_eq!((bench.transmitted(), bench.room()), (vec![7], 0));
     bench.frame(Command::DataAcknowledged { token, bytes: Bytes::new() });
     assert_eq!((bench.transmitted(), bench.room()), (vec![7, 8], 64));
 }
 
-/// Dire Wolf 1.6 drops what has to be acknowledged without a word. Nothing of anybody's is asked about before that is known, so
-/// nothing is lost, comes late, or comes twice.
+/// Dire Wolf 1.6 silently drops frames that ask for an acknowledgement. No frame of a user asks for one until support
+/// is known, so nothing is lost, late or duplicated.
 #[test]
 fn whether_a_tnc_acknowledges_is_asked_with_a_frame_that_nobody_misses() {
     let mut bench = Bench::open(Config::default());
@@ -343,14 +345,14 @@ fn whether_a_tnc_acknowledges_is_asked_with_a_frame_that_nobody_misses() {
     let asked = Command::DataAcknowledged { token: 0, bytes: Bytes::from_static(PROBE) };
     assert_eq!(bodies, [asked, data(&[1; 100]), data(&[2; 100]), data(&[3; 100])]);
     assert_eq!(bench.tnc.engine.acknowledges(), Some(false));
-    // Until it says that it does know it.
+    // The TNC then proves that it supports the mode.
     bench.frame(Command::DataAcknowledged { token: 0, bytes: Bytes::new() });
     bench.burst([(&[3; 100][..], Some(9))]);
     assert!(matches!(bench.writes.last().unwrap()[0].body, Command::DataAcknowledged { .. }));
 }
 
-/// What was in the TNC counts as lost on the air, so that nobody waits for it for ever; the line is tried again, later each
-/// time, and the parameters are sent anew.
+/// Frames held by the TNC count as lost on the channel, so that no user waits for them for ever; the line is retried
+/// with growing delays, and the parameters are sent again.
 #[test]
 fn a_line_that_breaks_comes_back() {
     let config =
@@ -375,12 +377,12 @@ fn a_line_that_breaks_comes_back() {
     assert_eq!(bench.room(), 64);
 }
 
-/// What is written to a line that is being ended is written to nobody.
+/// Nothing is written to a line that is being closed.
 #[test]
 fn a_tnc_that_has_hung_up_gets_nothing_more() {
     let mut bench = Bench::open(Config { poll_interval: Some(Duration::from_millis(50)), ..never() });
     let (writes, now) = (bench.writes.len(), bench.now);
-    // The line has not said yet that it is closed.
+    // The line has not yet reported that it is closed.
     bench.tnc.handle_indication(now, StreamIndication::PeerClosed);
     let mut down = vec![];
     drain(&mut bench.tnc, now, |_| {}, |request| down.push(request));
@@ -389,7 +391,7 @@ fn a_tnc_that_has_hung_up_gets_nothing_more() {
     assert_eq!((down, bench.writes.len()), (vec![StreamRequest::Abort], writes));
 }
 
-/// Multi-Drop, Polled Mode: one frame a poll, and at once another poll behind it.
+/// Multi-Drop, Polled Mode: one frame per poll, and another poll immediately after it.
 #[test]
 fn a_polled_tnc_is_asked() {
     let interval = Duration::from_millis(100);
@@ -405,8 +407,8 @@ fn a_polled_tnc_is_asked() {
     assert_eq!(bench.writes.len(), 3);
 }
 
-/// A content that is no frame, too long, or has a wrong checksum is damaged; a frame of another port, or of a command that
-/// says nothing to a host, is foreign. No other line begins to count anew.
+/// A content that is no frame, too long, or has a wrong checksum is damaged; a frame of another port, or with a command
+/// that has no meaning for a host, is foreign. A new line does not reset the counters.
 #[test]
 fn what_others_say_on_the_line_is_counted() {
     let mut bench = Bench::open(Config { port: 3, checksum: Checksum::ExclusiveOr, ..never() });
@@ -421,7 +423,7 @@ fn what_others_say_on_the_line_is_counted() {
     let counted = Counters { foreign: 3, damaged: 1, connections: 1, ..Counters::default() };
     assert_eq!(bench.tnc.engine.counters(), counted);
     for lines in 2..4 {
-        // Twice too long.
+        // Two contents that are too long.
         for _ in 0..2 {
             let mut overlong = vec![5; FRAME_BYTES_MAX + 1];
             overlong.push(0xc0);
@@ -442,7 +444,7 @@ fn what_others_say_on_the_line_is_counted() {
     assert_eq!((found.received, found.foreign, bench.heard.len() > heard), (1, 3, true));
 }
 
-/// Frames that were given to it count as its own until they have left.
+/// Frames passed to the TNC count as held until they have left.
 #[test]
 fn what_it_has_is_what_has_not_left() {
     let mut bench = Bench::open(never());

@@ -1,5 +1,5 @@
-//! Against what a Linux kernel needs (6.x, reno, an effective receive window of 53,000 bytes) for 1,000,000 bytes
-//! over one hop at 115,200 bit/s both ways, without errors.
+//! Comparison with the times of a Linux kernel (6.x, reno, an effective receive window of 53,000 bytes) for 1,000,000
+//! bytes over one hop at 115,200 bit/s both ways, without errors.
 
 use super::harness::{World, pattern};
 use crate::rng::Rng;
@@ -8,7 +8,7 @@ use crate::time::{Duration, Instant};
 
 const FILE_BYTES: usize = 1_000_000;
 
-/// Seconds from the call to the last byte, frames being lost as bit errors at this rate would have it.
+/// Seconds from the connection request to the last byte; frames are lost at the rate that this bit-error rate causes.
 fn transfer(profile: &Profile, one_way: Duration, bit_error_rate: f64, seed: u64) -> f64 {
     let mut world = World::of([profile.clone(), profile.clone()], 115_200, one_way, seed);
     let mut rng = Rng::new(seed).fork("bits");
@@ -38,7 +38,7 @@ fn linux_6_takes_as_long_as_the_kernel() {
 
 #[test]
 fn bit_errors_cost_what_they_cost_others() {
-    // The kernel takes 154.4 s on average of 48 runs (104 to 234 s), measured by `tcp_partners::long_line`.
+    // Mean of 48 runs of the kernel: 154.4 s (104 to 234 s), measured by `tcp_partners::long_line`.
     let profile = Profile { receive_buffer_bytes: 53_000, ..Profile::linux_6() };
     let one_way = Duration::from_millis(1280);
     let runs = 200;

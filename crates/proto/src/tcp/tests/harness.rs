@@ -1,4 +1,4 @@
-//! Two hosts over a line with a rate, a delay and a fate for each frame, in virtual time.
+//! Two hosts over a line with a rate, a delay and a delivery rule for each frame, in virtual time.
 
 use crate::engine::{Engine, drain};
 use crate::rng::Rng;
@@ -14,15 +14,15 @@ use bytes::{Bytes, BytesMut};
 use core::net::Ipv4Addr;
 use std::collections::{BTreeMap, VecDeque};
 
-/// The link over which the first host calls the second.
+/// Link on which the first host connects to the second.
 pub(super) const CALL: LinkId = LinkId(1);
 const PORT: u16 = 4556;
 const LINE: InterfaceId = InterfaceId(0);
 
-/// What becomes of a frame: the delays after which it arrives. None: it is lost.
+/// Delivery rule for frames: returns the delays after which copies of a frame arrive; empty if the frame is lost.
 pub(super) type Fate = Box<dyn FnMut(usize, &Packet) -> Vec<Duration>>;
 
-/// The user of one side: writes what it has, releases what it gets.
+/// User of one side: writes its data, releases what it receives.
 #[derive(Default)]
 pub(super) struct User {
     pub(super) link: Option<LinkId>,
@@ -106,12 +106,12 @@ pub(super) struct World {
     pub(super) users: [User; 2],
     pub(super) rate_bps: u64,
     pub(super) fate: Fate,
-    /// The line takes nothing from this side.
+    /// The line accepts no frames from this side.
     pub(super) jammed: [bool; 2],
     line_busy: [bool; 2],
     events: BTreeMap<(Instant, u64), Event>,
     count: u64,
-    /// One line for each frame: when it leaves, whence, what.
+    /// One line per frame: time, sender, content.
     pub(super) timeline: Vec<String>,
     pub(super) shares: [Shares; 2],
     pub(super) frames: [u64; 2],
@@ -120,13 +120,13 @@ pub(super) struct World {
     last_packets: [Option<Packet>; 2],
 }
 
-/// A fate without harm.
+/// A rule that delivers every frame once, after `delay`.
 pub(super) fn fixed(delay: Duration) -> Fate {
     Box::new(move |_, _| vec![delay])
 }
 
 impl World {
-    /// Both hosts with the same profile, over a line without loss.
+    /// Creates two hosts with the same profile, over a line without loss.
     pub(super) fn new(profile: &Profile, rate_bps: u64, delay: Duration) -> Self {
         World::of([profile.clone(), profile.clone()], rate_bps, delay, 1)
     }
@@ -165,7 +165,7 @@ impl World {
         }
     }
 
-    /// The first host calls.
+    /// Opens the connection from the first host.
     pub(super) fn connect(&mut self) {
         self.call(0);
     }
@@ -182,7 +182,7 @@ impl World {
         self.settle(side);
     }
 
-    /// Hands bytes to a user, who writes them as there is room.
+    /// Gives bytes to a user, who writes them as there is room.
     pub(super) fn write(&mut self, side: usize, bytes: impl Into<Bytes>) {
         self.users[side].to_write.push_back(bytes.into());
         self.settle(side);
@@ -193,7 +193,7 @@ impl World {
         self.events.insert((at, self.count), event);
     }
 
-    /// Drains one host, its user answering as it goes.
+    /// Drains one host, whose user answers at once.
     pub(super) fn settle(&mut self, side: usize) {
         loop {
             self.users[side].write();
@@ -272,12 +272,12 @@ impl World {
         self.timeline.push(line);
     }
 
-    /// The last packet that left a side.
+    /// Returns the last packet that a side sent.
     pub(super) fn last_packet(&self, side: usize) -> &Packet {
         self.last_packets[side].as_ref().expect("something was sent")
     }
 
-    /// Brings a packet to a side that the other never sent.
+    /// Delivers a packet to a side that the other side never sent.
     pub(super) fn deliver(&mut self, side: usize, packet: &Packet) {
         let mut out = BytesMut::new();
         packet.encode(&mut out);
@@ -285,13 +285,13 @@ impl World {
         self.settle(side);
     }
 
-    /// When something happens next.
+    /// Returns the time of the next event or timer.
     fn next(&self) -> Option<Instant> {
         let event = self.events.keys().next().map(|(at, _)| *at);
         self.hosts.iter().filter_map(Host::poll_timeout).chain(event).min()
     }
 
-    /// Lets the next thing happen. False when nothing ever will.
+    /// Processes the next event. Returns false if there is none.
     pub(super) fn step(&mut self) -> bool {
         let Some(at) = self.next() else {
             return false;
@@ -328,7 +328,7 @@ impl World {
         self.now = self.now.max(end);
     }
 
-    /// Runs until nothing happens any more, or panics at `limit`.
+    /// Runs until there are no more events, or panics at `limit`.
     pub(super) fn run_to_quiet(&mut self, limit: Instant) {
         while self.next().is_some() {
             assert!(self.now < limit, "not quiet at {limit}:\n{}", self.story());
@@ -343,24 +343,24 @@ impl World {
         }
     }
 
-    /// The last part of the timeline.
+    /// Returns the last part of the timeline.
     pub(super) fn story(&self) -> String {
         self.timeline[self.timeline.len().saturating_sub(60)..].join("\n")
     }
 
-    /// The numbers of a side's connection.
+    /// Returns the statistics of a side's connection.
     pub(super) fn statistics(&self, side: usize) -> Statistics {
         let mut all = self.hosts[side].connections();
         all.next().expect("there is a connection").1
     }
 
-    /// What the second side received of what the first wrote, or the other way round.
+    /// Returns the bytes that a side has received.
     pub(super) fn received(&self, side: usize) -> &[u8] {
         &self.users[side].received
     }
 }
 
-/// Bytes that tell their place.
+/// Bytes in which every position is distinguishable.
 pub(super) fn pattern(length: usize) -> Bytes {
     let mut rng = Rng::new(99);
     let mut bytes = vec![0; length];
@@ -368,7 +368,7 @@ pub(super) fn pattern(length: usize) -> Bytes {
     bytes.into()
 }
 
-/// A host that is only drained: for single calls.
+/// Drains a host without its user, for tests of single calls.
 pub(super) fn drain_all(host: &mut Host, now: Instant) -> (Vec<StreamIndication>, Vec<Packet>) {
     let (mut up, mut down) = (Vec::new(), Vec::new());
     drain(

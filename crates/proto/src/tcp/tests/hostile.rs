@@ -1,4 +1,4 @@
-//! Whatever the line does, the bytes arrive whole and in order, and everything ends once it stops.
+//! Whatever the line does, the bytes arrive complete and in order, and everything ends once the faults stop.
 
 use super::harness::{World, pattern};
 use crate::engine::Engine;
@@ -9,7 +9,7 @@ use crate::time::{Duration, Instant};
 
 const FILE_BYTES: usize = 150_000;
 
-/// A world with a line that loses, repeats and delays frames, harder or softer by the seed.
+/// A world with a line that loses, duplicates and delays frames; the seed sets the rates.
 fn hostile(profile: &Profile, seed: u64) -> World {
     let mut rng = Rng::new(seed).fork("line");
     let (loss, repetition) = (rng.unit() * 0.2, rng.unit() * 0.1);
@@ -34,7 +34,7 @@ fn survives(profile: &Profile, seed: u64) {
     let mut world = hostile(profile, seed);
     let mut rng = Rng::new(seed).fork("user");
     let file = pattern(FILE_BYTES);
-    // Written in pieces of all sizes, so that segments and writes do not agree.
+    // Written in pieces of all sizes, so that segments and writes have different boundaries.
     for side in 0..2 {
         let mut rest = file.clone();
         while !rest.is_empty() {
@@ -60,7 +60,7 @@ fn survives(profile: &Profile, seed: u64) {
     }
     for side in 0..2 {
         let reason = world.users[side].closed.map(|(_, reason)| reason);
-        // The very last acknowledgement may be lost until the peer has gone.
+        // The very last acknowledgement may be lost until the peer's connection no longer exists.
         let gone = matches!(reason, Some(CloseReason::Reset | CloseReason::TimedOut));
         assert!(reason == Some(CloseReason::Finished) || gone, "seed {seed}, side {side}: {reason:?}");
         assert_eq!(world.received(side).len(), FILE_BYTES, "seed {seed}, side {side}\n{}", world.story());

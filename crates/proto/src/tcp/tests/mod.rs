@@ -1,4 +1,4 @@
-//! Stories of two hosts over a line, each a dialogue with times.
+//! Scenarios of two hosts over a line, each an exchange with times.
 
 mod figures;
 mod harness;

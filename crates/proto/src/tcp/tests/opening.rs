@@ -13,7 +13,7 @@ use core::net::Ipv4Addr;
 
 const MILLIS: fn(u64) -> Duration = Duration::from_millis;
 
-/// A line on which only the delay takes time.
+/// A line without serialization time, only with a delay.
 fn fast(delay: Duration) -> World {
     World::new(&Profile::rfc5681(), 1_000_000_000_000_000, delay)
 }
@@ -48,7 +48,7 @@ fn a_short_talk() {
 #[test]
 fn both_call_at_once_and_become_one_connection() {
     let mut world = fast(MILLIS(100));
-    // Both from the port that the other calls: only so do the calls meet.
+    // Each side opens its connection from the port on which the other listens: only then do the SYNs cross.
     let address = |side: u8| Ipv4Addr::new(10, 0, 0, 1 + side);
     for side in 0..2u8 {
         let config = HostConfig {
@@ -171,7 +171,8 @@ fn one_side_closes_and_the_other_goes_on() {
     assert_eq!(world.statistics(0).state, State::TimeWait);
 }
 
-/// RFC 9293 3.6.1: a connection in TIME-WAIT makes way for a call beyond all that it has seen, and for no other.
+/// RFC 9293 3.6.1: a connection in TIME-WAIT is replaced by a connection request beyond everything that it has
+/// received, and by no other.
 #[test]
 fn a_call_beyond_a_lingering_connection_takes_its_place() {
     let mut world = fast(MILLIS(100));
@@ -234,7 +235,7 @@ fn a_stranger_is_told_so() {
     let mut world = fast(MILLIS(100));
     world.connect();
     world.run_until(Instant::from_secs(1));
-    // The second host forgets everything, as after a crash.
+    // The second host loses its state, as after a crash.
     let config = HostConfig {
         interfaces: vec![InterfaceConfig {
             address: Ipv4Addr::new(10, 0, 0, 2),

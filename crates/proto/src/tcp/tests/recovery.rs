@@ -1,4 +1,4 @@
-//! Losses, and how they are repaired.
+//! Losses and their recovery.
 
 use super::harness::{World, fixed, pattern};
 use crate::service::{CloseReason, StreamRequest};
@@ -8,13 +8,13 @@ use crate::time::{Duration, Instant};
 
 const DELAY: Duration = Duration::from_millis(400);
 
-/// A transfer of so many segments from the first side to the second; the first copies of some are lost.
+/// A transfer of `segments` segments from the first side to the second; the first copies of those in `lost` are lost.
 fn transfer(profile: &Profile, segments: usize, lost: &[usize]) -> World {
     let lost: Vec<_> = lost.iter().map(|segment| (*segment, 1)).collect();
     transfer_losing(profile, segments, &lost)
 }
 
-/// The same, with pairs of a segment (from 0) and which copy of it is lost (from 1).
+/// As [`transfer`], with pairs of a segment (from 0) and the number of the lost copy (from 1).
 fn transfer_losing(profile: &Profile, segments: usize, lost: &[(usize, usize)]) -> World {
     let mut world = World::new(profile, 1_000_000, DELAY);
     let lost = lost.to_vec();
@@ -41,7 +41,8 @@ fn transfer_losing(profile: &Profile, segments: usize, lost: &[(usize, usize)]) 
     world
 }
 
-/// The initial window holds all of it, and nothing is repeated on suspicion: no more in the way than the test is about.
+/// A profile whose initial window holds all data, without retransmission on suspicion, so that nothing else affects the
+/// tests.
 fn wide(profile: Profile) -> Profile {
     Profile { initial_window_segments: 20, repeat_on_suspicion: false, ..profile }
 }
@@ -156,7 +157,7 @@ fn a_timeout_for_nothing_is_taken_back_where_timestamps_show_it() {
         world.connect();
         world.write(0, pattern(100_000));
         world.run_until(Instant::from_secs(10));
-        // From now on everything takes four seconds longer.
+        // From now on every round trip takes four seconds longer.
         world.fate = fixed(DELAY + Duration::from_secs(2));
         let before = world.statistics(0).congestion_window_bytes;
         world.write(0, pattern(10_000));
@@ -205,7 +206,7 @@ fn after_an_outage_sending_goes_on_at_the_next_retry_and_nothing_acknowledged_is
     assert_eq!(world.received(1), pattern(500_000));
     let first = &world.timeline[lines];
     assert!(first.contains(&format!("{}+", acknowledged + 1)) && first.ends_with("again"), "{first}");
-    // What arrived out of sight of the sender may come again, but no byte twice that it knew of.
+    // Data that arrived without the sender's knowledge may be retransmitted, but no byte that it knew to have arrived.
     assert!(world.shares[0].repeated < 80_000, "{}", world.shares[0].repeated);
 }
 
@@ -261,7 +262,7 @@ fn after_disorder_the_receiver_of_linux_2_4_acknowledges_at_once() {
         });
         world.connect();
         world.write(0, pattern(8 * 1460));
-        // Soon enough that no silence asks for quick acknowledgements by itself.
+        // Soon enough that no idle period causes quick acknowledgements.
         world.run_while(Instant::from_secs(10), |world| world.received(1).len() < 8 * 1460);
         world.timeline.clear();
         world.write(0, pattern(6 * 1460));
@@ -291,7 +292,7 @@ fn the_threshold_of_a_connection_that_broke_in_an_outage_is_not_remembered() {
     assert_eq!(second.slow_start_threshold_bytes, None, "{second:?}");
 }
 
-/// RFC 2018 4: what was selectively acknowledged counts until it is acknowledged, all of it or a part.
+/// RFC 2018 4: selectively acknowledged data count until they are acknowledged, in full or in part.
 #[test]
 fn an_acknowledgement_may_end_within_what_was_selectively_acknowledged() {
     let now = Instant::from_secs(1);

@@ -1,4 +1,4 @@
-//! Single rules of the standards, each where it alone decides.
+//! Single rules of the standards, each in a situation that only this rule decides.
 
 use super::harness::{World, fixed, pattern};
 use crate::tcp::config::{IdleRestart, Profile};
@@ -18,7 +18,7 @@ fn connected(profile: &Profile) -> World {
     world
 }
 
-/// No SACK and no timestamps: only numbers say what has arrived. Segments of 1,000 bytes.
+/// A profile without SACK and timestamps: only sequence numbers show what has arrived. Segments of 1,000 bytes.
 fn bare() -> Profile {
     Profile {
         sack: false,
@@ -30,15 +30,15 @@ fn bare() -> Profile {
     }
 }
 
-/// The last acknowledgement of the second side, as it comes once more.
+/// The last acknowledgement of the second side, to be delivered again.
 fn last_acknowledgement(world: &World) -> Packet {
     let packet = world.last_packet(1).clone();
     assert!(packet.segment.payload.is_empty(), "it only acknowledges");
     packet
 }
 
-/// RFC 6582 3.2 step 2: duplicate acknowledgements of exactly what had been sent when the timer expired may come from
-/// what was repeated for nothing; only beyond that do three of them mean a loss.
+/// RFC 6582 3.2 step 2: duplicate acknowledgements of exactly the data sent when the timer expired may be caused by
+/// unnecessary retransmissions; only beyond these data do three of them indicate a loss.
 #[test]
 fn duplicates_of_all_that_was_sent_before_a_timeout_bring_no_fast_retransmit() {
     let mut world = connected(&bare());
@@ -60,15 +60,15 @@ fn duplicates_of_all_that_was_sent_before_a_timeout_bring_no_fast_retransmit() {
     world.write(0, pattern(5000));
     assert!(world.statistics(0).flight_bytes > 0, "new data are on their way");
     assert_eq!(three_duplicates(&mut world, &duplicate), 0, "{}", world.story());
-    // What is acknowledged beyond it makes duplicates count again.
+    // An acknowledgement beyond these data makes duplicates count again.
     world.run_while(Instant::from_secs(60), |world| world.statistics(0).acknowledged_bytes < 9000);
     let duplicate = last_acknowledgement(&world);
     world.write(0, pattern(5000));
     assert_eq!(three_duplicates(&mut world, &duplicate), 1, "{}", world.story());
 }
 
-/// Karn's rule (RFC 6298 3): an acknowledgement that covers a repeated segment gives no sample, though it covers others
-/// that were sent once: they had waited at the receiver for what was missing.
+/// Karn's algorithm (RFC 6298 3): an acknowledgement that covers a retransmitted segment gives no sample, even if it
+/// also covers segments that were sent once: they waited at the receiver for the missing one.
 #[test]
 fn an_acknowledgement_that_covers_a_repeated_segment_gives_no_sample() {
     let mut world = connected(&bare());
@@ -86,7 +86,7 @@ fn an_acknowledgement_that_covers_a_repeated_segment_gives_no_sample() {
     world.run_while(Instant::from_secs(60), |world| world.statistics(0).acknowledged_bytes < 5000);
     assert_eq!(world.statistics(0).counters.retransmissions, 1);
     assert_eq!(round_trip(&world), before, "{}", world.story());
-    // What is sent once and acknowledged alone does.
+    // A segment that is sent once and acknowledged alone gives a sample.
     world.fate = fixed(DELAY * 2);
     world.write(0, pattern(1000));
     world.run_while(Instant::from_secs(60), |world| world.statistics(0).acknowledged_bytes < 6000);
@@ -104,13 +104,14 @@ fn a_segment_is_acceptable_from_the_left_edge_to_just_before_the_right_one() {
         cases.into_iter().filter(|&(start, length)| receiver.accepts(start, length)).collect()
     };
     assert_eq!(accepted(&receiver), [(0, 2), (1, 0), (1, 1), (100, 0), (100, 1), (100, 9)]);
-    // Closed: only an empty one, and only where the next byte would be.
+    // Closed window: only an empty segment, and only at the next expected sequence number.
     receiver.take(1, pattern(100), |_| {});
     assert_eq!(receiver.announced(), 0);
     assert_eq!(accepted(&receiver), [(101, 0)]);
 }
 
-/// What begins at the right edge is answered and goes no further: neither its data nor what it acknowledges.
+/// A segment that begins at the right edge is answered and then ignored: neither its data nor its acknowledgement
+/// count.
 #[test]
 fn a_segment_at_the_right_edge_is_not_heard() {
     let profile = Profile { receive_buffer_bytes: 5000, ..bare() };
@@ -132,8 +133,8 @@ fn a_segment_at_the_right_edge_is_not_heard() {
     assert_eq!(unacceptable(&world), 1);
 }
 
-/// The sender's half of the avoidance of silly windows (RFC 9293 3.8.6.2.1): a sliver of window that opens is not filled
-/// as long as it is neither a full segment nor half of the largest window, and more waits.
+/// Sender's half of the avoidance of silly windows (RFC 9293 3.8.6.2.1): a small opening of the window is not used
+/// while it is neither a full segment nor half of the largest window, and more data wait.
 #[test]
 fn a_sliver_of_window_is_not_filled() {
     let profile = Profile { receive_buffer_bytes: 4000, window_scaling: false, ..bare() };
@@ -151,7 +152,7 @@ fn a_sliver_of_window_is_not_filled() {
     }
 }
 
-/// The receiver's half (RFC 9293 3.8.6.2.2): the right edge moves by a full segment or half of the buffer at least.
+/// Receiver's half (RFC 9293 3.8.6.2.2): the right edge moves by at least a full segment or half of the buffer.
 #[test]
 fn the_window_opens_by_a_segment_or_half_the_buffer() {
     for (buffer, segment, step) in [(4000, 1000, 1000), (1000, 1000, 500)] {
@@ -168,8 +169,8 @@ fn the_window_opens_by_a_segment_or_half_the_buffer() {
     }
 }
 
-/// A reduction that was for nothing is taken back as a whole (RFC 3522): the threshold, too, or the sender would creep
-/// from where it stood.
+/// An unnecessary reduction is undone completely (RFC 3522), including the threshold: otherwise the sender would
+/// continue in congestion avoidance.
 #[test]
 fn a_reduction_that_is_taken_back_leaves_no_threshold_behind() {
     let profile = Profile {
@@ -184,7 +185,7 @@ fn a_reduction_that_is_taken_back_leaves_no_threshold_behind() {
     world.run_until(Instant::from_secs(10));
     let before = world.statistics(0);
     assert_eq!(before.slow_start_threshold_bytes, None, "nothing was lost");
-    // Everything takes longer from now on than the timer waits.
+    // From now on every round trip is longer than the retransmission timeout.
     world.fate = fixed(DELAY + Duration::from_secs(2));
     world.write(0, pattern(10_000));
     world.run_while(Instant::from_secs(60), |world| world.statistics(0).counters.timeouts == 0);

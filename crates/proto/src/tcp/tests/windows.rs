@@ -27,7 +27,7 @@ fn a_user_that_releases_nothing_stops_the_peer_and_probes_find_the_window_open_a
     assert_eq!(world.received(1).len(), 10_000, "what is not released is bounded by the window");
     let probes = world.statistics(0).counters.probes;
     assert!((4..12).contains(&probes), "{probes} probes, each later than the one before");
-    // The window opens, and the word of it is lost: the next probe finds out.
+    // The window opens, and the update is lost: the next probe gets it.
     world.fate = Box::new(|_, _| vec![]);
     world.users[1].holds = false;
     world.request(1, StreamRequest::Release(10_000));
@@ -151,7 +151,7 @@ fn small_writes_wait_by_nagle_only() {
         let mut world = connected(&Profile { nagle, ..Profile::rfc5681() });
         for _ in 0..3 {
             world.write(0, pattern(10));
-            // Each write leaves before the next one comes.
+            // Each write is sent before the next one.
             let later = world.now + Duration::from_millis(1);
             world.run_until(later);
         }
@@ -191,12 +191,12 @@ fn a_silent_peer_is_probed_and_given_up() {
     assert_eq!(closed, [Some(CloseReason::TimedOut); 2]);
 }
 
-/// RFC 9293 3.8.4: a connection on which nothing was heard for the interval is asked, and not later.
+/// RFC 9293 3.8.4: a connection on which nothing has been received for the interval is probed, and not earlier.
 #[test]
 fn a_silent_peer_is_asked_when_it_has_been_silent_for_as_long_as_is_set() {
     let profile = Profile { keep_alive_idle: Some(Duration::from_secs(60)), ..Profile::rfc5681() };
     let mut world = connected(&profile);
-    // The last segment that was heard is the answer to the SYN, at 0.2 s.
+    // The last segment received is the answer to the SYN, at 0.2 s.
     for (millis, probes) in [(60_199, 0), (60_201, 1), (60_300, 1)] {
         world.run_until(Instant::from_millis(millis));
         assert_eq!(world.statistics(0).counters.probes, probes, "at {millis} ms");
@@ -221,7 +221,7 @@ fn shares_tell_what_every_byte_was_for() {
     world.run_to_quiet(Instant::from_secs(100));
     let [there, back] = world.shares;
     assert_eq!((there.payload, there.repeated, back.payload), (100_000, 0, 0));
-    // A SYN with all its options, a last acknowledgement with timestamps.
+    // A SYN with all its options; the final acknowledgement with timestamps.
     assert_eq!((there.control, there.acknowledgement), (60, 52));
     assert_eq!(back.control, 60 + 52, "the SYN and the FIN");
     let headers = world.bytes[0] - u64::from(there.payload + there.control + there.acknowledgement);

@@ -1,7 +1,9 @@
-//! Who is called may ask its owner whether the caller may come in, once the caller has said who it is.
+//! Admission of incoming sessions: the owner of a passive session may decide whether the peer is admitted, once the
+//! peer has identified itself.
 //!
-//! In version 4 the owner is asked before this side's SESS_INIT, so a caller that is refused never has a session; in version 3
-//! the contact headers have crossed by then, and the caller hears a SHUTDOWN (RFC 9174 4.6, RFC 7242 4.2, 6.1).
+//! In version 4 the owner is asked before this side's SESS_INIT, so a peer that is refused never has a session; in
+//! version 3 the contact headers have crossed by then, and the peer receives a SHUTDOWN (RFC 9174 4.6, RFC 7242 4.2,
+//! 6.1).
 
 use super::{Phase, Role, Session};
 use crate::service::DownReason;
@@ -13,35 +15,35 @@ use crate::tcpcl::{v3, v4};
 use crate::time::Instant;
 use bytes::BytesMut;
 
-/// What a caller says of itself, and what is known of it.
+/// Identity of a connecting peer, as announced and as authenticated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallerIdentity<'a> {
-    /// Its node id as it says it; `None` where it says none.
+    /// Announced node ID; `None` if the peer announced none.
     pub node_id: Option<&'a str>,
-    /// TLS has proved that node id.
+    /// True if TLS has authenticated the node ID.
     pub proven: bool,
 }
 
-/// Whether a caller may come in.
+/// Decision on the admission of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AdmissionDecision {
-    /// It may.
+    /// The peer is admitted.
     Admit,
-    /// Its node id does not suit: the caller hears that the contact failed.
+    /// The node ID is not acceptable: the session ends with reason Contact Failure.
     Refuse,
-    /// Somebody else has its node id at the moment: the caller hears that this side is busy, and may try again.
+    /// Another session has this node ID: the session ends with reason Busy, and the peer may try again.
     Busy,
 }
 
-/// A session that would be up if its caller may come in.
+/// Session that will be established if the peer is admitted.
 #[derive(Debug)]
 pub(super) struct AwaitingAdmission {
     dialect: Dialect,
     keepalive: u16,
     node_id: Option<String>,
-    /// TLS has proved the node id.
+    /// TLS has authenticated the node ID.
     proven: bool,
-    /// What the caller has said behind it. The owner answers within the turn, so it is what one read brought.
+    /// Data received after the identification. The owner decides within the same pass, so this is the data of one read.
     pub(super) input: BytesMut,
 }
 
@@ -52,15 +54,15 @@ impl AwaitingAdmission {
 }
 
 impl Session {
-    /// The same session, which asks its owner about the caller: [`Session::claim`] says who wants to come in, and
-    /// [`Session::judge`] answers. Until then nothing is heard of the caller, and `contact_timeout` runs.
+    /// Makes the session ask its owner for admission: [`Session::claim`] returns the identity of the waiting peer, and
+    /// [`Session::judge`] decides. Until then no further input is processed, and `contact_timeout` runs.
     #[must_use]
     pub fn judged(mut self) -> Self {
         self.owner_admits = self.role == Role::Passive;
         self
     }
 
-    /// Who waits to be judged, if somebody does.
+    /// Returns the identity of the peer that waits for admission, if any.
     pub fn claim(&self) -> Option<CallerIdentity<'_>> {
         match &self.phase {
             Phase::AwaitingAdmission(judged) => {
@@ -70,12 +72,12 @@ impl Session {
         }
     }
 
-    /// True if TLS has proved the node id that the peer has said, while the session is up.
+    /// Returns true if TLS has authenticated the peer's node ID, while the session is established.
     pub fn is_proven(&self) -> bool {
         self.proven_id && matches!(self.phase, Phase::Up(_))
     }
 
-    /// Answers who waits to be judged; nothing where nobody does.
+    /// Decides on the waiting peer; no effect if there is none.
     pub fn judge(&mut self, now: Instant, verdict: AdmissionDecision) {
         let judged = match core::mem::replace(&mut self.phase, Phase::Closed) {
             Phase::AwaitingAdmission(judged) => *judged,
@@ -113,8 +115,8 @@ impl Session {
         }
     }
 
-    /// Says that this side is there, so that a stream whose other end is gone is found to be broken: not where the peer was just
-    /// heard or asked, and not where keep-alives are off, for then they are not to be sent (RFC 9174 4.7).
+    /// Sends a keepalive on demand, so that the failure of a stream with a dead peer is detected. None is sent just
+    /// after input from the peer or an earlier one, or if keepalives are disabled (RFC 9174 4.7).
     pub(super) fn probe(&mut self, now: Instant) {
         if let Phase::Up(channel) = &mut self.phase
             && !channel.keepalive.is_zero()

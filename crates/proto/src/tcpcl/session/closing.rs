@@ -1,4 +1,4 @@
-//! How a session goes down, and when it is called again.
+//! Closing of a session, and the schedule for reconnecting.
 
 use super::{Phase, Role, Session, Timer};
 use crate::service::{BundlesIndication, CloseReason, DownReason};
@@ -8,8 +8,8 @@ use crate::tcpcl::v4::wire::{RejectReason, TermReason};
 use crate::time::{Duration, Instant};
 
 impl Session {
-    /// Ends a session that is up and cannot go on. What is being written is finished, so that the farewell is
-    /// understood (RFC 9174 6.1).
+    /// Ends an established session that cannot continue. The message being written is finished, so that the peer
+    /// understands the last message (RFC 9174 6.1).
     pub(super) fn fail(&mut self, now: Instant, fault: SessionFault) {
         if let Phase::Up(channel) = &self.phase {
             let bytes = match fault.final_message {
@@ -23,7 +23,7 @@ impl Session {
         self.end_stream(now, fault.down, true);
     }
 
-    /// Tells the user, and closes the stream behind what is still to be written.
+    /// Indicates the end to the user, and closes the stream after the remaining output.
     pub(super) fn end_stream(&mut self, now: Instant, reason: DownReason, retry: bool) {
         self.pipe.close();
         self.down(now, reason, retry, None);
@@ -31,8 +31,7 @@ impl Session {
         self.set(Timer::Linger, now + self.config.close_timeout);
     }
 
-    /// Tells the user that the link is down, and when it is to be called again. The phase is the caller's to
-    /// set.
+    /// Indicates to the user that the link is down, and schedules the next attempt. The caller sets the phase.
     pub(super) fn down(&mut self, now: Instant, reason: DownReason, retry: bool, delay: Option<u64>) {
         let phase = core::mem::replace(&mut self.phase, Phase::Closed);
         self.timers.stop_all();
@@ -45,7 +44,7 @@ impl Session {
                 self.pipe.release(channel.incoming.held());
                 self.up.extend(channel.outgoing.fail_all());
                 self.up.extend(channel.incoming.lose_all());
-                // A session that lived for as long as was waited for it was a success.
+                // A session that lasted as long as the delay before it counts as a success.
                 if now.saturating_since(channel.since) >= self.backoff(self.failures) {
                     self.failures = 0;
                 } else if self.guessed_at.is_some() && is_refusal(reason) {
@@ -69,8 +68,8 @@ impl Session {
         }
     }
 
-    /// Where both versions are spoken and the peer has not shown which is its own, or says that this is not, the
-    /// next call is made in the other one. True if that is no reason to wait for longer.
+    /// Selects the other version for the next connection if both are supported and the peer has not shown its version,
+    /// or has reported that this is not its version. Returns true if the next attempt needs no longer delay.
     fn try_other_version(&mut self, now: Instant, reason: DownReason) -> bool {
         if self.role == Role::Passive || self.config.versions != Versions::Both {
             return false;
@@ -97,7 +96,7 @@ impl Session {
         self.guessed_at = None;
     }
 
-    /// The delay after so many failures in a row, without the random part.
+    /// Returns the delay after a number of consecutive failures, without the random part.
     fn backoff(&self, failures: u32) -> Duration {
         let doubled = self.config.reconnect_min.saturating_mul(1 << failures.min(30));
         doubled.min(self.config.reconnect_max)
@@ -110,10 +109,10 @@ impl Session {
         delay + Duration::from_nanos(more as u64)
     }
 
-    /// The stream is over.
+    /// Processes the end of the stream.
     pub(super) fn closed(&mut self, now: Instant, reason: CloseReason) {
         match &self.phase {
-            // A closed stream that nobody opened is none of this session's.
+            // The end of a stream that was never opened does not concern this session.
             Phase::Closed => {}
             Phase::Closing => self.phase = Phase::Closed,
             Phase::Up(channel) => {
@@ -133,12 +132,12 @@ impl Session {
             self.wanted = false;
             self.timers.stop_all();
         } else if self.wanted && self.timers.get(Timer::Retry as usize).is_none() {
-            // It was due while the old stream was still closing.
+            // The attempt was due while the old stream was still closing.
             self.connect(now);
         }
     }
 
-    /// The peer writes no more: what is not here will not come.
+    /// The peer has closed its sending direction: missing data will not arrive.
     pub(super) fn peer_closed(&mut self, now: Instant) {
         match &self.phase {
             Phase::Up(channel) => {
@@ -162,7 +161,7 @@ impl Session {
         }
     }
 
-    /// The user wants the link down.
+    /// Closes the link for the user.
     pub(super) fn close(&mut self, now: Instant) {
         match &mut self.phase {
             Phase::Up(channel) => {
@@ -194,7 +193,7 @@ impl Session {
     }
 }
 
-/// True if the peer has ended the session by itself.
+/// Returns true if the peer has ended the session by itself.
 fn is_refusal(reason: DownReason) -> bool {
     matches!(
         reason,

@@ -1,4 +1,4 @@
-//! How a session comes up: contact headers, TLS, SESS_INITs.
+//! Opening of a session: contact headers, TLS, SESS_INITs.
 
 use super::admission::AwaitingAdmission;
 use super::{PeerContact, Phase, Proof, Role, Session, Timer};
@@ -11,7 +11,7 @@ use crate::tcpcl::{v3, v4};
 use crate::time::{Duration, Instant};
 use bytes::BytesMut;
 
-/// How long a peer that did not answer in version 4 is called in version 3, before version 4 is tried again.
+/// Time for which a peer that did not answer in version 4 is contacted in version 3, before version 4 is tried again.
 const GUESS_LASTS: Duration = Duration::from_secs(3600);
 
 impl Session {
@@ -29,8 +29,8 @@ impl Session {
         }
     }
 
-    /// The stream stands. Whoever called says its contact header; who is called waits for it, to answer in the
-    /// caller's version (RFC 9174 4.1), unless version 3 is the only one (RFC 7242 4).
+    /// The stream is connected. The active side sends its contact header; the passive side waits for it, to answer in
+    /// the same version (RFC 9174 4.1), unless it supports version 3 only (RFC 7242 4).
     pub(super) fn connected(&mut self, now: Instant) {
         let expected = match self.role {
             Role::Active => matches!(self.phase, Phase::Connecting),
@@ -48,8 +48,8 @@ impl Session {
         self.set(Timer::Contact, now + self.contact_limit(now));
     }
 
-    /// How long the peer's contact header is waited for. Where another version may do better, no longer than a peer needs that
-    /// is as far away as connecting has shown; but version 3 does no better where TLS is wanted.
+    /// Returns the maximum time to wait for the peer's contact header. If another version may succeed, it is no longer
+    /// than a peer at the measured distance needs; but version 3 cannot succeed if TLS is wanted.
     fn contact_limit(&self, now: Instant) -> Duration {
         let limit = self.config.contact_timeout;
         let tries_four = self.config.versions == Versions::Both && self.version == Version::Four;
@@ -95,8 +95,8 @@ impl Session {
         }
     }
 
-    /// Who is called says which version it speaks, and that it is the wrong one; who calls closes, and may call
-    /// with another (RFC 9174 4.3).
+    /// Ends the stream after a version mismatch: the passive side sends its own version and the reason; the active side
+    /// closes, and may connect with another version (RFC 9174 4.3).
     fn version_mismatch(&mut self, now: Instant, said: bool) {
         if self.role == Role::Passive {
             if !said {
@@ -127,7 +127,7 @@ impl Session {
         }
     }
 
-    /// The caller says its SESS_INIT first (RFC 9174 3.3, figures 8 and 9).
+    /// Begins the exchange of SESS_INITs; the active side sends its own first (RFC 9174 3.3, figures 8 and 9).
     pub(super) fn greet(&mut self, proof: Option<Proof>) {
         if self.role == Role::Active {
             self.say_init();
@@ -163,7 +163,7 @@ impl Session {
         }
     }
 
-    /// Ends a session of version 4 that was never up.
+    /// Ends a version 4 session that was never established.
     pub(super) fn refuse_contact(&mut self, now: Instant, reason: DownReason) {
         self.pipe.write(v4::terminate(false, TermReason::ContactFailure));
         self.end_stream(now, reason, true);
@@ -185,7 +185,7 @@ impl Session {
             return self.refuse_contact(now, DownReason::ProtocolError);
         };
         let node_id = Some(peer.node_id.clone()).filter(|id| !id.is_empty());
-        // What TLS proves has to be what the peer calls itself (RFC 9174 4.4.4.3).
+        // The authenticated identities must contain the announced node ID (RFC 9174 4.4.4.3).
         let identities = proof.map(|proof| proof.identities);
         let proven = identities
             .as_ref()
@@ -201,7 +201,7 @@ impl Session {
         self.admit_or_ask(now, AwaitingAdmission::new(Dialect::Four(terms), peer.keepalive, node_id, proven));
     }
 
-    /// A peer that calls itself what this node is called is nobody's neighbour, whoever called whom.
+    /// Returns true if the peer's node ID is acceptable. A peer with the node ID of this node is refused on both sides.
     fn is_expected(&self, node_id: Option<&String>) -> bool {
         let said = node_id.map_or("", String::as_str);
         let own = !self.config.node_id.is_empty() && is_same_node(&self.config.node_id, said);
@@ -234,7 +234,7 @@ impl Session {
     }
 }
 
-/// Whether two texts name the same node: the scheme's letters may be of either case (RFC 3986 6.2.2.1), and the `/` behind
+/// Returns true if two texts name the same node: the scheme may be in either case (RFC 3986 6.2.2.1), and the `/` after
 /// the name of a node of the scheme `dtn` may be missing (RFC 9171 4.2.5.1.1).
 fn is_same_node(one: &str, other: &str) -> bool {
     fn parts(text: &str) -> Option<(&str, &str)> {

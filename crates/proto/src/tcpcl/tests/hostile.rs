@@ -1,4 +1,4 @@
-//! Peers that break the protocol, on purpose or not.
+//! Peers that violate the protocol, on purpose or not.
 
 mod versions;
 
@@ -13,7 +13,7 @@ use crate::time::{Duration, Instant};
 use crate::wrap::Checked;
 use bytes::Bytes;
 
-/// A session whose peer is written by hand.
+/// A session with a hand-written peer.
 struct Solo {
     session: Checked<Session>,
     now: Instant,
@@ -24,7 +24,7 @@ struct Solo {
     closed: bool,
     aborted: bool,
     room: u64,
-    /// Whether what rises is accepted.
+    /// True to accept incoming data.
     takes: bool,
 }
 
@@ -55,7 +55,7 @@ impl Solo {
         }
     }
 
-    /// One that a peer has called.
+    /// A passive session to which a peer has connected.
     fn called(config: Config) -> Self {
         let mut solo = Self::new(Session::passive(config, Rng::new(1)));
         solo.below(StreamIndication::Connected);
@@ -63,7 +63,7 @@ impl Solo {
         solo
     }
 
-    /// One that has called a peer.
+    /// An active session that has connected to a peer.
     fn calling(config: Config) -> Self {
         let mut solo = Self::new(Session::active(config, Rng::new(1)));
         solo.asks(BundlesRequest::Connect);
@@ -72,7 +72,7 @@ impl Solo {
         solo
     }
 
-    /// One that is up in version 4.
+    /// A version 4 session that is established.
     fn four() -> Self {
         let mut solo = Self::called(Self::config());
         solo.says(b"dtn!\x04\0");
@@ -82,7 +82,7 @@ impl Solo {
         solo
     }
 
-    /// One that is up in version 3.
+    /// A version 3 session that is established.
     fn three() -> Self {
         let mut solo = Self::called(Self::config());
         solo.says(b"dtn!\x03\x0f\0\x1e\x05dtn:a");
@@ -176,13 +176,13 @@ impl Solo {
 
 const INIT: &[u8] = b"\x07\0\x1e\0\0\0\0\0\0\x40\0\0\0\0\x01\0\0\0\0\0\x07ipn:2.0\0\0\0\0";
 
-/// The header of a version 4 segment without extensions.
+/// Header of a version 4 segment without extensions.
 fn segment(flags: u8, id: u64, length: u64) -> Vec<u8> {
     let items: &[u8] = if flags & 2 != 0 { &[0; 4] } else { &[] };
     [&[1, flags][..], &id.to_be_bytes(), items, &length.to_be_bytes()].concat()
 }
 
-/// The header of a first segment with a list of extensions.
+/// Header of a first segment with a list of extensions.
 fn start_with(items: &[u8], length: u64) -> Vec<u8> {
     let count = (items.len() as u32).to_be_bytes();
     [&[1, 2][..], &0u64.to_be_bytes(), &count, items, &length.to_be_bytes()].concat()
@@ -234,7 +234,7 @@ fn half_open_connections_are_closed_in_time() {
 #[test]
 fn who_sends_on_after_the_end_is_cut_off() {
     let mut solo = Solo::four();
-    // No message begins like this: the session is over, and the peer does not listen.
+    // No message begins with this byte: the session ends, and the peer does not read.
     solo.says(&[0xff]);
     assert!(solo.closed && solo.down().is_some());
     let mut sent = 0;
@@ -398,7 +398,7 @@ fn floods_end_at_a_limit() {
     assert_eq!(solo.down(), Some(DownReason::ProtocolError));
 }
 
-/// RFC 9174 5.2.4: one refusal is the answer to all segments of a bundle, which take no place any more.
+/// RFC 9174 5.2.4: one refusal is the response to all segments of a bundle, which then use no resources.
 #[test]
 fn refused_bundles_leave_room_for_others() {
     let mut solo = Solo::four();
@@ -452,7 +452,7 @@ fn what_is_not_accepted_is_not_released() {
     assert_eq!(solo.written, [&[3, 2][..], &[0; 8], &[3, 2], &[0; 8]].concat(), "and refused again");
 }
 
-/// A dialogue of each version, for bytes to be spoilt in.
+/// A dialogue of each version, in which bytes are then damaged.
 fn dialogue(version: u8) -> Vec<u8> {
     let bundle = |start: &[u8], end: &[u8]| [start, b"abcdef", end, b"ghi"].concat();
     let answers_4 = b"\x02\x03\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x64\x03\x02\0\0\0\0\0\0\0\x01\x04\x05\0\0";
@@ -501,14 +501,14 @@ fn any_bytes_at_all() {
                 }
             }
         }
-        // `Checked` sees to it that every transfer has one end.
+        // `Checked` verifies that every transfer has one end.
         solo.below(StreamIndication::Closed(CloseReason::Reset));
         assert_eq!(solo.session.finished(), !calls, "seed {seed}: who calls, calls again");
         assert!(solo.session.owed().is_empty(), "seed {seed}: {:?}", solo.session.owed());
     }
 }
 
-/// A session whose owner judges callers, with what it has said so far.
+/// A session whose owner decides on admission, with its output so far.
 fn judged() -> (Session, impl FnMut(&mut Session) -> (Vec<u8>, Vec<BundlesIndication>)) {
     let mut session = Session::passive(Solo::config(), Rng::new(1)).judged();
     let now = Instant::from_secs(1);
@@ -551,7 +551,7 @@ fn what_a_caller_says_before_it_is_let_in_is_heard_afterwards() {
     let now = Instant::from_secs(1);
     let hello = [&b"dtn!\x04\0"[..], INIT].concat();
     session.handle_indication(now, StreamIndication::Data(hello.into()));
-    // A keep-alive, and a segment of three bytes, cut in two.
+    // A keepalive, and a segment of three bytes, in two parts.
     let text = [&[4][..], &segment(3, 9, 3), &[7; 3]].concat();
     for part in [&text[..8], &text[8..]] {
         session.handle_indication(now, StreamIndication::Data(Bytes::copy_from_slice(part)));
@@ -566,7 +566,7 @@ fn what_a_caller_says_before_it_is_let_in_is_heard_afterwards() {
     assert_eq!(session.counters().keepalives_received, 1);
 }
 
-/// Nothing of it takes a place in the window of its stream any more, however it ends.
+/// Input from a peer that is not admitted does not occupy the stream's window, however the session ends.
 #[test]
 fn what_a_caller_says_that_is_not_let_in_is_not_kept() {
     for end in ["a verdict", "a close", "a time-out", "the owner"] {
@@ -614,7 +614,7 @@ fn nobody_is_this_node_itself() {
     let mut solo = Solo::called(Solo::config());
     solo.says(b"dtn!\x03\x0f\0\x1e\x07ipn:1.0");
     assert!(solo.told.is_empty(), "{:?}", solo.told);
-    // Nor is one that was called.
+    // The same for an active session.
     let mut solo = Solo::calling(Solo::config());
     solo.says(b"dtn!\x04\0");
     solo.says(&own);
@@ -622,7 +622,7 @@ fn nobody_is_this_node_itself() {
     assert_eq!(solo.told, [identity]);
 }
 
-/// Somebody else makes the owner ask whether the peer is there, as often as it likes.
+/// Another peer can make the owner probe this one as often as it likes.
 #[test]
 fn signs_of_life_on_demand_cost_the_peer_little() {
     const NOTHING: &[u8] = &[];
@@ -650,14 +650,14 @@ fn signs_of_life_on_demand_cost_the_peer_little() {
     solo.says(KEEPALIVE);
     solo.waits(second - Duration::from_millis(1));
     assert_eq!(asked(&mut solo), NOTHING, "it was heard half a second after it was asked");
-    // Ten in ten seconds are far from a flood.
+    // Ten in ten seconds are far below the limit for messages without content.
     let mut all = 0;
     for _ in 0..100 {
         all += asked(&mut solo).len();
         solo.waits(second / 10);
     }
     assert!((9..=10).contains(&all), "{all}");
-    // Where keep-alives are off, there are none.
+    // There are none if keepalives are disabled.
     let mut solo = Solo::called(Config { keepalive: Duration::ZERO, ..Solo::config() });
     solo.says(b"dtn!\x04\0");
     solo.says(INIT);

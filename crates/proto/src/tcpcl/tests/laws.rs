@@ -1,4 +1,4 @@
-//! Sessions under the laws: two nodes that call each other over hostile streams.
+//! Sessions under the laws: two nodes that connect to each other over hostile streams.
 
 use super::streams::{StreamConditions, Streams};
 use crate::joint::{Fan, Origin};
@@ -16,7 +16,7 @@ fn draw_config(rng: &mut Rng, versions: Versions, segment_least: u64) -> Config 
         versions,
         node_id: "dtn://node/".to_owned(),
         keepalive: Duration::from_secs(rng.below(20)),
-        // A small window on a slow line silences a peer for several round trips.
+        // A small window on a slow line prevents output of a peer for several round trips.
         keepalive_timeout: Some(Duration::from_secs(60)),
         segment_bytes: segment_least + rng.below(segment),
         segment_bytes_min: rng.below(2_000),
@@ -32,14 +32,14 @@ fn draw_config(rng: &mut Rng, versions: Versions, segment_least: u64) -> Config 
     }
 }
 
-/// Versions of the two nodes that can talk to each other, in both directions.
+/// Versions of two nodes that are compatible in both directions.
 fn draw_versions(rng: &mut Rng) -> [Versions; 2] {
     use Versions::{Both, Four, Three};
     let pairs = [[Three, Three], [Four, Four], [Both, Both], [Both, Three], [Three, Both], [Four, Both]];
     pairs[rng.below(pairs.len() as u64) as usize]
 }
 
-/// Makes the session of a link.
+/// Creates the session of a link.
 pub(super) type Factory = Box<dyn FnMut(LinkId, Origin) -> Option<Session>>;
 
 /// The sessions of a node.
@@ -59,14 +59,14 @@ fn world(replay: &Replay) -> RunDigest {
     let faults_end_at = Instant::from_millis(1 + draw.below(60_000));
     let versions = draw_versions(&mut draw);
     let manners = BundleUserBehaviour::draw(&mut draw);
-    // Segments of a byte for a long bundle say nothing new, and take for ever.
+    // Segments of one byte for a long bundle test nothing new, and take too long.
     let segment_least = 1 + manners.length_max / 200;
     let mut configs = versions.map(|versions| draw_config(&mut draw, versions, segment_least));
     configs[1].node_id = "dtn://peer/".to_owned();
     let crashes = Crash::draw(&mut draw, 2, faults_end_at);
     let interval = configs.iter().map(|config| config.keepalive.as_secs()).min().unwrap_or(0);
     let window = Duration::from_secs(3_600);
-    // One or two sessions, each of which may say one byte an interval each way.
+    // One or two sessions, each of which may send one byte per interval in each direction.
     let keepalives = window.as_secs().checked_div(interval).map_or(0, |count| 4 * (count + 1));
     let plan = RunPlan {
         faults_end_at,

@@ -1,4 +1,4 @@
-//! Version 3 over a packet link: its octets, what is acknowledged, and the laws.
+//! Version 3 over a packet link: its octets, its acknowledgements, and the laws.
 
 use crate::engine::{Engine, drain};
 use crate::joint::{Fan, Origin, Stack};
@@ -19,7 +19,7 @@ use bytes::Bytes;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A session, and what it said last.
+/// A session and its newest output.
 struct Scene {
     session: Checked<PacketSession>,
     up: Vec<BundlesIndication>,
@@ -32,7 +32,7 @@ impl Scene {
         Scene { session, up: vec![], down: vec![] }
     }
 
-    /// A session that is up with a peer that says what DTN2 does, on a link of 128 bytes a frame.
+    /// A session established with a peer that behaves as DTN2, on a link of 128 bytes per frame.
     fn called(ack_window: u32) -> Self {
         let config = Config { ack_window, ..Config::ax25("dtn://b") };
         let mut scene = Scene::new(Session::passive(config, Rng::new(1)));
@@ -69,7 +69,7 @@ fn packet(content: &[u8]) -> PacketsIndication {
 
 #[test]
 fn a_packet_is_a_message_and_its_crc() {
-    // The check value of the CRC-32 of Ethernet, the highest byte first.
+    // Check value of the CRC-32 of Ethernet, the highest byte first.
     assert_eq!(&seal(b"123456789")[..], b"123456789\xcb\xf4\x39\x26");
     assert_eq!(
         unseal(&Bytes::from_static(b"123456789\xcb\xf4\x39\x26")),
@@ -110,7 +110,7 @@ fn a_caller_says_its_header_and_one_segment_a_packet() {
     assert_eq!(scene.up, [BundlesIndication::Sent { transfer: TransferId(1) }]);
 }
 
-/// How many acknowledgements go for so many segments of ten bytes, and the last of them.
+/// Number of acknowledgements for a number of segments of ten bytes, and the last of them.
 fn acknowledgements(ack_window: u32, segments: u32) -> (usize, Option<PacketsRequest>) {
     let mut scene = Scene::called(ack_window);
     let mut said = Vec::new();

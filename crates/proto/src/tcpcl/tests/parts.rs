@@ -1,4 +1,4 @@
-//! Parts of a session by themselves.
+//! Tests of parts of a session.
 
 use crate::engine::{Engine, drain};
 use crate::rng::Rng;
@@ -30,7 +30,7 @@ fn sums_of_counters_have_each_by_itself() {
     assert_eq!(counters(3).plus(&Counters::default()), counters(3));
 }
 
-/// A message that begins before there is room for any of it is in the way of what becomes more urgent meanwhile.
+/// A message that begins before there is room for any of it delays later, more urgent messages.
 #[test]
 fn a_message_begins_when_there_is_room_for_a_byte_of_it() {
     let mut pipe = StreamBuffer::default();
@@ -45,7 +45,7 @@ fn a_message_begins_when_there_is_room_for_a_byte_of_it() {
     assert!(!pipe.may_begin(), "nothing comes behind the end");
 }
 
-/// RFC 9174 3.1: a session lives as long as its connection. One that was called has nothing to do with another.
+/// RFC 9174 3.1: a session lives as long as its connection. A passive session does not use another connection.
 #[test]
 fn a_session_that_was_called_is_over_with_its_stream() {
     let now = Instant::from_secs(1);

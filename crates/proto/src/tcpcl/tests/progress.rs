@@ -1,4 +1,4 @@
-//! What the peer says that it has safe only grows.
+//! Acknowledged progress never decreases.
 
 use crate::service::{BundlesIndication, TransferFailure, TransferId};
 use crate::tcpcl::Config;
@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 const TRANSFER: TransferId = TransferId(7);
 
-/// A transfer of 1,000 bytes of which 800 have left, in segments of 200.
+/// A transfer of 1,000 bytes, 800 of them sent, in segments of 200.
 fn midway() -> Outgoing {
     let mut outgoing = Outgoing::new(&Config::default(), true, true);
     assert_eq!(outgoing.open(TRANSFER, 1000, u64::MAX), None);
@@ -20,25 +20,25 @@ fn midway() -> Outgoing {
     outgoing
 }
 
-/// RFC 9174 5.2.3: an acknowledgement says how much has come so far. One that says less than an earlier one is not to be
-/// believed, nor is anything behind it: what would be sent again from there is safe with the peer.
+/// RFC 9174 5.2.3: an acknowledgement contains the length received so far. One with less than an earlier one is
+/// invalid, as is everything after it: the data after that offset are already acknowledged.
 #[test]
 fn an_acknowledgement_that_goes_back_breaks_the_session() {
     let mut outgoing = midway();
     let acked = |up_to| Ok(Some(BundlesIndication::Acked { transfer: TRANSFER, up_to }));
     assert_eq!(outgoing.ack(Some(0), 200), acked(200));
     assert_eq!(outgoing.ack(Some(0), 600), acked(600));
-    // The same once more says nothing new, and is no fault.
+    // A repeated acknowledgement adds nothing, and is not a violation.
     assert_eq!(outgoing.ack(Some(0), 600), Ok(None));
     for back in [599, 400, 200, 0] {
         assert_eq!(outgoing.ack(Some(0), back), Err(Violation::Broken), "back to {back}");
     }
-    // Nor one of what never left.
+    // An acknowledgement of unsent data is a violation, too.
     assert_eq!(outgoing.ack(Some(0), 801), Err(Violation::Broken));
     assert_eq!(outgoing.ack(Some(0), 800), acked(800));
 }
 
-/// When the link breaks, what was acknowledged before an acknowledgement that went back still counts.
+/// When the link breaks, the acknowledged length from before the invalid acknowledgement still counts.
 #[test]
 fn what_is_safe_stays_safe_after_an_acknowledgement_that_went_back() {
     let mut outgoing = midway();

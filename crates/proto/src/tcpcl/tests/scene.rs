@@ -1,5 +1,5 @@
-//! Two nodes and their users, driven by hand in virtual time, with everything written down: what went over the
-//! wire, message by message, and what the users were told.
+//! Two nodes and their users, driven by hand in virtual time, with a record of everything: the messages on the wire and
+//! the indications to the users.
 
 use super::laws::{Factory, node};
 use super::streams::{StreamConditions, Streams};
@@ -15,23 +15,23 @@ use crate::wrap::Checked;
 use bytes::{Buf, Bytes, BytesMut};
 use std::collections::{BTreeMap, VecDeque};
 
-/// The link by which node 0 calls node 1.
+/// Link on which node 0 connects to node 1.
 pub(super) const CALL: LinkId = LinkId(1);
 
 type Node = Checked<Fan<LinkId, Session, Factory>>;
 
-/// What a user does with what comes in.
+/// Behaviour of a user towards incoming bundles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taste {
-    /// Accepts everything as it comes.
+    /// Accepts all data at once.
     Takes,
-    /// Does nothing of itself.
+    /// Does nothing by itself.
     Waits,
-    /// Refuses what begins.
+    /// Refuses every bundle at its beginning.
     Refuses(RefuseReason),
 }
 
-/// What a user has of an incoming bundle.
+/// Part of an incoming bundle that a user has received.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Parcel {
     pub(super) bytes: Vec<u8>,
@@ -43,7 +43,7 @@ pub(super) struct Parcel {
 #[derive(Debug)]
 struct User {
     taste: Taste,
-    /// The link to send on.
+    /// Link to send on.
     link: Option<LinkId>,
     room: u64,
     sending: VecDeque<(TransferId, Bytes, usize)>,
@@ -56,7 +56,7 @@ pub(super) struct Scene {
     nodes: [Node; 2],
     pub(super) streams: Streams,
     users: [User; 2],
-    /// Everything that the users were told: when, whom, what. Rooms left out.
+    /// All indications to the users but `Room`: time, node, indication.
     pub(super) told: Vec<(Instant, usize, BundlesIndication)>,
 }
 
@@ -89,7 +89,7 @@ impl Scene {
         self.ask(0, CALL, BundlesRequest::Connect);
     }
 
-    /// The user of `node` closes its link.
+    /// Closes the link of `node` for its user.
     pub(super) fn close(&mut self, node: usize) {
         let link = self.users[node].link.expect("it is up");
         self.ask(node, link, BundlesRequest::Close);
@@ -100,7 +100,7 @@ impl Scene {
         self.settle();
     }
 
-    /// The user of `node` sends a bundle over the link that is up.
+    /// Sends a bundle for the user of `node` on the established link.
     pub(super) fn send(&mut self, node: usize, transfer: u64, content: impl Into<Bytes>) {
         let (transfer, content) = (TransferId(transfer), content.into());
         let link = self.users[node].link.expect("it is up");
@@ -109,7 +109,7 @@ impl Scene {
         self.ask(node, link, BundlesRequest::Open { transfer, priority: Priority::Normal, length });
     }
 
-    /// Runs for a while.
+    /// Runs for a duration.
     pub(super) fn run(&mut self, span: Duration) {
         let limit = self.now + span;
         self.settle();
@@ -131,7 +131,7 @@ impl Scene {
         nodes.chain(self.streams.poll_timeout()).min()
     }
 
-    /// How many engines of `node` are left.
+    /// Returns the number of remaining engines of `node`.
     pub(super) fn sessions(&self, node: usize) -> usize {
         self.nodes[node].engine.iter().count()
     }
@@ -173,17 +173,17 @@ impl Scene {
         false
     }
 
-    /// The parcels of `node`, oldest first.
+    /// Returns the incoming bundles of `node`, oldest first.
     pub(super) fn parcels(&self, node: usize) -> Vec<Parcel> {
         self.users[node].parcels.values().cloned().collect()
     }
 
-    /// What the user of `node` was told.
+    /// Returns the indications to the user of `node`.
     pub(super) fn told(&self, node: usize) -> Vec<BundlesIndication> {
         self.told.iter().filter(|told| told.1 == node).map(|told| told.2.clone()).collect()
     }
 
-    /// What went over the wire, message by message: when its last header byte was written, by whom, what.
+    /// Returns the messages on the wire: time of the last header byte, sender, message.
     pub(super) fn story(&self) -> Vec<String> {
         let mut readers: BTreeMap<(usize, LinkId), Reader> = BTreeMap::new();
         let mut story = vec![];

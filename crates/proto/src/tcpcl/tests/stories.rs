@@ -1,5 +1,5 @@
-//! Dialogues: time in seconds, direction (`>` from the caller, `<` from the called), message. One way takes half a
-//! second.
+//! Dialogues: time in seconds, direction (`>` from the active side, `<` from the passive side), message. One way takes
+//! half a second.
 
 use super::scene::{CALL, Scene, Taste};
 use super::streams::StreamConditions;
@@ -17,7 +17,7 @@ fn content(length: usize) -> Vec<u8> {
     (0..length).map(|index| (index * 7 + index / 251) as u8).collect()
 }
 
-/// Segments of 100 bytes keep stories short.
+/// Segments of 100 bytes, to keep dialogues short.
 fn small(config: Config) -> Config {
     Config { segment_bytes: 100, segment_mru: 1000, transfer_mru: 5000, reconnect_jitter: 0.0, ..config }
 }
@@ -34,7 +34,7 @@ fn both(name: &str) -> Config {
     Config { versions: Versions::Both, ..four(name) }
 }
 
-/// Two nodes, up for five seconds.
+/// Two nodes with a session, five seconds after the start.
 fn scene(caller: Config, called: Config) -> Scene {
     let mut scene = Scene::new(caller, called, StreamConditions { delay: SECOND / 2, ..StreamConditions::fair() });
     scene.connect();
@@ -50,7 +50,7 @@ fn assert_story(scene: &Scene, expected: &str) {
     assert_eq!(found, expected, "the story is\n{told}");
 }
 
-/// The story from a time on.
+/// The dialogue from a time on.
 fn since(scene: &Scene, second: f64) -> Vec<String> {
     let late = |line: &String| line[..7].trim().parse::<f64>().expect("a time") >= second;
     scene.story().into_iter().filter(late).map(|line| line.trim().to_owned()).collect()
@@ -362,7 +362,7 @@ fn dtn2_leaves_a_silent_peer_and_calls_it_again() {
     scene.run(300 * SECOND);
     let downs = downs(&scene, 0);
     assert_eq!(downs[0], (31.0, DownReason::KeepAlive, true));
-    // Refusals come a second after each attempt; each delay is twice the one before.
+    // Refusals arrive a second after each attempt; each delay is twice the one before.
     let times: Vec<_> = downs.iter().map(|down| down.0).collect();
     assert_eq!(times, [31.0, 37.0, 48.0, 69.0, 110.0, 191.0]);
     scene.streams.conditions().refuse = 0.0;

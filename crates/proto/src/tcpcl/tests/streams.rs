@@ -1,6 +1,5 @@
-//! Streams between two nodes in virtual time: what TCP does for its user, as badly as TCP may. Bytes come in order
-//! and unharmed, but late, in pieces of any size, within a window; connections are refused, stall, and break at
-//! any byte.
+//! Streams between two nodes in virtual time, with the worst behaviour that TCP allows: bytes arrive in order and
+//! undamaged, but late, in pieces of any size, within a window; connections are refused, stall, and break at any byte.
 
 use crate::laws::{Crash, Environment};
 use crate::rng::Rng;
@@ -9,27 +8,27 @@ use crate::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
 use std::collections::{BTreeMap, VecDeque};
 
-/// How bad it is.
+/// Faults and properties of the streams.
 #[derive(Clone, Debug)]
 pub(super) struct StreamConditions {
-    /// The least time that bytes take.
+    /// Minimum delay of bytes.
     pub(super) delay: Duration,
-    /// How much longer they may take.
+    /// Maximum additional delay.
     pub(super) jitter: Duration,
-    /// The window of each direction, bytes.
+    /// Window of each direction, bytes.
     pub(super) window: u64,
-    /// The longest piece in which bytes rise.
+    /// Maximum length of a piece of received data, bytes.
     pub(super) chunk_max: u64,
-    /// The share of connection attempts that fail.
+    /// Fraction of connection attempts that fail.
     pub(super) refuse: f64,
-    /// Mean time after which a connection breaks, if at all.
+    /// Mean time until a connection breaks; `None` if never.
     pub(super) lifetime: Option<Duration>,
-    /// The share of connections that fall silent instead of breaking in good order.
+    /// Fraction of breaking connections that stall without an indication.
     pub(super) stall: f64,
 }
 
 impl StreamConditions {
-    /// A quick line without faults.
+    /// A fast line without faults.
     pub(super) fn fair() -> Self {
         StreamConditions {
             delay: Duration::from_millis(10),
@@ -61,12 +60,12 @@ impl StreamConditions {
 /// Bytes of one direction.
 #[derive(Debug, Default)]
 struct Flow {
-    /// On their way: when they are there.
+    /// Bytes in transit, with their time of arrival.
     moving: VecDeque<(Instant, Bytes)>,
     moving_bytes: u64,
-    /// They are there, and not released.
+    /// Bytes delivered and not released.
     unreleased: u64,
-    /// The end of what is written, when it is there.
+    /// Arrival of the end of the output, once written.
     fin: Option<Instant>,
     fin_told: bool,
     announced_room: u64,
@@ -74,12 +73,12 @@ struct Flow {
 
 #[derive(Debug)]
 struct Connection {
-    /// Node and link of the caller and of the called.
+    /// Node and link of the active and of the passive side.
     ends: [(usize, LinkId); 2],
     open: bool,
-    /// Nothing moves any more, and nobody is told.
+    /// Nothing is transported, and neither end is notified.
     stalled: bool,
-    /// Which end has had its `Closed`.
+    /// Ends that have received `Closed`.
     closed: [bool; 2],
     /// From end 0 to end 1, and back.
     flows: [Flow; 2],
@@ -87,14 +86,14 @@ struct Connection {
 
 #[derive(Debug)]
 enum Event {
-    /// The called end hears of the connection, then the caller.
+    /// Indicates the connection to the passive end, then to the active one.
     Open(usize),
     Fail(usize, CloseReason),
     Arrive(usize),
     Break(usize),
 }
 
-/// Streams between two nodes. Each node calls the other over its links with numbers below
+/// Streams between two nodes. Each node connects to the other on its links with numbers below
 /// [`LinkId::FIRST_INCOMING`].
 pub(super) struct Streams {
     rng: Rng,
@@ -102,19 +101,19 @@ pub(super) struct Streams {
     calm: bool,
     crashes: Vec<Crash>,
     connections: Vec<Connection>,
-    /// Which connection a link is at the moment.
+    /// Index of the current connection of a link.
     current: BTreeMap<(usize, LinkId), usize>,
     events: BTreeMap<(Instant, u64), Event>,
     count: u64,
     up: VecDeque<(usize, (LinkId, StreamIndication))>,
     written: u64,
     next_incoming: u32,
-    /// Everything that was written: when, by whom, what.
+    /// All written data: time, node, link, bytes.
     pub(super) wire: Vec<(Instant, usize, LinkId, Bytes)>,
     keep_wire: bool,
-    /// How often TLS was asked for.
+    /// Number of requests for TLS.
     pub(super) secured: u32,
-    /// What TLS proves to the caller, and to who is called.
+    /// Identities proven to the active and to the passive side by TLS, and whether they are trusted.
     pub(super) proven: [(Vec<String>, bool); 2],
 }
 
@@ -139,7 +138,7 @@ impl Streams {
         }
     }
 
-    /// Keeps everything that is written.
+    /// Records everything that is written.
     pub(super) fn recording(mut self) -> Self {
         self.keep_wire = true;
         self
@@ -149,14 +148,14 @@ impl Streams {
         &mut self.conditions
     }
 
-    /// Breaks every connection now; both ends are told at once.
+    /// Breaks every connection now; both ends are notified at once.
     pub(super) fn cut(&mut self, now: Instant) {
         for index in 0..self.connections.len() {
             self.break_off(now, index, CloseReason::TimedOut);
         }
     }
 
-    /// Every connection falls silent: bytes vanish and nobody is told.
+    /// Stalls every connection: bytes are lost and neither end is notified.
     pub(super) fn stall(&mut self) {
         for connection in &mut self.connections {
             connection.stalled = true;
@@ -240,7 +239,7 @@ impl Streams {
         }
     }
 
-    /// Tells an end how much it may write.
+    /// Indicates to an end how much it may write.
     fn room(&mut self, index: usize, end: usize) {
         let flow = &mut self.connections[index].flows[end];
         let room = self.conditions.window.saturating_sub(flow.moving_bytes + flow.unreleased);
@@ -262,7 +261,7 @@ impl Streams {
         self.at(arrival, Event::Arrive(index));
     }
 
-    /// What has arrived rises, in pieces of any size, whatever they were when they were written.
+    /// Delivers data that have arrived, in pieces of any size.
     fn arrive(&mut self, now: Instant, index: usize) {
         if self.connections[index].stalled {
             return;
@@ -298,7 +297,7 @@ impl Streams {
     }
 
     fn break_off(&mut self, now: Instant, index: usize, reason: CloseReason) {
-        // What is on its way has arrived up to some byte.
+        // Data in transit arrive up to some byte.
         self.arrive(now, index);
         let stalled = self.connections[index].stalled;
         for end in 0..2 {
@@ -352,7 +351,7 @@ impl Environment<Many<LinkId, Stream>> for Streams {
                         let delay = self.delay();
                         self.at(now + delay, Event::Fail(index, CloseReason::Reset));
                     } else {
-                        // The other end finds out by itself.
+                        // The other end detects it by itself.
                         self.at(now + Duration::from_secs(120), Event::Fail(index, CloseReason::TimedOut));
                     }
                 } else {

@@ -1,4 +1,4 @@
-//! Version 3 (RFC 7242): its messages, and what two contact headers agree on.
+//! Version 3 (RFC 7242): its messages, and the parameters negotiated by two contact headers.
 
 pub mod wire;
 
@@ -10,7 +10,7 @@ use crate::service::RefuseReason;
 use bytes::{Bytes, BytesMut};
 use wire::{ContactHeader, Message, ShutdownReason};
 
-/// The contact header that `config` asks for.
+/// Returns the contact header for a configuration.
 pub(super) fn contact_header(config: &Config) -> ContactHeader {
     let eid = if config.node_id.is_empty() { "dtn:none".to_owned() } else { config.node_id.clone() };
     ContactHeader {
@@ -24,25 +24,27 @@ pub(super) fn contact_header(config: &Config) -> ContactHeader {
     }
 }
 
-/// What was agreed on (RFC 7242 4.2).
+/// Negotiated session parameters (RFC 7242 4.2).
 #[derive(Clone, Debug)]
 pub(super) struct SessionParameters {
     /// Segments are acknowledged.
     pub(super) acknowledgements: bool,
-    /// The acknowledged beginning of a broken transfer is kept.
+    /// The acknowledged part of a transfer that breaks off is kept.
     pub(super) reactive_fragmentation: bool,
     /// Bundles may be refused.
     pub(super) refusal: bool,
     /// LENGTH messages are sent.
     pub(super) lengths: bool,
-    /// The longest bundle that is sent. No message says what the peer takes, so it is what this side takes.
+    /// Maximum length of a bundle to send, bytes. No message contains the peer's limit, so it is the limit of this
+    /// side.
     pub(super) transfer_mtu: u64,
-    /// The length that the peer announced for the next bundle.
+    /// Length that the peer announced for the next bundle.
     announced: Option<u64>,
 }
 
 impl SessionParameters {
-    /// What two contact headers agree on. LENGTH messages go to whoever asks for them (RFC 7242 5.5).
+    /// Computes the parameters from two contact headers. LENGTH messages are sent if the peer requests them (RFC 7242
+    /// 5.5).
     pub(super) fn new(config: &Config, peer: &ContactHeader) -> Self {
         let own = contact_header(config);
         let acknowledgements = own.acknowledgements && peer.acknowledgements;
@@ -58,7 +60,7 @@ impl SessionParameters {
 
     pub(super) fn hear(&mut self, input: &mut Bytes) -> Result<Received, DecodeError> {
         let message = Message::decode(input)?;
-        // Answers and keep-alives may come between a LENGTH and its bundle.
+        // Acknowledgements, refusals and keepalives may arrive between a LENGTH and its bundle.
         let continues = matches!(message, Message::DataSegment { start: false, .. } | Message::Length { .. });
         if self.announced.is_some() && continues {
             return Err(DecodeError::invalid("what follows a LENGTH message", "RFC 7242 5.5"));
@@ -88,7 +90,7 @@ impl SessionParameters {
     }
 
     pub(super) fn segment(&self, say: SegmentToSend, out: &mut BytesMut) {
-        // A single segment says its length itself.
+        // A single segment contains its length already.
         if self.lengths && say.start && !say.end {
             Message::Length { total: say.total }.encode(out);
         }
@@ -109,17 +111,17 @@ impl SessionParameters {
 
     pub(super) fn header_bytes_max(&self, start: bool) -> u64 {
         let announcement = if self.lengths && start { 1 + sdnv::LENGTH_MAX } else { 0 };
-        // Five bytes of SDNV do for any segment that room is ever given for.
+        // An SDNV of five bytes suffices for any segment that room is granted for.
         (1 + 5 + announcement) as u64
     }
 }
 
-/// A KEEPALIVE.
+/// Encodes a KEEPALIVE.
 pub(super) fn keepalive() -> Bytes {
     encoded(Message::KeepAlive)
 }
 
-/// A SHUTDOWN, with a reason where version 3 has one for it.
+/// Encodes a SHUTDOWN, with a reason if version 3 has one for it.
 pub(super) fn shutdown(reason: TermReason) -> Bytes {
     let reason = match reason {
         TermReason::IdleTimeout => Some(ShutdownReason::IdleTimeout),

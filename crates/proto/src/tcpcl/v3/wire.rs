@@ -1,36 +1,36 @@
-//! The messages of version 3 (RFC 7242 4.1 and 5), as bytes.
+//! Encoding of the messages of version 3 (RFC 7242 4.1 and 5).
 //!
-//! Of a DATA_SEGMENT this is the header alone: the segment's bytes follow it in the stream.
+//! A DATA_SEGMENT is only its header here: the segment's bytes follow it in the stream.
 
 use crate::codec::{DecodeError, sdnv};
 use crate::tcpcl::contact::MAGIC;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-/// The longest EID taken from a contact header, bytes.
+/// Maximum length of an EID accepted in a contact header, bytes.
 pub const EID_BYTES_MAX: usize = 1023;
 
-/// The version number in the contact header.
+/// Version number in the contact header.
 pub const VERSION: u8 = 3;
 
-/// The contact header (RFC 7242 4.1).
+/// Contact header (RFC 7242 4.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContactHeader {
-    /// Asks for acknowledgement of segments.
+    /// Requests acknowledgement of segments.
     pub acknowledgements: bool,
-    /// Asks for reactive fragmentation.
+    /// Requests reactive fragmentation.
     pub reactive_fragmentation: bool,
-    /// Supports refusal.
+    /// Supports refusal of bundles.
     pub refusal: bool,
-    /// Asks for LENGTH messages.
+    /// Requests LENGTH messages.
     pub lengths: bool,
-    /// Seconds between keep-alives; zero: none.
+    /// Keepalive interval, seconds; zero if disabled.
     pub keepalive: u16,
-    /// The EID of the sender.
+    /// EID of the sender.
     pub eid: String,
 }
 
 impl ContactHeader {
-    /// Takes a contact header; version and magic must be right. Reserved flags are ignored.
+    /// Decodes a contact header; fails unless version and magic string are correct. Reserved flags are ignored.
     pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
         if input.len() < 8 {
             return Err(DecodeError::Incomplete);
@@ -71,23 +71,23 @@ impl ContactHeader {
     }
 }
 
-/// Why a bundle is refused (RFC 7242 5.4).
+/// Reason for refusing a bundle (RFC 7242 5.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefuseReason {
-    /// 0: not said.
+    /// 0: unspecified.
     Unknown,
-    /// 1: the receiver has all of it.
+    /// 1: the receiver has the complete bundle.
     Completed,
     /// 2: the receiver's resources are exhausted.
     NoResources,
-    /// 3: it has to come again from the beginning.
+    /// 3: the bundle must be sent again from the beginning.
     Retransmit,
-    /// Another one; four bits.
+    /// Any other code; four bits.
     Other(u8),
 }
 
 impl RefuseReason {
-    /// From its number.
+    /// Converts from the wire value.
     pub const fn from_code(code: u8) -> Self {
         match code {
             0 => RefuseReason::Unknown,
@@ -98,7 +98,7 @@ impl RefuseReason {
         }
     }
 
-    /// Its number.
+    /// Returns the wire value.
     pub const fn code(self) -> u8 {
         match self {
             RefuseReason::Unknown => 0,
@@ -110,21 +110,21 @@ impl RefuseReason {
     }
 }
 
-/// Why a connection is shut down (RFC 7242 6.1).
+/// Reason for shutting down a connection (RFC 7242 6.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShutdownReason {
-    /// 0: idle.
+    /// 0: the connection is idle.
     IdleTimeout,
-    /// 1: the version is not spoken.
+    /// 1: the version is not supported.
     VersionMismatch,
-    /// 2: too busy.
+    /// 2: the sender is too busy.
     Busy,
-    /// Another one.
+    /// Any other code.
     Other(u8),
 }
 
 impl ShutdownReason {
-    /// From its number.
+    /// Converts from the wire value.
     pub const fn from_code(code: u8) -> Self {
         match code {
             0 => ShutdownReason::IdleTimeout,
@@ -134,7 +134,7 @@ impl ShutdownReason {
         }
     }
 
-    /// Its number.
+    /// Returns the wire value.
     pub const fn code(self) -> u8 {
         match self {
             ShutdownReason::IdleTimeout => 0,
@@ -145,51 +145,51 @@ impl ShutdownReason {
     }
 }
 
-/// A message (RFC 7242 5.1).
+/// Message (RFC 7242 5.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// The header of a segment (5.2); `length` bytes of bundle follow.
+    /// Header of a segment (5.2); `length` bytes of bundle follow.
     DataSegment {
-        /// The first of a bundle.
+        /// True for the first segment of a bundle.
         start: bool,
-        /// The last of a bundle.
+        /// True for the last segment of a bundle.
         end: bool,
-        /// How many bytes follow.
+        /// Number of bytes that follow.
         length: u64,
     },
-    /// Acknowledges segments (5.3).
+    /// Acknowledgement of segments (5.3).
     AckSegment {
-        /// Bytes from the bundle's beginning.
+        /// Acknowledged offset in the bundle, bytes.
         up_to: u64,
     },
-    /// Refuses a bundle (5.4).
+    /// Refusal of a bundle (5.4).
     RefuseBundle {
-        /// Why.
+        /// Reason.
         reason: RefuseReason,
     },
-    /// Shows life (5.6).
+    /// Keepalive (5.6).
     KeepAlive,
-    /// Ends the connection (6.1).
+    /// Shutdown of the connection (6.1).
     Shutdown {
-        /// Why, if said.
+        /// Reason; `None` if unspecified.
         reason: Option<ShutdownReason>,
-        /// Seconds before the peer may connect again, if said; zero: never.
+        /// Delay before the peer may connect again, seconds; zero to forbid it, `None` if unspecified.
         delay: Option<u64>,
     },
-    /// The length of the next bundle (5.5).
+    /// Length of the next bundle (5.5).
     Length {
-        /// In bytes.
+        /// Length, bytes.
         total: u64,
     },
-    /// A type that is not assigned; its length is unknown, so nothing after it can be read.
+    /// Message of an unassigned type; its length is unknown, so nothing after it can be decoded.
     Unknown {
-        /// The whole header byte.
+        /// Header byte of the message.
         header: u8,
     },
 }
 
 impl Message {
-    /// Takes a message. Unassigned flags are ignored.
+    /// Decodes a message. Unassigned flags are ignored.
     pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
         let &header = input.first().ok_or(DecodeError::Incomplete)?;
         input.advance(1);

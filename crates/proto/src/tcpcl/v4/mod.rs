@@ -1,4 +1,4 @@
-//! Version 4 (RFC 9174): its messages, and what two SESS_INITs agree on.
+//! Version 4 (RFC 9174): its messages, and the parameters negotiated by two SESS_INITs.
 
 pub mod wire;
 
@@ -9,14 +9,14 @@ use crate::service::RefuseReason;
 use bytes::{Bytes, BytesMut};
 use wire::{END, Item, Message, RejectReason, START, SessInit, TRANSFER_LENGTH, TermReason, XferSegment};
 
-/// A session extension of the private range, never critical: this side keeps the acknowledged beginning of a
-/// transfer that breaks. Version 3 has a flag for it; in version 4 an acknowledgement alone does not say it, and
-/// most receivers drop what is not whole.
+/// Type of a session extension from the private range, never critical: this side keeps the acknowledged part of a
+/// transfer that breaks off. Version 3 has a flag for it; in version 4 an acknowledgement alone does not imply it, and
+/// most receivers drop incomplete bundles.
 pub const KEEPS_PREFIX: u16 = 0xbf01;
-/// The value of the extension, so that another private use of the number is not taken for it.
+/// Value of the extension, to distinguish it from other private uses of the number.
 const KEEPS_PREFIX_VALUE: &[u8] = b"keeps-prefix";
 
-/// The SESS_INIT that `config` asks for.
+/// Returns the SESS_INIT for a configuration.
 pub(super) fn sess_init(config: &Config) -> SessInit {
     let mut items = BytesMut::new();
     if config.reactive_fragmentation {
@@ -32,22 +32,22 @@ pub(super) fn sess_init(config: &Config) -> SessInit {
     }
 }
 
-/// What was agreed on (RFC 9174 4.7).
+/// Negotiated session parameters (RFC 9174 4.7).
 #[derive(Clone, Debug)]
 pub(super) struct SessionParameters {
-    /// The longest segment that the peer takes.
+    /// Maximum length of a segment that the peer accepts, bytes.
     pub(super) segment_mtu: u64,
-    /// The longest bundle that the peer takes.
+    /// Maximum length of a bundle that the peer accepts, bytes.
     pub(super) transfer_mtu: u64,
-    /// Both sides keep the acknowledged beginning of a transfer that breaks.
+    /// Both sides keep the acknowledged part of a transfer that breaks off.
     pub(super) keeps_prefix: bool,
-    /// Announce lengths.
+    /// Lengths are announced.
     pub(super) lengths: bool,
 }
 
 impl SessionParameters {
-    /// What the peer's SESS_INIT makes of the session; an error where it cannot be agreed on: a list of
-    /// extensions that is none, a critical one that is not known (RFC 9174 4.6, 4.8), segments of no bytes.
+    /// Computes the parameters from the peer's SESS_INIT. Fails on a malformed list of extensions, an unknown critical
+    /// extension (RFC 9174 4.6, 4.8), or a segment MRU of zero.
     pub(super) fn new(config: &Config, peer: &SessInit) -> Result<Self, DecodeError> {
         let items = wire::items(peer.items.clone())?;
         let keeps = |item: &Item| item.kind == KEEPS_PREFIX && item.value[..] == *KEEPS_PREFIX_VALUE;
@@ -83,7 +83,7 @@ impl SessionParameters {
     pub(super) fn segment(&self, say: SegmentToSend, out: &mut BytesMut) {
         let flags = if say.start { START } else { 0 } | if say.end { END } else { 0 };
         let mut items = BytesMut::new();
-        // A single segment says its length itself (RFC 9174 5.2.5.1).
+        // A single segment contains its length already (RFC 9174 5.2.5.1).
         if self.lengths && say.start && !say.end {
             let value = Bytes::copy_from_slice(&say.total.to_be_bytes());
             Item { critical: false, kind: TRANSFER_LENGTH, value }.encode(&mut items);
@@ -101,8 +101,8 @@ impl SessionParameters {
     }
 }
 
-/// The transfer extensions of a first segment: a Transfer Length at most once, anything unknown only if it is
-/// not critical (RFC 9174 5.2.5).
+/// Converts a received header with its transfer extensions: a Transfer Length at most once; an unknown extension only
+/// if it is not critical (RFC 9174 5.2.5).
 fn segment_heard(segment: &XferSegment) -> SegmentHeader {
     let mut total = None;
     let mut fault = None;
@@ -132,23 +132,23 @@ fn segment_heard(segment: &XferSegment) -> SegmentHeader {
     }
 }
 
-/// The most bytes that a segment's header takes: the message itself, and on the first the list of extensions with
-/// a Transfer Length.
+/// Returns the maximum length of a segment's header, bytes: the message itself, and for the first segment the list of
+/// extensions with a Transfer Length.
 pub(super) const fn header_bytes_max(start: bool) -> u64 {
     if start { 18 + 4 + 13 } else { 18 }
 }
 
-/// A KEEPALIVE.
+/// Encodes a KEEPALIVE.
 pub(super) fn keepalive() -> Bytes {
     encoded(&Message::KeepAlive)
 }
 
-/// A SESS_TERM.
+/// Encodes a SESS_TERM.
 pub(super) fn terminate(reply: bool, reason: TermReason) -> Bytes {
     encoded(&Message::SessTerm { reply, reason })
 }
 
-/// A MSG_REJECT.
+/// Encodes a MSG_REJECT.
 pub(super) fn reject(reason: RejectReason, header: u8) -> Bytes {
     encoded(&Message::MsgReject { reason, header })
 }

@@ -1,35 +1,35 @@
-//! The messages of version 4 (RFC 9174 4 to 6), as bytes.
+//! Encoding of the messages of version 4 (RFC 9174 4 to 6).
 //!
-//! Of an XFER_SEGMENT this is the header alone: the segment's bytes follow it in the stream. Extension items are
-//! kept as they came, so that a bad list spoils its own message and not the framing of those behind it;
-//! [`items`] reads them.
+//! An XFER_SEGMENT is only its header here: the segment's bytes follow it in the stream. Extension items are kept as
+//! received, so that an invalid list affects its own message and not the framing of those after it; [`items`] decodes
+//! them.
 
 use crate::codec::DecodeError;
 use crate::tcpcl::contact::MAGIC;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-/// The version number in the contact header.
+/// Version number in the contact header.
 pub const VERSION: u8 = 4;
-/// The longest node id taken from a SESS_INIT, bytes.
+/// Maximum length of a node ID accepted in a SESS_INIT, bytes.
 pub const NODE_ID_BYTES_MAX: usize = 1023;
-/// The longest list of extension items taken, bytes.
+/// Maximum length of a list of extension items accepted, bytes.
 pub const ITEMS_BYTES_MAX: usize = 4096;
-/// The END flag of XFER_SEGMENT and XFER_ACK (RFC 9174 5.2.2).
+/// END flag of XFER_SEGMENT and XFER_ACK (RFC 9174 5.2.2).
 pub const END: u8 = 0x01;
-/// The START flag of XFER_SEGMENT and XFER_ACK (RFC 9174 5.2.2).
+/// START flag of XFER_SEGMENT and XFER_ACK (RFC 9174 5.2.2).
 pub const START: u8 = 0x02;
-/// The type of the Transfer Length extension (RFC 9174 8.4).
+/// Type of the Transfer Length extension (RFC 9174 8.4).
 pub const TRANSFER_LENGTH: u16 = 0x0001;
 
-/// The contact header (RFC 9174 4.2).
+/// Contact header (RFC 9174 4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContactHeader {
-    /// The sender can do TLS.
+    /// True if the sender supports TLS (CAN_TLS).
     pub can_tls: bool,
 }
 
 impl ContactHeader {
-    /// Takes a contact header; version and magic must be right. Reserved flags are ignored.
+    /// Decodes a contact header; fails unless version and magic string are correct. Reserved flags are ignored.
     pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
         let fixed = take(input, 6)?;
         if fixed[..4] != MAGIC || fixed[4] != VERSION {
@@ -46,19 +46,19 @@ impl ContactHeader {
     }
 }
 
-/// One extension item, of a session or of a transfer (RFC 9174 4.8, 5.2.5).
+/// Extension item of a session or of a transfer (RFC 9174 4.8, 5.2.5).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
-    /// The receiver must know the type.
+    /// True if the receiver must know the type (CRITICAL).
     pub critical: bool,
-    /// The type.
+    /// Type of the item.
     pub kind: u16,
-    /// The value.
+    /// Value of the item.
     pub value: Bytes,
 }
 
 impl Item {
-    /// Takes an item.
+    /// Decodes an item.
     pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
         let mut fixed = take(input, 5)?;
         let critical = fixed.get_u8() & 1 != 0;
@@ -70,7 +70,7 @@ impl Item {
     /// Appends the item.
     ///
     /// # Panics
-    /// If the value is longer than 65,535 bytes.
+    /// Panics if the value is longer than 65,535 bytes.
     pub fn encode(&self, out: &mut BytesMut) {
         out.put_u8(u8::from(self.critical));
         out.put_u16(self.kind);
@@ -79,7 +79,7 @@ impl Item {
     }
 }
 
-/// Reads a list of extension items. It must end where its last item does.
+/// Decodes a list of extension items. Fails unless the list ends with its last item.
 pub fn items(mut list: Bytes) -> Result<Vec<Item>, DecodeError> {
     let mut items = Vec::new();
     while !list.is_empty() {
@@ -90,44 +90,44 @@ pub fn items(mut list: Bytes) -> Result<Vec<Item>, DecodeError> {
     Ok(items)
 }
 
-/// The session parameters of one side (RFC 9174 4.6).
+/// Session parameters of one side (RFC 9174 4.6).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessInit {
-    /// Seconds between keep-alives; zero: none.
+    /// Keepalive interval, seconds; zero if disabled.
     pub keepalive: u16,
-    /// The longest segment the sender takes, bytes.
+    /// Maximum length of a segment that the sender accepts (segment MRU), bytes.
     pub segment_mru: u64,
-    /// The longest bundle the sender takes, bytes.
+    /// Maximum length of a bundle that the sender accepts (transfer MRU), bytes.
     pub transfer_mru: u64,
-    /// The sender's node id; empty: not told.
+    /// Node ID of the sender; empty if not announced.
     pub node_id: String,
-    /// The list of session extension items, for [`items`].
+    /// List of session extension items, for [`items`].
     pub items: Bytes,
 }
 
-/// The header of a segment (RFC 9174 5.2.2); `length` bytes of bundle follow.
+/// Header of a segment (RFC 9174 5.2.2); `length` bytes of bundle follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct XferSegment {
-    /// [`START`], [`END`], and what else there was.
+    /// Flags: [`START`], [`END`], and reserved ones.
     pub flags: u8,
-    /// The transfer.
+    /// Transfer ID.
     pub id: u64,
-    /// The list of transfer extension items, for [`items`]; empty unless this is the first segment.
+    /// List of transfer extension items, for [`items`]; empty unless this is the first segment.
     pub items: Bytes,
-    /// How many bytes follow.
+    /// Number of bytes that follow.
     pub length: u64,
 }
 
-/// Why a bundle is refused (RFC 9174 5.2.4).
+/// Reason for refusing a bundle (RFC 9174 5.2.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefuseReason {
-    /// 0: not said.
+    /// 0: unspecified.
     Unknown,
-    /// 1: the receiver has all of it.
+    /// 1: the receiver has the complete bundle.
     Completed,
     /// 2: the receiver's resources are exhausted.
     NoResources,
-    /// 3: it has to come again from the beginning.
+    /// 3: the bundle must be sent again from the beginning.
     Retransmit,
     /// 4: the bundle or its extensions are not acceptable.
     NotAcceptable,
@@ -135,12 +135,12 @@ pub enum RefuseReason {
     ExtensionFailure,
     /// 6: the session is ending.
     SessionTerminating,
-    /// Another one.
+    /// Any other code.
     Other(u8),
 }
 
 impl RefuseReason {
-    /// From its number.
+    /// Converts from the wire value.
     pub const fn from_code(code: u8) -> Self {
         match code {
             0 => RefuseReason::Unknown,
@@ -154,7 +154,7 @@ impl RefuseReason {
         }
     }
 
-    /// Its number.
+    /// Returns the wire value.
     pub const fn code(self) -> u8 {
         match self {
             RefuseReason::Unknown => 0,
@@ -169,27 +169,27 @@ impl RefuseReason {
     }
 }
 
-/// Why a session ends (RFC 9174 6.1).
+/// Reason for the end of a session (RFC 9174 6.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TermReason {
-    /// 0: not said.
+    /// 0: unspecified.
     Unknown,
-    /// 1: idle.
+    /// 1: the session is idle.
     IdleTimeout,
-    /// 2: the version is not spoken.
+    /// 2: the version is not supported.
     VersionMismatch,
-    /// 3: too busy.
+    /// 3: the sender is too busy.
     Busy,
-    /// 4: the contact header or SESS_INIT cannot be agreed on.
+    /// 4: the contact header or SESS_INIT is not acceptable.
     ContactFailure,
     /// 5: a limit was reached.
     ResourceExhaustion,
-    /// Another one.
+    /// Any other code.
     Other(u8),
 }
 
 impl TermReason {
-    /// From its number.
+    /// Converts from the wire value.
     pub const fn from_code(code: u8) -> Self {
         match code {
             0 => TermReason::Unknown,
@@ -202,7 +202,7 @@ impl TermReason {
         }
     }
 
-    /// Its number.
+    /// Returns the wire value.
     pub const fn code(self) -> u8 {
         match self {
             TermReason::Unknown => 0,
@@ -216,21 +216,21 @@ impl TermReason {
     }
 }
 
-/// Why a message is rejected (RFC 9174 5.1.2).
+/// Reason for rejecting a message (RFC 9174 5.1.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RejectReason {
-    /// 1: the type is not known.
+    /// 1: the type is unknown.
     TypeUnknown,
-    /// 2: the content cannot be complied with.
+    /// 2: the message is not supported.
     Unsupported,
-    /// 3: it does not fit the state.
+    /// 3: the message is not allowed in this state.
     Unexpected,
-    /// Another one.
+    /// Any other code.
     Other(u8),
 }
 
 impl RejectReason {
-    /// From its number.
+    /// Converts from the wire value.
     pub const fn from_code(code: u8) -> Self {
         match code {
             1 => RejectReason::TypeUnknown,
@@ -240,7 +240,7 @@ impl RejectReason {
         }
     }
 
-    /// Its number.
+    /// Returns the wire value.
     pub const fn code(self) -> u8 {
         match self {
             RejectReason::TypeUnknown => 1,
@@ -251,54 +251,54 @@ impl RejectReason {
     }
 }
 
-/// A message (RFC 9174 4.5).
+/// Message (RFC 9174 4.5).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// The header of a segment (5.2.2).
+    /// Header of a segment (5.2.2).
     XferSegment(XferSegment),
-    /// Acknowledges a segment (5.2.3).
+    /// Acknowledgement of a segment (5.2.3).
     XferAck {
-        /// The flags of the segment.
+        /// Flags of the segment.
         flags: u8,
-        /// The transfer.
+        /// Transfer ID.
         id: u64,
-        /// Bytes from the bundle's beginning.
+        /// Acknowledged offset in the bundle, bytes.
         up_to: u64,
     },
-    /// Refuses a transfer (5.2.4).
+    /// Refusal of a transfer (5.2.4).
     XferRefuse {
-        /// Why.
+        /// Reason.
         reason: RefuseReason,
-        /// The transfer.
+        /// Transfer ID.
         id: u64,
     },
-    /// Shows life (5.1.1).
+    /// Keepalive (5.1.1).
     KeepAlive,
-    /// Ends the session (6.1).
+    /// Termination of the session (6.1).
     SessTerm {
-        /// This answers the peer's.
+        /// True for the reply to the peer's.
         reply: bool,
-        /// Why.
+        /// Reason.
         reason: TermReason,
     },
-    /// Rejects a message (5.1.2).
+    /// Rejection of a message (5.1.2).
     MsgReject {
-        /// Why.
+        /// Reason.
         reason: RejectReason,
-        /// The first byte of the message rejected.
+        /// First byte of the rejected message.
         header: u8,
     },
-    /// Opens the session (4.6).
+    /// Session parameters (4.6).
     SessInit(SessInit),
-    /// A type that is not assigned; its length is unknown, so nothing after it can be read.
+    /// Message of an unassigned type; its length is unknown, so nothing after it can be decoded.
     Unknown {
-        /// The type.
+        /// Type of the message.
         header: u8,
     },
 }
 
 impl Message {
-    /// Takes a message. Reserved flags are ignored, but kept where the answer repeats them.
+    /// Decodes a message. Reserved flags are ignored, but kept if the acknowledgement repeats them.
     pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
         let header = take(input, 1)?[0];
         Ok(match header {

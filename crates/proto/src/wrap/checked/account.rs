@@ -1,4 +1,4 @@
-//! The rules of each service, as accounts that follow what is said through it.
+//! The rules of each service, as accounts that follow its messages.
 
 use super::{CheckedService, ContractBreach};
 use crate::service::{
@@ -9,12 +9,12 @@ use crate::service::{
 use core::fmt::{self, Debug};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Breaks off with the message unless the condition holds.
+/// Returns a breach with this message unless the condition holds.
 pub(super) fn rule(holds: bool, message: fmt::Arguments<'_>) -> Result<(), ContractBreach> {
     if holds { Ok(()) } else { Err(ContractBreach(message.to_string())) }
 }
 
-/// Room, as every service counts it.
+/// Room, in the unit of the service.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Room(pub(super) u64);
 
@@ -86,14 +86,14 @@ impl CheckedService for Frames {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum StreamState {
-    /// No connection, or no more.
+    /// No connection yet, or closed.
     #[default]
     None,
     Connecting,
     Connected,
 }
 
-/// The account of [`Stream`], of the connection that is or was last.
+/// The account of [`Stream`] for the present or the last connection.
 #[derive(Debug, Default)]
 pub struct StreamAccount {
     state: StreamState,
@@ -101,10 +101,10 @@ pub struct StreamAccount {
     risen: u64,
     released: u64,
     securing: bool,
-    /// The user writes no more.
+    /// True after the user has closed its sending direction.
     closing: bool,
     aborted: bool,
-    /// The peer writes no more.
+    /// True after the peer has closed its sending direction.
     peer_closed: bool,
 }
 
@@ -141,7 +141,7 @@ impl CheckedService for Stream {
             }
             StreamRequest::Close => account.closing = true,
             StreamRequest::Abort => account.aborted = true,
-            // About a connection that has closed in the meantime: nothing is lost by it.
+            // Concerns a connection that has closed since: harmless.
             StreamRequest::Release(_) => {}
         }
         Ok(())
@@ -158,7 +158,7 @@ impl CheckedService for Stream {
                     StreamAccount { state: StreamState::Connected, aborted, closing, ..Default::default() };
             }
             StreamIndication::Secured { .. } => {
-                rule(account.securing, format_args!("Secured, but nobody asked"))?;
+                rule(account.securing, format_args!("Secured without Secure"))?;
                 account.securing = false;
             }
             StreamIndication::Room(room) => {
@@ -199,23 +199,23 @@ impl CheckedService for Stream {
 // ---------------------------------------------------------------------------------------------------------------
 // Storage
 
-/// A record, from its first append to its removal.
+/// A record from its first append to its removal.
 #[derive(Debug, Default)]
 struct LifeAccount {
-    /// Its length once every append is done; unknown for a record of an earlier run that was not listed.
+    /// Length after all appends so far; `None` for a record of an earlier run that was not listed.
     appended: Option<u64>,
     stored: u64,
-    /// Appends that have not been answered, as far as that can be told: the lengths at which they are.
+    /// Lengths after the appends that are unanswered, as far as known.
     unstored: BTreeSet<u64>,
 }
 
 #[derive(Debug, Default)]
 struct RecordAccount {
-    /// The life that the next answer is about.
+    /// The life of the record that the next answer concerns.
     life: LifeAccount,
-    /// What was asked of it after removals that are not answered.
+    /// Lives after removals that are unanswered.
     later: VecDeque<LifeAccount>,
-    /// Reads that have not been answered: offset and length, in the order of asking.
+    /// Unanswered reads in the order of the requests: offset and length.
     reads: Vec<(u64, u32)>,
 }
 
@@ -276,7 +276,7 @@ impl CheckedService for Storage {
             StorageIndication::Data { record, offset, data } => {
                 let entry = account.record(*record);
                 let read = entry.reads.iter().position(|(at, _)| at == offset);
-                rule(read.is_some(), format_args!("data that nobody asked for"))?;
+                rule(read.is_some(), format_args!("data without a read"))?;
                 let (_, length) = entry.reads.remove(read.expect("checked above"));
                 rule(
                     data.len() as u64 <= length.into(),
@@ -286,7 +286,7 @@ impl CheckedService for Storage {
             StorageIndication::Removed { record } => {
                 let entry = account.record(*record);
                 let next = entry.later.pop_front();
-                rule(next.is_some(), format_args!("removed what nobody wanted removed"))?;
+                rule(next.is_some(), format_args!("Removed without Remove"))?;
                 entry.life = next.expect("checked above");
             }
             StorageIndication::Full { record } => {
@@ -301,7 +301,7 @@ impl CheckedService for Storage {
                 }
             }
             StorageIndication::Listed { records } => {
-                rule(account.listing > 0, format_args!("a list that nobody asked for"))?;
+                rule(account.listing > 0, format_args!("Listed without List"))?;
                 rule(records.is_sorted_by_key(|&(record, _)| record), format_args!("a list out of order"))?;
                 account.listing -= 1;
                 if !core::mem::replace(&mut account.listed, true) {
@@ -363,15 +363,15 @@ struct IncomingAccount {
 pub struct BundlesAccount {
     up: bool,
     interleave: bool,
-    /// `Close` was said and the link is up.
+    /// True after `Close` while the link is up.
     closing: bool,
     room: Room,
     outgoing: BTreeMap<TransferId, OutgoingAccount>,
-    /// The outgoing transfer that has the line, where they may not alternate.
+    /// The outgoing transfer that occupies the line if transfers may not alternate.
     busy: Option<TransferId>,
     used: BTreeSet<TransferId>,
     incoming: BTreeMap<TransferId, IncomingAccount>,
-    /// Incoming transfers that are over, of this session.
+    /// Incoming transfers of this session that are over.
     over: BTreeSet<TransferId>,
 }
 
@@ -460,7 +460,7 @@ impl CheckedService for Bundles {
             }
             BundlesRequest::Accept { transfer, up_to } => {
                 let Some(entry) = account.incoming.get_mut(transfer) else {
-                    // Stored too late: the transfer has broken off in the meantime.
+                    // Stored too late: the transfer has broken off before.
                     return Ok(());
                 };
                 rule(
@@ -494,7 +494,7 @@ impl CheckedService for Bundles {
                 account.over.clear();
             }
             BundlesIndication::Peer { .. } => {
-                rule(account.up, format_args!("another name while the link is not up"))?;
+                rule(account.up, format_args!("Peer while the link is not up"))?;
             }
             BundlesIndication::Down { .. } => {
                 let open: Vec<_> = account.outgoing.keys().collect();
@@ -551,7 +551,10 @@ impl CheckedService for Bundles {
                 account.end_outgoing(*transfer);
             }
             BundlesIndication::Lost { transfer } => {
-                rule(account.incoming.contains_key(transfer), format_args!("lost what is not arriving"))?;
+                rule(
+                    account.incoming.contains_key(transfer),
+                    format_args!("Lost without an incoming transfer"),
+                )?;
                 account.end_incoming(*transfer);
             }
         }
@@ -588,7 +591,7 @@ struct DeliveryAccount {
     length: u64,
     taken: bool,
     gone: bool,
-    /// Reads that are not answered in full: how far they are, and where they end.
+    /// Reads that are not fully answered: present offset and end.
     reads: Vec<(u64, u64)>,
 }
 
@@ -695,7 +698,7 @@ impl CheckedService for App {
                 let entry = account.delivery(*delivery)?;
                 // A read may be answered in pieces.
                 let read = entry.reads.iter().position(|(at, _)| at == offset);
-                rule(read.is_some(), format_args!("data that nobody asked for"))?;
+                rule(read.is_some(), format_args!("data without a read"))?;
                 let read = read.expect("checked above");
                 let (at, end) = &mut entry.reads[read];
                 *at += data.len() as u64;
@@ -707,7 +710,7 @@ impl CheckedService for App {
             }
             AppIndication::Gone { delivery, taken } => {
                 let entry = account.delivery(*delivery)?;
-                rule(!taken || entry.taken, format_args!("Gone as taken, but nobody took it"))?;
+                rule(!taken || entry.taken, format_args!("Gone as taken without Taken"))?;
                 entry.gone = true;
                 entry.reads.clear();
             }

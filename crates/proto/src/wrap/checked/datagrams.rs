@@ -28,7 +28,10 @@ impl CheckedService for Datagrams {
             DatagramsRequest::Datagram(bytes) => {
                 rule(account.joined, format_args!("a datagram while it is not joined"))?;
                 let (length, most) = (bytes.len() as u64, account.bytes_max);
-                rule(length <= most, format_args!("a datagram of {length} bytes, of {most} at the most"))?;
+                rule(
+                    length <= most,
+                    format_args!("a datagram of {length} bytes, above the maximum of {most}"),
+                )?;
                 account.room.spend(1)?;
             }
             DatagramsRequest::Release(bytes) if account.joined => {
@@ -36,7 +39,7 @@ impl CheckedService for Datagrams {
                 let (released, risen) = (account.released, account.risen);
                 rule(released <= risen, format_args!("released {released} bytes, and {risen} have risen"))?;
             }
-            // About what is closed in the meantime.
+            // Concerns an endpoint that has closed since.
             DatagramsRequest::Release(_) => {}
         }
         Ok(())

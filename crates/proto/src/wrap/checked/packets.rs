@@ -42,7 +42,10 @@ impl CheckedService for Packets {
                 rule(connected, format_args!("a packet without a connection"))?;
                 rule(!account.closing, format_args!("a packet after Close or Abort"))?;
                 let (length, most) = (packet.len() as u64, account.bytes_max);
-                rule(length <= most, format_args!("a packet of {length} bytes, and {most} are the most"))?;
+                rule(
+                    length <= most,
+                    format_args!("a packet of {length} bytes, above the maximum of {most}"),
+                )?;
                 account.room.spend(1)?;
                 account.handed += 1;
             }
@@ -52,7 +55,7 @@ impl CheckedService for Packets {
                 rule(released <= risen, format_args!("released {released} packets, but {risen} have risen"))?;
             }
             PacketsRequest::Close | PacketsRequest::Abort => account.closing = true,
-            // About a connection that has closed in the meantime: nothing is lost by it.
+            // Concerns a connection that has closed since: harmless.
             PacketsRequest::Release(_) | PacketsRequest::Acknowledge => {}
         }
         Ok(())
@@ -66,16 +69,16 @@ impl CheckedService for Packets {
         match indication {
             PacketsIndication::Connected { bytes_max, bytes_best, .. } => {
                 rule(!connected, format_args!("Connected twice"))?;
-                rule(bytes_best <= bytes_max, format_args!("best are more bytes than there may be"))?;
+                rule(bytes_best <= bytes_max, format_args!("the best size exceeds the maximum"))?;
                 let closing = account.state == PacketsState::Connecting && account.closing;
                 let (state, bytes_max) = (PacketsState::Connected, u64::from(*bytes_max));
                 *account = PacketsAccount { state, bytes_max, closing, ..Default::default() };
             }
             PacketsIndication::Sizes { bytes_max, bytes_best } => {
                 let (before, most) = (account.bytes_max, u64::from(*bytes_max));
-                rule(connected, format_args!("what it takes without a connection"))?;
-                rule(bytes_best <= bytes_max, format_args!("best are more bytes than there may be"))?;
-                rule(most >= before, format_args!("{most} bytes at the most, and {before} were promised"))?;
+                rule(connected, format_args!("Sizes without a connection"))?;
+                rule(bytes_best <= bytes_max, format_args!("the best size exceeds the maximum"))?;
+                rule(most >= before, format_args!("a maximum of {most} bytes after {before} were promised"))?;
                 account.bytes_max = most;
             }
             PacketsIndication::Room(room) => {

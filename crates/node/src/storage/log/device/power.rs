@@ -1,4 +1,4 @@
-//! Devices of tests: small ones, and ones whose power is cut.
+//! Simulated devices for tests: small ones, and ones with power cuts.
 
 use super::{Device, in_blocks};
 use std::collections::BTreeMap;
@@ -9,31 +9,31 @@ use std::os::unix::fs::{DirEntryExt as _, FileExt as _, MetadataExt as _};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-/// The segments as a power cut leaves them: synced contents under synced names.
+/// Segments as a power cut leaves them: synced contents under synced names.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct Durable(Arc<Mutex<Files>>);
 
 #[derive(Debug, Default)]
 struct Files {
-    /// The inode that a name leads to.
+    /// Inode of each name.
     names: BTreeMap<OsString, u64>,
-    /// The content of an inode.
+    /// Contents of each inode.
     contents: BTreeMap<u64, Vec<u8>>,
 }
 
 impl Device {
-    /// A device of this size, for the store alone.
+    /// Creates a device of this size for the store alone.
     pub(in super::super) fn small(folder: &Path, bytes_max: u64) -> Self {
         Device { bytes_max: Some(bytes_max), ..Device::new(folder) }
     }
 
-    /// The same, whose power can be cut.
+    /// Creates a small device whose power can be cut.
     pub(in super::super) fn with_a_plug(folder: &Path, bytes_max: u64) -> Self {
         Device { durable: Some(Durable::default()), ..Device::small(folder, bytes_max) }
     }
 
-    /// Cuts the power: what is left lies in another folder. Files that are no segments count as they are: without them a
-    /// store opens as well, but for the lock, which never changes.
+    /// Cuts the power and writes the surviving files to another folder. Files other than segments are copied as they are: a
+    /// store opens without them, too, except for the lock file, whose preamble never changes.
     pub(in super::super) fn cut_power(&self, left: &Path) {
         let files = self.durable.as_ref().expect("it has a plug").0.lock().unwrap();
         fs::create_dir_all(left).unwrap();
@@ -65,7 +65,7 @@ impl Device {
         Ok(())
     }
 
-    /// A write that does not fit leaves as much of it as does, as a kernel would.
+    /// A write that does not fit is done partially, as by a kernel.
     pub(super) fn check(&self, file: &File, start: u64, slices: &[IoSlice<'_>]) -> io::Result<()> {
         let length = file.metadata()?.len();
         let room = in_blocks(length).saturating_add(self.free());

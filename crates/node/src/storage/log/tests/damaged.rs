@@ -1,13 +1,13 @@
-//! A store of several segments, and every kind of damage to every one of its files, swept: what is read correctly and what
-//! is named as damaged or missing are together what was accepted and not removed.
+//! A store of several segments with every kind of damage to every one of its files: the records read correctly and those
+//! reported as damaged or missing are together the records that were accepted and not removed.
 
 use super::*;
 use longwire_proto::rng::Rng;
 use std::ffi::OsStr;
 
-/// Segments, each made by an opening of its own.
+/// Segments, each created by a separate opening.
 const SEGMENTS: u64 = 3;
-/// The device is so large: nothing is waste enough to be moved, and the reserve is short.
+/// Size of the device: no waste is enough to be moved, and the reserve is short.
 const ROOM: u64 = 8 << 20;
 
 fn open_small(place: &Place) -> Result<(Log, Opened), OpenError> {
@@ -15,7 +15,7 @@ fn open_small(place: &Place) -> Result<(Log, Opened), OpenError> {
     Log::open_on(&place.0, Device::small(&place.0, ROOM))
 }
 
-/// The files of a folder and their content, those below it included.
+/// Returns the files of a folder and its subfolders with their contents.
 type Files = BTreeMap<PathBuf, Vec<u8>>;
 
 fn files(folder: &Path) -> Files {
@@ -30,7 +30,7 @@ fn files(folder: &Path) -> Files {
     all
 }
 
-/// A store as it was left, and what it is known to hold.
+/// Store in a given state, and its known contents.
 struct Sample {
     place: Place,
     files: Files,
@@ -38,7 +38,7 @@ struct Sample {
 }
 
 impl Sample {
-    /// Records of which some have parts in two segments, some are removed in the segment of their own and some in a later one.
+    /// Some records have parts in two segments, some are removed in the same segment and some in a later one.
     fn new(name: &str) -> Self {
         let place = Place::in_memory(name);
         let (mut kept, mut rng) = (BTreeMap::new(), Rng::new(7));
@@ -55,7 +55,7 @@ impl Sample {
             for (record, length) in (first..).zip([150, 5, 0, 90, 200, 40]) {
                 let data = bytes(length);
                 batch.push(append(record, 0, data.clone()));
-                // A record without a byte is none.
+                // A record without a byte does not exist.
                 if length > 0 {
                     kept.insert(record, data);
                 }
@@ -66,7 +66,7 @@ impl Sample {
             if segment > 0 {
                 batch.push(remove(first - 6));
                 kept.remove(&(first - 6));
-                // The last of the segment before goes on here.
+                // The last record of the previous segment continues here.
                 let (record, more) = (first - 5, bytes(60));
                 let begun = kept[&record].clone();
                 batch.push(append(record, begun.len() as u64, more.clone()));
@@ -79,7 +79,7 @@ impl Sample {
         Sample { place, files, kept }
     }
 
-    /// Everything as it was.
+    /// Restores the original state.
     fn restore(&self) {
         let _ = fs::remove_dir_all(self.place.0.join("damaged"));
         for path in files(&self.place.0).keys().filter(|path| !self.files.contains_key(*path)) {
@@ -90,7 +90,7 @@ impl Sample {
         }
     }
 
-    /// Looks without changing anything, and holds what is found to the law.
+    /// Checks the store without changes, and compares the result with the known contents.
     fn check(&self, how: &str) {
         let before = files(&self.place.0);
         match check(&self.place.0, &mut |_, _| {}) {
@@ -106,7 +106,7 @@ impl Sample {
         assert!(before == files(&self.place.0), "{how}: nothing is changed");
     }
 
-    /// Opens it twice, and repairs it twice, and holds each to the law.
+    /// Opens the store twice and repairs it twice, and compares each result with the known contents.
     fn open(&self, how: &str) {
         self.check(how);
         let before = files(&self.place.0);
@@ -118,12 +118,12 @@ impl Sample {
                 return self.mend_format(how, &before);
             }
         };
-        // Nothing was deleted: each file is there as it was, or with more behind it, or was put away; or it is a listing,
-        // or the lock, which are made anew.
+        // Nothing was deleted: each file is unchanged, longer, or in the quarantine; or it is a listing or the lock file,
+        // which are rewritten.
         let after = files(&self.place.0);
         for (path, bytes) in before {
             let is_made_anew = bytes.starts_with(b"LWLST") || path.extension() != Some(OsStr::new("log"));
-            // One that has nothing but marks goes.
+            // A segment with nothing but marks is removed.
             let is_bare = bytes.len() <= PREAMBLE_BYTES + HEADER_BYTES;
             assert!(
                 is_made_anew || is_bare || after.values().any(|other| other.starts_with(&bytes)),
@@ -144,7 +144,7 @@ impl Sample {
         assert!(still_named.is_subset(&named), "{how}");
     }
 
-    /// Repairs what is not opened as it is: all of it is there then, and what was changed is kept.
+    /// Repairs a store that cannot be opened as it is: then all of it is readable, and there are copies of what was changed.
     fn mend_format(&self, how: &str, before: &Files) {
         let repaired = repair(&self.place.0, &mut |_, _| {}).unwrap();
         assert_eq!(
@@ -164,8 +164,8 @@ impl Sample {
         self.look_for(how, 0)
     }
 
-    /// The records that are whole, those that are named as damaged, and how many more are missing; so many are known to be
-    /// gone for good.
+    /// Returns the intact records, those reported as damaged, and the number of other missing ones; `gone` ones are known to
+    /// be lost for good.
     fn look_for(&self, how: &str, gone: u64) -> Result<(BTreeSet<u64>, BTreeSet<u64>, u64), OpenError> {
         let (mut log, opened) = open_small(&self.place)?;
         let told = Arc::new(Mutex::new(Vec::new()));
@@ -185,7 +185,7 @@ impl Sample {
         assert!(named.iter().all(|record| self.kept.contains_key(record)), "{how}: {told:#?}");
         let all = (whole.len() + named.len()) as u64 + opened.unnamed + gone;
         assert_eq!(all, self.kept.len() as u64, "{how}: {opened:?} {told:#?}");
-        // Harm that is found when the store opens is counted and told.
+        // Damage found when the store opens is counted and reported.
         assert!(
             opened.harmed as usize <= named.len() && (opened.damaged > 0) >= (opened.harmed > 0),
             "{how}"
@@ -265,7 +265,7 @@ fn files_that_are_swapped_doubled_or_renamed_are_read_as_what_they_are() {
     }
 }
 
-/// The oldest segment and its listing at once: nothing has the names any more, and the count tells how many there were.
+/// The oldest segment and its listing together: no file identifies the records, but the count gives their number.
 #[test]
 fn records_that_nothing_names_are_counted() {
     let sample = Sample::new("unnamed");
@@ -310,14 +310,14 @@ fn a_store_of_another_format_or_another_store_or_none_is_refused_and_not_changed
             refused(&other, &format!("{} of format {format}", sample.name(path)));
         }
     }
-    // Another store's segment lies in the folder.
+    // A segment of another store is in the folder.
     let other = Sample::new("formats-other");
     for path in sample.files.keys() {
         let name = sample.name(path);
         fs::copy(other.place.0.join(&name), path).unwrap();
         refused(&|error| matches!(error, OpenError::OtherStore { .. }), &format!("{name} of another store"));
     }
-    // Nothing is left that says which store it is.
+    // Nothing is left that identifies the store.
     for (path, bytes) in &sample.files {
         let zeros = bytes.len().min(4096);
         let bytes = if sample.name(path) == "lock" {
@@ -328,15 +328,15 @@ fn a_store_of_another_format_or_another_store_or_none_is_refused_and_not_changed
         fs::write(path, bytes).unwrap();
     }
     refused(&|error| matches!(error, OpenError::Foreign { .. }), "all beginnings are zero");
-    // Files of something else that have such names.
+    // Files of something else with such names.
     for path in sample.files.keys() {
         fs::write(path, "12 write-ahead\n").unwrap();
     }
     refused(&|error| matches!(error, OpenError::Foreign { .. }), "files of something else");
 }
 
-/// A file whose format alone is damaged is told from one that another version wrote by its checksum, as far as another file has
-/// the store's number. Opening changes nothing, and repairing puts it right.
+/// The checksum distinguishes a damaged format number from another version, if another file has the store's number. Opening
+/// changes nothing, and a repair corrects it.
 #[test]
 fn a_damaged_number_of_a_format_is_put_right_by_repairing() {
     let sample = Sample::new("digits");
@@ -353,7 +353,7 @@ fn a_damaged_number_of_a_format_is_put_right_by_repairing() {
             assert_eq!((opened.records, opened.damaged), (sample.kept.len(), 0));
         }
     }
-    // In all of them: nothing says that it is damage.
+    // In all of them: nothing shows that it is damage.
     sample.restore();
     for (path, bytes) in &sample.files {
         let mut bytes = bytes.clone();
@@ -364,7 +364,7 @@ fn a_damaged_number_of_a_format_is_put_right_by_repairing() {
     let error = repair(&sample.place.0, &mut |_, _| {}).map(drop).unwrap_err();
     assert!(matches!(error, OpenError::OtherFormat { format: 2, .. }), "{error:?}");
     assert!(before == files(&sample.place.0));
-    // One of a newer version beside one that is damaged: nothing is put right.
+    // A file of a newer version next to a damaged one: nothing is repaired.
     sample.restore();
     let mut paths = sample.files.keys().filter(|path| sample.name(path).ends_with(".log"));
     let (damaged, newer) = (paths.next().unwrap(), paths.next().unwrap());
@@ -383,7 +383,7 @@ fn a_damaged_number_of_a_format_is_put_right_by_repairing() {
     assert!(before == files(&sample.place.0));
 }
 
-/// The newest segment and its listing at once, or the ends of both: only the lock file knows of what was in them.
+/// The newest segment and its listing together, or the ends of both: only the lock file describes their contents.
 #[test]
 fn the_end_of_a_store_does_not_go_unnoticed() {
     let sample = Sample::new("end");
@@ -398,7 +398,7 @@ fn the_end_of_a_store_does_not_go_unnoticed() {
     assert!(checked.unnamed > 0);
     let (_, opened) = open_small(&sample.place).unwrap();
     assert!(opened.damaged > 0 && opened.unnamed == checked.unnamed, "{opened:?}");
-    // It is told once, and what is missing is counted until it is repaired.
+    // It is reported once, and the missing records are counted until the repair.
     let (_, again) = open_small(&sample.place).unwrap();
     assert_eq!((again.unnamed, again.damaged), (opened.unnamed, 1));
     let repaired = repair(&sample.place.0, &mut |_, _| {}).unwrap();
@@ -413,7 +413,7 @@ fn the_end_of_a_store_does_not_go_unnoticed() {
         let checked = check(&sample.place.0, &mut |_, _| {}).unwrap();
         assert!(!checked.is_sound(), "{keep}: {checked:?}");
     }
-    // As it was, and as it is left by a crash at any time, nothing is missing.
+    // Unchanged, and after a crash at any time, nothing is missing.
     sample.restore();
     for round in 0..4_u64 {
         let (mut log, opened) = open_small(&sample.place).unwrap();
@@ -424,7 +424,7 @@ fn the_end_of_a_store_does_not_go_unnoticed() {
     }
 }
 
-/// All that tells a store's number but one, and still everything is there.
+/// All but one of the files with the store's number are damaged, and everything is still found.
 #[test]
 fn one_file_that_says_which_store_it_is_is_enough() {
     let sample = Sample::new("number");
@@ -441,7 +441,7 @@ fn one_file_that_says_which_store_it_is_is_enough() {
     }
 }
 
-/// Data that are damaged when they are to be moved are known to be, also when their segment has gone.
+/// Data that is damaged when it is to be moved is known to be lost, also after its segment was removed.
 #[test]
 fn what_is_damaged_and_was_to_be_moved_stays_named() {
     let place = Place::new("moved");
@@ -493,7 +493,7 @@ fn a_scrub_finds_what_nobody_reads() {
     );
 }
 
-/// However many there are, each is told or counted.
+/// However many there are, each is reported or counted.
 #[test]
 fn damage_that_is_too_much_to_be_remembered_is_counted() {
     let place = Place::new("much");
@@ -509,7 +509,7 @@ fn damage_that_is_too_much_to_be_remembered_is_counted() {
     let untold = log.quarantine().listen(move |_| {
         tell.fetch_add(1, Ordering::Relaxed);
     });
-    // The stretch of the file is told beside them.
+    // The range of the file is reported in addition.
     assert_eq!(told.load(Ordering::Relaxed) + untold, 5001);
     let lines = fs::read_to_string(place.0.join("damaged/list.jsonl")).unwrap();
     assert_eq!(lines.lines().count(), 5001, "each has its line");

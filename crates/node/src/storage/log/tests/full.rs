@@ -1,11 +1,11 @@
-//! Devices that are full: what is kept stays, what goes makes room, whatever its order was.
+//! Full devices: what is kept stays, and removals make room, in whatever order.
 
 use super::*;
 use longwire_proto::rng::Rng;
 
 const ROOM: u64 = 8 << 20;
 
-/// A store on a small device, and what it is known to keep.
+/// Store on a small device, and its known contents.
 struct Small {
     place: Place,
     room: u64,
@@ -24,7 +24,7 @@ impl Small {
     }
 
     fn reopen(&mut self) {
-        // Its lock has to go first.
+        // The lock must be released first.
         let elsewhere = Place::new("elsewhere");
         self.log = Log::open(&elsewhere.0).unwrap().0;
         let (log, opened) = Log::open_on(&self.place.0, Device::small(&self.place.0, self.room)).unwrap();
@@ -32,12 +32,13 @@ impl Small {
         self.log = log;
     }
 
-    /// Brings a record; true: it is taken.
+    /// Appends a record; returns true if it is accepted.
     fn bring(&mut self, length: u64) -> bool {
         self.bring_some(1, length)
     }
 
-    /// Brings records together, in batches as a node does; true: they are taken. What is taken of others is removed.
+    /// Appends records in batches, as a node does; returns true if they are accepted. Accepted parts of refused ones are
+    /// removed.
     fn bring_some(&mut self, count: u64, length: u64) -> bool {
         let piece_bytes = self.log.batch_bytes_max().min(64 << 10);
         let mut batch = Vec::new();
@@ -72,7 +73,7 @@ impl Small {
         self.log.maintain();
     }
 
-    /// Until nothing can be done any more.
+    /// Performs maintenance until nothing is left to do.
     fn rest(&mut self) {
         while self.log.maintain() {}
     }
@@ -113,7 +114,8 @@ fn orders() -> [(&'static str, Order); 4] {
     ]
 }
 
-/// docs/store.md: what is kept and a newcomer of up to a 16th are less than seven eighths of the room, and it is taken.
+/// docs/store.md: the stored data and a new bundle of up to a 16th are less than seven eighths of the space, and it is
+/// accepted.
 #[test]
 fn a_store_that_was_full_takes_again_below_seven_eighths() {
     let room = ROOM;
@@ -148,7 +150,7 @@ fn a_store_that_was_full_takes_again_below_seven_eighths() {
     }
 }
 
-/// A device that others have filled to the last block gives up all that a store has, one by one.
+/// On a device that others have filled to the last block, all records of a store can be removed one by one.
 #[test]
 fn all_can_be_removed_from_a_device_without_a_free_byte() {
     for length in [1_000, 200_000] {
@@ -174,7 +176,7 @@ fn all_can_be_removed_from_a_device_without_a_free_byte() {
     }
 }
 
-/// A delivery is only over once it is noted: a full device takes that, and nothing long.
+/// A delivery ends only when it is noted: a full device accepts that, and nothing long.
 #[test]
 fn a_full_device_takes_notes() {
     let mut small = Small::new("notes", ROOM);
@@ -189,7 +191,7 @@ fn a_full_device_takes_notes() {
     small.check();
 }
 
-/// Whatever of the tidying a crash leaves, everything is there, and the rest of it is done afterwards.
+/// At whatever point a crash interrupts the compaction, everything is found, and it is completed afterwards.
 #[test]
 fn a_crash_between_any_two_moves_loses_nothing() {
     let mut small = Small::new("moves", ROOM);
@@ -213,9 +215,9 @@ fn a_crash_between_any_two_moves_loses_nothing() {
     small.check();
 }
 
-/// A device is a little larger or smaller at each opening, as far as a store can see: others write to it, and blocks are
-/// smaller than is counted on. What is put aside is then longer or shorter than what would be now; it is let go all the same
-/// when there is need, and all that goes makes room, though the very first record stays.
+/// The device seems slightly larger or smaller at each opening: others write to it, and blocks are smaller than assumed. The
+/// reserve is then longer or shorter than a new one would be; it is still released when needed, and every removal makes
+/// room, although the very first record stays.
 #[test]
 fn what_was_put_aside_by_another_opening_is_there_in_need() {
     for seed in 0..6 {

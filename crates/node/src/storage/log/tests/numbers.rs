@@ -1,8 +1,8 @@
-//! The numbers of segments, which their marks have and their names should have.
+//! Numbers of segments in their marks, and in their names.
 
 use super::*;
 
-/// A store of three segments, each with a record.
+/// Store of three segments, each with one record.
 fn three(name: &str) -> Place {
     let place = Place::new(name);
     for record in 1..=3 {
@@ -13,7 +13,7 @@ fn three(name: &str) -> Place {
     place
 }
 
-/// The newest segment lies under the name of an older one: what comes next takes neither its number nor its place.
+/// The newest segment has the name of an older one: the next segment gets neither its number nor its name.
 #[test]
 fn a_new_segment_never_takes_the_number_of_one_that_is_there() {
     for listed in [true, false] {

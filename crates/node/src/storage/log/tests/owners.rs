@@ -1,9 +1,9 @@
-//! To whom the files of a store belong, and who has rights to them.
+//! Owners and rights of the files of a store.
 
 use super::*;
 use std::os::unix::fs::{MetadataExt as _, chown, symlink};
 
-/// The user that the service runs as.
+/// User of the service.
 const SERVICE: u32 = 54_321;
 
 fn owners(folder: &Path) -> BTreeMap<PathBuf, u32> {
@@ -17,7 +17,7 @@ fn owners(folder: &Path) -> BTreeMap<PathBuf, u32> {
     all
 }
 
-/// The superuser repairs the store of a service: the service has to be able to open it afterwards.
+/// The superuser repairs the store of a service, which must be able to open it afterwards.
 #[test]
 fn what_the_superuser_makes_belongs_to_the_owner_of_the_store() {
     if !rustix::process::geteuid().is_root() {
@@ -30,7 +30,7 @@ fn what_the_superuser_makes_belongs_to_the_owner_of_the_store() {
     fs::remove_file(place.0.join("reserve")).unwrap();
     flip(&path, places[1] + HEADER_BYTES as u64 + 1);
     flip(&path, places[5] + 9);
-    // The target of a link is neither given away nor written to.
+    // The target of a symbolic link is neither written to nor given another owner.
     let key = Place::new("owners-key");
     fs::write(&key.0, "of the superuser").unwrap();
     symlink(&key.0, place.0.join("reserve")).unwrap();
@@ -47,12 +47,12 @@ fn what_the_superuser_makes_belongs_to_the_owner_of_the_store() {
     fs::remove_file(&key.0).unwrap();
 }
 
-/// In the folder of a group, or on a file system without rights, the node starts all the same, and says so.
+/// In the folder of a group, or on a file system without rights, the node still starts and reports it.
 #[test]
 fn rights_that_cannot_be_taken_from_others_are_counted() {
     let place = Place::new("rights");
     sample(&place);
-    // The files of a process take no other rights from anybody.
+    // Rights to the files of a process in /proc cannot be changed.
     symlink("/proc/self/status", place.0.join("00000009.listing")).unwrap();
     let (log, opened) = place.open();
     assert_eq!((opened.open_to_others, opened.records), (1, 3));

@@ -1,10 +1,10 @@
-//! Power cuts and failed writes: what was acknowledged is there, and what was not is not.
+//! Power cuts and failed writes: acknowledged data is found, and other data is not.
 
 use super::*;
 
 const ROOM: u64 = 8 << 20;
 
-/// Opens what a power cut leaves of a store, and reads all of it.
+/// Opens the remains of a store after a power cut, and reads all of it.
 fn after_a_power_cut(device: &Device, name: &str) -> BTreeMap<u64, Bytes> {
     let left = Place::new(name);
     device.cut_power(&left.0);
@@ -12,7 +12,7 @@ fn after_a_power_cut(device: &Device, name: &str) -> BTreeMap<u64, Bytes> {
     content(&mut log)
 }
 
-/// Every batch is synced before it is acknowledged, and so is the name of the segment that it is in.
+/// Every batch is synced before it is acknowledged, and so is the name of its segment.
 #[test]
 fn what_was_acknowledged_survives_a_power_cut() {
     let place = Place::new("power");
@@ -28,7 +28,7 @@ fn what_was_acknowledged_survives_a_power_cut() {
         assert!(found == kept, "after record {record}: {:?}", found.keys());
     }
     assert!(log.active > 5, "they are in several segments");
-    // Removals, too; and what is moved out of old segments is durable before these go.
+    // Removals, too; and data moved out of old segments is durable before these are removed.
     for record in (1..=40).filter(|record| record % 4 > 0) {
         log.write(&[remove(record)]).expect("it is there");
         kept.remove(&record);
@@ -40,7 +40,7 @@ fn what_was_acknowledged_survives_a_power_cut() {
     assert!(oldest > 1, "old segments have gone");
 }
 
-/// A batch that is refused leaves nothing behind, though the device took its beginning.
+/// A refused batch leaves nothing behind, although its beginning was written.
 #[test]
 fn a_batch_that_failed_in_the_middle_does_not_come_back() {
     let place = Place::new("failed");
@@ -61,7 +61,7 @@ fn a_batch_that_failed_in_the_middle_does_not_come_back() {
     assert_eq!(numbers(&mut open().0), [1, 5]);
 }
 
-/// The cut takes the mark and the listing of the last batch, and leaves the note, which says that it was acknowledged.
+/// The cut loses the mark and the listing of the last batch but not the summary, which shows that it was acknowledged.
 #[test]
 fn a_batch_that_only_the_note_vouches_for_loses_what_is_damaged_and_nothing_else() {
     type Harms = fn(&Path, u64);
@@ -74,7 +74,7 @@ fn a_batch_that_only_the_note_vouches_for_loses_what_is_damaged_and_nothing_else
             "the end",
             |path, at| OpenOptions::new().write(true).open(path).unwrap().set_len(at + 100).unwrap(),
             &[1, 2],
-            // One by its header, and one that nothing names.
+            // One by its header, and one that cannot be identified.
             [3, 1],
         ),
     ];
@@ -92,7 +92,7 @@ fn a_batch_that_only_the_note_vouches_for_loses_what_is_damaged_and_nothing_else
         fs::write(left.0.join(listing.file_name().unwrap()), listed).unwrap();
         let path = left.last_segment();
         harm(&path, data_at(&path, 3, 5000));
-        // Of the batch that was never acknowledged something came to the device, and not its beginning.
+        // Part of the batch that was never acknowledged reached the device, but not its beginning.
         let torn = if name == "the end" { 0 } else { 100 + HEADER_BYTES as u64 + 4 };
         if torn > 0 {
             let mut bytes = fs::read(&path).unwrap();
@@ -113,8 +113,7 @@ fn a_batch_that_only_the_note_vouches_for_loses_what_is_damaged_and_nothing_else
     }
 }
 
-/// A sync asks the kernel: neither a pipe nor a folder of the kernel's own has anything that could be made durable, and the
-/// kernel says so.
+/// A sync calls the kernel: neither a pipe nor a folder in /proc can be made durable, and the kernel reports an error.
 #[test]
 fn whoever_says_durable_has_asked_the_kernel() {
     let (pipe, _end) = io::pipe().expect("a pipe can be made");

@@ -1,4 +1,4 @@
-//! Places that the device cannot read: what is in them is damaged, and nothing else is.
+//! Unreadable places of the device: the data in them is damaged, and nothing else.
 
 use super::*;
 use crate::storage::log::reading::faults::FaultyFile;
@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
-/// The block of the device that a place is in.
+/// Returns the block of the device that contains an offset.
 fn block(at: u64) -> Range<u64> {
     let start = at / 4096 * 4096;
     start..start + 4096
@@ -23,7 +23,7 @@ fn named(told: &[StoreDamage]) -> Vec<(DamageKind, Option<RecordId>)> {
     told.iter().map(|damage| (damage.harm, damage.record)).collect()
 }
 
-/// A listing has nothing that its segment has not.
+/// A listing contains nothing that its segment does not.
 #[test]
 fn a_listing_that_cannot_be_read_is_made_anew() {
     for (from, to) in [(0, 4096), (0, 30), (PREAMBLE_BYTES as u64, 4096), (120, 130)] {
@@ -36,7 +36,7 @@ fn a_listing_that_cannot_be_read_is_made_anew() {
         let (mut log, opened) = place.open();
         assert_eq!((content(&mut log).len(), opened.damaged), (3, 0), "from {from} to {to}");
         drop((log, bad));
-        // All of it is there again: by it an entry without a header is read.
+        // It is complete again: with it an entry without a header is read.
         flip(&path, places[1] + 9);
         assert_eq!(look(&place).0, [1, 2, 3]);
     }
@@ -45,7 +45,7 @@ fn a_listing_that_cannot_be_read_is_made_anew() {
 #[test]
 fn a_place_of_a_segment_that_cannot_be_read_costs_what_is_in_it() {
     type Case = (&'static str, fn(&[u64]) -> u64, [&'static [u64]; 2]);
-    // The records that are whole with the listing, and without.
+    // Records that are intact with the listing, and without.
     let cases: [Case; 3] = [
         ("its beginning", |_| 0, [&[3], &[3]]),
         ("a header in the middle of a record", |places| places[3], [&[1, 3], &[1, 3]]),
@@ -103,11 +103,12 @@ fn open_small(place: &Place) -> Log {
     Log::open_on(&place.0, Device::small(&place.0, 8 << 20)).unwrap().0
 }
 
-/// A store whose first segment goes, but for what two records have in it; one of them has a place that is bad so many times.
+/// Store whose first segment is removed except for parts of two records; one of them has a place that is unreadable this
+/// number of times.
 fn moved(name: &str, times: u64) -> (Place, Log, Arc<Mutex<Vec<StoreDamage>>>) {
     let place = Place::new(name);
     let mut log = open_small(&place);
-    // Each time counts.
+    // Each attempt counts.
     log.unreadable.rest = Duration::ZERO;
     (1..=10).for_each(|record| write_whole(&mut log, record));
     let first = segment_path(&place.0, 1);
@@ -130,7 +131,7 @@ fn moved(name: &str, times: u64) -> (Place, Log, Arc<Mutex<Vec<StoreDamage>>>) {
     (place, log, told)
 }
 
-/// A segment with a bad place would stay for ever, and so would all behind it.
+/// A segment with an unreadable place would stay for ever, and so would all later ones.
 #[test]
 fn what_cannot_be_read_holds_up_no_segment() {
     let (place, log, told) = moved("bad-moved", u64::MAX);
@@ -150,7 +151,7 @@ fn what_cannot_be_read_holds_up_no_segment() {
     see(&open_small(&place));
 }
 
-/// An entry that can be read the next time is moved, and not given up.
+/// An entry that is readable at the next attempt is moved, not given up.
 #[test]
 fn what_can_be_read_another_time_is_not_lost() {
     let (place, log, told) = moved("bad-at-times", u64::from(moving::TIMES_MAX));
@@ -171,15 +172,15 @@ fn what_could_not_be_read_once_more_than_that_is_given_up() {
     assert_eq!(told.lock().unwrap().len(), 1);
 }
 
-/// A time that no test takes.
+/// Longer than any test.
 const LASTING: Duration = Duration::from_secs(86_400);
 
-/// More than is moved in one step cannot be read, at the front of the oldest segment.
+/// More than is moved in one step is unreadable, at the front of the oldest segment.
 #[test]
 fn what_cannot_be_read_holds_up_nothing_behind_it() {
     let place = Place::new("bad-stretch");
     let mut log = open_small(&place);
-    // It does not end.
+    // The pause does not end during the test.
     log.unreadable.rest = Duration::MAX;
     (1..=6).for_each(|record| write_whole(&mut log, record));
     let first = segment_path(&place.0, 1);
@@ -206,9 +207,9 @@ fn what_cannot_be_read_holds_up_nothing_behind_it() {
     }
     assert!(!segments(&log, 5).contains(&1), "what is behind has been moved");
     assert_eq!(told.lock().unwrap().len(), 0);
-    // Until the first has rested there is nothing to do.
+    // Until the pause of the first chunk ends there is nothing to do.
     assert_eq!(log.maintenance_pause().map(|rest| rest > Duration::from_secs(3600)), Some(true));
-    // It is over.
+    // The failure is over.
     drop(bad);
     log.unreadable.rest = Duration::ZERO;
     while log.maintain() {}
@@ -219,12 +220,12 @@ fn what_cannot_be_read_holds_up_nothing_behind_it() {
     }
 }
 
-/// A device that fails for a moment fails for all that is tried in it, and there is much to do in a moment.
+/// A temporary failure of a device affects everything tried during it, which can be a lot.
 #[test]
 fn what_cannot_be_read_for_a_moment_is_not_lost_however_much_is_done_in_it() {
     let place = Place::new("bad-moment");
     let mut log = open_small(&place);
-    // A moment that lasts.
+    // The pause lasts longer than the failure.
     assert!(log.unreadable.rest >= Duration::from_secs(60));
     log.unreadable.rest = LASTING;
     (1..=10).for_each(|record| write_whole(&mut log, record));
@@ -244,11 +245,11 @@ fn what_cannot_be_read_for_a_moment_is_not_lost_however_much_is_done_in_it() {
         assert!(first.exists() && met == [2, 5].into(), "it was to be moved: {met:?}");
         assert!(log.unreadable.chunks.values().all(|found| found.times == moment), "{:?}", log.unreadable);
         assert_eq!(told.lock().unwrap().len(), 0);
-        // The next is as bad.
+        // The next failure has the same extent.
         log.unreadable.chunks.values_mut().for_each(|found| found.last -= LASTING);
         log.unreadable.all_since = None;
     }
-    // It is over.
+    // The failure is over.
     drop(bad);
     log.unreadable.rest = Duration::ZERO;
     while log.maintain() {}
@@ -259,7 +260,7 @@ fn what_cannot_be_read_for_a_moment_is_not_lost_however_much_is_done_in_it() {
     assert_eq!(told.lock().unwrap().len(), 0);
 }
 
-/// A long record takes a while to look at: neither the engines' task nor the writer waits for that.
+/// A long record takes time to examine: neither the engines' task nor the writer waits for that.
 #[test]
 fn nobody_waits_for_a_record_that_is_looked_at() {
     let place = Place::new("looks");

@@ -1,23 +1,24 @@
-//! Routes by a plan of contacts.
+//! Routing by a contact plan.
 //!
-//! The operator's routes say which next hops lead to a destination, and the contact windows of the links when each can be
-//! reached, and how far away it is. A bundle takes the hop where it arrives first; it waits for a better contact that is
-//! planned, though a worse link is up. Of equal arrivals the cheaper hop is taken. A link without a plan counts while it is
-//! up, as if it had no delay.
+//! The configured routes give the next hops towards a destination, and the contact windows of the links give
+//! the times at which each can be reached and its delay. A bundle takes the hop over which it arrives first,
+//! and waits for a better planned contact even if a worse link is up. Among equal arrivals, the hop of lower
+//! cost is used. A link without a plan counts while it is up, with zero delay.
 //!
-//! What a window carries is not this router's affair: no transfer is begun that cannot end within its window, whatever
-//! the router (see `outgoing`). Paths of several contacts need the contacts of other nodes, too: that is another router.
+//! The capacity of a window is not part of this decision: with every router, no transfer is begun that cannot
+//! end within its window (see `outgoing`). Paths over several contacts would require the contact plans of
+//! other nodes, and a different router.
 
 use crate::service::LinkId;
 
 use super::table::Hops;
 use super::{MayUse, NextHops, RoutedBundle, Router, RoutingView};
 
-/// See the [module](self).
+/// Router that uses the contact plan.
 #[derive(Debug)]
 pub(super) struct ContactPlan;
 
-/// The link of the earliest arrival.
+/// Link with the earliest arrival.
 fn best(hops: &Hops, may: MayUse<'_>, view: &RoutingView<'_>) -> Option<(u64, u32, LinkId)> {
     let links = hops.iter().flat_map(|(cost, hop)| view.links.of(hop).into_iter().map(move |id| (*cost, id)));
     let arrivals = links.filter(|(_, id)| may(*id)).filter_map(|(cost, id)| {
@@ -37,7 +38,7 @@ impl Router for ContactPlan {
             return false;
         }
         let Some((arrival, cost, best)) = best(hops, may, view) else { return false };
-        // Links that are as good as the best share the load.
+        // Links with the same arrival and cost as the best share the load.
         let mine = view.links.get(link).and_then(|link| link.arrival_ms(true, view.dtn_ms));
         let has_cost =
             |(known, hop): &(u32, super::Hop)| *known == cost && view.links.of(hop).contains(&link);

@@ -1,19 +1,20 @@
-//! Copies: bundles that go to several nodes.
+//! Copies of bundles that go to several nodes.
 //!
 //! ```text
-//!   a node is met that has none: a copy begins (memory only; it reads from the bundle's record)
-//!      |          |                        |
-//!      |          | link down              | the node has it
-//!      |          v                        v
-//!      |   kept if the node has       noted in the bundle's record: the node is given,
-//!      |   a part of it already,      fewer copies are left. The destination: all done,
-//!      |   else forgotten             the bundle goes, and is remembered as passed
+//!   a node without a copy is met: a copy begins (in memory only; it reads from the bundle's record)
+//!  |          |                        |
+//!  |          | link down              | the node has the copy
+//!  |          v                        v
+//!  |   kept if the node has       noted in the bundle's record: the node is given,
+//!  |   a part of it already,      fewer copies are left. At the destination, the bundle
+//!  |   otherwise undone           is complete: it is removed, and remembered as passed
 //! ```
 //!
-//! A copy is a bundle in a queue of its own, for its node only, so that everything a transfer may go through (fragments,
-//! breaks, refusals) is as for any other. Of a bundle that was handed to its destination a tombstone is kept, as of one
-//! that an application took: what comes again is refused for as long as any copy may live. Of a *part* that was handed
-//! over this is kept in memory only.
+//! A copy is a bundle in its own queue with a single destination node, so that transfers of copies (fragments, breaks, refusals)
+//! work as all others. When a bundle has been passed to its destination, a tombstone is kept, as for a bundle that an
+//! application has accepted: the bundle is refused for as long as any copy may exist. For a *part* of a bundle this is kept
+//! only in memory.
+//!
 
 use crate::bp::Eid;
 use crate::service::{LinkId, RecordId};
@@ -29,26 +30,26 @@ use super::super::record::Note;
 use super::super::taken::Digest;
 use super::{COPY_BIT, is_copy};
 
-/// Parts that were handed to their destination and are remembered.
+/// Maximum number of remembered parts that were passed to their destination.
 const PASSED_MAX: usize = 4096;
 
-/// What is remembered of a bundle that goes to several nodes.
+/// State of a bundle that goes to several nodes.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct Replication {
-    /// Nodes that have it, by [`Links::key_of`].
+    /// Nodes that have the bundle, by [`Links::key_of`].
     pub(in super::super) given: BTreeSet<u64>,
-    /// Copies on their way, or broken off half-way.
+    /// Copies that are being sent or were interrupted.
     pub(in super::super) under_way: BTreeMap<Eid, RecordId>,
-    /// How many copies may be made, this one included; none: as many as there are nodes.
+    /// Number of copies that may be made, including this one; `None` if unlimited.
     pub(in super::super) copies: Option<u64>,
-    /// The node it came from is among the given.
+    /// True once the node that the bundle came from is among the given.
     pub(super) begun: bool,
-    /// Its first copy has arrived somewhere, and whoever sent it was told.
+    /// True once the first copy has arrived and its arrival was reported to the source.
     told: bool,
 }
 
 impl Replication {
-    /// A node has it, says the record.
+    /// Restores the state from a note in the record.
     pub(in super::super) fn restore(&mut self, note: Note) {
         match note {
             Note::Given(key) => drop(self.given.insert(key)),
@@ -57,7 +58,7 @@ impl Replication {
         }
     }
 
-    /// All that have it or get it, in order.
+    /// Keys of all nodes that have the bundle or are receiving it, in order.
     pub(super) fn keys(&self, links: &Links) -> Vec<u64> {
         let under_way = self.under_way.keys().map(|node| links.key_of(node));
         let all: BTreeSet<u64> = self.given.iter().copied().chain(under_way).collect();
@@ -65,18 +66,18 @@ impl Replication {
     }
 }
 
-/// What a copy is of.
+/// Origin of a copy.
 #[derive(Clone, Debug)]
 pub(in super::super) struct CopyOrigin {
-    /// The record of the bundle.
+    /// Record of the bundle.
     pub(in super::super) parent: RecordId,
-    /// The node it goes to.
+    /// Destination node of the copy.
     pub(in super::super) to: Eid,
-    /// How many copies that node may then make.
+    /// Number of copies that the destination node may then make.
     copies: Option<u64>,
 }
 
-/// Parts that were handed to their destination, the oldest first.
+/// Parts that were passed to their destination, oldest first.
 #[derive(Debug, Default)]
 pub(in super::super) struct DeliveredParts {
     known: BTreeSet<Digest>,
@@ -96,7 +97,7 @@ impl DeliveredParts {
 }
 
 impl Agent {
-    /// The record that a bundle, or the bundle that this is a copy of, is in.
+    /// Record of a bundle, or of the bundle of which this is a copy.
     pub(in super::super) fn original(&self, record: RecordId) -> RecordId {
         if !is_copy(record) {
             return record;
@@ -105,7 +106,7 @@ impl Agent {
         copy.map_or(record, |copy| copy.parent)
     }
 
-    /// What goes over a link when this bundle is next: itself, or a new copy of it.
+    /// Record to send over a link when this bundle is next: the bundle itself, or a new copy of it.
     pub(in super::super) fn copy_for(&mut self, link: LinkId, record: RecordId) -> RecordId {
         let held = &self.bundles[&record];
         let BundleState::Forwarding(class) = held.state else { return record };
@@ -121,7 +122,8 @@ impl Agent {
         replication.under_way.insert(peer.clone(), id);
         let mut copy = held.copy(record, peer.clone(), given);
         if let Some(copies) = given {
-            // The destination needs none, and a bundle with none would look like one that nobody counts.
+            // The destination needs none, and a bundle without a number would look like one whose copies are
+            // not counted.
             copy.head.set_copies(copies.max(1));
         }
         self.copies.entry(peer).or_default().insert(id);
@@ -132,7 +134,7 @@ impl Agent {
         id
     }
 
-    /// A copy has arrived.
+    /// Handles a copy that has arrived.
     pub(in super::super) fn copy_sent(&mut self, now: Instant, id: RecordId) {
         let Some(copy) = self.forget_copy(id) else { return };
         self.counters.copies_sent += 1;
@@ -163,7 +165,7 @@ impl Agent {
         self.sort_again(parent);
     }
 
-    /// A copy did not get there, and its node has no part of it: as if it had never been begun.
+    /// Undoes a copy that did not arrive and of which its node has no part.
     pub(in super::super) fn copy_undone(&mut self, id: RecordId) {
         let Some(copy) = self.forget_copy(id) else { return };
         let Some(replication) = self.spread_of(copy.parent) else { return };
@@ -171,7 +173,7 @@ impl Agent {
         self.sort_again(copy.parent);
     }
 
-    /// A node does not take a copy, now or ever: it gets none.
+    /// Handles a permanent refusal of a copy by a node, which gets no further one.
     pub(in super::super) fn copy_refused(&mut self, id: RecordId) {
         let Some(copy) = self.forget_copy(id) else { return };
         self.counters.copies_refused += 1;
@@ -182,7 +184,8 @@ impl Agent {
         self.sort_again(copy.parent);
     }
 
-    /// A bundle can never go over a link in one piece and may not be divided: its node gets no copy.
+    /// Excludes a node from copies of a bundle that exceeds the maximum of the link and must not be
+    /// fragmented.
     pub(in super::super) fn bar_copies(&mut self, link: LinkId, record: RecordId) {
         let Some(key) = self.links.peer_key(link) else { return };
         self.counters.copies_refused += 1;
@@ -192,7 +195,8 @@ impl Agent {
         }
     }
 
-    /// A node has gone: copies of which it has nothing are forgotten, the others wait for it.
+    /// Undoes the copies for a node that is no longer connected and has no part of them; the others wait for
+    /// it.
     pub(in super::super) fn undo_copies(&mut self, peer: &Eid) {
         if self.links.is_connected(peer) {
             return;
@@ -206,14 +210,14 @@ impl Agent {
         }
     }
 
-    /// Takes a copy away.
+    /// Removes a copy.
     fn forget_copy(&mut self, id: RecordId) -> Option<CopyOrigin> {
         let copy = self.bundles.get(&id)?.copy_origin.clone()?;
         self.drop_bundle(id);
         Some(*copy)
     }
 
-    /// What of a copy is known elsewhere goes with it.
+    /// Removes the entries for a copy in the other indices.
     pub(in super::super) fn copy_gone(&mut self, id: RecordId, copy: &CopyOrigin) {
         if let Some(ids) = self.copies.get_mut(&copy.to) {
             ids.remove(&id);
@@ -226,7 +230,7 @@ impl Agent {
         }
     }
 
-    /// All copies of a bundle go with it.
+    /// Removes all copies of a bundle.
     pub(in super::super) fn drop_copies(&mut self, replication: Replication) {
         for id in replication.under_way.into_values() {
             self.drop_bundle(id);
@@ -237,7 +241,7 @@ impl Agent {
         self.bundles.get_mut(&record)?.replication.as_deref_mut()
     }
 
-    /// Writes something down behind a bundle, where that is possible.
+    /// Appends a note to the record of a bundle, if permitted.
     pub(super) fn note(&mut self, record: RecordId, note: Note) {
         let held = self.bundles.get_mut(&record).expect("the caller has it");
         if held.closed {
@@ -247,12 +251,12 @@ impl Agent {
         self.append(record, note);
     }
 
-    /// True if a part with this head is with its destination.
+    /// True if a part with this header was passed to its destination.
     pub(in super::super) fn was_passed(&self, head: &AnyHead) -> bool {
         !self.passed.known.is_empty() && self.passed.known.contains(&self.part_digest(head))
     }
 
-    /// A bundle is with its destination: what comes of it again is not wanted.
+    /// Remembers that a bundle was passed to its destination, so that it is refused if it arrives again.
     pub(in super::super) fn remember_passed(&mut self, now: Instant, record: RecordId) {
         let held = &self.bundles[&record];
         if held.head.source().is_null() {
@@ -269,7 +273,7 @@ impl Agent {
 }
 
 impl HeldBundle {
-    /// A copy of it for a node, as yet in no queue.
+    /// Copy of the bundle for a node, not yet in a queue.
     fn copy(&self, parent: RecordId, to: Eid, copies: Option<u64>) -> HeldBundle {
         let mut copy = HeldBundle {
             closed: true,
@@ -292,7 +296,7 @@ impl HeldBundle {
         copy
     }
 
-    /// All of it is still to be sent.
+    /// True if the complete payload is still to be sent.
     pub(in super::super) fn is_untouched(&self) -> bool {
         match self.payload_bytes() {
             0 => self.to_send_empty,

@@ -1,13 +1,14 @@
-//! Epidemic routing: everyone who is met gets a copy.
+//! Epidemic routing: every node that is met gets a copy.
 //!
-//! Nobody tells what he has, so the rule has to be one that needs no telling: never back to the node it came from, once
-//! to each node (that is remembered with the bundle, over restarts, too), and what comes again is refused by who has it
-//! or had it. Where a route is set it is kept to instead: a bundle with a way goes that way, once.
+//! Nodes do not exchange lists of their bundles, so the rules need none: a bundle is never sent back to the
+//! node that it came from, it is sent once to each node (which is recorded with the bundle, also over
+//! restarts), and a node that has or had it refuses it. If a route is configured for the destination, the
+//! bundle is sent once along that route instead.
 
 use super::table::Hops;
 use super::{NextHops, RoutedBundle, Router};
 
-/// See the [module](self).
+/// Router that copies a bundle to every node that is met.
 #[derive(Debug)]
 pub(super) struct Epidemic;
 

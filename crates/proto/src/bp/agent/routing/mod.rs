@@ -1,27 +1,28 @@
-//! Where bundles go.
+//! Routing.
 //!
-//! A [`Router`] is a value behind a small interface: it is told what happens to links and neighbours, and says for a
-//! bundle where it may go, and which of these ways is taken now. It owns no clock and no queue. Everything else is here:
-//! the routes that the operator sets ([`table`]), the queues, which are found by their next hop ([`queues`]), the bundles'
-//! way into them ([`queueing`]), and the copies of bundles that go to several nodes ([`copies`]).
+//! A [`Router`] decides where a bundle may be sent, and which of the possible next hops is used at the moment; it is informed of
+//! changes to links and neighbours. It has no clock and no queue. The other parts of routing are the routes that the operator
+//! sets ([`table`]), the queues, which are found by their next hop ([`queues`]), the assignment of bundles to queues
+//! ([`queueing`]), and the copies of bundles that go to several nodes ([`copies`]).
 //!
 //! ```text
-//!    told: neighbours here and away                           asked for each bundle
-//!         |                                                          |
-//!       Router  ---- ways: Hops(cost, hop ..) or Everyone -----> its class: a queue
-//!                                                                    |
-//!     a link is free -> candidates: the first of each class that may use it now (Router::takes)
+//!    informed: links available or not                         asked for each bundle
+//!     |                                                          |
+//!   Router  ---- ways: Hops(cost, hop ..) or Everyone -----> its class: a queue
+//!                                                                |
+//! a link is free -> candidates: the first of each class that may use it now (Router::takes)
 //! ```
 //!
-//! | router | file | what it does |
+//! | router | module | behaviour |
 //! |---|---|---|
-//! | static | [`static_routes`] | the cheapest hop of the operator's routes that is there, the next one after a stated time |
-//! | contact plan | [`contacts`] | of the routes' hops the one with the earliest arrival by the plan of contacts |
+//! | static | [`static_routes`] | the available hop of lowest cost among the operator's routes; the next one after a configured time |
+//! | contact plan | [`contacts`] | the hop of the routes with the earliest arrival according to the contact plan |
 //! | epidemic | [`epidemic`] | a copy to every node that is met |
 //! | spray and wait | [`spray`] | a number of copies, halved at each meeting; the last one waits for the destination |
 //!
-//! A further router is a further file and a line in [`router`]. What it computes with (link states, a contact graph) it
-//! keeps itself; when its answers change, the bundles that wait are asked anew by [`Router::hear`]'s word.
+//! A further router is a new module and a line in [`router`]. A router keeps the state from which it computes (link states, a
+//! contact graph). When its answers change, [`Router::hear`] returns the time at which waiting bundles are routed again.
+//!
 
 mod contacts;
 mod copies;
@@ -44,7 +45,7 @@ use core::fmt::Debug;
 use super::config::{RouterKind as Choice, RoutingConfig as Settings};
 use super::links::Links;
 
-/// Where a route leads.
+/// Next hop of a route.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Hop {
     /// This link.
@@ -53,78 +54,80 @@ pub(super) enum Hop {
     Node(Eid),
 }
 
-/// Where a bundle may go.
+/// Possible next hops of a bundle.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum NextHops {
-    /// Over one of these, the cheapest first; none: nowhere.
+    /// One of these hops, in order of cost; empty if there is no route.
     Hops(Hops),
-    /// A copy to every node that is met and has had none.
+    /// A copy to every node that is met and has not had one.
     Everyone,
 }
 
-/// A bundle as routers see it.
+/// Properties of a bundle that routers use.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RoutedBundle {
-    /// The operator has set a route that matches.
+    /// True if a configured route matches the destination.
     pub(super) has_route: bool,
-    /// How many copies may be made of it, where they are counted.
+    /// Number of copies that may be made; `None` if copies are not counted.
     pub(super) copies: Option<u64>,
 }
 
-/// What routers look at.
+/// State that routers can inspect.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RoutingView<'a> {
-    /// The time.
+    /// Current time.
     pub(super) now: Instant,
-    /// DTN time, where there is a clock, milliseconds.
+    /// DTN time, milliseconds; `None` without a clock.
     pub(super) dtn_ms: Option<u64>,
-    /// The links.
+    /// Links.
     pub(super) links: &'a Links,
 }
 
-/// Over which links a bundle may go: not back, and not where it was refused.
+/// Predicate: true if a bundle may be sent over a link, that is, if the link does not lead back and has not
+/// refused the bundle.
 pub(super) type MayUse<'a> = &'a dyn Fn(LinkId) -> bool;
 
 impl RoutingView<'_> {
-    /// The links of a hop that can be used now.
+    /// Links of a hop that are usable now.
     fn open(&self, hop: &Hop, may: MayUse<'_>) -> impl Iterator<Item = LinkId> {
         let links = self.links.of(hop).into_iter();
         links.filter(move |link| may(*link) && self.links.usable(*link, self.now))
     }
 }
 
-/// What routers are told.
+/// Change of a link.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum LinkEvent<'a> {
-    /// A link can be used: it is up, and no contact plan is against it.
+    /// The link can be used: it is up, and the contact plan permits it.
     Available {
-        /// The link.
+        /// ID of the link.
         link: LinkId,
-        /// The node at its other end, where that is known.
+        /// Node ID of the peer, if known.
         peer: Option<&'a Eid>,
     },
-    /// It can be used no longer.
+    /// The link cannot be used.
     Unavailable {
-        /// The link.
+        /// ID of the link.
         link: LinkId,
-        /// The node at its other end.
+        /// Node ID of the peer, if known.
         peer: Option<&'a Eid>,
     },
 }
 
-/// How bundles find their way. See the [module](self).
+/// Routing decisions for the bundles of an agent.
 pub(super) trait Router: Debug + Send {
-    /// Something has happened. Says when waiting bundles are to be looked at again because of it.
+    /// Handles a change of a link. Returns the time at which waiting bundles must be routed again because of
+    /// it.
     fn hear(&mut self, _now: Instant, _event: &LinkEvent<'_>) -> Option<Instant> {
         None
     }
 
-    /// Where a bundle may go; `hops` is what the routes say, and its destination itself where neighbours are served
-    /// directly.
+    /// Returns the possible next hops of a bundle. `hops` are those of the configured routes, and the
+    /// destination itself if bundles are sent directly to neighbours.
     fn ways(&self, bundle: &RoutedBundle, hops: Hops) -> NextHops;
 
-    /// Whether this link is the way to take now, of the hops of [`Router::ways`]. `may` says over which links the
-    /// bundle may go at all. By default the cheapest that is there is taken.
+    /// True if this link should be used now, given the hops of [`Router::ways`]. `may` is true for the links
+    /// over which the bundle may be sent. By default, the available hop of lowest cost is used.
     fn takes(&self, link: LinkId, hops: &Hops, may: MayUse<'_>, view: &RoutingView<'_>) -> bool {
         let mut tier = None;
         for (cost, hop) in hops {
@@ -141,28 +144,29 @@ pub(super) trait Router: Debug + Send {
         false
     }
 
-    /// The link that it waits for although others could be used, if it does.
+    /// Link for which the bundle waits although others are usable; `None` if it does not wait.
     fn waits_for(&self, _hops: &Hops, _may: MayUse<'_>, _view: &RoutingView<'_>) -> Option<LinkId> {
         None
     }
 
-    /// Until when it waits for a better way, if it does.
+    /// Time until which the bundle waits for a better hop; `None` if it does not wait.
     fn waits_until(&self, _hops: &Hops, _view: &RoutingView<'_>) -> Option<Instant> {
         None
     }
 
-    /// True if bundles may go to several nodes, so that what passed through here has to be remembered.
+    /// True if bundles may go to several nodes, so that forwarded bundles must be remembered.
     fn spreads(&self) -> bool {
         false
     }
 
-    /// How many copies may be made of a bundle, made here or not, that says this; none: they are not counted.
+    /// Number of copies that may be made of a bundle with this number in its header; `None` if copies are not
+    /// counted.
     fn copies(&self, _own: bool, _said: Option<u64>) -> Option<u64> {
         None
     }
 }
 
-/// The router of this configuration.
+/// Creates the configured router.
 pub(super) fn router(settings: &Settings) -> Box<dyn Router> {
     match settings.router {
         Choice::Static => Box::new(static_routes::StaticRouter::new(settings.failover_after)),
@@ -172,15 +176,15 @@ pub(super) fn router(settings: &Settings) -> Box<dyn Router> {
     }
 }
 
-/// Copies have no record of their own: their ids have this bit, which no record has.
+/// Bit in the ID of a copy, which has no record of its own. No record ID has it.
 const COPY_BIT: u64 = 1 << 63;
-/// No record has this id or a greater one, and copies have.
+/// Lower bound of the IDs of copies, and upper bound of record IDs.
 pub(super) const COPIES_FROM: RecordId = RecordId(COPY_BIT);
 
-/// How many nodes are remembered as having a bundle; then it goes to its destination only.
+/// Maximum number of holders remembered per bundle; after that, it is sent only to its destination.
 const GIVEN_MAX: usize = 1000;
 
-/// True for the id of a copy.
+/// True for the ID of a copy.
 pub(super) const fn is_copy(record: RecordId) -> bool {
     record.0 & COPY_BIT != 0
 }

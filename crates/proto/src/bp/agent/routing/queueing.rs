@@ -1,4 +1,4 @@
-//! A bundle's way into its queue, and out of it.
+//! Assignment of bundles to queues.
 
 use crate::service::{LinkId, NextHop, RecordId};
 use crate::time::Instant;
@@ -11,7 +11,7 @@ use super::queues::ClassKey;
 use super::{GIVEN_MAX, Hop, Hops, LinkEvent, NextHops, RoutedBundle, RoutingView, is_copy};
 use crate::bp::Eid;
 
-/// A next hop as the operator names it; none: that is no node.
+/// Converts a next hop from its configuration; `None` if the node ID is invalid.
 fn hop_of(via: &NextHop) -> Option<Hop> {
     match via {
         NextHop::Link(link) => Some(Hop::Link(*link)),
@@ -20,7 +20,7 @@ fn hop_of(via: &NextHop) -> Option<Hop> {
 }
 
 impl Agent {
-    /// Adds a route, and asks anew for every waiting bundle where it may go.
+    /// Adds a route, and routes every waiting bundle again.
     pub(in super::super) fn set_route(&mut self, now: Instant, pattern: String, via: NextHop, cost: u32) {
         let Some(hop) = hop_of(&via) else {
             self.counters.ignored += 1;
@@ -35,7 +35,7 @@ impl Agent {
         self.reroute_all(now);
     }
 
-    /// Takes a route away, and asks anew for every waiting bundle where it may go.
+    /// Removes a route, and routes every waiting bundle again.
     pub(in super::super) fn remove_route(&mut self, now: Instant, pattern: String, via: &NextHop) {
         let gone = hop_of(via).is_some_and(|hop| self.table.remove(pattern, hop));
         if gone {
@@ -45,7 +45,8 @@ impl Agent {
         }
     }
 
-    /// Sorts every waiting bundle anew. For changes of the configuration only: it walks all of them.
+    /// Routes every waiting bundle again. Only for changes of the configuration, because it visits all
+    /// bundles.
     pub(in super::super) fn reroute_all(&mut self, now: Instant) {
         let waiting =
             |stage: BundleState| matches!(stage, BundleState::Forwarding(_) | BundleState::BackingOff(_));
@@ -63,7 +64,7 @@ impl Agent {
         }
     }
 
-    /// Gives a bundle its place in the queue of those that may go where it may go.
+    /// Adds a bundle to the queue for its next hops.
     pub(in super::super) fn route(&mut self, record: RecordId) {
         let key = self.class_key(record);
         let class = self.queues.join(key);
@@ -77,7 +78,7 @@ impl Agent {
         self.wake_links_of(class);
     }
 
-    /// Takes a bundle out of its queue, and puts it where it belongs now.
+    /// Removes a bundle from its queue, and routes it again.
     pub(super) fn sort_again(&mut self, record: RecordId) {
         if self.bundles.get(&record).is_some_and(|held| matches!(held.state, BundleState::Forwarding(_))) {
             self.unroute(record);
@@ -85,7 +86,7 @@ impl Agent {
         }
     }
 
-    /// What a bundle has in common with those that may go where it may go.
+    /// Key of the class of a bundle, which contains the bundles with the same next hops.
     fn class_key(&mut self, record: RecordId) -> ClassKey {
         let held = self.bundles.get(&record).expect("only what is held is routed");
         let excluded_links = held.excluded_links.clone();
@@ -96,7 +97,7 @@ impl Agent {
         }
         let destination = held.head.destination().clone();
         let mut hops = self.table.hops(&destination);
-        // Custody goes to one node at a time.
+        // A bundle in custody goes to one node at a time.
         let has_route = !hops.is_empty() || held.custody.is_some();
         if (self.config.direct_neighbours || self.router.spreads()) && destination.is_singleton() {
             add_direct(&mut hops, Hop::Node(destination.node_id()));
@@ -108,18 +109,19 @@ impl Agent {
             let replication = held.replication.as_deref().expect("a router that spreads");
             if held.transfers.is_empty() && replication.given.len() < GIVEN_MAX {
                 let given = replication.keys(&self.links);
-                // What a neighbour has of it, the next one has not.
+                // The part that one neighbour has is not at the next one.
                 held.renew();
                 return ClassKey { given, ..alone(ways) };
             }
-            // On its way as a whole, as far as it goes; or enough nodes have it.
+            // The bundle is already being sent as a whole, or enough nodes have it.
             return alone(NextHops::Hops(vec![(0, Hop::Node(destination.node_id().detached()))]));
         }
         let (previous, arrived_over) = came_from(held, &destination);
         ClassKey { previous, arrived_over, ..alone(ways) }
     }
 
-    /// Begins to remember who has a bundle, where the router spreads it; says how many copies may be made.
+    /// Begins the list of holders of a bundle if the router replicates it. Returns the number of copies that
+    /// may be made.
     fn begin_spread(&mut self, record: RecordId, has_route: bool) -> Option<u64> {
         let held = self.bundles.get_mut(&record).expect("only what is held is routed");
         if !self.router.spreads() || has_route {
@@ -136,7 +138,7 @@ impl Agent {
         if let Some(node) = held.head.previous_node() {
             replication.given.insert(self.links.key_of(&node));
         }
-        // The node that it came from may not have said its name in the bundle: that is written down.
+        // The node that the bundle came from may not be named in the bundle, so it is recorded.
         let key = held.intake.and_then(|(link, _)| self.links.peer_key(link));
         if let Some(key) = key.filter(|key| replication.given.insert(*key)) {
             self.note(record, super::super::record::Note::Given(key));
@@ -144,7 +146,7 @@ impl Agent {
         copies
     }
 
-    /// Takes a bundle out of its queue.
+    /// Removes a bundle from its queue.
     pub(in super::super) fn unroute(&mut self, record: RecordId) {
         self.note_evictable(record, false);
         let Some(held) = self.bundles.get_mut(&record) else { return };
@@ -158,7 +160,7 @@ impl Agent {
         held.state = BundleState::Sealing;
     }
 
-    /// A bundle in its class wants the line (again), or no longer.
+    /// Updates whether a bundle in its class has data to send.
     pub(in super::super) fn requeue(&mut self, record: RecordId) {
         let Some(held) = self.bundles.get(&record) else { return };
         let BundleState::Forwarding(class) = held.state else { return };
@@ -173,7 +175,7 @@ impl Agent {
         }
     }
 
-    /// The links that have to look whether there is something for them now.
+    /// Marks the links that may send bundles of this class as ready.
     fn wake_links_of(&mut self, class: super::ClassId) {
         match &self.queues.key(class).ways {
             NextHops::Hops(hops) => {
@@ -189,17 +191,17 @@ impl Agent {
         }
     }
 
-    /// The bundles that want a link most.
+    /// Bundles to send over a link, in order.
     pub(in super::super) fn candidates(&self, now: Instant, link: LinkId) -> Vec<super::super::held::Rank> {
         self.queues.candidates(link, &*self.router, &self.view(now))
     }
 
-    /// What routers look at.
+    /// State that routers can inspect.
     pub(in super::super) fn view(&self, now: Instant) -> RoutingView<'_> {
         RoutingView { now, dtn_ms: self.clock.dtn_ms(now), links: &self.links }
     }
 
-    /// Tells the router whether a link can be used.
+    /// Informs the router whether a link can be used.
     pub(in super::super) fn tell_router(&mut self, now: Instant, link: LinkId, here: bool) {
         let peer = self.links.peer(link);
         let event = match here {
@@ -211,27 +213,27 @@ impl Agent {
         }
     }
 
-    /// Every link looks whether there is something for it now.
+    /// Marks every link as ready.
     pub(in super::super) fn look_at_all_links(&mut self) {
         self.ready.extend(self.links.iter().map(|(id, _)| id));
     }
 }
 
-/// The destination itself, when it is a neighbour, costs nothing.
+/// Adds the destination itself, if it is a neighbour, at cost zero.
 fn add_direct(hops: &mut Hops, hop: Hop) {
     if !hops.iter().any(|(_, known)| *known == hop) {
         hops.insert(0, (0, hop));
     }
 }
 
-/// Where a bundle must not go back to.
+/// Node and link to which a bundle must not be returned.
 fn came_from(held: &HeldBundle, destination: &Eid) -> (Option<Eid>, Option<LinkId>) {
     if held.own {
         return (None, None);
     }
     let arrived_over = held.intake.map(|(link, _)| link);
     match held.head.previous_node() {
-        // It may go straight back where it came from if that very node is the destination.
+        // A bundle may be returned to the node that it came from if that node is its destination.
         Some(previous) if previous.same_node(destination) => (None, None),
         previous => (previous.map(|node| node.node_id().detached()), arrived_over),
     }

@@ -1,7 +1,7 @@
-//! Bundles that wait, in queues that are found by their next hop.
+//! Queues of waiting bundles, found by their next hop.
 //!
-//! Bundles that may take the same ways stand in one queue, their *class*. So a link that comes or goes moves no bundle:
-//! what is asked is which classes may use it now, and only those are looked at that the link may concern.
+//! Bundles with the same possible next hops are in one queue, their *class*. So a change of a link moves no
+//! bundle: only the classes that the link may concern are checked for whether they may use it now.
 
 use crate::bp::Eid;
 use crate::service::LinkId;
@@ -11,25 +11,25 @@ use super::super::held::Rank;
 use super::super::links::Links;
 use super::{Hop, NextHops, Router, RoutingView, is_copy};
 
-/// How many bundles of a queue are looked at for one that fits a link.
+/// Maximum number of bundles of a queue that are tried for one that fits a link.
 const CANDIDATES_MAX: usize = 16;
 
-/// A class of bundles.
+/// ID of a class of bundles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in super::super) struct ClassId(u64);
 
-/// What the bundles of a class have in common.
+/// Properties common to the bundles of a class.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in super::super) struct ClassKey {
-    /// Where they may go.
+    /// Possible next hops.
     pub(in super::super) ways: NextHops,
-    /// The node the bundles came from.
+    /// Node that the bundles came from.
     pub(in super::super) previous: Option<Eid>,
-    /// The link they came over.
+    /// Link on which the bundles arrived.
     pub(in super::super) arrived_over: Option<LinkId>,
-    /// Links over which they cannot go.
+    /// Links on which the bundles cannot be sent.
     pub(in super::super) excluded_links: Vec<LinkId>,
-    /// Nodes that have a copy, or get one, by [`Links::key_of`], in order.
+    /// Nodes that have a copy or are receiving one, by [`Links::key_of`], in order.
     pub(in super::super) given: Vec<u64>,
 }
 
@@ -45,7 +45,7 @@ struct QueueClass {
 pub(in super::super) struct Queues {
     ids: BTreeMap<ClassKey, ClassId>,
     classes: BTreeMap<ClassId, QueueClass>,
-    /// Classes that name a next hop.
+    /// Classes by next hop.
     by_hop: BTreeMap<Hop, BTreeSet<ClassId>>,
     /// Classes for every node that is met.
     for_everyone: BTreeSet<ClassId>,
@@ -53,7 +53,7 @@ pub(in super::super) struct Queues {
 }
 
 impl Queues {
-    /// Makes a bundle a member of the class with this key.
+    /// Adds a bundle to the class with this key.
     pub(super) fn join(&mut self, key: ClassKey) -> ClassId {
         if let Some(id) = self.ids.get(&key) {
             self.classes.get_mut(id).expect("both maps agree").members += 1;
@@ -72,7 +72,7 @@ impl Queues {
         id
     }
 
-    /// Ends a membership; the class goes with its last member.
+    /// Removes a bundle from its class; the class is removed with its last member.
     pub(super) fn leave(&mut self, id: ClassId, rank: Rank) {
         let Some(class) = self.classes.get_mut(&id) else { return };
         class.queue.remove(&rank);
@@ -96,23 +96,23 @@ impl Queues {
         }
     }
 
-    /// A member wants the line.
+    /// Marks a member as having data to send.
     pub(super) fn enqueue(&mut self, id: ClassId, rank: Rank) {
         self.classes.get_mut(&id).expect("members have a class").queue.insert(rank);
     }
 
-    /// A member has all it wanted.
+    /// Marks a member as completely sent.
     pub(super) fn dequeue(&mut self, id: ClassId, rank: Rank) {
         self.classes.get_mut(&id).expect("members have a class").queue.remove(&rank);
     }
 
-    /// What a class is.
+    /// Key of a class.
     pub(in super::super) fn key(&self, id: ClassId) -> &ClassKey {
         &self.classes.get(&id).expect("members have a class").key
     }
 
-    /// The bundles that want this link most, the most urgent first and what was begun before others: the first few of
-    /// each class that may use it now.
+    /// Bundles to send over this link, in order of priority, and those already begun before others: the first
+    /// few of each class that may use the link now.
     pub(super) fn candidates(&self, link: LinkId, router: &dyn Router, view: &RoutingView<'_>) -> Vec<Rank> {
         let mut ranks: Vec<Rank> = Vec::new();
         for id in self.of_link(link, view.links) {
@@ -122,12 +122,12 @@ impl Queues {
             }
         }
         ranks.sort_by_key(|(priority, record)| (*priority, !is_copy(*record), *record));
-        // A class may name the link, and the node at its end.
+        // A class may name both the link and the node at its end.
         ranks.dedup();
         ranks
     }
 
-    /// The classes that a link may concern.
+    /// Classes that a link may concern.
     fn of_link(&self, link: LinkId, links: &Links) -> impl Iterator<Item = &ClassId> {
         let peer = links.peer(link);
         let by_link = self.by_hop.get(&Hop::Link(link));
@@ -136,7 +136,7 @@ impl Queues {
         [by_link, by_node, everyone].into_iter().flatten().flatten()
     }
 
-    /// True if some bundle would use this link, which is down and led to this node before, if it were up.
+    /// True if a bundle would use this link, which is down and previously led to this node, if it were up.
     pub(in super::super) fn wants(&self, link: LinkId, led_to: Option<&Eid>, view: &RoutingView<'_>) -> bool {
         let by_node = led_to.and_then(|node| self.by_hop.get(&Hop::Node(node.clone())));
         let by_hop = self.by_hop.get(&Hop::Link(link)).into_iter().chain(by_node).flatten();
@@ -146,7 +146,8 @@ impl Queues {
 }
 
 impl ClassKey {
-    /// True if a bundle of this class may go over this link: it leads not back, and the router takes no other.
+    /// True if a bundle of this class may be sent over this link now: the link does not lead back, and the
+    /// router selects it.
     fn may_use(&self, link: LinkId, router: &dyn Router, view: &RoutingView<'_>) -> bool {
         match &self.ways {
             NextHops::Hops(hops) => router.takes(link, hops, &|link| self.may(link, view.links), view),
@@ -156,13 +157,13 @@ impl ClassKey {
         }
     }
 
-    /// True if nothing of the bundles themselves is against this link.
+    /// True if the bundles themselves do not exclude this link.
     pub(in super::super) fn may(&self, link: LinkId, links: &Links) -> bool {
         !self.excluded_links.contains(&link) && !self.leads_back(link, links)
     }
 
-    /// True if a bundle of this class would go over a link that is down, if that led where it did before: the link is no
-    /// way back, and nothing as cheap is there.
+    /// True if a bundle of this class would use a link that is down if it led to the same node as before: the
+    /// link does not lead back, and no link of the same or lower cost is available.
     fn would_use(&self, link: LinkId, led_to: Option<&Eid>, view: &RoutingView<'_>) -> bool {
         let back_to =
             led_to.zip(self.previous.as_ref()).is_some_and(|(node, previous)| node.same_node(previous));
@@ -191,7 +192,7 @@ impl ClassKey {
         links.peer_key(link).is_none_or(|key| self.given.binary_search(&key).is_ok())
     }
 
-    /// True if the link leads to the node that the bundles came from (unless it is the very node they are for).
+    /// True if the link leads to the node that the bundles came from (unless that node is their destination).
     pub(super) fn leads_back(&self, link: LinkId, links: &Links) -> bool {
         if self.arrived_over == Some(link) {
             return true;

@@ -1,18 +1,20 @@
-//! Binary spray and wait: a number of copies, halved at each meeting, then patience.
+//! Binary spray and wait: a number of copies, halved at each meeting; the last one waits for the destination.
 //!
-//! The source may make so many copies. Who holds more than one gives half of them to each node he meets that has had
-//! none; who holds one waits for the destination itself. The number travels in a block ([`BlockType::Copies`]); a bundle
-//! without one comes from a node that does not count, and is the only copy. Where a route is set it is kept to instead.
+//! The source may make the configured number of copies. A node with more than one copy gives half of them to
+//! each node that it meets and that has had none; a node with one copy waits for the destination itself. A
+//! block carries the number ([`BlockType::Copies`]). A bundle without that block comes from a node that does
+//! not count copies, and is the only copy. If a route is configured for the destination, the bundle is sent
+//! along that route instead.
 //!
 //! [`BlockType::Copies`]: crate::bp::BlockType::Copies
 
 use super::table::Hops;
 use super::{NextHops, RoutedBundle, Router};
 
-/// More copies than this are not believed: the number has seven bits where ION halves it.
+/// Maximum number of copies accepted from a header: ION halves a number of seven bits.
 const COPIES_MAX: u64 = 127;
 
-/// See the [module](self).
+/// Router that replicates a bundle by binary spray and wait.
 #[derive(Debug)]
 pub(super) struct SprayAndWait {
     copies: u64,

@@ -1,8 +1,8 @@
-//! Routes that an operator sets, and nothing else.
+//! Configured routes only.
 //!
-//! The cheapest hop that is there takes the bundle. One that has gone down is waited for as long as the operator says,
-//! so that a short break does not send everything the dear way; what was sent before over one hop is not sent again over
-//! another.
+//! A bundle takes the available hop of lowest cost. After a hop has gone down, it is waited for during the
+//! configured time, so that a short break does not divert traffic to a hop of higher cost. A part that was
+//! sent over one hop is not resent over another.
 
 use crate::service::LinkId;
 use crate::time::{Duration, Instant};
@@ -11,15 +11,15 @@ use std::collections::BTreeMap;
 use super::table::Hops;
 use super::{Hop, LinkEvent, MayUse, NextHops, RoutedBundle, Router, RoutingView};
 
-/// Hops whose last link has gone that are remembered.
+/// Maximum number of remembered hops whose last link is down.
 const GONE_MAX: usize = 4096;
 
-/// See the [module](self).
+/// Router that uses only configured routes.
 #[derive(Debug)]
 pub(super) struct StaticRouter {
-    /// How long a better hop is waited for before the next one is taken.
+    /// Time to wait for a preferred hop that is down before the next one is used.
     failover_after: Duration,
-    /// When links and neighbours have gone.
+    /// Times at which links and neighbours went down.
     gone: BTreeMap<Hop, Instant>,
 }
 
@@ -28,11 +28,12 @@ impl StaticRouter {
         StaticRouter { failover_after, gone: BTreeMap::new() }
     }
 
-    /// When a hop that is not there is no longer waited for.
+    /// Time until which an unavailable hop is waited for; `None` if it is not waited for.
     fn waited_until(&self, hop: &Hop) -> Option<Instant> {
         let gone = match (self.gone.get(hop), hop) {
             (Some(at), _) => *at,
-            // A link that was never up is waited for from the start of the run; of a node nobody knows that it exists.
+            // A link that was never up is waited for from the start on; a node that was never met may not
+            // exist.
             (None, Hop::Link(_)) => Instant::ZERO,
             (None, Hop::Node(_)) => return None,
         };
@@ -60,7 +61,7 @@ impl Router for StaticRouter {
             LinkEvent::Available { link, peer } => (link, peer, true),
             LinkEvent::Unavailable { link, peer } => (link, peer, false),
         };
-        // No route leads over what a peer has opened, but to the peer.
+        // An incoming link is not part of a route, but its peer may be.
         let own = Some(Hop::Link(link)).filter(|_| !link.is_incoming());
         for hop in [own, peer.cloned().map(Hop::Node)].into_iter().flatten() {
             match on {
@@ -91,7 +92,7 @@ impl Router for StaticRouter {
             if there {
                 tier = Some(*cost);
             } else if tier.is_none() && self.waits_for(hop, view.now) {
-                // A better one may be back in time.
+                // A preferred hop may come up in time.
                 tier = Some(*cost);
             }
         }

@@ -1,17 +1,17 @@
-//! The routes that an operator sets: which endpoints go where, and what that costs.
+//! Configured routes: the next hops for endpoints, and their costs.
 
 use crate::bp::Eid;
 use std::collections::BTreeMap;
 
 use super::Hop;
 
-/// How many destinations are remembered with their hops.
+/// Maximum number of destinations whose hops are cached.
 const REMEMBERED_MAX: usize = 1024;
 
-/// Next hops with their cost, the cheapest first.
+/// Next hops with their costs, in order of cost.
 pub(in super::super) type Hops = Vec<(u32, Hop)>;
 
-/// Which endpoints a route is for.
+/// Pattern for the endpoints of a route.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct EndpointPattern {
     text: String,
@@ -25,7 +25,7 @@ impl EndpointPattern {
         }
     }
 
-    /// How many letters it fixes; one that fixes all of them counts most.
+    /// Number of characters that the pattern fixes; a pattern without an asterisk ranks highest.
     fn specificity(&self) -> usize {
         match self.text.strip_suffix('*') {
             Some(prefix) => prefix.len(),
@@ -36,39 +36,39 @@ impl EndpointPattern {
 
 /// All routes.
 ///
-/// Every pattern that matches gives its hops, in the order of their cost. Of equal costs the more specific pattern
-/// comes first, and the less specific ones stay as the next choice.
+/// Every pattern that matches contributes its hops, in order of cost. Among equal costs the more specific
+/// pattern comes first, and the less specific ones remain as further choices.
 #[derive(Debug, Default)]
 pub(in super::super) struct RouteTable {
     routes: BTreeMap<(EndpointPattern, Hop), u32>,
-    /// What was asked before; gone with every change.
+    /// Cached results, cleared by every change.
     remembered: BTreeMap<Eid, Hops>,
 }
 
 impl RouteTable {
-    /// How many routes there are.
+    /// Number of routes.
     pub(super) fn len(&self) -> usize {
         self.routes.len()
     }
 
-    /// True if there is such a route.
+    /// True if this route exists.
     pub(super) fn contains(&self, pattern: &str, hop: &Hop) -> bool {
         self.routes.contains_key(&(EndpointPattern { text: pattern.to_owned() }, hop.clone()))
     }
 
-    /// Adds a route or gives it another cost.
+    /// Adds a route or changes its cost.
     pub(super) fn set(&mut self, pattern: String, hop: Hop, cost: u32) {
         self.remembered.clear();
         self.routes.insert((EndpointPattern { text: pattern }, hop), cost);
     }
 
-    /// Takes a route away.
+    /// Removes a route. Returns true if it existed.
     pub(super) fn remove(&mut self, pattern: String, hop: Hop) -> bool {
         self.remembered.clear();
         self.routes.remove(&(EndpointPattern { text: pattern }, hop)).is_some()
     }
 
-    /// The next hops for an endpoint, the cheapest first.
+    /// Next hops for an endpoint, in order of cost.
     pub(in super::super) fn hops(&mut self, endpoint: &Eid) -> Hops {
         if self.routes.is_empty() {
             return Hops::new();

@@ -1,5 +1,5 @@
-//! Many worlds: bundles of all sizes both ways, cuts at any byte, crashes at any instant, small peers, and in the end
-//! every bundle that was accepted is where it should be, once.
+//! Random scenarios: bundles of all sizes in both directions, cuts at any byte, crashes at any instant, peers
+//! with small limits. At the end, every accepted bundle has reached its destination exactly once.
 
 use super::forwarding::{EARTH, HOUR, MOON, ORBITER, chain_with, random};
 use super::world::{Payload, World};
@@ -17,13 +17,13 @@ fn payload_of(seed: u64, number: u64) -> bytes::Bytes {
         2 => rng.below(4000),
         _ => rng.below(20_000),
     };
-    // The number tells payloads apart that are too short to differ.
+    // The number distinguishes payloads that are too short to differ.
     let mut bytes = vec![number as u8];
     bytes.extend_from_slice(&random(seed ^ number << 32, length as usize));
     bytes.into()
 }
 
-/// Bytes are damaged in worlds without breaks only: the checksum of a payload covers whole transfers.
+/// Bytes are damaged only in scenarios without breaks: the CRC of a payload covers complete transfers.
 fn worry(world: &mut World, rng: &mut Rng, damage: bool) {
     match rng.below(6) {
         2 if damage => world.cables[rng.below(2) as usize].damage = true,
@@ -45,13 +45,13 @@ fn worry(world: &mut World, rng: &mut Rng, damage: bool) {
     }
 }
 
-/// Says how often custody was accepted, released, and asked for again.
+/// Returns how often custody was accepted, released and retried.
 fn live(seed: u64, version: BundleVersion, custody: bool) -> [u64; 3] {
     let mut rng = Rng::new(seed).fork("chaos");
     let mut world = chain_with(seed, |config| {
         let accepts = custody && Rng::new(seed).fork(&config.node).chance(0.7);
         config.custody.accept_from = if accepts { vec!["*".into()] } else { Vec::new() };
-        // Often too short: what is on its way is sent once more.
+        // Often too short, so that bundles being sent are resent.
         let timer_ms = 50 + Rng::new(seed).fork("timer").below(5000);
         config.custody.timer_min = Duration::from_millis(timer_ms);
         config.custody.timer_max = Duration::from_secs(120);
@@ -69,7 +69,7 @@ fn live(seed: u64, version: BundleVersion, custody: bool) -> [u64; 3] {
         node.clock_ms = if rng.chance(0.8) { Some(0) } else { None };
     }
     world.start_all();
-    // Version 6 has no checksum that would tell.
+    // Version 6 has no checksum that would detect the damage.
     let damage = version == BundleVersion::V7 && rng.chance(0.2);
     let mut accepted = Vec::new();
     for number in 0..SENDS {

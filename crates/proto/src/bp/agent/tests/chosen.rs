@@ -1,5 +1,5 @@
-//! Names and properties that a stranger has chosen so that they look like those of another; and tombstones that outlive what else
-//! is on the disk.
+//! Names and properties that an attacker has chosen so that they collide with those of another node, and
+//! tombstones that outlive everything else on disk.
 
 use super::super::{RouterChoice, RoutingConfig};
 use super::forwarding::{MINUTE, random};
@@ -19,8 +19,8 @@ fn bob(seed: u64, endpoints: &[&str]) -> World {
     world
 }
 
-/// The stranger's endpoint has the same FNV-1a as the true one, whatever one number in 128 that begins with: as many secrets are
-/// tried as would show it.
+/// The attacker's endpoint has the same FNV-1a hash as the true one for one in 128 initial values; enough
+/// secrets are tried to show a collision.
 #[test]
 fn no_endpoint_can_be_chosen_that_stands_for_another() {
     let endpoints = ["dtn://bob/reports/daily/north-field", "dtn://bob/ItV4No8daSYYs1Yc73uxcxQxg"];
@@ -39,7 +39,7 @@ fn no_endpoint_can_be_chosen_that_stands_for_another() {
     }
 }
 
-/// The stranger's name has the same FNV-1a as that of the node for which it would be taken.
+/// The attacker's name has the same FNV-1a hash as that of the node for which it would be mistaken.
 #[test]
 fn no_name_can_be_chosen_that_keeps_a_copy_from_another_node() {
     let mut world = World::new(1);
@@ -63,7 +63,8 @@ fn no_name_can_be_chosen_that_keeps_a_copy_from_another_node() {
     assert_eq!([1, 2].map(|node| world.agent(node).bundles(world.now).count()), [1, 1]);
 }
 
-/// The names are as long as they may be; the record of the last start, with the store's secret, is there or lost.
+/// The names have the maximum length; the last boot record, which contains the store's secret, is present or
+/// lost.
 #[test]
 fn what_was_taken_is_known_after_a_start_whatever_else_is_lost() {
     let long = |name: &str| format!("dtn://{name}/{}", "x".repeat(1_000));

@@ -1,4 +1,4 @@
-//! Clocks that jump: lifetimes go by the time that has passed, until the operator says that the clock is right.
+//! Clocks that jump: lifetimes follow the elapsed time until the operator confirms the clock.
 
 use super::super::Counters;
 use super::forwarding::{EARTH, HOUR, MINUTE, MOON, ORBITER, chain, has_arrived, random};
@@ -8,7 +8,7 @@ use crate::time::Duration;
 
 const TWO_DAYS_MS: i64 = 2 * 86_400_000;
 
-/// A bundle for earth waits at the orbiter, and would for an hour.
+/// A bundle for earth with a lifetime of an hour waits at the orbiter.
 fn waiting(seed: u64) -> World {
     waiting_in(chain(seed), seed)
 }
@@ -66,7 +66,7 @@ fn a_clock_two_days_ahead_deletes_nothing() {
         }
         world.run_for(10 * MINUTE);
         assert_eq!((held(&world), expired(&world)), (1, 0), "{restarts} restarts");
-        // Its hour is its hour.
+        // Its lifetime is one hour of elapsed time.
         world.run_for((50 - 10 * restarts) * MINUTE);
         assert_eq!((held(&world), expired(&world)), (0, 1), "{restarts} restarts");
     }
@@ -96,7 +96,7 @@ fn the_operator_says_that_the_clock_is_right() {
     world.request(ORBITER, AppRequest::TrustClock);
     world.run_for(Duration::from_secs(1));
     assert_eq!((held(&world), world.agent(ORBITER).clock_ahead_ms()), (0, 0));
-    // That is remembered, too.
+    // The confirmation survives a restart, too.
     restart(&mut world);
     assert_eq!(world.agent(ORBITER).clock_ahead_ms(), 0);
 }
@@ -108,7 +108,7 @@ fn a_clock_that_is_back_is_right_again() {
     turn_clock(&mut world, 300);
     assert_eq!(world.agent(ORBITER).clock_ahead_ms(), 0);
     assert_eq!(jumps(&world).len(), 2);
-    // Small steps are no jumps.
+    // Small steps are not jumps.
     for step in 1..=10 {
         turn_clock(&mut world, 50_000 * step);
     }
@@ -132,7 +132,7 @@ fn what_comes_and_what_is_made_after_a_jump_goes_its_way() {
     }
 }
 
-/// A jump while the node does not run shows by a clock that goes on.
+/// A jump while the node is not running is detected by a steady clock that keeps running.
 #[test]
 fn a_jump_between_two_starts_shows() {
     let mut world = chain(6);
@@ -149,7 +149,8 @@ fn a_jump_between_two_starts_shows() {
     assert_eq!(held(&world), 0);
 }
 
-/// It was two days ahead when the node started, and nobody saw it: what comes after it was put right lives its lifetime.
+/// The clock was two days ahead when the node started, undetected; bundles that arrive after its correction
+/// have their full lifetime.
 #[test]
 fn a_wrong_clock_that_is_put_right_turns_nothing_away_that_may_be_alive() {
     for hours in [1, 72] {
@@ -181,7 +182,8 @@ fn a_wrong_clock_that_is_put_right_turns_nothing_away_that_may_be_alive() {
     }
 }
 
-/// Where only its age says when a bundle ends, that goes on right when the operator has spoken and the node starts anew.
+/// A bundle whose expiry depends only on its age expires at the right time after the confirmation of the
+/// clock and a restart.
 #[test]
 fn what_ends_by_its_age_outlives_a_trusted_clock_and_a_restart() {
     for off_ms in [TWO_DAYS_MS, -TWO_DAYS_MS] {

@@ -1,4 +1,4 @@
-//! Custody transfer: who is responsible for a bundle, and until when.
+//! Custody transfer: the custodian of a bundle, and the end of its custody.
 
 use super::super::{Config, Counters, RetentionReason, RouterChoice};
 use super::forwarding::{EARTH, HOUR, MINUTE, MOON, ORBITER, chain_with, has_arrived, random};
@@ -56,13 +56,13 @@ fn custody_moves_from_hop_to_hop() {
         assert_eq!(counters(&world, node).custody_timeouts, 0);
     }
     assert_eq!(counters(&world, ORBITER).custody_accepted, 1);
-    // Each custodian has said so to the one before it, who has heard it.
+    // Each custodian has signalled to the previous one, which has received the signal.
     let signals = [MOON, ORBITER, EARTH].map(|node| {
         let counted = counters(&world, node);
         (counted.custody_signals_heard, counted.custody_signals_sent, counted.custody_signals_unsent)
     });
     assert_eq!(signals, [(1, 0, 0), (1, 1, 0), (0, 1, 0)]);
-    // The head names the custodian of each hop.
+    // The header names the custodian of each hop.
     let custodian = |cable: usize| {
         let head = world.cables[cable].heads6.iter().find(|head| head.payload.length == 20_000);
         head.expect("the bundle").primary.custodian().uri()
@@ -82,7 +82,7 @@ fn without_another_custodian_the_source_waits_for_the_delivery() {
         "acknowledged, and kept"
     );
     assert!(!sent(&world, 1));
-    // It is asked for again, less and less often, and what comes twice is refused where it is.
+    // The bundle is resent at growing intervals, and refused where it arrives again.
     world.run_for(10 * HOUR);
     let times = counters(&world, MOON).custody_timeouts;
     assert!((8..=11).contains(&times), "a minute, two, four ..: {times} times in ten hours");
@@ -101,7 +101,7 @@ fn a_slow_link_is_not_flooded() {
     for slow in [false, true] {
         let mut world = chain_with(3, everybody);
         if slow {
-            // 1200 bit/s, half a minute away: the transfer takes over two minutes.
+            // 1200 bit/s and a delay of half a minute: the transfer takes over two minutes.
             world.cables[0].byte_time = Duration::from_micros(6_667);
             world.cables[0].delay = Duration::from_secs(30);
             world.cables[0].window = 500_000;
@@ -203,7 +203,7 @@ fn fragments_are_released_one_by_one() {
     }
 }
 
-/// A bundle in an old node's custody.
+/// A bundle in custody of an old node.
 fn foreign(sequence: u64) -> v6::Bundle {
     let eid = |text| Eid::from_uri(text).expect("an endpoint");
     let mut primary =
@@ -217,7 +217,7 @@ fn foreign(sequence: u64) -> v6::Bundle {
     v6::Bundle::new(head, Bytes::from_static(b"hello"))
 }
 
-/// The signals that a node has for the old node, read from its disk.
+/// Custody signals of a node for the old node, read from its disk.
 fn signals(world: &World, node: usize) -> Vec<(bool, v6::CustodyReason)> {
     let records = world.nodes[node].disk.records.values();
     let read = |log: &super::parts::Log| {
@@ -298,7 +298,7 @@ fn a_block_that_nobody_knows_is_signalled() {
     assert_eq!(signals(&world, node), [(false, v6::CustodyReason::BlockUnintelligible)]);
 }
 
-/// Where the seal, or some of the body, finds no place on the disk, custody is not accepted: nobody says that it is.
+/// Custody is not accepted or signalled if the disk has no space for the seal or a part of the body.
 #[test]
 fn custody_whose_seal_found_no_place_is_not_signalled() {
     let mut bundle = foreign(1);
@@ -323,7 +323,7 @@ fn custody_whose_seal_found_no_place_is_not_signalled() {
     }
 }
 
-/// A signal of an old node, for the agent of `node`.
+/// A custody signal of an old node, for the agent of `node`.
 fn inject_signal(world: &mut World, node: usize, subject: v6::admin::Subject, succeeded: bool, number: u64) {
     let bundle = signal(world, node, subject, succeeded, number);
     world.inject(node, &bundle.to_bytes(), 1000);
@@ -353,7 +353,8 @@ fn signal(
     v6::Bundle::new(v6::Head::new(primary, payload.len() as u64), payload)
 }
 
-/// A bundle of the moon's in custody, which has gone as far as earth, where nobody takes it; how signals name it.
+/// A bundle of the moon in custody, which was sent as far as earth, where it is not accepted; and its
+/// identification in signals.
 fn handed_over(seed: u64, configure: impl Fn(&mut Config)) -> (World, v6::admin::Subject) {
     let mut world = chain_with(seed, configure);
     world.nodes[EARTH].user.takes = false;
@@ -371,7 +372,7 @@ fn handed_over(seed: u64, configure: impl Fn(&mut Config)) -> (World, v6::admin:
     (world, subject)
 }
 
-/// The injected neighbour is on the way there, the last of all.
+/// Makes the injected neighbour the last next hop towards the pattern.
 fn leads_to(world: &mut World, node: usize, pattern: &str) {
     let via = NextHop::Node("dtn://neighbour/".into());
     world.tell(node, AppRequest::SetRoute { pattern: pattern.into(), via, cost: 99 });
@@ -380,7 +381,7 @@ fn leads_to(world: &mut World, node: usize, pattern: &str) {
 
 #[test]
 fn a_signal_from_who_is_not_on_the_bundles_way_releases_nothing() {
-    // What is in custody is not spread, with any router.
+    // A bundle in custody is not replicated by any router.
     for router in [RouterChoice::Static, RouterChoice::Epidemic] {
         strangers_release_nothing(router);
     }
@@ -389,10 +390,11 @@ fn a_signal_from_who_is_not_on_the_bundles_way_releases_nothing() {
 fn strangers_release_nothing(router: RouterChoice) {
     let (mut world, subject) = handed_over(14, |config| config.routing.router = router);
     let before = world.cables[0].heads6.len();
-    // It calls from where another link leads, over which the bundle did not go.
+    // The incoming link is from the node at the other end of another link, over which the bundle was not
+    // sent.
     let agent = world.nodes[MOON].agent.as_mut().expect("the node is up");
     agent.engine.set_beside_links([(INJECTED, LinkId(9))].into());
-    // A stranger says that the bundle is elsewhere; a link of its own is not on the way to earth.
+    // A stranger signals that the bundle is elsewhere; its link is not on the route to earth.
     for (number, succeeded) in [(1, true), (2, true), (3, false)] {
         inject_signal(&mut world, MOON, subject.clone(), succeeded, number);
         world.run_for(Duration::from_secs(1));
@@ -402,7 +404,7 @@ fn strangers_release_nothing(router: RouterChoice) {
     assert_eq!(counters(&world, MOON).custody_refused, 0);
     world.run_for(2 * MINUTE);
     assert!(world.cables[0].heads6.len() > before, "the timer has run out, and it is sent again");
-    // A neighbour on the way there may say so.
+    // A neighbour on the route may signal it.
     leads_to(&mut world, MOON, "dtn://earth/*");
     inject_signal(&mut world, MOON, subject, true, 4);
     world.run_for(Duration::from_secs(1));
@@ -410,7 +412,7 @@ fn strangers_release_nothing(router: RouterChoice) {
     assert!(sent(&world, 1));
 }
 
-/// The other part was handed in by somebody else, or before the last start, of which nobody knows any more who it was.
+/// The other part came from another neighbour, or before the last start, so that its neighbour is unknown.
 #[test]
 fn a_signal_is_believed_only_if_all_of_it_came_on_the_bundles_way() {
     for starts_anew in [false, true] {
@@ -449,7 +451,8 @@ fn a_signal_is_believed_only_if_all_of_it_came_on_the_bundles_way() {
     }
 }
 
-/// A link that is down has no neighbour, and neither has a caller that says no name: that makes them no neighbours of each other.
+/// A link that is down has no peer, and neither has an incoming link without a node ID: they do not count as
+/// the same neighbour.
 #[test]
 fn a_caller_without_a_name_is_not_who_the_bundle_went_to() {
     let (mut world, subject) = handed_over(17, nobody);
@@ -464,7 +467,8 @@ fn a_caller_without_a_name_is_not_who_the_bundle_went_to() {
     assert_eq!(reasons(&world, MOON).len(), 1);
 }
 
-/// Routes may change while a signal is waited for: the way that the bundle took stays, and no other link becomes it.
+/// Routes may change while a signal is outstanding: the route that the bundle took stays valid, and no other
+/// link becomes valid.
 #[test]
 fn a_signal_is_believed_from_where_the_bundle_went_though_no_route_leads_there_any_more() {
     let (went, other) = (LinkId(1), LinkId(9));
@@ -508,7 +512,8 @@ fn a_signal_counts_only_for_what_was_handed_out() {
         sequence: id.timestamp.sequence,
         fragment,
     };
-    // The neighbour that says so calls from where this node's link leads, and nothing goes over its own session.
+    // The signalling neighbour has an incoming link from the node at the other end of this node's link; no
+    // bundle was sent over the incoming link.
     let agent = world.nodes[MOON].agent.as_mut().expect("the node is up");
     agent.engine.set_beside_links([(INJECTED, LinkId(1))].into());
     inject_signal(&mut world, MOON, subject(None), true, 1);
@@ -526,7 +531,7 @@ fn a_signal_counts_only_for_what_was_handed_out() {
         world.run_for(Duration::from_secs(1));
         assert_eq!(reasons(&world, MOON).len(), 1, "bytes 1900 to 2000 are still this node's");
     }
-    // Only they are sent again.
+    // Only the unreleased parts are resent.
     world.run_for(2 * MINUTE);
     let last = world.cables[0].heads6.last().expect("a transfer");
     assert_eq!(last.primary.fragment.map(|fragment| fragment.offset), Some(1900));

@@ -1,4 +1,4 @@
-//! Bundles at their end: delivered once, expired, refused, reported.
+//! Ends of bundles: delivered once, expired, refused, reported.
 
 use super::super::{EvictionPolicy, ReportConfig, RetentionReason};
 use super::forwarding::{EARTH, HOUR, MINUTE, MOON, ORBITER, chain, chain_with, has_arrived, random};
@@ -82,7 +82,8 @@ fn fragments_that_contradict_each_other_are_put_together_apart() {
     world.inject(node, &Bundle::new(whole.head.fragment(60, 40), payload.slice(60..)).to_bytes(), 500);
     world.run_for(MINUTE);
     assert_eq!(world.nodes[node].user.inbox[0].2, payload);
-    // A fragment under its name that is no part of it was accepted, too: it stays as long as it lives.
+    // A fragment with the same bundle ID that belongs to another payload was accepted, too: it is kept for
+    // its lifetime.
     let whys: Vec<RetentionReason> = world.agent(node).bundles(world.now).map(|status| status.why).collect();
     assert_eq!(whys, [RetentionReason::InParts { have: 60, of: 120 }]);
 }
@@ -124,7 +125,7 @@ fn what_is_not_wanted_is_refused_with_the_reason() {
         world.run_for(Duration::from_secs(1));
         assert_eq!(world.refusals().get(index), Some(&reason), "{name}");
     }
-    // Refused at its very end, but for the last byte, it is still good the next time.
+    // A bundle refused at its last byte is accepted the next time.
     world.inject(node, &good, 40);
     world.run_for(Duration::from_secs(1));
     assert!(has_arrived(&world, node, 1));
@@ -209,7 +210,7 @@ fn a_crash_at_any_instant_of_the_taking_delivers_once() {
         world.crash(node);
         world.start(node);
         world.run_for(MINUTE);
-        // That nothing is delivered again after it was gone as taken is checked by the application itself.
+        // The application itself checks that a delivery is not repeated after it ended as accepted.
         assert!(world.nodes[node].user.inbox.len() <= 1);
         assert_eq!(world.agent(node).bundles(world.now).count(), 0, "instant {instant}");
     }
@@ -296,7 +297,7 @@ fn without_clocks_lifetimes_end_by_age() {
     assert_eq!(world.cables[0].heads[0].age_ms().map(|age| age / 1000), Some(60));
     world.run_for(Duration::from_secs(10));
     assert_eq!(world.agent(ORBITER).counters().deleted_expired, 1, "60 s there and 40 s here");
-    // Two bundles of a node without a clock are not taken for one, whatever happens to the node.
+    // Two bundles of a node without a clock are not mistaken for one, whatever happens to the node.
     world.heal(1);
     world.send(MOON, 2, "dtn://earth/in", Payload::Given(random(6, 100)), lifetime(100));
     world.run_for(MINUTE);

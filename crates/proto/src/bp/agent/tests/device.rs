@@ -1,4 +1,4 @@
-//! A disk that cannot read for a while, on a link that takes small bundles only.
+//! A disk that cannot read for a while, on a link that carries only small bundles.
 
 use super::super::{Agent, Config};
 use crate::engine::Engine;
@@ -12,7 +12,7 @@ use bytes::Bytes;
 use std::collections::BTreeMap;
 
 const LINK: LinkId = LinkId(1);
-/// More requests at one moment than any honest dialogue here has.
+/// More requests at one instant than any valid exchange in these tests has.
 const REQUESTS_MAX: usize = 1000;
 
 /// An agent, a disk that answers at once, and a neighbour that never acknowledges.
@@ -20,17 +20,17 @@ struct Bench {
     agent: Agent,
     now: Instant,
     records: BTreeMap<crate::service::RecordId, Vec<u8>>,
-    /// So many reads succeed; those after them fail.
+    /// Number of reads that succeed; later reads fail.
     good_reads: usize,
     failed_reads: usize,
     opened: usize,
-    /// The transfers that were begun, and their lengths.
+    /// Transfers begun, with their lengths.
     transfers: Vec<(TransferId, u64)>,
     payload: Bytes,
-    /// The longest transfer, and the room, that a link has when it comes up.
+    /// Maximum length of a transfer, and room, of a link when it comes up.
     transfer_bytes_max: u64,
     room: u64,
-    /// Bytes that were read, and those of them that went down, over each link.
+    /// Bytes read, and bytes sent over each link.
     read_bytes: u64,
     handed: BTreeMap<LinkId, u64>,
 }
@@ -59,7 +59,7 @@ impl Bench {
         self.settle();
     }
 
-    /// Lets time pass to the agent's next deadline.
+    /// Advances the time to the agent's next deadline.
     fn wake(&mut self) {
         self.now = self.agent.poll_timeout().expect("something is due");
         self.agent.handle_timeout(self.now);
@@ -165,7 +165,8 @@ fn a_route_changes_its_cost_even_where_no_other_fits() {
     assert_eq!(bench.agent.counters().ignored, 1, "one more does not fit");
 }
 
-/// A transfer of a thousand bytes ends so when 600 of its bytes are acknowledged: the lengths of that transfer and of the next.
+/// Ends a transfer of a thousand bytes with this failure after 600 of its bytes are acknowledged. Returns the
+/// lengths of that transfer and of the next.
 fn lengths_after(reason: TransferFailure) -> [u64; 2] {
     let mut bench = Bench::new(Bytes::from(vec![7; 1000]));
     bench.ask(AppRequest::SetRoute { pattern: "*".into(), via: NextHop::Link(LINK), cost: 1 });
@@ -187,18 +188,19 @@ fn lengths_after(reason: TransferFailure) -> [u64; 2] {
     panic!("it is not sent again");
 }
 
-/// A transfer refused as damaged is gone at the peer, whatever it has acknowledged: all of it is sent again (RFC 9174 5.2.4).
-/// When the link breaks, the peer keeps what it has acknowledged.
+/// A transfer refused as damaged is discarded by the peer, whatever it has acknowledged: all of it is resent
+/// (RFC 9174 5.2.4). When the link breaks, the peer keeps what it has acknowledged.
 #[test]
 fn what_is_refused_as_damaged_is_sent_again_from_its_first_byte() {
     let [before, again] = lengths_after(TransferFailure::Refused(RefuseReason::Retransmit));
-    // Its age and its hop count may have become longer.
+    // The encoded age and hop count may be longer.
     assert!((before..before + 10).contains(&again), "{again} of {before}");
     let [before, rest] = lengths_after(TransferFailure::LinkDown);
     assert!(rest < before - 400, "{rest} of {before}");
 }
 
-/// Links that have no room: what is read for all of them has a limit, and one that gets room gets what it has room for.
+/// Links without room: the data read for all of them are limited, and a link that gets room is read for up to
+/// that room.
 #[test]
 fn what_is_read_before_there_is_room_has_a_limit_for_all_links() {
     const LENGTH: u64 = 300_000;
@@ -218,7 +220,7 @@ fn what_is_read_before_there_is_room_has_a_limit_for_all_links() {
         let standing = u64::from(number - 1);
         assert_eq!(bench.read_bytes, (2 * piece * standing).min(most), "with {standing} links");
     }
-    // The last, for which nothing was read.
+    // The last link, for which nothing was read.
     let link = LinkId(links.end - 1);
     while bench.handed.get(&link).is_none_or(|handed| *handed <= LENGTH) {
         let before = bench.handed.get(&link).copied().unwrap_or(0);
@@ -226,7 +228,7 @@ fn what_is_read_before_there_is_room_has_a_limit_for_all_links() {
         bench.settle();
         let handed = bench.handed[&link];
         assert!(handed > before, "{handed} bytes have gone down");
-        // A piece is read as a whole, and the head was not read.
+        // A piece is read as a whole, and the header is not read.
         assert!(bench.read_bytes <= most + piece + handed, "{} bytes were read", bench.read_bytes);
     }
     assert_eq!(bench.handed.len(), 1);

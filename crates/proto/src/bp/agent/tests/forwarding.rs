@@ -1,4 +1,4 @@
-//! Bundles on their way: over one hop and several, in pieces, through breaks and crashes.
+//! Forwarding: over one and several hops, in fragments, through breaks and crashes.
 
 use super::world::{Payload, World};
 use crate::rng::Rng;
@@ -58,7 +58,7 @@ fn a_bundle_crosses_two_hops() {
     assert_eq!(world.agent(EARTH).bundles(world.now).count(), 0);
 }
 
-/// One bundle from the moon to earth, the first cable cut once at this byte.
+/// Sends one bundle from the moon to earth and cuts the first cable once, at this byte.
 fn with_a_cut(at: u64, window: u64, length: usize, options: &SendOptions) -> World {
     let mut world = chain(at);
     world.cables[0].window = window;
@@ -85,7 +85,7 @@ fn a_break_at_any_byte_costs_no_acknowledged_byte() {
     let end = whole - 40..=whole;
     for at in beginning.step_by(11).chain(middle).chain(end.step_by(3)) {
         for window in [97, 700] {
-            // That no byte is sent again that the peer has acknowledged is checked by the cable itself.
+            // The cable itself checks that no acknowledged byte is resent.
             let world = with_a_cut(at, window, length, &SendOptions::default());
             let carried = world.cables[0].carried;
             assert!(carried <= whole + 2 * window + 400, "cut at {at}: {carried} bytes instead of {whole}");
@@ -119,7 +119,7 @@ fn a_link_that_went_down_idle_comes_back_for_a_bundle_whose_route_names_its_node
     world.tell(MOON, AppRequest::SetRoute { pattern: "dtn://earth/*".into(), via, cost: 1 });
     world.start_all();
     world.run_for(MINUTE);
-    // One that leads elsewhere stays idle; the one towards the destination itself needs no route.
+    // A link that leads elsewhere stays idle; the link to the destination itself needs no route.
     (0..2).for_each(|cable| world.rest(cable));
     world.run_for(HOUR);
     assert!(!world.cables[0].session && !world.cables[1].session, "nobody wants them");
@@ -243,7 +243,7 @@ fn a_contact_is_filled_and_not_overrun() {
     use super::world::EPOCH_DTN_MS;
     use crate::service::{AppRequest, Contact, LinkId};
     let mut world = chain_with(6, |config| {
-        // The cable carries 10,000 byte/s: the rate is told a little lower, for the delays.
+        // The cable carries 10,000 byte/s; the configured rate is a little lower because of the delays.
         let link = LinkConfig { link: LinkId(1), rate_bps: 70_000, ..LinkConfig::default() };
         config.links.push(link);
     });
@@ -289,7 +289,7 @@ fn a_bundle_larger_than_memory_flows_through_bounded_buffers() {
     world.run_until(HOUR, "delivery", |world| has_arrived(world, EARTH, 1));
     assert_eq!(world.nodes[EARTH].user.inbox[0].3, length);
     let peaks: Vec<usize> = world.nodes.iter().map(|node| node.peak_buffered).collect();
-    // What the application may hand down ahead, and at each node a few pieces.
+    // Data that the application may pass ahead, and a few pieces at each node.
     assert!(peaks[MOON] <= (1 << 20) + (1 << 18), "{peaks:?}");
     assert!(peaks[ORBITER] <= 1 << 18 && peaks[EARTH] <= 1 << 18, "{peaks:?}");
 }
@@ -356,7 +356,7 @@ fn a_link_that_the_neighbour_opened_is_used() {
     let (a, b) = (world.node("a", |_| {}), world.node("b", |_| {}));
     world.cable(b, a);
     world.start_all();
-    // No route at all: the neighbour is the destination.
+    // Without any route: the neighbour is the destination.
     world.send(a, 1, "dtn://b/in", Payload::Given(random(1, 3000)), SendOptions::default());
     world.run_until(MINUTE, "delivery", |world| has_arrived(world, b, 1));
 }
@@ -378,8 +378,8 @@ fn thousands_of_small_bundles_keep_a_long_line_busy() {
         }
     }
     world.run_until(HOUR, "all deliveries", |world| has_arrived(world, EARTH, count as usize));
-    // 1,024 transfers are on their way at a time, and each takes a round trip of 4 s and a little; the line itself needs
-    // 60 s at 10 kbyte/s for 200 bytes each.
+    // Up to 1,024 transfers are outstanding at once, and each takes a round trip of a little more than 4 s;
+    // the link itself needs 60 s at 10 kbyte/s for 200 bytes each.
     let limit = Duration::from_secs(85);
     assert!(world.now.saturating_since(crate::time::Instant::ZERO) < limit, "it took {}", world.now);
 }

@@ -1,5 +1,5 @@
-//! A relay whose disk is slow and fills up at any byte while nothing can leave it, and whose power goes at any moment: all
-//! that was accepted arrives, once there is a way on.
+//! A relay whose disk is slow and fills up at any byte while no bundle can leave, and whose power fails at
+//! any time: every accepted bundle arrives once there is a next hop.
 
 use super::forwarding::{EARTH, HOUR, MOON, ORBITER, chain_with, random};
 use super::world::{Payload, World};
@@ -17,7 +17,8 @@ fn payload_of(seed: u64, number: u64) -> bytes::Bytes {
     bytes.into()
 }
 
-/// Says how often the relay refused, was cut off in the middle, and had no room for what it had begun to acknowledge.
+/// Returns how often the relay refused a bundle, and how often it had to cut one that it had begun to
+/// acknowledge.
 fn live(seed: u64) -> [u64; 2] {
     let mut rng = Rng::new(seed).fork("full");
     let mut world = chain_with(seed, |config| {
@@ -54,7 +55,7 @@ fn live(seed: u64) -> [u64; 2] {
         world.start(ORBITER);
         world.heal(0);
     }
-    // The disk is as full as it was, but what is on it may leave.
+    // The disk is still full, but bundles on it can leave.
     world.run_for(Duration::from_millis(rng.below(5000)));
     world.heal(1);
     everything_arrives(&mut world, seed);
@@ -64,7 +65,7 @@ fn live(seed: u64) -> [u64; 2] {
 
 fn everything_arrives(world: &mut World, seed: u64) {
     world.run_for(HOUR);
-    // A bundle that is longer than the disk may wait for ever: it may not be lost.
+    // A bundle that exceeds the disk may wait for ever, but must not be lost.
     let arrived: Vec<u64> =
         world.nodes[EARTH].user.inbox.iter().map(|(_, _, bytes, _)| u64::from(bytes[0])).collect();
     let once: BTreeSet<u64> = arrived.iter().copied().collect();
@@ -86,7 +87,7 @@ fn everything_arrives(world: &mut World, seed: u64) {
 #[test]
 fn nothing_is_lost_by_a_disk_that_fills_at_any_byte() {
     let mut sums = [0; 2];
-    // The link breaks behind the last byte, which then has no space.
+    // The link breaks after the last byte, for which there is then no space.
     for seed in (0..300).chain([1518]) {
         let counted = live(seed);
         sums.iter_mut().zip(counted).for_each(|(sum, counted)| *sum += counted);

@@ -17,7 +17,7 @@ fn head(world: &World, sequence: u64, ahead_ms: u64, length: u64) -> Head {
     Head::new(PrimaryBlock::new(destination, source, timestamp, 3_600_000), length)
 }
 
-/// The beginning of a bundle that never comes.
+/// Injects the beginning of a bundle that never continues.
 fn announce(world: &mut World, head: &Head) {
     world.inject_beginning(ORBITER, &head.to_bytes());
 }
@@ -38,13 +38,13 @@ fn an_announced_bundle_takes_no_place_before_its_bytes_come() {
     }
     assert_eq!(world.refusals(), []);
     assert_eq!(world.agent(ORBITER).bundles(world.now).count(), 5);
-    // What comes meanwhile has its place.
+    // Bundles that arrive in the meantime have space.
     let honest = Bundle::new(head(&world, 9, 0, 3_000_000), random(9, 3_000_000));
     world.inject(ORBITER, &honest.to_bytes(), 100_000);
     world.run_for(Duration::from_secs(60));
     assert_eq!(world.refusals(), []);
     assert_eq!(world.agent(ORBITER).counters().received, 1);
-    // What cannot fit any more is refused when it begins, or when there is no more place.
+    // A bundle that cannot fit is refused at its beginning, or when the space is used up.
     let late = Bundle::new(head(&world, 10, 0, 5_000_000), random(9, 5_000_000));
     world.inject(ORBITER, &late.to_bytes(), 100_000);
     assert_eq!(world.refusals(), [RefuseReason::NoResources]);
@@ -81,7 +81,7 @@ fn a_bundle_from_the_future_lives_as_long_as_its_lifetime() {
     world.run_for(Duration::from_secs(1));
     let ten_years = 10 * 365 * 86_400_000;
     let future = Bundle::new(head(&world, 1, ten_years, 10), random(1, 10));
-    // A little ahead: clocks differ.
+    // A little ahead, within the permitted clock difference.
     let soon = Bundle::new(head(&world, 2, 1_800_000, 10), random(1, 10));
     world.inject(ORBITER, &future.to_bytes(), 1000);
     world.inject(ORBITER, &soon.to_bytes(), 1000);
@@ -109,7 +109,8 @@ fn very_many_parts_of_a_bundle_for_elsewhere_pass() {
     assert_eq!(world.agent(ORBITER).counters().received, 3_000);
 }
 
-/// An application that has forgotten in a crash that it has sent a bundle sends it again under the same name.
+/// An application that has lost the record of a send in a crash sends the bundle again with the same bundle
+/// ID.
 #[test]
 fn the_same_bundle_sent_again_is_delivered_once() {
     for crash in [false, true] {
@@ -117,7 +118,7 @@ fn the_same_bundle_sent_again_is_delivered_once() {
         world.start_all();
         let now = world.agent(ORBITER).clock.dtn_ms(world.now).expect("it has a clock");
         let payload = random(3, 5_000);
-        // To the node itself, and to another one.
+        // To the node itself, and to another node.
         for (send, to) in [(1, "dtn://orbiter/in"), (2, "dtn://earth/in")] {
             let options = SendOptions { created: Some((now, 1 << 52 | send)), ..SendOptions::default() };
             for again in 0..3 {

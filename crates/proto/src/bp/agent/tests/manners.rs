@@ -1,4 +1,4 @@
-//! What is accepted from single peers although it is wrong, and how bundles are made that go to them.
+//! Faults accepted from single peers, and encodings adapted to them.
 
 use super::super::LinkConfig;
 use super::forwarding::{MINUTE, has_arrived, random};
@@ -12,7 +12,7 @@ use crate::service::{AppIndication, AppRequest, BlockPlace, Breach, LinkId, Refu
 use crate::time::Duration;
 use bytes::Bytes;
 
-/// A node that hears `dtn://neighbour/`, of which this is said.
+/// A node with the neighbour `dtn://neighbour/` and these rules for peers that match `about`.
 fn world(about: &str, accept: &[Accept]) -> (World, usize) {
     let mut world = World::new(1);
     let peer = PeerRules { node: about.into(), accept: accept.to_vec(), ..PeerRules::default() };
@@ -31,7 +31,8 @@ fn bundle(change: impl FnOnce(&mut Head)) -> Bytes {
     Bundle::new(head, Bytes::from_static(b"hello")).to_bytes()
 }
 
-/// What a peer sends arrives if this is accepted from it, and only then; both is counted, and the policy is named.
+/// Checks that a bundle of a peer arrives only if its fault is accepted from that peer, that both cases are
+/// counted, and that the policy is named.
 fn only_with(accept: Accept, bytes: &Bytes, counts: impl Fn(&World, usize) -> (u64, u64)) {
     for (about, allowed, arrives) in [
         ("dtn://neighbour/", &[accept][..], true),
@@ -73,7 +74,7 @@ fn neither_time_nor_age_is_taken_from_whom_the_operator_says() {
     });
 }
 
-/// The second of two fragments, as ION's UDP convergence layer makes them.
+/// The second of two fragments, as ION's UDP convergence layer sends it.
 fn numbered_zero(offset: u64) -> Bytes {
     let timestamp = CreationTimestamp { time: DtnTime(EPOCH_DTN_MS), sequence: 2 };
     let eid = |text: &str| text.parse::<Eid>().expect("an endpoint");
@@ -93,7 +94,7 @@ fn fragments_with_blocks_numbered_zero_are_taken_from_whom_the_operator_says() {
         world.inject(node, &numbered_zero(0), 40);
         world.run_for(MINUTE);
         if arrives {
-            // The first is read again from the store.
+            // The first fragment is read again from the store.
             world.crash(node);
             world.start(node);
             world.run_for(MINUTE);
@@ -136,7 +137,7 @@ fn what_was_accepted_by_a_policy_survives_a_restart_without_it() {
     world.run_until(MINUTE, "delivery", |world| has_arrived(world, node, 1));
 }
 
-/// The breach of a bundle that a node refuses, and the faults that would have to be accepted.
+/// Breach of a bundle that a node refuses, and the faults that would have to be accepted.
 fn refused(bytes: &Bytes) -> (Option<Breach>, Vec<&'static str>) {
     let (mut world, node) = world("*", &[]);
     world.inject(node, bytes, 40);
@@ -187,7 +188,7 @@ fn a_refusal_names_the_rule_the_block_and_what_would_help() {
             bundle(|head| {
                 head.blocks = vec![block(2, BlockFlags::NONE), block(7, BlockFlags::DELETE_BUNDLE)]
             }),
-            "a block without which the bundle is not to travel is not supported (RFC 9171 5.6), in block 2 (type 200, number 7)",
+            "a block whose flags require deletion of the bundle is not supported (RFC 9171 5.6), in block 2 (type 200, number 7)",
         ),
         (Bytes::from_static(b"garbage"), "a bundle is not valid (RFC 9171 4.1)"),
     ] {
@@ -200,18 +201,18 @@ fn a_refusal_names_the_rule_the_block_and_what_would_help() {
         bytes[at] ^= 1;
         Bytes::from(bytes)
     };
-    // Behind the payload's five bytes come five of its checksum and the end.
+    // After the five bytes of the payload: five bytes of CRC field and the end.
     let payload = "the checksum of the payload block does not match (RFC 9171 5.6), in the payload block";
     assert_eq!(words(&flipped(8)), (payload.to_owned(), vec![]));
     assert_eq!(words(&flipped(2)), (payload.to_owned(), vec![]));
-    let early = "the data end too early, in the payload block";
+    let early = "unexpected end of data, in the payload block";
     assert_eq!(words(&whole.slice(..whole.len() - 1)), (early.to_owned(), vec![]));
     assert_eq!(words(&whole.slice(..whole.len() - 9)), (early.to_owned(), vec![]));
     let late: Bytes = [&whole[..], b"x"].concat().into();
     let (breach, _) = refused(&late);
-    let error = DecodeError::invalid("what follows the end of a bundle", "RFC 9171 4.1");
+    let error = DecodeError::invalid("data after the end of a bundle", "RFC 9171 4.1");
     assert_eq!(breach, Some(Breach::of_all(error)));
-    // The values of `accept` that would help are told with it.
+    // The indication contains the values of `accept` that would help.
     let bytes = bundle(|head| {
         head.primary.crc = CrcType::None;
         head.primary.timestamp.time = DtnTime::UNKNOWN;
@@ -220,7 +221,7 @@ fn a_refusal_names_the_rule_the_block_and_what_would_help() {
     let breach = breach.expect("a rule is broken");
     assert_eq!((breach.clause(), breach.block), (Some("RFC 9171 4.4.2"), Some(BlockPlace::PRIMARY)));
     assert_eq!(accept, ["primary-without-crc", "no-time-no-age"]);
-    // Version 6: a block behind the payload.
+    // Version 6: a block after the payload.
     let mut old = super::version6::foreign("dtn://earth/in", b"hello");
     let flags = v6::BlockFlags::DELETE_BUNDLE;
     let block_type = v6::BlockType::Unknown(99);
@@ -230,12 +231,12 @@ fn a_refusal_names_the_rule_the_block_and_what_would_help() {
     let breach = breach.expect("a rule is broken");
     assert_eq!(breach.clause(), Some("RFC 5050 5.6"));
     assert_eq!(breach.block.map(|block| block.to_string()).as_deref(), Some("block 2 (type 99)"));
-    // A bundle that breaks no rule is told of only to those who ask.
+    // The refusal of a valid bundle is indicated only while an application watches.
     let for_nobody = bundle(|head| head.primary.destination = Eid::Null);
     assert_eq!(refused(&for_nobody), (None, vec![]));
 }
 
-/// A bundle from `ipn:1.0` to `ipn:2.1` over a link with these ways.
+/// A bundle from `ipn:1.0` to `ipn:2.1` over a link with these encodings.
 fn emitted(emit: &[Emit]) -> (Head, World) {
     let mut world = World::new(2);
     let link = LinkConfig { link: LinkId(1), emit: emit.to_vec(), ..LinkConfig::default() };

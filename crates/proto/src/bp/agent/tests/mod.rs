@@ -1,4 +1,4 @@
-//! Stories of the agent.
+//! Scenario tests of the agent.
 
 mod chaos;
 mod chosen;

@@ -1,4 +1,5 @@
-//! Bundles that are over when they come, by their hops or by their lifetime: refused as done, and told to whom they say.
+//! Bundles that have expired or exceeded their hop limit when they arrive: refused as completed, and reported
+//! as requested.
 
 use super::forwarding::{HOUR, MINUTE, MOON, ORBITER, chain, chain_with, random};
 use super::world::{Payload, World};
@@ -8,7 +9,7 @@ use crate::bp::{
 use crate::service::{AppIndication, RefuseReason, ReportedStatus, SendOptions};
 use crate::time::Duration;
 
-/// The reports that the application of a node was told of: what, why, about which bundle, by whom.
+/// Reports indicated to the application of a node: status, reason, bundle, reporter.
 fn reports(world: &World, node: usize) -> Vec<(ReportedStatus, u64, (u64, u64), String)> {
     let log = world.nodes[node].user.log.iter();
     log.filter_map(|said| match said {
@@ -24,20 +25,20 @@ fn dtn_ms(world: &World) -> u64 {
     world.agent(MOON).clock.dtn_ms(world.now).expect("it has a clock")
 }
 
-/// The head of a bundle of the moon's for earth.
+/// Header of a bundle from the moon for earth.
 fn head(created_ms: u64, sequence: u64, lifetime: Duration) -> Head {
     let timestamp = CreationTimestamp { time: DtnTime(created_ms), sequence };
     let [source, destination] = ["dtn://moon/", "dtn://earth/in"].map(|eid| eid.parse().unwrap());
     Head::new(PrimaryBlock::new(destination, source, timestamp, lifetime.as_millis() as u64), 0)
 }
 
-/// RFC 9171 4.4.3 and 5.10: a bundle whose hop count exceeds its limit is deleted, and whoever asked for it is told.
+/// RFC 9171 4.4.3 and 5.10: a bundle whose hop count exceeds its limit is deleted and reported if requested.
 #[test]
 fn a_bundle_that_has_made_too_many_hops_is_reported_when_it_comes() {
     let mut world = chain_with(1, |config| config.reports.deletion = true);
     world.start_all();
     world.run_for(Duration::from_secs(1));
-    // The moon has sent it, and a neighbour of the orbiter's brings it with a count that is beyond its limit.
+    // The moon has sent the bundle, and a neighbour of the orbiter brings it with a count above its limit.
     world.cut(0);
     let created = (dtn_ms(&world), 5);
     let options = SendOptions { created: Some(created), report_deletion: true, ..SendOptions::default() };
@@ -63,8 +64,8 @@ fn a_bundle_that_has_made_too_many_hops_is_reported_when_it_comes() {
     );
 }
 
-/// RFC 9171 5.5: a bundle whose lifetime is over by the clock of the node that it comes to is deleted there, and whoever
-/// asked for it is told.
+/// RFC 9171 5.5: a bundle whose lifetime has expired by the clock of the receiving node is deleted there and
+/// reported if requested.
 #[test]
 fn a_bundle_that_has_expired_is_reported_when_it_comes() {
     let mut world = chain_with(2, |config| config.reports.deletion = true);
@@ -89,8 +90,8 @@ fn a_bundle_that_has_expired_is_reported_when_it_comes() {
     assert_eq!((counters.deleted_expired, counters.refused_completed, counters.received), (1, 1, 0));
 }
 
-/// RFC 9171 5.5: where both the clock and the creation time are known, they say how old a bundle is, whatever its age
-/// block says.
+/// RFC 9171 5.5: where both the clock and the creation time are known, they determine the age of a bundle,
+/// whatever its age block contains.
 #[test]
 fn where_the_clock_is_known_the_age_block_does_not_count() {
     let mut world = chain(3);
@@ -108,13 +109,13 @@ fn where_the_clock_is_known_the_age_block_does_not_count() {
     assert_eq!(world.refusals(), [], "it was made just now");
     world.inject(ORBITER, &bytes[1], 1000);
     assert_eq!(world.refusals(), [RefuseReason::Completed], "it was made two hours ago");
-    // The one that was taken lives until its lifetime is over by the clock.
+    // The accepted bundle is kept until its lifetime expires by the clock.
     world.run_for(59 * MINUTE);
     let there = |world: &World| world.agent(ORBITER).bundles(world.now).count();
     assert_eq!((there(&world), world.agent(ORBITER).counters().deleted_expired), (1, 1));
     world.run_for(2 * MINUTE);
     assert_eq!((there(&world), world.agent(ORBITER).counters().deleted_expired), (0, 2));
-    // Without a clock the age is all there is, and it is the other way round.
+    // Without a clock only the age counts, and the result is reversed.
     let mut world = chain(3);
     world.nodes[ORBITER].clock_ms = None;
     world.start_all();

@@ -1,4 +1,4 @@
-//! What a node consists of besides its agent: a disk, and an application.
+//! Parts of a node besides its agent: a disk, and an application.
 
 use crate::rng::Rng;
 use crate::service::{AppIndication, AppRequest, DeliveryId, RecordId, SendId};
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) const COLLECTED_MAX: u64 = 4 << 20;
 pub(super) const PERIOD: usize = 65_536;
 
-/// A part of the payload that every long send has: it repeats, and slices of it share its memory.
+/// Part of the payload of every long send: it is periodic, and slices of it share its memory.
 pub(super) fn pattern(offset: u64, length: usize) -> Bytes {
     static PATTERN: std::sync::LazyLock<Bytes> = std::sync::LazyLock::new(|| {
         let mut bytes = vec![0; PERIOD];
@@ -50,10 +50,10 @@ pub(super) struct Disk {
     pub(super) records: BTreeMap<RecordId, Log>,
     pub(super) latency: Duration,
     pub(super) capacity: Option<u64>,
-    /// So much more is there for what is short.
+    /// Additional space for short appends.
     pub(super) spare: u64,
     pub(super) used: u64,
-    /// Records of which something was not kept: what follows is not, either.
+    /// Records with an append that was rejected: later ones are rejected, too.
     pub(super) refused: BTreeSet<RecordId>,
 }
 
@@ -93,17 +93,17 @@ impl Log {
     }
 }
 
-/// What was taken: source, creation timestamp, payload (of long ones nothing), length.
+/// Accepted delivery: source, creation timestamp, payload (empty for long ones), length.
 pub(super) type Taken = (String, (u64, u64), Vec<u8>, u64);
 
-/// The application of a node: takes what is delivered, and remembers everything.
+/// Application of a node: accepts all deliveries and records everything.
 #[derive(Debug, Default)]
 pub(super) struct User {
     pub(super) takes: bool,
     pub(super) log: Vec<AppIndication>,
     pub(super) inbox: Vec<Taken>,
     pub(super) reading: BTreeMap<DeliveryId, Reading>,
-    /// With endpoint and length: one with others under the same name is another.
+    /// With endpoint and length: a payload with others and the same bundle ID is a different one.
     pub(super) taken: BTreeSet<(String, String, (u64, u64), u64)>,
     pub(super) sends: BTreeMap<SendId, (Payload, u64)>,
     pub(super) ended: BTreeMap<SendId, AppIndication>,
@@ -184,13 +184,13 @@ impl User {
             self.requests.push(AppRequest::Read { delivery, offset: reading.got, length: PERIOD as u32 });
             return;
         }
-        // It has all of it, and says so; before a crash perhaps not for the first time.
+        // It accepts the complete delivery; after a crash possibly not for the first time.
         self.inbox.retain(|(source, created, ..)| (source, created) != (&reading.source, &reading.created));
         self.inbox.push((reading.source.clone(), reading.created, reading.bytes.clone(), reading.length));
         self.requests.push(AppRequest::Taken { delivery });
     }
 
-    /// Hands payload down as far as there is room.
+    /// Passes payload to the agent as far as there is room.
     pub(super) fn feed(&mut self) {
         for (send, (payload, offset)) in &mut self.sends {
             while *offset < payload.len() && self.room > 0 {

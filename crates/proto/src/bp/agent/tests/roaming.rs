@@ -1,5 +1,6 @@
-//! Many small worlds of nodes that come and go, for each router: what is accepted is delivered once and whole when there
-//! is a way for long enough, and everything ends with its lifetime, crashes or not.
+//! Many small networks of nodes that come and go, for each router: an accepted bundle is delivered once and
+//! completely if a route exists for long enough, and everything ends with its lifetime, with and without
+//! crashes.
 
 use super::super::{RouterChoice, RoutingConfig};
 use super::forwarding::{HOUR, random};
@@ -12,16 +13,17 @@ use crate::time::Duration;
 
 const LIFETIME: Duration = HOUR;
 
-/// What is wrong with a world, to see whether the laws notice.
+/// Deliberate fault of a network, to check that the laws detect it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Flaw {
     #[default]
     None,
-    /// Disks are blank after a crash.
+    /// Disks are empty after a crash.
     Forgetful,
-    /// Nobody tells a node of the way to its neighbours: neither routes nor contacts, and they are not used by themselves.
+    /// Nodes do not know the way to their neighbours: they have neither routes nor contacts, and do not send
+    /// directly.
     Lost,
-    /// Bundles, and what is remembered of them, live longer than the laws are told.
+    /// Bundles and tombstones live longer than the laws assume.
     Undying,
 }
 
@@ -42,7 +44,7 @@ fn payload(seed: u64, number: u64) -> bytes::Bytes {
     bytes.into()
 }
 
-/// Contacts at any time, and in the end for good; the cables come and go as they like.
+/// Contacts at random times, and a permanent one at the end; the cables come and go independently.
 fn plan(world: &mut World, rng: &mut Rng, nodes: usize) {
     let mut link = 0;
     for a in 0..nodes {
@@ -66,7 +68,7 @@ fn plan(world: &mut World, rng: &mut Rng, nodes: usize) {
 }
 
 impl Roaming {
-    /// A few nodes, a cable between any two of them, none plugged in.
+    /// A few nodes, with an unplugged cable between any two of them.
     fn new(seed: u64, router: RouterChoice, flaw: Flaw) -> Self {
         let planned = router == RouterChoice::ContactPlan;
         let mut rng = Rng::new(seed).fork("roaming");
@@ -100,7 +102,7 @@ impl Roaming {
         Roaming { world, rng, nodes, cables, sent: Vec::new(), crashes, flaw }
     }
 
-    /// A meeting begins or ends, a node crashes, a bundle is sent.
+    /// A meeting begins or ends, a node crashes, or a bundle is sent.
     fn happen(&mut self, seed: u64) {
         let cable = self.rng.below(self.cables as u64) as usize;
         match self.rng.below(8) {
@@ -155,7 +157,7 @@ fn live(seed: u64, router: RouterChoice, flaw: Flaw) -> RunDigest {
     for _ in 0..25 {
         roaming.happen(seed);
     }
-    // Everyone meets everyone for long enough.
+    // Every node meets every other for long enough.
     (0..roaming.cables).for_each(|cable| roaming.world.heal(cable));
     roaming.world.run_for(Duration::from_secs(900));
     roaming.check(seed);
@@ -179,7 +181,7 @@ fn thousand(router: RouterChoice) {
     }
 }
 
-/// The law that a flaw breaks, with this router.
+/// Law that a flaw breaks with this router.
 fn finds(router: RouterChoice, flaw: Flaw, law: &str) {
     catches_also(&format!("{flaw:?} with {router:?}"), law, |replay| live(replay.seed, router, flaw));
 }

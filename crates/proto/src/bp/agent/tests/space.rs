@@ -1,4 +1,4 @@
-//! The store's limits: what is counted, what goes, what stays, and what is refused.
+//! Limits of the store: usage, eviction, bundles that are kept, and refusals.
 
 use super::super::{Config, EvictionPolicy, RetentionReason};
 use super::forwarding::{EARTH, HOUR, MINUTE, MOON, ORBITER, chain_with, random};
@@ -15,14 +15,14 @@ use crate::service::{
 use crate::time::Duration;
 use bytes::Bytes;
 
-/// Everybody may have all of the store.
+/// Sets the quotas so that each owner may use the complete store.
 fn share_with_all(config: &mut Config) {
     config.limits.own_share_percent = 0;
     config.limits.neighbour_share_percent = 100;
     config.limits.source_share_percent = 100;
 }
 
-/// A node with these limits, which nobody takes anything from.
+/// A node with these limits, from which no bundle can leave.
 fn lone(configure: impl FnOnce(&mut Config)) -> World {
     let mut world = World::new(1);
     world.node("moon", |config| {
@@ -44,7 +44,7 @@ fn send(world: &mut World, number: u64, length: usize, options: SendOptions) {
     world.run_for(Duration::from_secs(1));
 }
 
-/// What has failed because the store was full, in order of their numbers.
+/// Sends that failed because the store was full, in order of their numbers.
 fn failed(world: &World) -> Vec<u64> {
     let full = |(send, end): (&SendId, &AppIndication)| {
         assert_eq!(*end, AppIndication::Failed { send: *send, reason: SendFailure::Full });
@@ -57,7 +57,7 @@ fn evicted(world: &World, node: usize) -> u64 {
     world.agent(node).counters().deleted_evicted
 }
 
-/// A bundle from a neighbour for somewhere that no route leads to.
+/// A bundle from a neighbour for a destination without a route.
 fn foreign7(sequence: u64, priority: Priority, length: usize) -> Bundle {
     let timestamp = CreationTimestamp { time: DtnTime(EPOCH_DTN_MS), sequence };
     let [source, destination, report_to] =
@@ -86,7 +86,8 @@ fn the_least_urgent_and_oldest_goes_by_bytes_and_by_number() {
         }
         assert_eq!(failed(&world), []);
         let mut gone = Vec::new();
-        // The two that are less urgent, the older first; then the usual ones; then nothing is less urgent any more.
+        // First the two of lowest priority, the older first; then those of normal priority; then none of
+        // lower priority is left.
         for (number, victim) in [(5, 2), (6, 4), (7, 1), (8, 3), (9, 9)] {
             send(&mut world, number, 2_200, of(Priority::Expedited));
             gone.push(victim);
@@ -94,14 +95,15 @@ fn the_least_urgent_and_oldest_goes_by_bytes_and_by_number() {
             assert_eq!(failed(&world), gone, "when {number} comes");
         }
         assert_eq!(evicted(&world, MOON), 4);
-        // Each of them was accepted, and is told as deleted for want of storage.
+        // Each of them was accepted, and is indicated as deleted because of depleted storage.
         let told = |reason: ReasonCode| {
             let log = world.nodes[MOON].user.log.iter();
             let deleted = BundleEvent::Deleted(reason.number());
             log.filter(|said| matches!(said, AppIndication::Bundle { what, .. } if *what == deleted)).count()
         };
         assert_eq!(told(ReasonCode::DepletedStorage), 4);
-        // What is as urgent as anything here is refused, to a neighbour in words of its own.
+        // A bundle of the highest priority present is refused; a neighbour receives the refusal of its
+        // protocol.
         world.inject(MOON, &foreign7(1, Priority::Expedited, 2_200).to_bytes(), 500);
         assert_eq!(world.refusals(), [RefuseReason::NoResources]);
         assert_eq!(world.agent(MOON).holds().0, 4);
@@ -118,19 +120,20 @@ fn nothing_goes_in_vain() {
     send(&mut world, 1, 2_000, of(Priority::Bulk));
     send(&mut world, 2, 2_000, of(Priority::Bulk));
     send(&mut world, 3, 14_000, of(Priority::Expedited));
-    // Both of the less urgent would not make place enough: for an application, or for what a neighbour begins to send.
+    // Evicting both bundles of lower priority would not make enough space, neither for an application nor for
+    // a bundle that a neighbour begins to send.
     send(&mut world, 4, 7_000, of(Priority::Expedited));
     world.inject(MOON, &foreign7(1, Priority::Expedited, 7_000).to_bytes(), 500);
     assert_eq!((failed(&world), world.refusals()), (vec![4], vec![RefuseReason::NoResources]));
     assert_eq!((evicted(&world, MOON), world.agent(MOON).holds().0), (0, 3));
-    // They do for less: and no more goes than has to.
+    // They are enough for a smaller one, and no more is evicted than necessary.
     world.inject(MOON, &foreign7(2, Priority::Expedited, 2_500).to_bytes(), 500);
     world.run_for(Duration::from_secs(1));
     assert_eq!((evicted(&world, MOON), failed(&world)), (1, vec![1, 4]));
     assert_eq!(world.agent(MOON).counters().received, 1);
 }
 
-/// A report about a bundle that is evicted needs place itself: it takes what is over, and makes nothing else go.
+/// A report about an evicted bundle needs space itself: it uses what is left over, and evicts nothing.
 #[test]
 fn an_evicted_bundle_goes_once_and_its_report_evicts_nothing() {
     for (bundles_max, length, reports) in [(100, 1_000, 1), (100, 2_650, 0), (4, 1_000, 0)] {
@@ -171,7 +174,7 @@ fn what_is_on_its_way_or_here_for_an_application_stays() {
     let payload = |number| Payload::Given(random(number, 4_000));
     world.send(MOON, 1, "dtn://moon/in", payload(1), of(Priority::Bulk));
     world.run_for(Duration::from_secs(1));
-    // This one is on the cable for twenty seconds, in parts.
+    // This bundle is being sent for twenty seconds, in parts.
     world.send(MOON, 2, "dtn://earth/in", payload(2), of(Priority::Bulk));
     world.run_for(Duration::from_secs(1));
     world.send(MOON, 3, "dtn://earth/in", payload(3), of(Priority::Expedited));
@@ -203,8 +206,8 @@ fn what_rests_after_a_refusal_may_go() {
     assert_eq!((failed(&world), evicted(&world, MOON)), (vec![1], 1));
 }
 
-/// The length of what stands behind a payload is not announced: wherever a transfer breaks there, the bytes that a node
-/// counts are the bytes that it has, and none are left when the bundle has gone.
+/// The length of the blocks after a payload is not announced: wherever a transfer breaks among them, the
+/// counted bytes are the bytes held, and none are left when the bundle has been removed.
 #[test]
 fn bytes_are_counted_right_where_a_transfer_breaks_among_trailing_blocks() {
     let mut bundle = foreign("dtn://nowhere/x", b"hello");
@@ -241,7 +244,7 @@ fn count_with_a_break(bytes: &Bytes, cut: usize, place_ahead_bytes: u64) {
             world.run_for(Duration::from_secs(1));
         }
         let (bundles, counted) = world.agent(MOON).holds();
-        // The boot record of each start takes the place of the one before.
+        // The boot record of each start replaces the previous one.
         assert_eq!(counted, on_disk(&world) - before, "cut at {cut}, crash {crash}, {bundles} bundles");
     }
     if cut == bytes.len() {

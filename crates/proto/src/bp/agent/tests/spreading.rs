@@ -1,4 +1,5 @@
-//! Bundles that go to several nodes: to everyone who is met, or a counted number of copies; and ways that are waited for.
+//! Bundles that go to several nodes, either to every node that is met or in a limited number of copies; and
+//! next hops that are waited for.
 
 use super::super::{RetentionReason, RouterChoice, RoutingConfig};
 use super::forwarding::{HOUR, MINUTE, has_arrived, random};
@@ -13,7 +14,7 @@ use bytes::Bytes;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Nodes with these names and one router; `cables` join them by number, and are all unplugged.
+/// Nodes with these names and one router; `cables` connect them by number, and are all unplugged.
 fn world(seed: u64, routing: RoutingConfig, names: &[&str], cables: &[(usize, usize)]) -> World {
     let mut world = World::new(seed);
     for name in names {
@@ -131,14 +132,14 @@ fn who_handed_it_to_the_destination_does_not_take_it_again() {
     world.crash(1);
     world.start(1);
     world.run_for(SECOND);
-    // The source is new to nobody but to itself: after its crash it knows of b by its note only.
+    // After its crash, the source knows only from its note that b has the bundle.
     meet(&mut world, 0, MINUTE);
     assert_eq!(held(&world, 1), 0, "b has passed it on, and remembers");
     meet(&mut world, 2, MINUTE);
     assert_eq!((held(&world, 0), world.nodes[2].user.inbox.len()), (0, 1), "c has it already, and says so");
 }
 
-/// A part is known by its place in its payload: no other is taken for it.
+/// A part is identified by its position in the payload, so that it is not mistaken for another.
 #[test]
 fn a_part_that_the_destination_has_is_not_taken_again_and_every_other_is() {
     let mut world = world(6, epidemic(), &["a", "b"], &[(0, 1)]);
@@ -278,7 +279,7 @@ fn a_bundle_waits_for_the_contact_that_brings_it_there_first() {
     for (node, cable) in [(0, 0), (0, 1), (1, 2), (2, 3)] {
         world.route(node, "dtn://z/*", cable);
     }
-    // Over b it takes ten minutes by itself; over c it can go in a minute, and is there at once.
+    // Over b the bundle takes ten minutes; over c it can leave in a minute, and arrives at once.
     plan(&mut world, 0, 1, vec![window(0, 3600, 0, 600_000)]);
     plan(&mut world, 0, 2, vec![window(60, 120, 0, 1000)]);
     (0..4).for_each(|cable| world.heal(cable));
@@ -298,7 +299,8 @@ fn a_transfer_that_cannot_be_acknowledged_within_its_contact_is_not_begun() {
     let routing = RoutingConfig { router: RouterChoice::ContactPlan, ..RoutingConfig::default() };
     for must_not_fragment in [false, true] {
         let mut world = world(11, routing.clone(), &["a", "z"], &[(0, 1)]);
-        // The cable carries 10,000 byte/s. Of the first window two seconds are left when acknowledgements are counted.
+        // The cable carries 10,000 byte/s. In the first window two seconds remain once acknowledgements are
+        // considered.
         plan(&mut world, 0, 1, vec![window(10, 16, 70_000, 2000), window(100, 200, 70_000, 2000)]);
         world.cables[0].delay = Duration::from_millis(2000);
         world.cables[0].window = 1 << 20;
@@ -342,7 +344,7 @@ fn links_open_and_close_with_their_contacts() {
     assert_eq!(seen, [false, true, true, false, false, true, false]);
 }
 
-/// A neighbour without a name may be anybody: one that says a name which another one has.
+/// A neighbour without a name may be any node, even one that uses the name of another.
 #[test]
 fn everybody_who_is_met_under_a_name_is_on_the_way_and_nobody_else() {
     for (routing, met) in [(epidemic(), true), (RoutingConfig::default(), false)] {

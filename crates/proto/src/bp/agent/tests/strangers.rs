@@ -1,4 +1,4 @@
-//! A neighbour that nobody asked for: what it sends costs nobody else a bundle that was acknowledged.
+//! Unexpected neighbours: whatever they send costs no other node an acknowledged bundle.
 
 use super::forwarding::{EARTH, HOUR, MINUTE, MOON, ORBITER, chain, chain_with, has_arrived, random};
 use super::version6::foreign;
@@ -23,7 +23,7 @@ pub(super) fn head(world: &World, source: &str, destination: &str, sequence: u64
     Head::new(PrimaryBlock::new(destination, source, timestamp, LONG_MS), 0)
 }
 
-/// Bytes of a payload from here on, as a fragment of so many.
+/// Part of a payload from `offset` on, as a fragment of a payload of `total_length`.
 fn part(head: &Head, offset: u64, total_length: u64, payload: &[u8]) -> Bytes {
     let mut head = head.clone();
     head.primary.fragment = Some(Fragment { offset, total_length });
@@ -43,7 +43,8 @@ fn ready(mut world: World) -> World {
     world
 }
 
-/// The file's link breaks in the middle of it: what came of it is acknowledged, and forgotten by its sender.
+/// The link breaks in the middle of a file: the received part is acknowledged, and no longer kept by its
+/// sender.
 #[test]
 fn beginnings_that_never_become_a_whole_cost_nobody_a_file() {
     for restart in [false, true] {
@@ -58,7 +59,7 @@ fn beginnings_that_never_become_a_whole_cost_nobody_a_file() {
         let file = random(1, 100_000);
         world.send(MOON, 1, "dtn://earth/in", Payload::Given(file.clone()), SendOptions::default());
         if restart {
-            // The beginning is in the store alone then.
+            // The beginning is then only in this store.
             world.run_until(HOUR, "the break", |world| !world.cables[1].has_session());
             world.run_for(Duration::from_secs(1));
             world.crash(EARTH);
@@ -70,7 +71,7 @@ fn beginnings_that_never_become_a_whole_cost_nobody_a_file() {
     }
 }
 
-/// Another source, number or time is another name: of that nothing was taken.
+/// A different source, number or time is a different bundle ID, of which nothing was delivered.
 #[test]
 fn a_payload_that_was_taken_is_known_by_its_whole_name() {
     let mut world = ready(chain(3));
@@ -90,7 +91,8 @@ fn a_payload_that_was_taken_is_known_by_its_whole_name() {
     }
 }
 
-/// One forged part with another's name: another length of the whole, another destination, an administrative record.
+/// A forged part with another node's bundle ID: with a different total length, a different destination, or as
+/// an administrative record.
 #[test]
 fn a_forged_part_costs_neither_the_parts_nor_the_whole() {
     let payload = random(2, 100);
@@ -110,7 +112,7 @@ fn a_forged_part_costs_neither_the_parts_nor_the_whole() {
             "record" => forged.primary.flags |= BundleFlags::ADMINISTRATIVE_RECORD,
             _ => {}
         }
-        // It begins with the true ones, and goes farther than the first of them.
+        // The forged part begins with the true ones, and extends beyond the first of them.
         let forged = part(&forged, 0, total, &[0x5a; 90]);
         let mut messages = match in_parts {
             true => vec![part(&true_head, 0, 100, &payload[..50]), part(&true_head, 50, 100, &payload[50..])],
@@ -127,8 +129,8 @@ fn a_forged_part_costs_neither_the_parts_nor_the_whole() {
     }
 }
 
-/// A forged bundle under the name of a true one is taken: by an application that is registered for another endpoint, and with
-/// another length, or the true endpoint and another lifetime.
+/// A forged bundle with the ID of a true one is accepted by an application: for another endpoint, with
+/// another length, or for the true endpoint with another lifetime.
 #[test]
 fn what_is_taken_under_a_name_takes_nothing_along() {
     let payload = random(3, 100);
@@ -155,7 +157,7 @@ fn what_is_taken_under_a_name_takes_nothing_along() {
             world.start(EARTH);
             world.run_for(MINUTE);
         }
-        // What was accepted is here, and the rest is wanted.
+        // The accepted part is held, and the rest is accepted.
         let rest = match in_parts {
             true => part(&true_head, 50, 100, &payload[50..]),
             false => whole(&true_head, &payload),
@@ -164,7 +166,7 @@ fn what_is_taken_under_a_name_takes_nothing_along() {
         world.run_for(MINUTE);
         assert_eq!(world.refusals(), [], "{what}");
         assert!(world.nodes[EARTH].user.inbox.iter().any(|taken| taken.2 == payload), "{what}");
-        // Both were taken, and neither comes again.
+        // Both were delivered, and neither is delivered again.
         for message in [whole(&forged, &Bytes::from_static(b"!")), whole(&true_head, &payload)] {
             world.inject(EARTH, &message, 500);
             world.run_for(MINUTE);
@@ -173,7 +175,8 @@ fn what_is_taken_under_a_name_takes_nothing_along() {
     }
 }
 
-/// A forged bundle of version 6 is taken: the true one comes nevertheless, and its custodian hears nothing before.
+/// A forged bundle of version 6 is delivered: the true one is accepted nevertheless, and its custodian
+/// receives no signal before.
 #[test]
 fn what_is_taken_under_a_name_releases_no_custody() {
     let mut world = ready(chain(4));
@@ -192,7 +195,7 @@ fn what_is_taken_under_a_name_releases_no_custody() {
     assert_eq!((counters.delivered, counters.custody_signals_sent), (2, 1));
 }
 
-/// The memory for a payload counts as long as any part of it is here, whichever came first.
+/// The memory for a payload counts as long as any of its parts is held, whichever arrived first.
 #[test]
 fn the_memory_for_a_payload_counts_with_whatever_part_is_left() {
     let mut world = ready(chain(5));
@@ -213,8 +216,9 @@ fn the_memory_for_a_payload_counts_with_whatever_part_is_left() {
     assert_eq!(memory(&world), with_a_part, "the same as a start finds");
 }
 
-/// A link breaks behind a part that its neighbour does not know to be here, and the rest begins inside that: it is carried on
-/// without what has gone already. The rest of another neighbour may be of another payload.
+/// A link breaks after a part that its neighbour does not know to be received, and the remainder begins
+/// inside that part: it is forwarded without the bytes that were already sent. The remainder from another
+/// neighbour may belong to another payload.
 #[test]
 fn the_rest_of_what_came_in_part_goes_on_without_what_has_gone_already() {
     let payload = random(6, 1_000);
@@ -240,13 +244,13 @@ fn the_rest_of_what_came_in_part_goes_on_without_what_has_gone_already() {
     }
 }
 
-/// A part that expires before the others, and that they do not need, takes nothing along.
+/// A part that expires before the others and is not needed for the payload removes nothing else.
 #[test]
 fn a_part_that_is_not_needed_takes_nothing_along() {
     let mut world = ready(chain(3));
     world.nodes[EARTH].user.takes = false;
     let payload = random(3, 100);
-    // Of a node without a clock: each part says its age.
+    // From a node without a clock: each part contains its age.
     let mut true_head = head(&world, "dtn://alice/x", "dtn://earth/in", 1);
     true_head.primary.timestamp.time = DtnTime::UNKNOWN;
     true_head.set(&Content::BundleAge(0));
@@ -261,7 +265,8 @@ fn a_part_that_is_not_needed_takes_nothing_along() {
     assert_eq!(world.agent(EARTH).counters().deleted_expired, 0);
 }
 
-/// A forged part that ends in a moment: the true one is not refused as here, whether it is for this node or goes on.
+/// A forged part that expires soon: the true one is not refused as a duplicate, whether it is for this node
+/// or forwarded.
 #[test]
 fn a_forged_part_that_ends_sooner_stands_for_no_true_one() {
     for node in [EARTH, ORBITER] {
@@ -284,7 +289,7 @@ fn a_forged_part_that_ends_sooner_stands_for_no_true_one() {
     }
 }
 
-/// Under one name two wholes were accepted, of which one was taken: a restart gives the other one up for nothing.
+/// Two payloads with one bundle ID were accepted, and one of them delivered: a restart keeps the other.
 #[test]
 fn what_has_the_name_of_something_taken_survives_a_restart() {
     let mut world = ready(chain(13));
@@ -305,14 +310,15 @@ fn what_has_the_name_of_something_taken_survives_a_restart() {
     }
 }
 
-/// Here a bundle waits for its link; one with its name and another length, or for somebody else, is not that.
+/// A bundle that waits for its link is not mistaken for one with the same ID and another length or
+/// destination.
 #[test]
 fn what_waits_under_a_forged_name_keeps_nobody_out() {
     let mut world = ready(chain(4));
     world.cut(1);
     let payload = random(4, 300);
     let true_head = head(&world, "dtn://alice/x", "dtn://earth/in", 1);
-    // Elsewhere; a whole bundle that is longer; a part.
+    // With another destination; a longer complete bundle; a part.
     let mut elsewhere = true_head.clone();
     elsewhere.primary.destination = "dtn://nowhere/in".parse().unwrap();
     for forged in [whole(&elsewhere, &payload), part(&true_head, 0, 4_000, &[0x5a; 350])] {
@@ -327,7 +333,7 @@ fn what_waits_under_a_forged_name_keeps_nobody_out() {
     assert_eq!(world.nodes[EARTH].user.inbox[0].2, payload);
 }
 
-/// A part or a record over a limit of reassembly is refused, and its sender still has it.
+/// A part or a record above a limit of reassembly is refused, so that its sender keeps it.
 #[test]
 fn what_cannot_be_put_together_is_refused_before_it_is_accepted() {
     let mut world = ready(chain_with(5, |config| {
@@ -344,13 +350,13 @@ fn what_cannot_be_put_together_is_refused_before_it_is_accepted() {
     assert_eq!(world.refusals(), [RefuseReason::NoResources]);
     let accepted = world.accepted_injected();
     assert_eq!(accepted.len(), 3, "{accepted:?}");
-    // A record that is longer than any that is read.
+    // An administrative record above the maximum length.
     let mut record = head.clone();
     record.primary.flags |= BundleFlags::ADMINISTRATIVE_RECORD;
     record.primary.timestamp.sequence = 2;
     world.inject(EARTH, &whole(&record, &payload), 500);
     assert_eq!(world.refusals().last(), Some(&RefuseReason::NotAcceptable));
-    // The whole always has its place.
+    // There is always space for the complete bundle.
     world.inject(EARTH, &whole(&head, &payload), 500);
     world.run_for(MINUTE);
     assert_eq!(world.refusals().len(), 2);
@@ -358,14 +364,14 @@ fn what_cannot_be_put_together_is_refused_before_it_is_accepted() {
     assert_eq!(world.agent(EARTH).bundles(world.now).count(), 0, "its parts went with it");
 }
 
-/// Nine hundred places are there for what neighbours bring, and a hundred more for applications here.
+/// Space for nine hundred bundles from neighbours, and for a hundred more of applications at this node.
 fn small() -> World {
     ready(chain_with(6, |config| {
         config.limits.bundles_max = 1_000;
     }))
 }
 
-/// Injects `count` empty bundles for nowhere, with endless lifetimes, from these sources.
+/// Injects `count` empty bundles with unlimited lifetimes for an unreachable destination, from these sources.
 fn flood(world: &mut World, first: u64, count: u64, source: impl Fn(u64) -> String, priority: Priority) {
     for sequence in first..first + count {
         let mut head = head(world, &source(sequence), "dtn://nowhere/x", sequence);
@@ -388,7 +394,7 @@ fn one_stranger_does_not_close_a_node() {
     let has = world.agent(ORBITER).holds().0;
     assert_eq!(has, 450, "half of what is not kept for applications");
     for round in 0..2_u64 {
-        // From an application here, and through here from a friend.
+        // From an application at this node, and through this node from a friend.
         world.cut(1);
         for send in 0..50 {
             let number = 100 * round + send;
@@ -413,7 +419,7 @@ fn one_stranger_does_not_close_a_node() {
             has_arrived(world, EARTH, 100 * (round as usize + 1))
         });
         assert_eq!(world.agent(ORBITER).counters().sends_failed, 0);
-        // Known again after a restart: it gets no more than it has.
+        // The neighbour is recognised after a restart, and gets no more than before.
         world.crash(ORBITER);
         world.answers.clear();
         world.start(ORBITER);
@@ -422,7 +428,7 @@ fn one_stranger_does_not_close_a_node() {
         flood(&mut world, 2_000 + 1_000 * round, 100, many, Priority::Normal);
         assert_eq!((refused(&world), world.agent(ORBITER).holds().0), (100, before), "round {round}");
     }
-    // Longer than this nothing stays that a neighbour brings.
+    // Maximum time for which a bundle from a neighbour is kept.
     world.run_for(Duration::from_secs(60 * 86_400));
     assert_eq!(world.agent(ORBITER).holds().0, 0);
 }
@@ -435,7 +441,7 @@ fn one_source_does_not_use_up_the_share_of_its_neighbour() {
     assert_eq!(has as u64 + before, 1_000);
     flood(&mut world, 1_000, 50, |_| "dtn://alice/x".into(), Priority::Normal);
     assert_eq!(world.agent(ORBITER).holds().0, has + 50);
-    // Under the name of a friend, over this neighbour: the friend's own bundles are not counted with them.
+    // With the source name of a friend, over this neighbour: the friend's own bundles are counted separately.
     flood(&mut world, 2_000, 1_000, |_| "dtn://moon/x".into(), Priority::Normal);
     for number in 0..20 {
         let options = SendOptions::default();
@@ -466,7 +472,7 @@ fn a_stranger_that_asks_for_reports_does_not_use_up_the_share_of_applications() 
     assert_eq!(world.agent(ORBITER).counters().sends_failed, 0);
 }
 
-/// Bundles that are refused and cost a custody signal each.
+/// Injects refused bundles that each cost a custody signal.
 fn refused_in_custody(world: &mut World, count: u64, source: impl Fn(u64) -> String) {
     for sequence in 0..count {
         let mut bundle = foreign("dtn://earth/in", b"hello");
@@ -499,7 +505,8 @@ fn records_about_the_bundles_of_a_stranger_take_their_place_from_its_share() {
     }));
     for round in 0..2 {
         refused_in_custody(&mut world, 1_100, many);
-        // The signals have one source, this node; with the stranger's bundles it has its share, and has it after a restart.
+        // The signals have one source, this node; together with the stranger's bundles they are within its
+        // quota, also after a restart.
         let share = if round == 0 { 338 } else { 450 };
         assert_eq!(world.agent(ORBITER).holds().0, share, "round {round}");
         flood(&mut world, 10_000 * (round + 1), 200, many, Priority::Normal);
@@ -532,7 +539,8 @@ fn custody_signals_about_what_is_refused_have_an_allowance() {
     }
 }
 
-/// It gets no more than its share by sending more and more urgently: its own less urgent bundles go for that.
+/// A neighbour cannot exceed its quota with bundles of growing priority: its own bundles of lower priority
+/// are evicted for them.
 #[test]
 fn a_neighbour_that_has_its_share_makes_place_among_its_own() {
     let many = |number: u64| format!("dtn://mallory-{number}/x");
@@ -565,7 +573,7 @@ fn what_goes_is_of_whoever_has_most() {
         config.evict = EvictionPolicy::LowestPriority;
     }));
     world.cut(1);
-    // A friend's, which are older, and an application's.
+    // Older bundles of a friend, and bundles of an application.
     let bulk = SendOptions { priority: Priority::Bulk, ..SendOptions::default() };
     for number in 0..50 {
         world.send(MOON, number, "dtn://earth/in", Payload::Given(random(number, 10)), bulk.clone());
@@ -588,7 +596,7 @@ fn what_goes_is_of_whoever_has_most() {
     assert_eq!(mallory(&world), before - evicted, "all that went was the stranger's");
 }
 
-/// A block that nobody here knows.
+/// A block of unknown type.
 fn strange(length: usize) -> Block {
     Block {
         block_type: BlockType::Unknown(200),
@@ -632,7 +640,7 @@ fn blocks_that_nobody_reads_stay_on_the_disk_and_go_as_they_came() {
     }
 }
 
-/// Names cannot be left on the disk: there is so much memory for them, and a share of it for each neighbour.
+/// Names cannot be left on disk: their memory is limited, with a quota for each neighbour.
 #[test]
 fn long_names_have_a_budget() {
     let mut world = ready(chain_with(10, |config| config.limits.heads_bytes_max = 300_000));
@@ -646,12 +654,12 @@ fn long_names_have_a_budget() {
     let held = world.agent(ORBITER).holds().0;
     assert!((40..70).contains(&held), "{held}");
     assert_eq!(refused(&world), 100 - held as u64);
-    // Bundles with usual names come all the same, of this neighbour, too.
+    // Bundles with usual names are still accepted, also from this neighbour.
     flood(&mut world, 1_000, 50, |_| "dtn://mallory/x".into(), Priority::Normal);
     assert_eq!(world.agent(ORBITER).holds().0, held + 50);
 }
 
-/// For each payload that waits for its application there is an entry in memory, however short the bundle is.
+/// Each payload that waits for its application has an entry in memory, however short the bundle is.
 #[test]
 fn payloads_that_nobody_takes_have_a_budget() {
     let mut world = ready(chain_with(17, |config| config.limits.heads_bytes_max = 200_000));
@@ -669,7 +677,7 @@ fn payloads_that_nobody_takes_have_a_budget() {
         world.run_for(MINUTE);
         assert_eq!(world.agent(EARTH).holds().0, held);
     }
-    // Parts of one payload are one entry.
+    // All parts of one payload share one entry.
     let head = head(&world, "dtn://alice/x", "dtn://moon/in", 1);
     for number in 0..500 {
         world.inject(MOON, &part(&head, 2 * number, 1_000, b"x"), 500);
@@ -679,7 +687,8 @@ fn payloads_that_nobody_takes_have_a_budget() {
     assert_eq!(world.agent(MOON).holds().0, 500);
 }
 
-/// Blocks behind a payload, in version 6, come when most of it is acknowledged: they may be too long, and it stays.
+/// In version 6, blocks after a payload arrive when most of it is acknowledged: if they are too long, the
+/// payload is kept.
 #[test]
 fn what_was_acknowledged_stays_when_the_blocks_behind_it_are_too_long() {
     let mut world = ready(chain_with(11, |config| config.limits.heads_bytes_max = 20_000));

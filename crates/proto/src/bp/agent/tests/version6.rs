@@ -1,4 +1,4 @@
-//! Bundles of version 6 beside version 7: each stays what it is.
+//! Bundles of version 6 together with version 7: each keeps its version.
 
 use super::super::{ReportConfig, RetentionReason};
 use super::forwarding::{EARTH, HOUR, MINUTE, MOON, ORBITER, chain, chain_with, has_arrived, random};
@@ -186,7 +186,7 @@ fn blocks_of_others_keep_their_place_before_and_behind_the_payload() {
     world.inject(node, &bundle.to_bytes(), 7);
     world.run_for(Duration::from_secs(1));
     assert_eq!(world.refusals(), []);
-    // The blocks behind the payload are found again after a crash.
+    // The blocks after the payload are restored after a crash.
     world.crash(0);
     world.start(0);
     world.heal(0);
@@ -255,7 +255,7 @@ fn the_same_name_in_two_versions_is_two_bundles() {
     world.inject(node, &new.to_bytes(), 5);
     world.run_for(MINUTE);
     assert_eq!(world.refusals(), []);
-    // Both were taken; tombstones of both keep both from coming again, after a restart, too.
+    // Both were delivered; their tombstones prevent another delivery of either, also after a restart.
     world.crash(node);
     world.start(node);
     world.run_for(Duration::from_secs(1));
@@ -280,7 +280,7 @@ fn a_node_without_a_clock_sends_the_age() {
     assert!((89_000_000..91_000_000).contains(&head.age_us().expect("an age")), "{:?}", head.age_us());
 }
 
-/// A bundle without creation time, of this age as its block has it.
+/// A bundle without creation time, with this age in its block.
 fn aged(destination: &str, age: u64) -> Bytes {
     let mut bundle = foreign(destination, b"hello");
     bundle.head.primary.created_s = 0;
@@ -288,7 +288,7 @@ fn aged(destination: &str, age: u64) -> Bytes {
     bundle.to_bytes()
 }
 
-/// What a relay makes of a neighbour's age, which is with it for ten seconds.
+/// Age that a relay forwards for a bundle of this age, which it holds for ten seconds.
 fn relayed_age(in_seconds: &[&str], age: u64) -> Option<u64> {
     let mut world = World::new(11);
     let patterns = in_seconds.iter().map(|&node| node.to_owned()).collect();
@@ -317,7 +317,7 @@ fn ages_are_in_seconds_with_whom_the_operator_says() {
     assert_eq!(relayed_age(&["*"], u64::MAX), None);
 }
 
-/// RFC 5050 4 allows it. The sender would offer it for ever if it were only asked for it again.
+/// RFC 5050 4 permits such a bundle. If its sender were only asked to resend it, it would do so for ever.
 #[test]
 fn a_bundle_without_a_payload_block_is_refused_for_good_and_counted() {
     let mut world = World::new(12);
@@ -348,7 +348,7 @@ fn the_version_of_a_send_follows_its_destination() {
     world.run_until(HOUR, "delivery", |world| has_arrived(world, EARTH, 2));
     assert_eq!((world.cables[0].heads.len(), world.cables[0].heads6.len()), (1, 1));
     assert_eq!(*world.cables[0].heads6[0].primary.destination(), eid("dtn://earth/old"));
-    // Custody is a thing of version 6, of one destination and a source.
+    // Custody requires version 6, a singleton destination and a source.
     let options = SendOptions { custody: true, version: Some(BundleVersion::V7), ..SendOptions::default() };
     world.send(MOON, 3, "dtn://earth/in", Payload::Given(random(3, 10)), options);
     let options = SendOptions { custody: true, ..SendOptions::default() };

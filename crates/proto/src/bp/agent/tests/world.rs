@@ -1,5 +1,5 @@
-//! Agents in virtual time over scripted disks and cables: a cable is a lossless convergence layer that can be cut at any
-//! byte, a disk keeps after a crash what was durable and some of the rest.
+//! Agents in virtual time over scripted disks and cables. A cable is a lossless convergence layer that can be
+//! cut at any byte; after a crash, a disk keeps all durable data and some of the rest.
 
 mod cables;
 
@@ -19,9 +19,9 @@ use crate::wrap::Checked;
 use bytes::{Bytes, BytesMut};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// DTN time when a run begins.
+/// DTN time at the beginning of a run.
 pub(super) const EPOCH_DTN_MS: u64 = 800_000_000_000;
-/// Appends up to this may take what a disk has to spare.
+/// Maximum length of an append that may use the spare space of a disk.
 const SHORT_BYTES: usize = 128;
 
 pub(super) struct Node {
@@ -31,17 +31,17 @@ pub(super) struct Node {
     pub(super) user: User,
     boots: u64,
     seed: u64,
-    /// Said to the agent at each start.
+    /// Requests to the agent at each start.
     setup: Vec<AppRequest>,
-    /// Its clock is so many milliseconds off; none: it has no clock.
+    /// Offset of the node's clock, milliseconds; `None` for a node without a clock.
     pub(super) clock_ms: Option<i64>,
-    /// And one that never jumps.
+    /// True if the node also has a steady clock, which never jumps.
     pub(super) has_steady_clock: bool,
     wake: Option<Instant>,
     pub(super) peak_buffered: usize,
 }
 
-/// One end's half of a cable.
+/// One direction of a cable.
 #[derive(Debug, Default)]
 struct Half {
     outgoing: BTreeMap<TransferId, Out>,
@@ -79,17 +79,17 @@ pub(super) struct Cable {
     pub(super) window: u64,
     pub(super) interleave: bool,
     pub(super) transfer_bytes_max: u64,
-    /// Bytes of pieces handed down, over all transfers.
+    /// Bytes of pieces sent, over all transfers.
     pub(super) carried: u64,
-    /// Cut when that many bytes were carried, for so long.
+    /// Number of carried bytes at which the cable is cut, and the duration of the cut.
     pub(super) cut_at: Option<(u64, Duration)>,
-    /// The heads of the transfers that were opened, in order.
+    /// Headers of the opened transfers, in order.
     pub(super) heads: Vec<Head>,
-    /// The same, of version 6.
+    /// Headers of the opened transfers of version 6, in order.
     pub(super) heads6: Vec<v6::Head>,
-    /// Payload acknowledged in transfers that broke: end, bundle, then the range in the application data unit.
+    /// Payload acknowledged in broken transfers: end, bundle, and range in the application data unit.
     safe: Vec<(usize, CreationTimestamp, u64, u64)>,
-    /// Refuse what comes next with this.
+    /// Refuses the next transfer with this reason.
     pub(super) damage: bool,
 }
 
@@ -117,18 +117,18 @@ pub(super) struct World {
     pub(super) nodes: Vec<Node>,
     pub(super) cables: Vec<Cable>,
     rng: Rng,
-    /// No byte may be sent again that is safe with the peer: true unless nodes before crash.
+    /// No acknowledged byte may be resent: true unless nodes crash before that.
     pub(super) strict: bool,
-    /// What was said to injected links.
+    /// Requests to injected links.
     pub(super) answers: Vec<BundlesRequest>,
     pub(super) injected: u64,
 }
 
-/// A link that no cable belongs to: its neighbour is the test itself.
+/// Link without a cable, whose neighbour is the test itself.
 pub(super) const INJECTED: LinkId = LinkId(LinkId::FIRST_INCOMING + 5);
 
 impl Node {
-    /// What it was to be told at each start.
+    /// Clears the requests that are repeated at each start.
     pub(super) fn forget_requests(&mut self) {
         self.setup.clear();
     }
@@ -156,19 +156,19 @@ impl World {
         }
     }
 
-    /// A neighbour that is the test itself sends these bytes as a bundle, in pieces of this length.
+    /// Injects these bytes as a bundle from the test's neighbour, in pieces of this length.
     pub(super) fn inject(&mut self, node: usize, bytes: &Bytes, piece: usize) {
         let transfer = self.inject_begin(node);
         self.inject_pieces(node, transfer, bytes, piece, true);
     }
 
-    /// It sends these bytes as the beginning of one.
+    /// Injects these bytes as the beginning of a bundle.
     pub(super) fn inject_beginning(&mut self, node: usize, bytes: &Bytes) {
         let transfer = self.inject_begin(node);
         self.inject_pieces(node, transfer, bytes, bytes.len(), false);
     }
 
-    /// It sends these bytes as the end of what it has begun.
+    /// Injects these bytes as the end of the bundle that was begun.
     pub(super) fn inject_end(&mut self, node: usize, bytes: &Bytes) {
         self.inject_pieces(node, TransferId(self.injected), bytes, bytes.len(), true);
     }
@@ -204,7 +204,7 @@ impl World {
         self.say_from(node, INJECTED, indication);
     }
 
-    /// A neighbour that is the test itself says something over a link of its own.
+    /// Passes an indication from the test's neighbour over a separate link.
     pub(super) fn say_from(&mut self, node: usize, link: LinkId, indication: BundlesIndication) {
         let now = self.now;
         let agent = self.nodes[node].agent.as_mut().expect("the node is up");
@@ -212,7 +212,7 @@ impl World {
         self.settle(node);
     }
 
-    /// Why the injected bundles were refused, in order.
+    /// Reasons for which the injected bundles were refused, in order.
     pub(super) fn refusals(&self) -> Vec<RefuseReason> {
         let refusal = |answer: &BundlesRequest| match answer {
             BundlesRequest::Refuse { reason, .. } => Some(*reason),
@@ -221,7 +221,7 @@ impl World {
         self.answers.iter().filter_map(refusal).collect()
     }
 
-    /// The injected bundles of which something was accepted.
+    /// Injected bundles of which a part was accepted.
     pub(super) fn accepted_injected(&self) -> BTreeSet<TransferId> {
         let accepted = |answer: &BundlesRequest| match answer {
             BundlesRequest::Accept { transfer, .. } => Some(*transfer),
@@ -230,7 +230,8 @@ impl World {
         self.answers.iter().filter_map(accepted).collect()
     }
 
-    /// A node `dtn://name/`, started, with an application that is registered for `dtn://name/in` and takes everything.
+    /// Starts a node `dtn://name/` with an application that is registered for `dtn://name/in` and accepts
+    /// everything.
     pub(super) fn node(&mut self, name: &str, configure: impl FnOnce(&mut Config)) -> usize {
         let mut config = Config { node: format!("dtn://{name}/"), ..Config::default() };
         configure(&mut config);
@@ -254,7 +255,7 @@ impl World {
         self.nodes.len() - 1
     }
 
-    /// A cable between two nodes: 10 kbyte/s, 10 ms. The link has the same number at both ends.
+    /// Adds a cable between two nodes: 10 kbyte/s, 10 ms. The link has the same ID at both ends.
     pub(super) fn cable(&mut self, a: usize, b: usize) -> usize {
         let id = LinkId(self.cables.len() as u32 + 1);
         for node in [a, b] {
@@ -281,13 +282,13 @@ impl World {
         self.cables.len() - 1
     }
 
-    /// Bundles that `node` has for `pattern` go over `cable`.
+    /// Routes bundles of `node` for `pattern` over `cable`.
     pub(super) fn route(&mut self, node: usize, pattern: &str, cable: usize) {
         let via = NextHop::Link(LinkId(cable as u32 + 1));
         self.tell(node, AppRequest::SetRoute { pattern: pattern.into(), via, cost: 1 });
     }
 
-    /// Says something to a node now (if it is up) and after each start.
+    /// Passes a request to a node now (if it is up) and after each start.
     pub(super) fn tell(&mut self, node: usize, request: AppRequest) {
         self.nodes[node].setup.push(request.clone());
         if self.nodes[node].agent.is_some() {
@@ -315,7 +316,7 @@ impl World {
         }
     }
 
-    /// Tells a node what its clock says.
+    /// Sets the clock of a node's agent.
     pub(super) fn tell_clock(&mut self, node: usize) {
         let here = &self.nodes[node];
         let steady = SteadyReading { of: 7, ms: self.now.as_nanos() / 1_000_000 };
@@ -326,11 +327,11 @@ impl World {
         self.request(node, AppRequest::SetClock { dtn_ms, steady });
     }
 
-    /// Takes a node's power: what is not durable is lost, or not.
+    /// Cuts the power of a node: data that are not durable may be lost.
     pub(super) fn crash(&mut self, node: usize) {
         let here = &mut self.nodes[node];
         here.agent = None;
-        // The injected neighbour has to come back, too.
+        // The injected neighbour must reconnect, too.
         self.injected = 0;
         here.user.reading.clear();
         here.user.sends.clear();
@@ -357,7 +358,7 @@ impl World {
             for (end, (owner, _)) in cable.ends.iter().enumerate() {
                 if *owner == node {
                     cable.halves[end] = Half::default();
-                    // It does not know any more what its peer had.
+                    // The node no longer knows what its peer had.
                     cable.safe.retain(|(by, ..)| *by != end);
                 }
             }
@@ -384,14 +385,14 @@ impl World {
         self.settle(node);
     }
 
-    /// Drains a node's agent and carries what it says.
+    /// Drains a node's agent and carries out its requests.
     fn settle(&mut self, node: usize) {
         loop {
             let now = self.now;
             let here = &mut self.nodes[node];
             let Some(agent) = here.agent.as_mut() else { return };
             let (mut up, mut down) = (Vec::new(), Vec::new());
-            // One request at a time: what a provider says in between changes what comes next.
+            // One request at a time: indications of a provider in between change the next request.
             while let Some(indication) = agent.poll_indication() {
                 up.push(indication);
             }
@@ -420,7 +421,7 @@ impl World {
         }
         let here = &mut self.nodes[node];
         if let Some(agent) = &mut here.agent {
-            // The owner's loop: stable until something is heard.
+            // The contract of the owner's loop: stable until the next input.
             drain(agent, self.now, |_| panic!("not drained"), |_| panic!("not drained"));
             let wake = agent.poll_timeout();
             if wake != here.wake {
@@ -453,7 +454,8 @@ impl World {
         }
     }
 
-    /// What is written is there at once, and durable later. Says where it ends; zero: no space.
+    /// Appends data, which can be read at once and become durable later. Returns the end of the record; zero
+    /// if there is no space.
     fn write(&mut self, node: usize, request: &StorageRequest) -> u64 {
         let StorageRequest::Append { record, data } = request else { return 0 };
         let disk = &mut self.nodes[node].disk;
@@ -506,7 +508,7 @@ impl World {
         self.settle(node);
     }
 
-    /// The next event; false: there is none before `limit`.
+    /// Processes the next event. Returns false if there is none before `limit`.
     fn step(&mut self, limit: Instant) -> bool {
         let Some(entry) = self.events.first_entry() else { return false };
         if entry.key().0 > limit {
@@ -578,7 +580,7 @@ impl World {
         &self.nodes[node].agent.as_ref().expect("the node is up").engine
     }
 
-    /// How many bytes the disk of a node has.
+    /// Number of records on the disk of a node.
     pub(super) fn disk_records(&self, node: usize) -> usize {
         self.nodes[node].disk.records.len()
     }

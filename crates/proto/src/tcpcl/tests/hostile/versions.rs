@@ -1,9 +1,10 @@
-//! The version of a peer that does not say it, or not at once.
+//! Peers that announce their version late or not at all.
 
 use super::*;
 use crate::tcpcl::Tls;
 
-/// A peer of version 3 that ignores a contact header of version 4, as ION does, is called in version 3 soon; that is remembered.
+/// A peer of version 3 that ignores a contact header of version 4, as ION does, is soon tried in version 3; the result
+/// is remembered.
 #[test]
 fn silence_in_version_4_is_answered_in_version_3() {
     let second = Duration::from_secs(1);
@@ -18,7 +19,7 @@ fn silence_in_version_4_is_answered_in_version_3() {
         assert_eq!(solo.down(), None, "set up in {set_up} s");
         solo.waits(Duration::from_millis(1));
         assert_eq!(solo.down(), Some(DownReason::KeepAlive), "set up in {set_up} s");
-        // Its stream is given up, and it is called in version 3.
+        // Its stream is aborted, and the peer is tried in version 3.
         solo.waits(second);
         solo.below(StreamIndication::Closed(CloseReason::Aborted));
         solo.written.clear();
@@ -27,7 +28,7 @@ fn silence_in_version_4_is_answered_in_version_3() {
         assert_eq!(solo.written[..5], *b"dtn!\x03");
         solo.says(b"dtn!\x03\x0f\0\x1e\x05dtn:a");
         assert!(matches!(solo.told.last(), Some(BundlesIndication::Up { .. })), "{:?}", solo.told);
-        // The next time at once.
+        // The next connection uses version 3 at once.
         solo.waits(10 * second);
         solo.below(StreamIndication::Closed(CloseReason::Finished));
         solo.waits(10 * second);
@@ -41,7 +42,7 @@ fn silence_in_version_4_is_answered_in_version_3() {
     }
 }
 
-/// A caller of both versions whose peer was too busy to answer in version 4, and is up in version 3.
+/// An active session with both versions whose peer was too busy to answer in version 4, and has accepted version 3.
 fn fallen_back() -> Solo {
     let config = Config { reconnect_jitter: 0.0, ..Solo::config() };
     let mut solo = Solo::calling(config);
@@ -56,7 +57,7 @@ fn fallen_back() -> Solo {
     solo
 }
 
-/// The stream stands again; the first bytes over it.
+/// Connects the stream again; returns the first bytes written.
 fn again(solo: &mut Solo) -> Vec<u8> {
     solo.written.clear();
     solo.below(StreamIndication::Connected);
@@ -68,8 +69,8 @@ fn again(solo: &mut Solo) -> Vec<u8> {
 fn silence_proves_no_version_for_ever() {
     let lost = StreamIndication::Closed(CloseReason::Reset);
     let hour = Duration::from_secs(3600);
-    // A stream that breaks says nothing of versions; a peer that ends a session at once, with a SHUTDOWN or without, may want
-    // another one.
+    // A stream that breaks carries no information about versions; a peer that ends a session at once, with a SHUTDOWN
+    // or without, may require another version.
     for (says, closes, version) in [(false, false, 3), (true, false, 4), (false, true, 4)] {
         let mut solo = fallen_back();
         if says {
@@ -82,7 +83,7 @@ fn silence_proves_no_version_for_ever() {
         solo.waits(Duration::from_secs(60));
         assert_eq!(again(&mut solo)[4], version, "after a SHUTDOWN: {says}, a close: {closes}");
     }
-    // One that was up in version 3 and says nothing in it the next time may speak version 4 by now.
+    // A peer that was established in version 3 and does not answer in it the next time may have changed to version 4.
     let mut solo = fallen_back();
     solo.waits(Duration::from_secs(10));
     solo.below(lost.clone());
@@ -93,7 +94,7 @@ fn silence_proves_no_version_for_ever() {
     solo.below(StreamIndication::Closed(CloseReason::Aborted));
     solo.waits(Duration::from_secs(60));
     assert_eq!(again(&mut solo)[4], 4);
-    // After an hour it is called in version 4 again, and no earlier.
+    // After an hour version 4 is tried again, and not earlier.
     for (after, version) in [(hour - Duration::from_secs(10), 3), (hour, 4)] {
         let mut solo = fallen_back();
         let until = solo.now + (after - Duration::from_secs(1));
@@ -106,7 +107,7 @@ fn silence_proves_no_version_for_ever() {
         solo.waits(Duration::from_secs(1));
         assert_eq!(again(&mut solo)[4], version, "{after:?}");
     }
-    // One that answers in version 4 then is of version 4.
+    // If it then answers in version 4, it is of version 4.
     let mut solo = fallen_back();
     solo.says(&[0x50]);
     solo.below(lost.clone());
@@ -121,7 +122,8 @@ fn silence_proves_no_version_for_ever() {
     assert_eq!(solo.down(), None, "it has all the time that a contact header has");
 }
 
-/// A peer that answers in version 3 has said what it speaks: neither time nor what it does with its sessions changes that.
+/// A peer that answers in version 3 has announced its version: neither time nor the way in which its sessions end
+/// changes that.
 #[test]
 fn a_version_that_the_peer_has_said_stays() {
     let three = b"dtn!\x03\x0f\0\x1e\x05dtn:a";

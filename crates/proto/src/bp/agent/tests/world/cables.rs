@@ -1,4 +1,4 @@
-//! What happens on a cable: sessions, what is handed over, what arrives, where it is cut.
+//! Events of cables: sessions, transfers, arrivals, cuts.
 
 use super::*;
 
@@ -107,7 +107,7 @@ impl World {
         self.post(index, end, done, Wire::Piece(transfer, data, last));
     }
 
-    /// A transfer begins with this head: it must not carry what is safe with the peer.
+    /// Checks that a transfer with this header carries nothing that the peer has acknowledged.
     pub(super) fn note_head(&mut self, index: usize, end: usize, head: Head) {
         let from = head.primary.fragment.map_or(0, |fragment| fragment.offset);
         let to = from + head.payload.length;
@@ -188,7 +188,7 @@ impl World {
         }
     }
 
-    /// Begins a session where nothing is in its way.
+    /// Begins a session unless something prevents it.
     pub(super) fn connect(&mut self, index: usize) {
         let cable = &mut self.cables[index];
         let alive = cable.ends.iter().all(|(node, _)| self.nodes[*node].agent.is_some());
@@ -209,7 +209,7 @@ impl World {
         }
     }
 
-    /// Ends a session over which nothing goes, as idle ones end: it comes back when an agent asks for it.
+    /// Ends an idle session; it begins again when an agent requests it.
     pub(in super::super) fn rest(&mut self, index: usize) {
         let cable = &mut self.cables[index];
         assert!(cable.session && cable.halves.iter().all(|half| half.outgoing.is_empty()), "it is not idle");
@@ -248,7 +248,7 @@ impl World {
         }
     }
 
-    /// A session that is closed while nothing is on its way ends in good order.
+    /// Ends a session that is closed while nothing is being sent.
     pub(super) fn end_session(&mut self, index: usize) {
         let cable = &mut self.cables[index];
         let idle = cable.halves.iter().all(|half| half.outgoing.is_empty() && half.incoming.is_empty());
