@@ -227,7 +227,9 @@ fn a_node_neither_waits_for_who_does_not_read_what_it_says_nor_forgets_to_say_it
     let (sender, heard) = mpsc::channel();
     thread::spawn(move || {
         let mut lines = BufReader::new(&mut read).lines().map_while(Result::ok);
-        for wanted in ["dtn://alice/ is ready: ", "configuration not reloaded, the previous one stays in use: "] {
+        for wanted in
+            ["dtn://alice/ is ready: ", "configuration not reloaded, the previous one stays in use: "]
+        {
             while !lines.next()?.contains(wanted) {}
             let _ = sender.send((wanted, None));
         }

@@ -6,6 +6,7 @@ use longwire_proto::bp::agent::RouterChoice as RouterKind;
 use longwire_proto::bp::{Accept, Emit};
 use longwire_proto::service::BundleVersion;
 use longwire_proto::tcpcl::{Tls, Versions};
+use longwire_settings::duration::short;
 use std::fmt::Write;
 
 impl Config {
@@ -54,23 +55,26 @@ impl Config {
             let stream = &self.stream;
             details.push(format!(
                 "At most {} incoming connections, {} per address. Beyond that, a new connection replaces one without a \
-                 session, then one that has carried no bundles for {:?}. All connections together buffer at most {} \
+                 session, then one that has carried no bundles for {}. All connections together buffer at most {} \
                  received bytes and {} bytes to send.",
                 stream.callers_max,
                 stream.callers_per_address_max,
-                stream.caller_idle,
+                short(stream.caller_idle),
                 stream.received_bytes_max,
                 stream.queued_bytes_max
             ));
             details.push(format!(
-                "A peer must open a session within {:?} and may send at most {} messages without content in ten seconds.",
-                self.tcpcl.contact_timeout, self.tcpcl.idle_messages_max
+                "A peer must open a session within {} and may send at most {} messages without content in ten seconds.",
+                short(self.tcpcl.contact_timeout),
+                self.tcpcl.idle_messages_max
             ));
         }
         details.push(format!(
-            "A connection closes when the peer stops reading for {:?}, or an application for {:?}. At most {} applications \
+            "A connection closes when the peer stops reading for {}, or an application for {}. At most {} applications \
              can connect.",
-            self.stream.stall, self.applications.patience, self.applications.connections_max
+            short(self.stream.stall),
+            short(self.applications.patience),
+            self.applications.connections_max
         ));
         if !self.listen_udp.is_empty() {
             line(format!("Accepts bundles over UDP from anyone at {}.", self.listen_udp.join(", ")));

@@ -9,6 +9,7 @@ use longwire_proto::bp::Eid;
 use longwire_proto::controller::{self, ChannelParameters};
 use longwire_proto::tcpcl::{Tls, Versions};
 use longwire_proto::{agwpe, ax25cl, kiss, tcpcl, uicl};
+use longwire_settings::duration::short;
 use longwire_settings::error::{Error, nearest};
 use longwire_settings::toml_text;
 use serde::{Deserialize, Serialize};
@@ -212,9 +213,11 @@ impl TncSettings {
             return wrong(
                 "`air-time-max` must be long enough for the longest frame and not longer than `air-time-window`",
                 &format!(
-                    "a frame of {} bytes takes {longest:.1?} with key-up; the window is {:?}; remove `air-time-max` for no \
+                    "a frame of {} bytes takes {} with key-up; the window is {}; remove `air-time-max` for no \
                      limit",
-                    self.ax25.information_bytes_max, self.air_time_window
+                    self.ax25.information_bytes_max,
+                    short(longest),
+                    short(self.air_time_window)
                 ),
             );
         }
@@ -300,11 +303,11 @@ fn explain_group(link: &LinkSettings, place: &str, group: &uicl::Config) -> Stri
                     more requests arrive, whether or not any station received it."
             .to_owned(),
         (members, needed) => format!(
-            "{} of the members {} must confirm each bundle, answering in slots of {:?}; otherwise it stays here and is sent \
+            "{} of the members {} must confirm each bundle, answering in slots of {}; otherwise it stays here and is sent \
              again later.",
             needed.map_or("All".to_owned(), |needed| needed.to_string()),
             members.join(", "),
-            group.answer_slot
+            short(group.answer_slot)
         ),
     };
     format!(
@@ -325,10 +328,12 @@ impl TncSettings {
         let ChannelParameters { rate_bps, tx_delay, slot_time, persistence, .. } = self.channel;
         let is_told = matches!(place, Ok(TncAddress::Kiss(_))) && self.kiss.send_parameters;
         line(format!(
-            "TNC `{}` at {at}, port {port}: callsign {}, {rate_bps} bit/s, TXDELAY {tx_delay:?}, slot time {slot_time:?}, \
+            "TNC `{}` at {at}, port {port}: callsign {}, {rate_bps} bit/s, TXDELAY {}, slot time {}, \
              persistence {}/256{}.",
             self.name,
             self.callsign.to_ascii_uppercase(),
+            short(tx_delay),
+            short(slot_time),
             u16::from(persistence) + 1,
             if is_told { ", set by Longwire" } else { ", which must be set in the TNC" },
         ));
@@ -347,12 +352,13 @@ impl TncSettings {
         ));
         line(match self.air_time_max {
             Some(max) => format!(
-                "Air time: at most {max:?} in any {:?}, key-ups included; further frames wait.",
-                self.air_time_window
+                "Air time: at most {} in any {}, key-ups included; further frames wait.",
+                short(max),
+                short(self.air_time_window)
             ),
             None => format!(
-                "Air time: not limited, at most {:?} per transmission; set `air-time-max` to limit it.",
-                self.transmission_max
+                "Air time: not limited, at most {} per transmission; set `air-time-max` to limit it.",
+                short(self.transmission_max)
             ),
         });
         line(match self.answer {
