@@ -8,10 +8,11 @@ use common::{DEADLINE, Place, Running, noise, reserved};
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
@@ -652,6 +653,27 @@ fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
     let files = entries.filter(|entry| entry.file_type().unwrap().is_file());
     files.map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap())).collect()
+}
+
+/// The node accepts a bundle as soon as it has all of it, which may be before `send` looks for a reply again.
+#[test]
+fn an_answer_that_comes_while_the_file_is_still_being_handed_over_is_heard() {
+    let place = Place::new("early");
+    place.configure("alice", "control = 'socket'");
+    fs::write(place.path("file"), noise(4_000_000, 1)).unwrap();
+    let listener = UnixListener::bind(place.path("socket")).unwrap();
+    let node = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let reply = br#"{"reply":"accepted","send":1,"source":"dtn://alice/","created":[842000000000,7]}"#;
+        // A message: the lengths of its head and of its body, then both.
+        let lengths = [(reply.len() as u32).to_be_bytes(), 0_u32.to_be_bytes()].concat();
+        stream.write_all(&[&lengths, &reply[..]].concat()).unwrap();
+        io::copy(&mut stream, &mut io::sink()).unwrap()
+    });
+    let output = place.ask("alice", &["send", "file", "--to", "dtn://bob/files", "--quiet"]);
+    assert!(output.status.success(), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("dtn://alice/@842000000000-7"), "{output:?}");
+    assert!(node.join().unwrap() > 4_000_000);
 }
 
 /// The file name precedes the content. The note on this appears once per destination, unless that is known to be a Longwire

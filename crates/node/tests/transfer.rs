@@ -121,8 +121,8 @@ fn pipes_in_memory_do_as_well() {
         called.call(there, "a pipe");
         Box::pin(async move { Ok(Box::new(here) as Box<_>) })
     };
-    let alice =
-        Node::start(NodeSetup { connector: Arc::new(connector), ..NodeSetup::new(config) }).expect("it starts");
+    let alice = Node::start(NodeSetup { connector: Arc::new(connector), ..NodeSetup::new(config) })
+        .expect("it starts");
     both_ways(&alice, &bob);
 }
 
@@ -145,8 +145,11 @@ fn a_receipt_comes_back_over_a_relay() {
     there.register("inbox", 0);
     let mut here = App::new(&alice);
     let file = payload(500_000, 5);
-    let sent =
-        here.send("dtn://carol/inbox", &file, MessageOptions { report_delivery: true, ..MessageOptions::default() });
+    let sent = here.send(
+        "dtn://carol/inbox",
+        &file,
+        MessageOptions { report_delivery: true, ..MessageOptions::default() },
+    );
     let (delivery, got) = there.receive();
     assert_eq!(got, file);
     here.wait_sent(sent);
@@ -340,7 +343,8 @@ fn a_configuration_that_is_read_again_says_what_becomes_of_it() {
     let write = |text: &str| std::fs::write(&path, text).expect("a file");
     write("node = 'dtn://bob/'\nstorage.kind = 'memory'\n");
     let settings = longwire_node::Config::load(&path).expect("it makes sense");
-    let bob = Node::start(NodeSetup { path: Some(path.clone()), ..NodeSetup::new(settings) }).expect("it starts");
+    let bob =
+        Node::start(NodeSetup { path: Some(path.clone()), ..NodeSetup::new(settings) }).expect("it starts");
     let mut app = App::new(&bob);
     write("node = 'dtn://bob/'\nlisten = 7\n");
     bob.reload();

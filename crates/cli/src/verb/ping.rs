@@ -64,8 +64,11 @@ impl Ping {
             if sent_at.len() < times.len() && now >= next {
                 let lifetime_s =
                     (interval.as_secs_f64() * f64::from(self.count) + timeout.as_secs_f64()).max(1.0);
-                let options =
-                    MessageOptions { source: Some(endpoint.clone()), lifetime_s, ..MessageOptions::default() };
+                let options = MessageOptions {
+                    source: Some(endpoint.clone()),
+                    lifetime_s,
+                    ..MessageOptions::default()
+                };
                 let mut body = ping::payload(sent_at.len() as u64, self.size);
                 let head = Request::Send {
                     send: sent_at.len() as u64,

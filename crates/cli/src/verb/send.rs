@@ -117,16 +117,19 @@ impl Send {
         let opening = Request::Send { send: 1, to: self.to.clone(), length, options: self.options() };
         talk.ask(Message { head: opening, body: head.clone() })?;
         let mut handed = head.len() as u64;
+        // A refusal ends the send early; any other reply, such as one that overtakes the end of this loop, is for `follow`.
+        let mut early = None;
         while handed < length {
             let body = self.next_piece(&mut file, length - handed)?;
             handed += body.len() as u64;
             talk.ask(Message { head: Request::Piece { send: 1 }, body })?;
             journey.show("stored", handed);
-            while let Some(said) = talk.hear_within(Duration::ZERO)? {
-                refused(&said.head)?;
+            if early.is_none() {
+                early = talk.hear_within(Duration::ZERO)?;
+                early.iter().try_for_each(|said| refused(&said.head))?;
             }
         }
-        let end = self.follow(&mut talk, &mut journey)?;
+        let end = self.follow(&mut talk, &mut journey, early)?;
         journey.clear();
         self.reach.show(&end, || end["said"].as_str().unwrap_or_default().to_owned())
     }
@@ -217,9 +220,11 @@ impl Send {
         &self,
         talk: &mut NodeConversation,
         journey: &mut SendProgress,
+        mut early: Option<Message<Reply>>,
     ) -> Result<Value, CommandFailure> {
         let (source, created) = loop {
-            let Some(said) = talk.hear_within(BETWEEN)? else { continue };
+            let said = if early.is_some() { early.take() } else { talk.hear_within(BETWEEN)? };
+            let Some(said) = said else { continue };
             refused(&said.head)?;
             if let Reply::Accepted { source, created, name_may_stay, .. } = said.head {
                 if name_may_stay {

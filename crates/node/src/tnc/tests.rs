@@ -24,7 +24,8 @@ fn config() -> Config {
 }
 
 fn tnc() -> KissTnc {
-    let channel = ChannelParameters { rate_bps: 1_000_000, tx_delay: Duration::ZERO, ..ChannelParameters::default() };
+    let channel =
+        ChannelParameters { rate_bps: 1_000_000, tx_delay: Duration::ZERO, ..ChannelParameters::default() };
     let reconnect_min = Duration::from_millis(1);
     KissTnc::new(config(), controller::Config { channel, reconnect_min, ..controller::Config::default() })
 }

@@ -38,8 +38,13 @@ impl Ours {
         let air = rig.air;
         let (tx_delay, tx_tail) = (Duration::from_millis(150), Duration::from_millis(20));
         let slot_time = Duration::from_millis(20);
-        let channel =
-            ChannelParameters { rate_bps: air.rate_bps, tx_delay, tx_tail, slot_time, ..ChannelParameters::default() };
+        let channel = ChannelParameters {
+            rate_bps: air.rate_bps,
+            tx_delay,
+            tx_tail,
+            slot_time,
+            ..ChannelParameters::default()
+        };
         let tnc = kiss::Config { acknowledgement, ..kiss::Config::default() };
         let tnc = KissTnc::new(tnc, controller::Config { channel, ..controller::Config::default() })
             .probing(Frame::identification(own.parse().unwrap()).to_bytes(Modulo::Eight));
@@ -49,8 +54,13 @@ impl Ours {
             extended_window_frames: air.window,
             ..LinkConfig::default()
         };
-        let radio =
-            RadioParameters { rate_bps: air.rate_bps, tx_delay, tx_tail, slot_time, ..RadioParameters::default() };
+        let radio = RadioParameters {
+            rate_bps: air.rate_bps,
+            tx_delay,
+            tx_tail,
+            slot_time,
+            ..RadioParameters::default()
+        };
         let path = air.path().iter().map(|station| station.parse().unwrap()).collect();
         let peer = PeerStation { station: peer.parse().unwrap(), path, link: link.clone() };
         let config = ax25::Config { radio, callers: Some(link), ..ax25::Config::new(own.parse().unwrap()) };

@@ -99,7 +99,8 @@ impl ChannelMonitor {
         for key in [(source, destination), back] {
             if opens {
                 self.end_burst(key);
-                *self.way(key) = LinkDirection { modulo: known, awaited: Some(0), ..LinkDirection::default() };
+                *self.way(key) =
+                    LinkDirection { modulo: known, awaited: Some(0), ..LinkDirection::default() };
             } else if known.is_some() {
                 self.way(key).modulo = known;
             }

@@ -187,7 +187,10 @@ fn the_plain_bundle_of_the_refusals_is_accepted() {
 }
 
 fn refused(bytes: &Bytes) -> String {
-    match Bundle::from_bytes(bytes, &DecodePolicy { accept_primary_without_crc: true, ..DecodePolicy::STRICT }) {
+    match Bundle::from_bytes(
+        bytes,
+        &DecodePolicy { accept_primary_without_crc: true, ..DecodePolicy::STRICT },
+    ) {
         Ok(bundle) => panic!("accepted: {bundle:?}"),
         Err(error) => error.to_string(),
     }

@@ -308,7 +308,8 @@ fn check_bundle(bytes: &Bytes) -> bool {
 }
 
 /// Everything that is accepted and kept unchanged.
-const AS_IT_IS: DecodePolicy = DecodePolicy { accept_fragment_blocks_numbered_zero: false, ..DecodePolicy::STORED };
+const AS_IT_IS: DecodePolicy =
+    DecodePolicy { accept_fragment_blocks_numbered_zero: false, ..DecodePolicy::STORED };
 
 /// Calls what an agent calls on an accepted bundle.
 fn exercise(bundle: &Bundle) {

@@ -253,7 +253,8 @@ impl Agent {
         let head_bytes_max = u32::try_from(config.limits.head_bytes_max).unwrap_or(u32::MAX);
         let policy = DecodePolicy { head_bytes_max, ..DecodePolicy::STRICT };
         // A smaller limit does not lose bundles that were accepted under an earlier one.
-        let stored_policy = DecodePolicy { head_bytes_max: head_bytes_max.max(1 << 20), ..DecodePolicy::STORED };
+        let stored_policy =
+            DecodePolicy { head_bytes_max: head_bytes_max.max(1 << 20), ..DecodePolicy::STORED };
         let [report_rate_limit, signal_rate_limit] =
             [(); 2].map(|()| ReportRateLimit::new(config.reports.per_minute_max));
         let router = routing::router(&config.routing);

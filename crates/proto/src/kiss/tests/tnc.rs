@@ -164,7 +164,8 @@ fn data(bytes: &'static [u8]) -> Command {
 #[test]
 fn the_parameters_come_first_and_in_one_write() {
     let bench = {
-        let channel = ChannelParameters { tx_delay: Duration::from_millis(155), ..ChannelParameters::default() };
+        let channel =
+            ChannelParameters { tx_delay: Duration::from_millis(155), ..ChannelParameters::default() };
         Bench::with(Config { port: 2, ..never() }, behind(channel))
     };
     let bodies = bench.writes[0].iter().map(|frame| (frame.port, frame.body.clone()));
@@ -246,7 +247,8 @@ fn while_others_are_heard_more_can_join() {
 /// A response that could not have come while the frame waited proves that the frame has left.
 #[test]
 fn an_answer_says_that_it_has_left() {
-    let mut bench = Bench::with(never(), behind(ChannelParameters { persistence: 0, ..ChannelParameters::default() }));
+    let mut bench =
+        Bench::with(never(), behind(ChannelParameters { persistence: 0, ..ChannelParameters::default() }));
     bench.burst([(&[1; 15][..], Some(1))]);
     bench.pass(Duration::from_millis(1200));
     assert_eq!(bench.transmitted(), []);
@@ -463,7 +465,8 @@ fn what_it_has_is_what_has_not_left() {
 fn settings_out_of_range_are_named() {
     let wrong = Config { port: 9, checksum: Checksum::Smack, ..Config::default() };
     assert_eq!(wrong.check().unwrap_err().key, "port");
-    let wrong = behind(ChannelParameters { tx_delay: Duration::from_secs(3), ..ChannelParameters::default() });
+    let wrong =
+        behind(ChannelParameters { tx_delay: Duration::from_secs(3), ..ChannelParameters::default() });
     assert_eq!(wrong.check().unwrap_err().key, "channel.tx-delay");
     let wrong = controller::Config { burst_frames_max: 0, ..controller::Config::default() };
     assert_eq!(wrong.check().unwrap_err().key, "burst-frames-max");

@@ -36,7 +36,8 @@ fn both(name: &str) -> Config {
 
 /// Two nodes with a session, five seconds after the start.
 fn scene(caller: Config, called: Config) -> Scene {
-    let mut scene = Scene::new(caller, called, StreamConditions { delay: SECOND / 2, ..StreamConditions::fair() });
+    let mut scene =
+        Scene::new(caller, called, StreamConditions { delay: SECOND / 2, ..StreamConditions::fair() });
     scene.connect();
     scene.run(5 * SECOND);
     scene
@@ -246,7 +247,8 @@ fn a_refused_bundle_stops_and_the_next_one_goes() {
     let conditions = |scene: &mut Scene| scene.streams.conditions().window = 300;
     for (caller, called) in [(three("dtn://a"), three("dtn://b")), (four("ipn:1.0"), four("ipn:2.0"))] {
         let version_3 = caller.versions == Versions::Three;
-        let mut scene = Scene::new(caller, called, StreamConditions { delay: SECOND / 2, ..StreamConditions::fair() });
+        let mut scene =
+            Scene::new(caller, called, StreamConditions { delay: SECOND / 2, ..StreamConditions::fair() });
         conditions(&mut scene);
         scene.connect();
         scene.run(5 * SECOND);
@@ -508,7 +510,8 @@ fn what_tls_proves_decides_whether_the_session_begins() {
     let with = |name, tls_identity| Config { tls: Tls::Require, tls_identity, ..four(name) };
     let told = |called: &[&str], caller: &[&str], trusted: bool, tls_identity: bool| {
         let (here, there) = (with("ipn:1.0", tls_identity), with("dtn://two/", tls_identity));
-        let mut scene = Scene::new(here, there, StreamConditions { delay: SECOND / 2, ..StreamConditions::fair() });
+        let mut scene =
+            Scene::new(here, there, StreamConditions { delay: SECOND / 2, ..StreamConditions::fair() });
         let owned = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect();
         scene.streams.proven = [(owned(called), trusted), (owned(caller), true)];
         scene.connect();
