@@ -71,8 +71,6 @@ pub fn record(hops: usize) -> SharedObservations {
 pub struct BundleObserver<L> {
     lower: L,
     record: SharedObservations,
-    /// Latest time received, for polls without a time.
-    now: Instant,
     /// Observed link and its hop number.
     watched: Option<(LinkId, usize)>,
     transfers: BTreeMap<TransferId, ObservedTransfer>,
@@ -115,11 +113,9 @@ impl PayloadPlace {
 impl<L> BundleObserver<L> {
     /// Wraps `lower` and observes outgoing traffic on `watched` for the hop with that number (from zero).
     pub fn new(lower: L, watched: Option<(LinkId, usize)>, record: SharedObservations) -> Self {
-        let now = Instant::ZERO;
         BundleObserver {
             lower,
             record,
-            now,
             watched,
             transfers: BTreeMap::new(),
             bundles: BTreeMap::new(),
@@ -229,33 +225,28 @@ impl<L: Engine<Above = Many<LinkId, Bundles>>> Engine for BundleObserver<L> {
         if self.is_watched(link) {
             self.see_request(now, &request);
         }
-        self.now = now;
         self.lower.handle_request(now, (link, request));
     }
 
     fn handle_indication(&mut self, now: Instant, indication: Indication<L::Below>) {
-        self.now = now;
         self.lower.handle_indication(now, indication);
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        self.now = now;
         self.lower.handle_timeout(now);
     }
 
-    fn poll_indication(&mut self) -> Option<(LinkId, BundlesIndication)> {
-        let (link, indication) = self.lower.poll_indication()?;
+    fn poll_indication(&mut self, now: Instant) -> Option<(LinkId, BundlesIndication)> {
+        let (link, indication) = self.lower.poll_indication(now)?;
         if self.is_watched(link) {
-            self.see_indication(self.now, &indication);
+            self.see_indication(now, &indication);
         } else if matches!(indication, BundlesIndication::Piece { .. }) {
-            let now = self.now;
             self.note(|seen| seen.last_came = Some(now));
         }
         Some((link, indication))
     }
 
     fn poll_request(&mut self, now: Instant) -> Option<Request<L::Below>> {
-        self.now = now;
         self.lower.poll_request(now)
     }
 
@@ -319,7 +310,7 @@ mod tests {
             self.0.push_back(indication);
         }
         fn handle_timeout(&mut self, _: Instant) {}
-        fn poll_indication(&mut self) -> Option<(LinkId, BundlesIndication)> {
+        fn poll_indication(&mut self, _now: Instant) -> Option<(LinkId, BundlesIndication)> {
             self.0.pop_front()
         }
         fn poll_request(&mut self, _: Instant) -> Option<(LinkId, BundlesRequest)> {
@@ -366,7 +357,7 @@ mod tests {
 
         fn up(&mut self, indication: BundlesIndication) {
             self.observer.handle_indication(Instant::from_secs(1), (LINK, indication));
-            while self.observer.poll_indication().is_some() {}
+            while self.observer.poll_indication(Instant::ZERO).is_some() {}
         }
 
         fn seen(&self) -> ObservedTraffic {

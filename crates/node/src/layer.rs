@@ -68,10 +68,10 @@ impl Engine for Layer {
         }
     }
 
-    fn poll_indication(&mut self) -> Option<Indication<Bundles>> {
+    fn poll_indication(&mut self, now: Instant) -> Option<Indication<Bundles>> {
         match self {
-            Layer::Tcp(session) => session.poll_indication(),
-            Layer::Udp(link) => link.poll_indication(),
+            Layer::Tcp(session) => session.poll_indication(now),
+            Layer::Udp(link) => link.poll_indication(now),
         }
     }
 

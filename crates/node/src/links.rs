@@ -64,8 +64,8 @@ impl Engine for CountedSession {
     fn handle_timeout(&mut self, now: Instant) {
         self.session.handle_timeout(now);
     }
-    fn poll_indication(&mut self) -> Option<Indication<Bundles>> {
-        self.session.poll_indication()
+    fn poll_indication(&mut self, now: Instant) -> Option<Indication<Bundles>> {
+        self.session.poll_indication(now)
     }
     fn poll_request(&mut self, now: Instant) -> Option<Request<Stream>> {
         self.session.poll_request(now)

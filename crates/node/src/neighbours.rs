@@ -128,13 +128,13 @@ impl Engine for Neighbours {
         }
     }
 
-    fn poll_indication(&mut self) -> Option<Indication<Self::Above>> {
+    fn poll_indication(&mut self, now: Instant) -> Option<Indication<Self::Above>> {
         if let Some(said) = self.up.pop_front() {
             return Some(said);
         }
-        match self.internet.poll_indication() {
+        match self.internet.poll_indication(now) {
             Some((link, said)) => Some(self.rises(link, said)),
-            None => self.radios.poll_indication(),
+            None => self.radios.poll_indication(now),
         }
     }
 

@@ -660,7 +660,7 @@ impl Task {
         self.store.set_copies(self.receive_budget.is_full_of_buffers());
         loop {
             self.tell_damage_with_names(now);
-            while let Some(indication) = self.engines.poll_indication() {
+            while let Some(indication) = self.engines.poll_indication(now) {
                 if self.see(now, &indication) {
                     self.applications.indication(indication);
                 }

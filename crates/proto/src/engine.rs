@@ -38,7 +38,8 @@
 //! 3. **An engine does not fail.** Wrong bytes are counted and dropped; a broken peer or link is an indication with a
 //!    reason; an error of the caller is a panic. Each send ends in exactly one terminal indication.
 //! 4. **Time is an argument.** It never runs backwards. A timeout may come early or twice; the engine then does
-//!    nothing.
+//!    nothing. Only [`Engine::handle_timeout`] expires timers: a poll at a later time returns nothing that a poll at the
+//!    time of the last call would not have returned.
 //! 5. **The random source is an argument**: a seeded [`Rng`](crate::rng::Rng) by value.
 //! 6. **An idle neighbour costs nothing.** An engine with nothing to do asks for no wake-up.
 
@@ -73,7 +74,7 @@ pub trait Engine {
     fn handle_timeout(&mut self, now: Instant);
 
     /// Returns the next indication for the user.
-    fn poll_indication(&mut self) -> Option<Indication<Self::Above>>;
+    fn poll_indication(&mut self, now: Instant) -> Option<Indication<Self::Above>>;
     /// Returns the next request to the provider. Bytes are made here, at the last moment.
     fn poll_request(&mut self, now: Instant) -> Option<Request<Self::Below>>;
     /// Returns the time of the next wake-up; `None` if none is needed. Valid once drained.
@@ -97,8 +98,8 @@ impl<E: Engine + ?Sized> Engine for Box<E> {
     fn handle_timeout(&mut self, now: Instant) {
         (**self).handle_timeout(now);
     }
-    fn poll_indication(&mut self) -> Option<Indication<Self::Above>> {
-        (**self).poll_indication()
+    fn poll_indication(&mut self, now: Instant) -> Option<Indication<Self::Above>> {
+        (**self).poll_indication(now)
     }
     fn poll_request(&mut self, now: Instant) -> Option<Request<Self::Below>> {
         (**self).poll_request(now)
@@ -120,7 +121,7 @@ pub fn drain<E: Engine + ?Sized>(
     mut down: impl FnMut(Request<E::Below>),
 ) {
     loop {
-        while let Some(indication) = engine.poll_indication() {
+        while let Some(indication) = engine.poll_indication(now) {
             up(indication);
         }
         match engine.poll_request(now) {

@@ -15,8 +15,6 @@ pub struct Stack<U, L> {
     pub upper: U,
     /// The lower engine, provider of the upper one.
     pub lower: L,
-    /// Last time passed in, for work that a poll without a time argument causes.
-    now: Instant,
 }
 
 impl<U, L> Stack<U, L>
@@ -26,13 +24,7 @@ where
 {
     /// Puts `upper` above `lower`.
     pub fn new(upper: U, lower: L) -> Self {
-        Stack::starting(Instant::ZERO, upper, lower)
-    }
-
-    /// Puts `upper` above `lower` at `now`: for engines that emit something before they receive anything, in a node
-    /// that starts later than the run.
-    pub fn starting(now: Instant, upper: U, lower: L) -> Self {
-        Stack { upper, lower, now }
+        Stack { upper, lower }
     }
 }
 
@@ -45,17 +37,14 @@ where
     type Below = L::Below;
 
     fn handle_request(&mut self, now: Instant, request: Request<Self::Above>) {
-        self.now = now;
         self.upper.handle_request(now, request);
     }
 
     fn handle_indication(&mut self, now: Instant, indication: Indication<Self::Below>) {
-        self.now = now;
         self.lower.handle_indication(now, indication);
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        self.now = now;
         if self.lower.poll_timeout().is_some_and(|at| at <= now) {
             self.lower.handle_timeout(now);
         }
@@ -67,21 +56,20 @@ where
     /// Passes everything between the two engines, in the order that the contract requires of each: the indications of
     /// the lower engine go up first, then those of the upper one, and only then the next request of the upper one goes
     /// down.
-    fn poll_indication(&mut self) -> Option<Indication<Self::Above>> {
+    fn poll_indication(&mut self, now: Instant) -> Option<Indication<Self::Above>> {
         loop {
-            while let Some(indication) = self.lower.poll_indication() {
-                self.upper.handle_indication(self.now, indication);
+            while let Some(indication) = self.lower.poll_indication(now) {
+                self.upper.handle_indication(now, indication);
             }
-            if let Some(indication) = self.upper.poll_indication() {
+            if let Some(indication) = self.upper.poll_indication(now) {
                 return Some(indication);
             }
-            let request = self.upper.poll_request(self.now)?;
-            self.lower.handle_request(self.now, request);
+            let request = self.upper.poll_request(now)?;
+            self.lower.handle_request(now, request);
         }
     }
 
     fn poll_request(&mut self, now: Instant) -> Option<Request<Self::Below>> {
-        self.now = now;
         self.lower.poll_request(now)
     }
 
@@ -259,10 +247,10 @@ where
         }
     }
 
-    fn poll_indication(&mut self) -> Option<Indication<Self::Above>> {
+    fn poll_indication(&mut self, now: Instant) -> Option<Indication<Self::Above>> {
         while let Some(&id) = self.indicating.front() {
             let blade = self.slots.get_mut(&id).expect("ready engines live");
-            if let Some(indication) = blade.engine.poll_indication() {
+            if let Some(indication) = blade.engine.poll_indication(now) {
                 if !core::mem::replace(&mut blade.may_request, true) {
                     self.requesting.push_back(id);
                 }
@@ -338,11 +326,11 @@ impl<A: Engine, B: Engine> Engine for Beside<A, B> {
         }
     }
 
-    fn poll_indication(&mut self) -> Option<Indication<Self::Above>> {
-        if let Some(indication) = self.first.poll_indication() {
+    fn poll_indication(&mut self, now: Instant) -> Option<Indication<Self::Above>> {
+        if let Some(indication) = self.first.poll_indication(now) {
             return Some(crate::service::Port::First(indication));
         }
-        self.second.poll_indication().map(crate::service::Port::Second)
+        self.second.poll_indication(now).map(crate::service::Port::Second)
     }
 
     fn poll_request(&mut self, now: Instant) -> Option<Request<Self::Below>> {
@@ -391,7 +379,7 @@ impl<S: crate::engine::Service> Engine for PassThrough<S> {
         self.up.push_back(indication);
     }
     fn handle_timeout(&mut self, _now: Instant) {}
-    fn poll_indication(&mut self) -> Option<S::Indication> {
+    fn poll_indication(&mut self, _now: Instant) -> Option<S::Indication> {
         self.up.pop_front()
     }
     fn poll_request(&mut self, _now: Instant) -> Option<S::Request> {

@@ -53,7 +53,7 @@ impl Engine for Player {
 
     fn handle_timeout(&mut self, _now: Instant) {}
 
-    fn poll_indication(&mut self) -> Option<()> {
+    fn poll_indication(&mut self, _now: Instant) -> Option<()> {
         None
     }
 

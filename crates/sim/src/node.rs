@@ -46,8 +46,8 @@ impl<E: Engine<Below = Frames>> Engine for OnRadio<E> {
     fn handle_timeout(&mut self, now: Instant) {
         self.0.handle_timeout(now);
     }
-    fn poll_indication(&mut self) -> Option<Indication<E::Above>> {
-        self.0.poll_indication()
+    fn poll_indication(&mut self, now: Instant) -> Option<Indication<E::Above>> {
+        self.0.poll_indication(now)
     }
     fn poll_request(&mut self, now: Instant) -> Option<Request<NodeBelow>> {
         self.0.poll_request(now).map(|request| service::Port::Second((OnRadio::INTERFACE, request)))

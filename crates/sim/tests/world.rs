@@ -169,7 +169,7 @@ impl Engine for Restless {
     fn handle_request(&mut self, _: Instant, _: Ask) {}
     fn handle_indication(&mut self, _: Instant, _: Indication<NodeBelow>) {}
     fn handle_timeout(&mut self, _: Instant) {}
-    fn poll_indication(&mut self) -> Option<Hear> {
+    fn poll_indication(&mut self, _now: Instant) -> Option<Hear> {
         None
     }
     fn poll_request(&mut self, _: Instant) -> Option<Request<NodeBelow>> {

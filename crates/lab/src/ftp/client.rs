@@ -194,7 +194,7 @@ impl Engine for FtpClient {
 
     fn handle_timeout(&mut self, _: Instant) {}
 
-    fn poll_indication(&mut self) -> Option<FilesIndication> {
+    fn poll_indication(&mut self, _now: Instant) -> Option<FilesIndication> {
         self.up.pop_front()
     }
 

@@ -159,7 +159,7 @@ impl Engine for FtpServer {
 
     fn handle_timeout(&mut self, _: Instant) {}
 
-    fn poll_indication(&mut self) -> Option<FilesIndication> {
+    fn poll_indication(&mut self, _now: Instant) -> Option<FilesIndication> {
         self.up.pop_front()
     }
 
@@ -234,7 +234,10 @@ mod tests {
         for said in [StreamIndication::Connected, data, StreamIndication::PeerClosed] {
             server.handle_indication(Instant::ZERO, (DATA, said));
         }
-        assert_eq!(server.poll_indication(), Some(FilesIndication::Stored(Bytes::from_static(b"abc"))));
+        assert_eq!(
+            server.poll_indication(Instant::ZERO),
+            Some(FilesIndication::Stored(Bytes::from_static(b"abc")))
+        );
         assert_eq!(code(&written(&mut server)), "226");
         server
     }

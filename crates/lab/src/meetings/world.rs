@@ -212,9 +212,9 @@ impl NodeFactory {
         let host = Host::new(host, boot.rng.fork("tcp"));
         let sessions = Fan::new(sessions(&self.name, boot.rng.fork("tcpcl")));
         let agent = Agent::new(self.agent_config(), boot.rng.fork("agent")).expect("names are checked");
-        let links = Stack::starting(boot.now, sessions, host);
+        let links = Stack::new(sessions, host);
         let ports = Beside { first: PassThrough::<Storage>::new(), second: links };
-        let mut node = Stack::starting(boot.now, agent, ports);
+        let mut node = Stack::new(agent, ports);
         for request in self.setup(boot.dtn_ms) {
             node.handle_request(boot.now, request);
         }

@@ -150,9 +150,7 @@ fn add_station(world: &mut Simulation<FrameLoadService>, name: &str, plan: &Radi
     let tnc = plan.tnc.clone();
     let factory: Factory<FrameLoadService> = Box::new(move |_| match &tnc {
         None => Box::new(OnRadio(FrameSource::default())),
-        Some(tnc) => {
-            Box::new(OnRadio(Stack::starting(boot.now, FrameSource::default(), Tnc::new(tnc.clone()))))
-        }
+        Some(tnc) => Box::new(OnRadio(Stack::new(FrameSource::default(), Tnc::new(tnc.clone())))),
     });
     world.add_node(name, DiskConfig::default(), ClockConfig::default(), factory)
 }
@@ -199,7 +197,7 @@ impl Engine for FrameSource {
 
     fn handle_timeout(&mut self, _: Instant) {}
 
-    fn poll_indication(&mut self) -> Option<Bytes> {
+    fn poll_indication(&mut self, _now: Instant) -> Option<Bytes> {
         self.heard.pop_front()
     }
 

@@ -121,8 +121,8 @@ impl Engine for Stations {
         self.stations.iter_mut().for_each(|(_, station)| station.handle_timeout(now));
     }
 
-    fn poll_indication(&mut self) -> Option<Indication<Links>> {
-        self.stations.iter_mut().find_map(|(_, station)| station.poll_indication())
+    fn poll_indication(&mut self, now: Instant) -> Option<Indication<Links>> {
+        self.stations.iter_mut().find_map(|(_, station)| station.poll_indication(now))
     }
 
     fn poll_request(&mut self, now: Instant) -> Option<Request<Self::Below>> {

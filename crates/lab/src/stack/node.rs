@@ -147,8 +147,8 @@ impl<E: Engine, D: longwire_proto::engine::Service> Engine for Diskless<E, D> {
         self.0.handle_timeout(now);
     }
 
-    fn poll_indication(&mut self) -> Option<Indication<E::Above>> {
-        self.0.poll_indication()
+    fn poll_indication(&mut self, now: Instant) -> Option<Indication<E::Above>> {
+        self.0.poll_indication(now)
     }
 
     fn poll_request(&mut self, now: Instant) -> Option<Request<Self::Below>> {
@@ -202,8 +202,8 @@ impl<E: Engine> Engine for TalliedEngine<E> {
         self.engine.handle_timeout(now);
     }
 
-    fn poll_indication(&mut self) -> Option<Indication<E::Above>> {
-        self.engine.poll_indication()
+    fn poll_indication(&mut self, now: Instant) -> Option<Indication<E::Above>> {
+        self.engine.poll_indication(now)
     }
 
     fn poll_request(&mut self, now: Instant) -> Option<Request<E::Below>> {

@@ -356,9 +356,9 @@ impl Engine for LinksOf {
     fn handle_timeout(&mut self, now: Instant) {
         self.0.handle_timeout(now);
     }
-    fn poll_indication(&mut self) -> Option<Indication<Self::Above>> {
+    fn poll_indication(&mut self, now: Instant) -> Option<Indication<Self::Above>> {
         loop {
-            if let Port::First(said) = self.0.poll_indication()? {
+            if let Port::First(said) = self.0.poll_indication(now)? {
                 return Some(said);
             }
         }
@@ -384,9 +384,9 @@ impl Engine for FramesOf {
     fn handle_timeout(&mut self, now: Instant) {
         self.0.handle_timeout(now);
     }
-    fn poll_indication(&mut self) -> Option<Indication<Self::Above>> {
+    fn poll_indication(&mut self, now: Instant) -> Option<Indication<Self::Above>> {
         loop {
-            if let Port::Second(said) = self.0.poll_indication()? {
+            if let Port::Second(said) = self.0.poll_indication(now)? {
                 return Some(said);
             }
         }

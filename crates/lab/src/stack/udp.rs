@@ -272,7 +272,7 @@ impl Engine for UdpHost {
 
     fn handle_timeout(&mut self, _now: Instant) {}
 
-    fn poll_indication(&mut self) -> Option<(LinkId, DatagramsIndication)> {
+    fn poll_indication(&mut self, _now: Instant) -> Option<(LinkId, DatagramsIndication)> {
         if let Some(indication) = self.up.pop_front() {
             return Some(indication);
         }

@@ -192,7 +192,7 @@ impl Engine for FilesOverBundles {
 
     fn handle_timeout(&mut self, _now: Instant) {}
 
-    fn poll_indication(&mut self) -> Option<TaskIndication> {
+    fn poll_indication(&mut self, _now: Instant) -> Option<TaskIndication> {
         self.up.pop_front()
     }
 

@@ -267,7 +267,7 @@ impl Engine for FilesOverStream {
         }
     }
 
-    fn poll_indication(&mut self) -> Option<TaskIndication> {
+    fn poll_indication(&mut self, _now: Instant) -> Option<TaskIndication> {
         self.up.pop_front()
     }
 
@@ -409,7 +409,7 @@ mod tests {
         assert_eq!(source.poll_request(now), Some((OUT, StreamRequest::Connect)));
         source.handle_indication(now, (OUT, StreamIndication::Closed(CloseReason::TimedOut)));
         assert_eq!(source.poll_timeout(), None, "it gave up");
-        let last = core::iter::from_fn(|| source.poll_indication()).last();
+        let last = core::iter::from_fn(|| source.poll_indication(now)).last();
         let why = TryFailure::Stream(CloseReason::TimedOut);
         assert_eq!(last, Some(TaskIndication::Failed { file: 0, why, for_good: true }));
     }

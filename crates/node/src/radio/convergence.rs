@@ -217,9 +217,9 @@ impl Engine for RadioConvergence {
         }
     }
 
-    fn poll_indication(&mut self) -> Option<Indication<Self::Above>> {
-        let said = self.ours.poll_indication().or_else(|| self.cm.poll_indication());
-        said.or_else(|| self.groups.poll_indication())
+    fn poll_indication(&mut self, now: Instant) -> Option<Indication<Self::Above>> {
+        let said = self.ours.poll_indication(now).or_else(|| self.cm.poll_indication(now));
+        said.or_else(|| self.groups.poll_indication(now))
     }
 
     fn poll_request(&mut self, now: Instant) -> Option<Request<Self::Below>> {

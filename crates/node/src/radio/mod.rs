@@ -81,8 +81,6 @@ pub(crate) struct Radios {
     radios: Vec<TncSessions>,
     wires: Vec<TncLine>,
     links: SharedLinks,
-    /// Time of the last call.
-    now: Instant,
     /// TNC of each link, and the ID of the link there.
     owners: BTreeMap<LinkId, (TncId, LinkId)>,
     /// Links that this node has opened; their end is reported.
@@ -131,7 +129,6 @@ impl Radios {
             radios,
             wires,
             links,
-            now: Instant::ZERO,
             owners: BTreeMap::new(),
             opened: BTreeSet::new(),
             leaving: BTreeSet::new(),
@@ -214,22 +211,22 @@ impl Radios {
     }
 
     /// Passes indications of a line to its TNCs.
-    fn line_rises(&mut self, line: usize) {
+    fn line_rises(&mut self, now: Instant, line: usize) {
         let TncLine { share, tncs, .. } = &mut self.wires[line];
-        while let Some((user, said)) = share.poll_indication() {
+        while let Some((user, said)) = share.poll_indication(now) {
             let radio = &mut self.radios[tncs[user].0];
-            radio.tower.handle_indication(self.now, said);
+            radio.tower.handle_indication(now, said);
             radio.ready = true;
         }
     }
 
     /// Passes one request of a tower to its line; returns false if there is none.
-    fn request_sinks(&mut self) -> bool {
+    fn request_sinks(&mut self, now: Instant) -> bool {
         for radio in self.radios.iter_mut().filter(|radio| radio.ready) {
-            if let Some(request) = radio.tower.poll_request(self.now) {
+            if let Some(request) = radio.tower.poll_request(now) {
                 let (LineId(line), user) = radio.line;
-                self.wires[line].share.handle_request(self.now, (user, request));
-                self.line_rises(line);
+                self.wires[line].share.handle_request(now, (user, request));
+                self.line_rises(now, line);
                 return true;
             }
             radio.ready = false;
@@ -277,7 +274,6 @@ impl Engine for Radios {
     type Below = Many<LineId, Stream>;
 
     fn handle_request(&mut self, now: Instant, (id, request): Request<Self::Above>) {
-        self.now = now;
         let Some((tnc, own)) = self.owners.get(&id).copied() else { return };
         if matches!(request, BundlesRequest::Connect) {
             self.opened.insert(id);
@@ -287,13 +283,11 @@ impl Engine for Radios {
     }
 
     fn handle_indication(&mut self, now: Instant, (LineId(line), said): Indication<Self::Below>) {
-        self.now = now;
         self.wires[line].share.handle_indication(now, said);
-        self.line_rises(line);
+        self.line_rises(now, line);
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        self.now = now;
         for radio in &mut self.radios {
             if radio.tower.poll_timeout().is_some_and(|at| at <= now) {
                 radio.tower.handle_timeout(now);
@@ -303,30 +297,29 @@ impl Engine for Radios {
     }
 
     /// Also carries requests to the lines, as a [`Stack`] does: indications first, then a request.
-    fn poll_indication(&mut self) -> Option<Indication<Self::Above>> {
+    fn poll_indication(&mut self, now: Instant) -> Option<Indication<Self::Above>> {
         loop {
             for at in 0..self.radios.len() {
                 if !self.radios[at].ready {
                     continue;
                 }
-                while let Some((id, said)) = self.radios[at].tower.poll_indication() {
+                while let Some((id, said)) = self.radios[at].tower.poll_indication(now) {
                     if let Some(said) = self.rises(at, id, said) {
                         return Some(said);
                     }
                 }
             }
-            if !self.request_sinks() {
+            if !self.request_sinks(now) {
                 return None;
             }
         }
     }
 
     fn poll_request(&mut self, now: Instant) -> Option<Request<Self::Below>> {
-        self.now = now;
         for line in 0..self.wires.len() {
             if let Some(request) = self.wires[line].share.poll_request(now) {
                 // There may be room again: the next poll for indications continues.
-                self.line_rises(line);
+                self.line_rises(now, line);
                 return Some((LineId(line), request));
             }
         }

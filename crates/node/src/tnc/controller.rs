@@ -130,10 +130,10 @@ impl Engine for TncEngine {
         }
     }
 
-    fn poll_indication(&mut self) -> Option<Indication<Frames>> {
+    fn poll_indication(&mut self, now: Instant) -> Option<Indication<Frames>> {
         match self {
-            TncEngine::Kiss(tnc) => tnc.poll_indication(),
-            TncEngine::Agwpe(raw) => raw.poll_indication(),
+            TncEngine::Kiss(tnc) => tnc.poll_indication(now),
+            TncEngine::Agwpe(raw) => raw.poll_indication(now),
         }
     }
 

@@ -224,7 +224,7 @@ where
 
     /// Performs one step: returns an indication of the engine, or passes one event to it.
     async fn step(&mut self) -> Option<Indication<E::Above>> {
-        if let Some(said) = self.engine.poll_indication() {
+        if let Some(said) = self.engine.poll_indication(self.now()) {
             <E::Above as CreditedService>::hear(&mut self.room, &said);
             return Some(said);
         }

@@ -102,11 +102,8 @@ fn node(plan: &Plan, name: &str, boot: Boot, shown: &Arc<Mutex<agent::Counters>>
     });
     let config = agent::Config { links: special.collect(), ..plan.agent_of(name) };
     let agent = Agent::new(config, boot.rng.fork("agent")).expect("plans name nodes");
-    let ports = Beside {
-        first: PassThrough::<Storage>::new(),
-        second: Stack::starting(boot.now, Fan::new(session), host),
-    };
-    let mut engine = Stack::starting(boot.now, agent, ports);
+    let ports = Beside { first: PassThrough::<Storage>::new(), second: Stack::new(Fan::new(session), host) };
+    let mut engine = Stack::new(agent, ports);
     engine.handle_request(boot.now, AppRequest::SetClock { dtn_ms: boot.dtn_ms, steady: None });
     for route in plan.routes(name) {
         let (pattern, via) = (route.to.clone(), NextHop::Node(node_id(&route.via)));
@@ -154,8 +151,8 @@ where
     fn handle_timeout(&mut self, now: Instant) {
         self.engine.handle_timeout(now);
     }
-    fn poll_indication(&mut self) -> Option<Indication<App>> {
-        self.engine.poll_indication()
+    fn poll_indication(&mut self, now: Instant) -> Option<Indication<App>> {
+        self.engine.poll_indication(now)
     }
     fn poll_request(&mut self, now: Instant) -> Option<Request<NodeBelow>> {
         let request = self.engine.poll_request(now);

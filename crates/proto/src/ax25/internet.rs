@@ -59,7 +59,6 @@ pub struct IpInterfaces {
     interfaces: Vec<Interface>,
     up: VecDeque<(InterfaceId, FramesIndication)>,
     down: VecDeque<Request<Below>>,
-    now: Instant,
 }
 
 impl IpInterfaces {
@@ -70,7 +69,6 @@ impl IpInterfaces {
             interfaces: interfaces.into_iter().map(interface).collect(),
             up: VecDeque::new(),
             down: VecDeque::new(),
-            now: Instant::ZERO,
         }
     }
 
@@ -86,7 +84,7 @@ impl IpInterfaces {
         self.up.push_back((self.interfaces[at].to.interface, indication));
     }
 
-    fn hear_packets(&mut self, link: LinkId, indication: PacketsIndication) {
+    fn hear_packets(&mut self, now: Instant, link: LinkId, indication: PacketsIndication) {
         let known = |interface: &Interface| interface.carries == Some(link) || interface.to.link == link;
         let connected = IpMode::Connected;
         let mut places = self.interfaces.iter();
@@ -119,7 +117,7 @@ impl IpInterfaces {
                 let interface = &mut self.interfaces[at];
                 if interface.carries.is_none_or(|carries| carries == link) {
                     interface.carries = None;
-                    interface.again_at = Some(self.now + AGAIN_AFTER);
+                    interface.again_at = Some(now + AGAIN_AFTER);
                     self.tell(at, FramesIndication::Room(0));
                     self.tell(at, FramesIndication::Carrier(false));
                 }
@@ -156,8 +154,7 @@ impl Engine for IpInterfaces {
     type Above = Many<InterfaceId, Frames>;
     type Below = Below;
 
-    fn handle_request(&mut self, now: Instant, (interface, request): Request<Self::Above>) {
-        self.now = now;
+    fn handle_request(&mut self, _now: Instant, (interface, request): Request<Self::Above>) {
         let at = self.interfaces.iter().position(|known| known.to.interface == interface);
         let at = at.unwrap_or_else(|| panic!("{interface:?} leads to no station"));
         match request {
@@ -187,15 +184,13 @@ impl Engine for IpInterfaces {
     }
 
     fn handle_indication(&mut self, now: Instant, indication: Indication<Below>) {
-        self.now = now;
         match indication {
-            Port::First((link, indication)) => self.hear_packets(link, indication),
+            Port::First((link, indication)) => self.hear_packets(now, link, indication),
             Port::Second((link, indication)) => self.hear_datagrams(link, indication),
         }
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        self.now = now;
         for at in 0..self.interfaces.len() {
             let interface = &mut self.interfaces[at];
             if interface.again_at.is_some_and(|again| again <= now) {
@@ -207,7 +202,7 @@ impl Engine for IpInterfaces {
         }
     }
 
-    fn poll_indication(&mut self) -> Option<Indication<Self::Above>> {
+    fn poll_indication(&mut self, _now: Instant) -> Option<Indication<Self::Above>> {
         self.up.pop_front()
     }
 

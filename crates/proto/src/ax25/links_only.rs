@@ -22,9 +22,9 @@ impl Engine for LinksOnly {
     fn handle_timeout(&mut self, now: Instant) {
         self.0.handle_timeout(now);
     }
-    fn poll_indication(&mut self) -> Option<Indication<Self::Above>> {
+    fn poll_indication(&mut self, now: Instant) -> Option<Indication<Self::Above>> {
         loop {
-            if let Port::First(said) = self.0.poll_indication()? {
+            if let Port::First(said) = self.0.poll_indication(now)? {
                 return Some(said);
             }
         }

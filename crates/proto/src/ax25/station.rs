@@ -700,7 +700,7 @@ impl Engine for Station {
         }
     }
 
-    fn poll_indication(&mut self) -> Option<Indication<Self::Above>> {
+    fn poll_indication(&mut self, _now: Instant) -> Option<Indication<Self::Above>> {
         if let Some((id, reason)) = self.closed.pop_front() {
             return Some(Port::First((id, PacketsIndication::Closed(reason))));
         }

@@ -223,9 +223,9 @@ impl Engine for Sessions {
         }
     }
 
-    fn poll_indication(&mut self) -> Option<Indication<Self::Above>> {
+    fn poll_indication(&mut self, now: Instant) -> Option<Indication<Self::Above>> {
         while let Some(id) = self.indicating.first().copied() {
-            let said = self.places.get_mut(&id).and_then(|place| place.session.poll_indication());
+            let said = self.places.get_mut(&id).and_then(|place| place.session.poll_indication(now));
             if let Some(said) = said {
                 self.requesting.insert(id);
                 return Some((id, said));

@@ -313,7 +313,7 @@ impl Pair {
                 quiet = false;
             }
             for node in 0..2 {
-                while let Some((link, said)) = self.nodes[node].poll_indication() {
+                while let Some((link, said)) = self.nodes[node].poll_indication(self.now) {
                     self.said(node, link, said);
                     quiet = false;
                 }

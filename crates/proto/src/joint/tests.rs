@@ -68,7 +68,7 @@ impl Engine for Relay {
             self.up.push_back(format!("woken {}", self.name));
         }
     }
-    fn poll_indication(&mut self) -> Option<String> {
+    fn poll_indication(&mut self, _now: Instant) -> Option<String> {
         self.up.pop_front()
     }
     fn poll_request(&mut self, _now: Instant) -> Option<String> {
@@ -114,6 +114,15 @@ mod stack {
         stack.handle_indication(at(2), "come".to_owned());
         assert_eq!(said(&mut stack, at(2)), ["up \"come lower upper\""]);
         assert!(said(&mut stack, at(3)).is_empty(), "quiet after draining");
+    }
+
+    #[test]
+    fn an_engine_that_is_polled_first_learns_the_time_of_the_poll() {
+        let log = Log::default();
+        let mut stack = stack(&log);
+        stack.lower.up.push_back("wake".to_owned());
+        assert_eq!(said(&mut stack, at(5)), ["up \"wake upper\""]);
+        assert_eq!(stack.poll_timeout(), Some(at(6)), "its timer of one second runs from the poll");
     }
 
     #[test]

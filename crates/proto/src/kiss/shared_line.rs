@@ -133,7 +133,7 @@ impl Engine for SharedLine {
 
     fn handle_timeout(&mut self, _now: Instant) {}
 
-    fn poll_indication(&mut self) -> Option<Indication<Self::Above>> {
+    fn poll_indication(&mut self, _now: Instant) -> Option<Indication<Self::Above>> {
         if let Some(said) = self.up.pop_front() {
             return Some(said);
         }

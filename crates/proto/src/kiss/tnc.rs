@@ -396,7 +396,7 @@ impl Engine for KissTnc {
         self.line.offer(now, self.room());
     }
 
-    fn poll_indication(&mut self) -> Option<Indication<Frames>> {
+    fn poll_indication(&mut self, _now: Instant) -> Option<Indication<Frames>> {
         let room = self.room();
         self.line.poll_indication(room)
     }

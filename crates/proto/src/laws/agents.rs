@@ -56,14 +56,13 @@ pub(super) fn draw_config(rng: &mut Rng, node: usize) -> Config {
 pub(super) fn node<L>(
     config: Config,
     rng: &Rng,
-    now: Instant,
     links: L,
 ) -> Stack<Checked<Agent>, Beside<PassThrough<Storage>, L>>
 where
     L: Engine<Above = Many<LinkId, Bundles>>,
 {
     let agent = Agent::new(config, rng.fork("agent")).expect("a node id");
-    Stack::starting(now, Checked::new("agent", agent), Beside { first: PassThrough::new(), second: links })
+    Stack::new(Checked::new("agent", agent), Beside { first: PassThrough::new(), second: links })
 }
 
 /// Plan of a world with hostile peers: the limits of the nodes, and the strategy.
@@ -154,11 +153,10 @@ where
     if let Some(siege) = siege {
         configs.iter_mut().for_each(|config| siege.tighten(&mut draw, config));
     }
-    let factory = |node: usize, boot, now| {
+    let factory = |node: usize, boot, _| {
         let rng = rng.fork(&format!("node {node} boot {boot}"));
-        let Stack { upper, lower, .. } =
-            self::node(configs[node].clone(), &rng, now, toys(Flaw::None, rng.clone()));
-        Stack::starting(now, dress(node, &rng, upper), lower)
+        let Stack { upper, lower } = self::node(configs[node].clone(), &rng, toys(Flaw::None, rng.clone()));
+        Stack::new(dress(node, &rng, upper), lower)
     };
     let world = LawRun::new(replay, plan, 3, Box::new(factory), DisksAndLinks { disks, links }, users);
     // A disk that confirms too early is detected by other laws.

@@ -39,8 +39,8 @@ impl Engine for StationLinks {
     fn handle_timeout(&mut self, now: Instant) {
         self.station.handle_timeout(now);
     }
-    fn poll_indication(&mut self) -> Option<Indication<Self::Above>> {
-        match self.station.poll_indication()? {
+    fn poll_indication(&mut self, now: Instant) -> Option<Indication<Self::Above>> {
+        match self.station.poll_indication(now)? {
             Port::First(indication) => Some(indication),
             Port::Second(indication) => panic!("nobody asked for {indication:?}"),
         }

@@ -33,9 +33,9 @@ impl<E: Engine, F: FnMut(Indication<E::Above>) -> Vec<Indication<E::Above>>> Eng
         self.engine.handle_timeout(now);
     }
 
-    fn poll_indication(&mut self) -> Option<Indication<Self::Above>> {
+    fn poll_indication(&mut self, now: Instant) -> Option<Indication<Self::Above>> {
         while self.up.is_empty() {
-            let indication = self.engine.poll_indication()?;
+            let indication = self.engine.poll_indication(now)?;
             self.up.extend((self.alter)(indication));
         }
         self.up.pop_front()

@@ -278,8 +278,8 @@ impl<A: Engine<Above = App, Below = Below>> Engine for WithHostilePeer<A> {
         }
     }
 
-    fn poll_indication(&mut self) -> Option<AppIndication> {
-        self.up.pop_front().or_else(|| self.agent.poll_indication())
+    fn poll_indication(&mut self, now: Instant) -> Option<AppIndication> {
+        self.up.pop_front().or_else(|| self.agent.poll_indication(now))
     }
 
     fn poll_request(&mut self, now: Instant) -> Option<Request<Below>> {
@@ -290,7 +290,7 @@ impl<A: Engine<Above = App, Below = Below>> Engine for WithHostilePeer<A> {
                     if let BundlesRequest::Refuse { transfer, .. } = said {
                         self.says.retain(|other| !is_of(other, transfer));
                     }
-                    self.up.extend(core::iter::from_fn(|| self.agent.poll_indication()));
+                    self.up.extend(core::iter::from_fn(|| self.agent.poll_indication(now)));
                 }
                 request => return Some(request),
             }

@@ -412,7 +412,7 @@ where
         }
         for node in 0..self.nodes.len() {
             if self.awake[node]
-                && let Some(indication) = self.nodes[node].as_mut().expect("awake").poll_indication()
+                && let Some(indication) = self.nodes[node].as_mut().expect("awake").poll_indication(self.now)
             {
                 self.record(node, Crossing::IndicationOut(&indication));
                 self.users.handle_indication(self.now, node, indication);

@@ -114,7 +114,7 @@ fn world(replay: &Replay) -> RunDigest {
             (draw_config(&mut draw, node), session_config(&mut draw, node, versions, keepalive), host)
         })
         .collect();
-    let factory = |node: usize, boot, now| {
+    let factory = |node: usize, boot, _| {
         let rng = rng.fork(&format!("node {node} boot {boot}"));
         let (agent, session, host) = configs[node].clone();
         let host = Checked::new("host", Host::new(host, rng.fork("host")));
@@ -128,7 +128,7 @@ fn world(replay: &Replay) -> RunDigest {
             };
             Some(Checked::new("session", engine))
         });
-        self::node(agent, &rng, now, Stack::starting(now, sessions, host))
+        self::node(agent, &rng, Stack::new(sessions, host))
     };
     let floor = DisksAndLinks { disks, links };
     LawRun::new(replay, plan, 3, Box::new(factory), floor, users)

@@ -441,7 +441,7 @@ impl Engine for Toy {
         }
     }
 
-    fn poll_indication(&mut self) -> Option<BundlesIndication> {
+    fn poll_indication(&mut self, _now: Instant) -> Option<BundlesIndication> {
         self.up.pop_front()
     }
 

@@ -532,7 +532,7 @@ impl Engine for Host {
         }
     }
 
-    fn poll_indication(&mut self) -> Option<Indication<Self::Above>> {
+    fn poll_indication(&mut self, _now: Instant) -> Option<Indication<Self::Above>> {
         if let Some((link, reason)) = self.refused.pop_front() {
             return Some((link, StreamIndication::Closed(reason)));
         }

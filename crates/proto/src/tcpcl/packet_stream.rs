@@ -256,7 +256,7 @@ impl Engine for PacketStream {
 
     fn handle_timeout(&mut self, _now: Instant) {}
 
-    fn poll_indication(&mut self) -> Option<StreamIndication> {
+    fn poll_indication(&mut self, _now: Instant) -> Option<StreamIndication> {
         if let Some(indication) = self.up.pop_front() {
             return Some(indication);
         }

@@ -529,7 +529,7 @@ impl Engine for Session {
         }
     }
 
-    fn poll_indication(&mut self) -> Option<BundlesIndication> {
+    fn poll_indication(&mut self, _now: Instant) -> Option<BundlesIndication> {
         if let Some(indication) = self.up.pop_front() {
             if let BundlesIndication::Down { .. } = indication {
                 self.told = 0;

@@ -378,7 +378,7 @@ impl Engine for Link {
         }
     }
 
-    fn poll_indication(&mut self) -> Option<BundlesIndication> {
+    fn poll_indication(&mut self, _now: Instant) -> Option<BundlesIndication> {
         if let Some(indication) = self.up.pop_front() {
             if let BundlesIndication::Down { .. } = indication {
                 self.told = 0;

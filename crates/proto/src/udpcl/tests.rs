@@ -194,12 +194,15 @@ fn a_socket_that_listens_never_sends_and_ends_with_its_socket() {
     link.handle_indication(Instant::ZERO, DatagramsIndication::Joined { bytes_max: 65_507 });
     link.handle_indication(Instant::ZERO, DatagramsIndication::Room(10));
     assert!(matches!(
-        link.poll_indication(),
+        link.poll_indication(Instant::ZERO),
         Some(BundlesIndication::Up { peer: None, transfer_bytes_max: 0, .. })
     ));
-    assert_eq!(link.poll_indication(), None);
+    assert_eq!(link.poll_indication(Instant::ZERO), None);
     link.handle_indication(Instant::ZERO, DatagramsIndication::Left(CloseReason::Unreachable));
-    assert!(matches!(link.poll_indication(), Some(BundlesIndication::Down { retry: false, .. })));
+    assert!(matches!(
+        link.poll_indication(Instant::ZERO),
+        Some(BundlesIndication::Down { retry: false, .. })
+    ));
     assert!(link.finished());
 }
 

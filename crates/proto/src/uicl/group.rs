@@ -602,7 +602,7 @@ impl Engine for Group {
         stale.into_iter().for_each(|number| self.give_up(number));
     }
 
-    fn poll_indication(&mut self) -> Option<BundlesIndication> {
+    fn poll_indication(&mut self, _now: Instant) -> Option<BundlesIndication> {
         if let Some(indication) = self.up.pop_front() {
             if let BundlesIndication::Down { .. } = indication {
                 self.told = 0;

@@ -131,7 +131,7 @@ where
 
     /// Checks a drained engine: its `None` must hold.
     fn drained(&mut self) {
-        if self.engine.poll_indication().is_some() {
+        if self.engine.poll_indication(self.now).is_some() {
             self.blame("the engine", "an indication appeared after poll_indication said None");
         }
         let deadline = self.engine.poll_timeout();
@@ -164,7 +164,7 @@ where
 
     fn tell_early_timeout(&mut self, deadline: Option<Instant>) {
         self.engine.handle_timeout(self.now);
-        if let Some(indication) = self.engine.poll_indication() {
+        if let Some(indication) = self.engine.poll_indication(self.now) {
             self.blame("the engine", format_args!("an early timeout made it say {indication:?}"));
         }
         if let Some(request) = self.engine.poll_request(self.now) {
@@ -210,8 +210,9 @@ where
         self.engine.handle_timeout(now);
     }
 
-    fn poll_indication(&mut self) -> Option<Indication<Self::Above>> {
-        let Some(indication) = self.engine.poll_indication() else {
+    fn poll_indication(&mut self, now: Instant) -> Option<Indication<Self::Above>> {
+        self.tell_time(now);
+        let Some(indication) = self.engine.poll_indication(now) else {
             self.no_indication = true;
             return None;
         };

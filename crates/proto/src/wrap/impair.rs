@@ -296,7 +296,7 @@ impl<S: Impairable> Engine for Impair<S> {
         }
     }
 
-    fn poll_indication(&mut self) -> Option<S::Indication> {
+    fn poll_indication(&mut self, _now: Instant) -> Option<S::Indication> {
         self.up.pop_front()
     }
 

@@ -73,14 +73,12 @@ pub struct Tap<E, F> {
     pub engine: E,
     /// The observer.
     pub sink: F,
-    /// Last time passed in, used for indications to the user.
-    now: Instant,
 }
 
 impl<E: Engine, F: Sink<E::Above, E::Below>> Tap<E, F> {
     /// Wraps `engine`, observed by `sink`.
     pub fn new(engine: E, sink: F) -> Self {
-        Tap { engine, sink, now: Instant::ZERO }
+        Tap { engine, sink }
     }
 }
 
@@ -89,31 +87,27 @@ impl<E: Engine, F: Sink<E::Above, E::Below>> Engine for Tap<E, F> {
     type Below = E::Below;
 
     fn handle_request(&mut self, now: Instant, request: Request<Self::Above>) {
-        self.now = now;
         self.sink.cross(now, Crossing::RequestIn(&request));
         self.engine.handle_request(now, request);
     }
 
     fn handle_indication(&mut self, now: Instant, indication: Indication<Self::Below>) {
-        self.now = now;
         self.sink.cross(now, Crossing::IndicationIn(&indication));
         self.engine.handle_indication(now, indication);
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        self.now = now;
         self.sink.cross(now, Crossing::Timeout);
         self.engine.handle_timeout(now);
     }
 
-    fn poll_indication(&mut self) -> Option<Indication<Self::Above>> {
-        let indication = self.engine.poll_indication()?;
-        self.sink.cross(self.now, Crossing::IndicationOut(&indication));
+    fn poll_indication(&mut self, now: Instant) -> Option<Indication<Self::Above>> {
+        let indication = self.engine.poll_indication(now)?;
+        self.sink.cross(now, Crossing::IndicationOut(&indication));
         Some(indication)
     }
 
     fn poll_request(&mut self, now: Instant) -> Option<Request<Self::Below>> {
-        self.now = now;
         let request = self.engine.poll_request(now)?;
         self.sink.cross(now, Crossing::RequestOut(&request));
         Some(request)

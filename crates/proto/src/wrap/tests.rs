@@ -37,7 +37,7 @@ impl<A: Service, B: Service> Engine for Script<A, B> {
             self.wake = self.wake_again;
         }
     }
-    fn poll_indication(&mut self) -> Option<A::Indication> {
+    fn poll_indication(&mut self, _now: Instant) -> Option<A::Indication> {
         self.up.pop_front()
     }
     fn poll_request(&mut self, _now: Instant) -> Option<B::Request> {
@@ -518,12 +518,12 @@ mod engines {
         blamed("appeared after poll_indication said None", |lawful| {
             quiet(lawful, Instant::ZERO);
             lawful.engine.up.push_back(FramesIndication::Carrier(true));
-            lawful.poll_indication();
+            lawful.poll_indication(Instant::ZERO);
         });
         blamed("appeared after poll_request said None", |lawful| {
             quiet(lawful, Instant::ZERO);
             lawful.engine.down.push_back(FramesRequest::Join);
-            lawful.poll_indication();
+            lawful.poll_indication(Instant::ZERO);
             lawful.poll_request(Instant::ZERO);
         });
     }
@@ -579,7 +579,7 @@ mod engines {
         fn handle_request(&mut self, _now: Instant, _request: Request<Frames>) {}
         fn handle_indication(&mut self, _now: Instant, _indication: Indication<Frames>) {}
         fn handle_timeout(&mut self, _now: Instant) {}
-        fn poll_indication(&mut self) -> Option<Indication<Frames>> {
+        fn poll_indication(&mut self, _now: Instant) -> Option<Indication<Frames>> {
             Some(FramesIndication::Carrier(true))
         }
         fn poll_request(&mut self, _now: Instant) -> Option<Request<Frames>> {
@@ -656,7 +656,7 @@ mod spoil {
             lawful.handle_timeout(now);
             lawful.handle_indication(now, FramesIndication::Room(room));
             loop {
-                while let Some(indication) = lawful.poll_indication() {
+                while let Some(indication) = lawful.poll_indication(now) {
                     match indication {
                         FramesIndication::Room(room) => told = room,
                         FramesIndication::Transmitted(_) => answered += 1,

@@ -189,7 +189,7 @@ impl Controller {
     fn advance(&mut self) {
         loop {
             self.pass();
-            match self.station.poll_indication() {
+            match self.station.poll_indication(self.now) {
                 Some(Port::First((link, said))) => self.rise(link, said),
                 Some(Port::Second(_)) => {}
                 None => break,
@@ -301,7 +301,7 @@ impl Engine for Controller {
         self.advance();
     }
 
-    fn poll_indication(&mut self) -> Option<Indication<Self::Above>> {
+    fn poll_indication(&mut self, _now: Instant) -> Option<Indication<Self::Above>> {
         self.advance();
         if self.to_host.front().is_some_and(|(at, ..)| *at <= self.now) {
             let (_, link, said) = self.to_host.pop_front()?;

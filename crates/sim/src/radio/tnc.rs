@@ -308,7 +308,7 @@ impl Engine for Tnc {
         self.advance(now);
     }
 
-    fn poll_indication(&mut self) -> Option<FramesIndication> {
+    fn poll_indication(&mut self, _now: Instant) -> Option<FramesIndication> {
         if let Some(indication) = self.indications.pop_front() {
             return Some(indication);
         }

@@ -126,7 +126,7 @@ impl Engine for Station {
         self.heard.extend((self.alarms.len()..before).map(|_| Hear::Rang));
     }
 
-    fn poll_indication(&mut self) -> Option<Hear> {
+    fn poll_indication(&mut self, _now: Instant) -> Option<Hear> {
         self.heard.pop_front()
     }
 

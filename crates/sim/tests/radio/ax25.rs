@@ -73,7 +73,7 @@ impl Engine for User {
         }
     }
     fn handle_timeout(&mut self, _: Instant) {}
-    fn poll_indication(&mut self) -> Option<Met> {
+    fn poll_indication(&mut self, _now: Instant) -> Option<Met> {
         self.met.pop_front()
     }
     fn poll_request(&mut self, _: Instant) -> Option<Request<Self::Below>> {
@@ -168,12 +168,12 @@ impl Rig {
             let tnc = tnc.cloned();
             let factory: Factory<Transfers> = Box::new(move |boot| {
                 let station = Checked::new(&boot.name, Station::new(config.clone()));
-                let station = Stack::starting(boot.now, User::default(), station);
+                let station = Stack::new(User::default(), station);
                 match &tnc {
                     None => Box::new(OnRadio(station)),
                     Some(tnc) => {
                         let tnc = Checked::new(&format!("{}'s TNC", boot.name), Tnc::new(tnc.clone()));
-                        Box::new(OnRadio(Stack::starting(boot.now, station, tnc)))
+                        Box::new(OnRadio(Stack::new(station, tnc)))
                     }
                 }
             });

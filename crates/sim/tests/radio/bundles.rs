@@ -64,8 +64,8 @@ impl<E: Engine<Below = S>, S: Service> Engine for OneSide<E, S> {
     fn handle_timeout(&mut self, now: Instant) {
         self.layer.handle_timeout(now);
     }
-    fn poll_indication(&mut self) -> Option<Indication<E::Above>> {
-        self.layer.poll_indication()
+    fn poll_indication(&mut self, now: Instant) -> Option<Indication<E::Above>> {
+        self.layer.poll_indication(now)
     }
     fn poll_request(&mut self, now: Instant) -> Option<Request<Below>> {
         self.layer.poll_request(now).map(self.down)
@@ -170,9 +170,9 @@ impl Engine for Courier {
         }
         self.layer.handle_timeout(now);
     }
-    fn poll_indication(&mut self) -> Option<Done> {
+    fn poll_indication(&mut self, now: Instant) -> Option<Done> {
         loop {
-            while let Some((id, said)) = self.layer.poll_indication() {
+            while let Some((id, said)) = self.layer.poll_indication(now) {
                 self.heard(id, said);
             }
             if let Some(done) = self.done.pop_front() {
@@ -275,7 +275,7 @@ pub(crate) fn carried_over(
         let factory: Factory<Errands> = Box::new(move |boot| {
             let station = Checked::new(&boot.name, Station::new(config.clone()));
             let courier = Courier::new(layer(at, Rng::new(seed).fork(&boot.name)));
-            Box::new(OnRadio(Stack::starting(boot.now, courier, station)))
+            Box::new(OnRadio(Stack::new(courier, station)))
         });
         world.add_node(["A", "B"][at], DiskConfig::default(), ClockConfig::default(), factory)
     });

@@ -55,7 +55,7 @@ fn told(seed: u64, radio: &RadioConfig, needed: Option<u32>) -> (f64, f64) {
             let factory: Factory<Errands> = Box::new(move |boot| {
                 let station = Checked::new(&boot.name, Station::new(config.clone()));
                 let courier = group(at, rate_bps, needed, Rng::new(seed).fork(&boot.name));
-                Box::new(OnRadio(Stack::starting(boot.now, courier, station)))
+                Box::new(OnRadio(Stack::new(courier, station)))
             });
             world.add_node(&format!("N{at}"), DiskConfig::default(), ClockConfig::default(), factory)
         })

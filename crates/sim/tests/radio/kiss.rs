@@ -101,7 +101,7 @@ impl Engine for Program {
         }
     }
     fn handle_timeout(&mut self, _: Instant) {}
-    fn poll_indication(&mut self) -> Option<StreamIndication> {
+    fn poll_indication(&mut self, _now: Instant) -> Option<StreamIndication> {
         self.said.pop_front()
     }
     fn poll_request(&mut self, _: Instant) -> Option<FramesRequest> {
@@ -197,7 +197,6 @@ impl Air {
             usize,
             Rng,
             Stack<Station, kiss::KissTnc>,
-            Instant,
         ) -> Box<dyn Engine<Above = A, Below = Stream> + Send>
         + Clone
         + Send
@@ -215,10 +214,10 @@ impl Air {
             let upper = upper.clone();
             let name = ["A", "B"][at];
             let factory: Factory<A> = Box::new(move |boot| {
-                let lower = Stack::starting(boot.now, self.station(at), self.tnc(at));
+                let lower = Stack::new(self.station(at), self.tnc(at));
                 let program = Program::new(self.acknowledges, self.lost, boot.rng.fork("lost"));
-                let host = upper(at, Rng::new(seed).fork(&boot.name), lower, boot.now);
-                Box::new(OnRadio(Stack::starting(boot.now, host, program)))
+                let host = upper(at, Rng::new(seed).fork(&boot.name), lower);
+                Box::new(OnRadio(Stack::new(host, program)))
             });
             world.add_node(name, DiskConfig::default(), ClockConfig::default(), factory)
         });
@@ -274,9 +273,9 @@ impl Air {
 
     /// Transfers a file from node to node, until the sender has its acknowledgement.
     fn nodes(self, seed: u64) -> Carried {
-        let (mut world, said) = self.world::<Errands>(seed, |at, rng, lower, now| {
+        let (mut world, said) = self.world::<Errands>(seed, |at, rng, lower| {
             let layer: Layer = ours(at, rng);
-            Box::new(Stack::starting(now, Courier::new(layer), lower))
+            Box::new(Stack::new(Courier::new(layer), lower))
         });
         let mut bundle = vec![0; FILE_BYTES + 100];
         Rng::new(1).fork("file").fill(&mut bundle);
@@ -301,9 +300,8 @@ impl Air {
 
     /// Transfers only the file over the plain link, until all of it is acknowledged.
     fn stations(self, seed: u64) -> Carried {
-        let (mut world, said) = self.world::<Transfers>(seed, |_, _, lower, now| {
-            Box::new(Stack::starting(now, User::default(), lower))
-        });
+        let (mut world, said) =
+            self.world::<Transfers>(seed, |_, _, lower| Box::new(Stack::new(User::default(), lower)));
         let mut file = vec![0; FILE_BYTES];
         Rng::new(1).fork("file").fill(&mut file);
         let packets: Vec<Bytes> = file.chunks(256).map(Bytes::copy_from_slice).collect();
@@ -398,7 +396,7 @@ fn nodes_take_hardly_longer_than_bare_stations() {
 fn a_caller_hears_at_once_that_the_called_station_was_started_again() {
     for window in [7, 32] {
         let (mut world, _) = Air { window, ..AIR }
-            .world::<Transfers>(5, |_, _, lower, now| Box::new(Stack::starting(now, User::default(), lower)));
+            .world::<Transfers>(5, |_, _, lower| Box::new(Stack::new(User::default(), lower)));
         let packets = (0..200_u8).map(|number| Bytes::from(vec![number; 256])).collect();
         world.request(NodeId(0), Do::Connect);
         world.request(NodeId(0), Do::Send(packets));

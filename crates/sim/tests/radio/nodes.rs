@@ -83,7 +83,7 @@ impl Engine for Talker {
         self.heard.push_back(indication);
     }
     fn handle_timeout(&mut self, _: Instant) {}
-    fn poll_indication(&mut self) -> Option<FramesIndication> {
+    fn poll_indication(&mut self, _now: Instant) -> Option<FramesIndication> {
         self.heard.pop_front()
     }
     fn poll_request(&mut self, _: Instant) -> Option<FramesRequest> {

@@ -30,7 +30,7 @@ fn talkers_behind(
     let add = |(index, tnc): (usize, TncConfig)| {
         let factory: Factory<Talk> = Box::new(move |boot| {
             let tnc = Checked::new("tnc", Tnc::new(tnc.clone()));
-            Box::new(OnRadio(Stack::starting(boot.now, Checked::new(&boot.name, Talker::default()), tnc)))
+            Box::new(OnRadio(Stack::new(Checked::new(&boot.name, Talker::default()), tnc)))
         });
         world.add_node(&format!("t{index}"), DiskConfig::default(), ClockConfig::default(), factory)
     };

@@ -95,7 +95,7 @@ impl Near {
         let mut frames = Vec::new();
         self.host.handle_indication(now, (LINE, FramesIndication::Room(u32::MAX)));
         loop {
-            while let Some((link, indication)) = self.host.poll_indication() {
+            while let Some((link, indication)) = self.host.poll_indication(now) {
                 self.take(now, link, indication);
             }
             self.act(now);

@@ -101,7 +101,7 @@ impl Channel {
         let now = self.now;
         for node in &mut self.nodes {
             loop {
-                let said = node.station.poll_indication();
+                let said = node.station.poll_indication(now);
                 if let Some(said) = said {
                     node.hear(now, said);
                     continue;

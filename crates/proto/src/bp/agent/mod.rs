@@ -711,7 +711,7 @@ impl Engine for Agent {
         self.run_deadlines(now);
     }
 
-    fn poll_indication(&mut self) -> Option<AppIndication> {
+    fn poll_indication(&mut self, _now: Instant) -> Option<AppIndication> {
         if let Some(indication) = self.up.pop_front() {
             return Some(indication);
         }

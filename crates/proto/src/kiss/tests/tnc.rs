@@ -88,7 +88,7 @@ impl Bench {
 
     fn drain(&mut self) {
         loop {
-            if let Some(said) = self.tnc.poll_indication() {
+            if let Some(said) = self.tnc.poll_indication(self.now) {
                 self.heard.push(said);
                 continue;
             }

@@ -201,7 +201,7 @@ impl World {
                 self.hosts[side].handle_request(self.now, (link, request));
                 continue;
             }
-            if let Some((link, indication)) = self.hosts[side].poll_indication() {
+            if let Some((link, indication)) = self.hosts[side].poll_indication(self.now) {
                 self.users[side].hear(self.now, link, indication);
                 continue;
             }

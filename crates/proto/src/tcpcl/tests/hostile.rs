@@ -129,7 +129,7 @@ impl Solo {
 
     fn drain(&mut self) {
         loop {
-            if let Some(indication) = self.session.poll_indication() {
+            if let Some(indication) = self.session.poll_indication(self.now) {
                 match indication {
                     BundlesIndication::Room(room) => self.room = room,
                     BundlesIndication::Down { .. } => self.room = 0,
@@ -517,7 +517,7 @@ fn judged() -> (Session, impl FnMut(&mut Session) -> (Vec<u8>, Vec<BundlesIndica
     let drain = move |session: &mut Session| {
         let (mut written, mut told) = (vec![], vec![]);
         loop {
-            told.extend(core::iter::from_fn(|| session.poll_indication()));
+            told.extend(core::iter::from_fn(|| session.poll_indication(now)));
             match session.poll_request(now) {
                 Some(StreamRequest::Write(bytes)) => written.extend_from_slice(&bytes),
                 Some(_) => {}
@@ -575,7 +575,7 @@ fn what_a_caller_says_that_is_not_let_in_is_not_kept() {
         let released = |session: &mut Session, now| {
             let (mut released, mut closed) = (0, false);
             loop {
-                while session.poll_indication().is_some() {}
+                while session.poll_indication(now).is_some() {}
                 match session.poll_request(now) {
                     Some(StreamRequest::Release(bytes)) => released += bytes,
                     Some(request) => closed |= request == StreamRequest::Close,

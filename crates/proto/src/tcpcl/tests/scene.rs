@@ -148,7 +148,7 @@ impl Scene {
 
     fn hear(&mut self) -> bool {
         for node in 0..2 {
-            if let Some((link, said)) = self.nodes[node].poll_indication() {
+            if let Some((link, said)) = self.nodes[node].poll_indication(self.now) {
                 self.users[node].hear(link, &said);
                 if !matches!(said, BundlesIndication::Room(_)) {
                     self.told.push((self.now, node, said));

@@ -68,7 +68,7 @@ impl Bench {
 
     fn settle(&mut self) {
         for _ in 0..REQUESTS_MAX {
-            while let Some(up) = self.agent.poll_indication() {
+            while let Some(up) = self.agent.poll_indication(self.now) {
                 if let AppIndication::Room(room) = up
                     && room > 0
                     && !self.payload.is_empty()

@@ -393,7 +393,7 @@ impl World {
             let Some(agent) = here.agent.as_mut() else { return };
             let (mut up, mut down) = (Vec::new(), Vec::new());
             // One request at a time: indications of a provider in between change the next request.
-            while let Some(indication) = agent.poll_indication() {
+            while let Some(indication) = agent.poll_indication(now) {
                 up.push(indication);
             }
             let quiet = match agent.poll_request(now) {
