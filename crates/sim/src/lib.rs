@@ -1,7 +1,7 @@
 //! Virtual time: engines on simulated nodes, joined by simulated channels.
 //!
 //! A [`Simulation`] runs a network of [nodes](NodeEngine) as fast as the machine allows. Each node is one engine over
-//! a simulated [disk](DiskConfig) and interfaces; a [channel](channel) of two lines joins two interfaces, a [radio
+//! a simulated [disk](DiskConfig) and interfaces; a [channel] of two lines joins two interfaces, a [radio
 //! channel](radio) any number. Everything that happens is an event on one clock, and everything random is a function
 //! of one seed: the same seed and the same calls give the same run, to the byte, on every machine.
 //!

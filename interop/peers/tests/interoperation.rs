@@ -101,7 +101,10 @@ fn certificates(folder: &Path) {
     std::fs::create_dir(folder.join("trust")).expect("a folder");
     std::fs::write(folder.join("trust/ca.pem"), authority.certificate()).expect("it is written");
     for (name, node) in [("ours", "ipn:1.0"), ("peer", "ipn:2.0")] {
-        let wish = CertificateRequest { names: vec!["localhost".into()], ..CertificateRequest::for_node(node, now(), 10) };
+        let wish = CertificateRequest {
+            names: vec!["localhost".into()],
+            ..CertificateRequest::for_node(node, now(), 10)
+        };
         let minted = authority.sign(&wish).expect("a certificate");
         std::fs::write(folder.join(format!("{name}.pem")), &minted.certificate).expect("it is written");
         std::fs::write(folder.join(format!("{name}.key")), &minted.key).expect("it is written");
