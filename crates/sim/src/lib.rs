@@ -16,8 +16,8 @@
 //! A node can be any engine over a disk and interfaces. The simplest one gives its user direct access to them:
 //!
 //! ```
-//! use longwire_proto::joint::{Beside, Through};
-//! use longwire_proto::service::{Frames, FramesIndication, FramesRequest, InterfaceId, Many, BoundInterface, Shares, Storage};
+//! use longwire_proto::joint::{Beside, PassThrough};
+//! use longwire_proto::service::{Frames, FramesIndication, FramesRequest, InterfaceId, Many, Port, Shares, Storage};
 //! use longwire_proto::time::Instant;
 //! use longwire_sim::{ChannelConfig, ClockConfig, Delay, DiskConfig, LineConfig, NodeBelow, Simulation};
 //!
@@ -25,7 +25,7 @@
 //! let [moon, earth] = ["moon", "earth"].map(|name| {
 //!     let (disk, clock) = (DiskConfig::default(), ClockConfig::default());
 //!     world.add_node(name, disk, clock, Box::new(|_| {
-//!         let (disk, interfaces) = (Through::<Storage>::new(), Through::<Many<InterfaceId, Frames>>::new());
+//!         let (disk, interfaces) = (PassThrough::<Storage>::new(), PassThrough::<Many<InterfaceId, Frames>>::new());
 //!         Box::new(Beside { first: disk, second: interfaces })
 //!     }))
 //! });
@@ -33,10 +33,10 @@
 //! let at = InterfaceId(0);
 //! world.add_channel((moon, at), (earth, at), ChannelConfig::symmetric(line));
 //!
-//! world.request(moon, BoundInterface::Second((at, FramesRequest::Join)));
-//! world.request(earth, BoundInterface::Second((at, FramesRequest::Join)));
+//! world.request(moon, Port::Second((at, FramesRequest::Join)));
+//! world.request(earth, Port::Second((at, FramesRequest::Join)));
 //! let (bytes, shares) = (vec![0; 1440].into(), Shares::default());
-//! world.request(moon, BoundInterface::Second((at, FramesRequest::Frame { bytes, token: None, last: true, shares })));
+//! world.request(moon, Port::Second((at, FramesRequest::Frame { bytes, token: None, last: true, shares })));
 //! while world.step() {}
 //!
 //! let arrived = world.take_indications().into_iter().find_map(|(when, node, said)| match said {
