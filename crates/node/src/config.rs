@@ -39,7 +39,7 @@ use crate::tls::{self, Credentials, Rule};
 use longwire_proto::ax25cl;
 use longwire_proto::bp::{Accept, Eid, Emit, PeerRules, agent};
 use longwire_proto::service::Priority;
-use longwire_proto::setting::Fault;
+use longwire_proto::setting::{Fault, Settings as _};
 use longwire_proto::tcpcl::{self, Tls, Versions};
 use longwire_proto::{udpcl, uicl};
 use longwire_settings::error::{Error, nearest};
@@ -468,6 +468,7 @@ impl Config {
         self.agent.check().map_err(|fault| out_of_range(fault.within("agent")))?;
         self.routing.check().map_err(|fault| out_of_range(fault.within("routing")))?;
         self.tcpcl.check().map_err(|fault| out_of_range(fault.within("tcpcl")))?;
+        self.udp.check().map_err(|fault| out_of_range(fault.within("udp")))?;
         self.tcp.check()?;
         if self.uses_tls() && self.clock == ClockSource::None {
             return Err(Error::new("TLS needs a clock to check certificates")
@@ -674,11 +675,7 @@ impl Config {
         }
         toml_text::merge(&mut table, &link.udp);
         let place = format!("link `{}`: [udp]", link.name);
-        let udp: udpcl::Config = toml_text::from_table(table, &place)?;
-        if udp.keepalive.is_some_and(|interval| interval < udpcl::config::KEEPALIVE_MIN) {
-            return Err(Error::new(format!("{place}: `keepalive` must be at least 15 s (RFC 7122 3.4)"))
-                .hint("remove it to send no keep-alives"));
-        }
+        let udp: udpcl::Config = toml_text::read(table, &place)?;
         let peer = match &link.peer {
             Some(peer) => Some(peer.parse::<Eid>().map_err(|_| no_endpoint(peer))?.to_string()),
             None => None,

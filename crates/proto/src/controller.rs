@@ -11,7 +11,7 @@
 use crate::engine::Indication;
 use crate::joint::earlier;
 use crate::service::{CloseReason, Frames, FramesIndication, StreamRequest};
-use crate::setting::{Fault, at_least, number};
+use crate::setting::{Fault, Settings, at_least, number};
 use crate::time::{Duration, Instant};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -49,12 +49,8 @@ impl Default for ChannelParameters {
     }
 }
 
-impl ChannelParameters {
-    /// Checks that every number is in its range.
-    ///
-    /// # Errors
-    /// Returns the first number that is out of its range.
-    pub fn check(&self) -> Result<(), Fault> {
+impl Settings for ChannelParameters {
+    fn check(&self) -> Result<(), Fault> {
         number("rate-bps", self.rate_bps, 1..=10_000_000, "1200 and 9600 are usual")?;
         for (key, time) in
             [("tx-delay", self.tx_delay), ("tx-tail", self.tx_tail), ("slot-time", self.slot_time)]
@@ -64,7 +60,9 @@ impl ChannelParameters {
         }
         Ok(())
     }
+}
 
+impl ChannelParameters {
     /// Returns the time on the channel of a frame of `bytes` bytes, with check sequence, one flag and the bit stuffing
     /// of random data.
     pub(crate) fn air_time(&self, bytes: usize) -> Duration {
@@ -108,12 +106,8 @@ impl Default for Config {
     }
 }
 
-impl Config {
-    /// Checks that every number is in its range.
-    ///
-    /// # Errors
-    /// Returns the first number that is out of its range.
-    pub fn check(&self) -> Result<(), Fault> {
+impl Settings for Config {
+    fn check(&self) -> Result<(), Fault> {
         at_least("burst-frames-max", self.burst_frames_max, 1, "64 is usual")?;
         self.channel.check().map_err(|fault| fault.within("channel"))
     }

@@ -1,11 +1,20 @@
 //! Faults of settings out of their range: key, value, limit and remedy.
 //!
-//! Every configuration has a `check` that applies these rules to its numbers. A daemon or an experiment that reads
-//! settings calls it before it creates an engine; an engine accepts its settings unchecked.
+//! Every configuration implements [`Settings`], which applies these rules to its numbers. A daemon or an experiment that
+//! reads settings checks them before it creates an engine; an engine accepts its settings unchecked.
 
 use crate::time::Duration;
 use core::fmt;
 use core::ops::RangeInclusive;
+
+/// Settings of an engine, or a part of them.
+pub trait Settings {
+    /// Checks the values, each by itself and in combination.
+    ///
+    /// # Errors
+    /// Returns the first setting with which the engine could not work.
+    fn check(&self) -> Result<(), Fault>;
+}
 
 /// A setting with which an engine could not work.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,5 +118,28 @@ mod tests {
             "is 0ns; it must be at least 1s"
         );
         assert_eq!(rule(true, "c", "is odd", ""), Ok(()));
+    }
+
+    #[test]
+    fn the_defaults_of_all_settings_are_valid() {
+        let all: [(&str, &dyn Settings); 14] = [
+            ("tcp", &crate::tcp::config::Profile::default()),
+            ("tcpcl", &crate::tcpcl::Config::default()),
+            ("udpcl", &crate::udpcl::Config::default()),
+            ("uicl", &crate::uicl::Config::default()),
+            ("ax25cl", &crate::ax25cl::Config::default()),
+            ("ax25", &crate::ax25::LinkConfig::default()),
+            ("kiss", &crate::kiss::Config::default()),
+            ("agwpe", &crate::agwpe::Config::default()),
+            ("controller", &crate::controller::Config::default()),
+            ("channel", &crate::controller::ChannelParameters::default()),
+            ("agent", &crate::bp::agent::Config::default()),
+            ("limits", &crate::bp::agent::Limits::default()),
+            ("routing", &crate::bp::agent::RoutingConfig::default()),
+            ("custody", &crate::bp::agent::CustodyConfig::default()),
+        ];
+        for (name, settings) in all {
+            assert_eq!(settings.check(), Ok(()), "{name}");
+        }
     }
 }

@@ -3,6 +3,7 @@
 use crate::duration::{self, DURATION_HINT};
 use crate::error::{Error, nearest};
 use crate::reader::Reader;
+use longwire_proto::setting::Settings;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::time::Duration;
@@ -28,6 +29,18 @@ pub fn from_table<T: DeserializeOwned>(table: Table, place: &str) -> Result<T, E
             None => plain,
         }
     })
+}
+
+/// Deserializes the settings of an engine, as [`from_table`] does, and checks them.
+///
+/// # Errors
+/// Fails as [`from_table`] does, and on values with which the engine could not work.
+pub fn read<T: DeserializeOwned + Settings>(table: Table, place: &str) -> Result<T, Error> {
+    let settings: T = from_table(table, place)?;
+    match settings.check() {
+        Ok(()) => Ok(settings),
+        Err(fault) => Err(Error::new(format!("{place}: {fault}")).hint(fault.hint)),
+    }
 }
 
 /// Replaces durations, which serde writes as seconds and nanoseconds, with texts such as `200 ms`.
@@ -225,6 +238,16 @@ mod tests {
         assert!(wrong("growth = { off = 1, bytes = 2 }").contains("found 2 keys"));
         assert!(wrong("all = ['90 s', 'soon']").contains("in `all`"));
         assert!(wrong("growth = 'of'").contains("did you mean `off`?"));
+    }
+
+    #[test]
+    fn settings_out_of_their_range_are_refused_with_their_place_and_a_hint() {
+        use longwire_proto::udpcl::Config;
+        assert!(read::<Config>(table("open-max = 1"), "[udp]").is_ok());
+        let error = read::<Config>(table("open-max = 0"), "link `b`: [udp]").unwrap_err();
+        assert_eq!(error.what, "link `b`: [udp]: `open-max` is 0; it must be at least 1");
+        assert_eq!(error.hint.as_deref(), Some("with 0 nothing can be sent"));
+        assert!(read::<Config>(table("open = 0"), "[udp]").unwrap_err().what.starts_with("[udp]: "));
     }
 
     #[test]

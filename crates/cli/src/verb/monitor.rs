@@ -10,6 +10,7 @@ use longwire_proto::ax25::{
     self, Callsign, ChannelMonitor, Control, Frame, Modulo, Supervisory, Unnumbered, Windows,
 };
 use longwire_proto::kiss::{Checksum, Config};
+use longwire_proto::setting::Settings as _;
 use longwire_settings::error::Error;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -16,6 +16,7 @@ use longwire_proto::rng::Rng;
 use longwire_proto::service::{
     AppRequest, Bundles, Contact, Frames, InterfaceId, LinkId, Many, NextHop, SendOptions, Storage,
 };
+use longwire_proto::setting::Settings as _;
 use longwire_proto::tcp::config::Profile;
 use longwire_proto::tcpcl::{self, Session, Versions};
 use longwire_proto::time::Duration;

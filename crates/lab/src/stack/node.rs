@@ -26,7 +26,7 @@ use longwire_proto::engine::{Engine, Indication, Request};
 use longwire_proto::joint::Stack;
 use longwire_proto::rng::Rng;
 use longwire_proto::service::{Both, InterfaceId, LinkId, Port, Storage};
-use longwire_proto::setting::Fault;
+use longwire_proto::setting::{Fault, Settings as _};
 use longwire_proto::tcp::Host;
 use longwire_proto::tcp::config::{HostConfig, InterfaceConfig, PeerConfig, Profile};
 use longwire_proto::time::Instant;

@@ -27,6 +27,7 @@ use longwire_proto::engine::{Engine, Indication, Request};
 use longwire_proto::joint::{Fan, Origin, Stack};
 use longwire_proto::rng::Rng;
 use longwire_proto::service::{Datagrams, Frames, InterfaceId, LinkId, Many, Packets, Port, Storage};
+use longwire_proto::setting::Settings as _;
 use longwire_proto::tcp::config::Profile;
 use longwire_proto::tcp::wire::{IPV4_HEADER_BYTES, TCP_HEADER_BYTES};
 use longwire_proto::tcpcl::{self, PacketSession, PacketStream, Session};

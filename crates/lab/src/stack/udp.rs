@@ -20,6 +20,7 @@ use longwire_proto::service::{
     CloseReason, Datagrams, DatagramsIndication, DatagramsRequest, Frames, FramesIndication, FramesRequest,
     InterfaceId, LinkId, Many, Shares,
 };
+use longwire_proto::setting::Settings as _;
 use longwire_proto::tcp::wire::{Ipv4Header, internet_checksum};
 use longwire_proto::time::Instant;
 use longwire_proto::udpcl::{self, Link};
@@ -72,6 +73,7 @@ pub(super) fn paced(links: &[LinkProfile]) -> Table {
 pub(super) fn assemble(settings: Table, links: &[LinkProfile]) -> Result<Assembly, Error> {
     let parsed: UdpSettings = toml_text::from_table(settings.clone(), "[settings]")?;
     checked(parsed.agent.check(), "agent")?;
+    checked(parsed.udp.check(), "udp")?;
     let cautions = uncertain(links).into_iter().collect();
     let make = move |place: &NodePosition, boot: Boot| node(&parsed, place, boot);
     Ok(Assembly { make: Arc::new(make), carries_bundles: true, cautions, settings })

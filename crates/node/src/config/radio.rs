@@ -7,11 +7,13 @@ use longwire_proto::ax25::{
 };
 use longwire_proto::bp::Eid;
 use longwire_proto::controller::{self, ChannelParameters};
+use longwire_proto::setting::Settings;
 use longwire_proto::tcpcl::{Tls, Versions};
 use longwire_proto::{agwpe, ax25cl, kiss, tcpcl, uicl};
 use longwire_settings::duration::short;
 use longwire_settings::error::{Error, nearest};
 use longwire_settings::toml_text;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -413,12 +415,9 @@ impl Config {
         let path = link.path.iter().map(|hop| callsign(&format!("{place}: `path`"), hop));
         let path = path.collect::<Result<Vec<Callsign>, Error>>()?;
         let ax25: LinkConfig = merged(&tnc.ax25, &link.ax25, &format!("{place}: [ax25]"))?;
-        ax25.check().map_err(|fault| out_of_range(fault.within(&format!("{place}: ax25"))))?;
         let (ours, cm) = self.radio_callers();
         let ours: ax25cl::Config = merged(&ours, &link.ax25cl, &format!("{place}: [ax25cl]"))?;
-        ours.check().map_err(|fault| out_of_range(fault.within(&format!("{place}: ax25cl"))))?;
         let cm: tcpcl::Config = merged(&cm, &link.ax25cm, &format!("{place}: [ax25cm]"))?;
-        cm.check().map_err(|fault| out_of_range(fault.within(&format!("{place}: ax25cm"))))?;
         check_version(&cm, &format!("{place}: "))?;
         let group = match link.kind {
             LinkKind::Uicl => Some(self.group(link, tnc, path.len())?),
@@ -472,7 +471,6 @@ impl Config {
             ..self.uicl.clone()
         };
         let group: uicl::Config = merged(&ours, &link.uicl, &format!("{place}: [uicl]"))?;
-        group.check().map_err(|fault| out_of_range(fault.within(&format!("{place}: uicl"))))?;
         let mut members = Vec::new();
         for member in &group.members {
             match member.parse::<Eid>() {
@@ -577,14 +575,14 @@ fn millis(time: Duration) -> Duration {
     Duration::from_millis(u64::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX))
 }
 
-fn merged<T: Serialize + for<'a> Deserialize<'a>>(
+fn merged<T: Serialize + DeserializeOwned + Settings>(
     all: &T,
     own: &toml::Table,
     place: &str,
 ) -> Result<T, Error> {
     let mut table = toml_text::to_table(all);
     toml_text::merge(&mut table, own);
-    toml_text::from_table(table, place)
+    toml_text::read(table, place)
 }
 
 fn callsign(place: &str, text: &str) -> Result<Callsign, Error> {

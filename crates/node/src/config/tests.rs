@@ -506,7 +506,7 @@ fn what_makes_no_sense_on_the_air_is_refused_with_a_hint() {
             "ax25cm",
         ),
         (format!("{TNC}{LINK}path = [{}]", "'X', ".repeat(9)), "has 9 digipeaters", "eight"),
-        (format!("{TNC}{LINK}[link.ax25]\nwindow-frames = 0"), "ax25.window-frames` is 0", "seven"),
+        (format!("{TNC}{LINK}[link.ax25]\nwindow-frames = 0"), "[ax25]: `window-frames` is 0", "seven"),
         (
             format!("{TNC}{}", TNC[TNC.find('[').unwrap_or(0)..].replace("'vhf'", "'uhf'")),
             "TNCs `vhf` and `uhf` share 127.0.0.1:8001: both use port 0",
@@ -529,7 +529,7 @@ fn what_makes_no_sense_on_the_air_is_refused_with_a_hint() {
         ),
         (
             format!("{TNC}{GROUP}[link.uicl]\nneeded = 1"),
-            "uicl.needed` is 1",
+            "[uicl]: `needed` is 1",
             "at most the number of members",
         ),
         (

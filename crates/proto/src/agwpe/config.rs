@@ -1,6 +1,6 @@
 //! Settings and counters of a port of an AGWPE server.
 
-use crate::setting::{Fault, number};
+use crate::setting::{Fault, Settings, number};
 use crate::time::Duration;
 use serde::{Deserialize, Serialize};
 
@@ -21,12 +21,8 @@ impl Default for Config {
     }
 }
 
-impl Config {
-    /// Checks that every number is in its range.
-    ///
-    /// # Errors
-    /// Returns the first number that is out of its range.
-    pub fn check(&self) -> Result<(), Fault> {
+impl Settings for Config {
+    fn check(&self) -> Result<(), Fault> {
         number("port", self.port, 0..=15, "a raw frame has four bits for the port")?;
         let ms = u64::try_from(self.ask_interval.as_millis()).unwrap_or(u64::MAX);
         number("ask-interval", ms, 10..=10_000, "100 ms is usual")

@@ -4,7 +4,7 @@ use super::address::Callsign;
 use super::frame::{Modulo, pid};
 use super::xid::Recovery;
 use crate::service::LinkId;
-use crate::setting::{Fault, at_least, number};
+use crate::setting::{Fault, Settings, at_least, number};
 use crate::time::Duration;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -147,12 +147,10 @@ impl LinkConfig {
         let limit = if recovery == Recovery::Reject { limit } else { modulo.count() / 2 };
         wanted.clamp(1, limit)
     }
+}
 
-    /// Checks that every number is in its range.
-    ///
-    /// # Errors
-    /// Returns the first number that is out of its range.
-    pub fn check(&self) -> Result<(), Fault> {
+impl Settings for LinkConfig {
+    fn check(&self) -> Result<(), Fault> {
         number("information-bytes-max", self.information_bytes_max, 2..=4096, "256 is usual")?;
         number("window-frames", self.window_frames, 1..=7, "modulo 8 allows at most seven")?;
         number(

@@ -1,6 +1,6 @@
 //! Settings and counters of a session.
 
-use crate::setting::{Fault, TIME_MAX, TIME_MIN, at_least, time};
+use crate::setting::{Fault, Settings, TIME_MAX, TIME_MIN, at_least, time};
 use crate::time::Duration;
 use serde::{Deserialize, Serialize};
 
@@ -59,12 +59,8 @@ impl Default for Config {
     }
 }
 
-impl Config {
-    /// Checks that every number is in its range, and that they fit together.
-    ///
-    /// # Errors
-    /// Returns the first fault.
-    pub fn check(&self) -> Result<(), Fault> {
+impl Settings for Config {
+    fn check(&self) -> Result<(), Fault> {
         at_least(
             "progress-bytes",
             self.progress_bytes,

@@ -1,7 +1,7 @@
 //! Settings and counters of a KISS TNC.
 
 use super::framing::Checksum;
-use crate::setting::{Fault, number};
+use crate::setting::{Fault, Settings, number};
 use crate::time::Duration;
 use serde::{Deserialize, Serialize};
 
@@ -48,12 +48,8 @@ impl Default for Config {
     }
 }
 
-impl Config {
-    /// Checks that every number is in its range.
-    ///
-    /// # Errors
-    /// Returns the first number that is out of its range.
-    pub fn check(&self) -> Result<(), Fault> {
+impl Settings for Config {
+    fn check(&self) -> Result<(), Fault> {
         let ports = if self.checksum == Checksum::Smack { 7 } else { 15 };
         number("port", self.port, 0..=ports, "SMACK allows ports 0 to 7, other modes 0 to 15")
     }

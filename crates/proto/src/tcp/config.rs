@@ -2,7 +2,7 @@
 //! peers).
 
 use crate::service::{InterfaceId, LinkId};
-use crate::setting::{Fault, TIME_MAX, TIME_MIN, at_least, number, time};
+use crate::setting::{Fault, Settings, TIME_MAX, TIME_MIN, at_least, number, time};
 use core::net::Ipv4Addr;
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
@@ -244,16 +244,6 @@ impl Profile {
         }
     }
 
-    /// Checks the values, each by itself and together.
-    ///
-    /// # Errors
-    /// Returns the first invalid value.
-    pub fn check(&self) -> Result<(), Fault> {
-        self.check_sizes()?;
-        self.check_times()?;
-        self.check_counts()
-    }
-
     fn check_sizes(&self) -> Result<(), Fault> {
         const WINDOW: &str = "RFC 7323 2.3 limits it to 1 GiB; twice the bandwidth-delay product is enough";
         number(
@@ -455,6 +445,14 @@ impl Profile {
             syn_retries: 6,
             ..Profile::rfc5681()
         }
+    }
+}
+
+impl Settings for Profile {
+    fn check(&self) -> Result<(), Fault> {
+        self.check_sizes()?;
+        self.check_times()?;
+        self.check_counts()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Configuration of a session, with presets for known peers.
 
-use crate::setting::{Fault, TIME_MAX, TIME_MIN, at_least, number, rule, time};
+use crate::setting::{Fault, Settings, TIME_MAX, TIME_MIN, at_least, number, rule, time};
 use crate::time::Duration;
 use serde::{Deserialize, Serialize};
 
@@ -265,23 +265,6 @@ impl Config {
         }
     }
 
-    /// Checks the values, each by itself and together.
-    ///
-    /// # Errors
-    /// Returns the first invalid value.
-    pub fn check(&self) -> Result<(), Fault> {
-        self.check_sizes()?;
-        self.check_keepalive()?;
-        self.check_waits()?;
-        let secured = self.tls != Tls::Require || self.versions != Versions::Three;
-        rule(
-            secured,
-            "tls",
-            "is required, but version 3 has no TLS",
-            "set `versions = \"4\"` or `tls = \"off\"`",
-        )
-    }
-
     fn check_sizes(&self) -> Result<(), Fault> {
         const SEGMENT: &str = "16384 limits the loss in an interruption; 65536 saves headers";
         const COUNT: &str = "multiplied by the length of a bundle, this is the data per round trip";
@@ -341,6 +324,21 @@ impl Config {
     /// Returns the keepalive interval on the wire, seconds.
     pub(crate) fn keepalive_seconds(&self) -> u16 {
         u16::try_from(self.keepalive.as_secs()).unwrap_or(u16::MAX)
+    }
+}
+
+impl Settings for Config {
+    fn check(&self) -> Result<(), Fault> {
+        self.check_sizes()?;
+        self.check_keepalive()?;
+        self.check_waits()?;
+        let secured = self.tls != Tls::Require || self.versions != Versions::Three;
+        rule(
+            secured,
+            "tls",
+            "is required, but version 3 has no TLS",
+            "set `versions = \"4\"` or `tls = \"off\"`",
+        )
     }
 }
 

@@ -1,5 +1,6 @@
 //! Configuration and counters of a link.
 
+use crate::setting::{Fault, Settings, TIME_MAX, TIME_MIN, at_least, number, rule, time};
 use crate::time::Duration;
 use serde::{Deserialize, Serialize};
 
@@ -54,6 +55,27 @@ impl Default for Config {
     }
 }
 
+impl Settings for Config {
+    fn check(&self) -> Result<(), Fault> {
+        at_least(
+            "datagram-bytes-max",
+            self.datagram_bytes_max,
+            1,
+            "with 0 nothing can be sent; 1400 is usual",
+        )?;
+        number("overhead-bytes", self.overhead_bytes, 0..=65_535, "28 for IPv4, 48 for IPv6")?;
+        at_least("open-max", self.open_max, 1, "with 0 nothing can be sent")?;
+        at_least("incoming-max", self.incoming_max, 1, "with 0 nothing can be received")?;
+        if let Some(interval) = self.keepalive {
+            const NEVER: &str = "remove it to send no keep-alives";
+            rule(interval >= KEEPALIVE_MIN, "keepalive", "must be at least 15 s (RFC 7122 3.4)", NEVER)?;
+            time("keepalive", interval, KEEPALIVE_MIN..=TIME_MAX, NEVER)?;
+        }
+        time("retry-min", self.retry_min, TIME_MIN..=TIME_MAX, "1 s is usual")?;
+        time("retry-max", self.retry_max, self.retry_min..=TIME_MAX, "must not be less than `retry-min`")
+    }
+}
+
 /// Counters of a [`Link`](super::Link) since its creation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
@@ -81,4 +103,33 @@ pub struct Counters {
     pub refused: u64,
     /// Bundles that were too long for a datagram.
     pub too_long: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_that_cannot_work_are_refused_by_name() {
+        let plain = Config::default();
+        let second = Duration::from_secs(1);
+        for (key, config) in [
+            ("datagram-bytes-max", Config { datagram_bytes_max: 0, ..plain.clone() }),
+            ("overhead-bytes", Config { overhead_bytes: 1 << 16, ..plain.clone() }),
+            ("open-max", Config { open_max: 0, ..plain.clone() }),
+            ("incoming-max", Config { incoming_max: 0, ..plain.clone() }),
+            ("keepalive", Config { keepalive: Some(KEEPALIVE_MIN - TIME_MIN), ..plain.clone() }),
+            ("keepalive", Config { keepalive: Some(TIME_MAX + second), ..plain.clone() }),
+            ("retry-min", Config { retry_min: Duration::ZERO, ..plain.clone() }),
+            ("retry-max", Config { retry_min: second * 2, retry_max: second, ..plain.clone() }),
+        ] {
+            assert_eq!(config.check().unwrap_err().key, key);
+        }
+        let unpaced = Config { rate_bps: 0, keepalive: Some(KEEPALIVE_MIN), ..plain };
+        assert_eq!(
+            unpaced.check(),
+            Ok(()),
+            "the rate has no limit, and keep-alives are as frequent as allowed"
+        );
+    }
 }

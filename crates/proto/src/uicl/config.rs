@@ -1,6 +1,6 @@
 //! Configuration and counters of a group.
 
-use crate::setting::{Fault, TIME_MAX, TIME_MIN, at_least, number, time};
+use crate::setting::{Fault, Settings, TIME_MAX, TIME_MIN, at_least, number, time};
 use crate::time::Duration;
 use serde::{Deserialize, Serialize};
 
@@ -70,13 +70,8 @@ impl Default for Config {
     }
 }
 
-impl Config {
-    /// Checks the numbers, each and in combination.
-    ///
-    /// # Errors
-    ///
-    /// Fails with the first invalid setting.
-    pub fn check(&self) -> Result<(), Fault> {
+impl Settings for Config {
+    fn check(&self) -> Result<(), Fault> {
         let members = self.members.len() as u64;
         number("members", members, 0..=MEMBERS_MAX as u64, "a query can name 48 members")?;
         number("needed", self.needed.unwrap_or(0), 0..=members, "at most the number of members")?;

@@ -13,6 +13,7 @@ use crate::service::{
     BundlesIndication, BundlesRequest, DatagramsIndication, DatagramsRequest, DownReason, LinkId, Priority,
     RefuseReason, TransferFailure, TransferId,
 };
+use crate::setting::Settings as _;
 use crate::time::{Duration, Instant};
 use crate::wrap::Checked;
 use bytes::Bytes;

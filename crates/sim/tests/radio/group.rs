@@ -7,6 +7,7 @@ use longwire_proto::ax25::{self, LinkConfig, PeerStation, Station};
 use longwire_proto::joint::{Fan, Origin, Stack};
 use longwire_proto::rng::Rng;
 use longwire_proto::service::{LinkId, Port};
+use longwire_proto::setting::Settings as _;
 use longwire_proto::time::{Duration, Instant};
 use longwire_proto::uicl::{self, Group};
 use longwire_proto::wrap::Checked;

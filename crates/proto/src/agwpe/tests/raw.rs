@@ -4,6 +4,7 @@ use crate::agwpe::{Config, Frame, Kind, Queued, RawPort, ServerFault};
 use crate::controller;
 use crate::engine::{Engine, drain};
 use crate::service::{CloseReason, FramesIndication, FramesRequest, Shares, StreamIndication, StreamRequest};
+use crate::setting::Settings as _;
 use crate::time::{Duration, Instant};
 use crate::wrap::Checked;
 use bytes::{Bytes, BytesMut};

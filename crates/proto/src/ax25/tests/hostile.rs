@@ -11,6 +11,7 @@ use crate::rng::Rng;
 use crate::service::{
     CloseReason, FramesIndication, FramesRequest, LinkId, PacketsIndication, PacketsRequest, Port,
 };
+use crate::setting::Settings as _;
 use crate::time::{Duration, Instant};
 use crate::wrap::Checked;
 use bytes::{Bytes, BytesMut};

@@ -2,7 +2,7 @@
 
 use crate::bp::{Accept, CrcType, Emit, PeerRules};
 use crate::service::{BundleVersion, LinkId, Priority};
-use crate::setting::{Fault, TIME_MAX, TIME_MIN, at_least, number, time};
+use crate::setting::{Fault, Settings, TIME_MAX, TIME_MIN, at_least, number, time};
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
 
@@ -97,13 +97,8 @@ impl Default for Config {
     }
 }
 
-impl Config {
-    /// Checks the numbers, each and in combination.
-    ///
-    /// # Errors
-    ///
-    /// Fails with the first invalid setting.
-    pub fn check(&self) -> Result<(), Fault> {
+impl Settings for Config {
+    fn check(&self) -> Result<(), Fault> {
         self.limits.check().map_err(|fault| fault.within("limits"))?;
         at_least(
             "read-ahead-pieces",
@@ -144,7 +139,7 @@ impl Config {
     }
 }
 
-impl Limits {
+impl Settings for Limits {
     fn check(&self) -> Result<(), Fault> {
         const BUNDLES: &str = "with less, no bundle can be stored";
         at_least("bundles-max", self.bundles_max, 1, BUNDLES)?;
@@ -190,13 +185,8 @@ impl Limits {
     }
 }
 
-impl RoutingConfig {
-    /// Checks the numbers.
-    ///
-    /// # Errors
-    ///
-    /// Fails with the first invalid setting.
-    pub fn check(&self) -> Result<(), Fault> {
+impl Settings for RoutingConfig {
+    fn check(&self) -> Result<(), Fault> {
         time(
             "failover-after",
             self.failover_after,
@@ -207,7 +197,7 @@ impl RoutingConfig {
     }
 }
 
-impl CustodyConfig {
+impl Settings for CustodyConfig {
     fn check(&self) -> Result<(), Fault> {
         time("timer-min", self.timer_min, TIME_MIN..=TIME_MAX, "with 0, bundles are resent at once")?;
         time("timer-max", self.timer_max, self.timer_min..=TIME_MAX, "must not be less than `timer-min`")?;

@@ -6,6 +6,7 @@ use crate::kiss::{
     Acknowledgement, Checksum, Command, Config, Counters, Deframer, FRAME_BYTES_MAX, Frame, KissTnc, enclose,
 };
 use crate::service::{CloseReason, FramesIndication, FramesRequest, Shares, StreamIndication, StreamRequest};
+use crate::setting::Settings as _;
 use crate::time::{Duration, Instant};
 use crate::wrap::Checked;
 use bytes::{Bytes, BytesMut};
