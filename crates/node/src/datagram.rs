@@ -14,7 +14,8 @@ use crate::task::Task;
 use crate::task_event::TaskEvent;
 use bytes::Bytes;
 use longwire_proto::engine::Engine;
-use longwire_proto::service::{CloseReason, DatagramsIndication, DatagramsRequest, LinkId, Port};
+use longwire_proto::peers::Senders;
+use longwire_proto::service::{CloseReason, DatagramsIndication, DatagramsRequest, LinkId, PeerId, Port};
 use longwire_proto::time::Instant;
 use rustix::net::sockopt::{set_socket_recv_buffer_size, socket_recv_buffer_size};
 use std::collections::{BTreeMap, VecDeque};
@@ -32,6 +33,8 @@ const QUEUE: u64 = 64;
 const LENGTH_MAX: usize = 65_536;
 /// Maximum length of a sent datagram over IPv4 and over IPv6: 65,535 minus the headers.
 const SENT_BYTES_MAX: (u64, u64) = (65_507, 65_527);
+/// Maximum number of senders that a listening socket remembers.
+const SENDERS_MAX: usize = 4096;
 /// Datagrams read before other tasks run.
 const READS_MAX: usize = 64;
 
@@ -45,12 +48,21 @@ pub(crate) enum SocketEvent {
         /// Address of its only peer; `None` for a listening socket.
         at: Option<SocketAddr>,
     },
-    /// One datagram was passed to the system.
-    Sent,
+    /// One datagram was passed to the system, or dropped; it had this token.
+    Sent(Option<u64>),
     /// A datagram arrived from this address.
     Datagram(Bytes, SocketAddr),
     /// The socket failed. The last event.
     Left(CloseReason),
+}
+
+/// Requests to a pump.
+#[derive(Debug)]
+enum PumpRequest {
+    /// Sends a datagram, to the only peer of the socket or to this address.
+    Send { to: Option<SocketAddr>, bytes: Bytes, token: Option<u64> },
+    /// The user has processed this many received bytes.
+    Release(u64),
 }
 
 /// A socket, as known to the task.
@@ -58,11 +70,13 @@ pub(crate) enum SocketEvent {
 struct Socket {
     /// Unique number of the socket.
     number: u64,
-    requests: mpsc::UnboundedSender<DatagramsRequest>,
+    requests: mpsc::UnboundedSender<PumpRequest>,
     queued: u64,
     address: String,
     /// Address of its only peer; `None` before the socket is open and for a listening socket.
     at: Option<SocketAddr>,
+    /// Senders to a listening socket.
+    senders: Senders<SocketAddr>,
     /// Bytes that were passed to this link's engine and read by the pumps of other sockets, which get the release.
     lent: VecDeque<(LinkId, u64)>,
 }
@@ -150,14 +164,22 @@ impl Sockets {
     /// Handles a request of an engine; `address` returns the address of the peer.
     pub(crate) fn request(&mut self, link: LinkId, request: DatagramsRequest, address: impl Fn() -> String) {
         match request {
-            DatagramsRequest::Join => self.join(link, address()),
+            // The system drops damaged datagrams.
+            DatagramsRequest::Join { damaged: _ } => self.join(link, address()),
             DatagramsRequest::Leave => self.remove(link),
             DatagramsRequest::Release(bytes) => self.release(link, bytes),
-            request => {
+            DatagramsRequest::Datagram { to, bytes, token, .. } => {
                 let Some(socket) = self.sockets.get_mut(&link) else { return };
-                socket.queued += u64::from(matches!(request, DatagramsRequest::Datagram(_)));
-                // A pump that has ended has sent an event about it, which arrives soon.
-                let _ = socket.requests.send(request);
+                socket.queued += 1;
+                let sender = socket.senders.address(to).copied();
+                if sender.is_some() || to == PeerId::CONFIGURED {
+                    // A pump that has ended has sent an event about it, which arrives soon.
+                    let _ = socket.requests.send(PumpRequest::Send { to: sender, bytes, token });
+                } else {
+                    // The sender is forgotten: the datagram is dropped.
+                    let number = socket.number;
+                    let _ = self.tell.send(TaskEvent::Datagrams(link, number, SocketEvent::Sent(token)));
+                }
             }
         }
     }
@@ -176,18 +198,27 @@ impl Sockets {
         match said {
             SocketEvent::Joined { bytes_max, at } => {
                 socket.at = at;
-                vec![(link, DatagramsIndication::Joined { bytes_max }), (link, room(0))]
+                let peer = at.map(|_| PeerId::CONFIGURED);
+                vec![(link, DatagramsIndication::Joined { bytes_max, peer, group: None }), (link, room(0))]
             }
-            SocketEvent::Sent => {
+            SocketEvent::Sent(token) => {
                 socket.queued -= 1;
-                vec![(link, room(socket.queued))]
+                let transmitted = token.map(DatagramsIndication::Transmitted);
+                transmitted.into_iter().chain([room(socket.queued)]).map(|said| (link, said)).collect()
             }
             SocketEvent::Datagram(bytes, from) => {
-                let over = if socket.at.is_none() { self.link_to(from) } else { None };
+                let is_listening = socket.at.is_none();
+                let over = if is_listening { self.link_to(from) } else { None };
+                let peer = match self.sockets.get_mut(&link).filter(|_| is_listening && over.is_none()) {
+                    Some(socket) => socket.senders.hear(&from),
+                    None => PeerId::CONFIGURED,
+                };
                 if let Some(over) = over {
                     self.lend(over, link, bytes.len() as u64);
                 }
-                vec![(over.unwrap_or(link), DatagramsIndication::Datagram(bytes))]
+                let datagram =
+                    DatagramsIndication::Datagram { from: peer, to_group: false, bytes, damaged: false };
+                vec![(over.unwrap_or(link), datagram)]
             }
             SocketEvent::Left(reason) => {
                 self.remove(link);
@@ -241,7 +272,7 @@ impl Sockets {
     fn tell_released(&self, parts: impl IntoIterator<Item = (LinkId, u64)>) {
         for (link, bytes) in parts.into_iter().filter(|(_, bytes)| *bytes > 0) {
             if let Some(socket) = self.sockets.get(&link) {
-                let _ = socket.requests.send(DatagramsRequest::Release(bytes));
+                let _ = socket.requests.send(PumpRequest::Release(bytes));
             }
         }
     }
@@ -257,12 +288,13 @@ impl Sockets {
         &mut self,
         link: LinkId,
         address: String,
-    ) -> (mpsc::UnboundedReceiver<DatagramsRequest>, impl Fn(SocketEvent) + Send + 'static) {
+    ) -> (mpsc::UnboundedReceiver<PumpRequest>, impl Fn(SocketEvent) + Send + 'static) {
         self.remove(link);
         self.made += 1;
         let number = self.made;
         let (sender, requests) = mpsc::unbounded_channel();
-        let socket = Socket { number, requests: sender, queued: 0, address, at: None, lent: VecDeque::new() };
+        let (senders, lent) = (Senders::new(SENDERS_MAX), VecDeque::new());
+        let socket = Socket { number, requests: sender, queued: 0, address, at: None, senders, lent };
         self.sockets.insert(link, socket);
         let tell = self.tell.clone();
         (requests, move |said| drop(tell.send(TaskEvent::Datagrams(link, number, said))))
@@ -328,7 +360,7 @@ async fn connected(to: &str) -> io::Result<UdpSocket> {
 /// Copies datagrams until the socket fails or is removed.
 async fn pump(
     socket: UdpSocket,
-    mut requests: mpsc::UnboundedReceiver<DatagramsRequest>,
+    mut requests: mpsc::UnboundedReceiver<PumpRequest>,
     window: u64,
     tell: impl Fn(SocketEvent),
 ) {
@@ -340,14 +372,18 @@ async fn pump(
     loop {
         tokio::select! {
             request = requests.recv() => match request {
-                Some(DatagramsRequest::Datagram(bytes)) => {
+                Some(PumpRequest::Send { to: None, bytes, token }) => {
                     if let Err(error) = socket.send(&bytes).await {
                         return tell(SocketEvent::Left(reason_of(&error)));
                     }
-                    tell(SocketEvent::Sent);
+                    tell(SocketEvent::Sent(token));
                 }
-                Some(DatagramsRequest::Release(bytes)) => unreleased = unreleased.saturating_sub(bytes),
-                Some(DatagramsRequest::Join | DatagramsRequest::Leave) => {}
+                Some(PumpRequest::Send { to: Some(address), bytes, token }) => {
+                    // A failure concerns this sender alone: the datagram is lost, and the socket serves the others.
+                    let _ = socket.send_to(&bytes, address).await;
+                    tell(SocketEvent::Sent(token));
+                }
+                Some(PumpRequest::Release(bytes)) => unreleased = unreleased.saturating_sub(bytes),
                 None => return,
             },
             ready = socket.ready(Interest::ERROR) => {
@@ -400,6 +436,7 @@ fn read(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use longwire_proto::service::Shares;
 
     const HERE: LinkId = LinkId(LinkId::FIRST_INCOMING);
     const BOB: LinkId = LinkId(1);
@@ -407,7 +444,7 @@ mod tests {
 
     fn sockets(
         links: &[(LinkId, &str)],
-    ) -> (Sockets, BTreeMap<LinkId, mpsc::UnboundedReceiver<DatagramsRequest>>) {
+    ) -> (Sockets, BTreeMap<LinkId, mpsc::UnboundedReceiver<PumpRequest>>) {
         let mut sockets = Sockets::new(1 << 20, 1 << 20, mpsc::unbounded_channel().0);
         let mut asked = BTreeMap::from([(HERE, sockets.enter(HERE, String::new()).0)]);
         for (link, at) in links {
@@ -423,14 +460,14 @@ mod tests {
     fn comes(sockets: &mut Sockets, from: &str, bytes: usize) -> LinkId {
         let said = SocketEvent::Datagram(vec![0; bytes].into(), from.parse().expect("an address"));
         let heard = sockets.hear(HERE, 1, said);
-        assert!(matches!(heard[..], [(_, DatagramsIndication::Datagram(_))]), "{heard:?}");
+        assert!(matches!(heard[..], [(_, DatagramsIndication::Datagram { .. })]), "{heard:?}");
         heard[0].0
     }
 
-    fn released(requests: &mut mpsc::UnboundedReceiver<DatagramsRequest>) -> Vec<u64> {
+    fn released(requests: &mut mpsc::UnboundedReceiver<PumpRequest>) -> Vec<u64> {
         std::iter::from_fn(|| requests.try_recv().ok())
             .map(|request| match request {
-                DatagramsRequest::Release(bytes) => bytes,
+                PumpRequest::Release(bytes) => bytes,
                 other => panic!("{other:?}"),
             })
             .collect()
@@ -479,6 +516,41 @@ mod tests {
         assert_eq!(comes(&mut all, "192.0.2.7:9", 30), BOB);
         all.hear(BOB, 2, SocketEvent::Left(CloseReason::Refused));
         assert_eq!(released(asked.get_mut(&HERE).expect("a socket")), [30]);
+    }
+
+    #[test]
+    fn an_answer_goes_to_the_sender_that_it_names_and_not_to_a_forgotten_one() {
+        let (mut all, mut asked) = sockets(&[(BOB, "192.0.2.7:4556")]);
+        let mut named = |from: &str| {
+            let said = SocketEvent::Datagram(Bytes::new(), from.parse().expect("an address"));
+            match &all.hear(HERE, 1, said)[..] {
+                [(link, DatagramsIndication::Datagram { from, .. })] => (*link, *from),
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(named("192.0.2.7:9"), (BOB, PeerId::CONFIGURED), "the link knows its peer");
+        let [first, second] = ["192.0.2.8:1", "192.0.2.8:2"].map(|from| named(from).1);
+        assert_eq!((first, named("192.0.2.8:1").1), (PeerId(1), first));
+        let (event, mut events) = mpsc::unbounded_channel();
+        all.tell = event;
+        for to in [second, PeerId(77)] {
+            let (bytes, shares) = (Bytes::from_static(b"answer"), Shares::payload(6));
+            let datagram = DatagramsRequest::Datagram { to, bytes, shares, token: Some(3) };
+            all.request(HERE, datagram, String::new);
+        }
+        let requests = asked.get_mut(&HERE).expect("a socket");
+        let sent = std::iter::from_fn(|| requests.try_recv().ok());
+        let to: Vec<_> = sent
+            .map(|request| match request {
+                PumpRequest::Send { to, token: Some(3), .. } => to.map(|to| to.to_string()),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(to, [Some("192.0.2.8:2".to_owned())]);
+        let Ok(TaskEvent::Datagrams(HERE, 1, dropped)) = events.try_recv() else { panic!("nothing is told") };
+        let heard = all.hear(HERE, 1, dropped);
+        let room = DatagramsIndication::Room(QUEUE - 1);
+        assert_eq!(heard, [(HERE, DatagramsIndication::Transmitted(3)), (HERE, room)]);
     }
 
     #[tokio::test]

@@ -17,6 +17,7 @@ pub mod joint;
 pub mod kiss;
 #[cfg(test)]
 mod laws;
+pub mod peers;
 pub mod rng;
 pub mod service;
 pub mod setting;

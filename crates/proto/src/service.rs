@@ -19,6 +19,7 @@ mod bundles;
 mod datagrams;
 mod frames;
 mod packets;
+mod shares;
 mod storage;
 mod stream;
 
@@ -31,9 +32,10 @@ pub use bundles::{
     Bundles, BundlesIndication, BundlesRequest, DownReason, Priority, RefuseReason, TransferFailure,
     TransferId,
 };
-pub use datagrams::{Datagrams, DatagramsIndication, DatagramsRequest};
-pub use frames::{Frames, FramesIndication, FramesRequest, Shares};
+pub use datagrams::{Datagrams, DatagramsIndication, DatagramsRequest, PeerId};
+pub use frames::{Frames, FramesIndication, FramesRequest};
 pub use packets::{Packets, PacketsIndication, PacketsRequest};
+pub use shares::Shares;
 pub use storage::{RecordId, Storage, StorageFailure, StorageIndication, StorageRequest};
 pub use stream::{CloseReason, Stream, StreamIndication, StreamRequest};
 

@@ -90,11 +90,3 @@ pub(crate) fn scale(value: u64, part: u64, whole: u64) -> u64 {
         None => (u128::from(value) * u128::from(part) / u128::from(whole)) as u64,
     }
 }
-
-/// Returns the number of bytes of a frame that its shares cover.
-pub(crate) fn spoken_for(shares: &Shares) -> u64 {
-    [shares.payload, shares.repeated, shares.acknowledgement, shares.control, shares.repair]
-        .into_iter()
-        .map(u64::from)
-        .sum()
-}

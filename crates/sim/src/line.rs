@@ -1,6 +1,6 @@
 //! State of one direction of a channel. See [`crate::channel`] for its behaviour.
 
-use crate::airtime::{Airtime, spoken_for};
+use crate::airtime::Airtime;
 use crate::channel::{ChannelId, Counters, LineConfig};
 use crate::noise::Noise;
 use crate::trace::{ChannelEnd, FrameFate};
@@ -220,7 +220,7 @@ impl Line {
     pub(crate) fn hand(&mut self, now: Instant, frame: QueuedFrame) -> EnqueueOutcome {
         assert!(self.told > 0, "{:?} was sent a frame without room", self.from);
         assert!(
-            spoken_for(&frame.shares) <= frame.bytes.len() as u64,
+            frame.shares.spoken_for() <= frame.bytes.len() as u64,
             "the shares exceed the frame: {frame:?}"
         );
         self.told -= 1;

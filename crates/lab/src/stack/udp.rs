@@ -18,7 +18,7 @@ use longwire_proto::engine::Engine;
 use longwire_proto::joint::{Fan, Origin, Stack};
 use longwire_proto::service::{
     CloseReason, Datagrams, DatagramsIndication, DatagramsRequest, Frames, FramesIndication, FramesRequest,
-    InterfaceId, LinkId, Many, Shares,
+    InterfaceId, LinkId, Many, PeerId,
 };
 use longwire_proto::setting::Settings as _;
 use longwire_proto::tcp::wire::{Ipv4Header, internet_checksum};
@@ -26,7 +26,7 @@ use longwire_proto::time::Instant;
 use longwire_proto::udpcl::{self, Link};
 use longwire_sim::{Boot, NodeEngine};
 use serde::{Deserialize, Serialize};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use toml::Table;
@@ -119,6 +119,10 @@ struct HopEnd {
     there: Ipv4Addr,
     datagram_bytes_max: u64,
     open: bool,
+    /// The user has asked for damaged datagrams.
+    takes_damaged: bool,
+    /// Tokens of the user for the reports of datagrams that have not left, by their tokens as frames.
+    tokens: BTreeMap<u64, u64>,
     /// Frames that may be passed down.
     room: u32,
     /// Room granted to the user.
@@ -139,6 +143,8 @@ impl HopEnd {
             there: address(hop, 3 - end),
             datagram_bytes_max: u64::from(place.mtus[hop]) - HEADERS_BYTES,
             open: interface == INWARD,
+            takes_damaged: false,
+            tokens: BTreeMap::new(),
             room: 0,
             told: 0,
             unreleased: 0,
@@ -146,6 +152,12 @@ impl HopEnd {
             dropped: 0,
             damaged: 0,
         }
+    }
+
+    /// Returns the indication that the port is open. Only the end that opens the hop has a configured peer.
+    fn joined(&self) -> DatagramsIndication {
+        let peer = (self.interface == ONWARD).then_some(PeerId::CONFIGURED);
+        DatagramsIndication::Joined { bytes_max: self.datagram_bytes_max, peer, group: None }
     }
 
     /// Creates the packet of a datagram.
@@ -176,8 +188,9 @@ impl HopEnd {
         out.freeze()
     }
 
-    /// Returns the datagram in a frame; `None` if it is damaged or has another destination.
-    fn datagram(&self, mut frame: Bytes) -> Option<Bytes> {
+    /// Returns the datagram in a frame, and true if its checksum is wrong; `None` if a header is damaged or names
+    /// another destination.
+    fn datagram(&self, mut frame: Bytes) -> Option<(Bytes, bool)> {
         let header = Ipv4Header::decode(&mut frame).ok()?;
         let whole = !header.more_fragments && header.fragment_offset == 0;
         if !whole || header.protocol != PROTOCOL || header.destination != self.here {
@@ -190,7 +203,7 @@ impl HopEnd {
         }
         let payload = frame.slice(usize::from(UDP_HEADER_BYTES)..usize::from(length));
         let right = udp_checksum(header.source, header.destination, length, checksum, &payload) == 0;
-        (right && word(0)? == PORT).then_some(payload)
+        (word(0)? == PORT).then_some((payload, !right))
     }
 }
 
@@ -220,7 +233,7 @@ impl UdpHost {
         let onward = (!place.is_destination()).then(|| HopEnd::new(place, ONWARD, place.position, 1));
         let ports: Vec<HopEnd> = inward.into_iter().chain(onward).collect();
         let listening = ports.iter().filter(|port| port.open);
-        let up = listening.map(|port| (port.link, DatagramsIndication::Joined { bytes_max: 0 })).collect();
+        let up = listening.map(|port| (port.link, port.joined())).collect();
         let down = ports.iter().map(|port| (port.interface, FramesRequest::Join)).collect();
         UdpHost { ports, up, down }
     }
@@ -232,25 +245,30 @@ impl Engine for UdpHost {
 
     fn handle_request(&mut self, _now: Instant, (link, request): (LinkId, DatagramsRequest)) {
         let Some(port) = self.ports.iter_mut().find(|port| port.link == link) else {
-            if request == DatagramsRequest::Join {
+            if matches!(request, DatagramsRequest::Join { .. }) {
                 self.up.push_back((link, DatagramsIndication::Left(CloseReason::Unreachable)));
             }
             return;
         };
         match request {
-            DatagramsRequest::Join => {
-                (port.open, port.told) = (true, 0);
-                let joined = DatagramsIndication::Joined { bytes_max: port.datagram_bytes_max };
-                self.up.push_back((link, joined));
+            DatagramsRequest::Join { damaged } => {
+                (port.open, port.told, port.takes_damaged) = (true, 0, damaged);
+                self.up.push_back((link, port.joined()));
             }
-            DatagramsRequest::Leave => port.open = false,
+            DatagramsRequest::Leave => {
+                port.open = false;
+                port.tokens.clear();
+            }
             DatagramsRequest::Release(bytes) => port.unreleased = port.unreleased.saturating_sub(bytes),
-            DatagramsRequest::Datagram(payload) => {
+            // The hop has one other end, to which every peer leads.
+            DatagramsRequest::Datagram { to: _, bytes: payload, shares, token } => {
                 port.room = port.room.checked_sub(1).expect("a datagram needs room");
                 port.told -= 1;
-                let shares = Shares { payload: payload.len() as u32, ..Shares::default() };
                 let bytes = port.packet(&payload);
-                let frame = FramesRequest::Frame { bytes, token: None, last: true, shares };
+                let shares = shares.in_frame(payload.len(), bytes.len());
+                port.tokens.extend(token.map(|token| (port.sent, token)));
+                let token = token.map(|_| port.sent);
+                let frame = FramesRequest::Frame { bytes, token, last: true, shares };
                 self.down.push_back((port.interface, frame));
             }
         }
@@ -262,13 +280,23 @@ impl Engine for UdpHost {
             FramesIndication::Room(room) => port.room = room,
             FramesIndication::Frame(frame) => match port.datagram(frame) {
                 None => port.damaged += 1,
+                Some((_, true)) if !port.takes_damaged => port.damaged += 1,
                 Some(_) if !port.open || port.unreleased > UNRELEASED_MAX => port.dropped += 1,
-                Some(payload) => {
-                    port.unreleased += payload.len() as u64;
-                    self.up.push_back((port.link, DatagramsIndication::Datagram(payload)));
+                Some((bytes, damaged)) => {
+                    port.unreleased += bytes.len() as u64;
+                    let from = PeerId::CONFIGURED;
+                    let datagram = DatagramsIndication::Datagram { from, to_group: false, bytes, damaged };
+                    self.up.push_back((port.link, datagram));
                 }
             },
-            FramesIndication::Transmitted(_) | FramesIndication::Busy(_) | FramesIndication::Carrier(_) => {}
+            FramesIndication::Transmitted(token) => {
+                let transmitted = port.tokens.remove(&token).map(DatagramsIndication::Transmitted);
+                self.up.extend(transmitted.map(|said| (port.link, said)));
+            }
+            FramesIndication::Carrier(carrier) if port.open => {
+                self.up.push_back((port.link, DatagramsIndication::Carrier(carrier)));
+            }
+            FramesIndication::Busy(_) | FramesIndication::Carrier(_) => {}
         }
     }
 
@@ -278,8 +306,8 @@ impl Engine for UdpHost {
         if let Some(indication) = self.up.pop_front() {
             return Some(indication);
         }
-        let sends = |port: &&mut HopEnd| port.interface == ONWARD && port.open;
-        let port = self.ports.iter_mut().filter(sends).find(|port| port.told != u64::from(port.room))?;
+        let changed = |port: &&mut HopEnd| port.open && port.told != u64::from(port.room);
+        let port = self.ports.iter_mut().find(changed)?;
         port.told = u64::from(port.room);
         Some((port.link, DatagramsIndication::Room(port.told)))
     }
@@ -296,6 +324,7 @@ impl Engine for UdpHost {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use longwire_proto::service::Shares;
     use std::sync::Mutex;
 
     fn port(interface: InterfaceId, end: u8) -> HopEnd {
@@ -317,13 +346,63 @@ mod tests {
         for payload in [&b""[..], b"a", b"bundle", &[0xff; 1472]] {
             let packet = from.packet(payload);
             assert_eq!(packet.len() as u64, payload.len() as u64 + HEADERS_BYTES);
-            assert_eq!(to.datagram(packet.clone()).as_deref(), Some(payload));
+            assert_eq!(to.datagram(packet.clone()), Some((Bytes::from_static(payload), false)));
             for bit in 0..packet.len() * 8 {
                 let mut wrong = packet.to_vec();
                 wrong[bit / 8] ^= 1 << (bit % 8);
-                assert_eq!(to.datagram(wrong.into()), None, "bit {bit}");
+                let read = to.datagram(wrong.into());
+                assert!(read.is_none_or(|(_, damaged)| damaged), "bit {bit}");
             }
             assert_eq!(to.datagram(packet.slice(..packet.len() - 1)), None);
+        }
+    }
+
+    #[test]
+    fn a_damaged_datagram_rises_marked_where_it_is_asked_for_and_not_elsewhere() {
+        let (now, link) = (Instant::ZERO, LinkId(LinkId::FIRST_INCOMING));
+        let mut packet = port(ONWARD, 1).packet(b"hi").to_vec();
+        *packet.last_mut().expect("a packet") ^= 1;
+        for asked in [false, true] {
+            let ports = vec![port(INWARD, 2)];
+            let mut host = UdpHost { ports, up: VecDeque::new(), down: VecDeque::new() };
+            host.handle_request(now, (link, DatagramsRequest::Join { damaged: asked }));
+            let frame = FramesIndication::Frame(Bytes::from(packet.clone()));
+            host.handle_indication(now, (INWARD, frame));
+            let said = std::iter::from_fn(|| host.poll_indication(now)).map(|(_, said)| said);
+            let risen: Vec<_> =
+                said.filter(|said| !matches!(said, DatagramsIndication::Joined { .. })).collect();
+            let (from, bytes) = (PeerId::CONFIGURED, Bytes::from_static(b"hh"));
+            let marked = DatagramsIndication::Datagram { from, to_group: false, bytes, damaged: true };
+            assert_eq!((risen, host.ports[0].damaged), if asked { (vec![marked], 0) } else { (vec![], 1) });
+        }
+    }
+
+    #[test]
+    fn a_datagram_is_reported_when_its_frame_has_left_and_to_no_later_user() {
+        let now = Instant::ZERO;
+        let ports = vec![port(ONWARD, 1)];
+        let mut host = UdpHost { ports, up: VecDeque::new(), down: VecDeque::new() };
+        let join_and_send = |host: &mut UdpHost, token| {
+            host.handle_request(now, (ONWARD_LINK, DatagramsRequest::Join { damaged: false }));
+            host.handle_indication(now, (ONWARD, FramesIndication::Room(1)));
+            while host.poll_indication(now).is_some() {}
+            let (to, bytes, shares) = (PeerId::CONFIGURED, Bytes::from_static(b"hi"), Shares::control(2));
+            host.handle_request(now, (ONWARD_LINK, DatagramsRequest::Datagram { to, bytes, shares, token }));
+            match host.poll_request(now) {
+                Some((ONWARD, FramesRequest::Frame { token, shares, .. })) => (token, shares),
+                other => panic!("{other:?}"),
+            }
+        };
+        let (frame, shares) = join_and_send(&mut host, Some(9));
+        assert_eq!(shares, Shares::control(30), "with its headers");
+        host.handle_request(now, (ONWARD_LINK, DatagramsRequest::Leave));
+        assert_eq!(join_and_send(&mut host, None).0, None);
+        host.handle_request(now, (ONWARD_LINK, DatagramsRequest::Leave));
+        let (later, _) = join_and_send(&mut host, Some(9));
+        for (token, said) in [(frame, None), (later, Some(9)), (later, None)] {
+            host.handle_indication(now, (ONWARD, FramesIndication::Transmitted(token.expect("asked for"))));
+            let transmitted = said.map(|token| (ONWARD_LINK, DatagramsIndication::Transmitted(token)));
+            assert_eq!(host.up.pop_front(), transmitted);
         }
     }
 

@@ -95,8 +95,8 @@ impl CreditedService for Datagrams {
 
     fn spend(room: &mut u64, request: &DatagramsRequest) -> Result<(), RequestRefused> {
         match request {
-            DatagramsRequest::Datagram(_) => return spend_one(room),
-            DatagramsRequest::Join | DatagramsRequest::Leave => *room = 0,
+            DatagramsRequest::Datagram { .. } => return spend_one(room),
+            DatagramsRequest::Join { .. } | DatagramsRequest::Leave => *room = 0,
             DatagramsRequest::Release(_) => {}
         }
         Ok(())
@@ -106,7 +106,9 @@ impl CreditedService for Datagrams {
         match indication {
             DatagramsIndication::Room(told) => *room = *told,
             DatagramsIndication::Joined { .. } | DatagramsIndication::Left(_) => *room = 0,
-            DatagramsIndication::Datagram(_) => {}
+            DatagramsIndication::Carrier(_)
+            | DatagramsIndication::Transmitted(_)
+            | DatagramsIndication::Datagram { .. } => {}
         }
     }
 }

@@ -7,7 +7,7 @@ use longwire_proto::controller::{self, ChannelParameters};
 use longwire_proto::joint::Stack;
 use longwire_proto::kiss::{Acknowledgement, Command, Config, Deframer, Frame, KissTnc, enclose};
 use longwire_proto::service::{
-    DatagramsRequest, FramesIndication, FramesRequest, LinkId, PacketsRequest, Port, Shares,
+    DatagramsRequest, FramesIndication, FramesRequest, LinkId, PacketsRequest, PeerId, Port, Shares,
 };
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -194,7 +194,8 @@ async fn what_there_is_no_room_for_is_refused_and_ends_nothing() {
     let mut driver = Driver::new(Stack::new(station, tnc()), address.to_string().parse().unwrap());
     let packet = Port::First((LinkId(1), PacketsRequest::Packet(every_octet())));
     assert_eq!(driver.request(packet), Err(RequestRefused::NoRoom));
-    let datagram = Port::Second((LinkId(1), DatagramsRequest::Datagram(every_octet())));
+    let (to, bytes, shares) = (PeerId::CONFIGURED, every_octet(), Shares::default());
+    let datagram = Port::Second((LinkId(1), DatagramsRequest::Datagram { to, bytes, shares, token: None }));
     assert_eq!(driver.request(datagram), Err(RequestRefused::NoRoom));
     assert_eq!(driver.request(Port::First((LinkId(1), PacketsRequest::Connect))), Ok(()));
 }

@@ -8,7 +8,8 @@ use longwire_proto::controller::{self, ChannelParameters};
 use longwire_proto::joint::Stack;
 use longwire_proto::kiss::{self, Acknowledgement, KissTnc};
 use longwire_proto::service::{
-    CloseReason, DatagramsIndication, DatagramsRequest, LinkId, PacketsIndication, PacketsRequest, Port,
+    CloseReason, DatagramsIndication, DatagramsRequest, LinkId, PacketsIndication, PacketsRequest, PeerId,
+    Port, Shares,
 };
 use std::time::Duration;
 
@@ -83,9 +84,11 @@ impl Ours {
     /// one.
     pub(crate) async fn is_heard(&mut self, rig: &Rig) {
         let before = rig.channel.noted().said.len();
-        self.driver.request(Port::Second((EVERYBODY, DatagramsRequest::Join))).unwrap();
+        self.driver.request(Port::Second((EVERYBODY, DatagramsRequest::Join { damaged: false }))).unwrap();
         while !matches!(self.driver.next().await, Port::Second((_, DatagramsIndication::Room(1..)))) {}
-        let hello = DatagramsRequest::Datagram(Bytes::from_static(b"on the air"));
+        let bytes = Bytes::from_static(b"on the air");
+        let (to, shares) = (PeerId::CONFIGURED, Shares::payload(bytes.len()));
+        let hello = DatagramsRequest::Datagram { to, bytes, shares, token: None };
         self.driver.request(Port::Second((EVERYBODY, hello))).unwrap();
         while rig.channel.noted().said.len() == before {
             self.meanwhile(tokio::time::sleep(Duration::from_millis(20))).await;

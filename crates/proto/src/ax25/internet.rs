@@ -7,7 +7,7 @@ use super::Callsign;
 use crate::engine::{Engine, Indication, Request};
 use crate::service::{
     Both, Datagrams, DatagramsIndication, DatagramsRequest, Frames, FramesIndication, FramesRequest,
-    InterfaceId, LinkId, Many, Packets, PacketsIndication, PacketsRequest, Port,
+    InterfaceId, LinkId, Many, Packets, PacketsIndication, PacketsRequest, PeerId, Port, Shares,
 };
 use crate::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
@@ -75,7 +75,7 @@ impl IpInterfaces {
     fn open(&mut self, at: usize) {
         let to = &self.interfaces[at].to;
         self.down.push_back(match to.carriage {
-            IpMode::Unconnected => Port::Second((to.link, DatagramsRequest::Join)),
+            IpMode::Unconnected => Port::Second((to.link, DatagramsRequest::Join { damaged: false })),
             IpMode::Connected => Port::First((to.link, PacketsRequest::Connect)),
         });
     }
@@ -137,11 +137,13 @@ impl IpInterfaces {
             DatagramsIndication::Room(room) => {
                 self.tell(at, FramesIndication::Room(u32::try_from(room).unwrap_or(u32::MAX)));
             }
-            DatagramsIndication::Datagram(packet) => {
+            DatagramsIndication::Datagram { bytes: packet, .. } => {
                 let release = DatagramsRequest::Release(packet.len() as u64);
                 self.down.push_back(Port::Second((link, release)));
                 self.tell(at, FramesIndication::Frame(packet));
             }
+            DatagramsIndication::Carrier(carrier) => self.tell(at, FramesIndication::Carrier(carrier)),
+            DatagramsIndication::Transmitted(token) => self.tell(at, FramesIndication::Transmitted(token)),
             DatagramsIndication::Left(_) => {
                 self.tell(at, FramesIndication::Room(0));
                 self.tell(at, FramesIndication::Carrier(false));
@@ -168,16 +170,22 @@ impl Engine for IpInterfaces {
             FramesRequest::Seize => {}
             FramesRequest::Frame { bytes, token, .. } => {
                 let Interface { to, carries, .. } = &self.interfaces[at];
-                let request = match to.carriage {
-                    IpMode::Unconnected => Some(Port::Second((to.link, DatagramsRequest::Datagram(bytes)))),
-                    IpMode::Connected => {
-                        carries.map(|link| Port::First((link, PacketsRequest::Packet(bytes))))
+                match to.carriage {
+                    IpMode::Unconnected => {
+                        let (link, shares) = (to.link, Shares::payload(bytes.len()));
+                        let to = PeerId::CONFIGURED;
+                        let datagram = DatagramsRequest::Datagram { to, bytes, shares, token };
+                        self.down.push_back(Port::Second((link, datagram)));
                     }
-                };
-                self.down.extend(request);
-                // The end of the transmission is not reported; the station is responsible for the packet from here on.
-                if let Some(token) = token {
-                    self.tell(at, FramesIndication::Transmitted(token));
+                    IpMode::Connected => {
+                        let packet = |link| Port::First((link, PacketsRequest::Packet(bytes)));
+                        self.down.extend(carries.map(packet));
+                        // The end of the transmission is not reported; the station is responsible for the packet from
+                        // here on.
+                        if let Some(token) = token {
+                            self.tell(at, FramesIndication::Transmitted(token));
+                        }
+                    }
                 }
             }
         }

@@ -62,6 +62,7 @@ mod station;
 mod timing;
 mod transmit;
 mod transmitted;
+mod unconnected;
 mod xid;
 mod xid_exchange;
 

@@ -38,8 +38,8 @@ impl Occupancy {
             links,
             waiting_frames: REPEATED_MAX + UNCONNECTED_MAX,
             information_bytes,
-            leaving_frames: LEAVING_FRAMES_MAX,
-            known: 3 * KNOWN_MAX + WAITING_MAX,
+            leaving_frames: 2 * LEAVING_FRAMES_MAX,
+            known: 4 * KNOWN_MAX + WAITING_MAX,
         }
     }
 

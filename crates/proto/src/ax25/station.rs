@@ -9,6 +9,7 @@ use super::negotiated::{RememberedPeer, offer};
 use super::occupancy::Occupancy;
 use super::timing::LEAVING_MAX;
 use super::transmitted::TransmittedBound;
+use super::unconnected::{Dropped, UnconnectedFrames};
 use super::xid::Parameters;
 use crate::engine::{Engine, Indication, Request};
 use crate::joint::earlier;
@@ -27,8 +28,6 @@ pub(super) const WAITING_MAX: usize = 16;
 pub(super) const REPEATED_MAX: usize = 256;
 /// Maximum UI frames that wait for the channel.
 pub(super) const UNCONNECTED_MAX: usize = 8;
-/// Maximum unreleased bytes of received UI frames for each destination; more are lost.
-const UNRELEASED_BYTES_MAX: u64 = 64 * 1024;
 /// Maximum frames whose report of transmission is outstanding.
 pub(super) const LEAVING_FRAMES_MAX: usize = 1024;
 /// Time after the start until which answers to a former run may arrive: the frames left in its controller have been
@@ -50,7 +49,7 @@ pub struct Drops {
     pub refused: u64,
     /// Answers, frames to repeat and frames of no link that exceed a queue.
     pub overflow: u64,
-    /// Requests for links that are closed.
+    /// Requests for links that are closed, and datagrams to senders that are forgotten.
     pub late_requests: u64,
 }
 
@@ -118,12 +117,8 @@ pub struct Station {
     offered_parameters: BTreeMap<Callsign, Parameters>,
     /// Answers outside a link, and frames to repeat.
     waiting: VecDeque<(Bytes, Shares)>,
-    unconnected: VecDeque<(LinkId, Bytes)>,
-    /// Unreleased bytes of received UI frames for each destination.
-    unreleased_datagram_bytes: BTreeMap<LinkId, u64>,
-    announced_datagram_room: BTreeMap<LinkId, u64>,
+    unconnected: UnconnectedFrames,
     closed: VecDeque<(LinkId, CloseReason)>,
-    datagrams: VecDeque<(LinkId, DatagramsIndication)>,
     next_token: u64,
     /// Frames that await an answer and whose transmission is unreported: their link, and their position in all output.
     pub(super) tokens: BTreeMap<u64, (LinkId, Duration)>,
@@ -159,11 +154,8 @@ impl Station {
             confirmed_peers: BTreeSet::new(),
             offered_parameters: BTreeMap::new(),
             waiting: VecDeque::new(),
-            unconnected: VecDeque::new(),
-            unreleased_datagram_bytes: BTreeMap::new(),
-            announced_datagram_room: BTreeMap::new(),
+            unconnected: UnconnectedFrames::new(),
             closed: VecDeque::new(),
-            datagrams: VecDeque::new(),
             next_token: 0,
             tokens: BTreeMap::new(),
             leaving: TransmittedBound::default(),
@@ -194,13 +186,14 @@ impl Station {
     pub fn holds(&self) -> Occupancy {
         Occupancy {
             links: self.places.len(),
-            waiting_frames: self.waiting.len() + self.unconnected.len(),
+            waiting_frames: self.waiting.len() + self.unconnected.waiting(),
             information_bytes: self.places.values().map(|place| place.link.held_bytes()).sum(),
-            leaving_frames: self.tokens.len(),
+            leaving_frames: self.tokens.len() + self.unconnected.leaving(),
             known: self.known.len()
                 + self.late_answers_expected.len()
                 + self.confirmed_peers.len()
-                + self.offered_parameters.len(),
+                + self.offered_parameters.len()
+                + self.unconnected.known(),
         }
     }
 
@@ -256,14 +249,8 @@ impl Station {
             self.config.unconnected.insert(id, place);
         } else {
             self.config.unconnected.remove(&id);
-            self.leave_place(id);
+            self.unconnected.leave(id);
         }
-    }
-
-    fn leave_place(&mut self, id: LinkId) {
-        self.unreleased_datagram_bytes.remove(&id);
-        self.announced_datagram_room.remove(&id);
-        self.unconnected.retain(|(other, _)| *other != id);
     }
 
     /// Returns the modulo of a link.
@@ -394,7 +381,7 @@ impl Station {
         let mut output = BytesMut::with_capacity(address.len_bytes() + behind.len());
         address.encode(&mut output);
         output.extend_from_slice(&behind);
-        let shares = Shares { repeated: output.len() as u32, ..Shares::default() };
+        let shares = Shares::repeated(output.len());
         self.wait(output.freeze(), shares, REPEATED_MAX);
     }
 
@@ -492,7 +479,7 @@ impl Station {
         let address = Address::new(own, peer, CommandResponse::Response, &to.address.way_back());
         let control = Control::Unnumbered { function, poll_final: final_bit };
         let bytes = Frame { information, ..Frame::bare(address, control) }.to_bytes(Modulo::Eight);
-        let shares = Shares { control: bytes.len() as u32, ..Shares::default() };
+        let shares = Shares::control(bytes.len());
         self.wait(bytes, shares, WAITING_MAX);
     }
 
@@ -500,44 +487,26 @@ impl Station {
         let places = || self.config.unconnected.iter().filter(|(_, at)| at.link.protocol == frame.pid);
         let from = places().find(|(_, at)| ours && at.station == frame.address.source);
         let group = places().find(|(_, at)| at.station == frame.address.destination);
-        let id = from.or(group).map(|(id, _)| *id);
-        match id.and_then(|id| Some((id, self.unreleased_datagram_bytes.get_mut(&id)?))) {
-            Some((_, unreleased)) if *unreleased >= UNRELEASED_BYTES_MAX => self.drops.overflow += 1,
-            Some((id, unreleased)) => {
-                *unreleased += frame.information.len() as u64;
-                let datagram = DatagramsIndication::Datagram(frame.information.clone());
-                self.datagrams.push_back((id, datagram));
-            }
-            None => self.drops.not_ours += 1,
+        let (from, group) = (from.map(|(id, _)| *id), group.map(|(id, _)| *id));
+        let sender = from.is_none().then_some(frame.address.source);
+        let Some(id) = from.or(group) else {
+            self.drops.not_ours += 1;
+            return;
+        };
+        match self.unconnected.hear(id, sender, frame.information.clone()) {
+            Ok(()) => {}
+            Err(Dropped::Late) => self.drops.not_ours += 1,
+            Err(Dropped::Overflow) => self.drops.overflow += 1,
         }
     }
 
     fn datagrams_request(&mut self, id: LinkId, request: DatagramsRequest) {
         let Some(peer) = self.config.unconnected.get(&id) else {
-            return self.datagrams.push_back((id, DatagramsIndication::Left(CloseReason::Unreachable)));
+            return self.unconnected.tell(id, DatagramsIndication::Left(CloseReason::Unreachable));
         };
-        match request {
-            DatagramsRequest::Join => {
-                self.unreleased_datagram_bytes.insert(id, 0);
-                let bytes_max = u64::from(peer.link.information_bytes_max);
-                self.datagrams.push_back((id, DatagramsIndication::Joined { bytes_max }));
-                self.announced_datagram_room.insert(id, 0);
-            }
-            DatagramsRequest::Leave => self.leave_place(id),
-            DatagramsRequest::Datagram(bytes) => {
-                if let Some(told) = self.announced_datagram_room.get_mut(&id) {
-                    assert!(*told > 0, "a datagram for {id:?} without room");
-                    *told -= 1;
-                    self.unconnected.push_back((id, bytes));
-                } else {
-                    self.drops.late_requests += 1;
-                }
-            }
-            DatagramsRequest::Release(bytes) => {
-                if let Some(unreleased) = self.unreleased_datagram_bytes.get_mut(&id) {
-                    *unreleased = unreleased.saturating_sub(bytes);
-                }
-            }
+        let bytes_max = u64::from(peer.link.information_bytes_max);
+        if self.unconnected.request(id, bytes_max, request).is_err() {
+            self.drops.late_requests += 1;
         }
     }
 
@@ -553,17 +522,16 @@ impl Station {
     }
 
     fn wants_air(&self) -> bool {
-        !self.waiting.is_empty() || !self.unconnected.is_empty() || !self.links_with_frames.is_empty()
+        !self.waiting.is_empty() || self.unconnected.waiting() > 0 || !self.links_with_frames.is_empty()
     }
 
     /// Returns the maximum time of the next frame, with the key-up that it begins.
     fn next_time(&self) -> Duration {
         let link = self.links_with_frames.front().and_then(|id| self.places.get(id)).map(|place| &place.link);
-        let unconnected = || self.unconnected.front().map_or(0, |(_, information)| information.len() as u64);
         let bytes = match (self.waiting.front(), link) {
             (Some((bytes, _)), _) => bytes.len() as u64,
             (None, Some(link)) => u64::from(link.next_bytes_max()) + HEADER_BYTES_MAX,
-            (None, None) => unconnected() + HEADER_BYTES_MAX,
+            (None, None) => self.unconnected.next_bytes() + HEADER_BYTES_MAX,
         };
         let key = if self.spent.is_zero() { self.config.radio.keying() } else { Duration::ZERO };
         key + self.config.radio.air_time(1, bytes)
@@ -588,16 +556,21 @@ impl Station {
             }
             self.links_with_frames.pop_front();
         }
-        let (id, information) = self.unconnected.pop_front()?;
-        let peer = self.config.unconnected.get(&id)?;
+        let datagram = self.unconnected.pop()?;
+        let peer = self.config.unconnected.get(&datagram.id)?;
         let control = Control::Unnumbered { function: Unnumbered::Information, poll_final: false };
-        let payload = information.len() as u32;
-        let shares = Shares { payload, ..Shares::default() };
-        let pid = peer.link.protocol;
+        let (pid, length) = (peer.link.protocol, datagram.bytes.len());
+        let (information, shares) = (datagram.bytes, datagram.shares);
         let out = OutgoingFrame { command: true, control, pid, information, shares, awaits: false };
-        let bytes = self.frame(&out, peer.station, &peer.path, Modulo::Eight);
+        let bytes = self.frame(&out, datagram.to.unwrap_or(peer.station), &peer.path, Modulo::Eight);
         self.leaving.hand(now, &self.config.radio, bytes.len());
-        Some((bytes, shares, None))
+        let token = datagram.token.map(|token| {
+            self.next_token += 1;
+            self.unconnected.follow(self.next_token - 1, datagram.id, token);
+            self.next_token - 1
+        });
+        let shares = shares.in_frame(length, bytes.len());
+        Some((bytes, shares, token))
     }
 
     fn next_of(&mut self, now: Instant, id: LinkId) -> Option<(Bytes, Shares, Option<u64>)> {
@@ -612,7 +585,7 @@ impl Station {
         let (peer, path, modulo) = (place.link.peer, place.link.path.clone(), place.link.agreed.modulo);
         let bytes = self.frame(&out, peer, &path, modulo);
         let shares = match out.control {
-            Control::Unnumbered { .. } => Shares { control: bytes.len() as u32, ..Shares::default() },
+            Control::Unnumbered { .. } => Shares::control(bytes.len()),
             Control::Supervisory { .. } => Shares { acknowledgement: bytes.len() as u32, ..out.shares },
             Control::Information { .. } => out.shares,
         };
@@ -665,6 +638,8 @@ impl Engine for Station {
             FramesIndication::Transmitted(token) => {
                 if let Some(frame) = self.tokens.remove(&token) {
                     self.left(now, frame);
+                } else {
+                    self.unconnected.left(token);
                 }
             }
             FramesIndication::Busy(busy) => self.busy = busy,
@@ -681,6 +656,7 @@ impl Engine for Station {
                     }
                     self.changed_links.extend(self.places.keys());
                 }
+                self.unconnected.carrier(carrier);
             }
         }
     }
@@ -704,14 +680,8 @@ impl Engine for Station {
         if let Some((id, reason)) = self.closed.pop_front() {
             return Some(Port::First((id, PacketsIndication::Closed(reason))));
         }
-        if let Some((id, indication)) = self.datagrams.pop_front() {
-            return Some(Port::Second((id, indication)));
-        }
-        let room = (UNCONNECTED_MAX - self.unconnected.len().min(UNCONNECTED_MAX)) as u64;
-        let told = self.announced_datagram_room.iter_mut().find(|(_, told)| **told != room);
-        if let Some((id, told)) = told {
-            *told = room;
-            return Some(Port::Second((*id, DatagramsIndication::Room(room))));
+        if let Some(said) = self.unconnected.poll_indication() {
+            return Some(Port::Second(said));
         }
         while let Some(id) = self.changed_links.first().copied() {
             if let Some(place) = self.places.get_mut(&id) {

@@ -11,4 +11,5 @@ mod monitor;
 mod restart;
 mod sending;
 mod states;
+mod unconnected;
 mod wire;

@@ -536,7 +536,7 @@ impl Link {
             self.receiver.ask_for_more();
         }
         let control = Control::Supervisory { function, receive, poll_final };
-        let shares = Shares { acknowledgement: 15, ..Shares::default() };
+        let shares = Shares::acknowledgement(15);
         OutgoingFrame { command: false, control, pid: 0, information, shares, awaits: false }
     }
 }

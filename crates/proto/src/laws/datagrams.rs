@@ -2,7 +2,7 @@
 
 use super::{Draw, Environment};
 use crate::rng::Rng;
-use crate::service::{CloseReason, Datagrams, DatagramsIndication, DatagramsRequest, LinkId, Many};
+use crate::service::{CloseReason, Datagrams, DatagramsIndication, DatagramsRequest, LinkId, Many, PeerId};
 use crate::time::{Duration, Instant};
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
@@ -13,7 +13,8 @@ enum Event {
     Joined(usize, u64),
     Left(usize, u64),
     Arrives(usize, Bytes),
-    Room(usize, u64),
+    /// A datagram has left, and makes room; its token, if its user asked for the report.
+    Gone(usize, u64, Option<u64>),
 }
 
 /// Datagrams between two nodes: late, in any order, or lost.
@@ -69,17 +70,17 @@ impl Environment<Many<LinkId, Datagrams>> for HostileDatagrams {
     fn handle_request(&mut self, now: Instant, node: usize, (_, request): (LinkId, DatagramsRequest)) {
         self.carried += 1;
         match request {
-            DatagramsRequest::Join => {
+            DatagramsRequest::Join { .. } => {
                 self.joined[node] += 1;
                 let joined = self.joined[node];
                 let fails = self.faults_are_on && self.rng.chance(0.2);
                 self.later(now, if fails { Event::Left(node, joined) } else { Event::Joined(node, joined) });
             }
             DatagramsRequest::Leave => self.crash(now, node),
-            DatagramsRequest::Datagram(bytes) => {
+            DatagramsRequest::Datagram { bytes, token, .. } => {
                 self.room[node] -= 1;
                 let joined = self.joined[node];
-                self.later(now, Event::Room(node, joined));
+                self.later(now, Event::Gone(node, joined, token));
                 if self.faults_are_on && self.rng.chance(self.loss) {
                     if self.rng.chance(0.2) {
                         self.later(now, Event::Left(node, joined));
@@ -101,7 +102,9 @@ impl Environment<Many<LinkId, Datagrams>> for HostileDatagrams {
                 Event::Joined(node, joined) if self.joined[node] == joined => {
                     self.open[node] = true;
                     self.room[node] = 1 + self.rng.below(3);
-                    self.tell(node, DatagramsIndication::Joined { bytes_max: self.bytes_max });
+                    let peer = Some(PeerId::CONFIGURED);
+                    let bytes_max = self.bytes_max;
+                    self.tell(node, DatagramsIndication::Joined { bytes_max, peer, group: peer });
                     self.tell(node, DatagramsIndication::Room(self.room[node]));
                 }
                 Event::Left(node, joined) if self.joined[node] == joined => {
@@ -110,10 +113,16 @@ impl Environment<Many<LinkId, Datagrams>> for HostileDatagrams {
                     self.tell(node, DatagramsIndication::Left(CloseReason::Refused));
                 }
                 Event::Arrives(node, bytes) if self.open[node] => {
-                    self.tell(node, DatagramsIndication::Datagram(bytes));
+                    let from = PeerId::CONFIGURED;
+                    let datagram =
+                        DatagramsIndication::Datagram { from, to_group: false, bytes, damaged: false };
+                    self.tell(node, datagram);
                 }
-                Event::Room(node, joined) if self.joined[node] == joined && self.open[node] => {
+                Event::Gone(node, joined, token) if self.joined[node] == joined && self.open[node] => {
                     self.room[node] += 1;
+                    token
+                        .into_iter()
+                        .for_each(|token| self.tell(node, DatagramsIndication::Transmitted(token)));
                     self.tell(node, DatagramsIndication::Room(self.room[node]));
                 }
                 _ => {}

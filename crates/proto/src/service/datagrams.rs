@@ -1,12 +1,13 @@
-//! Datagrams to and from one remote endpoint, such as those of UDP.
+//! Datagrams to and from remote endpoints, such as those of UDP.
 
-use super::CloseReason;
+use super::{CloseReason, Shares};
 use crate::engine::Service;
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 
-/// Datagrams to and from the remote endpoint that the provider knows by the user's ID: a peer or, for an ID that many
-/// peers share, any sender to this side. Each datagram arrives whole or not at all, in any order, and its loss is not
-/// reported.
+/// Datagrams at the endpoint that the provider knows by the user's ID: to and from the peer or the group configured for
+/// it, and from any other sender that reaches it. Each datagram arrives whole or not at all, in any order, and its loss
+/// is not reported.
 #[derive(Debug)]
 pub enum Datagrams {}
 
@@ -15,15 +16,40 @@ impl Service for Datagrams {
     type Indication = DatagramsIndication;
 }
 
+/// A sender or receiver of datagrams: the provider's number for an address at one endpoint.
+///
+/// It is valid from the indication that names it until `Left` or `Leave`. A provider remembers a limited number of
+/// senders and forgets the one that it has not heard for the longest time; datagrams to a forgotten one are dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct PeerId(pub u32);
+
+impl PeerId {
+    /// The peer or group that is configured for the endpoint.
+    pub const CONFIGURED: PeerId = PeerId(0);
+}
+
 /// Requests of [`Datagrams`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DatagramsRequest {
     /// Opens the endpoint: room and datagrams follow. Answered by `Joined` or `Left`.
-    Join,
+    Join {
+        /// True to receive datagrams that failed the provider's check as well, marked as damaged.
+        damaged: bool,
+    },
     /// Closes the endpoint. Not answered; it may be joined again.
     Leave,
     /// One datagram. Needs room of 1.
-    Datagram(Bytes),
+    Datagram {
+        /// Receiver, named by an earlier indication.
+        to: PeerId,
+        /// Contents.
+        bytes: Bytes,
+        /// Purpose of the bytes.
+        shares: Shares,
+        /// Token for [`DatagramsIndication::Transmitted`]; `None` without that indication.
+        token: Option<u64>,
+    },
     /// The user has processed this many received bytes: as many more may follow.
     Release(u64),
 }
@@ -31,15 +57,34 @@ pub enum DatagramsRequest {
 /// Indications of [`Datagrams`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DatagramsIndication {
-    /// The endpoint is open. With an ID unknown to the user, peers may send to this side, and it does not send.
+    /// The endpoint is open. With an ID unknown to the user, peers may send to this side.
     Joined {
         /// Largest datagram that can be sent, bytes.
         bytes_max: u64,
+        /// Configured peer; `None` if the endpoint has none.
+        peer: Option<PeerId>,
+        /// Configured group; `None` if the endpoint has none. Where the addresses of groups and of stations are alike
+        /// (AX.25), the configured address is both.
+        group: Option<PeerId>,
     },
     /// Number of datagrams that may be passed down.
     Room(u64),
+    /// The link below is connected (`true`) or disconnected (`false`). Absent where the provider cannot tell.
+    Carrier(bool),
+    /// The datagram with this token has left this side, or was lost there. After `Left` and `Leave` it is absent.
+    Transmitted(u64),
     /// A received datagram. The amount of unreleased data is bounded; datagrams beyond it are lost.
-    Datagram(Bytes),
+    Datagram {
+        /// Sender.
+        from: PeerId,
+        /// True if it was sent to the group, false if to this side alone.
+        to_group: bool,
+        /// Contents.
+        bytes: Bytes,
+        /// True if the provider's check failed: the contents and the sender may be wrong. Only if the user asked for
+        /// such datagrams.
+        damaged: bool,
+    },
     /// The endpoint was closed without a request: the socket failed, or the peer reports that no program listens.
     /// Datagrams passed down shortly before may be lost.
     Left(CloseReason),

@@ -1,8 +1,8 @@
 //! Frames on a link, such as those of a packet radio.
 
+use super::Shares;
 use crate::engine::Service;
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
 
 /// A link that carries frames in sequence: a channel, a TNC, a TUN device.
 #[derive(Debug)]
@@ -11,24 +11,6 @@ pub enum Frames {}
 impl Service for Frames {
     type Request = FramesRequest;
     type Indication = FramesIndication;
-}
-
-/// Purpose of the bytes of a frame. It accompanies the frame and is never part of it: the simulator and the daemon
-/// compute from it what the time on the channel was used for.
-///
-/// The rest of the frame's length is header.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Shares {
-    /// User data, sent for the first time.
-    pub payload: u32,
-    /// Bytes sent again, with the headers if the whole frame is a retransmission.
-    pub repeated: u32,
-    /// Bytes that only acknowledge.
-    pub acknowledgement: u32,
-    /// Bytes that open, close, probe or keep alive.
-    pub control: u32,
-    /// Redundant bytes for the repair of others.
-    pub repair: u32,
 }
 
 /// Requests of [`Frames`].

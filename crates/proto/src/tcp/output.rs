@@ -271,7 +271,7 @@ impl Connection {
         if length == 0 {
             return control(segment);
         }
-        (segment, Shares { payload: length as u32, ..Shares::default() })
+        (segment, Shares::payload(length as usize))
     }
 
     fn make_repetition(&mut self, now: Instant, index: usize, suspicion: bool) -> (Segment, Shares) {
@@ -298,8 +298,8 @@ impl Connection {
         if segment.payload.is_empty() {
             return control(segment);
         }
-        let repeated = frame_bytes(&segment);
-        (segment, Shares { repeated, ..Shares::default() })
+        let length = frame_bytes(&segment);
+        (segment, Shares::repeated(length))
     }
 
     fn start_retransmit_timer(&mut self, now: Instant) {
@@ -322,18 +322,18 @@ impl Connection {
             self.owed.duplicates -= 1;
         }
         let segment = self.segment(now, self.next, Flags::default(), Bytes::new());
-        let acknowledgement = frame_bytes(&segment);
-        (segment, Shares { acknowledgement, ..Shares::default() })
+        let length = frame_bytes(&segment);
+        (segment, Shares::acknowledgement(length))
     }
 }
 
 /// Returns the length of the frame that carries a segment, bytes.
-pub(super) fn frame_bytes(segment: &Segment) -> u32 {
-    (IPV4_HEADER_BYTES + TCP_HEADER_BYTES + segment.options.length() + segment.payload.len()) as u32
+pub(super) fn frame_bytes(segment: &Segment) -> usize {
+    IPV4_HEADER_BYTES + TCP_HEADER_BYTES + segment.options.length() + segment.payload.len()
 }
 
 /// Counts all bytes of a segment that opens, closes, probes or resets as control.
 pub(super) fn control(segment: Segment) -> (Segment, Shares) {
-    let control = frame_bytes(&segment);
-    (segment, Shares { control, ..Shares::default() })
+    let length = frame_bytes(&segment);
+    (segment, Shares::control(length))
 }

@@ -4,7 +4,7 @@ use super::config::{Config, Counters, KEEPALIVE_MIN};
 use crate::engine::Engine;
 use crate::service::{
     Bundles, BundlesIndication, BundlesRequest, CloseReason, Datagrams, DatagramsIndication,
-    DatagramsRequest, DownReason, RefuseReason, TransferFailure, TransferId,
+    DatagramsRequest, DownReason, PeerId, RefuseReason, Shares, TransferFailure, TransferId,
 };
 use crate::time::{Duration, Instant, Timers};
 use bytes::{Bytes, BytesMut};
@@ -48,6 +48,8 @@ pub struct Link {
     /// A listening socket is closed, and this engine has finished.
     over: bool,
     timers: Timers<3>,
+    /// Peer of this socket; `None` before it is open, and for a socket on which any peer may send.
+    peer: Option<PeerId>,
     /// Maximum length of a datagram on this socket, bytes.
     bytes_max: u64,
     /// Number of datagrams that the socket accepts.
@@ -84,6 +86,7 @@ impl Link {
             wanted: false,
             over: false,
             timers: Timers::new(),
+            peer: None,
             bytes_max: 0,
             socket_room: 0,
             next_at: Instant::ZERO,
@@ -115,16 +118,17 @@ impl Link {
     fn join(&mut self) {
         self.timers.stop(Timer::Retry as usize);
         self.state = SocketState::Joining;
-        self.orders.push_back(DatagramsRequest::Join);
+        self.orders.push_back(DatagramsRequest::Join { damaged: false });
     }
 
-    fn joined(&mut self, now: Instant, bytes_max: u64) {
+    fn joined(&mut self, now: Instant, bytes_max: u64, peer: Option<PeerId>) {
         let expected = if self.listening { SocketState::Closed } else { SocketState::Joining };
         if self.state != expected {
             return;
         }
         self.state = SocketState::Up;
         self.counters.joined += 1;
+        self.peer = peer;
         self.bytes_max = bytes_max.min(self.config.datagram_bytes_max);
         self.next_at = now;
         self.told = 0;
@@ -132,7 +136,7 @@ impl Link {
         self.up.push_back(BundlesIndication::Up {
             peer: self.config.peer_node_id.clone(),
             interleave: false,
-            transfer_bytes_max: if self.listening { 0 } else { self.bytes_max },
+            transfer_bytes_max: if peer.is_some() { self.bytes_max } else { 0 },
         });
     }
 
@@ -190,7 +194,7 @@ impl Link {
     fn open(&mut self, transfer: TransferId, length: u64) {
         if self.state != SocketState::Up {
             self.fail(transfer, TransferFailure::LinkDown);
-        } else if self.listening || length > self.bytes_max {
+        } else if self.peer.is_none() || length > self.bytes_max {
             self.counters.too_long += 1;
             self.fail(transfer, TransferFailure::TooLong);
         } else if length == 0 {
@@ -270,7 +274,7 @@ impl Link {
 
     /// Room to indicate: for the rest of the bundle that has begun, or for a new one.
     fn room(&self) -> u64 {
-        if self.state != SocketState::Up || self.listening {
+        if self.state != SocketState::Up || self.peer.is_none() {
             return 0;
         }
         if let Some(busy) = self.busy {
@@ -311,6 +315,7 @@ impl Link {
         if self.state != SocketState::Up || self.socket_room == 0 {
             return None;
         }
+        let to = self.peer?;
         if let Some((transfer, bytes)) = self.ready.pop_front() {
             self.spend(now, bytes.len() as u64);
             self.keepalive_due = false;
@@ -318,13 +323,15 @@ impl Link {
             self.counters.datagrams_sent += 1;
             self.counters.payload_sent += bytes.len() as u64;
             self.up.push_back(BundlesIndication::Sent { transfer });
-            return Some(DatagramsRequest::Datagram(bytes));
+            let shares = Shares::payload(bytes.len());
+            return Some(DatagramsRequest::Datagram { to, bytes, shares, token: None });
         }
         let fits = self.bytes_max >= KEEPALIVE.len() as u64;
         if core::mem::take(&mut self.keepalive_due) && fits {
             self.spend(now, KEEPALIVE.len() as u64);
             self.counters.keepalives_sent += 1;
-            return Some(DatagramsRequest::Datagram(Bytes::from_static(&KEEPALIVE)));
+            let (bytes, shares) = (Bytes::from_static(&KEEPALIVE), Shares::control(KEEPALIVE.len()));
+            return Some(DatagramsRequest::Datagram { to, bytes, shares, token: None });
         }
         None
     }
@@ -361,9 +368,10 @@ impl Engine for Link {
 
     fn handle_indication(&mut self, now: Instant, indication: DatagramsIndication) {
         match indication {
-            DatagramsIndication::Joined { bytes_max } => self.joined(now, bytes_max),
+            DatagramsIndication::Joined { bytes_max, peer, .. } => self.joined(now, bytes_max, peer),
             DatagramsIndication::Room(room) => self.socket_room = room,
-            DatagramsIndication::Datagram(data) => self.receive(data),
+            DatagramsIndication::Datagram { bytes, .. } => self.receive(bytes),
+            DatagramsIndication::Carrier(_) | DatagramsIndication::Transmitted(_) => {}
             DatagramsIndication::Left(reason) => self.left(now, reason),
         }
     }

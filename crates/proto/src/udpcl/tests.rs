@@ -10,7 +10,7 @@ use crate::laws::{
 use crate::rng::Rng;
 use crate::service::{
     BundlesIndication, BundlesRequest, CloseReason, DatagramsIndication, DatagramsRequest, DownReason,
-    LinkId, Priority, RefuseReason, TransferFailure, TransferId,
+    LinkId, PeerId, Priority, RefuseReason, Shares, TransferFailure, TransferId,
 };
 use crate::time::{Duration, Instant};
 use bytes::Bytes;
@@ -29,8 +29,8 @@ impl Scene {
     fn new(config: Config) -> Self {
         let mut scene = Scene { link: Link::new(config), now: Instant::ZERO, up: vec![], down: vec![] };
         scene.ask(BundlesRequest::Connect);
-        assert_eq!(scene.down, [DatagramsRequest::Join]);
-        scene.hear(DatagramsIndication::Joined { bytes_max: 65_507 });
+        assert_eq!(scene.down, [DatagramsRequest::Join { damaged: false }]);
+        scene.hear(joined(Some(PeerId::CONFIGURED)));
         scene.hear(DatagramsIndication::Room(100));
         scene
     }
@@ -71,6 +71,14 @@ impl Scene {
     }
 }
 
+fn joined(peer: Option<PeerId>) -> DatagramsIndication {
+    DatagramsIndication::Joined { bytes_max: 65_507, peer, group: None }
+}
+
+fn to_peer(bytes: &Bytes, shares: Shares) -> DatagramsRequest {
+    DatagramsRequest::Datagram { to: PeerId::CONFIGURED, bytes: bytes.clone(), shares, token: None }
+}
+
 fn failed(number: u64, reason: TransferFailure) -> BundlesIndication {
     BundlesIndication::Failed { transfer: TransferId(number), reason, acked: 0 }
 }
@@ -89,7 +97,7 @@ fn a_bundle_is_a_datagram_and_goes_at_its_rate() {
     assert_eq!((&scene.up[..], &scene.down[..]), (&[BundlesIndication::Room(42)][..], &[][..]));
     scene.piece(1, &[2; 42], true);
     let whole: Bytes = [vec![1; 30], vec![2; 42]].concat().into();
-    assert_eq!(scene.down, [DatagramsRequest::Datagram(whole)]);
+    assert_eq!(scene.down, [to_peer(&whole, Shares::payload(whole.len()))]);
     assert_eq!(scene.up, [BundlesIndication::Sent { transfer: TransferId(1) }], "no more room for now");
     // 72 and 28 bytes are 800 bits: a tenth of a second.
     assert_eq!(scene.wait(), Duration::from_millis(100));
@@ -130,7 +138,12 @@ fn what_no_datagram_can_hold_fails_at_once() {
 #[test]
 fn what_comes_rises_and_is_released_when_it_is_safe() {
     let mut scene = Scene::new(Config { incoming_max: 2, ..Config::default() });
-    let datagram = |text: &'static [u8]| DatagramsIndication::Datagram(Bytes::from_static(text));
+    let datagram = |text: &'static [u8]| DatagramsIndication::Datagram {
+        from: PeerId::CONFIGURED,
+        to_group: false,
+        bytes: Bytes::from_static(text),
+        damaged: false,
+    };
     scene.hear(datagram(b"first"));
     assert_eq!(
         scene.up,
@@ -165,7 +178,7 @@ fn what_comes_rises_and_is_released_when_it_is_safe() {
 fn a_silent_link_says_that_it_is_there_where_that_is_wanted() {
     let mut scene = Scene::new(Config { keepalive: Some(SECOND), ..Config::default() });
     assert_eq!(scene.wait(), 15 * SECOND, "never more often");
-    assert_eq!(scene.down, [DatagramsRequest::Datagram(Bytes::from_static(&[0; 4]))]);
+    assert_eq!(scene.down, [to_peer(&Bytes::from_static(&[0; 4]), Shares::control(4))]);
 }
 
 #[test]
@@ -180,7 +193,7 @@ fn a_link_comes_back_when_nobody_listened() {
     );
     for expected in [1, 2, 4] {
         assert_eq!(scene.wait(), expected * SECOND);
-        assert_eq!(scene.down, [DatagramsRequest::Join]);
+        assert_eq!(scene.down, [DatagramsRequest::Join { damaged: false }]);
         scene.hear(DatagramsIndication::Left(CloseReason::Unreachable));
     }
     scene.ask(BundlesRequest::Close);
@@ -191,7 +204,7 @@ fn a_link_comes_back_when_nobody_listened() {
 #[test]
 fn a_socket_that_listens_never_sends_and_ends_with_its_socket() {
     let mut link = Link::listening(Config::default());
-    link.handle_indication(Instant::ZERO, DatagramsIndication::Joined { bytes_max: 65_507 });
+    link.handle_indication(Instant::ZERO, joined(None));
     link.handle_indication(Instant::ZERO, DatagramsIndication::Room(10));
     assert!(matches!(
         link.poll_indication(Instant::ZERO),

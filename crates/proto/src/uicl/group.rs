@@ -9,7 +9,7 @@ use crate::joint::earlier;
 use crate::rng::Rng;
 use crate::service::{
     Bundles, BundlesIndication, BundlesRequest, CloseReason, Datagrams, DatagramsIndication,
-    DatagramsRequest, DownReason, RefuseReason, TransferFailure, TransferId,
+    DatagramsRequest, DownReason, PeerId, RefuseReason, Shares, TransferFailure, TransferId,
 };
 use crate::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
@@ -68,6 +68,8 @@ pub struct Group {
     wanted: bool,
     retry_at: Option<Instant>,
     failures: u32,
+    /// The group on the channel; `None` before it is joined.
+    group: Option<PeerId>,
     /// Maximum length of a packet, bytes.
     bytes_max: usize,
     channel_room: u64,
@@ -107,6 +109,7 @@ impl Group {
             wanted: false,
             retry_at: None,
             failures: 0,
+            group: None,
             bytes_max: 0,
             channel_room: 0,
             busy_until: Instant::ZERO,
@@ -149,15 +152,18 @@ impl Group {
     fn join(&mut self) {
         self.retry_at = None;
         self.state = ChannelState::Joining;
-        self.orders.push_back(DatagramsRequest::Join);
+        self.orders.push_back(DatagramsRequest::Join { damaged: false });
     }
 
-    fn joined(&mut self, bytes_max: u64) {
+    fn joined(&mut self, bytes_max: u64, group: Option<PeerId>) {
         if self.state != ChannelState::Joining {
             return;
         }
         self.state = ChannelState::Up;
         self.failures = 0;
+        self.group = group;
+        // A channel without a group is only received.
+        let bytes_max = if group.is_some() { bytes_max } else { 0 };
         self.bytes_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
         self.told = 0;
         let transfer_bytes_max = self.transfer_bytes_max();
@@ -578,9 +584,10 @@ impl Engine for Group {
 
     fn handle_indication(&mut self, now: Instant, indication: DatagramsIndication) {
         match indication {
-            DatagramsIndication::Joined { bytes_max } => self.joined(bytes_max),
+            DatagramsIndication::Joined { bytes_max, group, .. } => self.joined(bytes_max, group),
             DatagramsIndication::Room(room) => self.channel_room = room,
-            DatagramsIndication::Datagram(data) => self.receive(now, data),
+            DatagramsIndication::Datagram { bytes, .. } => self.receive(now, bytes),
+            DatagramsIndication::Carrier(_) | DatagramsIndication::Transmitted(_) => {}
             DatagramsIndication::Left(reason) => self.left(now, reason),
         }
     }
@@ -626,6 +633,7 @@ impl Engine for Group {
         {
             return None;
         }
+        let to = self.group?;
         let packet = self.next_packet(now)?.to_bytes();
         self.spend(now, packet.len() as u64);
         if let Some(outgoing) = &self.active
@@ -636,7 +644,8 @@ impl Engine for Group {
             let until = self.busy_until + self.config.answer_slot;
             self.active.as_mut().expect("just seen").listen(until);
         }
-        Some(DatagramsRequest::Datagram(packet))
+        let shares = Shares::payload(packet.len());
+        Some(DatagramsRequest::Datagram { to, bytes: packet, shares, token: None })
     }
 
     fn poll_timeout(&self) -> Option<Instant> {

@@ -10,8 +10,8 @@ use crate::laws::{
 };
 use crate::rng::Rng;
 use crate::service::{
-    BundlesIndication, BundlesRequest, DatagramsIndication, DatagramsRequest, DownReason, LinkId, Priority,
-    RefuseReason, TransferFailure, TransferId,
+    BundlesIndication, BundlesRequest, DatagramsIndication, DatagramsRequest, DownReason, LinkId, PeerId,
+    Priority, RefuseReason, TransferFailure, TransferId,
 };
 use crate::setting::Settings as _;
 use crate::time::{Duration, Instant};
@@ -83,7 +83,8 @@ impl Scene {
         let group = Checked::new("group", Group::new(config, Rng::new(7)));
         let mut scene = Scene { group, now: Instant::ZERO, up: vec![], down: vec![] };
         scene.ask(BundlesRequest::Connect);
-        scene.hear(DatagramsIndication::Joined { bytes_max: BYTES_MAX });
+        let group = Some(PeerId::CONFIGURED);
+        scene.hear(DatagramsIndication::Joined { bytes_max: BYTES_MAX, peer: None, group });
         scene.hear(DatagramsIndication::Room(1000));
         scene
     }
@@ -92,7 +93,7 @@ impl Scene {
         (self.up, self.down) = (vec![], vec![]);
         let (up, down) = (&mut self.up, &mut self.down);
         let packets = |asked| {
-            if let DatagramsRequest::Datagram(mut bytes) = asked {
+            if let DatagramsRequest::Datagram { mut bytes, .. } = asked {
                 down.push(Packet::decode(&mut bytes).expect("a packet"));
             }
         };
@@ -111,7 +112,8 @@ impl Scene {
     }
 
     fn packet(&mut self, packet: &Packet) {
-        self.hear(DatagramsIndication::Datagram(packet.to_bytes()));
+        let (from, bytes) = (PeerId(7), packet.to_bytes());
+        self.hear(DatagramsIndication::Datagram { from, to_group: true, bytes, damaged: false });
     }
 
     fn send(&mut self, number: u64, bundle: &'static [u8]) {

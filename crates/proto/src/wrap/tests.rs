@@ -395,6 +395,8 @@ mod bundles {
     }
 }
 
+mod datagrams;
+
 mod app {
     use super::*;
     type Line = Say<App, Both<Storage, Many<LinkId, Bundles>>>;

@@ -3,7 +3,7 @@
 use super::config::RadioConfig;
 use super::path::HearingPath;
 use super::station::{SimStation, StationState, Transmission};
-use crate::airtime::{Airtime, spoken_for};
+use crate::airtime::Airtime;
 use crate::channel::{ChannelId, Counters, Direction};
 use crate::line::QueuedFrame;
 use crate::queue::{EventQueue, SimEvent};
@@ -144,7 +144,7 @@ impl SharedChannel {
         let station = &mut self.stations[at];
         assert!(station.told > 0, "{:?} was sent a frame without room", station.end);
         assert!(
-            spoken_for(&frame.shares) <= frame.bytes.len() as u64,
+            frame.shares.spoken_for() <= frame.bytes.len() as u64,
             "the shares exceed the frame: {frame:?}"
         );
         station.told -= 1;

@@ -209,7 +209,7 @@ impl Node {
     fn hear(&mut self, now: Instant, said: Port<(LinkId, PacketsIndication), (LinkId, DatagramsIndication)>) {
         let (link, said) = match said {
             Port::First(said) => said,
-            Port::Second((_, DatagramsIndication::Datagram(bytes))) => {
+            Port::Second((_, DatagramsIndication::Datagram { bytes, .. })) => {
                 self.user.unconnected.push(bytes);
                 return;
             }

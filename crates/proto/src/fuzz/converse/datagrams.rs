@@ -2,7 +2,7 @@
 
 use super::{Script, ScriptedSide};
 use crate::rng::Rng;
-use crate::service::{CloseReason, DatagramsIndication, DatagramsRequest};
+use crate::service::{CloseReason, DatagramsIndication, DatagramsRequest, PeerId};
 use bytes::Bytes;
 
 /// Provider of one socket.
@@ -13,12 +13,14 @@ pub(super) struct Provider {
     /// The socket was requested, or opens by itself.
     joining: bool,
     joined: bool,
+    /// The endpoint has no configured peer.
+    listening: bool,
     room: u64,
 }
 
 impl Provider {
     pub(super) fn new(listening: bool) -> Self {
-        Provider { legal: None, joining: listening, joined: false, room: 0 }
+        Provider { legal: None, joining: listening, joined: false, listening, room: 0 }
     }
 
     /// Creates a provider with many legal packets.
@@ -30,9 +32,9 @@ impl Provider {
 impl ScriptedSide<DatagramsRequest, DatagramsIndication> for Provider {
     fn hear(&mut self, request: DatagramsRequest) {
         match request {
-            DatagramsRequest::Join => self.joining = true,
+            DatagramsRequest::Join { .. } => self.joining = true,
             DatagramsRequest::Leave => (self.joining, self.joined, self.room) = (false, false, 0),
-            DatagramsRequest::Datagram(_) => self.room -= 1,
+            DatagramsRequest::Datagram { .. } => self.room -= 1,
             DatagramsRequest::Release(_) => {}
         }
     }
@@ -40,14 +42,16 @@ impl ScriptedSide<DatagramsRequest, DatagramsIndication> for Provider {
     fn say(&mut self, script: &mut Script<'_>) -> Option<DatagramsIndication> {
         if self.joining && script.below(4) > 0 {
             (self.joining, self.joined, self.room) = (false, true, 0);
-            return Some(DatagramsIndication::Joined { bytes_max: 1 << script.below(17) });
+            let configured = (!self.listening).then_some(PeerId::CONFIGURED);
+            let bytes_max = 1 << script.below(17);
+            return Some(DatagramsIndication::Joined { bytes_max, peer: configured, group: configured });
         }
         if !self.joined {
             return None;
         }
         let legal = self.legal.filter(|_| script.chance());
         Some(match script.below(8) {
-            4.. if let Some(legal) = legal => DatagramsIndication::Datagram(legal(&mut script.rng())),
+            4.. if let Some(legal) = legal => arrived(legal(&mut script.rng())),
             0 => {
                 self.joined = false;
                 DatagramsIndication::Left(CloseReason::Refused)
@@ -56,8 +60,12 @@ impl ScriptedSide<DatagramsRequest, DatagramsIndication> for Provider {
                 self.room = script.below(4);
                 DatagramsIndication::Room(self.room)
             }
-            4 => DatagramsIndication::Datagram(vec![0; script.below(8) as usize].into()),
-            _ => DatagramsIndication::Datagram(script.bytes(200)),
+            4 => arrived(vec![0; script.below(8) as usize].into()),
+            _ => arrived(script.bytes(200)),
         })
     }
+}
+
+fn arrived(bytes: Bytes) -> DatagramsIndication {
+    DatagramsIndication::Datagram { from: PeerId::CONFIGURED, to_group: false, bytes, damaged: false }
 }

@@ -8,7 +8,7 @@ use crate::ax25::{
 use crate::fuzz::radio::ax25_frame;
 use crate::service::{
     DatagramsIndication, DatagramsRequest, FramesIndication, FramesRequest, LinkId, PacketsIndication,
-    PacketsRequest, Port, Shares,
+    PacketsRequest, PeerId, Port, Shares,
 };
 use crate::time::Duration;
 use crate::{agwpe, controller, kiss};
@@ -80,7 +80,7 @@ impl ScriptedSide<StationIndication, StationRequest> for User {
         let (id, said) = match said {
             Port::First(said) => said,
             Port::Second((_, DatagramsIndication::Room(room))) => return self.group_room = room,
-            Port::Second((_, DatagramsIndication::Joined { bytes_max })) => {
+            Port::Second((_, DatagramsIndication::Joined { bytes_max, .. })) => {
                 return self.group_bytes_max = bytes_max;
             }
             Port::Second(_) => return,
@@ -135,7 +135,7 @@ impl ScriptedSide<StationIndication, StationRequest> for User {
 impl User {
     fn say_to_group(&mut self, script: &mut Script<'_>) -> Option<DatagramsRequest> {
         if !core::mem::replace(&mut self.joined, true) {
-            return Some(DatagramsRequest::Join);
+            return Some(DatagramsRequest::Join { damaged: false });
         }
         if script.below(16) == 0 {
             (self.joined, self.group_room) = (false, 0);
@@ -143,7 +143,9 @@ impl User {
         }
         self.group_room = self.group_room.checked_sub(1)?;
         let length = script.below(256).min(self.group_bytes_max);
-        Some(DatagramsRequest::Datagram(vec![0x33; length as usize].into()))
+        let bytes: Bytes = vec![0x33; length as usize].into();
+        let shares = Shares::payload(bytes.len());
+        Some(DatagramsRequest::Datagram { to: PeerId::CONFIGURED, bytes, shares, token: None })
     }
 }
 
@@ -167,8 +169,7 @@ impl ScriptedSide<FramesRequest, FramesIndication> for ChannelProvider {
             FramesRequest::Frame { bytes, token, shares, .. } => {
                 self.room -= 1;
                 self.tokens.extend(token);
-                let spoken_for = u64::from(shares.payload) + u64::from(shares.repeated);
-                assert!(spoken_for <= bytes.len() as u64, "the shares exceed the frame");
+                assert!(shares.spoken_for() <= bytes.len() as u64, "the shares exceed the frame");
                 let Ok(frame) = Frame::decode(&mut bytes.clone(), Modulo::Extended) else { return };
                 let to = frame.address.destination;
                 match frame.control {

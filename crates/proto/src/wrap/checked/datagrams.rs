@@ -2,7 +2,8 @@
 
 use super::account::{Room, rule};
 use super::{CheckedService, ContractBreach};
-use crate::service::{Datagrams, DatagramsIndication, DatagramsRequest};
+use crate::service::{Datagrams, DatagramsIndication, DatagramsRequest, PeerId};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The account of [`Datagrams`].
 #[derive(Debug, Default)]
@@ -10,6 +11,13 @@ pub struct DatagramsAccount {
     joining: bool,
     joined: bool,
     bytes_max: u64,
+    /// The user has asked for damaged datagrams.
+    damaged: bool,
+    has_group: bool,
+    /// Peers that were named to the user.
+    peers: BTreeSet<PeerId>,
+    /// Tokens whose transmission is unreported, and their numbers of datagrams.
+    tokens: BTreeMap<u64, u32>,
     room: Room,
     risen: u64,
     released: u64,
@@ -20,19 +28,26 @@ impl CheckedService for Datagrams {
 
     fn request(account: &mut DatagramsAccount, request: &DatagramsRequest) -> Result<(), ContractBreach> {
         match request {
-            DatagramsRequest::Join => {
+            DatagramsRequest::Join { damaged } => {
                 rule(!account.joining && !account.joined, format_args!("Join twice"))?;
-                *account = DatagramsAccount { joining: true, ..Default::default() };
+                *account = DatagramsAccount { joining: true, damaged: *damaged, ..Default::default() };
             }
             DatagramsRequest::Leave => *account = DatagramsAccount::default(),
-            DatagramsRequest::Datagram(bytes) => {
+            DatagramsRequest::Datagram { to, bytes, token, .. } => {
                 rule(account.joined, format_args!("a datagram while it is not joined"))?;
+                rule(
+                    account.peers.contains(to),
+                    format_args!("a datagram to {to:?}, which was never named"),
+                )?;
                 let (length, most) = (bytes.len() as u64, account.bytes_max);
                 rule(
                     length <= most,
                     format_args!("a datagram of {length} bytes, above the maximum of {most}"),
                 )?;
                 account.room.spend(1)?;
+                if let Some(token) = token {
+                    *account.tokens.entry(*token).or_default() += 1;
+                }
             }
             DatagramsRequest::Release(bytes) if account.joined => {
                 account.released += bytes;
@@ -50,16 +65,41 @@ impl CheckedService for Datagrams {
         indication: &DatagramsIndication,
     ) -> Result<(), ContractBreach> {
         match indication {
-            DatagramsIndication::Joined { bytes_max } => {
+            DatagramsIndication::Joined { bytes_max, peer, group } => {
                 rule(!account.joined, format_args!("Joined twice"))?;
-                *account = DatagramsAccount { joined: true, bytes_max: *bytes_max, ..Default::default() };
+                *account = DatagramsAccount {
+                    joined: true,
+                    bytes_max: *bytes_max,
+                    damaged: account.damaged,
+                    has_group: group.is_some(),
+                    peers: peer.iter().chain(group).copied().collect(),
+                    ..Default::default()
+                };
             }
             DatagramsIndication::Room(room) => {
                 rule(account.joined || *room == 0, format_args!("room while it is not joined"))?;
                 account.room = Room(*room);
             }
-            DatagramsIndication::Datagram(bytes) => {
+            DatagramsIndication::Carrier(_) => {
+                rule(account.joined, format_args!("a carrier while it is not joined"))?;
+            }
+            DatagramsIndication::Transmitted(token) => {
+                let left = account.tokens.get_mut(token);
+                rule(left.is_some(), format_args!("transmitted a datagram that it does not have"))?;
+                let left = left.expect("checked above");
+                *left -= 1;
+                if *left == 0 {
+                    account.tokens.remove(token);
+                }
+            }
+            DatagramsIndication::Datagram { from, to_group, bytes, damaged } => {
                 rule(account.joined, format_args!("a datagram came while it is not joined"))?;
+                rule(!damaged || account.damaged, format_args!("a damaged datagram that was not asked for"))?;
+                rule(
+                    !to_group || account.has_group,
+                    format_args!("a datagram to a group that it does not have"),
+                )?;
+                account.peers.insert(*from);
                 account.risen += bytes.len() as u64;
             }
             DatagramsIndication::Left(_) => {
@@ -71,6 +111,8 @@ impl CheckedService for Datagrams {
     }
 
     fn owed(account: &DatagramsAccount) -> Vec<String> {
-        if account.joining { vec!["Joined or Left".to_owned()] } else { vec![] }
+        let answer = account.joining.then(|| "Joined or Left".to_owned());
+        let tokens = account.tokens.keys().map(|token| format!("Transmitted({token})"));
+        answer.into_iter().chain(tokens).collect()
     }
 }
