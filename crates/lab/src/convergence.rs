@@ -3,10 +3,10 @@
 
 use crate::packets::{AT, LINK, Since, Transfer, way};
 use bytes::Bytes;
-use longwire_proto::ax25::{LinksOnly, Station};
+use longwire_proto::ax25::Station;
 use longwire_proto::ax25cl;
 use longwire_proto::engine::Engine;
-use longwire_proto::joint::{Fan, Origin, Stack};
+use longwire_proto::joint::{Fan, OnFirst, Origin, Stack};
 use longwire_proto::rng::Rng;
 use longwire_proto::service::{
     Bundles, BundlesIndication, BundlesRequest, LinkId, Many, Packets, Priority, TransferId,
@@ -130,8 +130,7 @@ impl Stage {
             let name = ["sender", "receiver"][at];
             let (rng, tnc, loss) = (rng.fork(name), transfer.tnc.clone(), transfer.loss);
             let factory: Factory<Sessions> = Box::new(move |_| {
-                let lower =
-                    Stack::new(LinksOnly(Station::new(station.clone())), way(tnc.as_ref(), loss, &rng));
+                let lower = Stack::new(OnFirst(Station::new(station.clone())), way(tnc.as_ref(), loss, &rng));
                 Box::new(OnRadio(Stack::new(layer.engines(at, &rng), lower)))
             });
             world.add_node(name, DiskConfig::default(), ClockConfig::default(), factory)

@@ -23,16 +23,15 @@ use crate::toml_text;
 use crate::workload::FileTask;
 use crate::workload::stream::{FilesOverStream, Retry};
 use longwire_proto::engine::{Engine, Indication, Request};
-use longwire_proto::joint::Stack;
+use longwire_proto::joint::{Beneath, Stack};
 use longwire_proto::rng::Rng;
-use longwire_proto::service::{Both, InterfaceId, LinkId, Port, Storage};
+use longwire_proto::service::{InterfaceId, LinkId, Storage};
 use longwire_proto::setting::{Fault, Settings as _};
 use longwire_proto::tcp::Host;
 use longwire_proto::tcp::config::{HostConfig, InterfaceConfig, PeerConfig, Profile};
 use longwire_proto::time::Instant;
 use longwire_sim::{Boot, NodeEngine};
 use serde::{Deserialize, Serialize};
-use std::marker::PhantomData;
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
 use toml::Table;
@@ -62,7 +61,7 @@ pub(super) fn assemble_stream(settings: Table) -> Result<Assembly, Error> {
     let make = move |place: &NodePosition, boot: Boot| -> NodeEngine<FileTask> {
         let files = FilesOverStream::new(ONWARD_LINK, Retry::default());
         let host = counted_host(place, &parsed.tcp, FILE_PORT, &boot.rng);
-        Box::new(Diskless::<_, Storage>::new(Stack::new(files, host)))
+        Box::new(Beneath::<_, Storage>::new(Stack::new(files, host)))
     };
     Ok(Assembly { make: Arc::new(make), carries_bundles: false, cautions: Vec::new(), settings })
 }
@@ -117,51 +116,6 @@ fn host_config(place: &NodePosition, profile: Profile, port: u16) -> HostConfig 
 /// Address of an end of a hop: 1 towards the source, 2 towards the destination.
 pub(super) fn address(hop: usize, end: u8) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, hop as u8, end)
-}
-
-/// Engine without a disk, on a node with one.
-#[derive(Debug)]
-pub(super) struct Diskless<E, D>(E, PhantomData<fn() -> D>);
-
-impl<E, D> Diskless<E, D> {
-    pub(super) fn new(engine: E) -> Self {
-        Diskless(engine, PhantomData)
-    }
-}
-
-impl<E: Engine, D: longwire_proto::engine::Service> Engine for Diskless<E, D> {
-    type Above = E::Above;
-    type Below = Both<D, E::Below>;
-
-    fn handle_request(&mut self, now: Instant, request: Request<E::Above>) {
-        self.0.handle_request(now, request);
-    }
-
-    fn handle_indication(&mut self, now: Instant, indication: Indication<Self::Below>) {
-        if let Port::Second(indication) = indication {
-            self.0.handle_indication(now, indication);
-        }
-    }
-
-    fn handle_timeout(&mut self, now: Instant) {
-        self.0.handle_timeout(now);
-    }
-
-    fn poll_indication(&mut self, now: Instant) -> Option<Indication<E::Above>> {
-        self.0.poll_indication(now)
-    }
-
-    fn poll_request(&mut self, now: Instant) -> Option<Request<Self::Below>> {
-        self.0.poll_request(now).map(Port::Second)
-    }
-
-    fn poll_timeout(&self) -> Option<Instant> {
-        self.0.poll_timeout()
-    }
-
-    fn finished(&self) -> bool {
-        self.0.finished()
-    }
 }
 
 /// Engine that adds its counters to a tally at its end.

@@ -12,7 +12,7 @@
 
 use super::air::{INWARD_LINK, Stations, internet};
 use super::bundles::{agent_over, agent_over_both};
-use super::node::{Diskless, FILE_PORT, ONWARD_LINK, TalliedEngine, checked, counted_host};
+use super::node::{FILE_PORT, ONWARD_LINK, TalliedEngine, checked, counted_host};
 use super::{Assembly, NodePosition, linux_6_as_installed, round_trip};
 use crate::error::Error;
 use crate::link::LinkProfile;
@@ -23,15 +23,14 @@ use crate::workload::stream::{FilesOverStream, Retry};
 use longwire_proto::ax25::{IpMode, LinkConfig, Version, pid};
 use longwire_proto::ax25cl;
 use longwire_proto::bp::agent;
-use longwire_proto::engine::{Engine, Indication, Request};
-use longwire_proto::joint::{Fan, Origin, Stack};
+use longwire_proto::joint::{Beneath, Fan, OnFirst, OnSecond, Origin, Stack};
 use longwire_proto::rng::Rng;
-use longwire_proto::service::{Datagrams, Frames, InterfaceId, LinkId, Many, Packets, Port, Storage};
+use longwire_proto::service::{LinkId, Storage};
 use longwire_proto::setting::Settings as _;
 use longwire_proto::tcp::config::Profile;
 use longwire_proto::tcp::wire::{IPV4_HEADER_BYTES, TCP_HEADER_BYTES};
 use longwire_proto::tcpcl::{self, PacketSession, PacketStream, Session};
-use longwire_proto::time::{Duration, Instant};
+use longwire_proto::time::Duration;
 use longwire_proto::uicl::{self, Group};
 use longwire_sim::{Boot, NodeEngine};
 use serde::{Deserialize, Serialize};
@@ -93,8 +92,8 @@ pub(super) fn assemble_link(settings: Table, links: &[LinkProfile]) -> Result<As
     let make = move |place: &NodePosition, _: Boot| -> NodeEngine<FileTask> {
         let files = FilesOverStream::new(ONWARD_LINK, Retry::default());
         let streams = Fan::new(|_: LinkId, _| Some(StreamOverPackets::default()));
-        let below = Stack::new(streams, LinksOf(stations(place, &parsed.ax25)));
-        Box::new(Diskless::<_, Storage>::new(Stack::new(files, below)))
+        let below = Stack::new(streams, OnFirst(stations(place, &parsed.ax25)));
+        Box::new(Beneath::<_, Storage>::new(Stack::new(files, below)))
     };
     Ok(Assembly { make: Arc::new(make), carries_bundles: false, cautions: Vec::new(), settings })
 }
@@ -138,7 +137,7 @@ pub(super) fn assemble_segments(settings: Table, links: &[LinkProfile]) -> Resul
     checked_link(&parsed.ax25, links)?;
     let make = move |place: &NodePosition, boot: Boot| {
         let sessions = packet_sessions(&parsed.ax25cm, place, boot.rng.fork("tcpcl"));
-        let below = Stack::new(sessions, LinksOf(stations(place, &parsed.ax25)));
+        let below = Stack::new(sessions, OnFirst(stations(place, &parsed.ax25)));
         agent_over(below, &parsed.agent, place, &boot)
     };
     Ok(Assembly { make: Arc::new(make), carries_bundles: true, cautions: Vec::new(), settings })
@@ -198,7 +197,7 @@ pub(super) fn assemble_own(settings: Table, links: &[LinkProfile]) -> Result<Ass
             Some(ax25cl::Config { peer_node_id, ..plain.clone() })
         };
         let sessions = ax25cl::Sessions::new(Box::new(configure), boot.rng.fork("ax25cl"));
-        let below = Stack::new(sessions, LinksOf(stations(place, &parsed.ax25)));
+        let below = Stack::new(sessions, OnFirst(stations(place, &parsed.ax25)));
         agent_over(below, &parsed.agent, place, &boot)
     };
     Ok(Assembly { make: Arc::new(make), carries_bundles: true, cautions: Vec::new(), settings })
@@ -254,7 +253,7 @@ pub(super) fn assemble_group(settings: Table, links: &[LinkProfile]) -> Result<A
             Some(Group::new(config, rng.fork(&link.0.to_string())))
         });
         let inward = (place.position > 0).then_some(INWARD_LINK);
-        let below = Stack::new(groups, FramesOf(stations(place, &parsed.ax25)));
+        let below = Stack::new(groups, OnSecond(stations(place, &parsed.ax25)));
         agent_over_both(below, inward, &parsed.agent, place, &boot)
     };
     Ok(Assembly { make: Arc::new(make), carries_bundles: true, cautions: Vec::new(), settings })
@@ -329,73 +328,11 @@ pub(super) fn assemble_internet(settings: Table, links: &[LinkProfile]) -> Resul
         let host = counted_host(place, &parsed.tcp, FILE_PORT, &boot.rng);
         let link = LinkConfig { protocol: pid::INTERNET, ..parsed.ax25.clone() };
         let below = Stack::new(internet(place, parsed.carriage), stations(place, &link));
-        Box::new(Diskless::<_, Storage>::new(Stack::new(files, Stack::new(host, below))))
+        Box::new(Beneath::<_, Storage>::new(Stack::new(files, Stack::new(host, below))))
     };
     Ok(Assembly { make: Arc::new(make), carries_bundles: false, cautions: Vec::new(), settings })
 }
 
 fn stations(place: &NodePosition, link: &LinkConfig) -> TalliedEngine<Stations> {
     TalliedEngine::new(Stations::new(place, link), place.tally.clone(), Stations::count)
-}
-
-/// Stations of which only the links are used.
-struct LinksOf(TalliedEngine<Stations>);
-
-/// Stations of which only frames outside links are used.
-struct FramesOf(TalliedEngine<Stations>);
-
-impl Engine for LinksOf {
-    type Above = Many<LinkId, Packets>;
-    type Below = Many<InterfaceId, Frames>;
-
-    fn handle_request(&mut self, now: Instant, request: Request<Self::Above>) {
-        self.0.handle_request(now, Port::First(request));
-    }
-    fn handle_indication(&mut self, now: Instant, indication: Indication<Self::Below>) {
-        self.0.handle_indication(now, indication);
-    }
-    fn handle_timeout(&mut self, now: Instant) {
-        self.0.handle_timeout(now);
-    }
-    fn poll_indication(&mut self, now: Instant) -> Option<Indication<Self::Above>> {
-        loop {
-            if let Port::First(said) = self.0.poll_indication(now)? {
-                return Some(said);
-            }
-        }
-    }
-    fn poll_request(&mut self, now: Instant) -> Option<Request<Self::Below>> {
-        self.0.poll_request(now)
-    }
-    fn poll_timeout(&self) -> Option<Instant> {
-        self.0.poll_timeout()
-    }
-}
-
-impl Engine for FramesOf {
-    type Above = Many<LinkId, Datagrams>;
-    type Below = Many<InterfaceId, Frames>;
-
-    fn handle_request(&mut self, now: Instant, request: Request<Self::Above>) {
-        self.0.handle_request(now, Port::Second(request));
-    }
-    fn handle_indication(&mut self, now: Instant, indication: Indication<Self::Below>) {
-        self.0.handle_indication(now, indication);
-    }
-    fn handle_timeout(&mut self, now: Instant) {
-        self.0.handle_timeout(now);
-    }
-    fn poll_indication(&mut self, now: Instant) -> Option<Indication<Self::Above>> {
-        loop {
-            if let Port::Second(said) = self.0.poll_indication(now)? {
-                return Some(said);
-            }
-        }
-    }
-    fn poll_request(&mut self, now: Instant) -> Option<Request<Self::Below>> {
-        self.0.poll_request(now)
-    }
-    fn poll_timeout(&self) -> Option<Instant> {
-        self.0.poll_timeout()
-    }
 }

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::engine::{Service, drain};
-use crate::service::Port;
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -172,13 +171,13 @@ mod fan {
         let made = RefCell::new(vec![]);
         let mut fan = Fan::new(|id: u8, origin| {
             made.borrow_mut().push((id, origin));
-            Some(Relay::new("blade", &log))
+            Some(Relay::new("slot", &log))
         });
         fan.handle_request(at(1), (1, "go".to_owned()));
         fan.handle_indication(at(1), (2, "ask".to_owned()));
         let mut lines = said(&mut fan, at(1));
         lines.sort();
-        let expected = ["down (1, \"go blade\")", "down (2, \"answer of blade\")", "up (2, \"ask blade\")"];
+        let expected = ["down (1, \"go slot\")", "down (2, \"answer of slot\")", "up (2, \"ask slot\")"];
         assert_eq!(lines, expected);
         assert_eq!(*made.borrow(), [(1, Origin::Above), (2, Origin::Below)]);
         assert!(said(&mut fan, at(2)).is_empty(), "quiet after draining");
@@ -187,7 +186,7 @@ mod fan {
     #[test]
     fn what_the_factory_declines_is_counted() {
         let log = Log::default();
-        let mut fan = Fan::new(|id: u8, _| (id != 7).then(|| Relay::new("blade", &log)));
+        let mut fan = Fan::new(|id: u8, _| (id != 7).then(|| Relay::new("slot", &log)));
         fan.handle_request(at(1), (7, "go".to_owned()));
         fan.handle_indication(at(1), (7, "come".to_owned()));
         assert!(said(&mut fan, at(1)).is_empty());
@@ -198,7 +197,7 @@ mod fan {
     #[test]
     fn the_earliest_deadline_wakes_its_engine_only() {
         let log = Log::default();
-        let mut fan = Fan::new(|_: u8, _| Some(Relay::new("blade", &log)));
+        let mut fan = Fan::new(|_: u8, _| Some(Relay::new("slot", &log)));
         for id in [3, 1, 2] {
             fan.handle_request(at(id.into()), (id, "wake".to_owned()));
             assert!(said(&mut fan, at(id.into())).is_empty());
@@ -207,7 +206,7 @@ mod fan {
             let due = at(u64::from(id) + 1);
             assert_eq!(fan.poll_timeout(), Some(due));
             fan.handle_timeout(due);
-            assert_eq!(said(&mut fan, due), [format!("up ({id}, \"woken blade\")")]);
+            assert_eq!(said(&mut fan, due), [format!("up ({id}, \"woken slot\")")]);
         }
         assert_eq!(fan.poll_timeout(), None);
     }
@@ -215,7 +214,7 @@ mod fan {
     #[test]
     fn several_deadlines_may_pass_at_once() {
         let log = Log::default();
-        let mut fan = Fan::new(|_: u8, _| Some(Relay::new("blade", &log)));
+        let mut fan = Fan::new(|_: u8, _| Some(Relay::new("slot", &log)));
         for id in 1..=3 {
             fan.handle_request(at(0), (id, "wake".to_owned()));
         }
@@ -231,18 +230,116 @@ mod fan {
         let mut made = 0;
         let mut fan = Fan::new(|_: u8, _| {
             made += 1;
-            Some(Relay::new("blade", &log))
+            Some(Relay::new("slot", &log))
         });
         fan.handle_request(at(1), (1, "wake".to_owned()));
         fan.handle_request(at(1), (1, "echo".to_owned()));
         fan.handle_request(at(1), (1, "end".to_owned()));
-        assert_eq!(said(&mut fan, at(1)), ["up (1, \"echo of blade\")"], "its last words are heard");
+        assert_eq!(said(&mut fan, at(1)), ["up (1, \"echo of slot\")"], "its last words are heard");
         assert!(fan.get(1).is_none());
         assert_eq!(fan.poll_timeout(), None);
         fan.handle_request(at(2), (1, "go".to_owned()));
-        assert_eq!(said(&mut fan, at(2)), ["down (1, \"go blade\")"]);
+        assert_eq!(said(&mut fan, at(2)), ["down (1, \"go slot\")"]);
         drop(fan);
         assert_eq!(made, 2);
+    }
+}
+
+mod ended {
+    use super::*;
+    use std::sync::mpsc;
+
+    #[test]
+    fn an_engine_goes_to_the_hook_when_it_has_finished_or_is_removed_and_not_with_the_fan() {
+        let log = Log::default();
+        let mut fan = Fan::new(|_: u8, _| Some(Relay::new("slot", &log)));
+        let (sender, ended) = mpsc::channel();
+        fan.on_end(move |id, engine: Relay| sender.send((id, engine.wake)).expect("the test receives"));
+        for (id, word) in [(1, "wake"), (1, "end"), (2, "wake"), (3, "go")] {
+            fan.handle_request(at(id.into()), (id, word.to_owned()));
+        }
+        said(&mut fan, at(3));
+        assert_eq!(ended.try_iter().collect::<Vec<_>>(), [(1, Some(at(2)))]);
+        fan.remove(2);
+        fan.remove(2);
+        assert_eq!(ended.try_iter().collect::<Vec<_>>(), [(2, Some(at(3)))]);
+        assert_eq!((fan.poll_timeout(), fan.iter().count()), (None, 1));
+        drop(fan);
+        assert_eq!(ended.try_iter().count(), 0);
+    }
+
+    #[test]
+    fn an_inserted_engine_is_polled_and_takes_the_place_of_one_with_its_id() {
+        let log = Log::default();
+        let mut fan = Fan::new(|_: u8, _| None::<Relay>);
+        let (sender, ended) = mpsc::channel();
+        fan.on_end(move |id, engine: Relay| sender.send((id, engine.name)).expect("the test receives"));
+        let with = |name: &'static str| {
+            let mut engine = Relay::new(name, &log);
+            engine.up.push_back("hello".to_owned());
+            engine.wake = Some(at(7));
+            engine
+        };
+        fan.insert(4, with("first"));
+        assert_eq!(said(&mut fan, at(1)), ["up (4, \"hello\")"]);
+        fan.handle_request(at(1), (4, "go".to_owned()));
+        fan.insert(4, with("second"));
+        assert_eq!(said(&mut fan, at(2)), ["up (4, \"hello\")"], "requests to the first are lost with it");
+        assert_eq!(ended.try_iter().collect::<Vec<_>>(), [(4, "first")]);
+        fan.handle_timeout(at(7));
+        assert_eq!(said(&mut fan, at(7)), ["up (4, \"woken second\")"]);
+        assert_eq!((fan.poll_timeout(), fan.declined), (None, 0));
+    }
+}
+
+mod port {
+    use super::*;
+
+    fn beside(log: &Log) -> Beside<Relay, Relay> {
+        Beside { first: Relay::new("left", log), second: Relay::new("right", log) }
+    }
+
+    /// Plays an engine with one port above; the other is the one that has an indication first.
+    fn play(mut engine: impl Engine<Above = Words, Below = Both<Words, Words>>) -> Vec<String> {
+        engine.handle_request(at(1), "go".to_owned());
+        engine.handle_indication(at(1), Port::First("ask".to_owned()));
+        engine.handle_indication(at(1), Port::Second("come".to_owned()));
+        let lines = said(&mut engine, at(1));
+        engine.handle_request(at(2), "wake".to_owned());
+        assert_eq!(engine.poll_timeout(), Some(at(3)));
+        engine.handle_timeout(at(3));
+        let woken = said(&mut engine, at(3));
+        assert!(!engine.finished());
+        lines.into_iter().chain(woken).collect()
+    }
+
+    #[test]
+    fn one_port_is_used_and_indications_of_the_other_are_dropped() {
+        let log = Log::default();
+        let first = play(OnFirst(beside(&log)));
+        let answer = "down First(\"answer of left\")";
+        assert_eq!(first, ["up \"ask left\"", "down First(\"go left\")", answer, "up \"woken left\""]);
+        let second = play(OnSecond(beside(&log)));
+        assert_eq!(second, ["up \"come right\"", answer, "down Second(\"go right\")", "up \"woken right\""]);
+        let mut over = beside(&log);
+        (over.first.ended, over.second.ended) = (true, true);
+        assert!(OnFirst(over).finished());
+    }
+
+    #[test]
+    fn an_unused_service_below_is_not_heard() {
+        let log = Log::default();
+        let mut engine = Beneath::<_, Words>::new(Relay::new("engine", &log));
+        engine.handle_indication(at(1), Port::First("ask".to_owned()));
+        assert_eq!(said(&mut engine, at(1)), [""; 0]);
+        engine.handle_indication(at(1), Port::Second("ask".to_owned()));
+        engine.handle_request(at(1), "wake".to_owned());
+        assert_eq!(said(&mut engine, at(1)), ["up \"ask engine\"", "down Second(\"answer of engine\")"]);
+        assert_eq!((engine.poll_timeout(), engine.finished()), (Some(at(2)), false));
+        engine.handle_timeout(at(2));
+        assert_eq!(said(&mut engine, at(2)), ["up \"woken engine\""]);
+        engine.handle_request(at(2), "end".to_owned());
+        assert!(engine.finished());
     }
 }
 

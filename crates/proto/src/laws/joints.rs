@@ -26,7 +26,9 @@ fn tower(rng: Rng) -> impl Engine<Above = Many<LinkId, Bundles>, Below = Many<Li
         let tapped = Tap::new(Stack::new(toy, spoil), |_, _: Crossing<'_, Bundles, Frames>| {});
         Checked::new("storey", tapped)
     };
-    let fan = Checked::new("fan", Fan::new(move |link, _| Some(storey(link))));
+    let mut fan = Fan::new(move |link, _| Some(storey(link)));
+    fan.on_end(|_, storey| assert!(storey.finished(), "only engines that have finished end here"));
+    let fan = Checked::new("fan", fan);
     let roof = Checked::new("roof", PassThrough::<Many<LinkId, Bundles>>::new());
     let cellar = Checked::new("cellar", PassThrough::<Many<LinkId, Frames>>::new());
     Stack::new(Stack::new(roof, fan), cellar)
