@@ -15,6 +15,7 @@ pub mod engine;
 pub mod fuzz;
 pub mod joint;
 pub mod kiss;
+pub mod kit;
 #[cfg(test)]
 mod laws;
 pub mod peers;
