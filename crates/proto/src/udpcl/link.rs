@@ -2,11 +2,12 @@
 
 use super::config::{Config, Counters, KEEPALIVE_MIN};
 use crate::engine::Engine;
+use crate::kit::{Backoff, Pacer};
 use crate::service::{
     Bundles, BundlesIndication, BundlesRequest, CloseReason, Datagrams, DatagramsIndication,
     DatagramsRequest, DownReason, PeerId, RefuseReason, Shares, TransferFailure, TransferId,
 };
-use crate::time::{Duration, Instant, Timers};
+use crate::time::{Instant, Timers};
 use bytes::{Bytes, BytesMut};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -54,8 +55,8 @@ pub struct Link {
     bytes_max: u64,
     /// Number of datagrams that the socket accepts.
     socket_room: u64,
-    /// Earliest time for the next datagram according to the rate alone.
-    next_at: Instant,
+    /// Time of the next datagram according to the rate alone.
+    pacer: Pacer,
     /// Requests to the socket.
     orders: VecDeque<DatagramsRequest>,
     release: u64,
@@ -72,7 +73,8 @@ pub struct Link {
     up: VecDeque<BundlesIndication>,
     /// Room granted to the user, bytes.
     told: u64,
-    failures: u32,
+    /// Delay before a failed socket is opened again.
+    backoff: Backoff,
     counters: Counters,
 }
 
@@ -80,6 +82,8 @@ impl Link {
     /// Creates a link to one peer, which is opened on request.
     pub fn new(config: Config) -> Self {
         Link {
+            backoff: Backoff::new(config.retry_min, config.retry_max),
+            pacer: Pacer::new(config.rate_bps, config.burst),
             config,
             listening: false,
             state: SocketState::Closed,
@@ -89,7 +93,6 @@ impl Link {
             peer: None,
             bytes_max: 0,
             socket_room: 0,
-            next_at: Instant::ZERO,
             orders: VecDeque::new(),
             release: 0,
             keepalive_due: false,
@@ -100,7 +103,6 @@ impl Link {
             next_number: 0,
             up: VecDeque::new(),
             told: 0,
-            failures: 0,
             counters: Counters::default(),
         }
     }
@@ -130,7 +132,7 @@ impl Link {
         self.counters.joined += 1;
         self.peer = peer;
         self.bytes_max = bytes_max.min(self.config.datagram_bytes_max);
-        self.next_at = now;
+        self.pacer.restart(now);
         self.told = 0;
         self.set_keepalive(now);
         self.up.push_back(BundlesIndication::Up {
@@ -168,9 +170,7 @@ impl Link {
         let retry = self.wanted && !self.listening;
         self.down(DownReason::Stream(reason), retry);
         if retry {
-            let delay = self.config.retry_min.saturating_mul(1 << self.failures.min(30));
-            self.failures = self.failures.saturating_add(1);
-            self.timers.set(Timer::Retry as usize, now + delay.min(self.config.retry_max));
+            self.timers.set(Timer::Retry as usize, now + self.backoff.fail());
         }
         self.over = self.listening;
     }
@@ -289,19 +289,10 @@ impl Link {
     fn spend(&mut self, now: Instant, bytes: u64) {
         self.socket_room -= 1;
         self.set_keepalive(now);
-        if self.config.rate_bps == 0 {
-            return;
-        }
-        let bits = u128::from(bytes + self.config.overhead_bytes) * 8;
-        let nanos = (bits * 1_000_000_000).div_ceil(u128::from(self.config.rate_bps));
-        let cost = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
-        // Unused time beyond a burst is lost.
-        let earliest = Instant::from_nanos(
-            now.as_nanos().saturating_sub(u64::try_from(self.config.burst.as_nanos()).unwrap_or(u64::MAX)),
-        );
-        self.next_at = self.next_at.max(earliest) + cost;
-        if self.next_at > now {
-            self.timers.set(Timer::Pace as usize, self.next_at);
+        self.pacer.spend(now, bytes + self.config.overhead_bytes);
+        let ready_at = self.pacer.ready_at();
+        if ready_at > now {
+            self.timers.set(Timer::Pace as usize, ready_at);
         }
     }
 
@@ -319,7 +310,7 @@ impl Link {
         if let Some((transfer, bytes)) = self.ready.pop_front() {
             self.spend(now, bytes.len() as u64);
             self.keepalive_due = false;
-            self.failures = 0;
+            self.backoff.succeed();
             self.counters.datagrams_sent += 1;
             self.counters.payload_sent += bytes.len() as u64;
             self.up.push_back(BundlesIndication::Sent { transfer });
@@ -346,7 +337,7 @@ impl Engine for Link {
             BundlesRequest::Connect => {
                 self.wanted = true;
                 if self.state == SocketState::Closed && !self.listening {
-                    self.failures = 0;
+                    self.backoff.succeed();
                     self.join();
                 }
             }
