@@ -6,6 +6,7 @@ use super::outgoing::{GroupProgress, Outgoing, Recipients, TransferOutcome};
 use super::wire::{self, Packet};
 use crate::engine::Engine;
 use crate::joint::earlier;
+use crate::kit::{Backoff, Pacer};
 use crate::rng::Rng;
 use crate::service::{
     Bundles, BundlesIndication, BundlesRequest, CloseReason, Datagrams, DatagramsIndication,
@@ -67,14 +68,15 @@ pub struct Group {
     /// The user has requested the channel.
     wanted: bool,
     retry_at: Option<Instant>,
-    failures: u32,
+    /// Delay before the channel is joined again.
+    backoff: Backoff,
     /// The group on the channel; `None` before it is joined.
     group: Option<PeerId>,
     /// Maximum length of a packet, bytes.
     bytes_max: usize,
     channel_room: u64,
     /// Time at which the channel will have sent the packets so far, according to its rate alone.
-    busy_until: Instant,
+    pacer: Pacer,
     /// Number of the next bundle of this side.
     number: u32,
     open: BTreeMap<TransferId, u64>,
@@ -103,16 +105,16 @@ impl Group {
             own: wire::name(&config.node_id),
             names: config.members.iter().map(|member| wire::name(member)).collect(),
             number: rng.next_u32(),
+            backoff: Backoff::new(config.retry_min, config.retry_max),
+            pacer: Pacer::new(config.rate_bps, Duration::ZERO),
             config,
             rng,
             state: ChannelState::Closed,
             wanted: false,
             retry_at: None,
-            failures: 0,
             group: None,
             bytes_max: 0,
             channel_room: 0,
-            busy_until: Instant::ZERO,
             open: BTreeMap::new(),
             filling: None,
             waiting: None,
@@ -160,7 +162,7 @@ impl Group {
             return;
         }
         self.state = ChannelState::Up;
-        self.failures = 0;
+        self.backoff.succeed();
         self.group = group;
         // A channel without a group is only received.
         let bytes_max = if group.is_some() { bytes_max } else { 0 };
@@ -201,9 +203,7 @@ impl Group {
         let retry = self.wanted;
         self.down(DownReason::Stream(reason), retry);
         if retry {
-            let delay = self.config.retry_min.saturating_mul(1 << self.failures.min(30));
-            self.failures = self.failures.saturating_add(1);
-            self.retry_at = Some(now + delay.min(self.config.retry_max));
+            self.retry_at = Some(now + self.backoff.fail());
         }
     }
 
@@ -543,17 +543,14 @@ impl Group {
             _ => SPREAD_SLOTS,
         };
         self.counters.queries_sent += 1;
-        outgoing.listen(self.busy_until.max(now) + access + slot * (slots + 1));
+        outgoing.listen(self.pacer.ready_at().max(now) + access + slot * (slots + 1));
         Some(query)
     }
 
     /// Accounts for the time of a packet on the channel, after the packets before it.
     fn spend(&mut self, now: Instant, bytes: u64) {
         self.channel_room -= 1;
-        let bits = u128::from(bytes + self.config.frame_bytes) * 8;
-        let nanos = (bits * 1_000_000_000).div_ceil(u128::from(self.config.rate_bps));
-        let took = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
-        self.busy_until = self.busy_until.max(now) + took;
+        self.pacer.spend(now, bytes + self.config.frame_bytes);
     }
 }
 
@@ -566,7 +563,7 @@ impl Engine for Group {
             BundlesRequest::Connect => {
                 self.wanted = true;
                 if self.state == ChannelState::Closed {
-                    self.failures = 0;
+                    self.backoff.succeed();
                     self.join();
                 }
             }
@@ -638,10 +635,10 @@ impl Engine for Group {
         self.spend(now, packet.len() as u64);
         if let Some(outgoing) = &self.active
             && let Some(until) = outgoing.deadline()
-            && until < self.busy_until
+            && until < self.pacer.ready_at()
         {
             // An answer of this side was sent in between: the answers of others are delayed by it.
-            let until = self.busy_until + self.config.answer_slot;
+            let until = self.pacer.ready_at() + self.config.answer_slot;
             self.active.as_mut().expect("just seen").listen(until);
         }
         let shares = Shares::payload(packet.len());
