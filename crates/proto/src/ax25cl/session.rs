@@ -5,6 +5,7 @@ use super::incoming::Incoming;
 use super::outgoing::{Outgoing, Violation};
 use super::wire::{Hello, Message, Packet, encode_control};
 use crate::engine::Engine;
+use crate::kit::Backoff;
 use crate::rng::Rng;
 use crate::service::{
     Bundles, BundlesIndication, BundlesRequest, CloseReason, DownReason, Packets, PacketsIndication,
@@ -111,7 +112,8 @@ pub struct Session {
     timers: Timers<5>,
     up: VecDeque<BundlesIndication>,
     told: u64,
-    failures: u32,
+    /// Delay before the link is opened again.
+    backoff: Backoff,
     next_transfer: u64,
     over: bool,
     counters: Counters,
@@ -130,6 +132,7 @@ impl Session {
 
     fn new(config: Config, rng: Rng, role: Role) -> Self {
         Session {
+            backoff: Backoff::new(config.retry_min, config.retry_max),
             config,
             role,
             rng,
@@ -145,7 +148,6 @@ impl Session {
             timers: Timers::new(),
             up: VecDeque::new(),
             told: 0,
-            failures: 0,
             next_transfer: 0,
             over: false,
             counters: Counters::default(),
@@ -212,9 +214,7 @@ impl Session {
     }
 
     fn call_later(&mut self, now: Instant) {
-        let delay =
-            self.config.retry_min.saturating_mul(1 << self.failures.min(30)).min(self.config.retry_max);
-        self.failures = self.failures.saturating_add(1);
+        let delay = self.backoff.fail();
         self.set(Timer::Retry, now + delay);
     }
 
@@ -385,7 +385,7 @@ impl Session {
             self.give_up(now, DownReason::Identity);
             return Ok(());
         }
-        self.failures = 0;
+        self.backoff.succeed();
         let had_begun = self.state.up;
         let goes_on = self.goes_on(hello);
         if !goes_on {
@@ -628,7 +628,8 @@ impl Engine for Session {
         match request {
             BundlesRequest::Connect => {
                 if self.role == Role::Active && !self.wanted {
-                    (self.wanted, self.ends.1, self.failures) = (true, true, 0);
+                    (self.wanted, self.ends.1) = (true, true);
+                    self.backoff.succeed();
                     if self.link == LinkPhase::Closed {
                         self.call();
                     }

@@ -4,6 +4,7 @@ use super::config::{Config, Counters};
 use super::session::Session;
 use super::wire::Packet;
 use crate::engine::{Engine, Indication, Request};
+use crate::kit::Deadlines;
 use crate::rng::Rng;
 use crate::service::{Bundles, LinkId, Many, Packets, PacketsIndication};
 use crate::time::Instant;
@@ -34,7 +35,7 @@ pub struct Sessions {
     owners: BTreeMap<LinkId, LinkId>,
     indicating: BTreeSet<LinkId>,
     requesting: BTreeSet<LinkId>,
-    deadlines: BTreeSet<(Instant, LinkId)>,
+    deadlines: Deadlines<LinkId>,
     /// Number of messages for sessions that do not exist.
     pub declined: u64,
 }
@@ -50,7 +51,7 @@ impl Sessions {
             owners: BTreeMap::new(),
             indicating: BTreeSet::new(),
             requesting: BTreeSet::new(),
-            deadlines: BTreeSet::new(),
+            deadlines: Deadlines::new(),
             declined: 0,
         }
     }
@@ -89,9 +90,7 @@ impl Sessions {
     /// Drops a session, even if it has not finished.
     pub fn remove(&mut self, id: LinkId) {
         let Some(place) = self.places.remove(&id) else { return };
-        if let Some(deadline) = place.deadline {
-            self.deadlines.remove(&(deadline, id));
-        }
+        self.deadlines.remove(id, place.deadline);
         self.indicating.remove(&id);
         self.requesting.remove(&id);
         self.owners.retain(|_, owner| *owner != id);
@@ -143,9 +142,7 @@ impl Sessions {
             return self.with(owner, |session| session.superseded(now));
         }
         let fresh = self.places.remove(&link).expect("just found");
-        if let Some(deadline) = fresh.deadline {
-            self.deadlines.remove(&(deadline, link));
-        }
+        self.deadlines.remove(link, fresh.deadline);
         self.indicating.remove(&link);
         self.requesting.remove(&link);
         self.owners.insert(link, owner);
@@ -159,18 +156,9 @@ impl Sessions {
         }
         let Some(place) = self.places.get_mut(&id) else { return };
         let deadline = place.session.poll_timeout();
-        if deadline != place.deadline {
-            if let Some(old) = core::mem::replace(&mut place.deadline, deadline) {
-                self.deadlines.remove(&(old, id));
-            }
-            if let Some(new) = deadline {
-                self.deadlines.insert((new, id));
-            }
-        }
+        self.deadlines.set(id, &mut place.deadline, deadline);
         if place.session.finished() {
-            if let Some(old) = place.deadline {
-                self.deadlines.remove(&(old, id));
-            }
+            self.deadlines.remove(id, place.deadline);
             self.places.remove(&id);
             self.owners.retain(|_, owner| *owner != id);
         }
@@ -214,8 +202,7 @@ impl Engine for Sessions {
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        while let Some((at, id)) = self.deadlines.first().copied().filter(|(at, _)| *at <= now) {
-            self.deadlines.remove(&(at, id));
+        while let Some(id) = self.deadlines.pop_due(now) {
             let place = self.places.get_mut(&id).expect("deadlines are of sessions");
             place.deadline = None;
             place.session.handle_timeout(now);
@@ -251,7 +238,7 @@ impl Engine for Sessions {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        self.deadlines.first().map(|(at, _)| *at)
+        self.deadlines.next()
     }
 }
 
