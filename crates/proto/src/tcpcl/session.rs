@@ -14,6 +14,7 @@ use super::v4::wire::{Message, TermReason};
 use super::{v3, v4};
 use crate::codec::DecodeError;
 use crate::engine::Engine;
+use crate::kit::Backoff;
 use crate::rng::Rng;
 use crate::service::{
     Bundles, BundlesIndication, BundlesRequest, CloseReason, DownReason, Stream, StreamIndication,
@@ -119,8 +120,8 @@ pub struct Session {
     up: VecDeque<BundlesIndication>,
     /// Room granted to the user, bytes.
     told: u64,
-    /// Consecutive failed attempts.
-    failures: u32,
+    /// Delay before the next attempt to connect, without its random part.
+    backoff: Backoff,
     next_number: u64,
     /// Bytes received since the stream began to close.
     discarded: u64,
@@ -146,6 +147,7 @@ impl Session {
         }
         Session {
             version: config.versions.highest(),
+            backoff: Backoff::new(config.reconnect_min, config.reconnect_max),
             proven: false,
             guessed_at: None,
             called_at: Instant::ZERO,
@@ -161,7 +163,6 @@ impl Session {
             timers: Timers::new(),
             up: VecDeque::new(),
             told: 0,
-            failures: 0,
             next_number: 0,
             discarded: 0,
             last_down: None,
@@ -473,7 +474,7 @@ impl Engine for Session {
             BundlesRequest::Connect => {
                 if self.role == Role::Active && !self.wanted {
                     self.wanted = true;
-                    self.failures = 0;
+                    self.backoff.succeed();
                     if matches!(self.phase, Phase::Closed) {
                         self.connect(now);
                     }

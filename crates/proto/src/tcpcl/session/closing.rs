@@ -45,8 +45,8 @@ impl Session {
                 self.up.extend(channel.outgoing.fail_all());
                 self.up.extend(channel.incoming.lose_all());
                 // A session that lasted as long as the delay before it counts as a success.
-                if now.saturating_since(channel.since) >= self.backoff(self.failures) {
-                    self.failures = 0;
+                if now.saturating_since(channel.since) >= self.backoff.delay() {
+                    self.backoff.succeed();
                 } else if self.guessed_at.is_some() && is_refusal(reason) {
                     self.call_in_version_four();
                 }
@@ -96,15 +96,8 @@ impl Session {
         self.guessed_at = None;
     }
 
-    /// Returns the delay after a number of consecutive failures, without the random part.
-    fn backoff(&self, failures: u32) -> Duration {
-        let doubled = self.config.reconnect_min.saturating_mul(1 << failures.min(30));
-        doubled.min(self.config.reconnect_max)
-    }
-
     fn next_delay(&mut self) -> Duration {
-        let delay = self.backoff(self.failures);
-        self.failures = self.failures.saturating_add(1);
+        let delay = self.backoff.fail();
         let more = delay.as_nanos() as f64 * self.config.reconnect_jitter.clamp(0.0, 1.0) * self.rng.unit();
         delay + Duration::from_nanos(more as u64)
     }
