@@ -10,6 +10,7 @@
 
 use crate::engine::Indication;
 use crate::joint::earlier;
+use crate::kit::Backoff;
 use crate::service::{CloseReason, Frames, FramesIndication, StreamRequest};
 use crate::setting::{Fault, Settings, at_least, number};
 use crate::time::{Duration, Instant};
@@ -175,11 +176,9 @@ enum LineState {
 /// lost.
 #[derive(Debug)]
 pub struct ControllerLine {
-    reconnect_min: Duration,
-    reconnect_max: Duration,
+    backoff: Backoff,
     state: LineState,
     call_at: Option<Instant>,
-    failures: u32,
     connections: u64,
     last_close: Option<CloseReason>,
     wants_line: bool,
@@ -198,11 +197,9 @@ pub struct ControllerLine {
 impl ControllerLine {
     pub(crate) fn new(config: &Config) -> Self {
         ControllerLine {
-            reconnect_min: config.reconnect_min,
-            reconnect_max: config.reconnect_max,
+            backoff: Backoff::new(config.reconnect_min, config.reconnect_max),
             state: LineState::Closed,
             call_at: None,
-            failures: 0,
             connections: 0,
             last_close: None,
             wants_line: false,
@@ -224,7 +221,7 @@ impl ControllerLine {
 
     /// Returns the number of consecutive failed attempts to connect.
     pub fn failures(&self) -> u32 {
-        self.failures
+        self.backoff.failures()
     }
 
     /// Returns how many times the line has been opened.
@@ -243,7 +240,8 @@ impl ControllerLine {
 
     /// Notes that the controller is ready.
     pub(crate) fn opened(&mut self) {
-        (self.state, self.failures) = (LineState::Open, 0);
+        self.state = LineState::Open;
+        self.backoff.succeed();
         (self.call_at, self.wants_line) = (None, false);
         self.connections += 1;
         self.indications.push_back(FramesIndication::Carrier(true));
@@ -255,9 +253,7 @@ impl ControllerLine {
         self.last_close = Some(reason);
         self.wants_end = false;
         self.lose(LineState::Closed, held);
-        let wait = self.reconnect_min * (1 << self.failures.min(16));
-        self.failures += 1;
-        self.call_at = Some(now + wait.min(self.reconnect_max));
+        self.call_at = Some(now + self.backoff.fail());
     }
 
     /// Closes a line that is of no more use.
