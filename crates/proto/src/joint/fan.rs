@@ -1,10 +1,11 @@
 //! [`Fan`]: many engines of one kind in parallel.
 
 use crate::engine::{Engine, Indication, Request};
+use crate::kit::Deadlines;
 use crate::service::Many;
 use crate::time::Instant;
 use core::fmt::Debug;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 /// One engine of a fan, with its entries in the fan's lists.
 #[derive(Debug)]
@@ -24,7 +25,7 @@ struct Slot<L> {
 pub struct Fan<Id, L, F> {
     slots: BTreeMap<Id, Slot<L>>,
     factory: F,
-    deadlines: BTreeSet<(Instant, Id)>,
+    deadlines: Deadlines<Id>,
     indicating: VecDeque<Id>,
     requesting: VecDeque<Id>,
     on_end: Option<EndHook<Id, L>>,
@@ -55,7 +56,7 @@ where
         Fan {
             slots: BTreeMap::new(),
             factory,
-            deadlines: BTreeSet::new(),
+            deadlines: Deadlines::new(),
             indicating: VecDeque::new(),
             requesting: VecDeque::new(),
             on_end: None,
@@ -112,9 +113,7 @@ where
     /// Removes an engine that is on no ready list, or is removed from them afterwards.
     fn end(&mut self, id: Id) {
         let slot = self.slots.remove(&id).expect("only living engines end");
-        if let Some(deadline) = slot.deadline {
-            self.deadlines.remove(&(deadline, id));
-        }
+        self.deadlines.remove(id, slot.deadline);
         if let Some(hook) = &mut self.on_end {
             hook(id, slot.engine);
         }
@@ -151,14 +150,7 @@ where
             return;
         }
         let deadline = slot.engine.poll_timeout();
-        if deadline != slot.deadline {
-            if let Some(old) = core::mem::replace(&mut slot.deadline, deadline) {
-                self.deadlines.remove(&(old, id));
-            }
-            if let Some(new) = deadline {
-                self.deadlines.insert((new, id));
-            }
-        }
+        self.deadlines.set(id, &mut slot.deadline, deadline);
         if slot.engine.finished() {
             self.end(id);
         }
@@ -183,11 +175,7 @@ where
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        while let Some(&(at, id)) = self.deadlines.first() {
-            if at > now {
-                return;
-            }
-            self.deadlines.remove(&(at, id));
+        while let Some(id) = self.deadlines.pop_due(now) {
             let slot = self.slots.get_mut(&id).expect("deadlines belong to living engines");
             slot.deadline = None;
             slot.engine.handle_timeout(now);
@@ -228,7 +216,7 @@ where
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        self.deadlines.first().map(|&(at, _)| at)
+        self.deadlines.next()
     }
 }
 
