@@ -5,6 +5,7 @@ use super::connection::{Connection, Counters, State, Statistics, Tuple};
 use super::output::control;
 use super::wire::{Flags, Packet, Segment, TcpOptions};
 use crate::engine::{Engine, Indication, Request};
+use crate::kit::Deadlines;
 use crate::rng::Rng;
 use crate::service::{
     CloseReason, Frames, FramesIndication, FramesRequest, InterfaceId, LinkId, Many, Shares, Stream,
@@ -14,7 +15,7 @@ use crate::time::Instant;
 use bytes::{Bytes, BytesMut};
 use core::fmt;
 use core::net::Ipv4Addr;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 /// Time to live of sent packets (RFC 1122 3.2.1.7 requires a sufficient value; 64 is usual).
 const TIME_TO_LIVE: u8 = 64;
@@ -72,7 +73,7 @@ pub struct Host {
     places: BTreeMap<u32, ConnectionSlot>,
     by_tuple: BTreeMap<Tuple, u32>,
     by_link: BTreeMap<LinkId, u32>,
-    deadlines: BTreeSet<(Instant, u32)>,
+    deadlines: Deadlines<u32>,
     indicating: VecDeque<u32>,
     refused: VecDeque<(LinkId, CloseReason)>,
     next_place: u32,
@@ -101,7 +102,7 @@ impl Host {
             places: BTreeMap::new(),
             by_tuple: BTreeMap::new(),
             by_link: BTreeMap::new(),
-            deadlines: BTreeSet::new(),
+            deadlines: Deadlines::new(),
             indicating: VecDeque::new(),
             refused: VecDeque::new(),
             next_place: 0,
@@ -378,14 +379,7 @@ impl Host {
     fn settle(&mut self, id: u32) {
         let place = self.places.get_mut(&id).expect("only living connections settle");
         let deadline = place.connection.poll_timeout();
-        if deadline != place.deadline {
-            if let Some(old) = core::mem::replace(&mut place.deadline, deadline) {
-                self.deadlines.remove(&(old, id));
-            }
-            if let Some(new) = deadline {
-                self.deadlines.insert((new, id));
-            }
-        }
+        self.deadlines.set(id, &mut place.deadline, deadline);
         if place.connection.is_finished() {
             self.remove(id);
         }
@@ -396,9 +390,7 @@ impl Host {
             return;
         };
         self.past = self.past.plus(&place.connection.statistics().counters);
-        if let Some(old) = place.deadline {
-            self.deadlines.remove(&(old, id));
-        }
+        self.deadlines.remove(id, place.deadline);
         if place.may_indicate {
             self.indicating.retain(|other| *other != id);
         }
@@ -522,8 +514,7 @@ impl Engine for Host {
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        while let Some(&(at, id)) = self.deadlines.first().filter(|(at, _)| *at <= now) {
-            self.deadlines.remove(&(at, id));
+        while let Some(id) = self.deadlines.pop_due(now) {
             let place = self.places.get_mut(&id).expect("deadlines belong to connections");
             place.deadline = None;
             place.connection.handle_timeout(now);
@@ -562,7 +553,7 @@ impl Engine for Host {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        self.deadlines.first().map(|&(at, _)| at)
+        self.deadlines.next()
     }
 
     fn finished(&self) -> bool {
