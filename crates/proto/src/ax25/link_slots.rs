@@ -44,9 +44,7 @@ impl Station {
 
     pub(super) fn forget(&mut self, id: LinkId) {
         let Some(place) = self.places.remove(&id) else { return };
-        if let Some(deadline) = place.deadline {
-            self.deadlines.remove(&(deadline, id));
-        }
+        self.deadlines.remove(id, place.deadline);
         if self.by_peer.get(&place.link.peer) == Some(&id) {
             self.by_peer.remove(&place.link.peer);
         }

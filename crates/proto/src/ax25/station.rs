@@ -13,6 +13,7 @@ use super::unconnected::{Dropped, UnconnectedFrames};
 use super::xid::Parameters;
 use crate::engine::{Engine, Indication, Request};
 use crate::joint::earlier;
+use crate::kit::Deadlines;
 use crate::service::{
     Both, CloseReason, Datagrams, DatagramsIndication, DatagramsRequest, Frames, FramesIndication,
     FramesRequest, LinkId, Many, Packets, PacketsIndication, PacketsRequest, Port, Shares,
@@ -106,7 +107,7 @@ pub struct Station {
     changed_links: BTreeSet<LinkId>,
     /// Links with frames to send, in the order of their turns.
     pub(super) links_with_frames: VecDeque<LinkId>,
-    pub(super) deadlines: BTreeSet<(Instant, LinkId)>,
+    pub(super) deadlines: Deadlines<LinkId>,
     next_incoming: u32,
     pub(super) known: BTreeMap<Callsign, RememberedPeer>,
     /// Peers that may still answer a connection request of a link that is over.
@@ -147,7 +148,7 @@ impl Station {
             by_peer: BTreeMap::new(),
             changed_links: BTreeSet::new(),
             links_with_frames: VecDeque::new(),
-            deadlines: BTreeSet::new(),
+            deadlines: Deadlines::new(),
             next_incoming: LinkId::FIRST_INCOMING,
             known: BTreeMap::new(),
             late_answers_expected: BTreeSet::new(),
@@ -315,15 +316,7 @@ impl Station {
         let Some(place) = self.places.get_mut(&id) else { return };
         self.changed_links.insert(id);
         let deadline = place.link.deadline();
-        if deadline != place.deadline {
-            if let Some(old) = place.deadline {
-                self.deadlines.remove(&(old, id));
-            }
-            if let Some(new) = deadline {
-                self.deadlines.insert((new, id));
-            }
-            place.deadline = deadline;
-        }
+        self.deadlines.set(id, &mut place.deadline, deadline);
         if place.link.wants_air() && !self.links_with_frames.contains(&id) {
             self.links_with_frames.push_back(id);
         }
@@ -663,8 +656,7 @@ impl Engine for Station {
 
     fn handle_timeout(&mut self, now: Instant) {
         self.budget.pass(now);
-        while let Some((at, id)) = self.deadlines.first().copied().filter(|(at, _)| *at <= now) {
-            self.deadlines.remove(&(at, id));
+        while let Some(id) = self.deadlines.pop_due(now) {
             if let Some(place) = self.places.get_mut(&id) {
                 place.deadline = None;
                 let believed = !(self.transmit_reports_come_early || place.link.transmit_reports_are_missing);
@@ -737,6 +729,6 @@ impl Engine for Station {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        earlier(self.deadlines.first().map(|(at, _)| *at), self.budget.until())
+        earlier(self.deadlines.next(), self.budget.until())
     }
 }
