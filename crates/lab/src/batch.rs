@@ -1,5 +1,6 @@
 //! Batches of runs: many points with several seeds each, spread over threads.
 
+use crate::finding::{self, Trace};
 use crate::parallel::{Shard, spread_rounds};
 use crate::progress::Progress;
 use crate::record::Params;
@@ -54,4 +55,18 @@ pub fn play(batches: &[Batch], threads: usize, shard: Shard, progress: &Progress
         sorted[*index].push(outcome);
     }
     sorted
+}
+
+/// Repeats the first run at every point with its frames.
+pub fn traces(batches: &[Batch]) -> Vec<Trace> {
+    let trace = |batch: &Batch| {
+        let name = match finding::point_name(&batch.params) {
+            name if name.is_empty() => batch.series.clone(),
+            name => name,
+        };
+        let plain = |letter: char| if letter.is_ascii_alphanumeric() || letter == '.' { letter } else { '-' };
+        let frames = batch.setup.run(0, Wanted { frames: true, linger_s: 0.0 }).frames;
+        Trace { name: name.chars().map(plain).collect(), frames }
+    };
+    batches.iter().map(trace).collect()
 }

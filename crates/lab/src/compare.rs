@@ -5,17 +5,17 @@ mod advice;
 use crate::batch::{self, Batch};
 use crate::error::Error;
 use crate::finding::{self, Finding};
+use crate::format::{figure, with_error};
 use crate::link::LinkProfile;
 use crate::parallel::Shard;
 use crate::progress::Progress;
 use crate::record::{Experiment, Params};
 use crate::report::{Assumption, Cell, Column, LedgerChart, PageBlock, RankChart, RankRow, Report};
-use crate::report::{Section, Table, Tone, figure, with_error};
+use crate::report::{Section, Table, Tone};
 use crate::run::{Outcome, Setup};
 use crate::scenario::Scenario;
 use crate::stack;
 use crate::stats::{Summary, mean};
-use crate::sweep;
 use advice::Advice;
 use bytes::Bytes;
 use std::cmp::Ordering;
@@ -177,7 +177,7 @@ pub fn compare(options: &Options, progress: &Progress) -> Result<Finding, Error>
     // After an early stop there are fewer runs.
     let (planned, runs) = (runs, outcomes.first().map_or(runs, |outcomes| outcomes.len() as u32));
     let (contenders, leading, unsure) = ranked(batches.iter().zip(outcomes).map(Contender::of).collect());
-    let traces = if options.traces { sweep::traces(&batches) } else { Vec::new() };
+    let traces = if options.traces { batch::traces(&batches) } else { Vec::new() };
     let comparison = Comparison { options, link: &link, bytes, planned, runs, contenders, leading, unsure };
     Ok(Finding { traces, ..comparison.finding() })
 }

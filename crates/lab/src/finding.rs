@@ -1,8 +1,9 @@
 //! Findings: the result of an experiment as records, a page and a terminal summary.
 
+use crate::format::{figure, with_error};
 use crate::ledger;
 use crate::record::{Experiment, Params, Record, Run, Value};
-use crate::report::{Bar, LedgerChart, LedgerShare, PageBlock, Report, figure, with_error};
+use crate::report::{Bar, LedgerChart, LedgerShare, PageBlock, Report};
 use crate::run::Outcome;
 use crate::stats::{self, Summary};
 use crate::trace::CapturedFrame;

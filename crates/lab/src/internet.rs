@@ -4,7 +4,7 @@
 //!   streams | TCP, IPv4 | UI frames or a link | AX.25 | controller, if there is one | channel
 //! ```
 
-use crate::packets::{of_host, way};
+use crate::packets::{of_host, station_radio, way};
 use longwire_proto::ax25::{
     self, Callsign, IpInterfaceConfig, IpMode, LinkConfig, PeerStation, Station, Version, pid,
 };
@@ -14,7 +14,6 @@ use longwire_proto::rng::Rng;
 use longwire_proto::service::{Frames, InterfaceId, LinkId, Many, Stream};
 use longwire_proto::tcp::Host;
 use longwire_proto::tcp::config::{HostConfig, InterfaceConfig, PeerConfig, Profile};
-use longwire_proto::time::Duration;
 use longwire_sim::{RadioConfig, TncConfig};
 use std::net::Ipv4Addr;
 
@@ -22,8 +21,6 @@ use std::net::Ipv4Addr;
 const INTERFACE: InterfaceId = InterfaceId(0);
 /// Link to the other station.
 const OTHER: LinkId = LinkId(0);
-/// Allowance for stations and their controllers in acknowledgement timers, in addition to the time on the channel.
-const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Host of a station on a radio channel, as an engine over frames of the channel.
 pub type RadioHost = Box<dyn Engine<Above = Many<LinkId, Stream>, Below = Frames> + Send>;
@@ -106,18 +103,4 @@ impl Internet {
 
 fn callsign(at: usize) -> Callsign {
     format!("N0CALL-{}", at + 1).parse().expect("a callsign")
-}
-
-/// Parameters that a station knows about a channel whose stations are all like the first one.
-pub(crate) fn station_radio(radio: &RadioConfig) -> ax25::RadioParameters {
-    let station = radio.stations.first().cloned().unwrap_or_default();
-    ax25::RadioParameters {
-        rate_bps: radio.rate_bps as u32,
-        tx_delay: station.tx_delay,
-        tx_tail: station.tx_tail,
-        slot_time: station.slot_time,
-        persistence: station.persistence,
-        full_duplex: radio.full_duplex,
-        turnaround: station.carrier_off + PATIENCE,
-    }
 }

@@ -1,13 +1,11 @@
 //! Experiments: scenarios, sweeps, statistics, limits, papers and reports.
 
-pub mod ax25_throughput;
 pub mod batch;
 pub mod bundle_observer;
-pub mod cislunar;
 pub mod compare;
 pub mod convergence;
-pub mod dtn_ax25;
 pub mod finding;
+pub mod format;
 pub mod ftp;
 pub mod internet;
 pub mod ledger;
@@ -17,6 +15,7 @@ pub mod meetings;
 pub mod model;
 pub mod output;
 pub mod packets;
+pub mod papers;
 pub mod parallel;
 pub mod progress;
 pub mod radio;

@@ -1,6 +1,5 @@
 //! Packets over a connected AX.25 link between two stations on a simulated radio channel: AX.25 without bundles.
 
-use crate::internet::station_radio;
 use bytes::Bytes;
 use longwire_proto::ax25::{self, Callsign, LinkConfig, PeerStation, Station, Version};
 use longwire_proto::engine::Engine;
@@ -19,6 +18,8 @@ type Links = Both<Many<LinkId, Packets>, Many<LinkId, Datagrams>>;
 
 pub(crate) const AT: InterfaceId = OnRadio::INTERFACE;
 pub(crate) const LINK: LinkId = LinkId(0);
+/// Allowance for stations and their controllers in acknowledgement timers, in addition to the time on the channel.
+const TURNAROUND_ALLOWANCE: Duration = Duration::from_secs(2);
 /// Delay of Linux before it acknowledges by itself (T2).
 const LINUX_T2: Duration = Duration::from_secs(3);
 /// Time after which the set-up of the link is over, seconds.
@@ -121,6 +122,20 @@ pub(crate) fn of_host(tnc: Option<&TncConfig>, link: LinkConfig) -> LinkConfig {
     match tnc {
         None => link,
         Some(_) => LinkConfig { poll_last: false, acknowledge_delay: Some(LINUX_T2), ..link },
+    }
+}
+
+/// Parameters that a station knows about a channel whose stations are all like the first one.
+pub(crate) fn station_radio(radio: &RadioConfig) -> ax25::RadioParameters {
+    let station = radio.stations.first().cloned().unwrap_or_default();
+    ax25::RadioParameters {
+        rate_bps: radio.rate_bps as u32,
+        tx_delay: station.tx_delay,
+        tx_tail: station.tx_tail,
+        slot_time: station.slot_time,
+        persistence: station.persistence,
+        full_duplex: radio.full_duplex,
+        turnaround: station.carrier_off + TURNAROUND_ALLOWANCE,
     }
 }
 

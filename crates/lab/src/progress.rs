@@ -1,7 +1,7 @@
 //! Progress of a long computation, counted by its threads and read by a display; with a request to stop early and a
 //! record that it did.
 
-use crate::report::figure;
+use crate::format::figure;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 

@@ -6,17 +6,16 @@
 
 use crate::bundle_observer::{self, ObservedTraffic};
 use crate::error::Error;
+use crate::format::figure;
 use crate::ledger::{HopDirection, Ledger};
 use crate::limit::{self, Bound, Limit};
 use crate::link::{FrameCheck, LinkProfile};
-use crate::report::figure;
 use crate::scenario::{Outage, OutageFrom, Scenario};
-use crate::stack::{self, Assembly, NodePosition, Tally};
+use crate::stack::{self, Assembly, INWARD, NodePosition, ONWARD, Tally};
 use crate::trace::CapturedFrame;
 use crate::workload::{FileTask, TaskIndication, TaskRequest, TryFailure};
 use bytes::Bytes;
 use longwire_proto::rng::Rng;
-use longwire_proto::service::InterfaceId;
 use longwire_proto::time::{Duration, Instant};
 use longwire_sim::{
     Airtime, ChannelConfig, ChannelId, ClockConfig, Delay, DelayPoint, Direction, DiskConfig, Fcs, FrameFate,
@@ -24,11 +23,6 @@ use longwire_sim::{
 };
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-
-/// Interface of a node towards the destination.
-pub const ONWARD: InterfaceId = InterfaceId(1);
-/// Interface of a node towards the source.
-pub const INWARD: InterfaceId = InterfaceId(0);
 
 /// Allowance for rounding of times to nanoseconds and of their sums to floating point, seconds.
 const ROUNDING_S: f64 = 1e-6;

@@ -30,6 +30,7 @@
 
 use crate::error::Error;
 use crate::link::LinkProfile;
+use crate::parallel::Shard;
 use crate::record::{self, Params};
 use crate::toml_text;
 use longwire_proto::rng::Rng;
@@ -41,6 +42,25 @@ use toml::{Table, Value};
 const BYTES_MAX: u64 = 1 << 32;
 /// Maximum points of a grid.
 const POINTS_MAX: usize = 100_000;
+
+/// Options of `run`.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Scenario file.
+    pub scenario: PathBuf,
+    /// Further sweeps: keys with their values.
+    pub sweeps: Vec<(String, Vec<Value>)>,
+    /// Runs per point; `None` for the number in the file.
+    pub runs: Option<u32>,
+    /// Seed; `None` for the seed in the file.
+    pub seed: Option<u64>,
+    /// Share of the runs.
+    pub shard: Shard,
+    /// Number of threads.
+    pub threads: usize,
+    /// Keeps the frames of the first run at every point.
+    pub traces: bool,
+}
 
 /// Scenario: nodes, links between them, and their workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -9,31 +9,12 @@ use crate::progress::Progress;
 use crate::radio;
 use crate::record::{Experiment, Params, Record, Value};
 use crate::report::{Axis, Cell, Column, PageBlock, Plot, PlotSeries, Point, Report, Section, Table, Tone};
-use crate::run::{Outcome, Setup, Wanted};
-use crate::scenario::Scenario;
+use crate::run::{Outcome, Setup};
+use crate::scenario::{Options, Scenario};
 use crate::stats::Summary;
 use crate::toml_text;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use toml::Value as TomlValue;
-
-/// Options of a run.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Scenario file.
-    pub scenario: PathBuf,
-    /// Further sweeps: keys with their values.
-    pub sweeps: Vec<(String, Vec<TomlValue>)>,
-    /// Runs per point; `None` for the number in the file.
-    pub runs: Option<u32>,
-    /// Seed; `None` for the seed in the file.
-    pub seed: Option<u64>,
-    /// Share of the runs.
-    pub shard: Shard,
-    /// Number of threads.
-    pub threads: usize,
-    /// Keeps the frames of the first run at every point.
-    pub traces: bool,
-}
 
 /// Runs a scenario file.
 ///
@@ -69,24 +50,10 @@ pub fn run(options: &Options, progress: &Progress) -> Result<Finding, Error> {
         batches.push(Batch::new(series, point.params, setup, runs));
     }
     let outcomes = batch::play(&batches, options.threads, options.shard, progress);
-    let traces = if options.traces { traces(&batches) } else { Vec::new() };
+    let traces = if options.traces { batch::traces(&batches) } else { Vec::new() };
     let early_end = progress.early_end();
     Ok(Sweep { options, scenario: &scenario, batches: &batches, outcomes: &outcomes, early_end }
         .finding(traces))
-}
-
-/// Repeats the first run at every point with its frames.
-pub(crate) fn traces(batches: &[Batch]) -> Vec<Trace> {
-    let trace = |batch: &Batch| {
-        let name = match finding::point_name(&batch.params) {
-            name if name.is_empty() => batch.series.clone(),
-            name => name,
-        };
-        let plain = |letter: char| if letter.is_ascii_alphanumeric() || letter == '.' { letter } else { '-' };
-        let frames = batch.setup.run(0, Wanted { frames: true, linger_s: 0.0 }).frames;
-        Trace { name: name.chars().map(plain).collect(), frames }
-    };
-    batches.iter().map(trace).collect()
 }
 
 /// Result of a scenario, to be reported.

@@ -1,7 +1,7 @@
 //! A small part of the published cislunar evaluation: its statements about delays, errors and outages.
 
-use longwire_lab::cislunar::{Options, SCENARIO, reproduce};
 use longwire_lab::finding::Finding;
+use longwire_lab::papers::cislunar::{Options, SCENARIO, reproduce};
 use longwire_lab::progress::Progress;
 use longwire_lab::record::{FigureKind, Record, Value};
 use longwire_lab::run::{Outcome, Setup, Wanted};

@@ -3,7 +3,8 @@
 use longwire_lab::parallel::Shard;
 use longwire_lab::progress::Progress;
 use longwire_lab::radio::RadioScenario;
-use longwire_lab::sweep::{self, Options};
+use longwire_lab::scenario::Options;
+use longwire_lab::sweep;
 use std::path::PathBuf;
 
 fn shipped() -> PathBuf {

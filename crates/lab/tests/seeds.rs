@@ -1,8 +1,8 @@
 //! Every paper with many seeds: each must produce a page, whatever the noise.
 
 use longwire_lab::finding::Finding;
+use longwire_lab::papers::{ax25_throughput, cislunar, dtn_ax25};
 use longwire_lab::progress::Progress;
-use longwire_lab::{ax25_throughput, cislunar, dtn_ax25};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Seeds with which each paper is run, one run per point.

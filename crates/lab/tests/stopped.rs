@@ -3,10 +3,12 @@
 
 use longwire_lab::error::Error;
 use longwire_lab::finding::Finding;
+use longwire_lab::papers::{ax25_throughput, cislunar, dtn_ax25};
 use longwire_lab::parallel::Shard;
 use longwire_lab::progress::Progress;
 use longwire_lab::record::{Run, Value};
-use longwire_lab::{ax25_throughput, cislunar, compare, dtn_ax25, sweep};
+use longwire_lab::scenario;
+use longwire_lab::{compare, sweep};
 use std::fs;
 use std::path::PathBuf;
 
@@ -116,7 +118,7 @@ fn a_stopped_run_of_any_scenario_has_the_runs_that_were_made() {
     let radio = include_str!("../../../scenarios/positions.toml");
     for (name, text, runs) in [("chain", chain, 200), ("meeting", meeting, 200), ("radio", radio, 200)] {
         let (_place, file) = Place::with(name, text);
-        let options = sweep::Options {
+        let options = scenario::Options {
             scenario: file,
             sweeps: Vec::new(),
             runs: Some(runs),

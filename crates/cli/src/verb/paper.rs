@@ -3,8 +3,8 @@
 use crate::failure::CommandFailure;
 use crate::output::Measure;
 use clap::{Args, ValueEnum};
-use longwire_lab::cislunar::{self, Options};
-use longwire_lab::{ax25_throughput, dtn_ax25};
+use longwire_lab::papers::cislunar::{self, Options};
+use longwire_lab::papers::{ax25_throughput, dtn_ax25};
 
 /// Reproduce a published evaluation and compare its figures with ours
 #[derive(Debug, Args)]

@@ -4,8 +4,8 @@ use crate::failure::CommandFailure;
 use crate::output::Measure;
 use clap::Args;
 use longwire_lab::parallel::Shard;
-use longwire_lab::scenario;
-use longwire_lab::sweep::{self, Options};
+use longwire_lab::scenario::{self, Options};
+use longwire_lab::sweep;
 use std::path::PathBuf;
 
 /// Run a scenario: nodes, links, outages, protocol and settings, with optional parameter sweeps

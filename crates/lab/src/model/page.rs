@@ -2,9 +2,10 @@
 
 use super::ax25::{Duplex, Model, Spent, WINDOW_MAX};
 use crate::finding::Finding;
+use crate::format::figure;
 use crate::record::{Experiment, FigureKind, Params, Record};
 use crate::report::{
-    Assumption, Axis, Cell, Column, PageBlock, Plot, PlotSeries, Point, Report, Section, Table, figure,
+    Assumption, Axis, Cell, Column, PageBlock, Plot, PlotSeries, Point, Report, Section, Table,
 };
 
 /// Options of the computation.

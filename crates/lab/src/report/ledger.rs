@@ -1,9 +1,9 @@
 //! Use of time: one stacked bar per series, and the same numbers as a table.
 
-use super::format::figure;
 use super::html::escape;
 use super::plot::STYLES;
 use super::table::{Cell, Column, Table, Tone};
+use crate::format::figure;
 use std::fmt::Write;
 
 /// Chart of stacked bars.

@@ -3,14 +3,12 @@
 //! A [`Report`] consists of sections of blocks and is independent of HTML. Every plot and every table carries its own
 //! data: the page shows the table under the plot and offers both as CSV. The page refers to nothing outside itself.
 
-mod format;
 mod html;
 mod ledger;
 mod plot;
 mod rank;
 mod table;
 
-pub use format::{figure, with_error};
 pub use ledger::{Bar, LedgerChart, LedgerShare};
 pub use plot::{Axis, Plot, PlotSeries, Point, Shape};
 pub use rank::{RankChart, RankRow};

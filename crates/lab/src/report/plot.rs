@@ -4,9 +4,9 @@
 //! Colours are classes (`s0` to `s6`) whose values come from the style of the page, for light, dark and print. A series
 //! is one path whatever its number of points; markers show their values on hover.
 
-use super::format::figure;
 use super::html::escape;
 use super::table::{Cell, Column, Table};
+use crate::format::figure;
 use crate::record::{Record, number};
 use crate::stats::Summary;
 use std::fmt::Write;

@@ -1,9 +1,9 @@
 //! Ranking of several protocols by one figure: a bar for each with its 95 % confidence interval, and the ideal value.
 
-use super::format::{figure, with_error};
 use super::html::escape;
 use super::ledger::left_of;
 use super::table::{Cell, Column, Table};
+use crate::format::{figure, with_error};
 use crate::stats::Summary;
 use std::fmt::Write;
 

@@ -1,6 +1,6 @@
 //! Tables for the terminal, for the page and as CSV.
 
-use super::format::{figure, fixed, with_error};
+use crate::format::{figure, fixed, with_error};
 use crate::record::number;
 use crate::stats::Summary;
 use std::fmt::Write;

@@ -1,4 +1,5 @@
 use super::*;
+use crate::format::{figure, with_error};
 use crate::record::{Params, Run};
 
 /// Page with every kind of block, number, name and point.

@@ -4,8 +4,8 @@
 //! position of the node; only two stations are on each channel.
 
 use super::node::ONWARD_LINK;
+use super::{INWARD, ONWARD};
 use super::{NodePosition, Tally};
-use crate::run::{INWARD, ONWARD};
 use bytes::Bytes;
 use longwire_proto::ax25::{
     self, Callsign, Frame, IpInterfaceConfig, IpInterfaces, IpMode, LinkConfig, Modulo, PeerStation,

@@ -15,12 +15,18 @@ use crate::link::LinkProfile;
 use crate::toml_text::merge;
 use crate::workload::FileTask;
 use longwire_proto::ax25;
+use longwire_proto::service::InterfaceId;
 use longwire_proto::tcp::config::Profile;
 use longwire_proto::time::Duration;
 use longwire_sim::{Boot, NodeEngine};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use toml::Table;
+
+/// Interface of a node towards the destination.
+pub const ONWARD: InterfaceId = InterfaceId(1);
+/// Interface of a node towards the source.
+pub const INWARD: InterfaceId = InterfaceId(0);
 
 /// Protocol of the table.
 pub struct Stack {

@@ -17,8 +17,8 @@
 //! The hop after node `k` is network `10.0.k.0/24`; its source end is `.1` and its destination end `.2`.
 
 use super::{Assembly, NodePosition, Tally};
+use super::{INWARD, ONWARD};
 use crate::error::Error;
-use crate::run::{INWARD, ONWARD};
 use crate::toml_text;
 use crate::workload::FileTask;
 use crate::workload::stream::{FilesOverStream, Retry};

@@ -7,9 +7,9 @@
 use super::bundles::agent_over;
 use super::node::{ONWARD_LINK, TalliedEngine, address, checked};
 use super::{Assembly, NodePosition, Tally};
+use super::{INWARD, ONWARD};
 use crate::error::Error;
 use crate::link::LinkProfile;
-use crate::run::{INWARD, ONWARD};
 use crate::toml_text;
 use crate::workload::FileTask;
 use bytes::{BufMut, Bytes, BytesMut};

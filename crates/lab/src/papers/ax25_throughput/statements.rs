@@ -4,8 +4,8 @@
 
 use super::bench::{BY_LENGTH, Bench, LENGTHS};
 use super::fleet::{Case, EXCHANGED, FAST, FAST_BPS, FASTEST_BPS, Role, SLOW, SLOW_BPS};
+use crate::format::figure;
 use crate::record::FigureKind;
-use crate::report::figure;
 
 /// Statement and its result.
 pub(super) struct Statement {

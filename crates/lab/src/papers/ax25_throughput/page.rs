@@ -11,9 +11,10 @@ use super::published::{Claim, Measured, Used, measured, used};
 use super::said;
 use super::statements::{Statement, statements};
 use super::theory::{theory, with_t2};
+use crate::format::figure;
 use crate::model::ax25::{Model, WINDOW_MAX};
 use crate::record::{FigureKind, Params, Record};
-use crate::report::{Axis, Cell, Column, Plot, PlotSeries, Point, Shape, Table, Tone, figure};
+use crate::report::{Axis, Cell, Column, Plot, PlotSeries, Point, Shape, Table, Tone};
 
 /// Tolerance of a throughput, as a share.
 const WITHIN: f64 = 0.25;

@@ -20,10 +20,11 @@ mod theory;
 mod transfer;
 
 use crate::finding::Finding;
+use crate::format::figure;
 use crate::model::ax25::WINDOW_MAX;
 use crate::progress::Progress;
 use crate::record::{Experiment, FigureKind, Record};
-use crate::report::{Assumption, Cell, PageBlock, Report, Section, Table, Tone, figure};
+use crate::report::{Assumption, Cell, PageBlock, Report, Section, Table, Tone};
 use bench::{Alternative, Bench};
 use theory::{RATES_BPS, theory};
 

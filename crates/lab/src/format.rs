@@ -29,7 +29,7 @@ pub fn with_error(summary: &Summary) -> String {
 }
 
 /// Formats with this number of decimals and thousands separators.
-pub(super) fn fixed(value: f64, decimals: usize) -> String {
+pub(crate) fn fixed(value: f64, decimals: usize) -> String {
     let text = format!("{:.decimals$}", value.abs());
     let (whole, rest) = match text.find('.') {
         Some(point) => text.split_at(point),

@@ -5,10 +5,11 @@ use super::{
     ANY_MOMENT_S, BERS, DELAY_MS, GOODPUT, KERNEL, OUTAGE_S, Played, Reproduction, Traced, Variant, variants,
 };
 use crate::finding;
+use crate::format::{figure, with_error};
 use crate::record::{Experiment, Record, Value, number};
 use crate::report::{
     Assumption, Axis, Cell, Column, Judgement, PageBlock, Plot, PlotSeries, Point, Report, Section, Shape,
-    Table, Tone, figure, verdicts, with_error,
+    Table, Tone, verdicts,
 };
 use crate::run::Outcome;
 use crate::stats::{Exponential, Summary};

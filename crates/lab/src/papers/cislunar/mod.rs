@@ -33,7 +33,7 @@ use std::path::Path;
 pub use variants::Variant;
 
 /// Text of the scenario file.
-pub const SCENARIO: &str = include_str!("../../../../scenarios/cislunar.toml");
+pub const SCENARIO: &str = include_str!("../../../../../scenarios/cislunar.toml");
 
 /// One-way delay at which the paper shows traces and states goodputs, ms.
 pub const DELAY_MS: i64 = 2000;

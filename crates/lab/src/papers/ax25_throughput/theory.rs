@@ -3,9 +3,10 @@
 use super::fleet::Case;
 use super::published::THEORY;
 use super::said;
+use crate::format::figure;
 use crate::model::ax25::{Csma, Duplex, Model, WINDOW_MAX};
 use crate::record::{FigureKind, Params, Record};
-use crate::report::{Assumption, Cell, Column, Table, figure};
+use crate::report::{Assumption, Cell, Column, Table};
 
 /// Rates between the controllers, bit/s.
 pub(super) const RATES_BPS: [f64; 3] = [1200.0, 9600.0, 38_400.0];

@@ -7,9 +7,10 @@ use super::leeway::Range;
 use super::page::{bounds_bps, bounds_of, compared, seen};
 use super::statements::statements;
 use super::theory::theory;
+use crate::format::figure;
 use crate::model::ax25::WINDOW_MAX;
 use crate::record::FigureKind;
-use crate::report::{Column, Table, figure};
+use crate::report::{Column, Table};
 
 /// Coarse grid over all constants: thousands of cycles per octet, millions per turnaround.
 pub(super) fn coarse() -> Vec<(f64, f64)> {

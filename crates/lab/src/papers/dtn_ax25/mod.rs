@@ -18,10 +18,11 @@ mod tests;
 mod times;
 
 use crate::finding::Finding;
+use crate::format::figure;
 use crate::model::ax25::Model;
 use crate::progress::Progress;
 use crate::record::{Experiment, Params};
-use crate::report::{Cell, PageBlock, Report, Section, Table, Tone, figure};
+use crate::report::{Cell, PageBlock, Report, Section, Table, Tone};
 use assumptions::assumptions;
 use beyond::Beyond;
 use closed::{

@@ -8,10 +8,10 @@ use super::fleet::{
 use super::leeway::Leeway;
 use super::statements::ALIKE;
 use super::transfer::{Outcome, Transfer};
+use crate::format::figure;
 use crate::parallel::spread_rounds;
 use crate::progress::Progress;
 use crate::record::{FigureKind, Params, Record, Run};
-use crate::report::figure;
 use crate::stats;
 use longwire_proto::rng::Rng;
 use longwire_proto::time::Duration;
