@@ -3,6 +3,8 @@
 //! Data goes to stdout and messages go to stderr. The exit status is 0 on success, 1 on failure, 2 on a usage error,
 //! 70 after an internal error of a running node, and 130 if Ctrl-C interrupted the command.
 
+#![forbid(unsafe_code)]
+
 mod endpoint;
 mod failure;
 mod flag;

@@ -1,5 +1,7 @@
 //! Experiments: scenarios, sweeps, statistics, limits, papers and reports.
 
+#![forbid(unsafe_code)]
+
 pub mod batch;
 pub mod bundle_observer;
 pub mod compare;

@@ -14,6 +14,7 @@
 //! written to the disk is passed between processor cores. Every queue has a limit: output is limited by the room that the engines
 //! are granted, input by the window of its connection, sends of applications by their budget.
 
+#![forbid(unsafe_code)]
 #![cfg(unix)]
 // Printing panics once the reader has gone and blocks the node while the reader stops: see `standard_error`.
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]

@@ -1,5 +1,7 @@
 //! Shared parts of all programs that read settings: files, TOML with durations, and errors with hints.
 
+#![forbid(unsafe_code)]
+
 pub mod duration;
 pub mod error;
 pub mod file;

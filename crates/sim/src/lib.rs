@@ -47,6 +47,10 @@
 //! ```
 //!
 //! A simulation is `Send`, so independent runs with different seeds can be distributed over threads.
+//!
+//! The feature `testing` adds `swarm`: random configurations and faults for tests.
+
+#![forbid(unsafe_code)]
 
 pub mod airtime;
 pub mod channel;
@@ -61,6 +65,7 @@ mod noise;
 mod queue;
 pub mod radio;
 pub mod simulation;
+#[cfg(any(test, feature = "testing"))]
 pub mod swarm;
 pub mod trace;
 mod units;

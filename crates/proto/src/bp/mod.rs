@@ -52,6 +52,7 @@ pub mod agent;
 pub mod block;
 pub mod bundle;
 pub mod eid;
+#[cfg(any(test, feature = "testing"))]
 pub mod generate;
 pub mod quirks;
 pub mod time;

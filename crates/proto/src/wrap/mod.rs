@@ -4,18 +4,23 @@
 //! |---|---|
 //! | [`Tap`] | passes every message, with its time, to a sink: timelines, captures, counters |
 //! | [`Impair`] | loses, duplicates, delays and damages messages, from a seed; in tests and on a live link |
-//! | [`Checked`] | panics when room is overspent or another rule of the contract is broken; wraps every engine in tests
-//! |
+//! | [`Checked`] | panics when room is overspent or another rule of the contract is broken; wraps every engine in tests |
+//!
+//! `Tap` and `Checked` are part of the feature `testing`.
 
+#[cfg(any(test, feature = "testing"))]
 mod checked;
 mod impair;
+#[cfg(any(test, feature = "testing"))]
 mod tap;
 
+#[cfg(any(test, feature = "testing"))]
 pub use checked::{
     AppAccount, BundlesAccount, Checked, CheckedService, ContractBreach, DatagramsAccount, FramesAccount,
+    StorageAccount, StreamAccount,
 };
-pub use checked::{StorageAccount, StreamAccount};
 pub use impair::{Impair, ImpairConfig, ImpairCounters, Impairable};
+#[cfg(any(test, feature = "testing"))]
 pub use tap::{Crossing, Sink, Tap, Timeline, TimelineWriter};
 
 #[cfg(test)]

@@ -41,6 +41,7 @@
 pub mod admin;
 pub mod block;
 pub mod bundle;
+#[cfg(any(test, feature = "testing"))]
 pub mod generate;
 pub mod primary;
 pub mod wire;
