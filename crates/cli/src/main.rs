@@ -8,9 +8,9 @@
 mod endpoint;
 mod failure;
 mod flag;
+mod meter;
 mod node_connection;
 mod output;
-mod progress;
 mod verb;
 
 use clap::Parser;

@@ -2,7 +2,7 @@
 
 use crate::failure::{CommandFailure, INTERRUPTED};
 use crate::flag;
-use crate::progress;
+use crate::meter::{Meter, Unit};
 use clap::Args;
 use longwire_lab::error::Error;
 use longwire_lab::finding::Finding;
@@ -85,9 +85,8 @@ impl Measure {
         for directory in [&self.out, &self.trace].into_iter().flatten() {
             fs::create_dir_all(directory).map_err(|error| CommandFailure::of_directory(directory, &error))?;
         }
-        let visible = !self.quiet && io::stderr().is_terminal();
         let progress = Progress::until(stop);
-        let finding = progress::shown(visible, &progress, compute)?;
+        let finding = Meter::new(self.quiet, Unit::Runs).watch(&progress, compute)?;
         // Ctrl-C during the last round stops nothing.
         let is_stopped = progress.left_out() > 0;
         if is_stopped {

@@ -3,7 +3,8 @@
 use crate::endpoint;
 use crate::failure::CommandFailure;
 use crate::flag;
-use crate::node_connection::{NodeConversation, NodeOptions, StartingNodeOptions, bytes, seconds};
+use crate::meter::{Meter, Unit};
+use crate::node_connection::{NodeConversation, NodeOptions, StartingNodeOptions};
 use crate::output::talk;
 use bytes::{Bytes, BytesMut};
 use clap::{Args, ValueEnum};
@@ -14,19 +15,17 @@ use longwire_proto::service::{BundleVersion, Priority};
 use longwire_settings::error::Error;
 use serde_json::{Value, json};
 use std::fs::{File, OpenOptions};
-use std::io::{self, IsTerminal, Read, Seek, Write};
+use std::io::{self, Read, Seek};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Largest part of the file in one message to the node, bytes.
 const PIECE_BYTES: usize = 256 * 1024;
-/// Interval between updates of the progress line.
-const BETWEEN: Duration = Duration::from_millis(250);
+/// Longest wait for a reply before it is checked whether to ask again.
+const REPLY_WAIT_MAX: Duration = Duration::from_millis(250);
 /// Interval between requests for the state of the bundle.
 const BETWEEN_QUESTIONS: Duration = Duration::from_millis(500);
-/// Delay before the first progress line.
-const BEFORE_FIRST: Duration = Duration::from_secs(2);
 
 /// Send a file; the node has stored it when the command returns
 ///
@@ -87,17 +86,6 @@ fn version(text: &str) -> Result<BundleVersion, String> {
     }
 }
 
-/// Progress line on a terminal.
-struct SendProgress {
-    visible: bool,
-    began: Instant,
-    /// Bytes done at `began`.
-    at_first: u64,
-    shown_at: Instant,
-    width: usize,
-    length: u64,
-}
-
 impl Send {
     pub(crate) fn run(&self) -> Result<(), CommandFailure> {
         let to = endpoint::check(&self.to)?;
@@ -113,7 +101,7 @@ impl Send {
         if !self.quiet {
             talk.note_neighbour(&to)?;
         }
-        let mut journey = SendProgress::new(!self.quiet && io::stderr().is_terminal(), length);
+        let mut stored = Meter::new(self.quiet, Unit::Bytes("stored"));
         let opening = Request::Send { send: 1, to: self.to.clone(), length, options: self.options() };
         talk.ask(Message { head: opening, body: head.clone() })?;
         let mut handed = head.len() as u64;
@@ -123,14 +111,13 @@ impl Send {
             let body = self.next_piece(&mut file, length - handed)?;
             handed += body.len() as u64;
             talk.ask(Message { head: Request::Piece { send: 1 }, body })?;
-            journey.show("stored", handed);
+            stored.show(handed, length);
             if early.is_none() {
                 early = talk.hear_within(Duration::ZERO)?;
                 early.iter().try_for_each(|said| refused(&said.head))?;
             }
         }
-        let end = self.follow(&mut talk, &mut journey, early)?;
-        journey.clear();
+        let end = self.follow(&mut talk, stored, length, early)?;
         self.reach.show(&end, || end["said"].as_str().unwrap_or_default().to_owned())
     }
 
@@ -219,22 +206,22 @@ impl Send {
     fn follow(
         &self,
         talk: &mut NodeConversation,
-        journey: &mut SendProgress,
+        stored: Meter,
+        length: u64,
         mut early: Option<Message<Reply>>,
     ) -> Result<Value, CommandFailure> {
-        let (source, created) = loop {
-            let said = if early.is_some() { early.take() } else { talk.hear_within(BETWEEN)? };
+        let (source, created, name_may_stay) = loop {
+            let said = if early.is_some() { early.take() } else { talk.hear_within(REPLY_WAIT_MAX)? };
             let Some(said) = said else { continue };
             refused(&said.head)?;
             if let Reply::Accepted { source, created, name_may_stay, .. } = said.head {
-                if name_may_stay {
-                    journey.clear();
-                    self.talk_of_name();
-                }
-                break (source, created);
+                break (source, created, name_may_stay);
             }
         };
-        journey.restart();
+        drop(stored);
+        if name_may_stay {
+            self.talk_of_name();
+        }
         let id = format!("{source}@{}-{}", created.0, created.1);
         let mut whereabouts = BundleProgress { source, created, ..BundleProgress::default() };
         if !self.wait {
@@ -242,7 +229,7 @@ impl Send {
             while !self.quiet && whereabouts.is_open() {
                 whereabouts.ask(talk)?;
                 while whereabouts.asked {
-                    if let Some(said) = talk.hear_all_within(BETWEEN)? {
+                    if let Some(said) = talk.hear_all_within(REPLY_WAIT_MAX)? {
                         whereabouts.hear(&said.head);
                     }
                 }
@@ -255,20 +242,21 @@ impl Send {
             let words = format!("queued as {id}");
             return Ok(json!({"bundle": id, "delivered": Value::Null, "said": words}));
         }
+        let mut sent = Meter::new(self.quiet, Unit::Bytes("transmitted"));
         let mut said_so = false;
         loop {
             if !said_so && !self.quiet {
                 whereabouts.ask_again(talk)?;
             }
-            let Some(said) = talk.hear_all_within(BETWEEN)? else { continue };
+            let Some(said) = talk.hear_all_within(REPLY_WAIT_MAX)? else { continue };
             refused(&said.head)?;
             if whereabouts.hear(&said.head) {
                 if whereabouts.has_news() {
-                    journey.clear();
+                    sent.clear();
                     whereabouts.tell();
                 }
                 if !said_so {
-                    journey.show("transmitted", whereabouts.transmitted);
+                    sent.show(whereabouts.transmitted, length);
                 }
                 continue;
             }
@@ -276,11 +264,11 @@ impl Send {
                 Reply::Error { what, hint } => return Err(CommandFailure::Failed(Error { what, hint })),
                 Reply::Progress { up_to, .. } if !said_so => {
                     whereabouts.transmitted = whereabouts.transmitted.max(up_to);
-                    journey.show("transmitted", whereabouts.transmitted);
+                    sent.show(whereabouts.transmitted, length);
                 }
                 Reply::Sent { .. } if !said_so => {
                     said_so = true;
-                    journey.clear();
+                    sent.clear();
                     if !self.quiet {
                         talk_of_receipt();
                     }
@@ -293,7 +281,6 @@ impl Send {
                         );
                     }
                     if status == "deleted" {
-                        journey.clear();
                         let what = format!("deleted by {reporter} (reason code {reason})");
                         let hint =
                             "see RFC 9171 section 9.5 for reason codes; 1 means that the lifetime expired";
@@ -396,74 +383,5 @@ fn refused(reply: &Reply) -> Result<(), CommandFailure> {
             Error::new(format!("not sent: {reason}")).hint("check the node with `longwire status`"),
         )),
         _ => Ok(()),
-    }
-}
-
-impl SendProgress {
-    fn new(visible: bool, length: u64) -> Self {
-        let now = Instant::now();
-        SendProgress {
-            visible,
-            began: now,
-            at_first: 0,
-            shown_at: now + BEFORE_FIRST - BETWEEN,
-            width: 0,
-            length,
-        }
-    }
-
-    fn restart(&mut self) {
-        *self = SendProgress { width: self.width, ..SendProgress::new(self.visible, self.length) };
-    }
-
-    fn show(&mut self, what: &str, done: u64) {
-        let now = Instant::now();
-        if done <= self.at_first {
-            // The rate is measured from the first byte on, without the wait for a link.
-            (self.began, self.at_first) = (now, done);
-        }
-        if !self.visible || now < self.shown_at + BETWEEN {
-            return;
-        }
-        self.shown_at = now;
-        let line = line(what, self.at_first, done, self.length, now - self.began);
-        let width = self.width;
-        let _ = write!(io::stderr(), "\r{line:width$}");
-        self.width = line.chars().count();
-    }
-
-    fn clear(&mut self) {
-        let width = std::mem::take(&mut self.width);
-        if width > 0 {
-            let _ = write!(io::stderr(), "\r{:width$}\r", "");
-        }
-    }
-}
-
-/// Formats the progress line: `1.2 MB of 9.9 MB stored, 12 %, 400.0 kB/s, 22 s left`. The time since `before` bytes were
-/// done is `elapsed`.
-fn line(what: &str, before: u64, done: u64, length: u64, elapsed: Duration) -> String {
-    let percent = done * 100 / length.max(1);
-    let far = format!("{} of {} {what}, {percent} %", bytes(done), bytes(length));
-    if done <= before {
-        return far;
-    }
-    let rate = (done - before) as f64 / elapsed.as_secs_f64().max(1e-3);
-    let left = length.saturating_sub(done) as f64 / rate;
-    format!("{far}, {}/s, {} left", bytes(rate as u64), seconds(left))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_line_says_how_far_how_fast_and_how_long_still() {
-        let line = line("stored", 0, 1_200_000, 10_000_000, Duration::from_secs(3));
-        assert_eq!(line, "1.2 MB of 10.0 MB stored, 12 %, 400.0 kB/s, 22 s left");
-        let line = super::line("stored", 1_000_000, 1_200_000, 10_000_000, Duration::from_secs(2));
-        assert_eq!(line, "1.2 MB of 10.0 MB stored, 12 %, 100.0 kB/s, 88 s left");
-        let line = super::line("stored", 0, 0, 10_000_000, Duration::from_secs(2));
-        assert_eq!(line, "0 B of 10.0 MB stored, 0 %", "the rate is not known yet");
     }
 }

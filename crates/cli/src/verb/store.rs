@@ -1,6 +1,7 @@
 //! `longwire store`.
 
 use crate::failure::CommandFailure;
+use crate::meter::{Meter, Unit};
 use crate::node_connection::bytes;
 use clap::{Args, Subcommand};
 use longwire_node::Config;
@@ -8,16 +9,10 @@ use longwire_node::storage::{self, OpenError, ProgressFn, StoreCheck, StoreDamag
 use longwire_settings::error::Error;
 use serde::Serialize;
 use std::fmt::Write as _;
-use std::io::{self, IsTerminal, Write as _};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 /// Maximum number of damaged places that are printed as text; JSON contains all.
 const SHOWN_MAX: usize = 100;
-/// Delay before the first progress line.
-const BEFORE_FIRST: Duration = Duration::from_secs(2);
-/// Interval between updates of the progress line.
-const BETWEEN: Duration = Duration::from_millis(250);
 
 /// Check or repair the store of a node that is not running
 ///
@@ -93,7 +88,7 @@ impl Store {
 
 /// Works with a progress line on the terminal, which is erased before anything else is printed.
 fn metered<T>(work: impl FnOnce(ProgressFn<'_>) -> T) -> T {
-    let mut meter = CheckProgress::new();
+    let mut meter = Meter::new(false, Unit::Bytes("read"));
     work(&mut |done, all| meter.show(done, all))
 }
 
@@ -166,40 +161,4 @@ fn places(damage: &[StoreDamage]) -> String {
         let _ = writeln!(out, "  and {} more; --json shows all", damage.len() - SHOWN_MAX);
     }
     out
-}
-
-/// Progress line on a terminal.
-struct CheckProgress {
-    visible: bool,
-    began: Instant,
-    shown_at: Option<Instant>,
-    width: usize,
-}
-
-impl CheckProgress {
-    fn new() -> Self {
-        CheckProgress { visible: io::stderr().is_terminal(), began: Instant::now(), shown_at: None, width: 0 }
-    }
-
-    fn show(&mut self, done: u64, all: u64) {
-        let wait = if self.shown_at.is_some() { BETWEEN } else { BEFORE_FIRST };
-        if !self.visible || self.shown_at.unwrap_or(self.began).elapsed() < wait {
-            return;
-        }
-        self.shown_at = Some(Instant::now());
-        let rate = done as f64 / self.began.elapsed().as_secs_f64();
-        let left = all.saturating_sub(done) as f64 / rate.max(1.0);
-        let line =
-            format!("{} of {} read, {}/s, {left:.0} s left", bytes(done), bytes(all), bytes(rate as u64));
-        let _ = write!(io::stderr(), "\r{line:width$}", width = self.width);
-        self.width = line.chars().count();
-    }
-}
-
-impl Drop for CheckProgress {
-    fn drop(&mut self) {
-        if self.width > 0 {
-            let _ = write!(io::stderr(), "\r{:width$}\r", "", width = self.width);
-        }
-    }
 }
