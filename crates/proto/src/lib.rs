@@ -7,6 +7,20 @@
 //!
 //! The feature `testing` adds what tests need and no program: checkers of the contract and timelines in [`wrap`], random
 //! bundles, the bodies of the fuzz targets. Declare it in `[dev-dependencies]`.
+//!
+//! # Write a protocol
+//!
+//! 1. Read [`engine`]: what an engine and its owner owe each other, and the six rules for every engine.
+//! 2. Choose the service above and the service below in [`service`]. Each of them documents its messages: which of them
+//!    need room, which are terminal, and which answer others. A convergence layer provides [`service::Bundles`].
+//! 3. Follow `examples/echo.rs`, a complete engine in one file, from its service to two nodes in virtual time:
+//!    `cargo run -p longwire-proto --example echo`. [`kit`] has the parts that engines have in common:
+//!    repeated attempts, deadlines, pacing. `examples/bundle.rs` and `examples/terminal.rs` show owners of the engines
+//!    that exist, in virtual time and with sockets.
+//! 4. Wrap the engine in `Checked` of [`wrap`] in every test: it panics where the engine, its user or its provider breaks
+//!    a rule of the contract.
+//! 5. Run the laws, `src/laws`, with it: hostile worlds from thousands of seeds, in which it never panics, delivers what
+//!    was sent, ends what was begun, and costs nothing when idle. The files there show a run for each service.
 
 #![forbid(unsafe_code)]
 
