@@ -8,7 +8,7 @@
 use crate::client::{ClientEnd, MESSAGE_BYTES, is_payload};
 use crate::envelope;
 use crate::longwire_peers::LongwirePeers;
-use crate::message::{Message, MessageOptions, Reply, Request};
+use crate::message::{Message, MessageOptions, Reply, Request, full_endpoint};
 use crate::task_event::ClientId;
 use bytes::{Bytes, BytesMut};
 use longwire_proto::service::{
@@ -560,17 +560,6 @@ impl PendingDelivery {
             created: self.created,
             length: self.length,
         }
-    }
-}
-
-/// Completes an endpoint ID that an application has given in full or as the part after the node ID.
-pub(crate) fn full_endpoint(node: &str, endpoint: &str) -> String {
-    if endpoint.contains(':') {
-        return endpoint.to_owned();
-    }
-    match node.strip_suffix(".0").filter(|node| node.starts_with("ipn:")) {
-        Some(node) => format!("{node}.{endpoint}"),
-        None => format!("{node}{endpoint}"),
     }
 }
 

@@ -17,6 +17,8 @@
 //! unchanged. `[tcp]` has those settings of the kernel's TCP that a program can change. Durations are written `"200 ms"`,
 //! `"90 s"`, `"20 min"`.
 
+pub mod contacts;
+pub(crate) mod descriptors;
 mod explain;
 mod here;
 mod http;
@@ -26,6 +28,7 @@ mod radio;
 mod reload;
 mod stream;
 mod tcp;
+pub(crate) mod tnc_address;
 
 pub use http::HttpSettings;
 pub(crate) use http::is_loopback;
@@ -88,7 +91,7 @@ pub struct Config {
     /// Routes to nodes that are not neighbours.
     pub route: Vec<RouteSettings>,
     /// Contact plan: the times at which links can be used.
-    pub contact: Vec<crate::contacts::PlannedContact>,
+    pub contact: Vec<crate::config::contacts::PlannedContact>,
     /// Folders from which files are sent.
     pub drop: Vec<DropFolder>,
     /// Folders to which received files are written.

@@ -1,7 +1,6 @@
 //! An application's side of the control socket, for programs without an event loop.
 
-use crate::control::{decode, encode};
-use crate::message::{Message, REPLY_HEAD_BYTES_MAX, Reply, Request};
+use crate::message::{Message, REPLY_HEAD_BYTES_MAX, Reply, Request, decode, encode};
 use bytes::BytesMut;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;

@@ -4,11 +4,11 @@
 use crate::client::AppClient;
 use crate::config::ApplicationLimits;
 use crate::counter_changes::CounterChanges;
-use crate::message::{BODY_BYTES_MAX, HEAD_BYTES_MAX, Message, Reply, Request};
+use crate::message::{HEAD_BYTES_MAX, Message, Reply, Request, decode, encode};
 use crate::node::ClientFactory;
 use crate::view;
 use crate::write_timeout::{WriteTimeout, WriteTimeoutStream};
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use bytes::{Buf, BytesMut};
 use longwire_settings::error::Error;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -174,38 +174,4 @@ fn has_small_answer(request: &Request) -> bool {
             | Request::Unregister { .. }
             | Request::Taken { .. }
     )
-}
-
-/// Appends an encoded message to `out`.
-pub(crate) fn encode<T: serde::Serialize>(message: &Message<T>, out: &mut BytesMut) {
-    let start = out.len();
-    out.put_u64(0);
-    serde_json::to_writer(out.writer(), &message.head).expect("heads are JSON");
-    let head_bytes = (out.len() - start - 8) as u32;
-    out[start..start + 4].copy_from_slice(&head_bytes.to_be_bytes());
-    out[start + 4..start + 8].copy_from_slice(&(message.body.len() as u32).to_be_bytes());
-    out.extend_from_slice(&message.body);
-}
-
-/// Removes the next message from the front of `input`; `None` if it is incomplete.
-pub(crate) fn decode<T: serde::de::DeserializeOwned>(
-    input: &mut BytesMut,
-    head_bytes_max: usize,
-) -> Result<Option<Message<T>>, String> {
-    let Some((lengths, rest)) = input.split_first_chunk::<8>() else { return Ok(None) };
-    let head_bytes = u32::from_be_bytes([lengths[0], lengths[1], lengths[2], lengths[3]]) as usize;
-    let body_bytes = u32::from_be_bytes([lengths[4], lengths[5], lengths[6], lengths[7]]) as usize;
-    if head_bytes > head_bytes_max || body_bytes > BODY_BYTES_MAX {
-        return Err(format!(
-            "a message with a header of {head_bytes} bytes and a body of {body_bytes} bytes is too long"
-        ));
-    }
-    if rest.len() < head_bytes + body_bytes {
-        input.reserve(head_bytes + body_bytes);
-        return Ok(None);
-    }
-    let mut whole = input.split_to(8 + head_bytes + body_bytes).freeze();
-    let body: Bytes = whole.split_off(8 + head_bytes);
-    let head = serde_json::from_slice(&whole[8..]).map_err(|error| format!("not a message: {error}"))?;
-    Ok(Some(Message { head, body }))
 }

@@ -18,7 +18,7 @@
 //!
 //! A caller that is refused for another one may be the same node behind a connection that broke unnoticed; so the established
 //! session sends a keep-alive, and ends if the peer does not answer. Where keep-alives are off, the kernel probes the peer's
-//! kernel ([`crate::node_setup::prepare_caller`]).
+//! kernel ([`crate::pumps::connect::prepare_caller`]).
 
 use crate::config::{Config, PeerPolicy, is_loopback};
 use longwire_proto::bp::agent::parse_node;

@@ -1,7 +1,7 @@
 //! Requests of operators: state of the node, stored bundles and why they wait, links.
 
+use crate::clock::clock_time;
 use crate::config::{Config, LinkSettings, RouteSettings};
-use crate::contacts::clock_time;
 use crate::layer::Layer;
 use crate::links::{KnownLink, special};
 use crate::message::{Reply, Request};

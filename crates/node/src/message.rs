@@ -21,7 +21,7 @@
 //! 1 MiB.
 
 use crate::view;
-use bytes::Bytes;
+use bytes::{BufMut, Bytes, BytesMut};
 use longwire_proto::service::{BundleVersion, Priority, SendOptions};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -377,6 +377,51 @@ impl Reply {
     /// An error with its reason and a hint.
     pub(crate) fn error(what: impl Into<String>, hint: Option<&str>) -> Self {
         Reply::Error { what: what.into(), hint: hint.map(str::to_owned) }
+    }
+}
+
+/// Appends an encoded message to `out`.
+pub(crate) fn encode<T: serde::Serialize>(message: &Message<T>, out: &mut BytesMut) {
+    let start = out.len();
+    out.put_u64(0);
+    serde_json::to_writer(out.writer(), &message.head).expect("heads are JSON");
+    let head_bytes = (out.len() - start - 8) as u32;
+    out[start..start + 4].copy_from_slice(&head_bytes.to_be_bytes());
+    out[start + 4..start + 8].copy_from_slice(&(message.body.len() as u32).to_be_bytes());
+    out.extend_from_slice(&message.body);
+}
+
+/// Removes the next message from the front of `input`; `None` if it is incomplete.
+pub(crate) fn decode<T: serde::de::DeserializeOwned>(
+    input: &mut BytesMut,
+    head_bytes_max: usize,
+) -> Result<Option<Message<T>>, String> {
+    let Some((lengths, rest)) = input.split_first_chunk::<8>() else { return Ok(None) };
+    let head_bytes = u32::from_be_bytes([lengths[0], lengths[1], lengths[2], lengths[3]]) as usize;
+    let body_bytes = u32::from_be_bytes([lengths[4], lengths[5], lengths[6], lengths[7]]) as usize;
+    if head_bytes > head_bytes_max || body_bytes > BODY_BYTES_MAX {
+        return Err(format!(
+            "a message with a header of {head_bytes} bytes and a body of {body_bytes} bytes is too long"
+        ));
+    }
+    if rest.len() < head_bytes + body_bytes {
+        input.reserve(head_bytes + body_bytes);
+        return Ok(None);
+    }
+    let mut whole = input.split_to(8 + head_bytes + body_bytes).freeze();
+    let body: Bytes = whole.split_off(8 + head_bytes);
+    let head = serde_json::from_slice(&whole[8..]).map_err(|error| format!("not a message: {error}"))?;
+    Ok(Some(Message { head, body }))
+}
+
+/// Completes an endpoint ID that an application has given in full or as the part after the node ID.
+pub(crate) fn full_endpoint(node: &str, endpoint: &str) -> String {
+    if endpoint.contains(':') {
+        return endpoint.to_owned();
+    }
+    match node.strip_suffix(".0").filter(|node| node.starts_with("ipn:")) {
+        Some(node) => format!("{node}.{endpoint}"),
+        None => format!("{node}{endpoint}"),
     }
 }
 

@@ -2,9 +2,9 @@
 
 use crate::client::AppClient;
 use crate::config::StorageKind;
+use crate::config::descriptors;
 use crate::control;
 use crate::counter_changes::CounterChanges;
-use crate::descriptors;
 use crate::echo;
 use crate::event_log::EventLog;
 use crate::folders;
@@ -12,12 +12,13 @@ use crate::http::HttpInterface;
 use crate::identities::Identities;
 use crate::links::{self, LinkTable};
 use crate::neighbours::Neighbours;
-use crate::node_setup::{NodeSetup, prepare_caller, set_buffers};
-use crate::quick_ack::QuickAck;
+use crate::node_setup::NodeSetup;
+use crate::pumps::connect::{prepare_caller, set_buffers};
+use crate::pumps::quick_ack::QuickAck;
+use crate::pumps::stream::ByteStream;
 use crate::radio::Radios;
 use crate::standard_error;
 use crate::storage::{Log, OpenError, Opened, Scrub, ScrubPace, StorageDriver, random_u64};
-use crate::stream::ByteStream;
 use crate::task::{Task, TaskParts};
 use crate::task_event::{ClientId, TaskEvent};
 use longwire_proto::bp::agent::{self, Agent};

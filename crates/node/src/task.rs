@@ -14,8 +14,8 @@
 use crate::applications::Applications;
 use crate::busy_loop_guard::BusyLoopGuard;
 use crate::callers::{CallerAdmission, CallerTable};
+use crate::clock::WallClock;
 use crate::control;
-use crate::datagram::Sockets;
 use crate::event_log::EventLog;
 use crate::event_recording::EventWatchers;
 use crate::folders::SharedStatus;
@@ -23,16 +23,18 @@ use crate::layer::Layer;
 use crate::links::{ClosedSessionCounters, SharedLinks};
 use crate::message::{Message, Reply, Request};
 use crate::neighbours::{Neighbours, RefusedCaller};
-use crate::node_setup::{NodeSetup, WallClock};
+use crate::node_setup::NodeSetup;
+use crate::pumps::datagram::Sockets;
+use crate::pumps::receive_budget::{ReceiveBudget, SHARE_BYTES};
+use crate::pumps::secure::Handshake;
+use crate::pumps::stream::{ByteStream, ConnectionLimits, PumpCommand, PumpEvent, pump};
 use crate::radio::Lines;
-use crate::receive_budget::{ReceiveBudget, SHARE_BYTES};
 use crate::refusals::RefusalLog;
 use crate::status_waiters::StatusWaiters;
 use crate::storage::{Scrub, StorageDriver};
 use crate::store_damage::DamageLog;
-use crate::stream::{ByteStream, ConnectionLimits, PumpCommand, PumpEvent, pump};
 use crate::task_event::{ClientId, ConnectionId, TaskEvent};
-use crate::tls::{self, Credentials, Handshake, TlsFailure};
+use crate::tls::{self, Credentials, TlsFailure};
 use crate::turn_meter::TurnMeter;
 use crate::view::Proven;
 use crate::write_timeout::WriteTimeout;
@@ -367,7 +369,7 @@ impl Task {
 
     fn tell_time(&mut self, now: Instant) {
         let dtn_ms = self.dtn_ms();
-        let steady = crate::node_setup::steady();
+        let steady = crate::clock::steady();
         self.ask(now, AppRequest::SetClock { dtn_ms, steady });
         self.plan(now);
     }
@@ -615,7 +617,7 @@ impl Task {
             client,
             host: host.map(|host| host.trim_matches(['[', ']']).to_owned()),
             name,
-            unix_s: self.dtn_ms().map(crate::node_setup::unix_s),
+            unix_s: self.dtn_ms().map(crate::clock::unix_s),
         })
     }
 
@@ -637,7 +639,7 @@ impl Task {
             };
             match wire {
                 Ok(wire) => pump(wire, orders, window, tell).await,
-                Err(error) => tell(PumpEvent::Closed(crate::stream::reason_of(&error))),
+                Err(error) => tell(PumpEvent::Closed(crate::pumps::stream::reason_of(&error))),
             }
         });
     }

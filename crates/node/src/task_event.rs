@@ -2,11 +2,11 @@
 
 use crate::client::ClientEnd;
 use crate::counter_changes::CounterChanges;
-use crate::datagram;
 use crate::message::{Message, Request};
+use crate::pumps::datagram;
+use crate::pumps::stream::{ByteStream, PumpEvent};
 use crate::radio::LineId;
 use crate::storage::StoreDamage;
-use crate::stream::{ByteStream, PumpEvent};
 use longwire_proto::service::{LinkId, StorageIndication};
 
 /// Unique ID of a connection.

@@ -55,7 +55,7 @@ pub(crate) fn process() -> view::Process {
         resident_bytes: resident_pages * rustix::param::page_size() as u64,
         cpu_s: ticks as f64 / rustix::param::clock_ticks_per_second().max(1) as f64,
         open_files,
-        open_files_max: crate::descriptors::limits().0,
+        open_files_max: crate::config::descriptors::limits().0,
     }
 }
 

@@ -193,7 +193,7 @@ impl Config {
         line(format!("Control socket: {}", self.control().display()));
         line(self.http.explain());
         self.explain_tcp(&mut line);
-        match crate::descriptors::explain(self) {
+        match crate::config::descriptors::explain(self) {
             warning if warning.starts_with("WARNING") => line(warning),
             words => details.push(words),
         }
@@ -295,7 +295,7 @@ impl Config {
         if claims.for_bundles == Some(false) {
             line("WARNING: the key purposes of the certificate do not include bundle security.".into());
         }
-        match crate::node_setup::unix_now() {
+        match crate::clock::unix_now() {
             None => line("WARNING: the system clock is not set; certificates cannot be checked.".into()),
             Some(now) if now > claims.not_after => line("WARNING: the certificate has expired.".into()),
             Some(now) if now < claims.not_before => line("WARNING: the certificate is not valid yet.".into()),

@@ -1,9 +1,9 @@
 //! `[[tnc]]`, and links over it: packet radio.
 
+use super::tnc_address::{LineAddress, TncAddress};
 use super::{Config, LinkKind, LinkSettings, out_of_range};
-use crate::tnc::{LineAddress, TncAddress, TncEngine};
 use longwire_proto::ax25::{
-    self, ADDRESS_BYTES, Callsign, DIGIPEATERS_MAX, Frame, LinkConfig, Modulo, RadioParameters, Version,
+    self, ADDRESS_BYTES, Callsign, DIGIPEATERS_MAX, LinkConfig, RadioParameters, Version,
 };
 use longwire_proto::bp::Eid;
 use longwire_proto::controller::{self, ChannelParameters};
@@ -140,29 +140,14 @@ impl TncSettings {
         RadioParameters { rate_bps, tx_delay, tx_tail, slot_time, persistence, full_duplex, turnaround }
     }
 
-    /// Returns the engine for the TNC.
-    ///
-    /// # Errors
-    /// Fails if the address or the callsign is invalid.
-    pub(crate) fn controller(&self) -> Result<TncEngine, Error> {
-        let config = self.controller_config();
-        Ok(match self.place()? {
-            TncAddress::Kiss(_) => {
-                // An identification may be sent at any time and is never answered.
-                let probe = Frame::identification(self.own()?).to_bytes(Modulo::Eight);
-                TncEngine::kiss(self.kiss.clone(), config, Some(probe))
-            }
-            TncAddress::Agwpe(_) => TncEngine::agwpe(self.agwpe.clone(), config),
-        })
-    }
-
-    fn controller_config(&self) -> controller::Config {
+    /// Returns the configuration of the engine for the TNC.
+    pub(crate) fn controller_config(&self) -> controller::Config {
         let TncSettings { burst_frames_max, reconnect_min, reconnect_max, .. } = *self;
         controller::Config { channel: self.channel.clone(), burst_frames_max, reconnect_min, reconnect_max }
     }
 
     /// Returns the callsign of this station.
-    fn own(&self) -> Result<Callsign, Error> {
+    pub(crate) fn own(&self) -> Result<Callsign, Error> {
         let place = format!("TNC `{}`: `callsign`", self.name);
         let own = callsign(&place, &self.callsign)?;
         if own.is_placeholder() {

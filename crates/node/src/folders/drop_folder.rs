@@ -3,10 +3,10 @@
 use super::open_folder::OpenFolder;
 use super::watch::{FileSnapshot, FolderWatch};
 use super::{FolderStatus, NodeConnection, NodeGone};
+use crate::clock::WallClock;
 use crate::config::DropFolder;
 use crate::envelope;
 use crate::message::{Message, MessageOptions, Reply, Request};
-use crate::node_setup::WallClock;
 use crate::private_files;
 use crate::standard_error::say;
 use crate::storage::random_u64;

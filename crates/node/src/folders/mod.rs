@@ -24,10 +24,10 @@ mod receive_folder;
 mod watch;
 
 use crate::client::AppClient;
+use crate::clock::WallClock;
 use crate::config::{DropFolder, ReceiveFolder};
 use crate::message::{Message, Reply, Request};
 use crate::node::ClientFactory;
-use crate::node_setup::WallClock;
 use crate::view;
 use longwire_settings::error::Error;
 use std::collections::VecDeque;

@@ -12,9 +12,9 @@
 use super::HttpState;
 use super::answer::RequestFailure;
 use super::api::ParameterSource;
-use crate::applications::full_endpoint;
 use crate::client::AppClient;
 use crate::envelope;
+use crate::message::full_endpoint;
 use crate::message::{Message, Reply, Request};
 use crate::view::{self, Deliveries, Delivery, Done, Registration, Registrations};
 use axum::body::Body;

@@ -1,7 +1,7 @@
 //! Events of the lines of TNCs, and what the node reports about them.
 
 use super::{LineId, TncId};
-use crate::stream::PumpEvent;
+use crate::pumps::stream::PumpEvent;
 use crate::task::Task;
 use crate::view::{self, Event};
 use longwire_proto::engine::Engine;

@@ -1,9 +1,10 @@
 //! The lines to TNCs: one pump each.
 
 use super::LineId;
-use crate::stream::PumpEvent;
+use crate::config::tnc_address::TncAddress;
+use crate::pumps::stream::PumpEvent;
+use crate::pumps::tnc::LineConnection;
 use crate::task_event::TaskEvent;
-use crate::tnc::{LineConnection, TncAddress};
 use longwire_proto::service::{StreamIndication, StreamRequest};
 use tokio::sync::mpsc;
 

@@ -19,6 +19,7 @@
 //! The engines are those of the simulator. A lost TNC is tried again at increasing intervals; until then its links stand
 //! still, and their bundles stay in the store.
 
+pub(crate) mod controller;
 mod convergence;
 mod hearing;
 mod lines;
@@ -29,8 +30,9 @@ mod views;
 pub(crate) use lines::Lines;
 
 use crate::config::Config;
+use crate::config::tnc_address::TncAddress;
 use crate::links::SharedLinks;
-use crate::tnc::{TncAddress, TncEngine};
+use controller::TncEngine;
 use convergence::RadioConvergence;
 use longwire_proto::ax25::Station;
 use longwire_proto::engine::{Engine, Indication, Request};
@@ -96,7 +98,7 @@ impl Radios {
         let mut wires: Vec<(TncAddress, Vec<TncId>)> = Vec::new();
         for (at, tnc) in config.tnc.iter().enumerate() {
             let station = Station::new(tnc.station()?);
-            let lower = Stack::new(station, tnc.controller()?);
+            let lower = Stack::new(station, TncEngine::new(tnc)?);
             let convergence = RadioConvergence::new(links.clone(), rng.fork(&format!("tnc {at}")));
             let place = tnc.place()?;
             let shared =

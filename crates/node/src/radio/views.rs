@@ -1,8 +1,8 @@
 //! Links over TNCs, described for operators.
 
+use super::controller::TncEngine;
 use super::{Radios, TncId};
 use crate::config::{LinkKind, TncSettings};
-use crate::tnc::TncEngine;
 use crate::view::{self, Counts};
 use longwire_proto::ax25::{LinkPhase, LinkStatus, Modulo};
 use longwire_proto::service::LinkId;

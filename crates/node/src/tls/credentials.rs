@@ -17,9 +17,9 @@ const HINT: &str = "create certificates with `longwire certificate`, which print
 /// Certificate and key of a node, and the authorities that it trusts.
 #[derive(Debug)]
 pub struct Credentials {
-    pub(super) provider: Arc<CryptoProvider>,
-    pub(super) key: Arc<CertifiedKey>,
-    pub(super) anchors: Vec<TrustAnchor<'static>>,
+    pub(crate) provider: Arc<CryptoProvider>,
+    pub(crate) key: Arc<CertifiedKey>,
+    pub(crate) anchors: Vec<TrustAnchor<'static>>,
     claims: Claims,
 }
 

@@ -27,14 +27,12 @@ pub mod certificate;
 pub mod certificate_folder;
 mod credentials;
 mod failure;
-mod handshake;
 pub mod issue;
 mod tls_log;
-mod verify;
+pub(crate) mod verify;
 
 pub use credentials::Credentials;
 pub use failure::TlsFailure;
-pub(crate) use handshake::{Handshake, peer_address};
 pub(crate) use tls_log::TlsLog;
 
 use serde::{Deserialize, Serialize};

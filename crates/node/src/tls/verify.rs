@@ -13,13 +13,13 @@ use webpki::{EndEntityCert, ExtendedKeyUsageValidator, KeyPurposeIdIter};
 
 /// Verifies the certificate of one peer once, for either side.
 #[derive(Debug)]
-pub(super) struct Verifier {
-    pub(super) credentials: Arc<Credentials>,
-    pub(super) policy: CertificatePolicy,
+pub(crate) struct Verifier {
+    pub(crate) credentials: Arc<Credentials>,
+    pub(crate) policy: CertificatePolicy,
     /// Time by the node's clock, Unix seconds.
-    pub(super) unix_s: Option<u64>,
+    pub(crate) unix_s: Option<u64>,
     /// Exact failure; the alert has less detail.
-    pub(super) trouble: OnceLock<TlsFailure>,
+    pub(crate) trouble: OnceLock<TlsFailure>,
 }
 
 /// This module's policy checks the purposes of the end entity; RFC 5280 gives those of authorities no meaning.

@@ -1,10 +1,10 @@
 //! The TLS handshake on an open stream (RFC 9174 4.4.3), and what it proves about the peer (RFC 9174 4.4.4).
 
-use super::certificate::Claims;
-use super::verify::Verifier;
-use super::{CertificatePolicy, Credentials, Rule, TlsFailure};
-use crate::quick_ack::QuickAck;
-use crate::stream::ByteStream;
+use super::quick_ack::QuickAck;
+use super::stream::ByteStream;
+use crate::tls::certificate::Claims;
+use crate::tls::verify::Verifier;
+use crate::tls::{CertificatePolicy, Credentials, Rule, TlsFailure};
 use crate::view::Proven;
 use crate::write_timeout::WriteTimeoutStream;
 use rustls::client::Resumption;

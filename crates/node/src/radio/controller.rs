@@ -1,13 +1,17 @@
 //! Engine for both kinds of controllers: a TNC in KISS mode, or a port of an AGWPE server.
 
+use crate::config::TncSettings;
+use crate::config::tnc_address::TncAddress;
 use crate::view::{self, Counts};
 use bytes::Bytes;
 use longwire_proto::agwpe::{self, ServerFault};
+use longwire_proto::ax25::{Frame, Modulo};
 use longwire_proto::controller::{Config, ControllerLine};
 use longwire_proto::engine::{Engine, Indication, Request};
 use longwire_proto::kiss;
 use longwire_proto::service::{CloseReason, Frames, Stream};
 use longwire_proto::time::Instant;
+use longwire_settings::error::Error;
 
 /// Engine for a controller of either kind.
 #[derive(Debug)]
@@ -19,6 +23,22 @@ pub enum TncEngine {
 }
 
 impl TncEngine {
+    /// Creates the engine for a configured TNC.
+    ///
+    /// # Errors
+    /// Fails if the address or the callsign is invalid.
+    pub(crate) fn new(settings: &TncSettings) -> Result<TncEngine, Error> {
+        let config = settings.controller_config();
+        Ok(match settings.place()? {
+            TncAddress::Kiss(_) => {
+                // An identification may be sent at any time and is never answered.
+                let probe = Frame::identification(settings.own()?).to_bytes(Modulo::Eight);
+                TncEngine::kiss(settings.kiss.clone(), config, Some(probe))
+            }
+            TncAddress::Agwpe(_) => TncEngine::agwpe(settings.agwpe.clone(), config),
+        })
+    }
+
     /// Creates the engine for a TNC in KISS mode. If the configuration requires a test, `probe` shows whether the TNC
     /// acknowledges frames (see [`kiss::KissTnc::probing`]).
     pub fn kiss(config: kiss::Config, controller: Config, probe: Option<Bytes>) -> Self {

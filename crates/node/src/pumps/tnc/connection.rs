@@ -1,12 +1,14 @@
 //! Connection to a TNC, between an engine and a pump.
 
 use super::LineAddress;
-use crate::receive_budget::ReceiveBudget;
-use crate::stream::{ConnectionLimits, PumpCommand, PumpEvent, pump, reason_of};
+use crate::pumps::receive_budget::ReceiveBudget;
+use crate::pumps::stream::{ByteStream, ConnectionLimits, PumpCommand, PumpEvent, pump, reason_of};
 use crate::write_timeout::WriteTimeout;
 use longwire_proto::service::{CloseReason, StreamIndication, StreamRequest};
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::net::{TcpStream, lookup_host};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -81,7 +83,7 @@ impl LineConnection {
                 all: Arc::new(ReceiveBudget::new(WINDOW_BYTES)),
                 patience: WriteTimeout::new(STALL),
             };
-            match line.open().await {
+            match open(&line).await {
                 Ok(wire) => pump(wire, ordered, window, tell).await,
                 Err(error) => tell(PumpEvent::Closed(reason_of(&error))),
             }
@@ -108,6 +110,23 @@ impl LineConnection {
             PumpEvent::Secured { .. } | PumpEvent::Insecure(_) => {
                 vec![StreamIndication::Closed(CloseReason::Insecure)]
             }
+        }
+    }
+}
+
+/// Opens the line to a TNC.
+async fn open(line: &LineAddress) -> io::Result<Box<dyn ByteStream>> {
+    match line {
+        LineAddress::Tcp(address) => {
+            let found = lookup_host(address).await;
+            let found = found.map_err(|error| io::Error::new(io::ErrorKind::NotFound, error))?;
+            let stream = TcpStream::connect(&*found.collect::<Vec<_>>()).await?;
+            // A window is one write and must not wait for another.
+            stream.set_nodelay(true)?;
+            Ok(Box::new(stream))
+        }
+        LineAddress::Serial { path, speed_bps } => {
+            Ok(Box::new(serial2_tokio::SerialPort::open(path, *speed_bps)?))
         }
     }
 }

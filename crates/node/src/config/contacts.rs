@@ -82,21 +82,8 @@ fn dtn_ms(at: &Datetime) -> Option<u64> {
         Offset::Custom { minutes } => i64::from(minutes),
     };
     let unix_ms = date.with_time(clock).assume_utc().unix_timestamp_nanos() / 1_000_000;
-    let dtn_ms = unix_ms - i128::from(minutes) * 60_000 - i128::from(crate::node_setup::DTN_EPOCH_MS);
+    let dtn_ms = unix_ms - i128::from(minutes) * 60_000 - i128::from(crate::clock::DTN_EPOCH_MS);
     u64::try_from(dtn_ms).ok()
-}
-
-/// Formats a DTN time for operators: `12:30:00 UTC`, with the date unless it is less than a day from `now`.
-pub(crate) fn clock_time(at_dtn_ms: u64, now_dtn_ms: u64) -> String {
-    let unix_s = crate::node_setup::unix_s(at_dtn_ms);
-    let at =
-        i64::try_from(unix_s).ok().and_then(|unix_s| time::OffsetDateTime::from_unix_timestamp(unix_s).ok());
-    let Some(at) = at else { return "the distant future".into() };
-    let clock = format!("{:02}:{:02}:{:02} UTC", at.hour(), at.minute(), at.second());
-    match at_dtn_ms.abs_diff(now_dtn_ms) < 86_400_000 {
-        true => clock,
-        false => format!("{}-{:02}-{:02} {clock}", at.year(), u8::from(at.month()), at.day()),
-    }
 }
 
 fn millis(duration: Duration) -> u64 {
@@ -252,9 +239,6 @@ mod tests {
         assert_eq!(at("2026-11-21T12:30:00.250Z"), Some(848_579_400_250));
         assert_eq!(at("1999-12-31T23:59:59Z"), None);
         assert_eq!(at("2026-11-21T12:30:00"), None, "a local time is ambiguous");
-        assert_eq!(clock_time(848_579_400_250, 848_579_400_000), "12:30:00 UTC");
-        assert_eq!(clock_time(848_579_400_250, 0), "2026-11-21 12:30:00 UTC");
-        assert_eq!(clock_time(u64::MAX, 0), "the distant future");
     }
 
     #[test]

@@ -12,8 +12,9 @@
 //!
 //! Units: bytes.
 
-use crate::receive_budget::{BufferMemory, ReceiveBudget};
-use crate::tls::{Handshake, TlsFailure, peer_address};
+use super::secure::{Handshake, peer_address};
+use crate::pumps::receive_budget::{BufferMemory, ReceiveBudget};
+use crate::tls::TlsFailure;
 use crate::view::Proven;
 use crate::write_timeout::{Stalled, WriteTimeout, WriteTimeoutStream};
 use bytes::{Buf, Bytes, BytesMut};

@@ -9,7 +9,7 @@
 //!
 //! Units: bytes of datagram, without headers.
 
-use crate::stream::reason_of;
+use crate::pumps::stream::reason_of;
 use crate::task::Task;
 use crate::task_event::TaskEvent;
 use bytes::Bytes;

@@ -1,0 +1,467 @@
+//! The order of the rooms: modules import only rooms below their own. The order stands in ARCHITECTURE.md.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+/// Imports that run upward today, as room and imported room. A line that no longer happens has to go.
+const STILL_UP: [(&str, &[(&str, &str)]); 3] = [
+    (
+        "crates/lab/src",
+        &[("packets", "internet"), ("stack", "run"), ("sweep", "meetings"), ("sweep", "radio")],
+    ),
+    (
+        "crates/node/src",
+        &[
+            ("busy_loop_guard", "task"),
+            ("client", "task_event"),
+            ("control", "node"),
+            ("counter_changes", "task_event"),
+            ("event_recording", "task"),
+            ("folders", "node"),
+            ("http", "node"),
+            ("layer", "links"),
+            ("management", "task"),
+            ("pumps", "task"),
+            ("pumps", "task_event"),
+            ("radio", "pumps"),
+            ("radio", "task"),
+            ("radio", "task_event"),
+            ("receipts", "task"),
+            ("refusals", "task"),
+            ("status_waiters", "task"),
+            ("store_damage", "task"),
+            ("task", "node_setup"),
+        ],
+    ),
+    ("crates/proto/src", &[]),
+];
+
+/// Part of a Rust source.
+#[derive(Clone, Debug, PartialEq)]
+enum Token {
+    Word(String),
+    Mark(char),
+}
+
+/// Returns the tokens of a source with their lines, without comments, strings, numbers' suffixes and lifetimes.
+fn tokens(source: &str) -> Vec<(usize, Token)> {
+    let text: Vec<char> = source.chars().collect();
+    let at = |i: usize| text.get(i).copied().unwrap_or('\0');
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let (mut found, mut line, mut i) = (Vec::new(), 1, 0);
+    while i < text.len() {
+        let start = i;
+        match at(i) {
+            '/' if at(i + 1) == '/' => i += text[i..].iter().take_while(|c| **c != '\n').count(),
+            '/' if at(i + 1) == '*' => {
+                let mut depth = 0;
+                loop {
+                    match (at(i), at(i + 1)) {
+                        ('/', '*') => (depth, i) = (depth + 1, i + 2),
+                        ('*', '/') => (depth, i) = (depth - 1, i + 2),
+                        _ => i += 1,
+                    }
+                    if depth == 0 || i >= text.len() {
+                        break;
+                    }
+                }
+            }
+            '"' => {
+                i += 1;
+                while i < text.len() && at(i) != '"' {
+                    i += if at(i) == '\\' { 2 } else { 1 };
+                }
+                i += 1;
+            }
+            '\'' if at(i + 1) == '\\' => {
+                i += 3 + text[i + 3..].iter().take_while(|c| **c != '\'').count() + 1
+            }
+            '\'' if at(i + 2) == '\'' => i += 3,
+            '\'' => i += 1 + text[i + 1..].iter().take_while(|c| is_word(**c)).count(),
+            c if is_word(c) => {
+                let word: String = text[i..].iter().take_while(|c| is_word(**c)).collect();
+                i += word.chars().count();
+                let hashes = text[i..].iter().take_while(|c| **c == '#').count();
+                if matches!(&word[..], "r" | "br") && at(i + hashes) == '"' {
+                    let end: String = format!("\"{}", "#".repeat(hashes));
+                    i += hashes + 1;
+                    while i < text.len() && !text[i..].iter().take(end.len()).copied().eq(end.chars()) {
+                        i += 1;
+                    }
+                    i += end.len();
+                } else {
+                    found.push((line, Token::Word(word)));
+                }
+            }
+            c => {
+                i += 1;
+                if !c.is_whitespace() {
+                    found.push((line, Token::Mark(c)));
+                }
+            }
+        }
+        line += text[start..i.min(text.len())].iter().filter(|c| **c == '\n').count();
+    }
+    found
+}
+
+/// Removes the items that only tests have.
+fn without_tests(tokens: Vec<(usize, Token)>) -> Vec<(usize, Token)> {
+    let marks = |i: usize, wanted: &str| {
+        let text: String = tokens[i..].iter().take(7).map(|(_, token)| word(token)).collect();
+        text.starts_with(wanted)
+    };
+    let (mut kept, mut i) = (Vec::new(), 0);
+    while i < tokens.len() {
+        if !marks(i, "#[cfg(test)]") {
+            kept.push(tokens[i].clone());
+            i += 1;
+            continue;
+        }
+        // An item ends at its semicolon or at its closing brace, `use` only at its semicolon, and a field at its comma.
+        i += 7;
+        let is_field = tokens.get(i + 1).is_some_and(|(_, token)| word(token) == ":");
+        let (mut depth, mut is_use) = (0, false);
+        for (_, token) in &tokens[i..] {
+            i += 1;
+            let word = word(token);
+            match word.as_str() {
+                "use" if depth == 0 => is_use = true,
+                "{" | "(" | "[" => depth += 1,
+                "}" | ")" | "]" => depth -= 1,
+                _ => {}
+            }
+            let ends = word == ";" || (word == "}" && !is_use) || (word == "," && is_field);
+            if depth == 0 && ends {
+                break;
+            }
+        }
+    }
+    kept
+}
+
+fn word(token: &Token) -> String {
+    match token {
+        Token::Word(word) => word.clone(),
+        Token::Mark(mark) => mark.to_string(),
+    }
+}
+
+/// Tokens of a source as texts.
+struct Source {
+    module: Vec<String>,
+    tokens: Vec<(usize, String)>,
+}
+
+impl Source {
+    fn new(module: &[String], text: &str) -> Self {
+        let tokens = without_tests(tokens(text)).into_iter().map(|(line, token)| (line, word(&token)));
+        Source { module: module.to_vec(), tokens: tokens.collect() }
+    }
+
+    fn at(&self, i: usize) -> &str {
+        self.tokens.get(i).map_or("", |(_, text)| text)
+    }
+
+    fn is_path(&self, i: usize) -> bool {
+        (self.at(i), self.at(i + 1)) == (":", ":")
+    }
+
+    /// Modules that the source declares in files of their own.
+    fn declared(&self) -> Vec<String> {
+        let all = 0..self.tokens.len();
+        let found = all.filter(|i| self.at(*i) == "mod" && self.at(i + 2) == ";");
+        found.map(|i| self.at(i + 1).to_owned()).collect()
+    }
+
+    /// Names that the source passes on from other crates.
+    fn passed_on(&self) -> Vec<String> {
+        let declared = self.declared();
+        let mut found = Vec::new();
+        for i in (0..self.tokens.len()).filter(|i| self.at(*i) == "use") {
+            if !declared.iter().any(|module| module == self.at(i + 1)) {
+                self.tree(i + 1, Vec::new(), &mut found);
+            }
+        }
+        found.into_iter().filter_map(|(_, path)| path.last().cloned()).collect()
+    }
+
+    /// Paths within the crate that the source names, from the root, with their lines.
+    fn references(&self) -> Vec<(usize, Vec<String>)> {
+        let mut found = Vec::new();
+        // Modules written inside the file, with the depth of their braces.
+        let (mut inside, mut depth) = (Vec::new(), 0);
+        for i in 0..self.tokens.len() {
+            match self.at(i) {
+                "{" => depth += 1,
+                "}" => {
+                    depth -= 1;
+                    inside.retain(|(at, _)| *at < depth);
+                }
+                "mod" if self.at(i + 2) == "{" => inside.push((depth, self.at(i + 1).to_owned())),
+                "crate" if self.is_path(i + 1) && self.at(i.wrapping_sub(1)) != "in" => {
+                    self.tree(i + 3, Vec::new(), &mut found);
+                }
+                "super" if self.is_path(i + 1) && !(i >= 2 && self.is_path(i - 2)) => {
+                    let mut from = self.module.clone();
+                    from.extend(inside.iter().map(|(_, name)| name.clone()));
+                    let mut next = i;
+                    while self.at(next) == "super" {
+                        from.pop();
+                        next += 3;
+                    }
+                    self.tree(next, from, &mut found);
+                }
+                _ => {}
+            }
+        }
+        found
+    }
+
+    /// Follows a path or a tree of `use`; returns the place behind it.
+    fn tree(&self, i: usize, mut path: Vec<String>, found: &mut Vec<(usize, Vec<String>)>) -> usize {
+        let mut i = i;
+        if self.at(i) != "{" {
+            if self.at(i).starts_with(|c: char| c.is_alphabetic() || c == '_') && self.at(i) != "self" {
+                path.push(self.at(i).to_owned());
+            }
+            if self.is_path(i + 1) && self.at(i + 3) != "<" {
+                return self.tree(i + 3, path, found);
+            }
+            found.push((self.tokens[i.min(self.tokens.len() - 1)].0, path));
+            return i + 1;
+        }
+        while !matches!(self.at(i), "}" | "") {
+            i = self.tree(i + 1, path.clone(), found);
+            while !matches!(self.at(i), "," | "}" | "") {
+                i += 1;
+            }
+            if self.at(i) == "," && self.at(i + 1) == "}" {
+                i += 1;
+            }
+        }
+        i + 1
+    }
+}
+
+/// Rooms of a crate, from the lowest to the highest; names on one line are equally high.
+struct Rooms(Vec<Vec<String>>);
+
+impl Rooms {
+    /// Reads the marked table of a document. The first cell of a row has the names.
+    fn read(document: &str, sources: &str) -> Rooms {
+        let begin = format!("<!-- rooms: {sources} -->");
+        let (_, marked) =
+            document.split_once(&begin).unwrap_or_else(|| panic!("no list of the rooms of {sources}"));
+        let (marked, _) = marked.split_once("<!-- end of rooms -->").expect("the list has an end");
+        let rows = marked.lines().filter_map(|line| line.strip_prefix("| `"));
+        let cells = rows.map(|row| row.split('|').next().unwrap_or_default());
+        Rooms(
+            cells
+                .map(|cell| cell.split(',').map(|name| name.trim_matches([' ', '`']).to_owned()).collect())
+                .collect(),
+        )
+    }
+
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().flatten().map(String::as_str)
+    }
+
+    /// Returns the room of a module or of an item, and its height.
+    fn of(&self, path: &[String]) -> Option<(usize, &str)> {
+        let rooms = (1..=path.len()).rev().map(|length| path[..length].join("/"));
+        rooms.into_iter().find_map(|wanted| {
+            let found = self
+                .0
+                .iter()
+                .enumerate()
+                .flat_map(|(height, row)| row.iter().map(move |name| (height, name)));
+            found.into_iter().find(|(_, name)| **name == wanted).map(|(height, name)| (height, name.as_str()))
+        })
+    }
+
+    /// True for a folder that is divided into rooms.
+    fn is_divided(&self, path: &[String]) -> bool {
+        let folder = format!("{}/", path.join("/"));
+        path.is_empty() || self.names().any(|name| name.starts_with(&folder))
+    }
+}
+
+/// What is wrong with a source.
+#[derive(Debug, Default)]
+struct Findings {
+    /// Imports that run upward, as room and imported room.
+    up: BTreeSet<(String, String)>,
+    /// A sentence for each of them, and for everything else that is wrong.
+    words: Vec<((String, String), String)>,
+}
+
+/// Checks one source. `passed_on` are the names of other crates that the root passes on.
+fn check(file: &str, source: &Source, rooms: &Rooms, passed_on: &[String], findings: &mut Findings) {
+    let Some((height, room)) = rooms.of(&source.module) else {
+        if !rooms.is_divided(&source.module) {
+            let words = format!("{file}: the module is in no room of ARCHITECTURE.md");
+            findings.words.push((Default::default(), words));
+        }
+        return;
+    };
+    for (line, path) in source.references() {
+        let said = format!("{file}:{line}: `{room}` imports {}", path.join("::"));
+        match rooms.of(&path) {
+            Some((_, other)) if other == room => {}
+            Some((other_height, _)) if other_height < height => {}
+            Some((_, other)) => {
+                let pair = (room.to_owned(), other.to_owned());
+                findings.up.insert(pair.clone());
+                findings.words.push((pair, format!("{said}, but `{other}` is no lower room")));
+            }
+            // Its own module, or an item of it.
+            None if path.starts_with(&source.module) => {}
+            None if path.first().is_some_and(|name| passed_on.contains(name)) => {}
+            None => {
+                let words = format!("{said}, which is in no room: the room itself has to be named");
+                findings.words.push((Default::default(), words));
+            }
+        }
+    }
+}
+
+/// Reads a module and all below it.
+fn read(folder: &Path, module: &[String], sources: &mut Vec<(String, Source)>) {
+    let path = module.iter().fold(folder.to_path_buf(), |path, name| path.join(name));
+    let files = match module.is_empty() {
+        true => vec![folder.join("lib.rs")],
+        false => vec![path.with_extension("rs"), path.join("mod.rs")],
+    };
+    let file = files.iter().find(|file| file.exists()).unwrap_or_else(|| panic!("no file for {module:?}"));
+    let source = Source::new(module, &fs::read_to_string(file).expect("a source"));
+    let below: Vec<Vec<String>> =
+        source.declared().into_iter().map(|name| [module, &[name]].concat()).collect();
+    let name = file.strip_prefix(folder).expect("it is below").display().to_string();
+    sources.push((name, source));
+    below.iter().for_each(|module| read(folder, module, sources));
+}
+
+/// Checks all sources of a crate.
+fn crate_findings(sources: &[(String, Source)], rooms: &Rooms) -> Findings {
+    let mut findings = Findings::default();
+    let root = sources.iter().find(|(_, source)| source.module.is_empty());
+    let passed_on = root.map_or(Vec::new(), |(_, root)| root.passed_on());
+    for (file, source) in sources {
+        check(file, source, rooms, &passed_on, &mut findings);
+    }
+    for room in rooms.names() {
+        let is_room = |source: &Source| source.module.join("/") == room;
+        if !sources.iter().any(|(_, source)| is_room(source)) {
+            let words = format!("ARCHITECTURE.md: `{room}` is no module");
+            findings.words.push((Default::default(), words));
+        }
+    }
+    findings
+}
+
+fn repository() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
+fn architecture() -> String {
+    fs::read_to_string(repository().join("ARCHITECTURE.md")).expect("the order of the rooms")
+}
+
+fn all_sources(folder: &str) -> Vec<(String, Source)> {
+    let mut sources = Vec::new();
+    read(&repository().join(folder), &[], &mut sources);
+    sources
+}
+
+#[test]
+fn imports_run_downward() {
+    let mut wrong = String::new();
+    for (folder, still_up) in STILL_UP {
+        let sources = all_sources(folder);
+        let findings = crate_findings(&sources, &Rooms::read(&architecture(), folder));
+        let known: BTreeSet<(String, String)> =
+            still_up.iter().map(|(from, to)| (from.to_string(), to.to_string())).collect();
+        for (_, words) in findings.words.iter().filter(|(pair, _)| !known.contains(pair)) {
+            let _ = writeln!(wrong, "{folder}/{words}");
+        }
+        for (from, to) in known.difference(&findings.up) {
+            let _ = writeln!(
+                wrong,
+                "{folder}: `{from}` no longer imports `{to}`: the line in STILL_UP has to go"
+            );
+        }
+    }
+    assert!(wrong.is_empty(), "\n{wrong}");
+}
+
+#[test]
+fn an_upward_import_would_be_noticed() {
+    let table = "<!-- rooms: here -->\n| rooms | contents |\n|---|---|\n| `low` | - |\n| `middle`, `beside` | - |\n\
+                 | `top/first` | - |\n| `top/second` | - |\n<!-- end of rooms -->";
+    let rooms = Rooms::read(table, "here");
+    let found = |module: &str, text: &str| {
+        let module: Vec<String> = module.split('/').map(str::to_owned).collect();
+        let mut findings = Findings::default();
+        check("file.rs", &Source::new(&module, text), &rooms, &["error".to_owned()], &mut findings);
+        findings.words.into_iter().map(|(_, words)| words).collect::<Vec<_>>()
+    };
+    let noticed = [
+        ("low", "use crate::middle;", 1),
+        ("low", "\nuse crate::middle::{self, Thing};", 2),
+        ("low", "use crate::{\n    low::Fine,\n    top::{first::A, second as other},\n};", 3),
+        ("low", "fn f() {\n    crate::middle::run::<u8>()\n}", 2),
+        ("low/inner", "use super::super::middle::Thing;", 1),
+        ("low/inner", "mod own {\n    fn f(_: super::super::super::beside::Thing) {}\n}", 2),
+        ("middle", "/* a /* long */\n comment */ pub(crate) use crate::beside::*;", 2),
+        ("top/first", "use super::second::Thing;", 1),
+        ("top/first", "const C: char = '\"';\nuse crate::top::second;\nconst D: &str = \"\";", 2),
+        ("low", "macro_rules! m { () => { $crate::middle::run() } }", 1),
+        ("low", "struct S {\n    #[cfg(test)]\n    one: u8,\n    two: crate::middle::A,\n}", 4),
+        ("middle", "#[cfg(test)]\nuse crate::{beside::A};\n#[derive(Debug)]\nstruct S(crate::beside::A);", 4),
+    ];
+    for (module, text, line) in noticed {
+        let words = found(module, text);
+        assert!(!words.is_empty(), "{text}");
+        assert!(words.iter().all(|words| words.starts_with("file.rs:")), "{words:?}");
+        assert!(words[0].starts_with(&format!("file.rs:{line}: ")), "{text}: {words:?}");
+    }
+    let fine = [
+        ("middle", "use crate::low::{A, inner::B};\nuse super::low;\npub(in crate::middle) struct S;"),
+        ("low", "// use crate::middle;\n/// [`crate::middle`]\n/* crate::middle::A */ struct S;"),
+        ("low", "const A: &str = \"crate::middle::A\"; const B: &str = r#\"\" crate::middle::A\"#;"),
+        (
+            "low",
+            "#[cfg(test)]\nmod tests {\n    use crate::middle::{A, B};\n    fn f() { crate::top::second::g() }\n}",
+        ),
+        ("low", "#[cfg(test)]\nuse crate::middle::{A, B};\nfn f<'a>(_: &'a u8) {}"),
+        ("low/inner", "use super::Thing;\nuse self::deep::Other;\nuse crate::low::deep::Other;"),
+        ("top/second", "use super::first::Thing;\nuse crate::middle::Thing;"),
+        ("top", "pub use second::Thing;"),
+        ("low", "use crate::error::{Error, nearest};"),
+        (
+            "low",
+            "struct S {\n    #[cfg(test)]\n    one: Option<crate::middle::A>,\n    two: crate::low::B,\n}",
+        ),
+    ];
+    for (module, text) in fine {
+        assert_eq!(found(module, text), [""; 0], "{text}");
+    }
+    assert!(found("attic", "")[0].contains("in no room"));
+    assert!(
+        found("low", "use crate::Thing;")[0].contains("in no room"),
+        "a name that the root only passes on"
+    );
+    assert!(found("top/first", "use super::Thing;")[0].contains("in no room"), "and one of a divided folder");
+    let root = Source::new(&[], "mod low;\npub use low::Thing;\npub use other_crate::{error, deep::toml};");
+    assert_eq!(root.passed_on(), ["error", "toml"]);
+    let nowhere = crate_findings(&[], &rooms);
+    assert!(nowhere.words[0].1.contains("`low` is no module"), "{nowhere:?}");
+    // Upside down, the true sources are full of them.
+    let mut rooms = Rooms::read(&architecture(), "crates/node/src");
+    rooms.0.reverse();
+    let findings = crate_findings(&all_sources("crates/node/src"), &rooms);
+    assert!(findings.words.len() > 100, "{}", findings.words.len());
+}

@@ -1,0 +1,9 @@
+//! Pumps: they carry bytes between the system and the engines' task.
+
+pub(crate) mod connect;
+pub(crate) mod datagram;
+pub(crate) mod quick_ack;
+pub(crate) mod receive_budget;
+pub(crate) mod secure;
+pub mod stream;
+pub mod tnc;
