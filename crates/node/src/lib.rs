@@ -19,56 +19,33 @@
 // Printing panics once the reader has gone and blocks the node while the reader stops: see `standard_error`.
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
-mod applications;
-mod busy_loop_guard;
-mod callers;
-mod client;
 mod clock;
 pub mod config;
-mod connection;
-mod control;
-mod counter_changes;
-mod echo;
 pub mod ending;
 pub mod envelope;
-mod event_log;
-mod event_recording;
-mod folders;
-mod http;
-mod identities;
-pub mod inbox;
-mod layer;
-mod links;
-mod longwire_peers;
-mod management;
-pub mod message;
-mod neighbours;
 mod node;
 mod node_setup;
-pub mod ping;
 mod private_files;
 mod pumps;
-mod radio;
-mod receipts;
-mod refusals;
 pub mod standard_error;
-mod status_waiters;
 pub mod storage;
-mod store_damage;
+mod surfaces;
 mod task;
-mod task_event;
+mod tell;
 #[cfg(test)]
 mod test_folder;
 pub mod tls;
-mod turn_meter;
+mod tower;
 pub mod view;
 mod write_timeout;
 
-pub use client::AppClient;
 pub use clock::{WallClock, system_dtn_ms, unix_now};
 pub use config::{Config, contacts};
-pub use connection::ControlConnection;
-pub use echo::service as echo_service;
 pub use node::Node;
-pub use node_setup::{Calling, Connector, NodeSetup};
+pub use node_setup::NodeSetup;
+pub use pumps::connect::{Calling, Connector};
 pub use pumps::{stream, tnc};
+pub use surfaces::client::AppClient;
+pub use surfaces::connection::ControlConnection;
+pub use surfaces::echo::service as echo_service;
+pub use surfaces::{inbox, message, ping};

@@ -1,26 +1,30 @@
 //! A running node.
 
-use crate::client::AppClient;
 use crate::config::StorageKind;
 use crate::config::descriptors;
-use crate::control;
-use crate::counter_changes::CounterChanges;
-use crate::echo;
-use crate::event_log::EventLog;
-use crate::folders;
-use crate::http::HttpInterface;
-use crate::identities::Identities;
-use crate::links::{self, LinkTable};
-use crate::neighbours::Neighbours;
 use crate::node_setup::NodeSetup;
 use crate::pumps::connect::{prepare_caller, set_buffers};
 use crate::pumps::quick_ack::QuickAck;
 use crate::pumps::stream::ByteStream;
-use crate::radio::Radios;
 use crate::standard_error;
 use crate::storage::{Log, OpenError, Opened, Scrub, ScrubPace, StorageDriver, random_u64};
-use crate::task::{Task, TaskParts};
-use crate::task_event::{ClientId, TaskEvent};
+use crate::surfaces::client::{AppClient, ClientFactory};
+use crate::surfaces::control;
+use crate::surfaces::counter_changes::CounterChanges;
+use crate::surfaces::echo;
+use crate::surfaces::event_log::EventLog;
+use crate::surfaces::folders;
+use crate::surfaces::http::HttpInterface;
+use crate::task::{
+    ActiveConfiguration, Applications, Connections, DamageLog, EventRecording, LinkStates, NodeStore,
+    RefusalLog, StatusWaiters, SurfaceStates, Task, TaskClock, TaskEvent, TurnMeter,
+};
+use crate::tell::Tell;
+use crate::tower::identities::Identities;
+use crate::tower::links::{self, LinkTable};
+use crate::tower::neighbours::Neighbours;
+use crate::tower::radio::Radios;
+use crate::tower::sessions::{self, ClosedSessionCounters};
 use longwire_proto::bp::agent::{self, Agent};
 use longwire_proto::joint::{Beside, PassThrough, Stack};
 use longwire_proto::rng::Rng;
@@ -28,7 +32,6 @@ use longwire_settings::error::Error;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::runtime;
@@ -39,31 +42,12 @@ use tokio::sync::mpsc;
 #[derive(Debug)]
 pub struct Node {
     events: mpsc::UnboundedSender<TaskEvent>,
-    next_client: Arc<AtomicU64>,
+    client_factory: ClientFactory,
     addresses: Vec<SocketAddr>,
     http: Option<HttpInterface>,
     udp_addresses: Vec<SocketAddr>,
     opened: Opened,
     thread: Option<JoinHandle<()>>,
-}
-
-/// Creates the interfaces of applications.
-#[derive(Clone, Debug)]
-pub(crate) struct ClientFactory {
-    events: mpsc::UnboundedSender<TaskEvent>,
-    next_client: Arc<AtomicU64>,
-}
-
-impl ClientFactory {
-    /// Creates the factory for the task that receives these events.
-    pub(crate) fn new(events: mpsc::UnboundedSender<TaskEvent>) -> Self {
-        ClientFactory { events, next_client: Arc::new(AtomicU64::new(0)) }
-    }
-
-    pub(crate) fn client(&self) -> AppClient {
-        let id = ClientId(self.next_client.fetch_add(1, Ordering::Relaxed));
-        AppClient::new(id, self.events.clone())
-    }
 }
 
 impl Node {
@@ -82,8 +66,8 @@ impl Node {
         let agent = Agent::new(agent_config(&setup), rng.fork("agent")).map_err(|error| {
             Error::new(format!("`{}` is not a valid node ID: {error}", setup.config.node))
         })?;
-        let closed_session_counters = links::ClosedSessionCounters::default();
-        let sessions = links::sessions(links.clone(), rng.fork("tcpcl"), closed_session_counters.clone());
+        let closed_session_counters = ClosedSessionCounters::default();
+        let sessions = sessions::sessions(links.clone(), rng.fork("tcpcl"), closed_session_counters.clone());
         let radios = Radios::new(&setup.config, links.clone(), &rng)?;
         let neighbours = Neighbours::new(sessions, radios, Identities::new(&setup.config));
         let engines = Stack::new(agent, Beside { first: PassThrough::new(), second: neighbours });
@@ -91,9 +75,9 @@ impl Node {
             .enable_all()
             .build()
             .map_err(|error| Error::new(format!("cannot start the event loop: {error}")))?;
-        let client_factory = ClientFactory::new(tell.clone());
+        let client_factory = ClientFactory::new(Tell::to(&tell));
         let udp_addresses;
-        let counter_news = CounterChanges::new(tell.clone());
+        let counter_news = CounterChanges::new(Tell::to(&tell));
         let counted_control =
             Arc::new(control::ControlCounters::new(&setup.config.applications, counter_news.clone()));
         let (addresses, folders) = {
@@ -115,42 +99,58 @@ impl Node {
         };
         let node = engines.upper.node().to_string();
         let event_log = Arc::new(EventLog::new(setup.config.http.events_max));
-        let http =
-            HttpInterface::start(&setup.config.http, node, &client_factory, event_log.clone(), counter_news)?;
+        let http = HttpInterface::start(
+            &setup.config.http,
+            node.clone(),
+            &client_factory,
+            event_log.clone(),
+            counter_news,
+        )?;
         let counted = http.as_ref().map(HttpInterface::counted);
-        let parts = TaskParts {
+        let lines = engines.lower.second.radios.places();
+        let task = Task {
+            connections: Connections::new(&setup.config.stream, lines, &tell),
             engines,
-            setup,
+            clock: TaskClock::new(setup.wall_clock),
+            configuration: ActiveConfiguration::new(setup.config, setup.path, credentials),
             links,
             closed_session_counters,
-            folders,
-            store,
-            scrub,
-            credentials,
-            opened,
+            link_states: LinkStates::default(),
+            connector: setup.connector,
+            applications: Applications::new(node),
+            store: NodeStore { driver: store, scrub, opened, damage: DamageLog::default() },
+            recording: EventRecording::new(event_log),
+            refusals: RefusalLog::default(),
+            reports_not_believed: 0,
+            status_waiters: StatusWaiters::default(),
+            turns: TurnMeter::default(),
+            surfaces: SurfaceStates { control: counted_control, http: counted, folders },
             events,
             tell: tell.clone(),
-            http: counted,
-            event_log,
-            control: counted_control,
         };
         let thread = std::thread::Builder::new()
             .name("node".into())
-            .spawn(move || runtime.block_on(async { Task::new(parts).run().await }))
+            .spawn(move || runtime.block_on(task.run()))
             .map_err(|error| Error::new(format!("cannot start a thread: {error}")))?;
-        let next_client = client_factory.next_client;
-        Ok(Node { events: tell, next_client, addresses, udp_addresses, http, opened, thread: Some(thread) })
+        Ok(Node {
+            events: tell,
+            client_factory,
+            addresses,
+            udp_addresses,
+            http,
+            opened,
+            thread: Some(thread),
+        })
     }
 
     /// Connects a new application.
     pub fn client(&self) -> AppClient {
-        ClientFactory { events: self.events.clone(), next_client: self.next_client.clone() }.client()
+        self.client_factory.client()
     }
 
     /// Returns a function that connects applications, for use from other threads.
     pub fn clients(&self) -> impl Fn() -> AppClient + Send + Sync + 'static {
-        let client_factory =
-            ClientFactory { events: self.events.clone(), next_client: self.next_client.clone() };
+        let client_factory = self.client_factory.clone();
         move || client_factory.client()
     }
 
@@ -244,7 +244,7 @@ fn agent_config(setup: &NodeSetup) -> agent::Config {
     // Links have IDs in the order of the configuration, from 1.
     let special = setup.config.link.iter().zip(1..).map(|(link, id)| {
         let id = longwire_proto::service::LinkId(id);
-        crate::links::special(&setup.config, id, link)
+        links::special(&setup.config, id, link)
     });
     config.links = special.collect();
     config

@@ -2,19 +2,10 @@
 
 use crate::clock::{WallClock, system_dtn_ms};
 use crate::config::{ClockSource, Config};
-use crate::pumps::connect::call;
-use crate::pumps::stream::ByteStream;
+use crate::pumps::connect::{Connector, call};
 use crate::storage::VolatileStore;
-use std::future::Future;
-use std::io;
 use std::path::PathBuf;
-use std::pin::Pin;
 use std::sync::Arc;
-
-/// Connection attempt in progress.
-pub type Calling = Pin<Box<dyn Future<Output = io::Result<Box<dyn ByteStream>>> + Send>>;
-/// Function that connects a link.
-pub type Connector = Arc<dyn Fn(String, &Config) -> Calling + Send + Sync>;
 
 /// Parameters with which a node starts: its configuration, and replacements for tests.
 #[derive(Clone)]

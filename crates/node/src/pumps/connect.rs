@@ -5,8 +5,15 @@ use super::stream::ByteStream;
 use crate::config::Config;
 use rustix::net::sockopt;
 use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpSocket, TcpStream, lookup_host};
+
+/// Connection attempt in progress.
+pub type Calling = Pin<Box<dyn Future<Output = io::Result<Box<dyn ByteStream>>> + Send>>;
+/// Function that connects a link.
+pub type Connector = Arc<dyn Fn(String, &Config) -> Calling + Send + Sync>;
 
 /// Connects by TCP, trying the addresses of the host in turn.
 pub(crate) async fn call(to: String, config: Config) -> io::Result<Box<dyn ByteStream>> {

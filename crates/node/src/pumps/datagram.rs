@@ -10,13 +10,10 @@
 //! Units: bytes of datagram, without headers.
 
 use crate::pumps::stream::reason_of;
-use crate::task::Task;
-use crate::task_event::TaskEvent;
+use crate::tell::Tell;
 use bytes::Bytes;
-use longwire_proto::engine::Engine;
 use longwire_proto::peers::Senders;
-use longwire_proto::service::{CloseReason, DatagramsIndication, DatagramsRequest, LinkId, PeerId, Port};
-use longwire_proto::time::Instant;
+use longwire_proto::service::{CloseReason, DatagramsIndication, DatagramsRequest, LinkId, PeerId};
 use rustix::net::sockopt::{set_socket_recv_buffer_size, socket_recv_buffer_size};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -65,6 +62,15 @@ enum PumpRequest {
     Release(u64),
 }
 
+/// Event of the socket of a link.
+#[derive(Debug)]
+pub(crate) struct SocketReport {
+    pub(crate) link: LinkId,
+    /// Unique number of the socket.
+    number: u64,
+    pub(crate) event: SocketEvent,
+}
+
 /// A socket, as known to the task.
 #[derive(Debug)]
 struct Socket {
@@ -88,7 +94,7 @@ pub(crate) struct Sockets {
     made: u64,
     window: u64,
     buffer: Arc<ReceiveBuffer>,
-    tell: mpsc::UnboundedSender<TaskEvent>,
+    tell: Tell<SocketReport>,
 }
 
 /// Receive buffer of the kernel: requested and actual size.
@@ -134,7 +140,7 @@ impl ReceiveBuffer {
 
 impl Sockets {
     /// No sockets yet. `window`: maximum unreleased bytes of a socket; `buffer`: size of the receive buffer to request.
-    pub(crate) fn new(window: u64, buffer: u32, tell: mpsc::UnboundedSender<TaskEvent>) -> Self {
+    pub(crate) fn new(window: u64, buffer: u32, tell: Tell<SocketReport>) -> Self {
         let buffer = Arc::new(ReceiveBuffer::new(buffer));
         Sockets { sockets: BTreeMap::new(), made: 0, window, buffer, tell }
     }
@@ -178,7 +184,7 @@ impl Sockets {
                 } else {
                     // The sender is forgotten: the datagram is dropped.
                     let number = socket.number;
-                    let _ = self.tell.send(TaskEvent::Datagrams(link, number, SocketEvent::Sent(token)));
+                    self.tell.tell(SocketReport { link, number, event: SocketEvent::Sent(token) });
                 }
             }
         }
@@ -187,15 +193,13 @@ impl Sockets {
     /// Handles an event of a pump and returns the indications for the engine.
     pub(crate) fn hear(
         &mut self,
-        link: LinkId,
-        number: u64,
-        said: SocketEvent,
+        SocketReport { link, number, event }: SocketReport,
     ) -> Vec<(LinkId, DatagramsIndication)> {
         let Some(socket) = self.sockets.get_mut(&link).filter(|socket| socket.number == number) else {
             return Vec::new();
         };
         let room = |queued: u64| DatagramsIndication::Room(QUEUE.saturating_sub(queued));
-        match said {
+        match event {
             SocketEvent::Joined { bytes_max, at } => {
                 socket.at = at;
                 let peer = at.map(|_| PeerId::CONFIGURED);
@@ -297,7 +301,10 @@ impl Sockets {
         let socket = Socket { number, requests: sender, queued: 0, address, at: None, senders, lent };
         self.sockets.insert(link, socket);
         let tell = self.tell.clone();
-        (requests, move |said| drop(tell.send(TaskEvent::Datagrams(link, number, said))))
+        let tell = move |event| {
+            tell.tell(SocketReport { link, number, event });
+        };
+        (requests, tell)
     }
 
     fn join(&mut self, link: LinkId, address: String) {
@@ -312,34 +319,6 @@ impl Sockets {
                 Err(error) => tell(SocketEvent::Left(reason_of(&error))),
             }
         });
-    }
-}
-
-impl Task {
-    /// Passes an event of a pump to the engines.
-    pub(crate) fn hear_datagrams(&mut self, now: Instant, link: LinkId, number: u64, said: SocketEvent) {
-        let comes_or_goes = matches!(said, SocketEvent::Joined { .. } | SocketEvent::Left(_));
-        let heard = self.sockets.hear(link, number, said);
-        if comes_or_goes {
-            let identities = &mut self.engines.lower.second.identities;
-            match self.sockets.at(link) {
-                Some(at) => identities.set_address(link, at.ip()),
-                None => identities.forget(link),
-            }
-        }
-        for (link, indication) in heard {
-            self.engines.handle_indication(now, Port::Second(Port::First((link, Port::Second(indication)))));
-        }
-    }
-
-    /// Handles an engine's request to its socket.
-    pub(crate) fn datagrams_request(&mut self, link: LinkId, request: DatagramsRequest) {
-        if matches!(request, DatagramsRequest::Leave) {
-            self.engines.lower.second.identities.forget(link);
-        }
-        let links = self.links.lock().expect("no thread panics while it has the links");
-        let address = || links.get(link).map(|known| known.link.address.clone()).unwrap_or_default();
-        self.sockets.request(link, request, address);
     }
 }
 
@@ -445,13 +424,15 @@ mod tests {
     fn sockets(
         links: &[(LinkId, &str)],
     ) -> (Sockets, BTreeMap<LinkId, mpsc::UnboundedReceiver<PumpRequest>>) {
-        let mut sockets = Sockets::new(1 << 20, 1 << 20, mpsc::unbounded_channel().0);
+        let mut sockets =
+            Sockets::new(1 << 20, 1 << 20, Tell::to(&mpsc::unbounded_channel::<SocketReport>().0));
         let mut asked = BTreeMap::from([(HERE, sockets.enter(HERE, String::new()).0)]);
         for (link, at) in links {
             asked.insert(*link, sockets.enter(*link, String::new()).0);
             let number = sockets.made;
             let at = Some(at.parse().expect("an address"));
-            sockets.hear(*link, number, SocketEvent::Joined { bytes_max: 1000, at });
+            let event = SocketEvent::Joined { bytes_max: 1000, at };
+            sockets.hear(SocketReport { link: *link, number, event });
         }
         (sockets, asked)
     }
@@ -459,7 +440,7 @@ mod tests {
     /// Passes a datagram to the port on which this node listens; returns the link that it is assigned to.
     fn comes(sockets: &mut Sockets, from: &str, bytes: usize) -> LinkId {
         let said = SocketEvent::Datagram(vec![0; bytes].into(), from.parse().expect("an address"));
-        let heard = sockets.hear(HERE, 1, said);
+        let heard = sockets.hear(SocketReport { link: HERE, number: 1, event: said });
         assert!(matches!(heard[..], [(_, DatagramsIndication::Datagram { .. })]), "{heard:?}");
         heard[0].0
     }
@@ -495,7 +476,7 @@ mod tests {
         // A datagram on the socket of a link belongs to that link.
         let (mut all, _asked) = sockets(&[(BOB, "192.0.2.7:4556"), (CAROL, "192.0.2.7:4556")]);
         let said = SocketEvent::Datagram(vec![0; 10].into(), "192.0.2.7:4556".parse().expect("an address"));
-        assert_eq!(all.hear(CAROL, 3, said)[0].0, CAROL);
+        assert_eq!(all.hear(SocketReport { link: CAROL, number: 3, event: said })[0].0, CAROL);
     }
 
     #[test]
@@ -505,7 +486,7 @@ mod tests {
             assert_eq!(comes(&mut all, "192.0.2.7:9", bytes), BOB);
         }
         let own = SocketEvent::Datagram(vec![0; 7].into(), "192.0.2.7:4556".parse().expect("an address"));
-        assert_eq!(all.hear(BOB, 2, own)[0].0, BOB);
+        assert_eq!(all.hear(SocketReport { link: BOB, number: 2, event: own })[0].0, BOB);
         for bytes in [60, 97] {
             all.request(BOB, DatagramsRequest::Release(bytes), String::new);
         }
@@ -514,7 +495,8 @@ mod tests {
         assert_eq!(sums, [150, 7]);
         // Bytes that a link has not released when it is removed are released with it.
         assert_eq!(comes(&mut all, "192.0.2.7:9", 30), BOB);
-        all.hear(BOB, 2, SocketEvent::Left(CloseReason::Refused));
+        let event = SocketEvent::Left(CloseReason::Refused);
+        all.hear(SocketReport { link: BOB, number: 2, event });
         assert_eq!(released(asked.get_mut(&HERE).expect("a socket")), [30]);
     }
 
@@ -523,7 +505,7 @@ mod tests {
         let (mut all, mut asked) = sockets(&[(BOB, "192.0.2.7:4556")]);
         let mut named = |from: &str| {
             let said = SocketEvent::Datagram(Bytes::new(), from.parse().expect("an address"));
-            match &all.hear(HERE, 1, said)[..] {
+            match &all.hear(SocketReport { link: HERE, number: 1, event: said })[..] {
                 [(link, DatagramsIndication::Datagram { from, .. })] => (*link, *from),
                 other => panic!("{other:?}"),
             }
@@ -531,8 +513,8 @@ mod tests {
         assert_eq!(named("192.0.2.7:9"), (BOB, PeerId::CONFIGURED), "the link knows its peer");
         let [first, second] = ["192.0.2.8:1", "192.0.2.8:2"].map(|from| named(from).1);
         assert_eq!((first, named("192.0.2.8:1").1), (PeerId(1), first));
-        let (event, mut events) = mpsc::unbounded_channel();
-        all.tell = event;
+        let (tell, mut events) = mpsc::unbounded_channel::<SocketReport>();
+        all.tell = Tell::to(&tell);
         for to in [second, PeerId(77)] {
             let (bytes, shares) = (Bytes::from_static(b"answer"), Shares::payload(6));
             let datagram = DatagramsRequest::Datagram { to, bytes, shares, token: Some(3) };
@@ -547,8 +529,9 @@ mod tests {
             })
             .collect();
         assert_eq!(to, [Some("192.0.2.8:2".to_owned())]);
-        let Ok(TaskEvent::Datagrams(HERE, 1, dropped)) = events.try_recv() else { panic!("nothing is told") };
-        let heard = all.hear(HERE, 1, dropped);
+        let dropped = events.try_recv().expect("it is told");
+        assert_eq!((dropped.link, dropped.number), (HERE, 1));
+        let heard = all.hear(dropped);
         let room = DatagramsIndication::Room(QUEUE - 1);
         assert_eq!(heard, [(HERE, DatagramsIndication::Transmitted(3)), (HERE, room)]);
     }

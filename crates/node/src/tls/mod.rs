@@ -28,12 +28,10 @@ pub mod certificate_folder;
 mod credentials;
 mod failure;
 pub mod issue;
-mod tls_log;
 pub(crate) mod verify;
 
 pub use credentials::Credentials;
 pub use failure::TlsFailure;
-pub(crate) use tls_log::TlsLog;
 
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;

@@ -25,7 +25,7 @@ pub use room::{CreditedService, RequestRefused};
 
 use super::stream::PumpEvent;
 pub use crate::config::tnc_address::{LineAddress, TncAddress};
-pub use crate::radio::controller::TncEngine;
+pub use crate::tower::radio::controller::TncEngine;
 use longwire_proto::engine::{Engine, Indication, Request};
 use longwire_proto::service::{Stream, StreamIndication};
 use longwire_proto::time::Instant;

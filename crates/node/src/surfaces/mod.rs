@@ -1,0 +1,14 @@
+//! Surfaces: where applications and operators meet the node. All of them use it as any application does, through an
+//! [`AppClient`](client::AppClient).
+
+pub(crate) mod client;
+pub(crate) mod connection;
+pub(crate) mod control;
+pub(crate) mod counter_changes;
+pub(crate) mod echo;
+pub(crate) mod event_log;
+pub(crate) mod folders;
+pub(crate) mod http;
+pub mod inbox;
+pub mod message;
+pub mod ping;

@@ -1,0 +1,596 @@
+//! Applications of the node: many of them share the one agent.
+//!
+//! Each application has its own numbers for its sends; an endpoint belongs to one application at a time. Payload waits
+//! here until the agent has room for it, and counts against its application's budget until then, so a full store or a
+//! slow disk slows the application down and does not fill the memory. An application is notified of deliveries up to a
+//! window; the deliveries beyond it wait in the agent's storage, and only their numbers wait here.
+
+use super::longwire_peers::LongwirePeers;
+use crate::envelope;
+use crate::surfaces::client::{ClientEnd, ClientId, MESSAGE_BYTES, is_payload};
+use crate::surfaces::message::{Message, MessageOptions, Reply, Request, full_endpoint};
+use bytes::{Bytes, BytesMut};
+use longwire_proto::service::{
+    AppIndication, AppRequest, DeliveryId, RefuseReason, ReportedStatus, SendFailure, SendId,
+};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::Ordering;
+
+/// Maximum deliveries announced to an application and not taken.
+const WINDOW_DELIVERIES: usize = 1024;
+/// Maximum payload bytes of the deliveries that are announced with their payload.
+const WINDOW_BYTES: u64 = 4 << 20;
+/// Maximum unread replies of an application; with more it is disconnected.
+const REPLIES_MAX: usize = 65_536;
+/// Number of unread replies from which progress is not reported.
+const REPLIES_BUSY: usize = 1024;
+/// Maximum bytes that one read returns.
+const READ_BYTES_MAX: u32 = 256 * 1024;
+/// Maximum payload bytes passed to the agent at once.
+const PIECE_BYTES_MAX: usize = 256 * 1024;
+/// Maximum bundles per application whose reports are still expected.
+const REPORTABLE_MAX: usize = 65_536;
+
+/// A delivery that the agent has announced and the application has not taken.
+#[derive(Clone, Debug)]
+struct PendingDelivery {
+    client: ClientId,
+    source: String,
+    destination: String,
+    created: (u64, u64),
+    length: u64,
+    /// Payload read so far, if the payload is sent with the delivery.
+    inline: Option<BytesMut>,
+    said: bool,
+    /// Bytes that count against the application's window.
+    said_bytes: u64,
+}
+
+/// A bundle whose reports are expected.
+#[derive(Debug)]
+struct ReportedBundle {
+    send: u64,
+    destination: String,
+}
+
+#[derive(Debug)]
+struct ConnectedApp {
+    end: ClientEnd,
+    sends: BTreeMap<u64, SendId>,
+    /// Bundles by creation timestamp, to find the send that a report belongs to.
+    reportable: BTreeMap<(u64, u64), ReportedBundle>,
+    registered: BTreeMap<String, u32>,
+    said: usize,
+    said_bytes: u64,
+    backlog: VecDeque<DeliveryId>,
+}
+
+impl ConnectedApp {
+    /// Removes a delivery from the window.
+    fn close(&mut self, delivery: &PendingDelivery) {
+        if delivery.said {
+            self.said -= 1;
+            self.said_bytes -= delivery.said_bytes;
+        }
+    }
+}
+
+#[derive(Debug)]
+struct PendingSend {
+    client: ClientId,
+    number: u64,
+    source: String,
+    destination: String,
+    /// Bytes that the application has announced and not sent yet.
+    owed: u64,
+    pieces: VecDeque<Bytes>,
+    reports: bool,
+    /// True if the payload begins with a file name and the application asks whether the destination may keep that name.
+    note_name: bool,
+}
+
+/// The applications of the node, with their sends, registrations and deliveries.
+#[derive(Debug)]
+pub(crate) struct Applications {
+    node: String,
+    apps: BTreeMap<ClientId, ConnectedApp>,
+    next_send: u64,
+    sends: BTreeMap<SendId, PendingSend>,
+    /// Sends whose payload waits for room.
+    waiting: VecDeque<SendId>,
+    room: u64,
+    owners: BTreeMap<String, ClientId>,
+    deliveries: BTreeMap<DeliveryId, PendingDelivery>,
+    down: VecDeque<AppRequest>,
+    pub(crate) longwire_peers: LongwirePeers,
+}
+
+impl Applications {
+    /// No applications yet. `node` is the complete node ID.
+    pub(crate) fn new(node: String) -> Self {
+        Applications {
+            apps: BTreeMap::new(),
+            next_send: 0,
+            sends: BTreeMap::new(),
+            waiting: VecDeque::new(),
+            room: 0,
+            owners: BTreeMap::new(),
+            deliveries: BTreeMap::new(),
+            longwire_peers: LongwirePeers::own(&node),
+            node,
+            down: VecDeque::new(),
+        }
+    }
+
+    /// Number of applications.
+    pub(crate) fn applications(&self) -> usize {
+        self.apps.len()
+    }
+
+    /// Endpoints that applications have registered.
+    pub(crate) fn endpoints(&self) -> impl Iterator<Item = &str> {
+        self.owners.keys().map(String::as_str)
+    }
+
+    pub(crate) fn arrive(&mut self, client: ClientId, end: ClientEnd) {
+        let app = ConnectedApp {
+            end,
+            sends: BTreeMap::new(),
+            reportable: BTreeMap::new(),
+            registered: BTreeMap::new(),
+            said: 0,
+            said_bytes: 0,
+            backlog: VecDeque::new(),
+        };
+        self.apps.insert(client, app);
+    }
+
+    /// Removes an application: cancels its incomplete sends; deliveries that it has not taken wait.
+    pub(crate) fn leave(&mut self, client: ClientId) {
+        let Some(app) = self.apps.remove(&client) else { return };
+        app.end.budget.close();
+        app.end.asked.close();
+        for endpoint in app.registered.into_keys() {
+            self.owners.remove(&endpoint);
+            self.down.push_back(AppRequest::Unregister { endpoint });
+        }
+        for send in app.sends.into_values() {
+            if let Some(sending) = self.sends.remove(&send)
+                && (sending.owed > 0 || !sending.pieces.is_empty())
+            {
+                self.down.push_back(AppRequest::Cancel { send });
+            }
+        }
+        self.deliveries.retain(|_, delivery| delivery.client != client);
+    }
+
+    /// Returns the next request for the agent.
+    pub(crate) fn next_request(&mut self) -> Option<AppRequest> {
+        self.down.pop_front().or_else(|| self.next_piece())
+    }
+
+    /// Returns the next payload piece that the room allows, one per send in turn.
+    fn next_piece(&mut self) -> Option<AppRequest> {
+        while self.room > 0 {
+            let send = self.waiting.pop_front()?;
+            let Some(sending) = self.sends.get_mut(&send) else { continue };
+            let Some(front) = sending.pieces.front_mut() else { continue };
+            let length =
+                front.len().min(PIECE_BYTES_MAX).min(usize::try_from(self.room).unwrap_or(usize::MAX));
+            let data = front.split_to(length);
+            if front.is_empty() {
+                sending.pieces.pop_front();
+            }
+            self.room -= length as u64;
+            if sending.owed == 0 && sending.pieces.is_empty() {
+                // The send may last long: its empty queue frees its memory.
+                sending.pieces = VecDeque::new();
+            } else if !sending.pieces.is_empty() {
+                self.waiting.push_back(send);
+            }
+            if let Some(app) = self.apps.get(&sending.client) {
+                app.end.budget.add_permits(length);
+            }
+            return Some(AppRequest::Piece { send, data });
+        }
+        None
+    }
+
+    fn say(&mut self, client: ClientId, reply: impl Into<Message<Reply>>) {
+        let Some(app) = self.apps.get(&client) else { return };
+        let waiting = app.end.waiting.fetch_add(1, Ordering::Relaxed);
+        let heard = app.end.replies.send(reply.into()).is_ok();
+        if !heard || waiting > REPLIES_MAX {
+            // The application does not read its replies.
+            self.leave(client);
+        }
+    }
+
+    fn full(&self, endpoint: &str) -> String {
+        full_endpoint(&self.node, endpoint)
+    }
+
+    /// Handles a request of an application; returns requests that are not about sends, registrations or deliveries.
+    pub(crate) fn request(&mut self, client: ClientId, message: Message<Request>) -> Option<Request> {
+        let Message { head, body } = message;
+        if let Some(app) = self.apps.get(&client)
+            && !is_payload(&head)
+        {
+            app.end.asked.add_permits(1);
+        }
+        match head {
+            Request::Send { send, to, length, options } => {
+                self.send(client, send, to, length, &options, body)
+            }
+            Request::Piece { send } => self.piece(client, send, body),
+            Request::Cancel { send } => {
+                if let Some(send) = self.apps.get(&client).and_then(|app| app.sends.get(&send)) {
+                    self.down.push_back(AppRequest::Cancel { send: *send });
+                }
+            }
+            Request::Register { endpoint, inline_bytes } => self.register(client, &endpoint, inline_bytes),
+            Request::Unregister { endpoint } => self.unregister(client, &endpoint),
+            Request::Read { delivery, offset, length } => self.read(client, delivery, offset, length),
+            Request::Taken { delivery } => self.taken(client, DeliveryId(delivery)),
+            other => return Some(other),
+        }
+        None
+    }
+
+    fn send(
+        &mut self,
+        client: ClientId,
+        number: u64,
+        to: String,
+        length: u64,
+        options: &MessageOptions,
+        body: Bytes,
+    ) {
+        let Some(app) = self.apps.get_mut(&client) else { return };
+        app.end.budget.add_permits(MESSAGE_BYTES);
+        if app.sends.contains_key(&number) {
+            app.end.budget.add_permits(body.len());
+            return self.say(client, Reply::error(format!("send {number} is already open"), None));
+        }
+        let note_name = options.note_name && envelope::read(&body).is_some();
+        let mut options = options.options();
+        if let Some(source) = &mut options.source {
+            *source = self.full(source);
+        }
+        let app = self.apps.get_mut(&client).expect("it was just found");
+        self.next_send += 1;
+        let send = SendId(self.next_send);
+        app.sends.insert(number, send);
+        let sending = PendingSend {
+            client,
+            number,
+            source: options.source.clone().unwrap_or_else(|| self.node.clone()),
+            destination: to.clone(),
+            owed: length,
+            pieces: VecDeque::new(),
+            reports: options.report_delivery
+                || options.report_reception
+                || options.report_forwarding
+                || options.report_deletion,
+            note_name,
+        };
+        self.sends.insert(send, sending);
+        self.down.push_back(AppRequest::Send { send, destination: to, length, options });
+        if !body.is_empty() {
+            self.add_piece(client, send, body);
+        }
+    }
+
+    fn piece(&mut self, client: ClientId, number: u64, body: Bytes) {
+        let Some(app) = self.apps.get_mut(&client) else { return };
+        app.end.budget.add_permits(MESSAGE_BYTES);
+        match app.sends.get(&number).copied() {
+            Some(send) => self.add_piece(client, send, body),
+            // The send has failed, and the application is notified of that.
+            None => app.end.budget.add_permits(body.len()),
+        }
+    }
+
+    fn add_piece(&mut self, client: ClientId, send: SendId, body: Bytes) {
+        let sending = self.sends.get_mut(&send).expect("an application's sends are known");
+        if body.len() as u64 > sending.owed {
+            let number = sending.number;
+            self.down.push_back(AppRequest::Cancel { send });
+            let what = format!("send {number} exceeds its announced length and was cancelled");
+            if let Some(app) = self.apps.get(&client) {
+                app.end.budget.add_permits(body.len());
+            }
+            return self.say(client, Reply::error(what, None));
+        }
+        if body.is_empty() {
+            return;
+        }
+        sending.owed -= body.len() as u64;
+        let idle = sending.pieces.is_empty();
+        sending.pieces.push_back(body);
+        if idle {
+            self.waiting.push_back(send);
+        }
+    }
+
+    fn register(&mut self, client: ClientId, endpoint: &str, inline_bytes: u32) {
+        let endpoint = self.full(endpoint);
+        if endpoint.parse::<longwire_proto::bp::Eid>().map_or(true, |eid| eid.is_null()) {
+            let hint = Some("an endpoint ID looks like dtn://name/inbox or ipn:3.1");
+            return self.say(client, Reply::error(format!("`{endpoint}` is not a valid endpoint ID"), hint));
+        }
+        if self.owners.get(&endpoint).is_some_and(|owner| *owner != client) {
+            let hint =
+                Some("only one application at a time can receive for an endpoint; stop the other one first");
+            let what = format!("another application is receiving for {endpoint}");
+            return self.say(client, Reply::error(what, hint));
+        }
+        let Some(app) = self.apps.get_mut(&client) else { return };
+        app.registered.insert(endpoint.clone(), inline_bytes);
+        self.owners.insert(endpoint.clone(), client);
+        self.down.push_back(AppRequest::Register { endpoint: endpoint.clone() });
+        self.say(client, Reply::Registered { endpoint });
+    }
+
+    fn unregister(&mut self, client: ClientId, endpoint: &str) {
+        let endpoint = self.full(endpoint);
+        let Some(app) = self.apps.get_mut(&client) else { return };
+        if app.registered.remove(&endpoint).is_some() {
+            self.owners.remove(&endpoint);
+            // Deliveries that it has not taken wait for the next registration.
+            let theirs = |known: &PendingDelivery| known.client == client && known.destination == endpoint;
+            for (_, handed_back) in self.deliveries.extract_if(.., |_, known| theirs(known)) {
+                app.close(&handed_back);
+            }
+            self.down.push_back(AppRequest::Unregister { endpoint });
+        }
+        self.say(client, Reply::Done);
+        self.say_deliveries(client);
+    }
+
+    fn read(&mut self, client: ClientId, delivery: u64, offset: u64, length: u32) {
+        let known = self.deliveries.get(&DeliveryId(delivery)).is_some_and(|known| known.client == client);
+        if !known {
+            return self.say(client, Reply::error(format!("no such delivery: {delivery}"), None));
+        }
+        let length = length.min(READ_BYTES_MAX);
+        self.down.push_back(AppRequest::Read { delivery: DeliveryId(delivery), offset, length });
+    }
+
+    fn taken(&mut self, client: ClientId, delivery: DeliveryId) {
+        if self.deliveries.get(&delivery).is_some_and(|known| known.client == client) {
+            self.down.push_back(AppRequest::Taken { delivery });
+        }
+    }
+
+    /// Handles an indication of the agent.
+    pub(crate) fn indication(&mut self, indication: AppIndication) {
+        match indication {
+            AppIndication::Room(room) => self.room = room,
+            AppIndication::Accepted { send, created } => self.accepted(send, created),
+            AppIndication::Progress { send, up_to } => {
+                let Some(sending) = self.sends.get(&send) else { return };
+                let (client, send) = (sending.client, sending.number);
+                let Some(app) = self.apps.get(&client) else { return };
+                if app.end.waiting.load(Ordering::Relaxed) < REPLIES_BUSY {
+                    self.say(client, Reply::Progress { send, up_to });
+                }
+            }
+            AppIndication::Sent { send } => self.end_send(send, None),
+            AppIndication::Failed { send, reason } => self.end_send(send, Some(reason)),
+            AppIndication::Delivered { delivery, source, destination, created, length } => {
+                self.delivered(delivery, source, destination, created, length);
+            }
+            AppIndication::Data { delivery, offset, data } => self.data(delivery, offset, data),
+            AppIndication::Gone { delivery, taken } => self.gone(delivery, taken),
+            AppIndication::Report { created, status, reason, reporter, .. } => {
+                self.report(created, status, reason, &reporter);
+            }
+            AppIndication::Bundle { .. }
+            | AppIndication::Refused { .. }
+            | AppIndication::ClockJumped { .. }
+            | AppIndication::Link { .. } => {}
+        }
+    }
+
+    fn accepted(&mut self, send: SendId, created: (u64, u64)) {
+        let Some(sending) = self.sends.get(&send) else { return };
+        let (client, send) = (sending.client, sending.number);
+        let source = sending.source.clone();
+        let name_may_stay = sending.note_name && self.longwire_peers.is_news(&sending.destination);
+        if let Some(app) = self.apps.get_mut(&client)
+            && sending.reports
+        {
+            app.reportable.insert(created, ReportedBundle { send, destination: sending.destination.clone() });
+            if app.reportable.len() > REPORTABLE_MAX {
+                app.reportable.pop_first();
+            }
+        }
+        self.say(client, Reply::Accepted { send, source, created, name_may_stay });
+    }
+
+    fn end_send(&mut self, send: SendId, failure: Option<SendFailure>) {
+        let Some(sending) = self.sends.remove(&send) else { return };
+        let (client, send) = (sending.client, sending.number);
+        if let Some(app) = self.apps.get_mut(&client) {
+            app.sends.remove(&send);
+            app.end.budget.add_permits(sending.pieces.iter().map(Bytes::len).sum());
+        }
+        self.say(
+            client,
+            match failure {
+                None => Reply::Sent { send },
+                Some(failure) => {
+                    Reply::Failed { send, reason: words(failure).to_owned(), code: code(failure).to_owned() }
+                }
+            },
+        );
+    }
+
+    /// Destination of a bundle whose reports are expected.
+    pub(crate) fn destination_of(&self, created: (u64, u64)) -> Option<&str> {
+        self.apps.values().find_map(|app| Some(app.reportable.get(&created)?.destination.as_str()))
+    }
+
+    fn report(&mut self, created: (u64, u64), status: ReportedStatus, reason: u64, reporter: &str) {
+        let status = match status {
+            ReportedStatus::Received => "received",
+            ReportedStatus::Forwarded => "forwarded",
+            ReportedStatus::Delivered => "delivered",
+            ReportedStatus::Deleted => "deleted",
+            ReportedStatus::CustodyAccepted => "in custody",
+        };
+        let told: Vec<(ClientId, u64)> = self
+            .apps
+            .iter()
+            .filter_map(|(id, app)| Some((*id, app.reportable.get(&created)?.send)))
+            .collect();
+        for (client, send) in told {
+            let reply =
+                Reply::Report { send, status: status.to_owned(), reason, reporter: reporter.to_owned() };
+            self.say(client, reply);
+        }
+    }
+
+    fn delivered(
+        &mut self,
+        delivery: DeliveryId,
+        source: String,
+        destination: String,
+        created: (u64, u64),
+        length: u64,
+    ) {
+        let Some(client) = self.owners.get(&destination).copied() else { return };
+        if self.deliveries.contains_key(&delivery) {
+            return;
+        }
+        let new = PendingDelivery {
+            client,
+            source,
+            destination,
+            created,
+            length,
+            inline: None,
+            said: false,
+            said_bytes: 0,
+        };
+        self.deliveries.insert(delivery, new);
+        let app = self.apps.get_mut(&client).expect("owners are there");
+        app.backlog.push_back(delivery);
+        self.say_deliveries(client);
+    }
+
+    /// Announces waiting deliveries as far as the application's window allows.
+    fn say_deliveries(&mut self, client: ClientId) {
+        loop {
+            let Some(app) = self.apps.get_mut(&client) else { return };
+            if app.said >= WINDOW_DELIVERIES || app.said_bytes >= WINDOW_BYTES {
+                return;
+            }
+            let Some(id) = app.backlog.pop_front() else { return };
+            let Some(delivery) = self.deliveries.get_mut(&id) else { continue };
+            let inline_bytes = app.registered.get(&delivery.destination).copied().unwrap_or(0);
+            let inline_bytes = inline_bytes.min(READ_BYTES_MAX);
+            delivery.said = true;
+            app.said += 1;
+            if delivery.length > 0 && delivery.length <= u64::from(inline_bytes) {
+                delivery.said_bytes = delivery.length;
+                app.said_bytes += delivery.length;
+                delivery.inline = Some(BytesMut::new());
+                let length = delivery.length as u32;
+                self.down.push_back(AppRequest::Read { delivery: id, offset: 0, length });
+            } else {
+                let reply = delivery.reply(id);
+                self.say(client, reply);
+            }
+        }
+    }
+
+    fn data(&mut self, id: DeliveryId, offset: u64, data: Bytes) {
+        let Some(delivery) = self.deliveries.get_mut(&id) else { return };
+        let client = delivery.client;
+        if offset == 0 && envelope::read(&data).is_some() {
+            self.longwire_peers.add(&delivery.source);
+        }
+        let Some(read) = &mut delivery.inline else {
+            let head = Reply::Data { delivery: id.0, offset };
+            return self.say(client, Message { head, body: data });
+        };
+        if offset != read.len() as u64 {
+            // The answer to a read from an application that had this delivery before.
+            return;
+        }
+        let whole = read.is_empty() && data.len() as u64 == delivery.length;
+        let body = if whole {
+            data
+        } else {
+            read.extend_from_slice(&data);
+            if (read.len() as u64) < delivery.length {
+                return;
+            }
+            core::mem::take(read).freeze()
+        };
+        delivery.inline = None;
+        let head = delivery.reply(id);
+        self.say(client, Message { head, body });
+    }
+
+    fn gone(&mut self, id: DeliveryId, taken: bool) {
+        let Some(delivery) = self.deliveries.remove(&id) else { return };
+        if let Some(app) = self.apps.get_mut(&delivery.client) {
+            app.close(&delivery);
+        }
+        self.say(delivery.client, Reply::Gone { delivery: id.0, taken });
+        self.say_deliveries(delivery.client);
+    }
+
+    /// Answers a request that [`request`](Self::request) has returned.
+    pub(crate) fn answer(&mut self, client: ClientId, reply: Reply) {
+        self.say(client, reply);
+    }
+}
+
+impl PendingDelivery {
+    fn reply(&self, id: DeliveryId) -> Reply {
+        Reply::Delivered {
+            delivery: id.0,
+            source: self.source.clone(),
+            destination: self.destination.clone(),
+            created: self.created,
+            length: self.length,
+        }
+    }
+}
+
+/// Reason of a failed send, as an identifier.
+fn code(failure: SendFailure) -> &'static str {
+    match failure {
+        SendFailure::BadEndpoint => "bad_endpoint",
+        SendFailure::Full => "full",
+        SendFailure::Expired => "expired",
+        SendFailure::Cancelled => "cancelled",
+        SendFailure::Limit => "limit",
+        SendFailure::Storage => "storage",
+        SendFailure::Refused(_) => "refused",
+        SendFailure::NoCustody => "no_custody",
+    }
+}
+
+/// Reason of a failed send, as text.
+fn words(failure: SendFailure) -> &'static str {
+    match failure {
+        SendFailure::BadEndpoint => "the destination or source is not a valid endpoint for this node",
+        SendFailure::Full => "the store or its disk is full",
+        SendFailure::Expired => "the lifetime expired before delivery",
+        SendFailure::Cancelled => "cancelled",
+        SendFailure::Limit => "the bundle exceeds a limit of this node",
+        SendFailure::Storage => "the store failed",
+        SendFailure::Refused(RefuseReason::NotAcceptable) => {
+            "every next hop rejected the bundle as not acceptable"
+        }
+        SendFailure::Refused(_) => "every next hop refused the bundle",
+        SendFailure::NoCustody => {
+            "custody transfer needs a bundle of version 6 with a source and a singleton destination"
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! The configuration in force, and changes to it.
+
+use super::Task;
+use crate::config::{Config, LinkSettings};
+use crate::surfaces::message::Reply;
+use crate::tls::Credentials;
+use crate::tower::links::special;
+use crate::view::{self, Event};
+use longwire_proto::service::{AppRequest, LinkId};
+use longwire_proto::time::Instant;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// The configuration in force.
+pub(crate) struct ActiveConfiguration {
+    pub(super) config: Config,
+    /// Path of the file, for reloads.
+    path: Option<PathBuf>,
+    /// Certificate of the node and trusted authorities.
+    pub(super) credentials: Option<Arc<Credentials>>,
+    /// Result of the last reload.
+    pub(super) reloaded: view::Configuration,
+}
+
+impl ActiveConfiguration {
+    /// The configuration of a node that starts.
+    pub(crate) fn new(config: Config, path: Option<PathBuf>, credentials: Option<Arc<Credentials>>) -> Self {
+        ActiveConfiguration { config, path, credentials, reloaded: view::Configuration::default() }
+    }
+}
+
+impl Task {
+    /// Reloads the configuration file, if there is one; links and routes follow it.
+    pub(super) fn reload(&mut self, now: Instant) -> Reply {
+        let Some(path) = self.configuration.path.clone() else {
+            return Reply::error("this node has no configuration file", None);
+        };
+        let read = Config::load(&path)
+            .and_then(|config| config.credentials().map(|credentials| (config, credentials)));
+        let done = match read {
+            Ok((config, credentials)) => {
+                let needs_restart = self.configuration.config.needs_restart(&config);
+                match self.apply(now, config) {
+                    Reply::Error { what, hint } => Err((what, hint)),
+                    _ => {
+                        self.configuration.credentials = credentials.map(Arc::new);
+                        Ok(needs_restart)
+                    }
+                }
+            }
+            Err(error) => Err((error.what, error.hint)),
+        };
+        self.tell_reload(now, done)
+    }
+
+    /// Reports the result of a reload: to the requester, in `status`, as an event, and on standard error, for operators who use
+    /// the signal.
+    fn tell_reload(&mut self, now: Instant, done: Result<Vec<String>, (String, Option<String>)>) -> Reply {
+        match done {
+            Ok(needs_restart) => {
+                let list: Vec<String> = needs_restart.iter().map(|key| format!("`{key}`")).collect();
+                let later = match &list[..] {
+                    [] => String::new(),
+                    list => {
+                        format!("; changes to {} take effect after a restart", list.join(", "))
+                    }
+                };
+                crate::standard_error::say(format_args!("longwire: configuration reloaded{later}"));
+                let configuration = view::Configuration { refused: None, needs_restart };
+                self.configuration.reloaded = configuration.clone();
+                let needs_restart = configuration.needs_restart;
+                self.note(now, Event::ConfigurationRead { needs_restart });
+                Reply::Done
+            }
+            Err((what, hint)) => {
+                let more = hint.as_ref().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
+                crate::standard_error::say(format_args!(
+                    "longwire: configuration not reloaded, the previous one stays in use: {what}{more}"
+                ));
+                self.configuration.reloaded.refused = Some(what.clone());
+                let event = Event::ConfigurationRefused { what: what.clone(), hint: hint.clone() };
+                self.note(now, event);
+                Reply::Error { what, hint }
+            }
+        }
+    }
+
+    /// Applies the links and routes of a configuration; other settings take effect after a restart.
+    pub(super) fn apply(&mut self, now: Instant, new: Config) -> Reply {
+        // Lines to TNCs are opened at startup only.
+        let new = Config { tnc: self.configuration.config.tnc.clone(), ..new };
+        if let Err(error) = new.check() {
+            let hint = error.hint.or_else(|| Some("restart the node to use a new TNC".to_owned()));
+            return Reply::Error { what: error.what, hint };
+        }
+        let old = std::mem::take(&mut self.configuration.config);
+        for route in
+            old.route.iter().filter(|route| !new.route.contains(route) || !same_link(&old, &new, &route.via))
+        {
+            if let Some(via) = self.hop(&route.via) {
+                self.ask(now, AppRequest::RemoveRoute { pattern: route.to.clone(), via });
+            }
+        }
+        let shared = same_sessions(&old, &new);
+        let (mut opened, mut added) = (Vec::new(), Vec::new());
+        {
+            let mut links = self.links.lock().expect("no thread panics while it has the links");
+            links.set_callers(&new);
+            for link in &new.link {
+                if !(shared && old.link.contains(link)) {
+                    // The configuration was checked before.
+                    let Ok(id) = links.add(&new, link) else { continue };
+                    added.push(id);
+                    opened.extend(link.open.then_some(id));
+                }
+            }
+        }
+        added.into_iter().for_each(|id| self.engines.lower.second.radios.add(id));
+        let gone: Vec<LinkId> = {
+            let links = self.links.lock().expect("no thread panics while it has the links");
+            let stale = |id: LinkId, link: &LinkSettings| {
+                let latest =
+                    links.iter().filter(|(_, other)| other.link.name == link.name).map(|(id, _)| id).max();
+                !new.link.contains(link) || latest != Some(id)
+            };
+            links.iter().filter(|(id, known)| stale(*id, &known.link)).map(|(id, _)| id).collect()
+        };
+        for link in gone {
+            self.ask(now, AppRequest::CloseLink { link });
+            self.engines.lower.second.radios.remove(link);
+            self.links.lock().expect("no thread panics while it has the links").remove(link);
+            self.link_states.seen.remove(&link);
+            self.link_states.planned.remove(&link);
+            self.link_states.tls.forget(link);
+        }
+        self.configuration.config = Config {
+            link: new.link.clone(),
+            route: new.route.clone(),
+            contact: new.contact,
+            peer: new.peer,
+            tcpcl: new.tcpcl,
+            tls: new.tls,
+            peers: new.peers,
+            udp: new.udp,
+            ax25cl: new.ax25cl,
+            ax25cm: new.ax25cm,
+            uicl: new.uicl,
+            ..old
+        };
+        self.configure_links();
+        self.engines.lower.second.identities.configure(&self.configuration.config);
+        self.plan(now);
+        for link in opened {
+            self.ask(now, AppRequest::OpenLink { link });
+        }
+        for route in new.route {
+            if let Some(request) = self.route(&route) {
+                self.ask(now, request);
+            }
+        }
+        Reply::Done
+    }
+
+    /// Passes the settings of each link to the agent.
+    fn configure_links(&mut self) {
+        self.engines.upper.configure_peers(self.configuration.config.peer.clone());
+        let links = self.links.lock().expect("no thread panics while it has the links");
+        for (id, known) in links.iter() {
+            self.engines.upper.configure_link(special(&self.configuration.config, id, &known.link));
+        }
+    }
+}
+
+fn same_link(old: &Config, new: &Config, name: &str) -> bool {
+    let find = |config: &Config| config.link.iter().find(|link| link.name == name).cloned();
+    find(old) == find(new) && same_sessions(old, new)
+}
+
+/// True if the settings shared by all links are equal.
+fn same_sessions(old: &Config, new: &Config) -> bool {
+    old.callers() == new.callers()
+        && old.radio_callers() == new.radio_callers()
+        && old.tls == new.tls
+        && old.udp == new.udp
+        && old.uicl == new.uicl
+}

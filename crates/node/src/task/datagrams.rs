@@ -1,0 +1,36 @@
+//! UDP sockets of links: what the engines and the pumps say to each other.
+
+use super::Task;
+use crate::pumps::datagram::{SocketEvent, SocketReport};
+use longwire_proto::engine::Engine;
+use longwire_proto::service::{DatagramsRequest, LinkId, Port};
+use longwire_proto::time::Instant;
+
+impl Task {
+    /// Passes an event of a pump to the engines.
+    pub(super) fn hear_datagrams(&mut self, now: Instant, said: SocketReport) {
+        let link = said.link;
+        let comes_or_goes = matches!(said.event, SocketEvent::Joined { .. } | SocketEvent::Left(_));
+        let heard = self.connections.sockets.hear(said);
+        if comes_or_goes {
+            let identities = &mut self.engines.lower.second.identities;
+            match self.connections.sockets.at(link) {
+                Some(at) => identities.set_address(link, at.ip()),
+                None => identities.forget(link),
+            }
+        }
+        for (link, indication) in heard {
+            self.engines.handle_indication(now, Port::Second(Port::First((link, Port::Second(indication)))));
+        }
+    }
+
+    /// Handles an engine's request to its socket.
+    pub(super) fn datagrams_request(&mut self, link: LinkId, request: DatagramsRequest) {
+        if matches!(request, DatagramsRequest::Leave) {
+            self.engines.lower.second.identities.forget(link);
+        }
+        let links = self.links.lock().expect("no thread panics while it has the links");
+        let address = || links.get(link).map(|known| known.link.address.clone()).unwrap_or_default();
+        self.connections.sockets.request(link, request, address);
+    }
+}

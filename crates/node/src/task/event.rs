@@ -1,0 +1,58 @@
+//! Events of the engines' task: one queue for all of them, so that they keep their order.
+
+use crate::pumps::datagram::SocketReport;
+use crate::pumps::stream::{ByteStream, PumpEvent};
+use crate::storage::StoreDamage;
+use crate::surfaces::client::ClientEvent;
+use crate::surfaces::counter_changes::CounterChanges;
+use crate::tower::radio::LineId;
+use longwire_proto::service::StorageIndication;
+
+/// Unique ID of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ConnectionId(pub(crate) u64);
+
+pub(crate) enum TaskEvent {
+    /// Indications of a thread of the store.
+    Storage(Vec<StorageIndication>),
+    /// Damage was found in the store and handled.
+    Damage(StoreDamage),
+    /// Event of a connection's pump.
+    Stream(ConnectionId, PumpEvent),
+    /// Event of the pump of a UDP socket.
+    Datagrams(SocketReport),
+    /// Event of the line to a TNC, with the number of the connection.
+    Line(LineId, u64, PumpEvent),
+    /// A listening UDP socket and its address.
+    Listens(tokio::net::UdpSocket, String),
+    /// An incoming connection and its address.
+    Caller(Box<dyn ByteStream>, String),
+    /// Event of an application.
+    Client(ClientEvent),
+    /// A counter of the HTTP interface or of the control socket has changed.
+    Counted(CounterChanges),
+    /// The wall clock may have jumped.
+    Clock,
+    /// The configuration must be reloaded.
+    Reload,
+    /// The node must stop; with `at_once` as if it had crashed.
+    Stop { at_once: bool },
+}
+
+impl From<SocketReport> for TaskEvent {
+    fn from(said: SocketReport) -> Self {
+        TaskEvent::Datagrams(said)
+    }
+}
+
+impl From<ClientEvent> for TaskEvent {
+    fn from(said: ClientEvent) -> Self {
+        TaskEvent::Client(said)
+    }
+}
+
+impl From<CounterChanges> for TaskEvent {
+    fn from(said: CounterChanges) -> Self {
+        TaskEvent::Counted(said)
+    }
+}

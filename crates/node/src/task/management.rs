@@ -1,0 +1,148 @@
+//! Requests of operators.
+
+use super::Task;
+use crate::config::{Config, LinkSettings, RouteSettings};
+use crate::surfaces::message::{Reply, Request};
+use crate::view;
+use longwire_proto::ax25::Callsign;
+use longwire_proto::service::{AppRequest, LinkId};
+use longwire_proto::time::Instant;
+use longwire_settings::error::nearest;
+
+impl Task {
+    /// Handles requests that are not about sends, registrations or deliveries.
+    pub(super) fn operate(&mut self, now: Instant, request: Request) -> Reply {
+        match request {
+            Request::Status | Request::NextStatus => Reply::Status { status: Box::new(self.status(now)) },
+            Request::Bundles { limit, after, filter } => self.bundles(now, after.as_deref(), limit, &filter),
+            Request::Bundle { source, created } => self.bundle(now, &source, created),
+            Request::Delete { source, created } => self.delete(now, source, created),
+            Request::Links => Reply::Links { links: self.link_views(now) },
+            Request::AddLink { name, address } => self.add_link(now, name, address),
+            Request::CutLink { name } => self.with_link(now, &name, |link| AppRequest::CloseLink { link }),
+            Request::OpenLink { name } => self.with_link(now, &name, |link| AppRequest::OpenLink { link }),
+            Request::RemoveLink { name } => self.remove_link(now, &name),
+            Request::Watch => {
+                self.watch(now);
+                Reply::Done
+            }
+            Request::Routes => Reply::Routes { routes: self.routes() },
+            Request::AddRoute { route } => self.add_route(now, route),
+            Request::RemoveRoute { to, via } => self.remove_route(now, &to, &via),
+            Request::TrustClock => self.trust_clock(now),
+            Request::Reload => self.reload(now),
+            Request::Send { .. }
+            | Request::Piece { .. }
+            | Request::Cancel { .. }
+            | Request::Register { .. }
+            | Request::Unregister { .. }
+            | Request::Read { .. }
+            | Request::Taken { .. } => unreachable!("`Applications::request` handles these"),
+        }
+    }
+
+    /// Confirms the clock: lifetimes follow it from now on.
+    fn trust_clock(&mut self, now: Instant) -> Reply {
+        if self.engines.upper.clock_ahead_ms() == 0 {
+            return Reply::error("the clock has not jumped; there is nothing to confirm", None);
+        }
+        self.ask(now, AppRequest::TrustClock);
+        self.note(now, view::Event::ClockTrusted);
+        Reply::Done
+    }
+
+    fn with_link(&mut self, now: Instant, name: &str, request: impl Fn(LinkId) -> AppRequest) -> Reply {
+        let found = self.links.lock().expect("no thread panics while it has the links").named(name);
+        match found.or_else(|| self.caller_named(name)) {
+            Some(id) => {
+                self.ask(now, request(id));
+                Reply::Done
+            }
+            None => no_link(&self.configuration.config, name),
+        }
+    }
+
+    fn caller_named(&self, name: &str) -> Option<LinkId> {
+        let number: u32 = name.strip_prefix("caller ")?.parse().ok()?;
+        let id = LinkId(LinkId::FIRST_INCOMING.checked_add(number)?);
+        self.link_states.seen.contains_key(&id).then_some(id)
+    }
+
+    fn add_link(&mut self, now: Instant, name: String, address: String) -> Reply {
+        if address.parse::<Callsign>().is_ok() {
+            return Reply::error(
+                format!("`{address}` is a callsign; this command adds TCP links only"),
+                Some(
+                    "add a [[link]] with `kind`, `tnc` and `callsign` to the configuration, then send SIGHUP or `POST /reload`",
+                ),
+            );
+        }
+        let link = LinkSettings { name, address, ..LinkSettings::default() };
+        let mut config = self.configuration.config.clone();
+        config.link.push(link.clone());
+        let added = config.check().and_then(|()| {
+            self.links.lock().expect("no thread panics while it has the links").add(&config, &link)
+        });
+        match added {
+            Ok(id) => {
+                self.configuration.config = config;
+                self.engines.lower.second.radios.add(id);
+                self.ask(now, AppRequest::OpenLink { link: id });
+                Reply::Done
+            }
+            Err(error) => Reply::Error { what: error.what, hint: error.hint },
+        }
+    }
+
+    fn remove_link(&mut self, now: Instant, name: &str) -> Reply {
+        if !self.configuration.config.link.iter().any(|link| link.name == name) {
+            return no_link(&self.configuration.config, name);
+        }
+        let mut config = self.configuration.config.clone();
+        config.link.retain(|link| link.name != name);
+        // Contacts that concern this link only are removed, too: a contact without a link is invalid.
+        let old = &self.configuration.config;
+        config.contact.retain(|planned| {
+            old.link.iter().all(|link| link.name != name || !planned.concerns(old, link))
+                || config.link.iter().any(|link| planned.concerns(old, link))
+        });
+        config.route.retain(|route| route.via != name);
+        self.apply(now, config)
+    }
+
+    fn routes(&self) -> Vec<view::Route> {
+        let all = self.configuration.config.route.iter();
+        all.map(|route| view::Route { to: route.to.clone(), via: route.via.clone(), cost: route.cost })
+            .collect()
+    }
+
+    fn add_route(&mut self, now: Instant, route: view::Route) -> Reply {
+        let mut config = self.configuration.config.clone();
+        config.route.retain(|other| other.to != route.to || other.via != route.via);
+        config.route.push(RouteSettings { to: route.to, via: route.via, cost: route.cost });
+        match config.check() {
+            Ok(()) => self.apply(now, config),
+            Err(error) => Reply::Error { what: error.what, hint: error.hint },
+        }
+    }
+
+    fn remove_route(&mut self, now: Instant, to: &str, via: &str) -> Reply {
+        let mut config = self.configuration.config.clone();
+        config.route.retain(|route| route.to != to || route.via != via);
+        if config.route.len() == self.configuration.config.route.len() {
+            return Reply::error(
+                format!("no such route: {to} via {via}"),
+                Some("list routes with `GET /routes`"),
+            );
+        }
+        self.apply(now, config)
+    }
+}
+
+fn no_link(config: &Config, name: &str) -> Reply {
+    let hint = match nearest(name, config.link.iter().map(|link| link.name.as_str())) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "list links with `longwire links`".to_owned(),
+    };
+    Reply::error(format!("no such link: `{name}`"), Some(&hint))
+}

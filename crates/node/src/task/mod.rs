@@ -1,0 +1,298 @@
+//! The engines' task: it owns the engines, handles all events, and passes on what the engines emit.
+//!
+//! ```text
+//!      applications            Applications
+//!     ----------------------------------------------------
+//!      engines      Agent over (storage, Neighbours)
+//!     ----------------------------------------------------
+//!      threads      StorageDriver    pumps, one per connection
+//! ```
+//!
+//! Events arrive in batches; the engines handle all of a batch and are drained once. Engine time is the time since the node's
+//! start, by a clock that never jumps; the wall clock is passed on again every few seconds, so that a jump is noticed.
+
+mod applications;
+mod bundles;
+mod busy_loop_guard;
+mod callers;
+mod clock;
+mod configuration;
+mod connections;
+mod datagrams;
+mod event;
+mod event_recording;
+mod lines;
+mod link_states;
+mod longwire_peers;
+mod management;
+mod radio;
+mod receipts;
+mod refusals;
+mod status;
+mod status_waiters;
+mod store;
+mod tls_log;
+mod turn_meter;
+
+pub(crate) use applications::Applications;
+pub(crate) use clock::TaskClock;
+pub(crate) use configuration::ActiveConfiguration;
+pub(crate) use connections::Connections;
+pub(crate) use event::TaskEvent;
+pub(crate) use event_recording::EventRecording;
+pub(crate) use link_states::LinkStates;
+pub(crate) use refusals::RefusalLog;
+pub(crate) use status::SurfaceStates;
+pub(crate) use status_waiters::StatusWaiters;
+pub(crate) use store::{DamageLog, NodeStore};
+pub(crate) use turn_meter::TurnMeter;
+
+use crate::pumps::connect::Connector;
+use crate::storage::Scrub;
+use crate::surfaces::client::{ClientEvent, ClientId};
+use crate::surfaces::message::{Message, Request};
+use crate::tower::links::SharedLinks;
+use crate::tower::neighbours::Neighbours;
+use crate::tower::sessions::ClosedSessionCounters;
+use longwire_proto::bp::agent::Agent;
+use longwire_proto::engine::Engine;
+use longwire_proto::joint::{Beside, PassThrough, Stack};
+use longwire_proto::service::{AppRequest, LinkId, Port, Storage};
+use longwire_proto::time::{Duration, Instant};
+use tokio::sync::mpsc;
+
+/// Interval at which the wall clock is passed to the agent.
+const CLOCK_EVERY: Duration = Duration::from_secs(5);
+/// Maximum events handled before the engines are drained.
+const BATCH_EVENTS: usize = 256;
+
+/// All engines of a node.
+pub(crate) type Engines = Stack<Agent, Beside<PassThrough<Storage>, Neighbours>>;
+
+/// The engines of a node and everything around them.
+pub(crate) struct Task {
+    pub(crate) engines: Engines,
+    pub(crate) configuration: ActiveConfiguration,
+    pub(crate) clock: TaskClock,
+    pub(crate) links: SharedLinks,
+    pub(crate) closed_session_counters: ClosedSessionCounters,
+    pub(crate) link_states: LinkStates,
+    pub(crate) connections: Connections,
+    pub(crate) connector: Connector,
+    pub(crate) applications: Applications,
+    pub(crate) store: NodeStore,
+    pub(crate) recording: EventRecording,
+    pub(crate) refusals: RefusalLog,
+    pub(crate) reports_not_believed: u64,
+    pub(crate) status_waiters: StatusWaiters,
+    pub(crate) turns: TurnMeter,
+    pub(crate) surfaces: SurfaceStates,
+    pub(crate) events: mpsc::UnboundedReceiver<TaskEvent>,
+    pub(crate) tell: mpsc::UnboundedSender<TaskEvent>,
+}
+
+impl Task {
+    /// Runs until the node is stopped.
+    pub(crate) async fn run(mut self) {
+        let now = self.clock.now();
+        self.set_up(now);
+        self.drain(now);
+        let mut batch = Vec::with_capacity(BATCH_EVENTS);
+        let mut clock_at = now + CLOCK_EVERY;
+        let mut wake = Instant::ZERO;
+        let sleep = tokio::time::sleep_until(self.clock.at(Instant::ZERO));
+        tokio::pin!(sleep);
+        loop {
+            let at = self.clock.at(wake);
+            if sleep.deadline() != at {
+                sleep.as_mut().reset(at);
+            }
+            tokio::select! {
+                biased;
+                count = self.events.recv_many(&mut batch, BATCH_EVENTS) => debug_assert!(count > 0),
+                () = &mut sleep => {}
+            }
+            let now = self.clock.now();
+            let heard = !batch.is_empty();
+            let mut happened = false;
+            for event in batch.drain(..) {
+                if let TaskEvent::Stop { at_once } = event {
+                    return self.stop(now, at_once).await;
+                }
+                happened |= StatusWaiters::is_some(&event);
+                self.hear(now, event);
+            }
+            if clock_at <= now {
+                clock_at = now + CLOCK_EVERY;
+                self.tell_time(now);
+                self.look_at_callers(now);
+                self.look_at_watchers(now);
+                happened = true;
+            }
+            self.tell_rooms(now);
+            if self.engines.poll_timeout().is_some_and(|at| at <= now) {
+                self.engines.handle_timeout(now);
+                happened = true;
+            }
+            self.drain(now);
+            if let Some(callers) = self.engines.lower.second.identities.new_beside_links() {
+                self.engines.upper.set_beside_links(callers);
+            }
+            if self.store.driver.has_failed() || self.store.scrub.as_ref().is_some_and(Scrub::has_failed) {
+                // The panic of that thread is passed on where it is joined. The clock timer wakes this loop, so that this happens
+                // soon.
+                return;
+            }
+            self.tell_news(now, happened);
+            self.turns.add(self.clock.now().saturating_since(now));
+            wake = self.rest(now, heard, clock_at);
+        }
+    }
+
+    /// Closes sessions, waits up to 2 s for them, and lets the store finish.
+    async fn stop(mut self, now: Instant, at_once: bool) {
+        self.tell_waiting_damage(now);
+        if at_once {
+            return;
+        }
+        let mut open: Vec<LinkId> = self.connections.links();
+        open.extend(self.engines.lower.second.radios.busy());
+        for link in open {
+            self.engines.handle_request(now, AppRequest::CloseLink { link });
+        }
+        self.drain(now);
+        let limit = tokio::time::sleep(Duration::from_secs(2));
+        tokio::pin!(limit);
+        while !(self.connections.is_empty() && self.engines.lower.second.radios.busy().is_empty()) {
+            let wake = self.engines.poll_timeout().map_or(limit.deadline(), |at| self.clock.at(at));
+            tokio::select! {
+                event = self.events.recv() => match event {
+                    Some(TaskEvent::Stop { .. }) | None => return,
+                    Some(event) => self.hear(self.clock.now(), event),
+                },
+                () = &mut limit => return,
+                () = tokio::time::sleep_until(wake) => {}
+            }
+            let now = self.clock.now();
+            self.tell_rooms(now);
+            if self.engines.poll_timeout().is_some_and(|at| at <= now) {
+                self.engines.handle_timeout(now);
+            }
+            self.drain(now);
+        }
+    }
+
+    fn set_up(&mut self, now: Instant) {
+        self.tell_time(now);
+        for endpoint in self.configuration.config.endpoints.clone() {
+            self.ask(now, AppRequest::Register { endpoint });
+        }
+        for route in self.configuration.config.route.clone() {
+            if let Some(request) = self.route(&route) {
+                self.ask(now, request);
+            }
+        }
+        let open: Vec<LinkId> = {
+            let links = self.links.lock().expect("no thread panics while it has the links");
+            links.iter().filter(|(_, known)| known.link.open).map(|(id, _)| id).collect()
+        };
+        self.plan(now);
+        for link in open {
+            self.ask(now, AppRequest::OpenLink { link });
+        }
+    }
+
+    /// Passes a request to the agent.
+    pub(crate) fn ask(&mut self, now: Instant, request: AppRequest) {
+        self.engines.handle_request(now, request);
+    }
+
+    fn tell_time(&mut self, now: Instant) {
+        let dtn_ms = self.clock.dtn_ms();
+        let steady = crate::clock::steady();
+        self.ask(now, AppRequest::SetClock { dtn_ms, steady });
+        self.plan(now);
+    }
+
+    fn hear(&mut self, now: Instant, event: TaskEvent) {
+        match event {
+            TaskEvent::Storage(said) => {
+                for indication in said {
+                    self.store.driver.heard(&indication);
+                    self.engines.handle_indication(now, Port::First(indication));
+                }
+            }
+            TaskEvent::Damage(damage) => self.hear_damage(now, damage),
+            TaskEvent::Stream(id, said) => self.hear_stream(now, id, said),
+            TaskEvent::Datagrams(said) => self.hear_datagrams(now, said),
+            TaskEvent::Line(line, number, said) => self.hear_line(now, line, number, said),
+            TaskEvent::Listens(socket, at) => {
+                let link =
+                    self.links.lock().expect("no thread panics while it has the links").listening(at.clone());
+                self.connections.sockets.listen(link, socket, at);
+            }
+            TaskEvent::Caller(wire, address) => self.hear_caller(now, wire, address),
+            TaskEvent::Client(ClientEvent::Arrives(id, end)) => self.applications.arrive(id, end),
+            TaskEvent::Client(ClientEvent::Request(id, message)) => self.hear_application(now, id, message),
+            TaskEvent::Client(ClientEvent::Leaves(id)) => {
+                self.status_waiters.leave(id);
+                self.applications.leave(id);
+            }
+            TaskEvent::Counted(news) => news.heard(),
+            TaskEvent::Clock => self.tell_time(now),
+            TaskEvent::Reload => drop(self.reload(now)),
+            TaskEvent::Stop { .. } => {}
+        }
+    }
+
+    fn hear_application(&mut self, now: Instant, id: ClientId, message: Message<Request>) {
+        // Earlier requests of applications are carried out first.
+        if let Some(request) = self.applications.request(id, message) {
+            self.drain(now);
+            match request {
+                Request::NextStatus => return self.status_waiters.wait(id),
+                Request::Status => self.status_waiters.told(id),
+                _ => {}
+            }
+            let reply = self.operate(now, request);
+            self.applications.answer(id, reply);
+        }
+    }
+
+    /// Passes on everything that the engines emit, until they emit nothing.
+    pub(crate) fn drain(&mut self, now: Instant) {
+        self.store.driver.set_copies(self.connections.receive_budget.is_full_of_buffers());
+        loop {
+            self.tell_damage_with_names(now);
+            while let Some(indication) = self.engines.poll_indication(now) {
+                if self.see(now, &indication) {
+                    self.applications.indication(indication);
+                }
+            }
+            match self.engines.poll_request(now) {
+                Some(Port::First(request)) => self.store.driver.request(now, request),
+                Some(Port::Second(Port::First((link, Port::First(request))))) => {
+                    self.stream_request(link, request);
+                }
+                Some(Port::Second(Port::First((link, Port::Second(request))))) => {
+                    self.datagrams_request(link, request);
+                }
+                Some(Port::Second(Port::Second((line, request)))) => {
+                    self.connections.lines.request(line, request)
+                }
+                None => {
+                    if let Some(answer) = self.store.driver.answer(now) {
+                        self.engines.handle_indication(now, Port::First(answer));
+                    } else if let Some(request) = self.applications.next_request() {
+                        self.engines.handle_request(now, request);
+                    } else {
+                        break;
+                    }
+                }
+            }
+        }
+        self.see_refused(now);
+        self.store.driver.flush();
+        self.connections.receive_budget.set_store(self.store.driver.waiting_bytes());
+    }
+}

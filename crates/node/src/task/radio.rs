@@ -1,0 +1,54 @@
+//! Events of the lines of TNCs, and what the node reports about them.
+
+use super::Task;
+use crate::pumps::stream::PumpEvent;
+use crate::tower::radio::{LineId, TncId};
+use crate::view::{self, Event};
+use longwire_proto::engine::Engine;
+use longwire_proto::service::{Port, StreamIndication};
+use longwire_proto::time::Instant;
+
+impl Task {
+    pub(super) fn hear_line(&mut self, now: Instant, line: LineId, number: u64, said: PumpEvent) {
+        for indication in self.connections.lines.hear(line, number, said) {
+            let is_over = matches!(indication, StreamIndication::Closed(_));
+            self.engines.handle_indication(now, Port::Second(Port::Second((line, indication))));
+            let tncs = self.engines.lower.second.radios.tncs_of(line).to_vec();
+            tncs.into_iter().for_each(|tnc| self.look_at_tnc(now, tnc, is_over));
+        }
+    }
+
+    /// Reports a change of a TNC after an event of its line; `is_over` when the line ended. Further failed attempts are
+    /// counted, not reported.
+    fn look_at_tnc(&mut self, now: Instant, tnc: TncId, is_over: bool) {
+        let radios = &mut self.engines.lower.second.radios;
+        let (is_open, why) = (radios.controller(tnc).line().is_open(), radios.controller(tnc).why_down());
+        if (is_open || is_over) && radios.is_news(tnc, is_open) {
+            self.record_line(now, tnc, why.filter(|_| !is_open));
+        }
+    }
+
+    /// Reports to event readers and the log what happened, what was kept, and what to do.
+    fn record_line(&mut self, now: Instant, tnc: TncId, down: Option<&str>) {
+        let Some(configured) = self.configuration.config.tnc.get(tnc.0) else { return };
+        let (name, callsign) = (configured.name.clone(), configured.callsign.to_ascii_uppercase());
+        let place = self.engines.lower.second.radios.place(tnc);
+        let Some(why) = down else {
+            crate::standard_error::say(format_args!(
+                "longwire: TNC `{name}` at {place} is up, callsign {callsign}"
+            ));
+            return self.note(now, Event::TncUp { tnc: name, callsign });
+        };
+        let kept = "bundles stay in the store, and links resume when the TNC is back".to_owned();
+        let hint = place.hint().to_owned();
+        crate::standard_error::say(format_args!(
+            "longwire: TNC `{name}` at {place} is down: {why}; {kept}\nhint: {hint}"
+        ));
+        self.note(now, Event::TncDown { tnc: name, why: why.to_owned(), kept, hint });
+    }
+
+    pub(super) fn tnc_views(&self) -> Vec<view::Tnc> {
+        let radios = &self.engines.lower.second.radios;
+        radios.tnc_views(&self.configuration.config.tnc)
+    }
+}

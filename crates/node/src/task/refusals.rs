@@ -1,0 +1,270 @@
+//! Bundles that were refused because they break a rule: the rule, the place in the bundle, and the peer.
+//!
+//! A peer that sends one such bundle usually sends more, so refusals are counted by peer and rule. The first one is reported on
+//! standard error and as an event; `status` shows the count.
+//!
+//! Limits: [`ENTRIES_MAX`] peers and rules, of which the address with the most loses its oldest for a new one; one line in
+//! [`BETWEEN_LINES`].
+
+use super::Task;
+use super::callers::host_of;
+use super::event_recording::refuse_word;
+use super::link_states::plain;
+use crate::view::{self, Event};
+use longwire_proto::service::{Breach, LinkId, RefuseReason};
+use longwire_proto::time::{Duration, Instant};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Maximum peers and rules in the log.
+const ENTRIES_MAX: usize = 64;
+/// Minimum time between two lines on standard error, so that a peer with ever new node IDs cannot fill a disk.
+const BETWEEN_LINES: Duration = Duration::from_secs(10);
+
+/// A peer, as far as it is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RefusedPeer {
+    pub(crate) link: String,
+    /// Node ID that it claims.
+    pub(crate) peer: Option<String>,
+    pub(crate) address: Option<String>,
+}
+
+impl RefusedPeer {
+    /// Key of which an attacker has few: its address without the port, or the link to which any station may connect.
+    fn host(&self) -> String {
+        self.address.as_deref().map_or_else(|| self.link.clone(), host_of)
+    }
+}
+
+impl fmt::Display for RefusedPeer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let peer = self.peer.as_deref().unwrap_or("a peer without a node ID");
+        write!(f, "{peer} (link `{}`", self.link)?;
+        match &self.address {
+            Some(address) => write!(f, ", {address})"),
+            None => f.write_str(")"),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct RefusalEntry {
+    from: RefusedPeer,
+    host: String,
+    reason: RefuseReason,
+    /// Latest breach of this rule.
+    breach: Breach,
+    accept: Vec<&'static str>,
+    count: u64,
+    last: Instant,
+    is_told: bool,
+}
+
+/// Refused bundles by peer and rule.
+#[derive(Debug, Default)]
+pub(crate) struct RefusalLog {
+    entries: Vec<RefusalEntry>,
+    line_at: Option<Instant>,
+}
+
+impl RefusalLog {
+    /// Counts a refused bundle. Returns the line to report; `None` if this peer and rule were reported before, or another line
+    /// was reported too recently.
+    fn add(
+        &mut self,
+        now: Instant,
+        from: RefusedPeer,
+        reason: RefuseReason,
+        breach: Breach,
+        accept: &[&'static str],
+    ) -> Option<String> {
+        let host = from.host();
+        let same = |entry: &RefusalEntry| {
+            entry.host == host && entry.from.peer == from.peer && entry.breach.error == breach.error
+        };
+        let index = self.entries.iter().position(same).unwrap_or_else(|| {
+            self.make_place();
+            let accept = Vec::new();
+            let (from, host) = (RefusedPeer::default(), host.clone());
+            self.entries.push(RefusalEntry {
+                from,
+                host,
+                reason,
+                breach,
+                accept,
+                count: 0,
+                last: now,
+                is_told: false,
+            });
+            self.entries.len() - 1
+        });
+        let entry = &mut self.entries[index];
+        entry.count += 1;
+        entry.last = now;
+        (entry.from, entry.reason, entry.breach, entry.accept) = (from, reason, breach, accept.to_vec());
+        let is_early = self.line_at.is_some_and(|at| now.saturating_since(at) < BETWEEN_LINES);
+        if entry.is_told || is_early {
+            return None;
+        }
+        entry.is_told = true;
+        self.line_at = Some(now);
+        Some(format!("a bundle from {} is refused: {}", entry.from, entry.breach))
+    }
+
+    /// Makes space for an entry: removes the oldest one of the address with the most.
+    fn make_place(&mut self) {
+        if self.entries.len() < ENTRIES_MAX {
+            return;
+        }
+        let mut of_host: BTreeMap<&str, usize> = BTreeMap::new();
+        for entry in &self.entries {
+            *of_host.entry(&entry.host).or_default() += 1;
+        }
+        let most = of_host.values().copied().max();
+        let entries = self.entries.iter().enumerate();
+        let candidates = entries.filter(|(_, entry)| of_host.get(&*entry.host).copied() == most);
+        if let Some((oldest, _)) = candidates.min_by_key(|(_, entry)| entry.last) {
+            self.entries.remove(oldest);
+        }
+    }
+
+    /// All entries, the latest first.
+    pub(crate) fn view(&self, now: Instant) -> Vec<view::Refused> {
+        let mut all: Vec<&RefusalEntry> = self.entries.iter().collect();
+        all.sort_by_key(|entry| std::cmp::Reverse(entry.last));
+        let view = |entry: &RefusalEntry| view::Refused {
+            link: entry.from.link.clone(),
+            peer: entry.from.peer.clone(),
+            address: entry.from.address.clone(),
+            reason: refuse_word(entry.reason).to_owned(),
+            what: entry.breach.to_string(),
+            clause: entry.breach.clause().map(str::to_owned),
+            block: entry.breach.block.map(|block| block.to_string()),
+            accept: names(&entry.accept),
+            count: entry.count,
+            last_s: now.saturating_since(entry.last).as_secs_f64(),
+        };
+        all.into_iter().map(view).collect()
+    }
+}
+
+fn names(accept: &[&'static str]) -> Vec<String> {
+    accept.iter().map(|name| (*name).to_owned()).collect()
+}
+
+/// Advice for the operator; `None` if no setting helps.
+fn hint(accept: &[&'static str]) -> Option<String> {
+    let list: Vec<String> = accept.iter().map(|name| format!("\"{name}\"")).collect();
+    (!list.is_empty())
+        .then(|| format!("to accept such bundles from this peer, set `accept = [{}]`", list.join(", ")))
+}
+
+impl Task {
+    /// Records that a transfer was refused to a peer.
+    pub(super) fn record_refused(
+        &mut self,
+        now: Instant,
+        link: LinkId,
+        reason: RefuseReason,
+        breach: Option<Breach>,
+        accept: &[&'static str],
+    ) {
+        let from = self.sender_over(link);
+        let line = breach.and_then(|breach| self.refusals.add(now, from.clone(), reason, breach, accept));
+        if let Some(line) = &line {
+            let hint = hint(accept).map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
+            crate::standard_error::say(format_args!("longwire: {line}{hint}"));
+        }
+        if line.is_some() || self.recording.has_bundles() {
+            self.note(
+                now,
+                Event::TransferRefused {
+                    link: from.link,
+                    reason: refuse_word(reason).to_owned(),
+                    peer: from.peer,
+                    address: from.address,
+                    what: breach.map(|breach| breach.to_string()),
+                    clause: breach.and_then(|breach| breach.clause()).map(str::to_owned),
+                    block: breach.and_then(|breach| breach.block).map(|block| block.to_string()),
+                    accept: names(accept),
+                },
+            );
+        }
+    }
+
+    /// The peer at the other end of a link.
+    fn sender_over(&self, link: LinkId) -> RefusedPeer {
+        let identities = &self.engines.lower.second.identities;
+        let seen = self.link_states.seen.get(&link).and_then(|seen| seen.peer.clone());
+        let peer = identities.name(link).map_or(seen, |name| name.map(plain));
+        RefusedPeer {
+            link: self.link_name(link),
+            peer: peer.or_else(|| identities.claims(link).map(plain)),
+            address: self.address(link).map(str::to_owned),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longwire_proto::codec::DecodeError;
+    use longwire_proto::service::BlockPlace;
+
+    fn from(peer: &str, address: &str) -> RefusedPeer {
+        RefusedPeer { link: "caller 1".into(), peer: Some(peer.into()), address: Some(address.into()) }
+    }
+
+    fn breach(what: &'static str, number: u64) -> Breach {
+        let block = BlockPlace { index: 1, block_type: Some(7), number: Some(number) };
+        Breach::new(DecodeError::invalid(what, "RFC 9171 4.4.2"), block)
+    }
+
+    #[test]
+    fn a_peer_and_a_rule_are_told_once_and_counted() {
+        let mut refusals = RefusalLog::default();
+        let now = Instant::ZERO + Duration::from_secs(60);
+        let mut add = |now, what, number| {
+            let from = from("dtn://mallory/", &format!("192.0.2.1:{number}"));
+            refusals.add(now, from, RefuseReason::Retransmit, breach(what, number), &["no-time-no-age"])
+        };
+        assert_eq!(
+            add(now, "an age", 2).as_deref(),
+            Some(
+                "a bundle from dtn://mallory/ (link `caller 1`, 192.0.2.1:2) is refused: an age is not valid (RFC 9171 4.4.2), in \
+                 block 1 (type 7, number 2)"
+            )
+        );
+        assert_eq!(add(now + BETWEEN_LINES, "an age", 3), None, "it was told");
+        let half = Duration::from_nanos(BETWEEN_LINES.as_nanos() as u64 / 2);
+        assert_eq!(add(now + half, "a hop", 2), None, "too early");
+        assert!(add(now + BETWEEN_LINES, "a hop", 2).is_some(), "still to be told");
+        let view = refusals.view(now + BETWEEN_LINES);
+        assert_eq!(view.iter().map(|refused| refused.count).collect::<Vec<_>>(), [2, 2]);
+        let age = view.iter().find(|refused| refused.what.starts_with("an age")).expect("it is kept");
+        assert_eq!(age.clause.as_deref(), Some("RFC 9171 4.4.2"));
+        assert_eq!(age.block.as_deref(), Some("block 1 (type 7, number 3)"), "the last one");
+        assert_eq!(age.address.as_deref(), Some("192.0.2.1:3"));
+        assert_eq!(age.accept, ["no-time-no-age"]);
+    }
+
+    #[test]
+    fn ever_new_names_of_one_address_displace_nobody_else() {
+        let mut refusals = RefusalLog::default();
+        let mut add = |now, peer: &str, address: &str| {
+            let now = Instant::ZERO + Duration::from_secs(now);
+            refusals.add(now, from(peer, address), RefuseReason::Retransmit, breach("an age", 2), &[])
+        };
+        let mut lines = 0;
+        add(0, "dtn://friend/", "192.0.2.1:4556");
+        for number in 1..=1000 {
+            lines += usize::from(add(number, &format!("dtn://mallory{number}/"), "192.0.2.66:1").is_some());
+        }
+        let view = refusals.view(Instant::ZERO);
+        assert_eq!(view.len(), ENTRIES_MAX);
+        assert_eq!(view[0].peer.as_deref(), Some("dtn://mallory1000/"));
+        assert!(view.iter().any(|refused| refused.peer.as_deref() == Some("dtn://friend/")), "{view:?}");
+        assert_eq!(lines, 100, "one in ten seconds");
+    }
+}

@@ -1,0 +1,175 @@
+//! Status of the node and of its links.
+
+use super::link_states::plain;
+use super::{Task, turn_meter};
+use crate::surfaces::control::ControlCounters;
+use crate::surfaces::folders::SharedStatus;
+use crate::surfaces::http::HttpCounters;
+use crate::tower::sessions::Layer;
+use crate::view::{self, Status};
+use longwire_proto::service::{CloseReason, DownReason, LinkId};
+use longwire_proto::time::Instant;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Counters and states of the surfaces.
+#[derive(Debug)]
+pub(crate) struct SurfaceStates {
+    pub(crate) control: Arc<ControlCounters>,
+    /// Counters of the HTTP interface, if it is on.
+    pub(crate) http: Option<Arc<HttpCounters>>,
+    pub(crate) folders: SharedStatus,
+}
+
+impl Task {
+    pub(super) fn status(&self, now: Instant) -> Status {
+        let agent = &self.engines.upper;
+        let (bundles, stored_bytes) = agent.holds();
+        Status {
+            node: agent.node().to_string(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            ready: agent.is_ready(),
+            router: self.configuration.config.routing.router.name().to_owned(),
+            uptime_s: now.as_secs_f64(),
+            dtn_ms: self.clock.dtn_ms(),
+            clock_ahead_s: super::event_recording::in_seconds(agent.clock_ahead_ms()),
+            bundles: bundles as u64,
+            bundles_max: agent.limits().bundles_max as u64,
+            stored_bytes,
+            stored_bytes_max: agent.limits().store_bytes_max,
+            buffered_bytes: agent.buffered_bytes() as u64,
+            applications: self.applications.applications() as u64,
+            endpoints: self.applications.endpoints().map(str::to_owned).collect(),
+            counters: view::counts(agent.counters()),
+            store: view::Store {
+                synced_batches: self.store.driver.synced().0,
+                synced_bytes: self.store.driver.synced().1,
+                disk_full: self.store.driver.full(),
+                records_found: self.store.opened.records as u64,
+                torn_bytes: self.store.opened.torn_bytes,
+                damaged: self.store.damage.count() + self.store.opened.untold,
+                harmed: self.store.opened.harmed,
+                unnamed: self.store.opened.unnamed,
+                scrubbed_bytes: self.store.scrub.as_ref().map_or(0, |scrub| scrub.counted().0),
+                scrubs: self.store.scrub.as_ref().map_or(0, |scrub| scrub.counted().1),
+                latest_damage: self.store.damage.latest.iter().cloned().collect(),
+            },
+            callers: self.link_states.callers.view(),
+            sessions: view::counts(&self.session_counters()),
+            configuration: self.configuration.reloaded.clone(),
+            folders: self.surfaces.folders.lock().expect("no thread panics with it").clone(),
+            control: self.surfaces.control.view(),
+            reports_not_believed: self.reports_not_believed,
+            refused: self.refusals.view(now),
+            stalled_connections: self.connections.patience.stalled(),
+            received_bytes: self.connections.receive_budget.unreleased(),
+            queued_bytes: self.connections.queued,
+            udp_receive_buffer_bytes: self.connections.sockets.receive_buffer_bytes(),
+            tls: self.link_states.tls.view(now),
+            turns: self.turns.view(),
+            process: turn_meter::process(),
+            http: self.surfaces.http.as_ref().map(|counted| counted.view()).unwrap_or_default(),
+            tncs: self.tnc_views(),
+            links: self.link_views(now),
+        }
+    }
+
+    pub(super) fn link_views(&self, now: Instant) -> Vec<view::Link> {
+        let links = self.links.lock().expect("no thread panics while it has the links");
+        let mut ids: BTreeSet<LinkId> = links.iter().map(|(id, _)| id).collect();
+        ids.extend(self.link_states.seen.keys().copied());
+        let sessions = &self.engines.lower.second.internet;
+        let radios = &self.engines.lower.second.radios;
+        let identities = &self.engines.lower.second.identities;
+        let shown = ids.into_iter().map(|id| {
+            let seen = self.link_states.seen.get(&id).cloned().unwrap_or_default();
+            let layer = sessions.get(id);
+            let session = layer.and_then(Layer::session);
+            let address = self.address(id).map(str::to_owned);
+            let down = seen.down.filter(|_| !seen.up).map(|down| self.down_words(id, down));
+            view::Link {
+                name: links.name(id),
+                address: address.or_else(|| {
+                    links.get(id).map(|known| known.link.address.clone()).filter(|_| !radios.owns(id))
+                }),
+                calls: id.is_incoming(),
+                up: seen.up,
+                peer: match identities.name(id) {
+                    Some(name) => name.map(plain),
+                    None => seen.peer,
+                },
+                claims: identities.claims(id).map(plain),
+                tcpcl: session
+                    .and_then(|session| session.version())
+                    .map(|version| version.number())
+                    .or_else(|| radios.version(id)),
+                fell_back: session.is_some_and(|session| session.fell_back()),
+                radio: radios.link_view(id, &self.configuration.config.tnc),
+                unacknowledged: matches!(layer, Some(Layer::Udp(_))),
+                down_reason: down.map(|(reason, _)| reason.to_owned()),
+                why_down: down.map(|(_, words)| self.link_states.tls.of(id).unwrap_or(words).to_owned()),
+                tls: self.proven(id).filter(|_| seen.up).cloned(),
+                would_help: self
+                    .engines
+                    .upper
+                    .would_help(id)
+                    .map(|accept| accept.name().to_owned())
+                    .collect(),
+                since_s: now.saturating_since(seen.since).as_secs_f64(),
+                was_up: seen.was_up,
+                counters: layer.map(Layer::counts).or_else(|| radios.counts(id)).unwrap_or_default(),
+            }
+        });
+        shown.collect()
+    }
+
+    /// Reason why a link is down, as an identifier and as text.
+    pub(super) fn down_words(&self, link: LinkId, reason: DownReason) -> (&'static str, &'static str) {
+        match self.engines.lower.second.radios.owns(link) {
+            true => radio_down_words(reason),
+            false => down_words(reason),
+        }
+    }
+}
+
+/// Reason why a link is down, as an identifier and as text.
+fn down_words(reason: DownReason) -> (&'static str, &'static str) {
+    match reason {
+        DownReason::Closed => ("cut", "closed by the operator"),
+        DownReason::PeerClosed => ("peer_closed", "the peer ended the session"),
+        DownReason::Idle => ("idle", "idle"),
+        DownReason::KeepAlive => ("keepalive", "no keep-alive from the peer"),
+        DownReason::ProtocolError => ("protocol_error", "protocol error by the peer"),
+        DownReason::Version => ("version", "no common protocol version"),
+        DownReason::Insecure => ("insecure", "TLS is required but the peer does not offer it"),
+        DownReason::Contact => ("contact", "the peer refused the session"),
+        DownReason::Identity => ("identity", "the node ID of the peer is not the expected one"),
+        DownReason::Busy => ("busy", "the peer is busy"),
+        DownReason::Stream(CloseReason::Finished) => ("finished", "the connection was closed"),
+        DownReason::Stream(CloseReason::Aborted) => ("aborted", "connection aborted"),
+        DownReason::Stream(CloseReason::Reset) => ("reset", "connection reset"),
+        DownReason::Stream(CloseReason::Refused) => ("refused", "connection refused"),
+        DownReason::Stream(CloseReason::TimedOut) => ("timed_out", "connection timed out"),
+        DownReason::Stream(CloseReason::Unreachable) => ("unreachable", "address unreachable"),
+        DownReason::Stream(CloseReason::Insecure) => ("insecure", "TLS handshake failed"),
+        DownReason::Stream(CloseReason::Limit) => ("limit", "limit of this node reached"),
+        DownReason::Stream(CloseReason::Damaged) => ("damaged", "received data is corrupted"),
+        DownReason::Stream(CloseReason::Stalled) => ("stalled", "the peer stopped reading"),
+    }
+}
+
+/// Reason why a link over a TNC is down, as an identifier and as text.
+fn radio_down_words(reason: DownReason) -> (&'static str, &'static str) {
+    match reason {
+        DownReason::Stream(CloseReason::Refused) => ("refused", "the station refused the link"),
+        DownReason::Stream(CloseReason::Limit) => {
+            ("limit", "a link to this station exists already, or there are too many links")
+        }
+        DownReason::Stream(CloseReason::Reset) => {
+            ("reset", "link reset: the two stations lost synchronization")
+        }
+        DownReason::Stream(CloseReason::Finished) => ("finished", "the station closed the link"),
+        DownReason::Stream(CloseReason::TimedOut) => ("timed_out", "the station does not answer"),
+        other => down_words(other),
+    }
+}

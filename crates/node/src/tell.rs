@@ -1,0 +1,35 @@
+//! Messages to a higher floor: the sender knows its own words, and not those of its listener.
+
+use std::fmt;
+use std::sync::Arc;
+use tokio::sync::mpsc::UnboundedSender;
+
+/// Tells a listener something.
+pub(crate) struct Tell<T>(Arc<dyn Fn(T) -> bool + Send + Sync>);
+
+impl<T: 'static> Tell<T> {
+    /// Tells whoever receives these events.
+    pub(crate) fn to<E: From<T> + Send + 'static>(events: &UnboundedSender<E>) -> Self {
+        let events = events.clone();
+        Tell(Arc::new(move |said| events.send(said.into()).is_ok()))
+    }
+}
+
+impl<T> Tell<T> {
+    /// Tells it; returns false if nobody listens any more.
+    pub(crate) fn tell(&self, said: T) -> bool {
+        (self.0)(said)
+    }
+}
+
+impl<T> Clone for Tell<T> {
+    fn clone(&self) -> Self {
+        Tell(self.0.clone())
+    }
+}
+
+impl<T> fmt::Debug for Tell<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tell")
+    }
+}

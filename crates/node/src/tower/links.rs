@@ -1,0 +1,169 @@
+//! Links of a node: those of its configuration, and those that peers open.
+
+use crate::config::{Config, LinkSettings, RadioNeighbour};
+use crate::tls::CertificatePolicy;
+use longwire_proto::ax25cl;
+use longwire_proto::bp::agent::LinkConfig;
+use longwire_proto::service::LinkId;
+use longwire_proto::tcpcl;
+use longwire_proto::udpcl;
+use longwire_settings::error::Error;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex};
+
+/// A link and its settings.
+#[derive(Clone, Debug)]
+pub(crate) struct KnownLink {
+    pub(crate) link: LinkSettings,
+    pub(crate) session: tcpcl::Config,
+    pub(crate) policy: CertificatePolicy,
+    pub(crate) udp: udpcl::Config,
+    /// Radio neighbour of a link over a TNC.
+    pub(crate) neighbour: Option<RadioNeighbour>,
+}
+
+/// Names of removed links that are kept.
+const REMOVED_MAX: usize = 64;
+
+/// Links of the configuration, and the settings of those that peers open.
+#[derive(Debug)]
+pub(crate) struct LinkTable {
+    known: BTreeMap<LinkId, KnownLink>,
+    /// Names of recently removed links, the oldest first: events about their end still follow.
+    removed: VecDeque<(LinkId, String)>,
+    callers: tcpcl::Config,
+    /// Settings for callers over TNCs: AX25-CL (Longwire) and TCPCL 3.
+    radio_callers: (ax25cl::Config, tcpcl::Config),
+    /// Listening UDP sockets and their addresses.
+    listening: BTreeMap<LinkId, String>,
+    udp: udpcl::Config,
+    next: u32,
+    next_caller: u32,
+}
+
+/// Shared, since the fan asks for settings whenever it creates a session.
+pub(crate) type SharedLinks = Arc<Mutex<LinkTable>>;
+
+impl LinkTable {
+    pub(crate) fn new(config: &Config) -> Result<Self, Error> {
+        let mut links = LinkTable {
+            known: BTreeMap::new(),
+            removed: VecDeque::new(),
+            callers: config.callers(),
+            radio_callers: config.radio_callers(),
+            listening: BTreeMap::new(),
+            udp: config.udp.clone(),
+            next: 1,
+            next_caller: LinkId::FIRST_INCOMING,
+        };
+        for link in &config.link {
+            links.add(config, link)?;
+        }
+        Ok(links)
+    }
+
+    /// Adds a link with a new ID, so that it inherits no state of an earlier link with the same name.
+    pub(crate) fn add(&mut self, config: &Config, link: &LinkSettings) -> Result<LinkId, Error> {
+        let id = LinkId(self.next);
+        self.next += 1;
+        self.known.insert(
+            id,
+            KnownLink {
+                link: link.clone(),
+                session: config.session(link)?,
+                policy: config.policy(link)?,
+                udp: config.udp(link)?,
+                neighbour: config.neighbour(link)?,
+            },
+        );
+        Ok(id)
+    }
+
+    pub(crate) fn remove(&mut self, id: LinkId) {
+        let Some(known) = self.known.remove(&id) else { return };
+        self.removed.push_back((id, known.link.name));
+        if self.removed.len() > REMOVED_MAX {
+            self.removed.pop_front();
+        }
+    }
+
+    pub(crate) fn get(&self, id: LinkId) -> Option<&KnownLink> {
+        self.known.get(&id)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (LinkId, &KnownLink)> {
+        self.known.iter().map(|(id, known)| (*id, known))
+    }
+
+    pub(crate) fn named(&self, name: &str) -> Option<LinkId> {
+        self.known.iter().find(|(_, known)| known.link.name == name).map(|(id, _)| *id)
+    }
+
+    /// Display name of a link.
+    pub(crate) fn name(&self, id: LinkId) -> String {
+        if let Some(at) = self.listening.get(&id) {
+            return format!("udp {at}");
+        }
+        match self.known.get(&id) {
+            Some(known) => known.link.name.clone(),
+            None if id.is_incoming() => format!("caller {}", id.0 - LinkId::FIRST_INCOMING),
+            None => {
+                let removed = self.removed.iter().find(|(removed, _)| *removed == id);
+                removed.map_or_else(|| format!("link {}", id.0), |(_, name)| name.clone())
+            }
+        }
+    }
+
+    /// Returns the ID of the next caller.
+    pub(crate) fn next_caller(&mut self) -> LinkId {
+        let id = LinkId(self.next_caller);
+        self.next_caller = self.next_caller.checked_add(1).unwrap_or(LinkId::FIRST_INCOMING);
+        id
+    }
+
+    /// Adds a listening UDP socket and returns its ID.
+    pub(crate) fn listening(&mut self, at: String) -> LinkId {
+        let id = self.next_caller();
+        self.listening.insert(id, at);
+        id
+    }
+
+    /// True for a listening UDP socket.
+    pub(crate) fn is_listening(&self, id: LinkId) -> bool {
+        self.listening.contains_key(&id)
+    }
+
+    /// Settings for callers over TCP.
+    pub(crate) fn callers(&self) -> &tcpcl::Config {
+        &self.callers
+    }
+
+    /// Settings for listening UDP sockets.
+    pub(crate) fn listening_udp(&self) -> &udpcl::Config {
+        &self.udp
+    }
+
+    /// Takes over the settings for callers from a reloaded configuration.
+    pub(crate) fn set_callers(&mut self, config: &Config) {
+        self.callers = config.callers();
+        self.radio_callers = config.radio_callers();
+    }
+
+    /// Settings for callers over TNCs.
+    pub(crate) fn radio_callers(&self) -> &(ax25cl::Config, tcpcl::Config) {
+        &self.radio_callers
+    }
+}
+
+/// Settings of a link for the agent.
+pub(crate) fn special(config: &Config, id: LinkId, link: &LinkSettings) -> LinkConfig {
+    LinkConfig {
+        link: id,
+        rate_bps: link.rate_bps,
+        bundle_bytes_max: link.bundle_bytes_max,
+        open_in_contacts: config.is_planned(link),
+        accept: link.accept.clone(),
+        emit: link.emit.clone(),
+        ..LinkConfig::default()
+    }
+}

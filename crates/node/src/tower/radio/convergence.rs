@@ -1,0 +1,242 @@
+//! Choice of the convergence layer of a link over AX.25: by the configuration, or by the first packet of an incoming link.
+//!
+//! A peer that uses AX25CM-CL begins with the contact header of TCPCL 3 (`dtn!`); everything else goes to AX25-CL, which
+//! recognises its hello. Until the first packet an incoming link is held here; it is closed when that takes too long. Links
+//! to groups use unconnected frames.
+
+use crate::config::LinkKind;
+use crate::tower::links::SharedLinks;
+use longwire_proto::engine::{Engine, Indication, Request};
+use longwire_proto::joint::{Fan, Origin, Stack, earlier};
+use longwire_proto::rng::Rng;
+use longwire_proto::service::{
+    Both, Bundles, Datagrams, LinkId, Many, Packets, PacketsIndication, PacketsRequest, Port,
+};
+use longwire_proto::tcpcl::{self, PacketStream};
+use longwire_proto::time::{Duration, Instant};
+use longwire_proto::uicl::Group;
+use longwire_proto::{ax25cl, tcpcl::Session};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Maximum time between the connection and the first packet of an incoming link.
+const SILENCE_MAX: Duration = Duration::from_secs(120);
+/// Maximum sessions over one TNC; further incoming ones are refused. A session whose link is lost counts until the time to
+/// resume has passed.
+const SESSIONS_MAX: usize = 256;
+/// Beginning of a contact header of TCPCL 3 (RFC 7242 4.1).
+const MAGIC: &[u8] = b"dtn!";
+
+/// Session of TCPCL 3 over packets.
+pub(super) type Packaged = Stack<Session, PacketStream>;
+type Make<L> = Box<dyn FnMut(LinkId, Origin) -> Option<L> + Send>;
+
+/// Incoming link without a first packet.
+#[derive(Debug)]
+struct HeldCaller {
+    connected: PacketsIndication,
+    /// Packet sizes, if reported since.
+    takes: Option<PacketsIndication>,
+    room: u64,
+    /// Time at which the link is closed.
+    until: Instant,
+    /// True while the link is being closed.
+    ending: bool,
+}
+
+/// Convergence layers over one TNC.
+pub(super) struct RadioConvergence {
+    links: SharedLinks,
+    pub(super) ours: ax25cl::Sessions,
+    pub(super) cm: Fan<LinkId, Packaged, Make<Packaged>>,
+    pub(super) groups: Fan<LinkId, Group, Make<Group>>,
+    held: BTreeMap<LinkId, HeldCaller>,
+    down: VecDeque<(LinkId, PacketsRequest)>,
+    /// Incoming links refused at the limit of sessions.
+    pub(super) turned_away: u64,
+}
+
+impl RadioConvergence {
+    pub(super) fn new(links: SharedLinks, rng: Rng) -> Self {
+        let shared = links.clone();
+        let configure: ax25cl::Configure = Box::new(move |id| {
+            let links = shared.lock().expect("no thread panics while it has the links");
+            match id.is_incoming() {
+                true => Some(links.radio_callers().0.clone()),
+                false => links.get(id)?.neighbour.as_ref().map(|neighbour| neighbour.ours.clone()),
+            }
+        });
+        let (shared, own_rng) = (links.clone(), rng.fork("tcpcl"));
+        let mut made = 0_u64;
+        let make: Make<Packaged> = Box::new(move |id, origin| {
+            let links = shared.lock().expect("no thread panics while it has the links");
+            made += 1;
+            let rng = own_rng.fork(&made.to_string());
+            let session = match origin {
+                Origin::Above => {
+                    let neighbour = links.get(id)?.neighbour.as_ref()?;
+                    Session::active(neighbour.cm.clone(), rng)
+                }
+                Origin::Below if id.is_incoming() => {
+                    Session::passive(tcpcl::Config::clone(&links.radio_callers().1), rng)
+                }
+                Origin::Below => return None,
+            };
+            Some(Stack::new(session, PacketStream::new()))
+        });
+        let (shared, own_rng) = (links.clone(), rng.fork("uicl"));
+        let mut joined = 0_u64;
+        let join: Make<Group> = Box::new(move |id, origin| {
+            let links = shared.lock().expect("no thread panics while it has the links");
+            let group = links.get(id)?.neighbour.as_ref()?.group.clone();
+            joined += 1;
+            let rng = own_rng.fork(&joined.to_string());
+            group.filter(|_| origin == Origin::Above).map(|group| Group::new(group, rng))
+        });
+        RadioConvergence {
+            links,
+            groups: Fan::new(join),
+            ours: ax25cl::Sessions::new(configure, rng.fork("ax25cl")),
+            cm: Fan::new(make),
+            held: BTreeMap::new(),
+            down: VecDeque::new(),
+            turned_away: 0,
+        }
+    }
+
+    /// Returns the convergence layer of a link that this node opens.
+    fn kind(&self, id: LinkId) -> Option<LinkKind> {
+        if self.ours.session(id).is_some() {
+            return Some(LinkKind::Ax25cl);
+        }
+        if self.cm.get(id).is_some() {
+            return Some(LinkKind::Ax25cm);
+        }
+        if self.groups.get(id).is_some() {
+            return Some(LinkKind::Uicl);
+        }
+        let links = self.links.lock().expect("no thread panics while it has the links");
+        links.get(id).and_then(|known| known.neighbour.as_ref()).map(|neighbour| neighbour.kind)
+    }
+
+    /// Removes the state of a link.
+    pub(super) fn forget(&mut self, id: LinkId) {
+        self.ours.remove(id);
+        self.cm.remove(id);
+        self.groups.remove(id);
+    }
+
+    /// Assigns an incoming link to the convergence layer that its first packet indicates.
+    fn settle(&mut self, now: Instant, id: LinkId, held: HeldCaller, packet: PacketsIndication) {
+        if self.ours.count() + self.cm.iter().count() >= SESSIONS_MAX {
+            self.turned_away += 1;
+            self.held.insert(id, HeldCaller { ending: true, ..held });
+            return self.down.push_back((id, PacketsRequest::Abort));
+        }
+        let is_cm = matches!(&packet, PacketsIndication::Packet(bytes) if bytes.starts_with(MAGIC));
+        let before = [Some(held.connected), held.takes, Some(PacketsIndication::Room(held.room))];
+        for said in before.into_iter().flatten().chain([packet]) {
+            match is_cm {
+                true => self.cm.handle_indication(now, (id, said)),
+                false => self.ours.handle_indication(now, (id, said)),
+            }
+        }
+    }
+
+    fn hear_packets(&mut self, now: Instant, id: LinkId, said: PacketsIndication) {
+        if self.ours.owns(id) {
+            self.ours.handle_indication(now, (id, said));
+        } else if self.cm.get(id).is_some() {
+            self.cm.handle_indication(now, (id, said));
+        } else if id.is_incoming() {
+            self.hear_held(now, id, said);
+        }
+    }
+
+    fn hear_held(&mut self, now: Instant, id: LinkId, said: PacketsIndication) {
+        match said {
+            PacketsIndication::Connected { .. } => {
+                let until = now + SILENCE_MAX;
+                self.held
+                    .insert(id, HeldCaller { connected: said, takes: None, room: 0, until, ending: false });
+            }
+            PacketsIndication::Sizes { .. } => {
+                if let Some(held) = self.held.get_mut(&id) {
+                    held.takes = Some(said);
+                }
+            }
+            PacketsIndication::Room(room) => {
+                if let Some(held) = self.held.get_mut(&id) {
+                    held.room = room;
+                }
+            }
+            PacketsIndication::Packet(_) => match self.held.remove(&id) {
+                Some(held) if held.ending => drop(self.held.insert(id, held)),
+                Some(held) => self.settle(now, id, held, said),
+                None => {}
+            },
+            PacketsIndication::Acknowledged(_) => {}
+            PacketsIndication::Closed(_) => drop(self.held.remove(&id)),
+        }
+    }
+}
+
+impl Engine for RadioConvergence {
+    type Above = Many<LinkId, Bundles>;
+    type Below = Both<Many<LinkId, Packets>, Many<LinkId, Datagrams>>;
+
+    fn handle_request(&mut self, now: Instant, (id, request): Request<Self::Above>) {
+        match self.kind(id) {
+            Some(LinkKind::Ax25cm) => self.cm.handle_request(now, (id, request)),
+            Some(LinkKind::Uicl) => self.groups.handle_request(now, (id, request)),
+            Some(_) => self.ours.handle_request(now, (id, request)),
+            // The link has been removed, and no reply is expected.
+            None => {}
+        }
+    }
+
+    fn handle_indication(&mut self, now: Instant, indication: Indication<Self::Below>) {
+        match indication {
+            Port::First((id, said)) => self.hear_packets(now, id, said),
+            Port::Second(said) => self.groups.handle_indication(now, said),
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        if self.ours.poll_timeout().is_some_and(|at| at <= now) {
+            self.ours.handle_timeout(now);
+        }
+        if self.cm.poll_timeout().is_some_and(|at| at <= now) {
+            self.cm.handle_timeout(now);
+        }
+        if self.groups.poll_timeout().is_some_and(|at| at <= now) {
+            self.groups.handle_timeout(now);
+        }
+        for (id, held) in self.held.iter_mut().filter(|(_, held)| held.until <= now && !held.ending) {
+            held.ending = true;
+            self.down.push_back((*id, PacketsRequest::Close));
+        }
+    }
+
+    fn poll_indication(&mut self, now: Instant) -> Option<Indication<Self::Above>> {
+        let said = self.ours.poll_indication(now).or_else(|| self.cm.poll_indication(now));
+        said.or_else(|| self.groups.poll_indication(now))
+    }
+
+    fn poll_request(&mut self, now: Instant) -> Option<Request<Self::Below>> {
+        let packets = self.down.pop_front().or_else(|| self.ours.poll_request(now));
+        let packets = packets.or_else(|| self.cm.poll_request(now)).map(Port::First);
+        packets.or_else(|| self.groups.poll_request(now).map(Port::Second))
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        let held = self.held.values().filter(|held| !held.ending).map(|held| held.until).min();
+        let groups = earlier(held, self.groups.poll_timeout());
+        earlier(groups, earlier(self.ours.poll_timeout(), self.cm.poll_timeout()))
+    }
+}
+
+impl core::fmt::Debug for RadioConvergence {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Convergence").field("ours", &self.ours).field("cm", &self.cm).finish_non_exhaustive()
+    }
+}

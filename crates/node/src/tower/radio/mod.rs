@@ -1,0 +1,330 @@
+//! Packet radio in a node: the sessions, the links and the line of each TNC.
+//!
+//! ```text
+//!        the agent                 Many<LinkId, Bundles>
+//!            |
+//!        [ Radios ]                which link uses which TNC
+//!            |
+//!        [ Convergence ]           Longwire's sessions over AX.25, TCPCL 3's, and groups
+//!            |                     Many<LinkId, Packets>, Many<LinkId, Datagrams>
+//!        [ Station ]               of AX.25
+//!            |                     Frames
+//!        [ Controller ]            KISS, or AGWPE
+//!            |                     Many<user, Stream>
+//!        [ Share ]                 TNCs in KISS mode at the same place have one line
+//!            |                     Stream
+//!          Lines                   a serial line, or TCP: pumps
+//! ```
+//!
+//! The engines are those of the simulator. A lost TNC is tried again at increasing intervals; until then its links stand
+//! still, and their bundles stay in the store.
+
+pub(crate) mod controller;
+mod convergence;
+#[cfg(test)]
+mod tests;
+mod views;
+
+use crate::config::Config;
+use crate::config::tnc_address::TncAddress;
+use crate::tower::links::SharedLinks;
+use controller::TncEngine;
+use convergence::RadioConvergence;
+use longwire_proto::ax25::Station;
+use longwire_proto::engine::{Engine, Indication, Request};
+use longwire_proto::joint::Stack;
+use longwire_proto::kiss::SharedLine;
+use longwire_proto::rng::Rng;
+use longwire_proto::service::{Bundles, BundlesIndication, BundlesRequest, LinkId, Many, Stream};
+use longwire_proto::time::Instant;
+use longwire_settings::error::Error;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// TNC: its index in the configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct TncId(pub(crate) usize);
+
+/// Line of one or more TNCs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct LineId(pub(crate) usize);
+
+/// All engines of one TNC.
+type TncTower = Stack<RadioConvergence, Stack<Station, TncEngine>>;
+
+/// TNC, and the sessions over it that peers opened: each station numbers its own.
+#[derive(Debug)]
+struct TncSessions {
+    tower: TncTower,
+    /// Node-wide IDs of these sessions, by ID in the tower.
+    callers: BTreeMap<LinkId, LinkId>,
+    /// Line, and the number of this TNC among its users.
+    line: (LineId, usize),
+    /// Last state reported: true for up, false for down.
+    told: Option<bool>,
+    ready: bool,
+}
+
+/// Line that one or more TNCs share.
+#[derive(Debug)]
+struct TncLine {
+    place: TncAddress,
+    share: SharedLine,
+    /// Users of the line.
+    tncs: Vec<TncId>,
+}
+
+/// All TNCs of a node.
+#[derive(Debug)]
+pub(crate) struct Radios {
+    radios: Vec<TncSessions>,
+    wires: Vec<TncLine>,
+    links: SharedLinks,
+    /// TNC of each link, and the ID of the link there.
+    owners: BTreeMap<LinkId, (TncId, LinkId)>,
+    /// Links that this node has opened; their end is reported.
+    opened: BTreeSet<LinkId>,
+    /// Removed links that have not ended yet.
+    leaving: BTreeSet<LinkId>,
+}
+
+impl Radios {
+    /// Creates the TNCs of a configuration, with their links.
+    pub(crate) fn new(config: &Config, links: SharedLinks, rng: &Rng) -> Result<Self, Error> {
+        let mut radios = Vec::new();
+        let mut wires: Vec<(TncAddress, Vec<TncId>)> = Vec::new();
+        for (at, tnc) in config.tnc.iter().enumerate() {
+            let station = Station::new(tnc.station()?);
+            let lower = Stack::new(station, TncEngine::new(tnc)?);
+            let convergence = RadioConvergence::new(links.clone(), rng.fork(&format!("tnc {at}")));
+            let place = tnc.place()?;
+            let shared =
+                |(other, _): &(TncAddress, _)| matches!(place, TncAddress::Kiss(_)) && *other == place;
+            let line = wires.iter().position(shared).unwrap_or_else(|| {
+                wires.push((place, Vec::new()));
+                wires.len() - 1
+            });
+            let users = &mut wires[line].1;
+            users.push(TncId(at));
+            radios.push(TncSessions {
+                tower: Stack::new(convergence, lower),
+                callers: BTreeMap::new(),
+                line: (LineId(line), users.len() - 1),
+                told: None,
+                ready: true,
+            });
+        }
+        let wire = |(place, tncs): (TncAddress, Vec<TncId>)| TncLine {
+            place,
+            share: SharedLine::new(tncs.len()),
+            tncs,
+        };
+        let wires = wires.into_iter().map(wire).collect();
+        let known: Vec<LinkId> = {
+            let links = links.lock().expect("no thread panics while it has the links");
+            links.iter().map(|(id, _)| id).collect()
+        };
+        let mut radios = Radios {
+            radios,
+            wires,
+            links,
+            owners: BTreeMap::new(),
+            opened: BTreeSet::new(),
+            leaving: BTreeSet::new(),
+        };
+        known.into_iter().for_each(|id| radios.add(id));
+        Ok(radios)
+    }
+
+    /// Returns the addresses of the lines.
+    pub(crate) fn places(&self) -> impl Iterator<Item = &TncAddress> {
+        self.wires.iter().map(|wire| &wire.place)
+    }
+
+    /// Returns the TNCs on a line.
+    pub(crate) fn tncs_of(&self, LineId(line): LineId) -> &[TncId] {
+        &self.wires[line].tncs
+    }
+
+    /// Returns the address of a TNC.
+    pub(crate) fn place(&self, TncId(at): TncId) -> &TncAddress {
+        let (LineId(line), _) = self.radios[at].line;
+        &self.wires[line].place
+    }
+
+    /// Records the state of a TNC; returns false if it was already reported.
+    pub(crate) fn is_news(&mut self, TncId(at): TncId, up: bool) -> bool {
+        self.radios[at].told.replace(up) != Some(up)
+    }
+
+    /// Adds a link, as configured.
+    pub(crate) fn add(&mut self, id: LinkId) {
+        let links = self.links.lock().expect("no thread panics while it has the links");
+        let Some(neighbour) = links.get(id).and_then(|known| known.neighbour.as_ref()) else { return };
+        let Some(radio) = self.radios.get_mut(neighbour.tnc) else { return };
+        let (station, peer) = (&mut radio.tower.lower.upper, Some(neighbour.peer.clone()));
+        match neighbour.group {
+            None => station.set_peer(id, peer),
+            Some(_) => station.set_unconnected(id, peer),
+        }
+        self.owners.insert(id, (TncId(neighbour.tnc), id));
+    }
+
+    /// Removes a link; an open one ends by itself and is forgotten then.
+    pub(crate) fn remove(&mut self, id: LinkId) {
+        let Some((TncId(at), own)) = self.owners.get(&id).copied() else { return };
+        let tower = &mut self.radios[at].tower;
+        tower.lower.upper.set_peer(own, None);
+        tower.lower.upper.set_unconnected(own, None);
+        if self.opened.contains(&id) {
+            self.leaving.insert(id);
+        } else {
+            self.forget(id);
+        }
+    }
+
+    /// Forgets everything about a link.
+    fn forget(&mut self, id: LinkId) {
+        if let Some((TncId(at), own)) = self.owners.remove(&id) {
+            self.radios[at].tower.upper.forget(own);
+        }
+    }
+
+    /// Returns true if the link uses a TNC.
+    pub(crate) fn owns(&self, id: LinkId) -> bool {
+        self.owners.contains_key(&id)
+    }
+
+    /// Returns the links that are open, being opened or being closed.
+    pub(crate) fn busy(&self) -> Vec<LinkId> {
+        let stands = |(_, (TncId(at), own)): &(&LinkId, &(TncId, LinkId))| {
+            let tower = &self.radios[*at].tower;
+            let link = tower.upper.ours.link_of(*own).unwrap_or(*own);
+            tower.lower.lower.line().is_open() && tower.lower.upper.standing(link).is_some()
+        };
+        self.owners.iter().filter(stands).map(|(id, _)| *id).collect()
+    }
+
+    fn wake(&mut self, TncId(at): TncId) {
+        self.radios[at].ready = true;
+    }
+
+    /// Passes indications of a line to its TNCs.
+    fn line_rises(&mut self, now: Instant, line: usize) {
+        let TncLine { share, tncs, .. } = &mut self.wires[line];
+        while let Some((user, said)) = share.poll_indication(now) {
+            let radio = &mut self.radios[tncs[user].0];
+            radio.tower.handle_indication(now, said);
+            radio.ready = true;
+        }
+    }
+
+    /// Passes one request of a tower to its line; returns false if there is none.
+    fn request_sinks(&mut self, now: Instant) -> bool {
+        for radio in self.radios.iter_mut().filter(|radio| radio.ready) {
+            if let Some(request) = radio.tower.poll_request(now) {
+                let (LineId(line), user) = radio.line;
+                self.wires[line].share.handle_request(now, (user, request));
+                self.line_rises(now, line);
+                return true;
+            }
+            radio.ready = false;
+        }
+        false
+    }
+
+    /// Converts an indication of a tower for the agent.
+    fn rises(
+        &mut self,
+        at: usize,
+        id: LinkId,
+        said: BundlesIndication,
+    ) -> Option<(LinkId, BundlesIndication)> {
+        if !id.is_incoming() {
+            if matches!(said, BundlesIndication::Down { retry: false, .. }) {
+                self.opened.remove(&id);
+                if self.leaving.remove(&id) {
+                    self.forget(id);
+                }
+            }
+            return Some((id, said));
+        }
+        let radio = &mut self.radios[at];
+        if matches!(said, BundlesIndication::Up { .. }) && !radio.callers.contains_key(&id) {
+            let node_wide = {
+                let mut links = self.links.lock().expect("no thread panics while it has the links");
+                links.next_caller()
+            };
+            radio.callers.insert(id, node_wide);
+            self.owners.insert(node_wide, (TncId(at), id));
+        }
+        let node_wide = *radio.callers.get(&id)?;
+        if matches!(said, BundlesIndication::Down { .. }) {
+            // A peer that connects again gets another ID.
+            radio.callers.remove(&id);
+            self.owners.remove(&node_wide);
+        }
+        Some((node_wide, said))
+    }
+}
+
+impl Engine for Radios {
+    type Above = Many<LinkId, Bundles>;
+    type Below = Many<LineId, Stream>;
+
+    fn handle_request(&mut self, now: Instant, (id, request): Request<Self::Above>) {
+        let Some((tnc, own)) = self.owners.get(&id).copied() else { return };
+        if matches!(request, BundlesRequest::Connect) {
+            self.opened.insert(id);
+        }
+        self.radios[tnc.0].tower.handle_request(now, (own, request));
+        self.wake(tnc);
+    }
+
+    fn handle_indication(&mut self, now: Instant, (LineId(line), said): Indication<Self::Below>) {
+        self.wires[line].share.handle_indication(now, said);
+        self.line_rises(now, line);
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        for radio in &mut self.radios {
+            if radio.tower.poll_timeout().is_some_and(|at| at <= now) {
+                radio.tower.handle_timeout(now);
+                radio.ready = true;
+            }
+        }
+    }
+
+    /// Also carries requests to the lines, as a [`Stack`] does: indications first, then a request.
+    fn poll_indication(&mut self, now: Instant) -> Option<Indication<Self::Above>> {
+        loop {
+            for at in 0..self.radios.len() {
+                if !self.radios[at].ready {
+                    continue;
+                }
+                while let Some((id, said)) = self.radios[at].tower.poll_indication(now) {
+                    if let Some(said) = self.rises(at, id, said) {
+                        return Some(said);
+                    }
+                }
+            }
+            if !self.request_sinks(now) {
+                return None;
+            }
+        }
+    }
+
+    fn poll_request(&mut self, now: Instant) -> Option<Request<Self::Below>> {
+        for line in 0..self.wires.len() {
+            if let Some(request) = self.wires[line].share.poll_request(now) {
+                // There may be room again: the next poll for indications continues.
+                self.line_rises(now, line);
+                return Some((LineId(line), request));
+            }
+        }
+        None
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.radios.iter().filter_map(|radio| radio.tower.poll_timeout()).min()
+    }
+}

@@ -1,0 +1,61 @@
+//! Links that come and go leave no state.
+
+use super::*;
+use crate::config::Config;
+use crate::tower::links::LinkTable;
+use longwire_proto::engine::drain;
+use longwire_proto::service::{BundlesRequest, StreamIndication};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+const TEXT: &str = "node = 'dtn://a/'\n[[tnc]]\nname = 'vhf'\naddress = '127.0.0.1:8001'\ncallsign = 'A'\n\
+    [[link]]\nname = 'bob'\nkind = 'ax25cl'\ntnc = 'vhf'\ncallsign = 'B'\n\
+    [[link]]\nname = 'carol'\nkind = 'ax25cm'\ntnc = 'vhf'\ncallsign = 'C'\n\
+    [[link]]\nname = 'all'\nkind = 'uicl'\ntnc = 'vhf'\ncallsign = 'QST'\n";
+
+/// Removed as by a reload: while open, after being closed, and never opened.
+#[test]
+fn a_link_that_is_removed_leaves_no_entry() {
+    let config = Config::parse(TEXT, "test", Path::new("/nowhere")).expect("it makes sense");
+    let links = Arc::new(Mutex::new(LinkTable::new(&config).expect("they make sense")));
+    let ids: Vec<LinkId> = links.lock().unwrap().iter().map(|(id, _)| id).collect();
+    for (open, close) in [(true, false), (true, true), (false, false)] {
+        let mut radios = Radios::new(&config, links.clone(), &Rng::new(1)).expect("they make sense");
+        assert_eq!((radios.owners.len(), ids.len()), (3, 3));
+        drain(&mut radios, Instant::ZERO, |_| {}, |_| {});
+        for said in [StreamIndication::Connected, StreamIndication::Room(u64::MAX)] {
+            radios.handle_indication(Instant::ZERO, (LineId(0), said));
+            drain(&mut radios, Instant::ZERO, |_| {}, |_| {});
+        }
+        let ask = |radios: &mut Radios, id: LinkId, request: BundlesRequest| {
+            radios.handle_request(Instant::ZERO, (id, request));
+            drain(radios, Instant::ZERO, |_| {}, |_| {});
+        };
+        for id in &ids {
+            if open {
+                ask(&mut radios, *id, BundlesRequest::Connect);
+            }
+            if close {
+                ask(&mut radios, *id, BundlesRequest::Close);
+            }
+        }
+        for id in &ids {
+            radios.remove(*id);
+            ask(&mut radios, *id, BundlesRequest::Close);
+        }
+        // Links end by themselves, although no station answers.
+        for _ in 0..1000 {
+            let Some(at) = radios.poll_timeout() else { break };
+            radios.handle_timeout(at);
+            drain(&mut radios, at, |_| {}, |_| {});
+        }
+        assert!(radios.owners.is_empty() && radios.leaving.is_empty(), "{:?}", radios.owners);
+        assert!(radios.opened.is_empty(), "{:?}", radios.opened);
+        let tower = &radios.radios[0].tower;
+        for id in &ids {
+            let gone = tower.upper.ours.session(*id).is_none() && tower.upper.cm.get(*id).is_none();
+            assert!(gone && tower.lower.upper.way_to(*id).is_none(), "{open} {close} {id:?}");
+        }
+        assert_eq!(tower.upper.groups.iter().count(), 0);
+    }
+}
