@@ -20,18 +20,14 @@ use crate::task::{
     RefusalLog, StatusWaiters, SurfaceStates, Task, TaskClock, TaskEvent, TurnMeter,
 };
 use crate::tell::Tell;
-use crate::tower::identities::Identities;
-use crate::tower::links::{self, LinkTable};
+use crate::tower::links;
 use crate::tower::neighbours::Neighbours;
-use crate::tower::radio::Radios;
-use crate::tower::sessions::{self, ClosedSessionCounters};
 use longwire_proto::bp::agent::{self, Agent};
 use longwire_proto::joint::{Beside, PassThrough, Stack};
 use longwire_proto::rng::Rng;
 use longwire_settings::error::Error;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::Mutex;
 use std::thread::JoinHandle;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::runtime;
@@ -61,15 +57,11 @@ impl Node {
         let credentials = setup.config.credentials()?.map(Arc::new);
         let (tell, events) = mpsc::unbounded_channel();
         let (store, scrub, opened) = open_store(&setup, &tell)?;
-        let links = Arc::new(Mutex::new(LinkTable::new(&setup.config)?));
         let rng = Rng::new(random_u64());
         let agent = Agent::new(agent_config(&setup), rng.fork("agent")).map_err(|error| {
             Error::new(format!("`{}` is not a valid node ID: {error}", setup.config.node))
         })?;
-        let closed_session_counters = ClosedSessionCounters::default();
-        let sessions = sessions::sessions(links.clone(), rng.fork("tcpcl"), closed_session_counters.clone());
-        let radios = Radios::new(&setup.config, links.clone(), &rng)?;
-        let neighbours = Neighbours::new(sessions, radios, Identities::new(&setup.config));
+        let neighbours = Neighbours::new(&setup.config, &rng)?;
         let engines = Stack::new(agent, Beside { first: PassThrough::new(), second: neighbours });
         let runtime = runtime::Builder::new_current_thread()
             .enable_all()
@@ -113,8 +105,6 @@ impl Node {
             engines,
             clock: TaskClock::new(setup.wall_clock),
             configuration: ActiveConfiguration::new(setup.config, setup.path, credentials),
-            links,
-            closed_session_counters,
             link_states: LinkStates::default(),
             connector: setup.connector,
             applications: Applications::new(node),

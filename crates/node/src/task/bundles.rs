@@ -71,9 +71,7 @@ impl Task {
             transmitted_bytes: self.transmitted_bytes(bundle),
             age_s: bundle.age.as_secs_f64(),
             lifetime_left_s: bundle.lifetime_left.as_secs_f64(),
-            arrived_over: bundle
-                .arrived_over
-                .map(|link| self.links.lock().expect("no thread panics while it has the links").name(link)),
+            arrived_over: bundle.arrived_over.map(|link| self.engines.lower.second.links.name(link)),
             refusals: bundle.refusals,
             state,
             why,
@@ -100,7 +98,7 @@ impl Task {
     /// Reason why a bundle is still stored, as text.
     fn why(&self, now: Instant, bundle: &BundleStatus) -> (State, String) {
         let names = |ids: &[LinkId]| {
-            let links = self.links.lock().expect("no thread panics while it has the links");
+            let links = &self.engines.lower.second.links;
             ids.iter().map(|id| format!("`{}`", links.name(*id))).collect::<Vec<_>>().join(", ")
         };
         match &bundle.why {
@@ -173,7 +171,7 @@ impl Task {
     /// was last connected, or the one that is configured for it.
     fn neighbour_that_is_down(&self, destination: &Eid) -> Option<String> {
         let node = destination.node_id().to_string();
-        let links = self.links.lock().expect("no thread panics while it has the links");
+        let links = &self.engines.lower.second.links;
         let configured = |id: LinkId| {
             let peer = links.get(id).and_then(|known| known.link.peer.clone());
             peer.is_some_and(|peer| peer.parse::<Eid>().is_ok_and(|peer| peer.to_string() == node))
@@ -189,7 +187,7 @@ impl Task {
     fn links_that_might_lead_there(&self) -> String {
         /// Maximum number of links named.
         const NAMED_MAX: usize = 3;
-        let links = self.links.lock().expect("no thread panics while it has the links");
+        let links = &self.engines.lower.second.links;
         let unknown = |(id, known): &(LinkId, &KnownLink)| {
             let seen = self.link_states.seen.get(id);
             known.link.peer.is_none() && seen.is_none_or(|seen| !seen.up && seen.led_to.is_none())

@@ -102,22 +102,17 @@ impl Task {
             }
         }
         let shared = same_sessions(&old, &new);
-        let (mut opened, mut added) = (Vec::new(), Vec::new());
-        {
-            let mut links = self.links.lock().expect("no thread panics while it has the links");
-            links.set_callers(&new);
-            for link in &new.link {
-                if !(shared && old.link.contains(link)) {
-                    // The configuration was checked before.
-                    let Ok(id) = links.add(&new, link) else { continue };
-                    added.push(id);
-                    opened.extend(link.open.then_some(id));
-                }
+        let mut opened = Vec::new();
+        self.engines.lower.second.set_callers(&new);
+        for link in &new.link {
+            if !(shared && old.link.contains(link)) {
+                // The configuration was checked before.
+                let Ok(id) = self.engines.lower.second.add_link(&new, link) else { continue };
+                opened.extend(link.open.then_some(id));
             }
         }
-        added.into_iter().for_each(|id| self.engines.lower.second.radios.add(id));
         let gone: Vec<LinkId> = {
-            let links = self.links.lock().expect("no thread panics while it has the links");
+            let links = &self.engines.lower.second.links;
             let stale = |id: LinkId, link: &LinkSettings| {
                 let latest =
                     links.iter().filter(|(_, other)| other.link.name == link.name).map(|(id, _)| id).max();
@@ -127,8 +122,7 @@ impl Task {
         };
         for link in gone {
             self.ask(now, AppRequest::CloseLink { link });
-            self.engines.lower.second.radios.remove(link);
-            self.links.lock().expect("no thread panics while it has the links").remove(link);
+            self.engines.lower.second.remove_link(link);
             self.link_states.seen.remove(&link);
             self.link_states.planned.remove(&link);
             self.link_states.tls.forget(link);
@@ -164,7 +158,7 @@ impl Task {
     /// Passes the settings of each link to the agent.
     fn configure_links(&mut self) {
         self.engines.upper.configure_peers(self.configuration.config.peer.clone());
-        let links = self.links.lock().expect("no thread panics while it has the links");
+        let links = &self.engines.lower.second.links;
         for (id, known) in links.iter() {
             self.engines.upper.configure_link(special(&self.configuration.config, id, &known.link));
         }

@@ -17,7 +17,6 @@ use crate::view::{self, Proven};
 use crate::write_timeout::WriteTimeout;
 use longwire_proto::engine::Engine;
 use longwire_proto::service::{CloseReason, DownReason, LinkId, Port, StreamIndication, StreamRequest};
-use longwire_proto::tcpcl;
 use longwire_proto::time::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -184,7 +183,7 @@ impl Task {
                 return self.note(now, view::Event::CallerTurnedAway { address });
             }
         }
-        let link = self.links.lock().expect("no thread panics while it has the links").next_caller();
+        let link = self.engines.lower.second.links.caller_ids.next();
         if let Ok(address) = address.parse::<SocketAddr>() {
             self.engines.lower.second.identities.set_address(link, address.ip());
         }
@@ -210,16 +209,6 @@ impl Task {
             (counters.payload_sent + counters.payload_received, counters.refused)
         };
         self.link_states.callers.look(now, carried);
-    }
-
-    /// Sum of the counters of all sessions, including closed ones.
-    pub(crate) fn session_counters(&self) -> tcpcl::Counters {
-        let closed_session_counters =
-            *self.closed_session_counters.lock().expect("no thread panics with the counts");
-        let sessions = self.engines.lower.second.internet.iter();
-        sessions
-            .filter_map(|(_, layer)| layer.session())
-            .fold(closed_session_counters, |sum, session| sum.plus(session.counters()))
     }
 
     fn window(&self) -> ConnectionLimits {
@@ -283,7 +272,7 @@ impl Task {
 
     /// Parameters of a handshake on this link.
     fn handshake(&self, link: LinkId, client: bool, name: Option<String>) -> Option<Handshake> {
-        let links = self.links.lock().expect("no thread panics while it has the links");
+        let links = &self.engines.lower.second.links;
         let known = links.get(link);
         let address = known.map(|known| known.link.address.as_str()).filter(|_| client);
         let host = address.and_then(|address| address.rsplit_once(':')).map(|(host, _)| host);
@@ -299,7 +288,7 @@ impl Task {
 
     fn connect(&mut self, link: LinkId) {
         let address = {
-            let links = self.links.lock().expect("no thread panics while it has the links");
+            let links = &self.engines.lower.second.links;
             links.get(link).map(|known| known.link.address.clone()).unwrap_or_default()
         };
         self.forget(link);

@@ -29,7 +29,7 @@ impl Task {
         if matches!(request, DatagramsRequest::Leave) {
             self.engines.lower.second.identities.forget(link);
         }
-        let links = self.links.lock().expect("no thread panics while it has the links");
+        let links = &self.engines.lower.second.links;
         let address = || links.get(link).map(|known| known.link.address.clone()).unwrap_or_default();
         self.connections.sockets.request(link, request, address);
     }

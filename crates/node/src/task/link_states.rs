@@ -55,7 +55,7 @@ impl Task {
             None => self.link_states.callers.up(now, *link),
             Some(_) => self.link_states.callers.down(*link),
         }
-        let known = self.links.lock().expect("no thread panics while it has the links").get(*link).is_some();
+        let known = self.engines.lower.second.links.get(*link).is_some();
         if !known && (down.is_some() || !link.is_incoming()) {
             // A closed incoming connection, or a link that is not in the configuration now.
             self.link_states.seen.remove(link);
@@ -79,7 +79,7 @@ impl Task {
     pub(super) fn plan(&mut self, now: Instant) {
         let Some((began_dtn_ms, dtn_ms)) = self.clock.began_and_now() else { return };
         let windows: Vec<(LinkId, Vec<Contact>)> = {
-            let links = self.links.lock().expect("no thread panics while it has the links");
+            let links = &self.engines.lower.second.links;
             let config = &self.configuration.config;
             let of = |link| config.windows(link, began_dtn_ms, dtn_ms).unwrap_or_default();
             links.iter().map(|(id, known)| (id, of(&known.link))).collect()
@@ -100,7 +100,7 @@ impl Task {
 
     /// Finds a link by its name, or else a node by its node ID.
     pub(super) fn hop(&self, via: &str) -> Option<NextHop> {
-        let links = self.links.lock().expect("no thread panics while it has the links");
+        let links = &self.engines.lower.second.links;
         match links.named(via) {
             Some(link) => Some(NextHop::Link(link)),
             None => via.contains(':').then(|| NextHop::Node(via.to_owned())),

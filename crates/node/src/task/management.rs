@@ -52,7 +52,7 @@ impl Task {
     }
 
     fn with_link(&mut self, now: Instant, name: &str, request: impl Fn(LinkId) -> AppRequest) -> Reply {
-        let found = self.links.lock().expect("no thread panics while it has the links").named(name);
+        let found = self.engines.lower.second.links.named(name);
         match found.or_else(|| self.caller_named(name)) {
             Some(id) => {
                 self.ask(now, request(id));
@@ -80,13 +80,10 @@ impl Task {
         let link = LinkSettings { name, address, ..LinkSettings::default() };
         let mut config = self.configuration.config.clone();
         config.link.push(link.clone());
-        let added = config.check().and_then(|()| {
-            self.links.lock().expect("no thread panics while it has the links").add(&config, &link)
-        });
+        let added = config.check().and_then(|()| self.engines.lower.second.add_link(&config, &link));
         match added {
             Ok(id) => {
                 self.configuration.config = config;
-                self.engines.lower.second.radios.add(id);
                 self.ask(now, AppRequest::OpenLink { link: id });
                 Reply::Done
             }

@@ -51,9 +51,7 @@ use crate::pumps::connect::Connector;
 use crate::storage::Scrub;
 use crate::surfaces::client::{ClientEvent, ClientId};
 use crate::surfaces::message::{Message, Request};
-use crate::tower::links::SharedLinks;
 use crate::tower::neighbours::Neighbours;
-use crate::tower::sessions::ClosedSessionCounters;
 use longwire_proto::bp::agent::Agent;
 use longwire_proto::engine::Engine;
 use longwire_proto::joint::{Beside, PassThrough, Stack};
@@ -74,8 +72,6 @@ pub(crate) struct Task {
     pub(crate) engines: Engines,
     pub(crate) configuration: ActiveConfiguration,
     pub(crate) clock: TaskClock,
-    pub(crate) links: SharedLinks,
-    pub(crate) closed_session_counters: ClosedSessionCounters,
     pub(crate) link_states: LinkStates,
     pub(crate) connections: Connections,
     pub(crate) connector: Connector,
@@ -193,7 +189,7 @@ impl Task {
             }
         }
         let open: Vec<LinkId> = {
-            let links = self.links.lock().expect("no thread panics while it has the links");
+            let links = &self.engines.lower.second.links;
             links.iter().filter(|(_, known)| known.link.open).map(|(id, _)| id).collect()
         };
         self.plan(now);
@@ -227,8 +223,7 @@ impl Task {
             TaskEvent::Datagrams(said) => self.hear_datagrams(now, said),
             TaskEvent::Line(line, number, said) => self.hear_line(now, line, number, said),
             TaskEvent::Listens(socket, at) => {
-                let link =
-                    self.links.lock().expect("no thread panics while it has the links").listening(at.clone());
+                let link = self.engines.lower.second.links.listening(at.clone());
                 self.connections.sockets.listen(link, socket, at);
             }
             TaskEvent::Caller(wire, address) => self.hear_caller(now, wire, address),

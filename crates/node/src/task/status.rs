@@ -55,7 +55,7 @@ impl Task {
                 latest_damage: self.store.damage.latest.iter().cloned().collect(),
             },
             callers: self.link_states.callers.view(),
-            sessions: view::counts(&self.session_counters()),
+            sessions: view::counts(&self.engines.lower.second.session_counters()),
             configuration: self.configuration.reloaded.clone(),
             folders: self.surfaces.folders.lock().expect("no thread panics with it").clone(),
             control: self.surfaces.control.view(),
@@ -75,7 +75,7 @@ impl Task {
     }
 
     pub(super) fn link_views(&self, now: Instant) -> Vec<view::Link> {
-        let links = self.links.lock().expect("no thread panics while it has the links");
+        let links = &self.engines.lower.second.links;
         let mut ids: BTreeSet<LinkId> = links.iter().map(|(id, _)| id).collect();
         ids.extend(self.link_states.seen.keys().copied());
         let sessions = &self.engines.lower.second.internet;

@@ -2,14 +2,12 @@
 
 use crate::config::{Config, LinkSettings, RadioNeighbour};
 use crate::tls::CertificatePolicy;
-use longwire_proto::ax25cl;
 use longwire_proto::bp::agent::LinkConfig;
 use longwire_proto::service::LinkId;
 use longwire_proto::tcpcl;
 use longwire_proto::udpcl;
 use longwire_settings::error::Error;
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex};
 
 /// A link and its settings.
 #[derive(Clone, Debug)]
@@ -32,17 +30,30 @@ pub(crate) struct LinkTable {
     /// Names of recently removed links, the oldest first: events about their end still follow.
     removed: VecDeque<(LinkId, String)>,
     callers: tcpcl::Config,
-    /// Settings for callers over TNCs: AX25-CL (Longwire) and TCPCL 3.
-    radio_callers: (ax25cl::Config, tcpcl::Config),
     /// Listening UDP sockets and their addresses.
     listening: BTreeMap<LinkId, String>,
     udp: udpcl::Config,
     next: u32,
-    next_caller: u32,
+    pub(crate) caller_ids: CallerIds,
 }
 
-/// Shared, since the fan asks for settings whenever it creates a session.
-pub(crate) type SharedLinks = Arc<Mutex<LinkTable>>;
+/// IDs of links that peers open.
+#[derive(Debug)]
+pub(crate) struct CallerIds(u32);
+
+impl CallerIds {
+    /// None is in use.
+    pub(crate) fn new() -> Self {
+        CallerIds(LinkId::FIRST_INCOMING)
+    }
+
+    /// Returns the ID of the next caller.
+    pub(crate) fn next(&mut self) -> LinkId {
+        let id = LinkId(self.0);
+        self.0 = self.0.checked_add(1).unwrap_or(LinkId::FIRST_INCOMING);
+        id
+    }
+}
 
 impl LinkTable {
     pub(crate) fn new(config: &Config) -> Result<Self, Error> {
@@ -50,11 +61,10 @@ impl LinkTable {
             known: BTreeMap::new(),
             removed: VecDeque::new(),
             callers: config.callers(),
-            radio_callers: config.radio_callers(),
             listening: BTreeMap::new(),
             udp: config.udp.clone(),
             next: 1,
-            next_caller: LinkId::FIRST_INCOMING,
+            caller_ids: CallerIds::new(),
         };
         for link in &config.link {
             links.add(config, link)?;
@@ -114,16 +124,9 @@ impl LinkTable {
         }
     }
 
-    /// Returns the ID of the next caller.
-    pub(crate) fn next_caller(&mut self) -> LinkId {
-        let id = LinkId(self.next_caller);
-        self.next_caller = self.next_caller.checked_add(1).unwrap_or(LinkId::FIRST_INCOMING);
-        id
-    }
-
     /// Adds a listening UDP socket and returns its ID.
     pub(crate) fn listening(&mut self, at: String) -> LinkId {
-        let id = self.next_caller();
+        let id = self.caller_ids.next();
         self.listening.insert(id, at);
         id
     }
@@ -146,12 +149,6 @@ impl LinkTable {
     /// Takes over the settings for callers from a reloaded configuration.
     pub(crate) fn set_callers(&mut self, config: &Config) {
         self.callers = config.callers();
-        self.radio_callers = config.radio_callers();
-    }
-
-    /// Settings for callers over TNCs.
-    pub(crate) fn radio_callers(&self) -> &(ax25cl::Config, tcpcl::Config) {
-        &self.radio_callers
     }
 }
 

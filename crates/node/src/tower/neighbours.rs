@@ -1,17 +1,22 @@
 //! All neighbours of a node: those over TCP and UDP, and those over TNCs.
 
+use crate::config::{Config, LinkSettings};
 use crate::tower::identities::{CallerRefusal, Identities, IdentityChange};
+use crate::tower::links::LinkTable;
 
 use crate::tower::radio::{LineId, Radios};
-use crate::tower::sessions::{Layer, Sessions};
+use crate::tower::sessions::{Layer, SessionMaker, Sessions};
 use longwire_proto::engine::{Engine, Indication, Request};
-use longwire_proto::joint::earlier;
+use longwire_proto::joint::{Fan, Origin, earlier};
+use longwire_proto::rng::Rng;
 use longwire_proto::service::{
     Both, Bundles, BundlesIndication, BundlesRequest, Datagrams, LinkId, Many, Port, Stream,
 };
-use longwire_proto::tcpcl::AdmissionDecision;
+use longwire_proto::tcpcl::{self, AdmissionDecision};
 use longwire_proto::time::Instant;
+use longwire_settings::error::Error;
 use std::collections::VecDeque;
+use std::sync::mpsc;
 
 /// A caller whose session was refused.
 #[derive(Clone, Debug)]
@@ -25,8 +30,15 @@ pub(crate) struct RefusedCaller {
 /// Sessions of a node by the network of their link.
 #[derive(Debug)]
 pub(crate) struct Neighbours {
+    /// Settings of the links.
+    pub(crate) links: LinkTable,
     /// Sessions over TCP and UDP.
     pub(crate) internet: Sessions,
+    maker: SessionMaker,
+    /// Counters of sessions that have ended and are not in `closed` yet.
+    ended: mpsc::Receiver<tcpcl::Counters>,
+    /// Sum of the counters of closed sessions.
+    closed: tcpcl::Counters,
     /// Sessions over TNCs.
     pub(crate) radios: Radios,
     /// Node IDs of the sessions over TCP and UDP.
@@ -40,14 +52,72 @@ pub(crate) struct Neighbours {
 }
 
 impl Neighbours {
-    pub(crate) fn new(internet: Sessions, radios: Radios, identities: Identities) -> Self {
-        Neighbours {
+    /// The neighbours of a configuration, none of them connected.
+    ///
+    /// # Errors
+    /// Fails if a setting of a link or of a TNC is invalid.
+    pub(crate) fn new(config: &Config, rng: &Rng) -> Result<Self, Error> {
+        let links = LinkTable::new(config)?;
+        let mut radios = Radios::new(config, rng)?;
+        for (id, known) in links.iter() {
+            radios.add(id, known.neighbour.as_ref());
+        }
+        let (tell, ended) = mpsc::channel();
+        let mut internet: Sessions = Fan::new(|_, _| None);
+        internet.on_end(move |_, layer: Layer| {
+            if let Some(session) = layer.session() {
+                // The owner has gone, and the counters do not matter.
+                let _ = tell.send(*session.counters());
+            }
+        });
+        Ok(Neighbours {
+            links,
             internet,
+            maker: SessionMaker::new(rng.fork("tcpcl")),
+            ended,
+            closed: tcpcl::Counters::default(),
             radios,
-            identities,
+            identities: Identities::new(config),
             refused: Vec::new(),
             up: VecDeque::new(),
             down: VecDeque::new(),
+        })
+    }
+
+    /// Adds a link, as configured.
+    ///
+    /// # Errors
+    /// Fails if a setting of the link is invalid.
+    pub(crate) fn add_link(&mut self, config: &Config, link: &LinkSettings) -> Result<LinkId, Error> {
+        let id = self.links.add(config, link)?;
+        self.radios.add(id, self.links.get(id).and_then(|known| known.neighbour.as_ref()));
+        Ok(id)
+    }
+
+    /// Removes a link; an open one over a TNC ends by itself and is forgotten then.
+    pub(crate) fn remove_link(&mut self, id: LinkId) {
+        self.radios.remove(id);
+        self.links.remove(id);
+    }
+
+    /// Takes over the settings for callers from a reloaded configuration.
+    pub(crate) fn set_callers(&mut self, config: &Config) {
+        self.links.set_callers(config);
+        self.radios.set_callers(&config.radio_callers());
+    }
+
+    /// Sum of the counters of all sessions of TCPCL over TCP, including closed ones.
+    pub(crate) fn session_counters(&self) -> tcpcl::Counters {
+        let sessions = self.internet.iter().filter_map(|(_, layer)| layer.session());
+        sessions.fold(self.closed, |sum, session| sum.plus(session.counters()))
+    }
+
+    /// Creates the session of a link that occurs for the first time, if there is one to create.
+    fn make(&mut self, id: LinkId, origin: Origin) {
+        if self.internet.get(id).is_none()
+            && let Some(layer) = self.maker.session(&self.links, id, origin)
+        {
+            self.internet.insert(id, layer);
         }
     }
 
@@ -105,13 +175,17 @@ impl Engine for Neighbours {
     fn handle_request(&mut self, now: Instant, (id, request): Request<Self::Above>) {
         match self.radios.owns(id) {
             true => self.radios.handle_request(now, (id, request)),
-            false => self.internet.handle_request(now, (id, request)),
+            false => {
+                self.make(id, Origin::Above);
+                self.internet.handle_request(now, (id, request));
+            }
         }
     }
 
     fn handle_indication(&mut self, now: Instant, indication: Indication<Self::Below>) {
         match indication {
             Port::First((link, said)) => {
+                self.make(link, Origin::Below);
                 self.internet.handle_indication(now, (link, said));
                 self.judge(now, link);
             }
@@ -134,7 +208,7 @@ impl Engine for Neighbours {
         }
         match self.internet.poll_indication(now) {
             Some((link, said)) => Some(self.rises(link, said)),
-            None => self.radios.poll_indication(now),
+            None => self.radios.poll_indication(now, &mut self.links.caller_ids),
         }
     }
 
@@ -144,6 +218,9 @@ impl Engine for Neighbours {
             self.internet.change(link, |layer| layer.handle_request(now, request));
         }
         let internet = self.internet.poll_request(now).map(Port::First);
+        for counters in self.ended.try_iter() {
+            self.closed = self.closed.plus(&counters);
+        }
         internet.or_else(|| self.radios.poll_request(now).map(Port::Second))
     }
 

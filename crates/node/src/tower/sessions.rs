@@ -1,91 +1,31 @@
 //! Convergence layer of a link: a TCPCL session over a stream, or bundles in datagrams.
 
 use crate::config::LinkKind;
-use crate::tower::links::SharedLinks;
+use crate::tower::links::LinkTable;
 use crate::view::{self, Counts};
 use longwire_proto::engine::{Engine, Indication, Request};
 use longwire_proto::joint::{Fan, Origin};
 use longwire_proto::rng::Rng;
 use longwire_proto::service::{Both, Bundles, Datagrams, LinkId, Port, Stream};
-use longwire_proto::tcpcl::{self, AdmissionDecision, Session};
+use longwire_proto::tcpcl::{AdmissionDecision, Session};
 use longwire_proto::time::Instant;
 use longwire_proto::udpcl;
-use std::sync::{Arc, Mutex};
 
-/// Sessions by link.
-pub(crate) type Sessions = Fan<LinkId, Layer, Box<dyn FnMut(LinkId, Origin) -> Option<Layer> + Send>>;
-/// Sum of the counters of closed sessions.
-pub(crate) type ClosedSessionCounters = Arc<Mutex<tcpcl::Counters>>;
-
-/// A session that adds its counters to those of closed sessions when it is dropped.
-#[derive(Debug)]
-pub(crate) struct CountedSession {
-    session: Session,
-    closed_session_counters: ClosedSessionCounters,
-}
-
-impl std::ops::Deref for CountedSession {
-    type Target = Session;
-    fn deref(&self) -> &Session {
-        &self.session
-    }
-}
-
-impl CountedSession {
-    /// Answers a caller that waits for its admission.
-    pub(crate) fn judge(&mut self, now: Instant, verdict: AdmissionDecision) {
-        self.session.judge(now, verdict);
-    }
-}
-
-impl Drop for CountedSession {
-    fn drop(&mut self) {
-        // A poisoned lock: a panic is unwinding, and the counters do not matter.
-        if let Ok(mut closed_session_counters) = self.closed_session_counters.lock() {
-            *closed_session_counters = closed_session_counters.plus(self.session.counters());
-        }
-    }
-}
-
-impl Engine for CountedSession {
-    type Above = Bundles;
-    type Below = Stream;
-
-    fn handle_request(&mut self, now: Instant, request: Request<Bundles>) {
-        self.session.handle_request(now, request);
-    }
-    fn handle_indication(&mut self, now: Instant, indication: Indication<Stream>) {
-        self.session.handle_indication(now, indication);
-    }
-    fn handle_timeout(&mut self, now: Instant) {
-        self.session.handle_timeout(now);
-    }
-    fn poll_indication(&mut self, now: Instant) -> Option<Indication<Bundles>> {
-        self.session.poll_indication(now)
-    }
-    fn poll_request(&mut self, now: Instant) -> Option<Request<Stream>> {
-        self.session.poll_request(now)
-    }
-    fn poll_timeout(&self) -> Option<Instant> {
-        self.session.poll_timeout()
-    }
-    fn finished(&self) -> bool {
-        self.session.finished()
-    }
-}
+/// Sessions by link; their owner inserts them.
+pub(crate) type Sessions = Fan<LinkId, Layer, fn(LinkId, Origin) -> Option<Layer>>;
 
 /// The convergence layer of one link. A request or indication for the other kind is an error of the caller.
 #[derive(Debug)]
 pub(crate) enum Layer {
     /// TCPCL, over the first port.
-    Tcp(Box<CountedSession>),
+    Tcp(Box<Session>),
     /// UDP, over the second port.
     Udp(Box<udpcl::Link>),
 }
 
 impl Layer {
     /// The TCPCL session; `None` for UDP.
-    pub(crate) fn session(&self) -> Option<&CountedSession> {
+    pub(crate) fn session(&self) -> Option<&Session> {
         match self {
             Layer::Tcp(session) => Some(session),
             Layer::Udp(_) => None,
@@ -163,26 +103,25 @@ impl Engine for Layer {
     }
 }
 
-/// Creates the sessions of these links.
-pub(crate) fn sessions(
-    links: SharedLinks,
+/// Creates sessions, each with random numbers of its own.
+#[derive(Debug)]
+pub(crate) struct SessionMaker {
     rng: Rng,
-    closed_session_counters: ClosedSessionCounters,
-) -> Sessions {
-    let mut made = 0_u64;
-    let make = move |id: LinkId, origin: Origin| {
-        let links = links.lock().expect("no thread panics while it has the links");
-        made += 1;
-        let rng = rng.fork(&made.to_string());
-        let counted = |session| {
-            Layer::Tcp(Box::new(CountedSession {
-                session,
-                closed_session_counters: closed_session_counters.clone(),
-            }))
-        };
+    made: u64,
+}
+
+impl SessionMaker {
+    pub(crate) fn new(rng: Rng) -> Self {
+        SessionMaker { rng, made: 0 }
+    }
+
+    /// Creates the session of a link; `None` for a link that is not known, and for one over a TNC.
+    pub(crate) fn session(&mut self, links: &LinkTable, id: LinkId, origin: Origin) -> Option<Layer> {
+        self.made += 1;
+        let rng = self.rng.fork(&self.made.to_string());
         match origin {
             Origin::Above => links.get(id).and_then(|known| match known.link.kind {
-                LinkKind::Tcp => Some(counted(Session::active(known.session.clone(), rng))),
+                LinkKind::Tcp => Some(Layer::Tcp(Box::new(Session::active(known.session.clone(), rng)))),
                 LinkKind::Udp => Some(Layer::Udp(Box::new(udpcl::Link::new(known.udp.clone())))),
                 // `Radios` handles these.
                 LinkKind::Ax25cl | LinkKind::Ax25cm | LinkKind::Uicl => None,
@@ -190,10 +129,9 @@ pub(crate) fn sessions(
             Origin::Below if links.is_listening(id) => {
                 Some(Layer::Udp(Box::new(udpcl::Link::listening(links.listening_udp().clone()))))
             }
-            Origin::Below => {
-                id.is_incoming().then(|| counted(Session::passive(links.callers().clone(), rng).judged()))
-            }
+            Origin::Below => id
+                .is_incoming()
+                .then(|| Layer::Tcp(Box::new(Session::passive(links.callers().clone(), rng).judged()))),
         }
-    };
-    Fan::new(Box::new(make) as Box<_>)
+    }
 }

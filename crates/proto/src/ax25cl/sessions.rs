@@ -28,6 +28,8 @@ pub type Configure = Box<dyn FnMut(LinkId) -> Option<Config> + Send>;
 /// peer is assigned to the session that it resumes.
 pub struct Sessions {
     configure: Configure,
+    /// Configurations of sessions that do not exist yet, in place of those that `configure` makes.
+    configured: BTreeMap<LinkId, Config>,
     rng: Rng,
     made: u64,
     places: BTreeMap<LinkId, SessionSlot>,
@@ -45,6 +47,7 @@ impl Sessions {
     pub fn new(configure: Configure, rng: Rng) -> Self {
         Sessions {
             configure,
+            configured: BTreeMap::new(),
             rng,
             made: 0,
             places: BTreeMap::new(),
@@ -89,6 +92,7 @@ impl Sessions {
 
     /// Drops a session, even if it has not finished.
     pub fn remove(&mut self, id: LinkId) {
+        self.configured.remove(&id);
         let Some(place) = self.places.remove(&id) else { return };
         self.deadlines.remove(id, place.deadline);
         self.indicating.remove(&id);
@@ -96,8 +100,14 @@ impl Sessions {
         self.owners.retain(|_, owner| *owner != id);
     }
 
+    /// Sets the configuration of the next session with this ID, for which `configure` is not called then.
+    pub fn configure_next(&mut self, id: LinkId, config: Config) {
+        self.configured.insert(id, config);
+    }
+
     fn make(&mut self, id: LinkId, caller: Option<String>) -> bool {
-        let Some(config) = (self.configure)(id) else {
+        let configured = self.configured.remove(&id);
+        let Some(config) = configured.or_else(|| (self.configure)(id)) else {
             self.declined += 1;
             return false;
         };

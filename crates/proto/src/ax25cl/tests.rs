@@ -467,3 +467,21 @@ fn the_end_of_a_bundle_is_told_instead_of_a_progress_just_before_it() {
     assert_eq!(told(500), []);
     assert_eq!(told(501), [Message::Progress { number: 0, up_to: 400 }]);
 }
+
+#[test]
+fn a_session_has_the_configuration_that_was_set_for_it_once() {
+    let mut sessions = Sessions::new(Box::new(|_| None), Rng::new(1));
+    for is_set in [false, true, false] {
+        if is_set {
+            sessions.configure_next(CALL, config("ipn:1.0", None));
+        }
+        sessions.handle_request(Instant::ZERO, (CALL, BundlesRequest::Connect));
+        assert_eq!(sessions.session(CALL).is_some(), is_set);
+        sessions.remove(CALL);
+    }
+    assert_eq!(sessions.declined, 2);
+    sessions.configure_next(CALL, config("ipn:1.0", None));
+    sessions.remove(CALL);
+    sessions.handle_request(Instant::ZERO, (CALL, BundlesRequest::Connect));
+    assert!(sessions.session(CALL).is_none(), "the configuration was removed, too");
+}

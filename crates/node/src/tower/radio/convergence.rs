@@ -4,8 +4,7 @@
 //! recognises its hello. Until the first packet an incoming link is held here; it is closed when that takes too long. Links
 //! to groups use unconnected frames.
 
-use crate::config::LinkKind;
-use crate::tower::links::SharedLinks;
+use crate::config::{LinkKind, RadioNeighbour};
 use longwire_proto::engine::{Engine, Indication, Request};
 use longwire_proto::joint::{Fan, Origin, Stack, earlier};
 use longwire_proto::rng::Rng;
@@ -28,7 +27,22 @@ const MAGIC: &[u8] = b"dtn!";
 
 /// Session of TCPCL 3 over packets.
 pub(super) type Packaged = Stack<Session, PacketStream>;
-type Make<L> = Box<dyn FnMut(LinkId, Origin) -> Option<L> + Send>;
+/// Engines by link; their owner inserts them.
+type Links<L> = Fan<LinkId, L, fn(LinkId, Origin) -> Option<L>>;
+
+/// Random numbers for each of many engines.
+#[derive(Debug)]
+struct NumberedRng {
+    rng: Rng,
+    made: u64,
+}
+
+impl NumberedRng {
+    fn next(&mut self) -> Rng {
+        self.made += 1;
+        self.rng.fork(&self.made.to_string())
+    }
+}
 
 /// Incoming link without a first packet.
 #[derive(Debug)]
@@ -45,10 +59,15 @@ struct HeldCaller {
 
 /// Convergence layers over one TNC.
 pub(super) struct RadioConvergence {
-    links: SharedLinks,
+    /// Neighbours of the links that this node opens.
+    neighbours: BTreeMap<LinkId, RadioNeighbour>,
+    /// Settings for callers: of AX25-CL (Longwire) and of TCPCL 3.
+    callers: (ax25cl::Config, tcpcl::Config),
     pub(super) ours: ax25cl::Sessions,
-    pub(super) cm: Fan<LinkId, Packaged, Make<Packaged>>,
-    pub(super) groups: Fan<LinkId, Group, Make<Group>>,
+    pub(super) cm: Links<Packaged>,
+    cm_rng: NumberedRng,
+    pub(super) groups: Links<Group>,
+    groups_rng: NumberedRng,
     held: BTreeMap<LinkId, HeldCaller>,
     down: VecDeque<(LinkId, PacketsRequest)>,
     /// Incoming links refused at the limit of sessions.
@@ -56,51 +75,35 @@ pub(super) struct RadioConvergence {
 }
 
 impl RadioConvergence {
-    pub(super) fn new(links: SharedLinks, rng: Rng) -> Self {
-        let shared = links.clone();
-        let configure: ax25cl::Configure = Box::new(move |id| {
-            let links = shared.lock().expect("no thread panics while it has the links");
-            match id.is_incoming() {
-                true => Some(links.radio_callers().0.clone()),
-                false => links.get(id)?.neighbour.as_ref().map(|neighbour| neighbour.ours.clone()),
-            }
-        });
-        let (shared, own_rng) = (links.clone(), rng.fork("tcpcl"));
-        let mut made = 0_u64;
-        let make: Make<Packaged> = Box::new(move |id, origin| {
-            let links = shared.lock().expect("no thread panics while it has the links");
-            made += 1;
-            let rng = own_rng.fork(&made.to_string());
-            let session = match origin {
-                Origin::Above => {
-                    let neighbour = links.get(id)?.neighbour.as_ref()?;
-                    Session::active(neighbour.cm.clone(), rng)
-                }
-                Origin::Below if id.is_incoming() => {
-                    Session::passive(tcpcl::Config::clone(&links.radio_callers().1), rng)
-                }
-                Origin::Below => return None,
-            };
-            Some(Stack::new(session, PacketStream::new()))
-        });
-        let (shared, own_rng) = (links.clone(), rng.fork("uicl"));
-        let mut joined = 0_u64;
-        let join: Make<Group> = Box::new(move |id, origin| {
-            let links = shared.lock().expect("no thread panics while it has the links");
-            let group = links.get(id)?.neighbour.as_ref()?.group.clone();
-            joined += 1;
-            let rng = own_rng.fork(&joined.to_string());
-            group.filter(|_| origin == Origin::Above).map(|group| Group::new(group, rng))
-        });
+    /// No links. `callers`: settings for callers, of AX25-CL (Longwire) and of TCPCL 3.
+    pub(super) fn new(callers: (ax25cl::Config, tcpcl::Config), rng: Rng) -> Self {
         RadioConvergence {
-            links,
-            groups: Fan::new(join),
-            ours: ax25cl::Sessions::new(configure, rng.fork("ax25cl")),
-            cm: Fan::new(make),
+            neighbours: BTreeMap::new(),
+            callers,
+            ours: ax25cl::Sessions::new(Box::new(|_| None), rng.fork("ax25cl")),
+            cm: Fan::new(|_, _| None),
+            cm_rng: NumberedRng { rng: rng.fork("tcpcl"), made: 0 },
+            groups: Fan::new(|_, _| None),
+            groups_rng: NumberedRng { rng: rng.fork("uicl"), made: 0 },
             held: BTreeMap::new(),
             down: VecDeque::new(),
             turned_away: 0,
         }
+    }
+
+    /// Adds a link that this node opens.
+    pub(super) fn add(&mut self, id: LinkId, neighbour: RadioNeighbour) {
+        self.neighbours.insert(id, neighbour);
+    }
+
+    /// Removes the settings of a link; its session ends by itself.
+    pub(super) fn remove(&mut self, id: LinkId) {
+        self.neighbours.remove(&id);
+    }
+
+    /// Takes over the settings for callers.
+    pub(super) fn set_callers(&mut self, callers: (ax25cl::Config, tcpcl::Config)) {
+        self.callers = callers;
     }
 
     /// Returns the convergence layer of a link that this node opens.
@@ -114,8 +117,27 @@ impl RadioConvergence {
         if self.groups.get(id).is_some() {
             return Some(LinkKind::Uicl);
         }
-        let links = self.links.lock().expect("no thread panics while it has the links");
-        links.get(id).and_then(|known| known.neighbour.as_ref()).map(|neighbour| neighbour.kind)
+        self.neighbours.get(&id).map(|neighbour| neighbour.kind)
+    }
+
+    /// Prepares the session of a link that this node opens, if it has none.
+    fn prepare(&mut self, id: LinkId, kind: LinkKind) {
+        let Some(neighbour) = self.neighbours.get(&id) else { return };
+        match kind {
+            LinkKind::Ax25cm if self.cm.get(id).is_none() => {
+                let session = Session::active(neighbour.cm.clone(), self.cm_rng.next());
+                self.cm.insert(id, Stack::new(session, PacketStream::new()));
+            }
+            LinkKind::Uicl if self.groups.get(id).is_none() => {
+                if let Some(group) = &neighbour.group {
+                    self.groups.insert(id, Group::new(group.clone(), self.groups_rng.next()));
+                }
+            }
+            LinkKind::Ax25cl if self.ours.session(id).is_none() => {
+                self.ours.configure_next(id, neighbour.ours.clone());
+            }
+            _ => {}
+        }
     }
 
     /// Removes the state of a link.
@@ -133,6 +155,13 @@ impl RadioConvergence {
             return self.down.push_back((id, PacketsRequest::Abort));
         }
         let is_cm = matches!(&packet, PacketsIndication::Packet(bytes) if bytes.starts_with(MAGIC));
+        match is_cm {
+            true => {
+                let session = Session::passive(self.callers.1.clone(), self.cm_rng.next());
+                self.cm.insert(id, Stack::new(session, PacketStream::new()));
+            }
+            false => self.ours.configure_next(id, self.callers.0.clone()),
+        }
         let before = [Some(held.connected), held.takes, Some(PacketsIndication::Room(held.room))];
         for said in before.into_iter().flatten().chain([packet]) {
             match is_cm {
@@ -185,7 +214,11 @@ impl Engine for RadioConvergence {
     type Below = Both<Many<LinkId, Packets>, Many<LinkId, Datagrams>>;
 
     fn handle_request(&mut self, now: Instant, (id, request): Request<Self::Above>) {
-        match self.kind(id) {
+        let kind = self.kind(id);
+        if let Some(kind) = kind {
+            self.prepare(id, kind);
+        }
+        match kind {
             Some(LinkKind::Ax25cm) => self.cm.handle_request(now, (id, request)),
             Some(LinkKind::Uicl) => self.groups.handle_request(now, (id, request)),
             Some(_) => self.ours.handle_request(now, (id, request)),

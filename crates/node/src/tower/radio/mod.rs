@@ -25,17 +25,19 @@ mod convergence;
 mod tests;
 mod views;
 
-use crate::config::Config;
 use crate::config::tnc_address::TncAddress;
-use crate::tower::links::SharedLinks;
+use crate::config::{Config, RadioNeighbour};
+use crate::tower::links::CallerIds;
 use controller::TncEngine;
 use convergence::RadioConvergence;
 use longwire_proto::ax25::Station;
-use longwire_proto::engine::{Engine, Indication, Request};
+use longwire_proto::ax25cl;
+use longwire_proto::engine::Engine;
 use longwire_proto::joint::Stack;
 use longwire_proto::kiss::SharedLine;
 use longwire_proto::rng::Rng;
-use longwire_proto::service::{Bundles, BundlesIndication, BundlesRequest, LinkId, Many, Stream};
+use longwire_proto::service::{BundlesIndication, BundlesRequest, LinkId, StreamIndication, StreamRequest};
+use longwire_proto::tcpcl;
 use longwire_proto::time::Instant;
 use longwire_settings::error::Error;
 use std::collections::{BTreeMap, BTreeSet};
@@ -78,7 +80,6 @@ struct TncLine {
 pub(crate) struct Radios {
     radios: Vec<TncSessions>,
     wires: Vec<TncLine>,
-    links: SharedLinks,
     /// TNC of each link, and the ID of the link there.
     owners: BTreeMap<LinkId, (TncId, LinkId)>,
     /// Links that this node has opened; their end is reported.
@@ -88,14 +89,14 @@ pub(crate) struct Radios {
 }
 
 impl Radios {
-    /// Creates the TNCs of a configuration, with their links.
-    pub(crate) fn new(config: &Config, links: SharedLinks, rng: &Rng) -> Result<Self, Error> {
+    /// Creates the TNCs of a configuration, without links.
+    pub(crate) fn new(config: &Config, rng: &Rng) -> Result<Self, Error> {
         let mut radios = Vec::new();
         let mut wires: Vec<(TncAddress, Vec<TncId>)> = Vec::new();
         for (at, tnc) in config.tnc.iter().enumerate() {
             let station = Station::new(tnc.station()?);
             let lower = Stack::new(station, TncEngine::new(tnc)?);
-            let convergence = RadioConvergence::new(links.clone(), rng.fork(&format!("tnc {at}")));
+            let convergence = RadioConvergence::new(config.radio_callers(), rng.fork(&format!("tnc {at}")));
             let place = tnc.place()?;
             let shared =
                 |(other, _): &(TncAddress, _)| matches!(place, TncAddress::Kiss(_)) && *other == place;
@@ -119,20 +120,13 @@ impl Radios {
             tncs,
         };
         let wires = wires.into_iter().map(wire).collect();
-        let known: Vec<LinkId> = {
-            let links = links.lock().expect("no thread panics while it has the links");
-            links.iter().map(|(id, _)| id).collect()
-        };
-        let mut radios = Radios {
+        Ok(Radios {
             radios,
             wires,
-            links,
             owners: BTreeMap::new(),
             opened: BTreeSet::new(),
             leaving: BTreeSet::new(),
-        };
-        known.into_iter().for_each(|id| radios.add(id));
-        Ok(radios)
+        })
     }
 
     /// Returns the addresses of the lines.
@@ -156,11 +150,11 @@ impl Radios {
         self.radios[at].told.replace(up) != Some(up)
     }
 
-    /// Adds a link, as configured.
-    pub(crate) fn add(&mut self, id: LinkId) {
-        let links = self.links.lock().expect("no thread panics while it has the links");
-        let Some(neighbour) = links.get(id).and_then(|known| known.neighbour.as_ref()) else { return };
+    /// Adds a link to this neighbour, unless it is `None`.
+    pub(crate) fn add(&mut self, id: LinkId, neighbour: Option<&RadioNeighbour>) {
+        let Some(neighbour) = neighbour else { return };
         let Some(radio) = self.radios.get_mut(neighbour.tnc) else { return };
+        radio.tower.upper.add(id, neighbour.clone());
         let (station, peer) = (&mut radio.tower.lower.upper, Some(neighbour.peer.clone()));
         match neighbour.group {
             None => station.set_peer(id, peer),
@@ -173,12 +167,20 @@ impl Radios {
     pub(crate) fn remove(&mut self, id: LinkId) {
         let Some((TncId(at), own)) = self.owners.get(&id).copied() else { return };
         let tower = &mut self.radios[at].tower;
+        tower.upper.remove(own);
         tower.lower.upper.set_peer(own, None);
         tower.lower.upper.set_unconnected(own, None);
         if self.opened.contains(&id) {
             self.leaving.insert(id);
         } else {
             self.forget(id);
+        }
+    }
+
+    /// Takes over the settings for callers: of AX25-CL (Longwire) and of TCPCL 3.
+    pub(crate) fn set_callers(&mut self, callers: &(ax25cl::Config, tcpcl::Config)) {
+        for radio in &mut self.radios {
+            radio.tower.upper.set_callers(callers.clone());
         }
     }
 
@@ -238,6 +240,7 @@ impl Radios {
         at: usize,
         id: LinkId,
         said: BundlesIndication,
+        caller_ids: &mut CallerIds,
     ) -> Option<(LinkId, BundlesIndication)> {
         if !id.is_incoming() {
             if matches!(said, BundlesIndication::Down { retry: false, .. }) {
@@ -250,10 +253,7 @@ impl Radios {
         }
         let radio = &mut self.radios[at];
         if matches!(said, BundlesIndication::Up { .. }) && !radio.callers.contains_key(&id) {
-            let node_wide = {
-                let mut links = self.links.lock().expect("no thread panics while it has the links");
-                links.next_caller()
-            };
+            let node_wide = caller_ids.next();
             radio.callers.insert(id, node_wide);
             self.owners.insert(node_wide, (TncId(at), id));
         }
@@ -267,11 +267,10 @@ impl Radios {
     }
 }
 
-impl Engine for Radios {
-    type Above = Many<LinkId, Bundles>;
-    type Below = Many<LineId, Stream>;
-
-    fn handle_request(&mut self, now: Instant, (id, request): Request<Self::Above>) {
+/// As an engine over the lines, except that the owner gives IDs to callers.
+impl Radios {
+    /// Handles a request of the agent.
+    pub(crate) fn handle_request(&mut self, now: Instant, (id, request): (LinkId, BundlesRequest)) {
         let Some((tnc, own)) = self.owners.get(&id).copied() else { return };
         if matches!(request, BundlesRequest::Connect) {
             self.opened.insert(id);
@@ -280,12 +279,18 @@ impl Engine for Radios {
         self.wake(tnc);
     }
 
-    fn handle_indication(&mut self, now: Instant, (LineId(line), said): Indication<Self::Below>) {
+    /// Handles an indication of a line.
+    pub(crate) fn handle_indication(
+        &mut self,
+        now: Instant,
+        (LineId(line), said): (LineId, StreamIndication),
+    ) {
         self.wires[line].share.handle_indication(now, said);
         self.line_rises(now, line);
     }
 
-    fn handle_timeout(&mut self, now: Instant) {
+    /// Handles all timers that are due.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
         for radio in &mut self.radios {
             if radio.tower.poll_timeout().is_some_and(|at| at <= now) {
                 radio.tower.handle_timeout(now);
@@ -294,15 +299,20 @@ impl Engine for Radios {
         }
     }
 
-    /// Also carries requests to the lines, as a [`Stack`] does: indications first, then a request.
-    fn poll_indication(&mut self, now: Instant) -> Option<Indication<Self::Above>> {
+    /// Returns the next indication for the agent. Also carries requests to the lines, as a [`Stack`] does: indications first,
+    /// then a request.
+    pub(crate) fn poll_indication(
+        &mut self,
+        now: Instant,
+        caller_ids: &mut CallerIds,
+    ) -> Option<(LinkId, BundlesIndication)> {
         loop {
             for at in 0..self.radios.len() {
                 if !self.radios[at].ready {
                     continue;
                 }
                 while let Some((id, said)) = self.radios[at].tower.poll_indication(now) {
-                    if let Some(said) = self.rises(at, id, said) {
+                    if let Some(said) = self.rises(at, id, said, caller_ids) {
                         return Some(said);
                     }
                 }
@@ -313,7 +323,8 @@ impl Engine for Radios {
         }
     }
 
-    fn poll_request(&mut self, now: Instant) -> Option<Request<Self::Below>> {
+    /// Returns the next request to a line.
+    pub(crate) fn poll_request(&mut self, now: Instant) -> Option<(LineId, StreamRequest)> {
         for line in 0..self.wires.len() {
             if let Some(request) = self.wires[line].share.poll_request(now) {
                 // There may be room again: the next poll for indications continues.
@@ -324,7 +335,8 @@ impl Engine for Radios {
         None
     }
 
-    fn poll_timeout(&self) -> Option<Instant> {
+    /// Returns the time of the next timer.
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         self.radios.iter().filter_map(|radio| radio.tower.poll_timeout()).min()
     }
 }
