@@ -99,9 +99,8 @@ impl Node {
             counter_news,
         )?;
         let counted = http.as_ref().map(HttpInterface::counted);
-        let lines = engines.lower.second.radios.places();
         let task = Task {
-            connections: Connections::new(&setup.config.stream, lines, &tell),
+            connections: Connections::new(&setup.config.stream, &tell),
             engines,
             clock: TaskClock::new(setup.wall_clock),
             configuration: ActiveConfiguration::new(setup.config, setup.path, credentials),
@@ -116,7 +115,6 @@ impl Node {
             turns: TurnMeter::default(),
             surfaces: SurfaceStates { control: counted_control, http: counted, folders },
             events,
-            tell: tell.clone(),
         };
         let thread = std::thread::Builder::new()
             .name("node".into())

@@ -6,4 +6,5 @@ pub(crate) mod quick_ack;
 pub(crate) mod receive_budget;
 pub(crate) mod secure;
 pub mod stream;
+pub(crate) mod table;
 pub mod tnc;

@@ -1,15 +1,14 @@
-//! Connections of links: their pumps, and what the engines and the pumps say to each other.
+//! Connections of links: what the engines and the pumps say to each other.
 
 use super::Task;
 use super::callers::CallerAdmission;
-use super::event::{ConnectionId, TaskEvent};
-use super::lines::Lines;
+use super::event::{PumpKey, TaskEvent};
 use crate::config::StreamSettings;
-use crate::config::tnc_address::TncAddress;
 use crate::pumps::datagram::Sockets;
-use crate::pumps::receive_budget::{ReceiveBudget, SHARE_BYTES};
+use crate::pumps::receive_budget::ReceiveBudget;
 use crate::pumps::secure::Handshake;
-use crate::pumps::stream::{ByteStream, ConnectionLimits, PumpCommand, PumpEvent, pump};
+use crate::pumps::stream::{ByteStream, ConnectionLimits, PumpCommand, PumpEvent};
+use crate::pumps::table::{PumpReport, Pumps, QueueLimit, Source};
 use crate::tell::Tell;
 use crate::tls::TlsFailure;
 use crate::tower::sessions::Layer;
@@ -18,111 +17,95 @@ use crate::write_timeout::WriteTimeout;
 use longwire_proto::engine::Engine;
 use longwire_proto::service::{CloseReason, DownReason, LinkId, Port, StreamIndication, StreamRequest};
 use longwire_proto::time::Instant;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
-/// A connection of a link.
+/// Certificate of the peer of a connection.
 #[derive(Debug)]
-struct LinkConnection {
-    id: ConnectionId,
-    orders: mpsc::UnboundedSender<PumpCommand>,
-    /// Bytes queued and not yet accepted by the kernel.
-    queued: u64,
-    stands: bool,
-    /// Address of the other end.
-    address: String,
-    /// Content of the peer's certificate.
-    proven: Option<Box<Proven>>,
-    /// True if the certificate does not match its host name or address.
-    untrusted: bool,
+struct PeerCertificate {
+    proven: Box<Proven>,
+    /// True if it matches its host name or address.
+    trusted: bool,
 }
 
 /// Connections of links, UDP sockets and lines of TNCs.
 #[derive(Debug)]
 pub(crate) struct Connections {
-    by_link: BTreeMap<LinkId, LinkConnection>,
-    by_id: BTreeMap<ConnectionId, LinkId>,
-    next: u64,
-    /// Connections whose room has changed.
-    with_room: BTreeSet<LinkId>,
-    /// Bytes queued for connections and not yet accepted by the kernel.
-    pub(super) queued: u64,
-    /// True while the limit on queued bytes is reached: each connection gets only a small share.
-    queue_is_full: bool,
+    pub(super) pumps: Pumps<PumpKey>,
+    pub(super) sockets: Sockets,
     pub(super) receive_budget: Arc<ReceiveBudget>,
     /// Limits the time for which a peer may read nothing.
     pub(super) patience: WriteTimeout,
-    pub(super) sockets: Sockets,
-    pub(super) lines: Lines,
+    certificates: BTreeMap<LinkId, PeerCertificate>,
 }
 
 impl Connections {
-    /// None yet, and lines to these TNCs, all closed.
-    pub(crate) fn new<'a>(
-        stream: &StreamSettings,
-        tncs: impl Iterator<Item = &'a TncAddress>,
-        tell: &mpsc::UnboundedSender<TaskEvent>,
-    ) -> Self {
+    /// None yet; what pumps have to say goes to `tell`.
+    pub(crate) fn new(stream: &StreamSettings, tell: &mpsc::UnboundedSender<TaskEvent>) -> Self {
         Connections {
-            by_link: BTreeMap::new(),
-            by_id: BTreeMap::new(),
-            next: 0,
-            with_room: BTreeSet::new(),
-            queued: 0,
-            queue_is_full: false,
+            pumps: Pumps::new(stream.queued_bytes_max, Tell::to(tell)),
+            sockets: Sockets::new(stream.window_bytes, stream.udp_receive_buffer_bytes, Tell::to(tell)),
             receive_budget: Arc::new(ReceiveBudget::new(stream.received_bytes_max)),
             patience: WriteTimeout::new(stream.stall),
-            sockets: Sockets::new(stream.window_bytes, stream.udp_receive_buffer_bytes, Tell::to(tell)),
-            lines: Lines::new(tncs, tell.clone()),
+            certificates: BTreeMap::new(),
         }
     }
 
-    /// True without a connection of a link.
-    pub(super) fn is_empty(&self) -> bool {
-        self.by_link.is_empty()
+    /// Links with a connection.
+    pub(super) fn links(&self) -> impl Iterator<Item = LinkId> {
+        self.pumps.keys().filter_map(|key| match key {
+            PumpKey::Link(link) => Some(link),
+            PumpKey::Line(_) => None,
+        })
     }
 
-    /// Links with a connection.
-    pub(super) fn links(&self) -> Vec<LinkId> {
-        self.by_link.keys().copied().collect()
+    /// Starts the pump of a link's connection.
+    fn open(&mut self, link: LinkId, address: String, source: Source, stream: &StreamSettings) {
+        let limits = ConnectionLimits {
+            bytes: stream.window_bytes,
+            all: self.receive_budget.clone(),
+            patience: self.patience.clone(),
+        };
+        let queue = QueueLimit::Shared(stream.queue_bytes);
+        self.pumps.open(PumpKey::Link(link), address, source, limits, queue);
     }
 }
 
 impl Task {
-    pub(super) fn hear_stream(&mut self, now: Instant, id: ConnectionId, said: PumpEvent) {
-        let Some(link) = self.connections.by_id.get(&id).copied() else { return };
-        let connection = self.connections.by_link.get_mut(&link).expect("both maps agree");
-        let indication = match said {
+    /// Handles an event of a pump.
+    pub(super) fn hear_pump(&mut self, now: Instant, said: PumpReport<PumpKey>) {
+        match said.key {
+            PumpKey::Line(line) => self.hear_line(now, line, said),
+            PumpKey::Link(link) => {
+                if let Some(event) = self.connections.pumps.hear(said) {
+                    self.hear_stream(now, link, event);
+                }
+            }
+        }
+    }
+
+    fn hear_stream(&mut self, now: Instant, link: LinkId, event: PumpEvent) {
+        let indication = match event {
             PumpEvent::Connected { at } => {
-                connection.stands = true;
                 if let Some(at) = at {
                     self.engines.lower.second.identities.set_address(link, at);
                 }
-                self.connections.with_room.insert(link);
                 StreamIndication::Connected
             }
             PumpEvent::Data(data) => StreamIndication::Data(data),
-            PumpEvent::Written(bytes) => {
-                connection.queued -= bytes;
-                self.connections.queued -= bytes;
-                self.connections.with_room.insert(link);
-                return;
-            }
+            // `Pumps` handles these.
+            PumpEvent::Written(_) => return,
             PumpEvent::Secured { proven, identities, trusted } => {
                 self.link_states.tls.secured();
-                connection.proven = Some(proven);
-                connection.untrusted = !trusted;
+                self.connections.certificates.insert(link, PeerCertificate { proven, trusted });
                 if !trusted {
-                    self.link_states.tls.trouble(now, link, &connection.address, &TlsFailure::Network);
+                    self.tls_trouble(now, link, &TlsFailure::Network);
                 }
                 StreamIndication::Secured { identities, trusted }
             }
-            PumpEvent::Insecure(trouble) => {
-                self.link_states.tls.trouble(now, link, &connection.address, &trouble);
-                return;
-            }
+            PumpEvent::Insecure(trouble) => return self.tls_trouble(now, link, &trouble),
             PumpEvent::PeerClosed => StreamIndication::PeerClosed,
             PumpEvent::Closed(reason) => {
                 self.note_refusal(now, link);
@@ -130,24 +113,28 @@ impl Task {
                 StreamIndication::Closed(reason)
             }
         };
+        self.stream_rises(now, link, indication);
+    }
+
+    /// Passes an indication to the engine of a connection.
+    fn stream_rises(&mut self, now: Instant, link: LinkId, indication: StreamIndication) {
         self.engines.handle_indication(now, Port::Second(Port::First((link, Port::First(indication)))));
     }
 
-    /// Tells each connection its room, once per batch. When the sum reaches its limit, the room granted before is void.
+    /// Tells each connection its room, once per batch.
     pub(super) fn tell_rooms(&mut self, now: Instant) {
-        let stream = &self.configuration.config.stream;
-        let queue_is_full = self.connections.queued >= stream.queued_bytes_max;
-        let most = if queue_is_full { stream.queue_bytes.min(SHARE_BYTES) } else { stream.queue_bytes };
-        if std::mem::replace(&mut self.connections.queue_is_full, queue_is_full) != queue_is_full {
-            self.connections.with_room.extend(self.connections.by_link.keys());
+        for (key, room) in self.connections.pumps.shared_rooms() {
+            // Lines are told at once.
+            if let PumpKey::Link(link) = key {
+                self.stream_rises(now, link, StreamIndication::Room(room));
+            }
         }
-        for link in std::mem::take(&mut self.connections.with_room) {
-            let Some(connection) = self.connections.by_link.get(&link).filter(|connection| connection.stands)
-            else {
-                continue;
-            };
-            let room = StreamIndication::Room(most.saturating_sub(connection.queued));
-            self.engines.handle_indication(now, Port::Second(Port::First((link, Port::First(room)))));
+    }
+
+    /// Records a failure of TLS on a connection.
+    fn tls_trouble(&mut self, now: Instant, link: LinkId, trouble: &TlsFailure) {
+        if let Some(address) = self.connections.pumps.address(PumpKey::Link(link)) {
+            self.link_states.tls.trouble(now, link, address, trouble);
         }
     }
 
@@ -155,21 +142,20 @@ impl Task {
     fn note_refusal(&mut self, now: Instant, link: LinkId) {
         let session = self.engines.lower.second.internet.get(link).and_then(Layer::session);
         let down = session.and_then(|session| session.last_down());
-        let Some(connection) = self.connections.by_link.get(&link) else { return };
-        let trouble = match (down, &connection.proven) {
+        let certificate = self.connections.certificates.get(&link);
+        let trouble = match (down, certificate) {
             (Some(DownReason::Insecure), _) => TlsFailure::Plain,
-            (Some(DownReason::Identity), Some(proven)) if !connection.untrusted => {
+            (Some(DownReason::Identity), Some(PeerCertificate { proven, trusted: true })) => {
                 TlsFailure::NodeId { proven: proven.node_ids.clone() }
             }
             _ => return,
         };
-        self.link_states.tls.trouble(now, link, &connection.address, &trouble);
+        self.tls_trouble(now, link, &trouble);
     }
 
     fn forget(&mut self, link: LinkId) {
-        if let Some(gone) = self.connections.by_link.remove(&link) {
-            self.connections.by_id.remove(&gone.id);
-            self.connections.queued -= gone.queued;
+        if self.connections.pumps.close(PumpKey::Link(link)) {
+            self.connections.certificates.remove(&link);
             self.link_states.callers.leave(link);
             self.engines.lower.second.identities.forget(link);
         }
@@ -188,16 +174,13 @@ impl Task {
             self.engines.lower.second.identities.set_address(link, address.ip());
         }
         self.link_states.callers.enter(now, link, &address);
-        let (id, orders, tell) = self.connection(link, address);
-        tokio::spawn(pump(wire, orders, self.window(), tell));
-        debug_assert!(self.connections.by_id.contains_key(&id));
+        self.connections.open(link, address, Source::Stream(wire), &self.configuration.config.stream);
     }
 
     /// Ends a connection at once to free its place.
     fn end(&mut self, now: Instant, link: LinkId) {
         self.forget(link);
-        let closed = StreamIndication::Closed(CloseReason::Limit);
-        self.engines.handle_indication(now, Port::Second(Port::First((link, Port::First(closed)))));
+        self.stream_rises(now, link, StreamIndication::Closed(CloseReason::Limit));
     }
 
     /// Checks which callers carry bundles.
@@ -211,50 +194,10 @@ impl Task {
         self.link_states.callers.look(now, carried);
     }
 
-    fn window(&self) -> ConnectionLimits {
-        let bytes = self.configuration.config.stream.window_bytes;
-        ConnectionLimits {
-            bytes,
-            all: self.connections.receive_budget.clone(),
-            patience: self.connections.patience.clone(),
-        }
-    }
-
-    /// Adds a connection.
-    fn connection(
-        &mut self,
-        link: LinkId,
-        address: String,
-    ) -> (ConnectionId, mpsc::UnboundedReceiver<PumpCommand>, impl Fn(PumpEvent) + Unpin + Send + 'static)
-    {
-        self.connections.next += 1;
-        let id = ConnectionId(self.connections.next);
-        let (sender, orders) = mpsc::unbounded_channel();
-        let connection = LinkConnection {
-            id,
-            orders: sender,
-            queued: 0,
-            stands: false,
-            address,
-            proven: None,
-            untrusted: false,
-        };
-        self.connections.by_link.insert(link, connection);
-        self.connections.by_id.insert(id, link);
-        let tell = self.tell.clone();
-        (id, orders, move |said| drop(tell.send(TaskEvent::Stream(id, said))))
-    }
-
     pub(super) fn stream_request(&mut self, link: LinkId, request: StreamRequest) {
-        let order = match request {
+        let command = match request {
             StreamRequest::Connect => return self.connect(link),
-            StreamRequest::Write(bytes) => {
-                if let Some(connection) = self.connections.by_link.get_mut(&link) {
-                    connection.queued += bytes.len() as u64;
-                    self.connections.queued += bytes.len() as u64;
-                }
-                PumpCommand::Write(bytes)
-            }
+            StreamRequest::Write(bytes) => PumpCommand::Write(bytes),
             StreamRequest::Release(bytes) => PumpCommand::Release(bytes),
             StreamRequest::Secure { client, name } => match self.handshake(link, client, name) {
                 Some(handshake) => PumpCommand::Secure(Box::new(handshake)),
@@ -264,10 +207,7 @@ impl Task {
             StreamRequest::Close => PumpCommand::Close,
             StreamRequest::Abort => PumpCommand::Abort,
         };
-        if let Some(connection) = self.connections.by_link.get(&link) {
-            // A pump that has ended has sent an event about it, which arrives soon.
-            let _ = connection.orders.send(order);
-        }
+        self.connections.pumps.command(PumpKey::Link(link), command);
     }
 
     /// Parameters of a handshake on this link.
@@ -287,36 +227,22 @@ impl Task {
     }
 
     fn connect(&mut self, link: LinkId) {
-        let address = {
-            let links = &self.engines.lower.second.links;
-            links.get(link).map(|known| known.link.address.clone()).unwrap_or_default()
-        };
+        let known = self.engines.lower.second.links.get(link);
+        let address = known.map(|known| known.link.address.clone()).unwrap_or_default();
         self.forget(link);
-        let (_, mut orders, tell) = self.connection(link, address.clone());
-        let calling = (self.connector)(address, &self.configuration.config);
-        let window = self.window();
-        tokio::spawn(async move {
-            tokio::pin!(calling);
-            let wire = tokio::select! {
-                wire = &mut calling => wire,
-                // The only command to a connection that is not established is to end it.
-                _ = orders.recv() => return tell(PumpEvent::Closed(CloseReason::Aborted)),
-            };
-            match wire {
-                Ok(wire) => pump(wire, orders, window, tell).await,
-                Err(error) => tell(PumpEvent::Closed(crate::pumps::stream::reason_of(&error))),
-            }
-        });
+        let config = &self.configuration.config;
+        let calling = (self.connector)(address.clone(), config);
+        self.connections.open(link, address, Source::Calling(calling), &config.stream);
     }
 
     /// Content of the certificate of a link's peer.
-    pub(crate) fn proven(&self, link: LinkId) -> Option<&Proven> {
-        self.connections.by_link.get(&link).and_then(|connection| connection.proven.as_deref())
+    pub(super) fn proven(&self, link: LinkId) -> Option<&Proven> {
+        self.connections.certificates.get(&link).map(|certificate| &*certificate.proven)
     }
 
     /// Address of the other end of a link's connection.
-    pub(crate) fn address(&self, link: LinkId) -> Option<&str> {
-        let connection = self.connections.by_link.get(&link).map(|connection| connection.address.as_str());
+    pub(super) fn address(&self, link: LinkId) -> Option<&str> {
+        let connection = self.connections.pumps.address(PumpKey::Link(link));
         connection.or_else(|| self.connections.sockets.address(link))
     }
 }

@@ -1,28 +1,32 @@
 //! Events of the engines' task: one queue for all of them, so that they keep their order.
 
 use crate::pumps::datagram::SocketReport;
-use crate::pumps::stream::{ByteStream, PumpEvent};
+use crate::pumps::stream::ByteStream;
+use crate::pumps::table::PumpReport;
 use crate::storage::StoreDamage;
 use crate::surfaces::client::ClientEvent;
 use crate::surfaces::counter_changes::CounterChanges;
 use crate::tower::radio::LineId;
-use longwire_proto::service::StorageIndication;
+use longwire_proto::service::{LinkId, StorageIndication};
 
-/// Unique ID of a connection.
+/// What a pump of the task is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct ConnectionId(pub(crate) u64);
+pub(crate) enum PumpKey {
+    /// The connection of a link.
+    Link(LinkId),
+    /// The line of a TNC.
+    Line(LineId),
+}
 
 pub(crate) enum TaskEvent {
     /// Indications of a thread of the store.
     Storage(Vec<StorageIndication>),
     /// Damage was found in the store and handled.
     Damage(StoreDamage),
-    /// Event of a connection's pump.
-    Stream(ConnectionId, PumpEvent),
+    /// Event of the pump of a connection or of a line.
+    Pump(PumpReport<PumpKey>),
     /// Event of the pump of a UDP socket.
     Datagrams(SocketReport),
-    /// Event of the line to a TNC, with the number of the connection.
-    Line(LineId, u64, PumpEvent),
     /// A listening UDP socket and its address.
     Listens(tokio::net::UdpSocket, String),
     /// An incoming connection and its address.
@@ -37,6 +41,12 @@ pub(crate) enum TaskEvent {
     Reload,
     /// The node must stop; with `at_once` as if it had crashed.
     Stop { at_once: bool },
+}
+
+impl From<PumpReport<PumpKey>> for TaskEvent {
+    fn from(said: PumpReport<PumpKey>) -> Self {
+        TaskEvent::Pump(said)
+    }
 }
 
 impl From<SocketReport> for TaskEvent {

@@ -21,7 +21,6 @@ mod connections;
 mod datagrams;
 mod event;
 mod event_recording;
-mod lines;
 mod link_states;
 mod longwire_peers;
 mod management;
@@ -84,7 +83,6 @@ pub(crate) struct Task {
     pub(crate) turns: TurnMeter,
     pub(crate) surfaces: SurfaceStates,
     pub(crate) events: mpsc::UnboundedReceiver<TaskEvent>,
-    pub(crate) tell: mpsc::UnboundedSender<TaskEvent>,
 }
 
 impl Task {
@@ -151,7 +149,7 @@ impl Task {
         if at_once {
             return;
         }
-        let mut open: Vec<LinkId> = self.connections.links();
+        let mut open: Vec<LinkId> = self.connections.links().collect();
         open.extend(self.engines.lower.second.radios.busy());
         for link in open {
             self.engines.handle_request(now, AppRequest::CloseLink { link });
@@ -159,7 +157,9 @@ impl Task {
         self.drain(now);
         let limit = tokio::time::sleep(Duration::from_secs(2));
         tokio::pin!(limit);
-        while !(self.connections.is_empty() && self.engines.lower.second.radios.busy().is_empty()) {
+        while !(self.connections.links().next().is_none()
+            && self.engines.lower.second.radios.busy().is_empty())
+        {
             let wake = self.engines.poll_timeout().map_or(limit.deadline(), |at| self.clock.at(at));
             tokio::select! {
                 event = self.events.recv() => match event {
@@ -219,9 +219,8 @@ impl Task {
                 }
             }
             TaskEvent::Damage(damage) => self.hear_damage(now, damage),
-            TaskEvent::Stream(id, said) => self.hear_stream(now, id, said),
+            TaskEvent::Pump(said) => self.hear_pump(now, said),
             TaskEvent::Datagrams(said) => self.hear_datagrams(now, said),
-            TaskEvent::Line(line, number, said) => self.hear_line(now, line, number, said),
             TaskEvent::Listens(socket, at) => {
                 let link = self.engines.lower.second.links.listening(at.clone());
                 self.connections.sockets.listen(link, socket, at);
@@ -272,9 +271,7 @@ impl Task {
                 Some(Port::Second(Port::First((link, Port::Second(request))))) => {
                     self.datagrams_request(link, request);
                 }
-                Some(Port::Second(Port::Second((line, request)))) => {
-                    self.connections.lines.request(line, request)
-                }
+                Some(Port::Second(Port::Second((line, request)))) => self.line_request(line, request),
                 None => {
                     if let Some(answer) = self.store.driver.answer(now) {
                         self.engines.handle_indication(now, Port::First(answer));

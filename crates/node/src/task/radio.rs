@@ -1,16 +1,23 @@
 //! Events of the lines of TNCs, and what the node reports about them.
 
 use super::Task;
-use crate::pumps::stream::PumpEvent;
+use super::event::PumpKey;
+use crate::pumps::table::PumpReport;
 use crate::tower::radio::{LineId, TncId};
 use crate::view::{self, Event};
 use longwire_proto::engine::Engine;
-use longwire_proto::service::{Port, StreamIndication};
+use longwire_proto::service::{Port, StreamIndication, StreamRequest};
 use longwire_proto::time::Instant;
 
 impl Task {
-    pub(super) fn hear_line(&mut self, now: Instant, line: LineId, number: u64, said: PumpEvent) {
-        for indication in self.connections.lines.hear(line, number, said) {
+    /// Carries out a request of a TNC to its line.
+    pub(super) fn line_request(&mut self, line: LineId, request: StreamRequest) {
+        let address = self.engines.lower.second.radios.line(line);
+        self.connections.pumps.request_line(PumpKey::Line(line), address, request);
+    }
+
+    pub(super) fn hear_line(&mut self, now: Instant, line: LineId, said: PumpReport<PumpKey>) {
+        for indication in self.connections.pumps.hear_line(said) {
             let is_over = matches!(indication, StreamIndication::Closed(_));
             self.engines.handle_indication(now, Port::Second(Port::Second((line, indication))));
             let tncs = self.engines.lower.second.radios.tncs_of(line).to_vec();

@@ -63,7 +63,7 @@ impl Task {
             refused: self.refusals.view(now),
             stalled_connections: self.connections.patience.stalled(),
             received_bytes: self.connections.receive_budget.unreleased(),
-            queued_bytes: self.connections.queued,
+            queued_bytes: self.connections.pumps.queued(),
             udp_receive_buffer_bytes: self.connections.sockets.receive_buffer_bytes(),
             tls: self.link_states.tls.view(now),
             turns: self.turns.view(),

@@ -13,18 +13,18 @@
 //! The engine requests its line and requests it again after a loss. Outgoing data waits in the pump, limited by the room
 //! granted to the engine; incoming data is limited by the pump's window.
 
-mod connection;
+mod line;
 mod listen;
 mod room;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use connection::LineConnection;
 pub use listen::{ListenEvent, listen};
 pub use room::{CreditedService, RequestRefused};
 
-use super::stream::PumpEvent;
+use super::table::{PumpReport, Pumps};
 pub use crate::config::tnc_address::{LineAddress, TncAddress};
+use crate::tell::Tell;
 pub use crate::tower::radio::controller::TncEngine;
 use longwire_proto::engine::{Engine, Indication, Request};
 use longwire_proto::service::{Stream, StreamIndication};
@@ -40,11 +40,11 @@ where
     engine: E,
     /// Room that the user can still spend.
     room: <E::Above as CreditedService>::Room,
-    connection: LineConnection,
+    line: LineAddress,
+    pumps: Pumps<()>,
     began: tokio::time::Instant,
     lost: u64,
-    said: mpsc::UnboundedReceiver<(u64, PumpEvent)>,
-    tell: mpsc::UnboundedSender<(u64, PumpEvent)>,
+    said: mpsc::UnboundedReceiver<PumpReport<()>>,
 }
 
 impl<E: Engine<Below = Stream>> Driver<E>
@@ -53,10 +53,10 @@ where
 {
     /// Creates a driver; the time of the engine starts now.
     pub fn new(engine: E, line: LineAddress) -> Self {
-        let (tell, said) = mpsc::unbounded_channel();
-        let connection = LineConnection::new(line);
+        let (tell, said) = mpsc::unbounded_channel::<PumpReport<()>>();
+        let pumps = Pumps::new(u64::MAX, Tell::to(&tell));
         let began = tokio::time::Instant::now();
-        Driver { engine, room: Default::default(), connection, began, lost: 0, said, tell }
+        Driver { engine, room: Default::default(), line, pumps, began, lost: 0, said }
     }
 
     /// Returns the engine.
@@ -102,22 +102,19 @@ where
             return Some(said);
         }
         if let Some(request) = self.engine.poll_request(self.now()) {
-            let tell = self.tell.clone();
-            let tell =
-                || -> connection::Tell { Box::new(move |number, said| drop(tell.send((number, said)))) };
-            self.connection.request(request, tell);
+            self.pumps.request_line((), &self.line, request);
             return None;
         }
         let deadline = self.engine.poll_timeout();
         tokio::select! {
-            Some((number, said)) = self.said.recv() => self.hear(number, said),
+            Some(said) = self.said.recv() => self.hear(said),
             () = until(self.began, deadline) => self.engine.handle_timeout(self.now()),
         }
         None
     }
 
-    fn hear(&mut self, number: u64, said: PumpEvent) {
-        for indication in self.connection.hear(number, said) {
+    fn hear(&mut self, said: PumpReport<()>) {
+        for indication in self.pumps.hear_line(said) {
             self.lost += u64::from(matches!(indication, StreamIndication::Closed(_)));
             let now = self.now();
             self.engine.handle_indication(now, indication);

@@ -25,7 +25,7 @@ mod convergence;
 mod tests;
 mod views;
 
-use crate::config::tnc_address::TncAddress;
+use crate::config::tnc_address::{LineAddress, TncAddress};
 use crate::config::{Config, RadioNeighbour};
 use crate::tower::links::CallerIds;
 use controller::TncEngine;
@@ -129,9 +129,9 @@ impl Radios {
         })
     }
 
-    /// Returns the addresses of the lines.
-    pub(crate) fn places(&self) -> impl Iterator<Item = &TncAddress> {
-        self.wires.iter().map(|wire| &wire.place)
+    /// Returns the address of a line.
+    pub(crate) fn line(&self, LineId(line): LineId) -> &LineAddress {
+        self.wires[line].place.line()
     }
 
     /// Returns the TNCs on a line.
