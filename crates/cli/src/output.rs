@@ -7,7 +7,7 @@ use clap::Args;
 use longwire_lab::error::Error;
 use longwire_lab::finding::Finding;
 use longwire_lab::progress::Progress;
-use longwire_lab::{output, parallel, trace};
+use longwire_lab::{bench, output, trace};
 use signal_hook::consts::SIGINT;
 use std::env;
 use std::fmt;
@@ -72,7 +72,7 @@ impl Measure {
     }
 
     pub(crate) fn threads(&self) -> usize {
-        self.threads.unwrap_or_else(parallel::threads_available)
+        self.threads.unwrap_or_else(bench::threads_available)
     }
 
     /// Computes with progress on stderr, then prints the finding and writes its files.

@@ -2,12 +2,12 @@
 
 mod advice;
 
-use crate::batch::{self, Batch};
+use crate::bench::{Bench, Case, Played, Shard, Trial};
+use crate::chain::{self, Chain};
 use crate::error::Error;
-use crate::finding::{self, Finding};
+use crate::finding::Finding;
 use crate::format::{figure, with_error};
 use crate::link::LinkProfile;
-use crate::parallel::Shard;
 use crate::progress::Progress;
 use crate::record::{Experiment, Params};
 use crate::report::{Assumption, Cell, Column, LedgerChart, PageBlock, RankChart, RankRow, Report};
@@ -58,35 +58,36 @@ struct Contender {
     acknowledges: bool,
     resumes: bool,
     cautions: Vec<String>,
-    outcomes: Vec<Outcome>,
+    played: Played<Chain>,
 }
 
 impl Contender {
-    fn of((batch, outcomes): (&Batch, Vec<Outcome>)) -> Contender {
-        let (stack, variant) = stack::find(&batch.series).expect("a name of the table");
+    fn of(played: Played<Chain>) -> Contender {
+        let Case { series, trial: Chain { setup, .. }, .. } = &played.case;
+        let (stack, variant) = stack::find(series).expect("a name of the table");
         Contender {
-            name: batch.series.clone(),
+            name: series.clone(),
             about: format!("{}; {}", stack.about, variant.about),
-            advice: Advice::of(batch.setup.settings(), &stack.defaults(), stack.node_kind.is_some()),
+            advice: Advice::of(setup.settings(), &stack.defaults(), stack.node_kind.is_some()),
             in_nodes: stack.node_kind.is_some(),
             acknowledges: stack.acknowledges,
             resumes: stack.resumes,
-            cautions: batch.setup.cautions().to_vec(),
-            outcomes,
+            cautions: setup.cautions().to_vec(),
+            played,
         }
     }
 
     fn arrived(&self) -> Vec<&Outcome> {
-        self.outcomes.iter().filter(|outcome| outcome.delivered).collect()
+        self.played.outcomes().filter(|outcome| outcome.delivered).collect()
     }
 
     /// Transfer times of the completed runs.
     fn times(&self) -> Vec<f64> {
-        finding::samples(&self.arrived(), "transfer_s")
+        Chain::metric("transfer_s").samples(&self.arrived())
     }
 
     fn why_missed(&self) -> String {
-        finding::why_missed(&self.outcomes.iter().collect::<Vec<_>>())
+        chain::why_missed(&self.played.all())
     }
 
     /// Returns true for a node that keeps accepted data after a break.
@@ -104,7 +105,7 @@ impl Contender {
 
     /// Ideal time for the completed runs, of which there must be at least one.
     fn limit_s(&self) -> f64 {
-        finding::limit_s(&self.arrived())
+        chain::limit_s(&self.arrived())
     }
 
     /// Describes the ideal time: a single run is compared with the time without errors.
@@ -117,7 +118,7 @@ impl Contender {
 
     /// Orders by complete delivery first, then by mean time.
     fn order(&self, other: &Contender) -> Ordering {
-        let missing = |contender: &Contender| contender.outcomes.len() - contender.times().len();
+        let missing = |contender: &Contender| contender.played.runs.len() - contender.times().len();
         missing(self).cmp(&missing(other)).then(self.mean_s().total_cmp(&other.mean_s()))
     }
 
@@ -130,7 +131,8 @@ impl Contender {
 
     /// Returns true if the runs show no significant difference.
     fn ties_with(&self, other: &Contender) -> bool {
-        let (ours, theirs) = finding::pairs(&self.arrived(), &other.arrived(), "transfer_s");
+        let arrived_s = |outcome: &Outcome| outcome.transfer_s.filter(|_| outcome.delivered);
+        let (ours, theirs) = self.played.pairs_of(&other.played, arrived_s);
         if self.times().len() != other.times().len() || ours.is_empty() {
             return false;
         }
@@ -171,13 +173,15 @@ pub fn compare(options: &Options, progress: &Progress) -> Result<Finding, Error>
     let fitting = (BYTES_MAX / bytes.max(1)).clamp(RUNS_MIN.into(), RUNS.into()) as u32;
     let runs = options.runs.unwrap_or(fitting).max(1);
     let setups = setups(options, &files, &link)?;
-    let batch = |(name, setup)| Batch::new(name, Params::new(), setup, runs);
-    let batches: Vec<Batch> = setups.into_iter().map(batch).collect();
-    let outcomes = batch::play(&batches, options.threads, Shard::WHOLE, progress);
+    let params = Params::new().with("link", options.link.as_str()).with("bytes", bytes);
+    let case = |(name, setup)| Chain::case(name, params.clone(), setup, runs);
+    let cases = setups.into_iter().map(case).collect();
+    let played = Bench { threads: options.threads, shard: Shard::WHOLE, progress }.play(cases);
     // After an early stop there are fewer runs.
-    let (planned, runs) = (runs, outcomes.first().map_or(runs, |outcomes| outcomes.len() as u32));
-    let (contenders, leading, unsure) = ranked(batches.iter().zip(outcomes).map(Contender::of).collect());
-    let traces = if options.traces { batch::traces(&batches) } else { Vec::new() };
+    let (planned, runs) = (runs, played.first().map_or(runs, |played| played.runs.len() as u32));
+    let traced = played.iter().filter(|_| options.traces);
+    let traces = traced.map(|played| played.case.trial.trace(&played.case.series)).collect();
+    let (contenders, leading, unsure) = ranked(played.into_iter().map(Contender::of).collect());
     let comparison = Comparison { options, link: &link, bytes, planned, runs, contenders, leading, unsure };
     Ok(Finding { traces, ..comparison.finding() })
 }
@@ -266,22 +270,15 @@ impl Comparison<'_> {
 
     /// Equal for all protocols: the link has no outages, and there is one hop.
     fn limit_s(&self) -> f64 {
-        finding::limit_s(&self.contenders[0].outcomes.iter().collect::<Vec<_>>())
-    }
-
-    fn params(&self) -> Params {
-        Params::new().with("link", self.options.link.as_str()).with("bytes", self.bytes)
+        chain::limit_s(&self.contenders[0].played.all())
     }
 
     fn experiment(&self) -> Experiment {
-        let params = self.params();
         let mut experiment =
             Experiment { experiment: "compare".into(), seed: self.options.seed, ..Default::default() };
         for contender in self.all() {
-            let all: Vec<&Outcome> = contender.outcomes.iter().collect();
-            experiment.records.extend(finding::records_of(&contender.name, &params, &all));
-            let rows = all.iter().map(|outcome| finding::run_row(&contender.name, &params, outcome));
-            experiment.runs.extend(rows);
+            experiment.records.extend(contender.played.records());
+            experiment.runs.extend(contender.played.rows());
         }
         experiment
     }
@@ -362,8 +359,7 @@ impl Comparison<'_> {
             if self.unsure.iter().all(|unsure| unsure.name != contender.name) {
                 said.extend(contender.cautions.iter().map(named));
             }
-            let all: Vec<&Outcome> = contender.outcomes.iter().collect();
-            said.extend(finding::beyond_limit(&all).iter().map(named));
+            said.extend(chain::beyond_limit(&contender.played.all()).iter().map(named));
         }
         said.extend(self.left_out());
         if self.runs < self.planned {
@@ -397,7 +393,7 @@ impl Comparison<'_> {
         if self.unsure.is_empty() {
             return Vec::new();
         }
-        let whole = |contender: &&Contender| contender.times().len() == contender.outcomes.len();
+        let whole = |contender: &&Contender| contender.times().len() == contender.played.runs.len();
         // The first by rank is not the fastest if several tie.
         let best_s = self.contenders.iter().map(Contender::mean_s).fold(f64::INFINITY, f64::min);
         let faster: Vec<&Contender> =
@@ -460,22 +456,22 @@ impl Comparison<'_> {
     fn row(&self, first: bool, contender: &Contender) -> Vec<Cell> {
         let arrived = contender.arrived();
         let tone = if first && !arrived.is_empty() { Tone::Strong } else { Tone::default() };
-        let share = format!("{} of {}", arrived.len(), contender.outcomes.len());
-        let complete = arrived.len() == contender.outcomes.len();
+        let share = format!("{} of {}", arrived.len(), contender.played.runs.len());
+        let complete = arrived.len() == contender.played.runs.len();
         let last = Cell::text(share).toned(if complete { Tone::default() } else { Tone::Bad });
         let mut cells = vec![Cell::text(&contender.name).toned(tone)];
         if arrived.is_empty() {
             cells.extend((0..5 + usize::from(self.link.radio.is_some())).map(|_| Cell::empty()));
         } else {
             let time = Summary::of(&contender.times());
-            let ledger = finding::mean_ledger(&arrived, 0, 0);
+            let ledger = chain::mean_ledger(&arrived, 0, 0);
             let entry = |name: &str| {
                 let index = crate::ledger::ENTRIES.iter().position(|(known, ..)| *known == name);
                 ledger[index.expect("an entry of the ledger")]
             };
             cells.extend([
                 Cell::summary(&time).toned(tone),
-                Cell::summary(&Summary::of(&finding::samples(&arrived, "goodput_byte_per_s"))),
+                Cell::summary(&Summary::of(&Chain::metric("goodput_byte_per_s").samples(&arrived))),
                 Cell::precise(time.mean / contender.limit_s(), 2),
                 Cell::precise(entry("repeated"), 1),
             ]);
@@ -571,7 +567,7 @@ impl Comparison<'_> {
             fact("ideal time", format!("{} s", figure(self.limit_s()))),
             fact(
                 "best packet",
-                format!("{} bytes of payload", self.contenders[0].outcomes[0].limit.payload_bytes),
+                format!("{} bytes of payload", self.contenders[0].played.runs[0].1.limit.payload_bytes),
             ),
         ]
     }
@@ -604,12 +600,12 @@ impl Comparison<'_> {
     }
 
     fn ledger(&self) -> LedgerChart {
-        let mut chart = finding::ledger_chart("Use of time", self.whose_ledger());
+        let mut chart = chain::ledger_chart("Use of time", self.whose_ledger());
         for contender in self.all() {
             let arrived = contender.arrived();
             if !arrived.is_empty() {
                 let limit = Some(contender.limit_s());
-                chart.bars.push(finding::ledger_bar(&contender.name, &arrived, 0, 0, limit));
+                chart.bars.push(chain::ledger_bar(&contender.name, &arrived, 0, 0, limit));
             }
         }
         chart

@@ -2,8 +2,9 @@
 
 #![forbid(unsafe_code)]
 
-pub mod batch;
+pub mod bench;
 pub mod bundle_observer;
+pub mod chain;
 pub mod compare;
 pub mod convergence;
 pub mod finding;
@@ -18,7 +19,6 @@ pub mod model;
 pub mod output;
 pub mod packets;
 pub mod papers;
-pub mod parallel;
 pub mod progress;
 pub mod radio;
 pub mod record;

@@ -80,6 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "the threads that share it")]
     fn threads_count_together() {
         let progress = Progress::new();
         progress.expect(2000);

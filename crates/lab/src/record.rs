@@ -1,4 +1,4 @@
-//! Results of an experiment: one [`Record`] per measured figure, one [`Run`] per run, as JSON and CSV.
+//! Results of an experiment: one [`Record`] per measured figure, one [`Row`] per run, as JSON and CSV.
 //!
 //! The JSON document is `{"experiment", "seed", "records": [..]}`, every record with the same keys in the same order,
 //! absent values as `null`. Numbers are rounded to twelve significant digits in both formats, so that the output does
@@ -21,7 +21,7 @@ pub struct Experiment {
     pub records: Vec<Record>,
     /// Runs behind them, for `runs.csv`; not part of the JSON document.
     #[serde(skip)]
-    pub runs: Vec<Run>,
+    pub runs: Vec<Row>,
 }
 
 /// Figure: a metric of one series at one point of the parameters, over all its runs.
@@ -148,7 +148,7 @@ impl fmt::Display for FigureKind {
 
 /// One run: one seed at one point.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Run {
+pub struct Row {
     /// Series of the run.
     pub series: String,
     /// Parameters of the point.
@@ -162,7 +162,7 @@ pub struct Run {
     pub values: Vec<(String, f64)>,
 }
 
-impl Run {
+impl Row {
     /// Returns the value of a metric.
     pub fn value(&self, metric: &str) -> Option<f64> {
         self.values.iter().find(|(name, _)| name == metric).map(|(_, value)| *value)
@@ -444,7 +444,7 @@ mod tests {
             .with_limit(13_700.0);
         let plain = Record::of("tcp", Params::new().with("file", "a, b"), "time_s", "s", &[0.1 + 0.2])
             .with_kind(FigureKind::ClosedForm);
-        let run = |number: u32, values: &[(&str, f64)]| Run {
+        let run = |number: u32, values: &[(&str, f64)]| Row {
             series: "tcpcl3".into(),
             params: point.clone(),
             run: number,

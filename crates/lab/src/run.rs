@@ -4,6 +4,7 @@
 //! channel only, so that every protocol meets the same noise (common random numbers), and the same run gives the same
 //! bytes on every machine and with any number of threads.
 
+use crate::bench::Run;
 use crate::bundle_observer::{self, ObservedTraffic};
 use crate::error::Error;
 use crate::format::figure;
@@ -228,21 +229,21 @@ impl Setup {
         self.assembly.carries_bundles
     }
 
-    /// Seed of a run: a function of the scenario's seed and the run's number only.
-    pub fn seed_of(&self, run: u32) -> u64 {
-        Rng::new(self.scenario.seed).fork(&format!("run {run}")).next_u64()
+    /// Simulates the run with this number.
+    pub fn run(&self, number: u32, wanted: Wanted) -> Outcome {
+        self.play(Run::new(self.scenario.seed, number), wanted)
     }
 
     /// Simulates one run.
-    pub fn run(&self, run: u32, wanted: Wanted) -> Outcome {
-        let mut stage = Stage::set(self, self.seed_of(run), self.outages(run), wanted);
+    pub fn play(&self, run: Run, wanted: Wanted) -> Outcome {
+        let mut stage = Stage::set(self, run.seed, self.outages(run), wanted);
         stage.play();
-        stage.outcome(run)
+        stage.outcome(run.number)
     }
 
-    /// Outages of a run with random starts: a function of the scenario's seed and the run's number only.
-    fn outages(&self, run: u32) -> Vec<Outage> {
-        let draws = Rng::new(self.seed_of(run)).fork("outages");
+    /// Outages of a run with random starts: a function of the run's seed only.
+    fn outages(&self, run: Run) -> Vec<Outage> {
+        let draws = Rng::new(run.seed).fork("outages");
         let lasting = self.scenario.outage.iter().enumerate().filter(|(_, outage)| outage.length_s > 0.0);
         let drawn = lasting.map(|(index, outage)| {
             let share = draws.fork(&format!("outage {index}")).unit();

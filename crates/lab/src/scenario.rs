@@ -28,9 +28,9 @@
 //!
 //! A sweep is a list of values for a dotted key of the file; several sweeps make a grid.
 
+use crate::bench::Shard;
 use crate::error::Error;
 use crate::link::LinkProfile;
-use crate::parallel::Shard;
 use crate::record::{self, Params};
 use crate::toml_text;
 use longwire_proto::rng::Rng;

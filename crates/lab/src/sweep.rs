@@ -1,10 +1,10 @@
 //! `run`: runs a scenario with its sweeps.
 
-use crate::batch::{self, Batch};
+use crate::bench::{self, Bench, Case, Played, Shard, Trial};
+use crate::chain::{self, Chain};
 use crate::error::Error;
 use crate::finding::{self, Finding, Trace};
 use crate::meetings;
-use crate::parallel::Shard;
 use crate::progress::Progress;
 use crate::radio;
 use crate::record::{Experiment, Params, Record, Value};
@@ -34,12 +34,12 @@ pub fn run(options: &Options, progress: &Progress) -> Result<Finding, Error> {
     scenario.runs = options.runs.unwrap_or(scenario.runs);
     scenario.seed = options.seed.unwrap_or(scenario.seed);
     let base = options.scenario.parent().unwrap_or(Path::new("."));
-    let mut batches: Vec<Batch> = Vec::new();
+    let mut cases: Vec<Case<Chain>> = Vec::new();
     for point in scenario.points(&options.sweeps)? {
         let series = point.scenario.stack.clone();
         let runs = point.scenario.runs;
         // Points with the same workload share its files.
-        let before = batches.last().map(|batch| &batch.setup).filter(|before| {
+        let before = cases.last().map(|case| &case.trial.setup).filter(|before| {
             let (ours, theirs) = (&point.scenario, &before.scenario);
             (&ours.workload, ours.seed) == (&theirs.workload, theirs.seed)
         });
@@ -47,32 +47,39 @@ pub fn run(options: &Options, progress: &Progress) -> Result<Finding, Error> {
             Some(files) => Setup::with_files(point.scenario, base, files)?,
             None => Setup::new(point.scenario, base)?,
         };
-        batches.push(Batch::new(series, point.params, setup, runs));
+        cases.push(Chain::case(series, point.params, setup, runs));
     }
-    let outcomes = batch::play(&batches, options.threads, options.shard, progress);
-    let traces = if options.traces { batch::traces(&batches) } else { Vec::new() };
+    let played = Bench { threads: options.threads, shard: options.shard, progress }.play(cases);
+    let traces = if options.traces {
+        played.iter().map(|played| played.case.trial.trace(&name_of_point(&played.case))).collect()
+    } else {
+        Vec::new()
+    };
     let early_end = progress.early_end();
-    Ok(Sweep { options, scenario: &scenario, batches: &batches, outcomes: &outcomes, early_end }
-        .finding(traces))
+    Ok(Sweep { options, scenario: &scenario, played: &played, early_end }.finding(traces))
+}
+
+/// Describes the point of a case; its series, if the scenario has no sweeps.
+fn name_of_point(case: &Case<Chain>) -> String {
+    match finding::point_name(&case.params) {
+        name if name.is_empty() => case.series.clone(),
+        name => name,
+    }
 }
 
 /// Result of a scenario, to be reported.
 struct Sweep<'a> {
     options: &'a Options,
     scenario: &'a Scenario,
-    batches: &'a [Batch],
-    outcomes: &'a [Vec<Outcome>],
+    played: &'a [Played<Chain>],
     /// Note about an early stop.
     early_end: Option<String>,
 }
 
 impl Sweep<'_> {
-    /// Batches of which this share has runs, with those runs.
-    fn points(&self) -> impl Iterator<Item = (&Batch, Vec<&Outcome>)> {
-        let pairs = self.batches.iter().zip(self.outcomes);
-        pairs
-            .filter(|(_, outcomes)| !outcomes.is_empty())
-            .map(|(batch, outcomes)| (batch, outcomes.iter().collect()))
+    /// Points of which this share has runs.
+    fn points(&self) -> impl Iterator<Item = &Played<Chain>> {
+        self.played.iter().filter(|played| !played.runs.is_empty())
     }
 
     fn finding(&self, traces: Vec<Trace>) -> Finding {
@@ -81,10 +88,9 @@ impl Sweep<'_> {
             seed: self.scenario.seed,
             ..Experiment::default()
         };
-        for (batch, outcomes) in self.points() {
-            experiment.records.extend(finding::records_of(&batch.series, &batch.params, &outcomes));
-            let row = |outcome: &&Outcome| finding::run_row(&batch.series, &batch.params, outcome);
-            experiment.runs.extend(outcomes.iter().map(row));
+        for played in self.points() {
+            experiment.records.extend(played.records());
+            experiment.runs.extend(played.rows());
         }
         let table = self.table();
         let report = self.report(&experiment, table.clone());
@@ -94,9 +100,8 @@ impl Sweep<'_> {
     }
 
     fn lead(&self) -> String {
-        let runs: usize = self.points().map(|(_, outcomes)| outcomes.len()).sum();
-        let arrived =
-            self.points().flat_map(|(_, outcomes)| outcomes).filter(|outcome| outcome.delivered).count();
+        let runs: usize = self.points().map(|played| played.runs.len()).sum();
+        let arrived = self.points().flat_map(Played::outcomes).filter(|outcome| outcome.delivered).count();
         let title = if self.scenario.title.is_empty() { "Scenario" } else { &self.scenario.title };
         format!(
             "{title}: {} {}, {runs} {}, {arrived} complete.{}",
@@ -109,27 +114,26 @@ impl Sweep<'_> {
 
     /// Runs per point: the number requested, or after an early stop the number made.
     fn runs(&self) -> u32 {
-        let made = || self.outcomes.iter().flatten().map(|outcome| outcome.run + 1).max().unwrap_or(0);
-        if self.early_end.is_some() { made() } else { self.scenario.runs }
+        if self.early_end.is_some() { bench::rounds(self.played) } else { self.scenario.runs }
     }
 
     /// Describes the points whose mean is below the ideal time.
     fn beyond_limit(&self) -> Vec<String> {
-        let of_point = |(batch, outcomes): (&Batch, Vec<&Outcome>)| {
-            let words = finding::beyond_limit(&outcomes)?;
-            let point = finding::point_name(&batch.params);
+        let of_point = |played: &Played<Chain>| {
+            let words = chain::beyond_limit(&played.all())?;
+            let point = finding::point_name(&played.case.params);
             let at = if point.is_empty() { String::new() } else { format!(" at {point}") };
-            Some(format!("`{}`{at}: {words}.", batch.series))
+            Some(format!("`{}`{at}: {words}.", played.case.series))
         };
         self.points().filter_map(of_point).collect()
     }
 
     fn table(&self) -> Table {
-        let names: Vec<String> = match self.batches.first() {
-            Some(batch) => batch.params.iter().map(|(name, _)| name.to_owned()).collect(),
+        let names: Vec<String> = match self.played.first() {
+            Some(played) => played.case.params.iter().map(|(name, _)| name.to_owned()).collect(),
             None => Vec::new(),
         };
-        let missed = self.points().any(|(_, outcomes)| !finding::why_missed(&outcomes).is_empty());
+        let missed = self.points().any(|played| !chain::why_missed(&played.all()).is_empty());
         let columns = names.iter().map(|name| Column::number(name, "")).chain([
             Column::text("protocol/settings"),
             Column::number("runs", ""),
@@ -140,15 +144,16 @@ impl Sweep<'_> {
         ]);
         let columns = columns.chain(missed.then(|| Column::text("problem")));
         let mut table = Table::new("Transfer time and goodput with 95 % confidence intervals", columns);
-        for (batch, outcomes) in self.points() {
+        for played in self.points() {
+            let (case, outcomes) = (&played.case, played.all());
             let value = |value: &Value| match value.as_f64() {
                 Some(_) => Cell { value: value.as_f64(), ..Cell::text(value.to_string()) },
                 None => Cell::text(value.to_string()),
             };
-            let mut cells: Vec<Cell> = batch.params.iter().map(|(_, v)| value(v)).collect();
-            cells.extend([Cell::text(&batch.series), Cell::number(outcomes.len() as f64)]);
+            let mut cells: Vec<Cell> = case.params.iter().map(|(_, v)| value(v)).collect();
+            cells.extend([Cell::text(&case.series), Cell::number(outcomes.len() as f64)]);
             cells.extend(figures(&outcomes));
-            cells.extend(missed.then(|| Cell::text(finding::why_missed(&outcomes))));
+            cells.extend(missed.then(|| Cell::text(chain::why_missed(&outcomes))));
             table.row(cells);
         }
         table
@@ -166,11 +171,10 @@ impl Sweep<'_> {
         for hop in 0..self.scenario.hops() {
             let title =
                 format!("Hop {}: {} to {}", hop + 1, self.scenario.nodes[hop], self.scenario.nodes[hop + 1]);
-            let mut chart = finding::ledger_chart(&title, "");
-            for (batch, outcomes) in self.points() {
-                let name = finding::point_name(&batch.params);
-                let name = if name.is_empty() { batch.series.clone() } else { name };
-                chart.bars.push(finding::ledger_bar(&name, &outcomes, hop, 0, None));
+            let mut chart = chain::ledger_chart(&title, "");
+            for played in self.points() {
+                let name = name_of_point(&played.case);
+                chart.bars.push(chain::ledger_bar(&name, &played.all(), hop, 0, None));
             }
             ledgers = ledgers.with(chart);
         }
@@ -259,12 +263,12 @@ fn figures(outcomes: &[&Outcome]) -> [Cell; 4] {
     let complete = arrived.len() == outcomes.len();
     let share = Cell::text(format!("{} of {}", arrived.len(), outcomes.len()));
     let share = share.toned(if complete { Tone::default() } else { Tone::Bad });
-    let summary = |metric: &str| match &finding::samples(&arrived, metric)[..] {
+    let summary = |metric: &str| match &Chain::metric(metric).samples(&arrived)[..] {
         [] => Cell::empty(),
         samples => Cell::summary(&Summary::of(samples)),
     };
     let ratio =
-        finding::record_of("", &Params::new(), &arrived, "transfer_s").and_then(|record| record.ratio);
+        Chain::metric("transfer_s").record("", &Params::new(), &arrived).and_then(|record| record.ratio);
     let ratio = ratio.map_or_else(Cell::empty, |ratio| Cell::precise(ratio, 2));
     [summary("transfer_s"), summary("goodput_byte_per_s"), ratio, share]
 }

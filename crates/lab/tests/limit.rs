@@ -1,6 +1,7 @@
 //! The limit holds: whatever the errors, no protocol is faster than its channel.
 
-use longwire_lab::finding;
+use longwire_lab::bench::Trial;
+use longwire_lab::chain::{self, Chain};
 use longwire_lab::run::{Outcome, Setup, Wanted};
 use longwire_lab::scenario::Scenario;
 use longwire_lab::stack::{self, Medium};
@@ -18,9 +19,9 @@ fn outcomes(text: &str, runs: u32) -> Vec<Outcome> {
 /// errors: such a run panics.
 fn ratio(outcomes: &[Outcome]) -> Option<f64> {
     let arrived: Vec<&Outcome> = outcomes.iter().filter(|outcome| outcome.delivered).collect();
-    let times = finding::samples(&arrived, "transfer_s");
+    let times = Chain::metric("transfer_s").samples(&arrived);
     let mean_s = times.iter().sum::<f64>() / times.len().max(1) as f64;
-    (!arrived.is_empty()).then(|| mean_s / finding::limit_s(&arrived))
+    (!arrived.is_empty()).then(|| mean_s / chain::limit_s(&arrived))
 }
 
 /// Rare bursts that destroy nearly every frame that they meet; bursts that last for many frames and leave some; and
@@ -87,11 +88,7 @@ fn a_file_shorter_than_the_delay_is_not_taken_for_stored_whole_where_its_pieces_
         assert_eq!(outcomes[0].is_stored_whole(), is_stored, "{stack}, {bytes} bytes");
         let ratio = ratio(&outcomes).expect("they arrive");
         assert!(ratio >= 1.0, "{stack}, {bytes} bytes: {ratio} times the limit");
-        assert_eq!(
-            finding::beyond_limit(&outcomes.iter().collect::<Vec<_>>()),
-            None,
-            "{stack}, {bytes} bytes"
-        );
+        assert_eq!(chain::beyond_limit(&outcomes.iter().collect::<Vec<_>>()), None, "{stack}, {bytes} bytes");
     }
 }
 
@@ -103,6 +100,6 @@ fn runs_that_were_lucky_are_said_to_be() {
     let outcomes = outcomes(text, 12);
     let arrived = outcomes.iter().filter(|outcome| outcome.delivered).count();
     assert!((2..12).contains(&arrived), "{arrived} of 12 arrived");
-    let words = finding::beyond_limit(&outcomes.iter().collect::<Vec<_>>()).expect("they were lucky");
+    let words = chain::beyond_limit(&outcomes.iter().collect::<Vec<_>>()).expect("they were lucky");
     assert!(words.contains(&format!("{} of its 12 runs did not complete", 12 - arrived)), "{words}");
 }

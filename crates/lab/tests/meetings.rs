@@ -1,7 +1,7 @@
 //! Routers in the same scenario of meetings: relations that must hold between them with any seed.
 
+use longwire_lab::bench::Shard;
 use longwire_lab::meetings::{MeetingScenario, Outcome};
-use longwire_lab::parallel::Shard;
 use longwire_lab::progress::Progress;
 use longwire_lab::scenario::Options;
 use longwire_lab::sweep;

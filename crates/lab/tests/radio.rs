@@ -1,6 +1,6 @@
 //! Single frames on a shared channel, from the file to the results.
 
-use longwire_lab::parallel::Shard;
+use longwire_lab::bench::{Run, Shard, Trial};
 use longwire_lab::progress::Progress;
 use longwire_lab::radio::RadioScenario;
 use longwire_lab::scenario::Options;
@@ -22,7 +22,7 @@ fn one_who_is_alone_waits_for_its_slots_its_key_up_and_its_bits() {
         "nodes = [\"a\", \"b\"]\n[frames]\nfrom = [\"a\"]\nto = [\"b\"]\nper-minute = 0.5\nfor-s = 36000\n[radio]\nrate-bps = 1200",
     )
     .expect("it makes sense");
-    let outcome = plan.play(0);
+    let outcome = plan.play(Run::new(plan.seed, 0));
     assert!((200..400).contains(&outcome.frames), "{} frames", outcome.frames);
     assert_eq!(outcome.delays_s.len() as u32, outcome.frames);
     // Flags, addresses, control, identifier, check sequence and 64 octets, a few bits stuffed; TXDELAY is 0.3 s.
@@ -40,7 +40,7 @@ fn more_is_said_and_less_arrives_later() {
     let (mut before, mut collided): (Option<(f64, f64)>, u32) = (None, 0);
     for per_minute in [0.5, 4.0, 12.0] {
         plan.frames.per_minute = per_minute;
-        let outcome = plan.play(1);
+        let outcome = plan.play(Run::new(plan.seed, 1));
         let lost = f64::from(outcome.frames) - outcome.delays_s.len() as f64;
         let accounted = outcome.collided + outcome.deaf + outcome.damaged;
         assert_eq!(lost, f64::from(accounted), "what is lost has a reason");

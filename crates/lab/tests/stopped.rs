@@ -1,12 +1,12 @@
 //! Computations that are stopped early: at once, or after a few runs. Each reports the results of its runs and their
 //! number.
 
+use longwire_lab::bench::Shard;
 use longwire_lab::error::Error;
 use longwire_lab::finding::Finding;
 use longwire_lab::papers::{ax25_throughput, cislunar, dtn_ax25};
-use longwire_lab::parallel::Shard;
 use longwire_lab::progress::Progress;
-use longwire_lab::record::{Run, Value};
+use longwire_lab::record::{Row, Value};
 use longwire_lab::scenario;
 use longwire_lab::{compare, sweep};
 use std::fs;
@@ -65,7 +65,7 @@ fn a_stopped_ax25_throughput_page_has_the_runs_that_were_made() {
         let made = finding.experiment.runs.iter().map(|run| run.run + 1).max().unwrap();
         assert!(finding.report.command.contains(&format!(" --runs {made} ")), "{}", finding.report.command);
         // A quarter of the runs are of long files, as in a complete page with this number of runs.
-        let is_long = |run: &&Run| run.params.get("file_bytes").and_then(Value::as_f64) == Some(65_536.0);
+        let is_long = |run: &&Row| run.params.get("file_bytes").and_then(Value::as_f64) == Some(65_536.0);
         let long = finding.experiment.runs.iter().filter(is_long).map(|run| run.run + 1).max();
         assert_eq!(long, Some(made.div_ceil(4)), "of {made}");
     }

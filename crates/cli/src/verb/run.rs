@@ -3,7 +3,7 @@
 use crate::failure::CommandFailure;
 use crate::output::Measure;
 use clap::Args;
-use longwire_lab::parallel::Shard;
+use longwire_lab::bench::Shard;
 use longwire_lab::scenario::{self, Options};
 use longwire_lab::sweep;
 use std::path::PathBuf;

@@ -1,6 +1,7 @@
 //! Tests of rankings and their texts.
 
 use super::*;
+use crate::bench::Run;
 use crate::limit::Bound;
 use crate::run::{NotDelivered, Wanted};
 
@@ -18,16 +19,16 @@ fn contender(name: &str, link: &str, times: &[Option<f64>]) -> Contender {
     let text = format!("stack = '{name}'\n[workload]\nbytes = 10\n[[link]]\nprofile = '{link}'");
     let scenario = Scenario::parse(&text, "test").expect("a scenario");
     let setup = Setup::with_files(scenario, Path::new("."), vec![Bytes::from_static(b"0123456789")]);
-    let batch = Batch::new(name, Params::new(), setup.expect("a setup"), times.len() as u32);
-    let played = batch.setup.run(0, Wanted::default());
+    let case = Chain::case(name, Params::new(), setup.expect("a setup"), times.len() as u32);
+    let played = case.trial.setup.run(0, Wanted::default());
     let outcome = |(run, transfer_s): (u32, &Option<f64>)| {
         let mut outcome =
             Outcome { run, delivered: transfer_s.is_some(), transfer_s: *transfer_s, ..played.clone() };
         outcome.limit.store_and_forward = Bound { error_free_s: 1.0, mean_s: 2.0 };
-        outcome
+        (Run::new(case.seed, run), outcome)
     };
-    let outcomes = (0..).zip(times).map(outcome).collect();
-    Contender::of((&batch, outcomes))
+    let runs = (0..).zip(times).map(outcome).collect();
+    Contender::of(Played { case, runs })
 }
 
 /// Returns a contender on `lan` whose runs are all complete.

@@ -36,17 +36,15 @@ mod world;
 
 pub use world::Outcome;
 
+use crate::bench::{self, Bench, Case, Metric, Run, Trial};
 use crate::error::Error;
 use crate::finding::Finding;
-use crate::parallel::spread_rounds;
 use crate::progress::Progress;
-use crate::record::{Experiment, Params, Record, Run};
+use crate::record::{Experiment, Params};
 use crate::report::{Cell, Column, PageBlock, Report, Section, Table};
 use crate::scenario::Options;
-use crate::stats::Summary;
 use crate::toml_text;
 use longwire_proto::bp::agent::RouterChoice;
-use longwire_proto::rng::Rng;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -261,30 +259,38 @@ impl MeetingScenario {
         pairs
     }
 
-    /// Seed of a run: a function of the scenario's seed and the run's number only.
-    fn seed_of(&self, run: u32) -> u64 {
-        Rng::new(self.seed).fork(&format!("run {run}")).next_u64()
-    }
-
-    /// Simulates one run with one router.
-    pub fn play(&self, router: RouterChoice, run: u32) -> Outcome {
-        world::play(self, router, self.seed_of(run))
+    /// Simulates the run with this number with one router.
+    pub fn play(&self, router: RouterChoice, number: u32) -> Outcome {
+        RouterTrial { plan: self, router }.play(Run::new(self.seed, number))
     }
 }
 
-/// Metric of a run: name including the unit, unit for display, and value, if the run has one.
-type RunMetric = (&'static str, &'static str, fn(&Outcome) -> Option<f64>);
+/// One router in a scenario.
+struct RouterTrial<'a> {
+    plan: &'a MeetingScenario,
+    router: RouterChoice,
+}
 
-const METRICS: &[RunMetric] = &[
-    ("delivered", "share of messages", |outcome| Some(outcome.delays_s.len() as f64 / outcome.sent as f64)),
-    ("delay_mean_s", "s", |outcome| outcome.mean_delay_s()),
-    ("delay_max_s", "s", |outcome| outcome.delays_s.iter().copied().reduce(f64::max)),
-    ("copies_mean", "nodes", |outcome| {
-        Some(outcome.holders.iter().sum::<usize>() as f64 / outcome.sent as f64)
-    }),
-    ("copies_max", "nodes", |outcome| outcome.holders.iter().max().map(|most| *most as f64)),
-    ("sent_byte", "byte", |outcome| Some(outcome.sent_bytes as f64)),
-];
+impl Trial for RouterTrial<'_> {
+    type Outcome = Outcome;
+
+    const METRICS: &'static [Metric<Outcome>] = &[
+        Metric::new("delivered", "share of messages", |outcome| {
+            Some(outcome.delays_s.len() as f64 / outcome.sent as f64)
+        }),
+        Metric::new("delay_mean_s", "s", Outcome::mean_delay_s),
+        Metric::new("delay_max_s", "s", |outcome| outcome.delays_s.iter().copied().reduce(f64::max)),
+        Metric::new("copies_mean", "nodes", |outcome| {
+            Some(outcome.holders.iter().sum::<usize>() as f64 / outcome.sent as f64)
+        }),
+        Metric::new("copies_max", "nodes", |outcome| outcome.holders.iter().max().map(|most| *most as f64)),
+        Metric::new("sent_byte", "byte", |outcome| Some(outcome.sent_bytes as f64)),
+    ];
+
+    fn play(&self, run: Run) -> Outcome {
+        world::play(self.plan, self.router, run.seed)
+    }
+}
 
 /// Name of a router in scenario files.
 fn name(router: RouterChoice) -> &'static str {
@@ -307,22 +313,23 @@ pub fn run(mut plan: MeetingScenario, options: &Options, progress: &Progress) ->
     }
     plan.runs = options.runs.unwrap_or(plan.runs);
     plan.seed = options.seed.unwrap_or(plan.seed);
-    let all = (0..plan.runs).flat_map(|run| plan.routers.iter().map(move |router| (*router, run)));
-    let jobs: Vec<(RouterChoice, u32)> =
-        all.enumerate().filter(|(job, _)| options.shard.has(*job)).map(|(_, what)| what).collect();
-    progress.expect(jobs.len() as u64);
-    let work = |job: usize| plan.play(jobs[job].0, jobs[job].1);
-    let outcomes = spread_rounds(jobs.len(), options.threads, work, |job| jobs[job].1, progress);
+    let case = |router: &RouterChoice| {
+        let trial = RouterTrial { plan: &plan, router: *router };
+        Case::new(name(*router), Params::new(), trial, plan.seed, plan.runs)
+    };
+    let cases = plan.routers.iter().map(case).collect();
+    let played = Bench { threads: options.threads, shard: options.shard, progress }.play(cases);
     let stem = options.scenario.file_stem().map_or("meetings".into(), |stem| stem.to_string_lossy());
     let mut experiment = Experiment { experiment: stem.into(), seed: plan.seed, ..Experiment::default() };
     let mut table = Table::new("Routers compared in the same scenario, 95 % confidence intervals", columns());
-    for router in &plan.routers {
-        let mine = jobs.iter().zip(&outcomes).filter(|((other, _), _)| other == router);
-        let runs: Vec<(u32, &Outcome)> = mine.map(|((_, run), outcome)| (*run, outcome)).collect();
-        enter(&plan, *router, &runs, &mut experiment, &mut table);
+    for router in &played {
+        experiment.records.extend(router.records());
+        experiment.runs.extend(router.rows());
+        table.row([Cell::text(&router.case.series)].into_iter().chain(router.cells()));
     }
+    let made = bench::rounds(&played);
     if progress.left_out() > 0 {
-        plan.runs = jobs[..outcomes.len()].last().map_or(0, |(_, run)| run + 1);
+        plan.runs = made;
     }
     Ok(finding(&plan, &options.scenario, experiment, table, progress.early_end()))
 }
@@ -337,37 +344,6 @@ fn columns() -> [Column; 7] {
         Column::number("most", ""),
         Column::number("sent", "byte"),
     ]
-}
-
-/// Adds the results of one router.
-fn enter(
-    plan: &MeetingScenario,
-    router: RouterChoice,
-    runs: &[(u32, &Outcome)],
-    experiment: &mut Experiment,
-    table: &mut Table,
-) {
-    let mut cells = vec![Cell::text(name(router))];
-    for (metric, unit, value) in METRICS {
-        let samples: Vec<f64> = runs.iter().filter_map(|(_, outcome)| value(outcome)).collect();
-        if samples.is_empty() {
-            cells.push(Cell::empty());
-            continue;
-        }
-        cells.push(Cell::summary(&Summary::of(&samples)));
-        experiment.records.push(Record::of(name(router), Params::new(), *metric, *unit, &samples));
-    }
-    table.row(cells);
-    for (run, outcome) in runs {
-        let values = METRICS.iter().filter_map(|(name, _, value)| Some(((*name).into(), value(outcome)?)));
-        experiment.runs.push(Run {
-            series: name(router).into(),
-            params: Params::new(),
-            run: *run,
-            seed: plan.seed_of(*run),
-            values: values.collect(),
-        });
-    }
 }
 
 /// Creates the finding; after an early stop `plan` has the number of runs made, and `early_end` describes it.

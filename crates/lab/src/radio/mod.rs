@@ -34,16 +34,14 @@ mod world;
 
 pub use world::Outcome;
 
+use crate::bench::{self, Bench, Case, Metric, Run, Trial};
 use crate::error::Error;
 use crate::finding::{self, Finding};
-use crate::parallel::spread_rounds;
 use crate::progress::Progress;
-use crate::record::{Experiment, Params, Record, Run};
+use crate::record::Experiment;
 use crate::report::{Cell, Column, PageBlock, Report, Section, Table};
 use crate::scenario::{Options, grid, merged};
-use crate::stats::Summary;
 use crate::toml_text;
-use longwire_proto::rng::Rng;
 use longwire_sim::{RadioConfig, TncConfig};
 use serde::{Deserialize, Serialize};
 
@@ -169,33 +167,28 @@ impl RadioScenario {
     fn hearers(&self) -> Vec<usize> {
         self.places(&self.frames.to)
     }
-
-    /// Seed of a run: a function of the scenario's seed and the run's number only.
-    fn seed_of(&self, run: u32) -> u64 {
-        Rng::new(self.seed).fork(&format!("run {run}")).next_u64()
-    }
-
-    /// Simulates one run.
-    pub fn play(&self, run: u32) -> Outcome {
-        world::play(self, self.seed_of(run))
-    }
 }
 
-/// Metric of a run: name including the unit, unit for display, and value, if the run has one.
-type RunMetric = (&'static str, &'static str, fn(&Outcome) -> Option<f64>);
+impl Trial for RadioScenario {
+    type Outcome = Outcome;
 
-const METRICS: &[RunMetric] = &[
-    ("delivered", "share of frames", |outcome| share(outcome, outcome.delays_s.len() as u32)),
-    ("delay_mean_s", "s", Outcome::mean_delay_s),
-    ("delay_95_s", "s", |outcome| outcome.delay_s(0.95)),
-    ("delay_max_s", "s", |outcome| outcome.delay_s(1.0)),
-    ("collided", "share of frames", |outcome| share(outcome, outcome.collided)),
-    ("deaf", "share of frames", |outcome| share(outcome, outcome.deaf)),
-    ("damaged", "share of frames", |outcome| share(outcome, outcome.damaged)),
-    ("keyed", "share of time", |outcome| {
-        (outcome.lasted_s > 0.0).then(|| outcome.keyed_s / outcome.lasted_s)
-    }),
-];
+    const METRICS: &'static [Metric<Outcome>] = &[
+        Metric::new("delivered", "share of frames", |outcome| share(outcome, outcome.delays_s.len() as u32)),
+        Metric::new("delay_mean_s", "s", Outcome::mean_delay_s),
+        Metric::new("delay_95_s", "s", |outcome| outcome.delay_s(0.95)),
+        Metric::new("delay_max_s", "s", |outcome| outcome.delay_s(1.0)),
+        Metric::new("collided", "share of frames", |outcome| share(outcome, outcome.collided)),
+        Metric::new("deaf", "share of frames", |outcome| share(outcome, outcome.deaf)),
+        Metric::new("damaged", "share of frames", |outcome| share(outcome, outcome.damaged)),
+        Metric::new("keyed", "share of time", |outcome| {
+            (outcome.lasted_s > 0.0).then(|| outcome.keyed_s / outcome.lasted_s)
+        }),
+    ];
+
+    fn play(&self, run: Run) -> Outcome {
+        world::play(self, run.seed)
+    }
+}
 
 fn share(outcome: &Outcome, part: u32) -> Option<f64> {
     (outcome.frames > 0).then(|| f64::from(part) / f64::from(outcome.frames))
@@ -219,35 +212,26 @@ pub fn run(
     }
     let whole = RadioScenario::from_table(table.clone(), place)?;
     table.remove("sweep");
-    let mut points: Vec<(Params, RadioScenario)> = Vec::new();
+    let mut cases: Vec<Case<RadioScenario>> = Vec::new();
     for (params, table) in grid(table, &merged(&whole.sweep, &options.sweeps)?)? {
-        let mut plan = RadioScenario::from_table(table, "with the sweeps applied")?;
-        plan.runs = options.runs.unwrap_or(plan.runs);
-        plan.seed = options.seed.unwrap_or(plan.seed);
-        points.push((params, plan));
+        let plan = RadioScenario::from_table(table, "with the sweeps applied")?;
+        let (seed, runs) = (options.seed.unwrap_or(plan.seed), options.runs.unwrap_or(plan.runs));
+        cases.push(Case::new(SERIES, params, plan, seed, runs));
     }
-    let most = points.iter().map(|(_, plan)| plan.runs).max().unwrap_or(0);
-    let of_round =
-        |run: u32| (0..points.len()).filter(|at| run < points[*at].1.runs).map(|at| (at, run)).collect();
-    let all = (0..most).flat_map(|run| -> Vec<(usize, u32)> { of_round(run) });
-    let jobs: Vec<(usize, u32)> =
-        all.enumerate().filter(|(job, _)| options.shard.has(*job)).map(|(_, what)| what).collect();
-    progress.expect(jobs.len() as u64);
-    let work = |job: usize| points[jobs[job].0].1.play(jobs[job].1);
-    let outcomes = spread_rounds(jobs.len(), options.threads, work, |job| jobs[job].1, progress);
+    let played = Bench { threads: options.threads, shard: options.shard, progress }.play(cases);
     let stem = options.scenario.file_stem().map_or("radio".into(), |stem| stem.to_string_lossy());
     let seed = options.seed.unwrap_or(whole.seed);
     let mut experiment = Experiment { experiment: stem.into(), seed, ..Experiment::default() };
     let mut table = Table::new("Single frames, 95 % confidence intervals", columns());
-    for (at, (params, plan)) in points.iter().enumerate() {
-        let mine = jobs.iter().zip(&outcomes).filter(|((other, _), _)| *other == at);
-        let runs: Vec<(u32, &Outcome)> = mine.map(|((_, run), outcome)| (*run, outcome)).collect();
-        enter(plan, params, &runs, &mut experiment, &mut table);
+    for point in played.iter().filter(|point| !point.runs.is_empty()) {
+        experiment.records.extend(point.records());
+        experiment.runs.extend(point.rows());
+        let name = Cell::text(finding::point_name(&point.case.params));
+        table.row([name].into_iter().chain(point.cells()));
     }
-    let planned = options.runs.unwrap_or(whole.runs);
     let runs = match progress.left_out() {
-        0 => planned,
-        _ => jobs[..outcomes.len()].last().map_or(0, |(_, run)| run + 1),
+        0 => options.runs.unwrap_or(whole.runs),
+        _ => bench::rounds(&played),
     };
     let early_end = progress.early_end().map_or_else(String::new, |words| format!(" {words}"));
     let count = format!("{} stations, {runs} runs.{early_end}", whole.nodes.len());
@@ -267,40 +251,6 @@ fn columns() -> [Column; 9] {
         Column::number("damaged", ""),
         Column::number("keyed", ""),
     ]
-}
-
-/// Adds the results of one point.
-fn enter(
-    plan: &RadioScenario,
-    params: &Params,
-    runs: &[(u32, &Outcome)],
-    experiment: &mut Experiment,
-    table: &mut Table,
-) {
-    if runs.is_empty() {
-        return;
-    }
-    let mut cells = vec![Cell::text(finding::point_name(params))];
-    for (metric, unit, value) in METRICS {
-        let samples: Vec<f64> = runs.iter().filter_map(|(_, outcome)| value(outcome)).collect();
-        if samples.is_empty() {
-            cells.push(Cell::empty());
-            continue;
-        }
-        cells.push(Cell::summary(&Summary::of(&samples)));
-        experiment.records.push(Record::of(SERIES, params.clone(), *metric, *unit, &samples));
-    }
-    table.row(cells);
-    for (run, outcome) in runs {
-        let values = METRICS.iter().filter_map(|(name, _, value)| Some(((*name).into(), value(outcome)?)));
-        experiment.runs.push(Run {
-            series: SERIES.into(),
-            params: params.clone(),
-            run: *run,
-            seed: plan.seed_of(*run),
-            values: values.collect(),
-        });
-    }
 }
 
 fn finding(

@@ -1,6 +1,6 @@
 use super::*;
 use crate::format::{figure, with_error};
-use crate::record::{Params, Run};
+use crate::record::{Params, Row};
 
 /// Page with every kind of block, number, name and point.
 pub(crate) fn sample() -> (Report, Experiment) {
@@ -23,7 +23,7 @@ pub(crate) fn sample() -> (Report, Experiment) {
             for (number, value) in (0u32..).zip(&samples) {
                 let values = vec![("goodput_byte_per_s".to_owned(), *value)];
                 let (series, seed) = ("tcpcl3".to_owned(), u64::from(number));
-                experiment.runs.push(Run { series, params: params.clone(), run: number, seed, values });
+                experiment.runs.push(Row { series, params: params.clone(), run: number, seed, values });
             }
             let mut record = Record::of("tcpcl3", params, "goodput_byte_per_s", "byte/s", &samples);
             if delay == 2000.0 {

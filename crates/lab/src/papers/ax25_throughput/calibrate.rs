@@ -350,13 +350,31 @@ pub(super) fn is_within(value: f64, (from, to): (f64, Option<f64>)) -> bool {
 mod tests {
     use super::super::fleet::{FAST, program};
     use super::*;
-    use crate::parallel::{spread, threads_available};
+    use crate::bench::{self, Bench, Metric, Run, Shard, threads_available};
+    use crate::progress::Progress;
+    use crate::record::Params;
 
     /// Grid: step per octet in thousands of cycles, and the ends in thousands of cycles per octet and millions per
     /// turnaround.
     const OCTET_STEP: f64 = 1.0;
     const OCTET_MAX: f64 = 80.0;
     const TURN_MAX: f64 = 8.0;
+
+    /// Evaluates a function at every point, on all threads.
+    fn at_all<R: Send + 'static>(points: &[(f64, f64)], of: impl Fn((f64, f64)) -> R + Sync) -> Vec<R> {
+        struct At<'a, F>(&'a F, (f64, f64));
+        impl<R: Send + 'static, F: Fn((f64, f64)) -> R + Sync> bench::Trial for At<'_, F> {
+            type Outcome = R;
+            const METRICS: &'static [Metric<R>] = &[];
+            fn play(&self, _: Run) -> R {
+                (self.0)(self.1)
+            }
+        }
+        let case = |point: &(f64, f64)| bench::Case::new("", Params::new(), At(&of, *point), 0, 1);
+        let bench = Bench { threads: threads_available(), shard: Shard::WHOLE, progress: &Progress::new() };
+        let played = bench.play(points.iter().map(case).collect());
+        played.into_iter().flat_map(|played| played.runs).map(|(_, found)| found).collect()
+    }
 
     /// Returns the first row of the firmware itself that does not hold.
     fn broken(program: Program) -> Option<&'static str> {
@@ -523,12 +541,12 @@ mod tests {
         let mut found = Vec::new();
         let mut candidates = Vec::new();
         for allowed in &ALLOWED {
-            let with = |at: usize| program(allowed.program).with_constants(grid[at]);
-            let broken = spread(grid.len(), threads_available(), |at| broken(with(at)), |_| {});
+            let with = |point| program(allowed.program).with_constants(point);
+            let broken = at_all(&grid, |point| broken(with(point)));
             let points: Vec<usize> = (0..grid.len()).filter(|at| broken[*at].is_none()).collect();
             let turns = as_turns(&points.iter().map(|at| grid[*at]).collect::<Vec<_>>());
             println!("Allowed {{ program: {:?}, turns: &{turns:?} }},", allowed.program);
-            candidates.push(points.into_iter().map(|at| Trial::of(with(at))).collect::<Vec<Trial>>());
+            candidates.push(points.into_iter().map(|at| Trial::of(with(grid[at]))).collect::<Vec<Trial>>());
             found.push(Allowed { program: allowed.program, turns: turns.leak() });
         }
         let counts = combinations(&mut candidates);
@@ -549,12 +567,12 @@ mod tests {
     #[ignore = "takes minutes"]
     fn no_constants_receive_better_at_the_slower_clock() {
         let points = super::super::misses::coarse();
-        let ratio = |at: usize| {
-            let mut trial = Trial::of(program("TF 2.7").with_constants(points[at]));
+        let ratio = |point| {
+            let mut trial = Trial::of(program("TF 2.7").with_constants(point));
             let [slow, quick] = FAST.map(|machine| trial.value(machine, What::Receiving));
             quick / slow
         };
-        let ratios = spread(points.len(), threads_available(), ratio, |_| {});
+        let ratios = at_all(&points, ratio);
         let least = ratios.into_iter().fold(f64::MAX, f64::min);
         println!("{} pairs, the least ratio {least}", points.len());
         assert!(least >= 1.0, "{least}");

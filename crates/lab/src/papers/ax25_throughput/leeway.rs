@@ -2,18 +2,33 @@
 //!
 //! For each allowed number of cycles per octet, the fewest and the most cycles per turnaround are simulated.
 
-use super::Options;
 use super::calibrate::Allowed;
 use super::fleet::{Case, constants_of, program};
 use super::published::{measured, used};
-use crate::parallel::spread_rounds;
-use crate::progress::Progress;
-use crate::record::FigureKind;
+use crate::bench::{self, Bench, Metric, Played, Run, Trial};
+use crate::record::{FigureKind, Params};
 use crate::stats;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Runs of a transfer with each pair of constants; few, because the range only shows the effect of the constants.
 const RUNS: u64 = 2;
+
+/// Case with several pairs of constants: run n has the n-th pair, and the same few seeds as all other runs.
+struct WithPairs {
+    case: Case,
+    pairs: Vec<(f64, f64)>,
+}
+
+impl Trial for WithPairs {
+    /// Throughput, bit/s, or mean window, frames.
+    type Outcome = f64;
+
+    const METRICS: &'static [Metric<f64>] = &[];
+
+    fn play(&self, run: Run) -> f64 {
+        figure(&self.case, self.pairs[run.number as usize])
+    }
+}
 
 /// Results of every case with every pair, in the order of the pairs.
 #[derive(Default)]
@@ -34,22 +49,17 @@ impl Leeway {
     /// Simulates the pairs with a few seeds, the constants used first, so that all pairs have the same seeds after an
     /// early stop. The result is the figure of the page, `middle`, multiplied by the ratio to the result of the same
     /// seeds with the constants used, which removes the effect of the random wait for a slot.
-    pub(super) fn play(options: &Options, progress: &Progress, middle: impl Fn(&Case) -> f64) -> Leeway {
-        let cases = cases();
-        let most = if options.thin { 1 } else { usize::MAX };
-        let of = |case: &Case| {
-            let mine = pairs(case.program).into_iter().take(most).enumerate();
-            mine.map(|(round, pair)| (round as u32, *case, pair)).collect::<Vec<_>>()
+    pub(super) fn play(bench: &Bench<'_>, thin: bool, middle: impl Fn(&Case) -> f64) -> Leeway {
+        let most = if thin { 1 } else { usize::MAX };
+        let with_pairs = |case: Case| {
+            let pairs: Vec<(f64, f64)> = pairs(case.program).into_iter().take(most).collect();
+            let runs = pairs.len() as u32;
+            bench::Case::new("", Params::new(), WithPairs { case, pairs }, 0, runs)
         };
-        let mut jobs: Vec<(u32, Case, (f64, f64))> = cases.iter().flat_map(of).collect();
-        jobs.sort_by_key(|(round, ..)| *round);
-        progress.expect(jobs.len() as u64);
-        let work = |job: usize| figure(&jobs[job].1, jobs[job].2);
-        let played = spread_rounds(jobs.len(), options.threads, work, |job| jobs[job].0, progress);
-        let mut values: BTreeMap<Case, Vec<f64>> = BTreeMap::new();
-        for ((_, case, _), value) in jobs.into_iter().zip(played) {
-            values.entry(case).or_default().push(value);
-        }
+        let played = bench.play(cases().into_iter().map(with_pairs).collect());
+        let of_case =
+            |played: &Played<WithPairs>| (played.case.trial.case, played.outcomes().copied().collect());
+        let mut values: BTreeMap<Case, Vec<f64>> = played.iter().map(of_case).collect();
         for (case, values) in &mut values {
             let share = middle(case) / values[0];
             let most = if case.is_long() { f64::from(case.window) } else { f64::MAX };
@@ -155,7 +165,7 @@ fn figure(case: &Case, pair: (f64, f64)) -> f64 {
 
 /// Predicted cases for which the text gives numbers, and the cases compared with them.
 fn cases() -> BTreeSet<Case> {
-    let predicted = |case: &Case, window| super::bench::kind(case, window) == FigureKind::Predicted;
+    let predicted = |case: &Case, window| super::simulated::kind(case, window) == FigureKind::Predicted;
     let throughputs =
         measured().into_iter().filter(|row| row.cases.iter().any(|case| predicted(case, false)));
     let windows = used().into_iter().filter(|row| predicted(&row.case, true)).map(|row| row.case.long());

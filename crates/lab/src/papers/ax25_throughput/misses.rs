@@ -1,10 +1,10 @@
 //! Reasons for the misses, in a sentence or two with their numbers.
 
-use super::bench::Bench;
 use super::calibrate::Allowed;
 use super::fleet::{Case, FAST, FASTEST_BPS, Role, SLOW_BPS, constants_of, find, program};
 use super::leeway::Range;
 use super::page::{bounds_bps, bounds_of, compared, seen};
+use super::simulated::Simulated;
 use super::statements::statements;
 use super::theory::theory;
 use crate::format::figure;
@@ -25,31 +25,32 @@ pub(super) struct Miss {
     pub(super) why: String,
 }
 
-pub(super) fn misses_table(bench: &Bench) -> Table {
+pub(super) fn misses_table(simulated: &Simulated) -> Table {
     let mut table = Table::new("Misses and their reasons", ["miss", "reason"].map(Column::text));
-    for Miss { what, why } in misses(bench) {
+    for Miss { what, why } in misses(simulated) {
         table.row([crate::report::Cell::text(what), crate::report::Cell::text(why)]);
     }
     table
 }
 
 /// Returns all misses in the order of the page.
-pub(super) fn misses(bench: &Bench) -> Vec<Miss> {
-    let throughputs = compared(bench).into_iter().filter(|compared| !compared.holds()).map(|compared| {
+pub(super) fn misses(simulated: &Simulated) -> Vec<Miss> {
+    let throughputs = compared(simulated).into_iter().filter(|compared| !compared.holds()).map(|compared| {
         let row = &compared.row;
         Miss {
             what: format!("throughput of {} at {} bit/s", row.who, figure(row.rate_bps as f64)),
             why: slowest_maker(&row.cases, bounds_bps(row).0),
         }
     });
-    let windows = seen(bench).into_iter().filter(|seen| !seen.holds).map(|seen| Miss {
+    let windows = seen(simulated).into_iter().filter(|seen| !seen.holds).map(|seen| Miss {
         what: format!("window of {} at {} MHz", seen.row.who, seen.row.clock),
-        why: why_window(bench, &seen.row.case, seen.open),
+        why: why_window(simulated, &seen.row.case, seen.open),
     });
-    let statements = statements(bench)
-        .into_iter()
-        .filter(|statement| !statement.holds)
-        .map(|statement| Miss { what: statement.words.into(), why: why_statement(bench, statement.words) });
+    let statements =
+        statements(simulated).into_iter().filter(|statement| !statement.holds).map(|statement| Miss {
+            what: statement.words.into(),
+            why: why_statement(simulated, statement.words),
+        });
     throughputs.chain(windows).chain(statements).collect()
 }
 
@@ -89,14 +90,14 @@ fn octets_for(case: &Case, seconds: f64) -> f64 {
     1000.0 * seconds * find(case.machine).megacycles_per_s() / f64::from(case.information_bytes)
 }
 
-fn why_window(bench: &Bench, case: &Case, open: Option<Range>) -> String {
+fn why_window(simulated: &Simulated, case: &Case, open: Option<Range>) -> String {
     let octet = program(case.program).octet_kilocycles;
     if open.is_some_and(|open| !open.hits) {
         return never_larger(case, octet, open.map_or(0.0, |open| open.to));
     }
     let hits = FAST.map(|machine| {
         let at = Case::exchanged(Role::Sender, case.program, machine);
-        bounds_of(&at).map(|bounds| bench.leeway().octets_that_hit(&at, bounds)).unwrap_or_default()
+        bounds_of(&at).map(|bounds| simulated.leeway().octets_that_hit(&at, bounds)).unwrap_or_default()
     });
     let words = FAST.iter().zip(&hits).map(|(machine, hits)| {
         let clock = figure(find(machine).clock_mhz.round());
@@ -108,7 +109,7 @@ fn why_window(bench: &Bench, case: &Case, open: Option<Range>) -> String {
         }
     });
     let apart = hits[0].iter().all(|octet| !hits[1].contains(octet));
-    let (from, to) = bench.leeway().octets(case.program);
+    let (from, to) = simulated.leeway().octets(case.program);
     format!(
         "The statements about 1200 bit/s allow {} to {} thousand cycles per octet; {} are used. The published window \
          results {}{}.",
@@ -144,11 +145,11 @@ fn never_larger(case: &Case, octet: f64, most: f64) -> String {
     )
 }
 
-fn why_statement(bench: &Bench, words: &str) -> String {
-    let ours = |machine, rate_bps| bench.throughput(Case::delivered(machine, rate_bps));
+fn why_statement(simulated: &Simulated, words: &str) -> String {
+    let ours = |machine, rate_bps| simulated.throughput(Case::delivered(machine, rate_bps));
     if words.starts_with("Senders at 9600: TF 2.1") {
         let ahead = FAST.map(|machine| {
-            let at = |name| bench.throughput(Case::exchanged(Role::Sender, name, machine));
+            let at = |name| simulated.throughput(Case::exchanged(Role::Sender, name, machine));
             format!("{:.0} %", 100.0 * (at("TF 2.3") / at("TF 2.1") - 1.0))
         });
         return format!(
@@ -169,7 +170,7 @@ fn why_statement(bench: &Bench, words: &str) -> String {
         );
     }
     if words.starts_with("TNC3 and TNC7 perform worse") {
-        let at_six = |machine| bench.throughput(Case::delivered(machine, SLOW_BPS).with_window(6));
+        let at_six = |machine| simulated.throughput(Case::delivered(machine, SLOW_BPS).with_window(6));
         return format!(
             "Without the P bit each window waits for T2 ({:.1} s), but TNC2 waits longer for its frames: each takes \
              {:.1} s to build and {:.1} s to send. At k = 6 TNC3 and TNC7 have {:.0} and {:.0} bit/s, TNC2 {:.0}. \
@@ -207,7 +208,7 @@ fn why_statement(bench: &Bench, words: &str) -> String {
         );
     }
     if words.starts_with("MFJ and Spirit achieve similar") {
-        let at = |name, machine| bench.throughput(Case::exchanged(Role::Sender, name, machine));
+        let at = |name, machine| simulated.throughput(Case::exchanged(Role::Sender, name, machine));
         let shares = ["MFJ", "Spirit"].map(|name| {
             let [slow, quick] = FAST.map(|machine| at(name, machine));
             let case = Case::exchanged(Role::Sender, name, FAST[0]);
@@ -237,10 +238,11 @@ fn why_statement(bench: &Bench, words: &str) -> String {
 
 /// Returns the number of missed predictions that other allowed constants reproduce, and the number of missed
 /// predictions.
-pub(super) fn within_reach(bench: &Bench) -> (usize, usize) {
-    let throughputs = compared(bench).into_iter().filter(|compared| !compared.holds());
+pub(super) fn within_reach(simulated: &Simulated) -> (usize, usize) {
+    let throughputs = compared(simulated).into_iter().filter(|compared| !compared.holds());
     let throughputs: Vec<Option<Range>> = throughputs.map(|compared| compared.open).collect();
-    let windows = seen(bench).into_iter().filter(|seen| !seen.holds && seen.kind == FigureKind::Predicted);
+    let windows =
+        seen(simulated).into_iter().filter(|seen| !seen.holds && seen.kind == FigureKind::Predicted);
     let all: Vec<Option<Range>> = throughputs.into_iter().chain(windows.map(|seen| seen.open)).collect();
     (all.iter().filter(|open| open.is_some_and(|open| open.hits)).count(), all.len())
 }

@@ -6,13 +6,13 @@
 //! controllers](longwire_sim::Controller): the firmware constants come from the statements about 1200 bit/s and predict
 //! the rest.
 
-mod bench;
 mod calibrate;
 mod fleet;
 mod leeway;
 mod misses;
 mod page;
 mod published;
+mod simulated;
 mod statements;
 #[cfg(test)]
 mod tests;
@@ -25,7 +25,7 @@ use crate::model::ax25::WINDOW_MAX;
 use crate::progress::Progress;
 use crate::record::{Experiment, FigureKind, Record};
 use crate::report::{Assumption, Cell, PageBlock, Report, Section, Table, Tone};
-use bench::{Alternative, Bench};
+use simulated::{Alternative, Simulated};
 use theory::{RATES_BPS, theory};
 
 /// Options of the reproduction.
@@ -48,44 +48,44 @@ fn said(holds: bool) -> Cell {
 
 /// Returns the page, the figures and the summary for a terminal.
 pub fn reproduce(options: &Options, progress: &Progress) -> Finding {
-    let bench = Bench::play(options, progress);
+    let simulated = Simulated::play(options, progress);
     let seed = options.seed.unwrap_or(1);
-    let alternatives = alternatives(&bench, options, progress);
+    let alternatives = alternatives(&simulated, options, progress);
     let early_end = progress.early_end().map(|words| format!(" {words}"));
-    let lead = lead(&bench, early_end.is_none()) + &early_end.unwrap_or_default();
+    let lead = lead(&simulated, early_end.is_none()) + &early_end.unwrap_or_default();
     Finding {
-        summary: summary(&lead, &bench),
+        summary: summary(&lead, &simulated),
         experiment: Experiment {
             experiment: "ax25-throughput".into(),
             seed,
-            records: records(&bench),
-            runs: bench.rows(),
+            records: records(&simulated),
+            runs: simulated.rows(),
         },
         report: Report {
             title: "Throughput of connected-mode AX.25: a published evaluation, reproduced".into(),
             lead,
-            command: format!("longwire paper ax25-throughput --runs {} --seed {seed}", bench.runs()),
+            command: format!("longwire paper ax25-throughput --runs {} --seed {seed}", simulated.runs()),
             facts: vec![
                 (
                     "published in".into(),
                     "B. Zieliński: Effective throughput of AX.25 protocol, Bull. Pol. Ac.: Tech. 61(3), 2013"
                         .into(),
                 ),
-                ("runs per transfer".into(), bench.runs().to_string()),
+                ("runs per transfer".into(), simulated.runs().to_string()),
                 ("seed".into(), seed.to_string()),
             ],
-            sections: sections(&bench),
+            sections: sections(&simulated),
             assumptions: assumptions(alternatives),
         },
         traces: Vec::new(),
     }
 }
 
-fn records(bench: &Bench) -> Vec<Record> {
-    theory::records().into_iter().chain(page::records(bench)).chain(bench.records()).collect()
+fn records(simulated: &Simulated) -> Vec<Record> {
+    theory::records().into_iter().chain(page::records(simulated)).chain(simulated.records()).collect()
 }
 
-fn sections(bench: &Bench) -> Vec<Section> {
+fn sections(simulated: &Simulated) -> Vec<Section> {
     let with_plots = |section: Section, plots: Vec<crate::report::Plot>| {
         plots.into_iter().fold(section, |section, plot| section.with(plot))
     };
@@ -93,8 +93,8 @@ fn sections(bench: &Bench) -> Vec<Section> {
         "Published points are those given in the text for the largest window; the paper has no tables of its plots.",
     );
     let lengths = Section::new("Figures 7 to 9: frame length")
-        .with(page::window_length_plot(bench))
-        .with(page::length_plot(bench));
+        .with(page::window_length_plot(simulated))
+        .with(page::length_plot(simulated));
     vec![
         Section::new("Measurements and simulation")
             .with(
@@ -104,19 +104,19 @@ fn sections(bench: &Bench) -> Vec<Section> {
                  versions, each of ours must be within the bound. Next to each prediction stands its range over all \
                  other allowed constants, and next to each miss whether any of them would match. Misses are kept.",
             )
-            .with(page::measured_table(bench))
-            .with(page::window_table(bench))
-            .with(page::statement_table(bench))
-            .with(misses::misses_table(bench)),
-        with_plots(machines, page::machine_plots(bench)),
+            .with(page::measured_table(simulated))
+            .with(page::window_table(simulated))
+            .with(page::statement_table(simulated))
+            .with(misses::misses_table(simulated)),
+        with_plots(machines, page::machine_plots(simulated)),
         lengths,
         with_plots(
             Section::new("Figures 10 to 13: firmware versions").with("The other controller is a TNC7."),
-            page::firmware_plots(bench),
+            page::firmware_plots(simulated),
         ),
-        with_plots(Section::new("Figures 14 and 15: windows"), page::histograms(bench)),
+        with_plots(Section::new("Figures 14 and 15: windows"), page::histograms(simulated)),
         Section::new("The simulated controllers").with(MODEL).with(page::firmware_table()).with(FIT)
-            .with(page::fit_table()).with(page::machine_table(bench)),
+            .with(page::fit_table()).with(page::machine_table(simulated)),
         Section::new("Statements of the paper about theory").with(theory::theory_table()).with(theory::claims_table()),
         Section::new("Equation 5: the serial lines").with(theory::serial_table()),
     ]
@@ -143,13 +143,13 @@ const FIT: &str = "The memory limit is derived, not fitted: alternating windows 
                    per octet.";
 
 /// Summary for a terminal.
-fn summary(lead: &str, bench: &Bench) -> Vec<PageBlock> {
+fn summary(lead: &str, simulated: &Simulated) -> Vec<PageBlock> {
     let tables = [
         theory::theory_table(),
-        page::measured_table(bench),
-        page::window_table(bench),
-        page::statement_table(bench),
-        misses::misses_table(bench),
+        page::measured_table(simulated),
+        page::window_table(simulated),
+        page::statement_table(simulated),
+        misses::misses_table(simulated),
         page::firmware_table(),
     ];
     let with_caption =
@@ -158,23 +158,23 @@ fn summary(lead: &str, bench: &Bench) -> Vec<PageBlock> {
     lead.into_iter().chain(tables.into_iter().flat_map(with_caption)).collect()
 }
 
-fn lead(bench: &Bench, is_whole: bool) -> String {
+fn lead(simulated: &Simulated, is_whole: bool) -> String {
     let predicted = |kind: FigureKind| kind == FigureKind::Predicted;
-    let throughputs: Vec<bool> = page::compared(bench)
+    let throughputs: Vec<bool> = page::compared(simulated)
         .iter()
         .filter(|compared| predicted(compared.kind))
         .map(page::Compared::holds)
         .collect();
     let windows: Vec<bool> =
-        page::seen(bench).iter().filter(|seen| predicted(seen.kind)).map(|seen| seen.holds).collect();
-    let statements: Vec<bool> = statements::statements(bench)
+        page::seen(simulated).iter().filter(|seen| predicted(seen.kind)).map(|seen| seen.holds).collect();
+    let statements: Vec<bool> = statements::statements(simulated)
         .iter()
         .filter(|statement| predicted(statement.kind))
         .map(|statement| statement.holds)
         .collect();
     let of = |all: &[bool]| format!("{} of {}", all.iter().filter(|holds| **holds).count(), all.len());
     let largest = RATES_BPS.map(|rate| figure(theory().throughput_bps(rate, WINDOW_MAX).round()));
-    let (reach, missed) = misses::within_reach(bench);
+    let (reach, missed) = misses::within_reach(simulated);
     let reach = match is_whole {
         true => format!("{reach} would match with other allowed constants"),
         false => "other allowed constants were not tried".to_owned(),
@@ -192,7 +192,7 @@ fn lead(bench: &Bench, is_whole: bool) -> String {
 }
 
 /// Returns the alternatives to the assumptions about controllers; empty with `thin` and after an early stop.
-fn alternatives(bench: &Bench, options: &Options, progress: &Progress) -> Vec<Alternative> {
+fn alternatives(simulated: &Simulated, options: &Options, progress: &Progress) -> Vec<Alternative> {
     if options.thin {
         return Vec::new();
     }
@@ -201,7 +201,7 @@ fn alternatives(bench: &Bench, options: &Options, progress: &Progress) -> Vec<Al
         progress.leave_out(1);
         return Vec::new();
     }
-    let all = bench::alternatives(bench);
+    let all = simulated::alternatives(simulated);
     progress.advance(1);
     all
 }

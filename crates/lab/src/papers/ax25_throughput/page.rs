@@ -1,6 +1,5 @@
 //! Simulated controllers on the page: tables and plots.
 
-use super::bench::{BY_LENGTH, Bench, LENGTHS};
 use super::calibrate::{Allowed, Said, What, is_within, rows, used as firmwares};
 use super::fleet::{
     Case, DERIVED, EXCHANGED, FAST, FAST_BPS, FASTEST_BPS, MACHINES, Machine, Role, SLOW, SLOW_BPS, SPEEDS,
@@ -9,6 +8,7 @@ use super::fleet::{
 use super::leeway::Range;
 use super::published::{Claim, Measured, Used, measured, used};
 use super::said;
+use super::simulated::{BY_LENGTH, LENGTHS, Simulated};
 use super::statements::{Statement, statements};
 use super::theory::{theory, with_t2};
 use crate::format::figure;
@@ -67,16 +67,17 @@ impl Compared {
     }
 }
 
-pub(super) fn compared(bench: &Bench) -> Vec<Compared> {
+pub(super) fn compared(simulated: &Simulated) -> Vec<Compared> {
     let one = |row: Measured| {
-        let all: Vec<f64> = row.cases.iter().map(|case| bench.throughput(*case)).collect();
+        let all: Vec<f64> = row.cases.iter().map(|case| simulated.throughput(*case)).collect();
         let most = all.iter().copied().fold(f64::MIN, f64::max);
         let samples = if row.best { vec![most] } else { all };
         let least = samples.iter().copied().fold(f64::MAX, f64::min);
-        let fitted = row.cases.iter().all(|case| super::bench::kind(case, false) == FigureKind::Calibrated);
+        let fitted =
+            row.cases.iter().all(|case| super::simulated::kind(case, false) == FigureKind::Calibrated);
         let kind = if fitted { FigureKind::Calibrated } else { FigureKind::Predicted };
         let open = (kind == FigureKind::Predicted)
-            .then(|| bench.leeway().throughputs(&row.cases, row.best, bounds_bps(&row)));
+            .then(|| simulated.leeway().throughputs(&row.cases, row.best, bounds_bps(&row)));
         Compared { ours_bps: (least, most), samples, kind, open, row }
     };
     measured().into_iter().map(one).collect()
@@ -101,7 +102,7 @@ fn range((from, to): (f64, f64)) -> String {
     }
 }
 
-pub(super) fn measured_table(bench: &Bench) -> Table {
+pub(super) fn measured_table(simulated: &Simulated) -> Table {
     let mut table = Table::new(
         "Throughput at k = 7 and 256 information octets, published and simulated",
         [
@@ -116,7 +117,7 @@ pub(super) fn measured_table(bench: &Bench) -> Table {
             Column::number("theory", "bit/s"),
         ],
     );
-    for compared in compared(bench) {
+    for compared in compared(simulated) {
         let row = &compared.row;
         table.row([
             Cell::number(row.rate_bps as f64),
@@ -180,19 +181,19 @@ pub(super) fn bounds_of(case: &Case) -> Option<(f64, f64)> {
     used().iter().find(|row| row.case == *case).map(bounds_frames)
 }
 
-pub(super) fn seen(bench: &Bench) -> Vec<Seen> {
+pub(super) fn seen(simulated: &Simulated) -> Vec<Seen> {
     let one = |row: Used| {
-        let mean = bench.window(row.case);
+        let mean = simulated.window(row.case);
         let bounds = bounds_frames(&row);
         let holds = (bounds.0..=bounds.1).contains(&mean);
-        let kind = super::bench::kind(&row.case.long(), true);
-        let open = (kind == FigureKind::Predicted).then(|| bench.leeway().window(&row.case, bounds));
-        Seen { mean, shares: bench.shares(row.case), holds, kind, open, row }
+        let kind = super::simulated::kind(&row.case.long(), true);
+        let open = (kind == FigureKind::Predicted).then(|| simulated.leeway().window(&row.case, bounds));
+        Seen { mean, shares: simulated.shares(row.case), holds, kind, open, row }
     };
     used().into_iter().map(one).collect()
 }
 
-pub(super) fn window_table(bench: &Bench) -> Table {
+pub(super) fn window_table(simulated: &Simulated) -> Table {
     let head = [
         Column::text("firmware or controller"),
         Column::text("clock (MHz)"),
@@ -208,7 +209,7 @@ pub(super) fn window_table(bench: &Bench) -> Table {
         "Window sizes used with k = 7 and 256 information octets: mean and share of each size in 64 KB",
         head.into_iter().chain(shares),
     );
-    for seen in seen(bench) {
+    for seen in seen(simulated) {
         let row = &seen.row;
         let share = |share: f64| match share {
             0.0 => Cell::empty(),
@@ -229,7 +230,7 @@ pub(super) fn window_table(bench: &Bench) -> Table {
     table
 }
 
-pub(super) fn statement_table(bench: &Bench) -> Table {
+pub(super) fn statement_table(simulated: &Simulated) -> Table {
     let columns = [
         "statement of the paper",
         "interpreted as",
@@ -239,7 +240,7 @@ pub(super) fn statement_table(bench: &Bench) -> Table {
     ];
     let mut table =
         Table::new("Statements of the paper about controllers and firmware", columns.map(Column::text));
-    for Statement { words, meaning, kind, holds, detail } in statements(bench) {
+    for Statement { words, meaning, kind, holds, detail } in statements(simulated) {
         let kind = Cell::text(kind.to_string());
         table.row([Cell::text(words), Cell::text(meaning), kind, said(holds), Cell::text(detail)]);
     }
@@ -299,7 +300,7 @@ fn allowed_words(program: &str) -> (String, String) {
     (words(|point| point.0), words(|point| point.1))
 }
 
-pub(super) fn machine_table(bench: &Bench) -> Table {
+pub(super) fn machine_table(simulated: &Simulated) -> Table {
     let mut table = Table::new(
         "Controllers of Tables 1 and 2, and throughput between two of the same kind at k = 7",
         [
@@ -316,7 +317,7 @@ pub(super) fn machine_table(bench: &Bench) -> Table {
         ],
     );
     let at = |machine: &Machine, rate_bps: u64| match machine.wireless_bps >= rate_bps {
-        true => Cell::precise(bench.throughput(Case::delivered(machine.name, rate_bps)), 0),
+        true => Cell::precise(simulated.throughput(Case::delivered(machine.name, rate_bps)), 0),
         false => Cell::empty(),
     };
     for machine in &MACHINES {
@@ -381,14 +382,14 @@ pub(super) fn fit_table() -> Table {
 }
 
 /// Throughput over the window, for controllers or firmware versions.
-fn curves(bench: &Bench, title: String, rate_bps: u64, named: &[(String, Case)]) -> Plot {
+fn curves(simulated: &Simulated, title: String, rate_bps: u64, named: &[(String, Case)]) -> Plot {
     let formula = |model: Model| {
         let point =
             |window: u32| Point::new(f64::from(window), model.throughput_bps(rate_bps as f64, window));
         (1..=WINDOW_MAX).map(point).collect::<Vec<Point>>()
     };
     let of = |case: Case| {
-        let point = |window: u8| Point::of(f64::from(window), &bench.record(case.with_window(window)));
+        let point = |window: u8| Point::of(f64::from(window), &simulated.record(case.with_window(window)));
         (1..=7).map(point).collect::<Vec<Point>>()
     };
     let plot =
@@ -401,7 +402,7 @@ fn curves(bench: &Bench, title: String, rate_bps: u64, named: &[(String, Case)])
 }
 
 /// Plots of Figures 4 to 6.
-pub(super) fn machine_plots(bench: &Bench) -> Vec<Plot> {
+pub(super) fn machine_plots(simulated: &Simulated) -> Vec<Plot> {
     let shown: [(u64, &[&'static str]); 3] = [
         (SLOW_BPS, &["TNC2", "TNC2D", "KPC-9612+", "TNC3S", "TNC7multi"]),
         (FAST_BPS, &["TNC2D", "Spirit-2 H.S.", "KPC-9612+", "TNC3S", "DLC7"]),
@@ -413,7 +414,7 @@ pub(super) fn machine_plots(bench: &Bench) -> Vec<Plot> {
             .map(|name| (format!("{name}, simulated"), Case::delivered(name, rate_bps)))
             .collect();
         let title = format!("Figure {number}: two equal controllers, {} bit/s", figure(rate_bps as f64));
-        let plot = curves(bench, title, rate_bps, &named);
+        let plot = curves(simulated, title, rate_bps, &named);
         let stated = measured().into_iter().filter(|row| row.role == Role::Both && row.rate_bps == rate_bps);
         stated.fold(plot, |plot, row| {
             let own = named.iter().position(|(_, case)| row.cases.contains(case));
@@ -426,7 +427,7 @@ pub(super) fn machine_plots(bench: &Bench) -> Vec<Plot> {
 }
 
 /// Plots of Figures 10 to 13.
-pub(super) fn firmware_plots(bench: &Bench) -> Vec<Plot> {
+pub(super) fn firmware_plots(simulated: &Simulated) -> Vec<Plot> {
     let plot = |(role, machine, number): (Role, &'static str, u32)| {
         let named: Vec<(String, Case)> = EXCHANGED
             .iter()
@@ -434,7 +435,7 @@ pub(super) fn firmware_plots(bench: &Bench) -> Vec<Plot> {
             .collect();
         let clock = figure(find(machine).clock_mhz);
         let title = format!("Figure {number}: {machine}, {clock} MHz, as {}", role.word());
-        curves(bench, title, named[0].1.rate_bps, &named)
+        curves(simulated, title, named[0].1.rate_bps, &named)
     };
     let of = |(role, machines, number): (Role, [&'static str; 2], u32)| {
         machines.map(|machine| plot((role, machine, number)))
@@ -449,7 +450,7 @@ pub(super) fn firmware_plots(bench: &Bench) -> Vec<Plot> {
 }
 
 /// Plots of Figures 14 and 15.
-pub(super) fn histograms(bench: &Bench) -> Vec<Plot> {
+pub(super) fn histograms(simulated: &Simulated) -> Vec<Plot> {
     let shown: [(&str, &[(&'static str, &'static str)]); 2] = [
         (
             "Figure 14: windows of senders at 1200 bit/s",
@@ -484,20 +485,20 @@ pub(super) fn histograms(bench: &Bench) -> Vec<Plot> {
                 Axis::new("window used", "frames"),
                 Axis::new("share of windows", "%").from_zero(),
             );
-            histogram(bench, plot, named)
+            histogram(simulated, plot, named)
         })
         .collect()
 }
 
 /// Bars side by side, and a table with a row for each window size.
-fn histogram(bench: &Bench, plot: Plot, named: &[(&'static str, &'static str)]) -> Plot {
+fn histogram(simulated: &Simulated, plot: Plot, named: &[(&'static str, &'static str)]) -> Plot {
     /// Distance between bars, frames.
     const APART: f64 = 0.13;
     let shares: Vec<(String, [f64; 7])> = named
         .iter()
         .map(|(program, machine)| {
             let name = format!("{program}, {} MHz", figure(find(machine).clock_mhz));
-            (name, bench.shares(Case::exchanged(Role::Sender, program, machine)))
+            (name, simulated.shares(Case::exchanged(Role::Sender, program, machine)))
         })
         .collect();
     let columns = shares.iter().map(|(name, _)| Column::number(name.clone(), "%"));
@@ -518,7 +519,7 @@ fn histogram(bench: &Bench, plot: Plot, named: &[(&'static str, &'static str)]) 
 }
 
 /// Plot of Figures 7 to 9: windows over the frame length.
-pub(super) fn window_length_plot(bench: &Bench) -> Plot {
+pub(super) fn window_length_plot(simulated: &Simulated) -> Plot {
     let plot = Plot::new(
         "Figures 7 to 9: mean window used at k = 7 by frame length",
         Axis::new("information", "octets"),
@@ -526,14 +527,14 @@ pub(super) fn window_length_plot(bench: &Bench) -> Plot {
     );
     BY_LENGTH.into_iter().fold(plot, |plot, (machine, rate_bps)| {
         let case = Case::delivered(machine, rate_bps);
-        let point = |bytes: u32| Point::new(f64::from(bytes), bench.window(case.with_information(bytes)));
+        let point = |bytes: u32| Point::new(f64::from(bytes), simulated.window(case.with_information(bytes)));
         let name = format!("{machine}, {} bit/s", figure(rate_bps as f64));
         plot.with(PlotSeries::new(name, LENGTHS.map(point).to_vec()))
     })
 }
 
 /// Plot of the throughput over the frame length.
-pub(super) fn length_plot(bench: &Bench) -> Plot {
+pub(super) fn length_plot(simulated: &Simulated) -> Plot {
     let plot = Plot::new(
         "Throughput by frame length at k = 7",
         Axis::new("information", "octets"),
@@ -550,14 +551,14 @@ pub(super) fn length_plot(bench: &Bench) -> Plot {
     });
     ["TNC3S", "TNC7multi"].into_iter().zip(3..).fold(plot, |plot, (machine, style)| {
         let case = Case::delivered(machine, FAST_BPS);
-        let share = |bytes: u32| 100.0 * bench.throughput(case.with_information(bytes)) / FAST_BPS as f64;
+        let share = |bytes: u32| 100.0 * simulated.throughput(case.with_information(bytes)) / FAST_BPS as f64;
         let points = LENGTHS.map(|bytes| Point::new(f64::from(bytes), share(bytes))).to_vec();
         plot.with(PlotSeries::new(format!("{machine}, 9600 bit/s, simulated"), points).styled(style))
     })
 }
 
 /// Returns a record with our value for each published figure.
-pub(super) fn records(bench: &Bench) -> Vec<Record> {
-    let throughputs = compared(bench).iter().flat_map(Compared::records).collect::<Vec<Record>>();
-    throughputs.into_iter().chain(seen(bench).iter().flat_map(Seen::records)).collect()
+pub(super) fn records(simulated: &Simulated) -> Vec<Record> {
+    let throughputs = compared(simulated).iter().flat_map(Compared::records).collect::<Vec<Record>>();
+    throughputs.into_iter().chain(seen(simulated).iter().flat_map(Seen::records)).collect()
 }

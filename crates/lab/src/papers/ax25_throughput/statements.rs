@@ -2,8 +2,8 @@
 //!
 //! The interpretation of each statement stands next to it, because the text has few numbers.
 
-use super::bench::{BY_LENGTH, Bench, LENGTHS};
 use super::fleet::{Case, EXCHANGED, FAST, FAST_BPS, FASTEST_BPS, Role, SLOW, SLOW_BPS};
+use super::simulated::{BY_LENGTH, LENGTHS, Simulated};
 use crate::format::figure;
 use crate::record::FigureKind;
 
@@ -38,7 +38,7 @@ const TAPR: [&str; 2] = ["MFJ", "Spirit"];
 const QUICK: [&str; 3] = ["TNC3S", "TNC7multi", "DLC7"];
 
 /// Results used by the statements.
-struct Look<'a>(&'a Bench);
+struct Look<'a>(&'a Simulated);
 
 impl Look<'_> {
     fn sends(&self, program: &'static str, machine: &'static str, window: u8) -> f64 {
@@ -84,8 +84,8 @@ fn falls(values: &[f64], by_frames: f64) -> bool {
 }
 
 /// Returns all statements.
-pub(super) fn statements(bench: &Bench) -> Vec<Statement> {
-    let look = Look(bench);
+pub(super) fn statements(simulated: &Simulated) -> Vec<Statement> {
+    let look = Look(simulated);
     let mut all = slower(&look);
     all.extend(faster(&look));
     all.extend(machines(&look));
@@ -354,7 +354,7 @@ fn machines(look: &Look<'_>) -> Vec<Statement> {
     let kpc = look.0.shares(Case::delivered("KPC-9612+", FAST_BPS));
     let ceilings = ["Spirit-2 Std.", "Spirit-2 H.S.", "KPC-9612+"];
     let rates = |machine| {
-        super::bench::RATES_OF_TNC3.map(|rate_bps| look.0.window(Case::delivered(machine, rate_bps)))
+        super::simulated::RATES_OF_TNC3.map(|rate_bps| look.0.window(Case::delivered(machine, rate_bps)))
     };
     let falls_late = |windows: [f64; 5]| {
         windows[..3].iter().all(|window| *window > 6.5)

@@ -7,8 +7,8 @@ fn options(threads: usize) -> Options {
     Options { runs: Some(4), seed: None, threads, thin: false }
 }
 
-fn few() -> Bench {
-    Bench::play(&options(2), &Progress::new())
+fn few() -> Simulated {
+    Simulated::play(&options(2), &Progress::new())
 }
 
 #[test]
@@ -30,18 +30,18 @@ fn the_serial_lines_take_what_equation_5_says() {
 /// Names all misses; everything else on the page holds.
 #[test]
 fn what_is_published_comes_out_but_for_these() {
-    let bench = few();
-    let throughputs: Vec<String> = page::compared(&bench)
+    let simulated = few();
+    let throughputs: Vec<String> = page::compared(&simulated)
         .iter()
         .filter(|compared| !compared.holds())
         .map(|compared| format!("{} at {}", compared.row.who, compared.row.rate_bps))
         .collect();
-    let windows: Vec<String> = page::seen(&bench)
+    let windows: Vec<String> = page::seen(&simulated)
         .iter()
         .filter(|seen| !seen.holds)
         .map(|seen| format!("{} at {} MHz", seen.row.who, seen.row.clock))
         .collect();
-    let statements: Vec<&str> = statements::statements(&bench)
+    let statements: Vec<&str> = statements::statements(&simulated)
         .iter()
         .filter(|statement| !statement.holds)
         .map(|statement| statement.words)
@@ -76,13 +76,13 @@ fn whatever_misses_has_a_reason() {
 /// The constants used are among those of the ranges.
 #[test]
 fn what_is_predicted_is_within_its_range() {
-    let bench = few();
-    for seen in page::seen(&bench) {
+    let simulated = few();
+    for seen in page::seen(&simulated) {
         let Some(open) = seen.open else { continue };
         assert!(open.from <= seen.mean && seen.mean <= open.to, "{} {}", seen.row.who, seen.row.clock);
         assert!(open.hits || !seen.holds);
     }
-    for compared in page::compared(&bench) {
+    for compared in page::compared(&simulated) {
         assert!(compared.open.is_none_or(|open| open.hits || !compared.holds()), "{}", compared.row.who);
     }
 }
@@ -90,14 +90,14 @@ fn what_is_predicted_is_within_its_range() {
 /// Simulated figures of the page with four runs each.
 #[test]
 fn the_figures_of_the_page() {
-    let bench = few();
-    let windows = page::seen(&bench).into_iter().map(|seen| {
+    let simulated = few();
+    let windows = page::seen(&simulated).into_iter().map(|seen| {
         let page::Seen { row, mean, open, .. } = seen;
         let open =
             open.map(|open| format!(", {:.1} to {:.1} allowed", open.from, open.to)).unwrap_or_default();
         format!("{} at {} MHz, {} bit/s: {mean:.1} frames{open}\n", row.who, row.clock, row.case.rate_bps)
     });
-    let throughputs = page::compared(&bench).into_iter().map(|compared| {
+    let throughputs = page::compared(&simulated).into_iter().map(|compared| {
         let (row, ours) = (&compared.row, compared.words().replace(',', ""));
         let open = compared.open;
         let open =

@@ -16,10 +16,10 @@ mod page;
 mod trend;
 mod variants;
 
-use crate::batch::{self, Batch};
+use crate::bench::{self, Bench, Case, Shard, Trial};
+use crate::chain::{self, Chain};
 use crate::error::Error;
 use crate::finding::{self, Finding, Trace};
-use crate::parallel::{Shard, spread};
 use crate::progress::Progress;
 use crate::record::{Experiment, FigureKind, Params, Record, Value};
 use crate::run::{Outcome, Setup, Wanted};
@@ -88,34 +88,10 @@ pub struct Options {
 }
 
 /// Runs of one point.
-pub(crate) struct Played {
-    pub(crate) series: String,
-    pub(crate) params: Params,
-    pub(crate) outcomes: Vec<Outcome>,
-}
+pub(crate) type Played = bench::Played<Chain>;
 
-impl Played {
-    pub(crate) fn all(&self) -> Vec<&Outcome> {
-        self.outcomes.iter().collect()
-    }
-
-    pub(crate) fn param(&self, name: &str) -> f64 {
-        self.params.get(name).and_then(Value::as_f64).unwrap_or(0.0)
-    }
-
-    /// Returns the record of a metric over the runs; `None` if no run has it.
-    pub(crate) fn record(&self, metric: &str) -> Option<Record> {
-        finding::record_of(&self.series, &self.params, &self.all(), metric)
-    }
-
-    /// Returns the mean of a metric; NaN if no run has it.
-    pub(crate) fn mean(&self, metric: &str) -> f64 {
-        self.record(metric).map_or(f64::NAN, |record| record.mean)
-    }
-
-    fn is_at(&self, delay_ms: f64, ber: f64, outage_s: f64) -> bool {
-        self.param("delay_ms") == delay_ms && self.param("ber") == ber && self.param("outage_s") == outage_s
-    }
+fn is_at(played: &Played, delay_ms: f64, ber: f64, outage_s: f64) -> bool {
+    played.param("delay_ms") == delay_ms && played.param("ber") == ber && played.param("outage_s") == outage_s
 }
 
 /// Run whose frames are shown.
@@ -168,20 +144,16 @@ pub fn reproduce(options: &Options, progress: &Progress) -> Result<Finding, Erro
         plan.alone()?,
     ];
     let sizes = groups.each_ref().map(Vec::len);
-    let batches: Vec<Batch> = groups.into_iter().flatten().collect();
-    let outcomes = batch::play(&batches, options.threads, Shard::WHOLE, progress);
-    let played = batches.into_iter().zip(outcomes);
-    let mut played =
-        played.map(|(batch, outcomes)| Played { series: batch.series, params: batch.params, outcomes });
+    let bench = Bench { threads: options.threads, shard: Shard::WHOLE, progress };
+    let mut played = bench.play(groups.into_iter().flatten().collect()).into_iter();
     let [grid, any_moment, second_hop, kernels, announced, varied, outage_starts, alone] =
         sizes.map(|size| played.by_ref().take(size).collect::<Vec<Played>>());
-    let traced = plan.traced(options.threads, progress)?;
+    let traced = plan.traced(&bench)?;
     let mut varied = varied.into_iter();
     let per_variant = variants::BERS.len();
     let variants =
         variants.into_iter().map(|variant| (variant, varied.by_ref().take(per_variant).collect())).collect();
     let options = *options;
-    drop(played);
     Ok(Reproduction {
         options,
         scenario: scenario.clone(),
@@ -239,9 +211,9 @@ impl Plan<'_> {
         Params::new().with("delay_ms", delay_ms).with("ber", ber).with("outage_s", outage_s)
     }
 
-    /// Batches of the published grid, with more runs where the paper states a goodput.
-    fn grid(&self) -> Result<Vec<Batch>, Error> {
-        let batch = |point: crate::scenario::GridPoint| {
+    /// Cases of the published grid, with more runs where the paper states a goodput.
+    fn grid(&self) -> Result<Vec<Case<Chain>>, Error> {
+        let case = |point: crate::scenario::GridPoint| {
             let value = |name: &str| point.params.get(name).and_then(Value::as_f64).unwrap_or(0.0);
             let (delay, ber, outage) = (value("delay_ms"), value("ber"), value("outage_length_s"));
             let stated = delay == DELAY_MS as f64 && outage == 0.0;
@@ -249,24 +221,26 @@ impl Plan<'_> {
             let linger_s = if stated { LINGER_S } else { 0.0 };
             let params = Self::params(delay as i64, ber, outage as i64);
             let setup = self.setup(point.scenario)?;
-            Ok(Batch::new(MAIN, params, setup, runs).wanting(Wanted { frames: false, linger_s }))
+            let mut case = Chain::case(MAIN, params, setup, runs);
+            case.trial.wanted.linger_s = linger_s;
+            Ok(case)
         };
-        self.scenario.points(&[])?.into_iter().map(batch).collect()
+        self.scenario.points(&[])?.into_iter().map(case).collect()
     }
 
-    /// Batches of the grid's outages with a random start in each run, the same at every point.
-    fn any_moment(&self) -> Result<Vec<Batch>, Error> {
-        let batch = |point: crate::scenario::GridPoint| {
+    /// Cases of the grid's outages with a random start in each run, the same at every point.
+    fn any_moment(&self) -> Result<Vec<Case<Chain>>, Error> {
+        let case = |point: crate::scenario::GridPoint| {
             let value = |name: &str| point.params.get(name).and_then(Value::as_f64).unwrap_or(0.0);
             let params =
                 Self::params(value("delay_ms") as i64, value("ber"), value("outage_length_s") as i64);
             let mut scenario = point.scenario;
             let (from, to) = ANY_MOMENT_S;
             (scenario.outage[0].after_s, scenario.outage[0].spread_s) = (from, to - from);
-            Ok(Batch::new(ANY_MOMENT, params, self.setup(scenario)?, self.scenario.runs))
+            Ok(Chain::case(ANY_MOMENT, params, self.setup(scenario)?, self.scenario.runs))
         };
         let points = self.scenario.points(&[])?.into_iter();
-        points.filter(|point| point.scenario.outage[0].length_s > 0.0).map(batch).collect()
+        points.filter(|point| point.scenario.outage[0].length_s > 0.0).map(case).collect()
     }
 
     /// Returns the scenario with bit errors on the second hop only.
@@ -278,35 +252,35 @@ impl Plan<'_> {
         scenario
     }
 
-    /// Batches of the grid without outages, with bit errors between mx and rx only.
-    fn second_hop(&self) -> Result<Vec<Batch>, Error> {
+    /// Cases of the grid without outages, with bit errors between mx and rx only.
+    fn second_hop(&self) -> Result<Vec<Case<Chain>>, Error> {
         let delays = self.scenario.sweep["link.delay-ms"].as_array().cloned().unwrap_or_default();
         let points =
             delays.iter().filter_map(toml::Value::as_integer).flat_map(|delay| BERS.map(|ber| (delay, ber)));
-        let batch = |(delay_ms, ber): (i64, f64)| {
+        let case = |(delay_ms, ber): (i64, f64)| {
             let scenario = self.second_hop_at(delay_ms, ber);
             let runs = self.scenario.runs * if delay_ms == DELAY_MS { self.more_runs } else { 1 };
-            Ok(Batch::new(SECOND_HOP, Self::params(delay_ms, ber, 0), self.setup(scenario)?, runs))
+            Ok(Chain::case(SECOND_HOP, Self::params(delay_ms, ber, 0), self.setup(scenario)?, runs))
         };
-        points.map(batch).collect()
+        points.map(case).collect()
     }
 
-    /// Batches of the same bundles over a current TCP, with the settings that are compared with a kernel.
-    fn kernels(&self) -> Result<Vec<Batch>, Error> {
-        let batch = |ber: f64| {
+    /// Cases of the same bundles over a current TCP, with the settings that are compared with a kernel.
+    fn kernels(&self) -> Result<Vec<Case<Chain>>, Error> {
+        let case = |ber: f64| {
             let mut scenario = self.at(DELAY_MS, ber, 0);
             scenario.settings.insert("tcp".into(), toml::Value::Table(variants::linux_6()));
             let runs = self.scenario.runs * self.more_runs;
             let params = Self::params(DELAY_MS, ber, 0);
-            Ok(Batch::new("tcpcl3/dtn2 over linux-6", params, self.setup(scenario)?, runs))
+            Ok(Chain::case("tcpcl3/dtn2 over linux-6", params, self.setup(scenario)?, runs))
         };
-        BERS.into_iter().map(batch).collect()
+        BERS.into_iter().map(case).collect()
     }
 
-    /// Batches of the longest outage, announced and not, with errors on the second hop only. The data on that hop then
+    /// Cases of the longest outage, announced and not, with errors on the second hop only. The data on that hop then
     /// start at the same time in every run, so that the outage can be scheduled.
-    fn announced(&self) -> Result<Vec<Batch>, Error> {
-        let batch = |(ber, announced): (f64, bool)| {
+    fn announced(&self) -> Result<Vec<Case<Chain>>, Error> {
+        let case = |(ber, announced): (f64, bool)| {
             let mut scenario = self.second_hop_at(DELAY_MS, ber);
             scenario.outage[0].from = OutageFrom::Run;
             scenario.outage[0].after_s = ANNOUNCED_AT_S as f64;
@@ -315,39 +289,39 @@ impl Plan<'_> {
             let params = Self::params(DELAY_MS, ber, OUTAGE_S)
                 .with("outage_at_s", ANNOUNCED_AT_S)
                 .with("announced", if announced { "yes" } else { "no" });
-            Ok(Batch::new(SECOND_HOP, params, self.setup(scenario)?, self.scenario.runs))
+            Ok(Chain::case(SECOND_HOP, params, self.setup(scenario)?, self.scenario.runs))
         };
-        BERS.into_iter().flat_map(|ber| [(ber, false), (ber, true)]).map(batch).collect()
+        BERS.into_iter().flat_map(|ber| [(ber, false), (ber, true)]).map(case).collect()
     }
 
-    fn variants(&self, variants: &[Variant]) -> Result<Vec<Batch>, Error> {
-        let batch = |(variant, ber): (&Variant, f64)| {
+    fn variants(&self, variants: &[Variant]) -> Result<Vec<Case<Chain>>, Error> {
+        let case = |(variant, ber): (&Variant, f64)| {
             let mut scenario = self.at(DELAY_MS, ber, 0);
             variant.apply(&mut scenario)?;
             let params = Self::params(DELAY_MS, ber, 0).with("variant", variant.name);
-            Ok(Batch::new(MAIN, params, self.setup(scenario)?, self.scenario.runs))
+            Ok(Chain::case(MAIN, params, self.setup(scenario)?, self.scenario.runs))
         };
         let pairs = variants.iter().flat_map(|variant| variants::BERS.map(|ber| (variant, ber)));
-        pairs.map(batch).collect()
+        pairs.map(case).collect()
     }
 
-    /// Batches of the longest outage with other starts.
-    fn outage_starts(&self) -> Result<Vec<Batch>, Error> {
-        let batch = |(ber, after_s): (f64, i64)| {
+    /// Cases of the longest outage with other starts.
+    fn outage_starts(&self) -> Result<Vec<Case<Chain>>, Error> {
+        let case = |(ber, after_s): (f64, i64)| {
             let mut scenario = self.at(DELAY_MS, ber, OUTAGE_S);
             scenario.outage[0].after_s = after_s as f64;
             debug_assert_eq!(scenario.outage[0].from, OutageFrom::Data);
             let params = Self::params(DELAY_MS, ber, OUTAGE_S).with("outage_after_s", after_s);
-            Ok(Batch::new(MAIN, params, self.setup(scenario)?, self.scenario.runs))
+            Ok(Chain::case(MAIN, params, self.setup(scenario)?, self.scenario.runs))
         };
         let starts = [5, 10, 20, 30, 40, 60, 80];
         let points = BERS.into_iter().flat_map(|ber| starts.map(|after_s| (ber, after_s)));
-        points.step_by(self.every).map(batch).collect()
+        points.step_by(self.every).map(case).collect()
     }
 
-    /// Batches of TCP alone over one error-free hop, for the comparison with a kernel.
-    fn alone(&self) -> Result<Vec<Batch>, Error> {
-        let batch = |(delay_ms, _): (i64, f64)| {
+    /// Cases of TCP alone over one error-free hop, for the comparison with a kernel.
+    fn alone(&self) -> Result<Vec<Case<Chain>>, Error> {
+        let case = |(delay_ms, _): (i64, f64)| {
             let mut scenario = self.at(delay_ms, 0.0, 0);
             scenario.stack = "tcp/linux-6-64k".into();
             scenario.nodes = vec!["tx".into(), "rx".into()];
@@ -360,23 +334,24 @@ impl Plan<'_> {
                     .collect();
             scenario.settings.insert("tcp".into(), toml::Value::Table(window));
             let params = Self::params(delay_ms, 0.0, 0).with("window_bytes", i64::from(KERNEL_WINDOW_BYTES));
-            Ok(Batch::new("tcp/linux-6", params, self.setup(scenario)?, 1))
+            Ok(Chain::case("tcp/linux-6", params, self.setup(scenario)?, 1))
         };
-        KERNEL.into_iter().map(batch).collect()
+        KERNEL.into_iter().map(case).collect()
     }
 
     /// Runs of the traces in the paper, with their frames.
-    fn traced(&self, threads: usize, progress: &Progress) -> Result<Vec<Traced>, Error> {
+    fn traced(&self, bench: &Bench<'_>) -> Result<Vec<Traced>, Error> {
         let points: Vec<(f64, i64)> = [0, OUTAGE_S].iter().flat_map(|&o| BERS.map(|ber| (ber, o))).collect();
-        let setups: Vec<Setup> = points
-            .iter()
-            .map(|&(ber, outage_s)| self.setup(self.at(DELAY_MS, ber, outage_s)))
-            .collect::<Result<_, _>>()?;
-        progress.expect(setups.len() as u64);
-        let wanted = Wanted { frames: true, linger_s: LINGER_S };
-        let outcomes = spread(setups.len(), threads, |at| setups[at].run(0, wanted), |_| progress.advance(1));
+        let case = |&(ber, outage_s): &(f64, i64)| {
+            let setup = self.setup(self.at(DELAY_MS, ber, outage_s))?;
+            let mut case = Chain::case(MAIN, Self::params(DELAY_MS, ber, outage_s), setup, 1);
+            case.trial.wanted = Wanted { frames: true, linger_s: LINGER_S };
+            Ok(case)
+        };
+        let played = bench.play(points.iter().map(case).collect::<Result<_, Error>>()?);
+        let outcomes = played.into_iter().flat_map(|played| played.runs);
         let traced = points.into_iter().zip(outcomes);
-        Ok(traced.map(|((ber, outage_s), outcome)| Traced { ber, outage_s, outcome }).collect())
+        Ok(traced.map(|((ber, outage_s), (_, outcome))| Traced { ber, outage_s, outcome }).collect())
     }
 }
 
@@ -410,8 +385,9 @@ impl Reproduction {
     /// Describes the points whose mean is below the ideal time.
     pub(crate) fn beyond_limit(&self) -> Vec<String> {
         let of_point = |played: &Played| {
-            let words = finding::beyond_limit(&played.all())?;
-            Some(format!("{} at {}: {words}.", played.series, finding::point_name(&played.params)))
+            let words = chain::beyond_limit(&played.all())?;
+            let case = &played.case;
+            Some(format!("{} at {}: {words}.", case.series, finding::point_name(&case.params)))
         };
         self.points().filter_map(of_point).collect()
     }
@@ -420,10 +396,8 @@ impl Reproduction {
         let mut experiment =
             Experiment { experiment: "cislunar".into(), seed: self.scenario.seed, ..Experiment::default() };
         for played in self.points() {
-            let records = finding::records_of(&played.series, &played.params, &played.all());
-            experiment.records.extend(records.into_iter().map(|record| referenced(record, played)));
-            let row = |outcome: &Outcome| finding::run_row(&played.series, &played.params, outcome);
-            experiment.runs.extend(played.outcomes.iter().map(row));
+            experiment.records.extend(played.records().into_iter().map(|record| referenced(record, played)));
+            experiment.runs.extend(played.rows());
         }
         experiment.records.extend(self.slopes());
         experiment.records.extend(self.retransmissions());
@@ -450,7 +424,7 @@ impl Reproduction {
                 let samples: Vec<f64> = (0..runs_of_all(&points)).filter_map(of_run).collect();
                 if !samples.is_empty() {
                     let params = Params::new().with("ber", ber).with("outage_s", 0i64);
-                    let record = Record::of(&points[0].series, params, name, "s per 100 ms", &samples);
+                    let record = Record::of(&points[0].case.series, params, name, "s per 100 ms", &samples);
                     slopes.push(record.with_reference(SLOPE_PERCENT[index], source));
                 }
             }
@@ -461,12 +435,12 @@ impl Reproduction {
     /// Records of the segments retransmitted by mx.
     fn retransmissions(&self) -> Vec<Record> {
         let at = |(index, ber): (usize, f64)| {
-            let played = self.grid.iter().find(|played| played.is_at(DELAY_MS as f64, ber, 0.0))?;
+            let played = self.grid.iter().find(|played| is_at(played, DELAY_MS as f64, ber, 0.0))?;
             let repeated = |outcome: &Outcome| Some(outcome.hops.last()?.repeated_frames as f64);
-            let samples: Vec<f64> = played.outcomes.iter().filter_map(repeated).collect();
+            let samples: Vec<f64> = played.outcomes().filter_map(repeated).collect();
             let record = Record::of(
-                &played.series,
-                played.params.clone(),
+                &played.case.series,
+                played.case.params.clone(),
                 "mx_to_rx_retransmissions",
                 "segments",
                 &samples,
@@ -542,14 +516,14 @@ impl OutageTold {
 
 /// Number of runs that all of these points have.
 fn runs_of_all(points: &[&Played]) -> u32 {
-    points.iter().map(|played| played.outcomes.len()).min().unwrap_or(0) as u32
+    points.iter().map(|played| played.runs.len()).min().unwrap_or(0) as u32
 }
 
 /// Returns the slope of a metric along a parameter in the runs with this number.
 fn slope(points: &[&Played], along: &str, metric: &str, run: u32) -> Option<f64> {
     let at = |played: &&Played| {
-        let outcome = &played.outcomes[run as usize];
-        Some((played.param(along), *finding::samples(&[outcome], metric).first()?))
+        let (_, outcome) = &played.runs[run as usize];
+        Some((played.param(along), (Chain::metric(metric).value)(outcome)?))
     };
     let line: Option<Vec<(f64, f64)>> = points.iter().map(at).collect();
     Some(FittedLine::fit(&line?)?.slope)
@@ -557,8 +531,9 @@ fn slope(points: &[&Played], along: &str, metric: &str, run: u32) -> Option<f64>
 
 /// Returns the record with the published figure, if there is one.
 fn referenced(record: Record, played: &Played) -> Record {
-    let is_main = played.params.get("variant").is_none() && played.params.get("outage_after_s").is_none();
-    if played.params.get("window_bytes").is_some() && record.metric == "transfer_s" {
+    let is_main =
+        played.case.params.get("variant").is_none() && played.case.params.get("outage_after_s").is_none();
+    if played.case.params.get("window_bytes").is_some() && record.metric == "transfer_s" {
         let kernel = KERNEL.iter().find(|(delay, _)| *delay as f64 == played.param("delay_ms"));
         return match kernel {
             Some((_, seconds)) => record.with_reference(*seconds, "measured: Linux reno over a TUN pair"),
@@ -567,19 +542,19 @@ fn referenced(record: Record, played: &Played) -> Record {
     }
     let stated = is_main && played.param("delay_ms") == DELAY_MS as f64 && played.param("outage_s") == 0.0;
     let Some(index) =
-        published(played.param("ber")).filter(|_| stated && played.params.get("window_bytes").is_none())
+        published(played.param("ber")).filter(|_| stated && played.case.params.get("window_bytes").is_none())
     else {
         return record;
     };
     match record.metric.as_str() {
-        "goodput_byte_per_s" if played.series == SECOND_HOP => {
+        "goodput_byte_per_s" if played.case.series == SECOND_HOP => {
             // The hop with the errors was chosen because of these figures; without errors there is no choice.
             let kind = if played.param("ber") > 0.0 { FigureKind::Calibrated } else { FigureKind::Predicted };
             let source = "section III.A, excluding keep-alives (whole path, errors on the second hop only)";
             record.with_reference(GOODPUT[index], source).with_kind(kind)
         }
         // The last hop is the same in both readings.
-        _ if played.series == SECOND_HOP => record,
+        _ if played.case.series == SECOND_HOP => record,
         "goodput_byte_per_s" => {
             record.with_reference(GOODPUT[index], "section III.A, excluding keep-alives (whole path)")
         }

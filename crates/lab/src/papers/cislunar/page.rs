@@ -2,9 +2,10 @@
 
 use super::trend::Trend;
 use super::{
-    ANY_MOMENT_S, BERS, DELAY_MS, GOODPUT, KERNEL, OUTAGE_S, Played, Reproduction, Traced, Variant, variants,
+    ANY_MOMENT_S, BERS, DELAY_MS, GOODPUT, KERNEL, OUTAGE_S, Played, Reproduction, Traced, Variant, is_at,
+    variants,
 };
-use crate::finding;
+use crate::chain;
 use crate::format::{figure, with_error};
 use crate::record::{Experiment, Record, Value, number};
 use crate::report::{
@@ -111,7 +112,7 @@ pub(super) fn report(reproduction: &Reproduction, experiment: &Experiment) -> Re
     let made = super::runs_of_all(&reproduction.grid.iter().collect::<Vec<_>>()).min(planned);
     let is_said = reproduction.options.runs.is_some() || made < planned;
     let runs = if is_said { format!(" --runs {made}") } else { String::new() };
-    let count = |played: &[Played]| played.iter().map(|played| played.outcomes.len()).sum::<usize>();
+    let count = |played: &[Played]| played.iter().map(|played| played.runs.len()).sum::<usize>();
     Report {
         title: "Bundles between Moon and Earth: a published evaluation, reproduced".into(),
         lead: reproduction.lead(),
@@ -134,7 +135,7 @@ pub(super) fn report(reproduction: &Reproduction, experiment: &Experiment) -> Re
 
 impl Reproduction {
     fn grid_at(&self, delay_ms: f64, ber: f64, outage_s: f64) -> &Played {
-        let found = self.grid.iter().find(|played| played.is_at(delay_ms, ber, outage_s));
+        let found = self.grid.iter().find(|played| is_at(played, delay_ms, ber, outage_s));
         found.expect("the grid has every published point")
     }
 
@@ -149,7 +150,7 @@ impl Reproduction {
                 Some(record) => with_error(&record.summary()),
                 None => "none".into(),
             };
-            let second = self.second_hop.iter().find(|p| p.is_at(DELAY_MS as f64, BERS[index], 0.0));
+            let second = self.second_hop.iter().find(|p| is_at(p, DELAY_MS as f64, BERS[index], 0.0));
             format!(
                 "at a bit-error rate of {}: {} byte/s on the whole path, {} from mx to rx, {} on the whole path with \
                  errors on the second hop only (published: {})",
@@ -166,7 +167,7 @@ impl Reproduction {
             part(0),
             part(1),
             part(2),
-            match self.stated(0).outcomes.len() {
+            match self.stated(0).runs.len() {
                 1 => "One run each.".to_owned(),
                 runs => format!("Means of {} runs with 95 % confidence intervals.", figure(runs as f64)),
             },
@@ -287,7 +288,7 @@ impl Reproduction {
     }
 
     fn everything_arrives(&self) -> Claim {
-        let runs: Vec<&Outcome> = self.grid.iter().flat_map(|played| &played.outcomes).collect();
+        let runs: Vec<&Outcome> = self.grid.iter().flat_map(Played::outcomes).collect();
         let whole = runs.iter().filter(|outcome| outcome.delivered).count();
         Claim {
             text: "Outages cause no loss.",
@@ -298,8 +299,7 @@ impl Reproduction {
 
     fn nothing_again(&self) -> Claim {
         let with_outage = self.grid.iter().filter(|played| played.param("outage_s") > 0.0);
-        let hops =
-            || with_outage.clone().flat_map(|played| &played.outcomes).flat_map(|outcome| &outcome.hops);
+        let hops = || with_outage.clone().flat_map(Played::outcomes).flat_map(|outcome| &outcome.hops);
         let again: u64 = hops().map(|hop| hop.acknowledged_again_bytes).sum();
         let safe: u64 = hops().filter_map(|hop| hop.acknowledged_at_outage_bytes).sum();
         let overlap: u64 = hops().map(|hop| hop.seen.overlap_bytes).sum();
@@ -344,7 +344,7 @@ impl Reproduction {
             for (index, ber) in BERS.into_iter().enumerate() {
                 let name = format!("bit-error rate {}", number(ber));
                 let points = curve(grid, ber, 0.0, metric);
-                let file = self.stated(index).outcomes[0].file_bytes as f64;
+                let file = self.stated(index).runs[0].1.file_bytes as f64;
                 let stated = vec![Point::new(DELAY_MS as f64, file / GOODPUT[index])];
                 plot = plot.with(PlotSeries::new(name.clone(), points).styled(index));
                 let published = PlotSeries::new(format!("{name}, published"), stated).published();
@@ -412,12 +412,12 @@ impl Reproduction {
              in between.",
         );
         for (hop, name) in [(0, "tx to mx"), (1, "mx to rx")] {
-            let mut chart = finding::ledger_chart(&format!("Link from {name}"), "");
+            let mut chart = chain::ledger_chart(&format!("Link from {name}"), "");
             for (index, ber) in BERS.into_iter().enumerate() {
                 let played = self.stated(index);
                 let limit = Some(played.mean("limit_s"));
                 let bar = format!("bit-error rate {}", number(ber));
-                chart.bars.push(finding::ledger_bar(&bar, &played.all(), hop, 0, limit));
+                chart.bars.push(chain::ledger_bar(&bar, &played.all(), hop, 0, limit));
             }
             section = section.with(chart);
         }
@@ -475,7 +475,7 @@ impl Reproduction {
             let ratio = played.record("transfer_s").and_then(|record| record.ratio);
             table.row([
                 Cell::text(number(played.param("ber"))),
-                Cell::text(played.params.get("announced").map(ToString::to_string).unwrap_or_default()),
+                Cell::text(played.case.params.get("announced").map(ToString::to_string).unwrap_or_default()),
                 summary("transfer_s").unwrap_or_else(Cell::empty),
                 summary("goodput_byte_per_s").unwrap_or_else(Cell::empty),
                 ratio.map_or_else(Cell::empty, |ratio| Cell::precise(ratio, 2)),
@@ -541,7 +541,7 @@ impl Reproduction {
         let effect = |played: &Played| {
             let ber = played.param("ber");
             let base = self.grid_at(DELAY_MS as f64, ber, 0.0);
-            let (ours, theirs) = finding::pairs(&played.all(), &base.all(), "goodput_byte_per_s");
+            let (ours, theirs) = played.pairs(base, "goodput_byte_per_s");
             let mean = crate::stats::mean(&theirs);
             let share = |values: &[f64]| values.iter().map(|value| value / mean).collect::<Vec<f64>>();
             (ber, Summary::of_differences(&share(&ours), &share(&theirs)))

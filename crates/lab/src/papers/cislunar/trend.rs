@@ -13,7 +13,6 @@
 //! counted separately: it is not noise, the protocols wait for the same timer.
 
 use super::{BERS, Played};
-use crate::finding;
 use crate::stats::Summary;
 
 /// Confidence level of a test.
@@ -78,7 +77,7 @@ impl Trend {
             let mut curve: Vec<&Played> = grid.iter().copied().filter(on_it).collect();
             curve.sort_by(|a, b| a.param(along).total_cmp(&b.param(along)));
             let [first, .., last] = curve[..] else { continue };
-            trend.single |= curve.iter().any(|played| played.outcomes.len() < 2);
+            trend.single |= curve.iter().any(|played| played.runs.len() < 2);
             steps.extend(curve.windows(2).filter_map(|pair| difference(pair[0], pair[1], metric, sign)));
             for (counts, change) in [
                 (&mut trend.ends, difference(first, last, metric, sign)),
@@ -131,7 +130,7 @@ impl Trend {
 
 /// Returns the change of a metric between two points, over the same runs; `None` if no run has both.
 fn difference(from: &Played, to: &Played, metric: &str, sign: f64) -> Option<Summary> {
-    let (later, earlier) = finding::pairs(&to.all(), &from.all(), metric);
+    let (later, earlier) = to.pairs(from, metric);
     let changes: Vec<f64> = later.iter().zip(&earlier).map(|(a, b)| (a - b) * sign).collect();
     (!changes.is_empty()).then(|| Summary::of(&changes))
 }

@@ -2,9 +2,10 @@
 //!
 //! Everything uses the channel of Table I and ideal controllers, so that only the protocols differ.
 
-use super::simulated::{Plan, channel};
+use super::simulated::{Exchange, Plan, channel};
 use super::tcpip;
 use super::{FILE_BYTES, RATES_BPS, Row, TIMES, params, said};
+use crate::bench;
 use crate::convergence::{Carried, Layer};
 use crate::packets::{Since, Transfer};
 use crate::radio;
@@ -30,7 +31,7 @@ const SINGLE_BYTES: u32 = 64;
 /// Useful life of a single frame, seconds.
 const OF_USE_S: f64 = 5.0;
 /// Maximum hours of single frames simulated.
-const HOURS_MAX: usize = 10;
+const HOURS_MAX: u32 = 10;
 
 /// Protocol that carries the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,19 +63,23 @@ struct Case {
 }
 
 impl Case {
-    /// Simulates one run, seconds; `None` if the file does not arrive.
-    fn seconds(&self, plan: &Plan<'_>, seed: u64) -> Option<f64> {
+    fn params(&self) -> Params {
+        params(self.row).with("loss", self.loss)
+    }
+
+    fn exchange(&self, plan: &Plan<'_>) -> Exchange {
         let transfer = Transfer { loss: self.loss, ..plan.transfer(self.row) };
-        let bundle = |layer| {
-            let (transfer, bundle) = (transfer.clone(), plan.bundle.clone());
-            Carried { transfer, layer, since: Since::Call, stored_after: STORE, bundle }.seconds(seed)
+        let bundle = |layer, transfer| {
+            let bundle = plan.bundle.clone();
+            Exchange::Bundle(Carried { transfer, layer, since: Since::Call, stored_after: STORE, bundle })
         };
         match self.carrier {
-            Carrier::Bare => transfer.seconds(Since::Call, seed),
-            Carrier::Ours => bundle(Layer::Own),
-            Carrier::Ax25Cm => bundle(Layer::Ax25Cm),
+            Carrier::Bare => Exchange::Packets(transfer, Since::Call),
+            Carrier::Ours => bundle(Layer::Own, transfer),
+            Carrier::Ax25Cm => bundle(Layer::Ax25Cm, transfer),
             Carrier::Ftp => {
-                tcpip::USED.with_ideal_controllers(plan, self.row, self.loss).play(seed).map(|at| at.left_s)
+                let session = tcpip::USED.with_ideal_controllers(plan, self.row, self.loss);
+                Exchange::Session(session, |at| at.left_s)
             }
         }
     }
@@ -89,10 +94,6 @@ struct Played {
 }
 
 impl Played {
-    fn params(&self) -> Params {
-        params(self.case.row).with("loss", self.case.loss)
-    }
-
     fn mean_s(&self) -> f64 {
         Summary::of(&self.times_s).mean
     }
@@ -100,9 +101,9 @@ impl Played {
     fn records(&self) -> impl Iterator<Item = Record> {
         let name = self.case.carrier.name();
         let time = (!self.times_s.is_empty())
-            .then(|| Record::of(name, self.params(), "transfer_s", "s", &self.times_s));
+            .then(|| Record::of(name, self.case.params(), "transfer_s", "s", &self.times_s));
         let share = self.times_s.len() as f64 / self.runs as f64;
-        let arrived = Record::of(name, self.params(), "arrived", "share of runs", &[share]);
+        let arrived = Record::of(name, self.case.params(), "arrived", "share of runs", &[share]);
         time.into_iter().chain([arrived])
     }
 
@@ -182,21 +183,24 @@ fn over(played: &Played, bare: &Played) -> f64 {
 }
 
 fn run(plan: &Plan<'_>, cases: Vec<Case>) -> Vec<Played> {
-    let times = plan.rounds(cases.len(), |at, number| cases[at].seconds(plan, plan.seeds[number]));
-    let played = |(case, times): (Case, Vec<Option<f64>>)| Played {
+    let case = |case: &Case| plan.case(case.carrier.name(), case.params(), case.exchange(plan));
+    let all = plan.bench.play(cases.iter().map(case).collect());
+    let played = |(case, played): (Case, bench::Played<Exchange>)| Played {
         case,
-        runs: times.len(),
-        times_s: times.into_iter().flatten().collect(),
+        runs: played.runs.len(),
+        times_s: played.samples("transfer_s"),
     };
-    cases.into_iter().zip(times).map(played).collect()
+    cases.into_iter().zip(all).map(played).collect()
 }
 
 fn singles(plan: &Plan<'_>) -> Vec<Single> {
     let places =
         RATES_BPS.into_iter().flat_map(|rate| PER_MINUTE.into_iter().map(move |often| (rate, often)));
     let places: Vec<(f64, f64)> = places.collect();
-    let talk = |at: usize| {
-        let (rate_bps, per_minute) = places[at];
+    let hours = plan.with_runs(HOURS_MAX).runs;
+    // The hours are the runs of an experiment of its own.
+    let seed = bench::Run::new(plan.seed, 0).seed;
+    let case = |&(rate_bps, per_minute): &(f64, f64)| {
         let names = (0..=STATIONS).map(|at| format!("station {at}"));
         let frames = radio::FrameLoad {
             from: names.clone().skip(1).collect(),
@@ -205,18 +209,19 @@ fn singles(plan: &Plan<'_>) -> Vec<Single> {
             per_minute,
             ..radio::FrameLoad::default()
         };
-        radio::RadioScenario {
+        let scenario = radio::RadioScenario {
             nodes: names.collect(),
             frames,
             radio: channel(rate_bps),
-            seed: plan.seeds[0],
             ..radio::RadioScenario::default()
-        }
+        };
+        bench::Case::new("single frames", Params::new(), scenario, seed, hours)
     };
-    let outcomes = plan.with_runs(HOURS_MAX).rounds(places.len(), |at, hour| talk(at).play(hour as u32));
-    let single = |((rate_bps, per_minute), outcomes): ((f64, f64), Vec<radio::Outcome>)| {
-        let said: u32 = outcomes.iter().map(|outcome| outcome.frames).sum();
-        let mut delays_s: Vec<f64> = outcomes.into_iter().flat_map(|outcome| outcome.delays_s).collect();
+    let played = plan.bench.play(places.iter().map(case).collect());
+    let single = |((rate_bps, per_minute), played): ((f64, f64), bench::Played<radio::RadioScenario>)| {
+        let said: u32 = played.outcomes().map(|outcome| outcome.frames).sum();
+        let mut delays_s: Vec<f64> =
+            played.outcomes().flat_map(|outcome| outcome.delays_s.iter().copied()).collect();
         delays_s.sort_by(f64::total_cmp);
         let share = |count: usize| count as f64 / f64::from(said.max(1));
         let at =
@@ -230,7 +235,7 @@ fn singles(plan: &Plan<'_>) -> Vec<Single> {
             delay_95_s: at(0.95),
         }
     };
-    places.iter().copied().zip(outcomes).map(single).collect()
+    places.iter().copied().zip(played).map(single).collect()
 }
 
 pub(super) fn cost_table(beyond: &Beyond) -> Table {
@@ -308,7 +313,7 @@ pub(super) fn loss_plot(beyond: &Beyond, rate_bps: f64) -> Plot {
                 && !played.times_s.is_empty()
         });
         let points = here.map(|played| {
-            let record = Record::of(carrier.name(), played.params(), "transfer_s", "s", &played.times_s);
+            let record = Record::of(carrier.name(), played.case.params(), "transfer_s", "s", &played.times_s);
             Point::of(100.0 * played.case.loss, &record)
         });
         plot.with(PlotSeries::new(carrier.name(), points.collect()))

@@ -4,7 +4,7 @@
 //! no figures for them but the times. One constant is fitted for each setup, on the first row: the turnaround of a
 //! controller.
 
-use super::simulated::{BUNDLES, Plan, Timed, channel};
+use super::simulated::{BUNDLES, Exchange, Plan, Timed, channel};
 use super::{ALL, MOST, Row, TIMES};
 use crate::convergence::{Carried, Layer};
 use crate::packets::{Since, Transfer};
@@ -84,17 +84,17 @@ impl Rig {
 
     /// Simulates all runs of the convergence layer in these rows.
     pub(super) fn play(&self, plan: &Plan<'_>, rows: &'static [Row], turn_s: f64) -> Vec<Timed> {
-        plan.play(BUNDLES, rows, |row, seed| {
+        plan.play(BUNDLES, rows, |row| {
             let (transfer, bundle) = (self.transfer(plan, row, turn_s), plan.bundle.clone());
             let (layer, stored_after) = (Layer::Ax25Cm, Duration::ZERO);
-            Carried { transfer, layer, since: self.since, stored_after, bundle }.seconds(seed)
+            Exchange::Bundle(Carried { transfer, layer, since: self.since, stored_after, bundle })
         })
     }
 
     /// Finds the turnaround with which the first row has its published time. The time is an almost linear function of
     /// the turnaround; the second of two secants is close to the first result.
     pub(super) fn fitted_turn_s(&self, plan: &Plan<'_>) -> f64 {
-        let times = |turn_s: f64| self.play(plan, &TIMES[..1], turn_s).remove(0).times_s;
+        let times = |turn_s: f64| self.play(plan, &TIMES[..1], turn_s).remove(0).times_s();
         let mut turn_s: f64 = 0.5;
         for reach_s in [0.2, 0.02] {
             let (low, high) = ((turn_s - reach_s).max(0.0), turn_s + reach_s);

@@ -5,11 +5,13 @@ use super::closed::closed_form;
 use super::rigs;
 use super::tcpip::{self, Fit, NEAR, TCP};
 use super::{FILE_BYTES, Options, RUNS, Row, SAME, TIMES, is_fitted, params, said, table_of, time_s};
+use crate::bench::{self, Bench, Case, Metric, Played, Shard, Trial};
+use crate::convergence::Carried;
+use crate::ftp::{FtpSession, SessionTimes};
 use crate::model::ax25::Model;
 use crate::packets::{Since, Transfer};
-use crate::parallel::spread_rounds;
 use crate::progress::Progress;
-use crate::record::{FigureKind, Record, Run};
+use crate::record::{self, FigureKind, Params, Record};
 use crate::report::{Cell, Column, Table};
 use bytes::Bytes;
 use longwire_proto::rng::Rng;
@@ -38,12 +40,35 @@ pub(super) fn channel(rate_bps: f64) -> RadioConfig {
     RadioConfig { rate_bps: rate_bps as u64, stations: vec![station], ..RadioConfig::default() }
 }
 
-/// Runs of a row, seconds.
+/// Transfer of the file by one protocol on one channel.
+pub(super) enum Exchange {
+    /// Packets over the link alone.
+    Packets(Transfer, Since),
+    /// Bundle by a convergence layer.
+    Bundle(Carried),
+    /// FTP session, and the part of it that is timed.
+    Session(FtpSession, fn(&SessionTimes) -> f64),
+}
+
+impl Trial for Exchange {
+    /// Seconds; `None` if the file does not arrive.
+    type Outcome = Option<f64>;
+
+    const METRICS: &'static [Metric<Option<f64>>] = &[Metric::new("transfer_s", "s", |seconds| *seconds)];
+
+    fn play(&self, run: bench::Run) -> Option<f64> {
+        match self {
+            Exchange::Packets(transfer, since) => transfer.seconds(*since, run.seed),
+            Exchange::Bundle(carried) => carried.seconds(run.seed),
+            Exchange::Session(session, took_s) => session.play(run.seed).map(|at| took_s(&at)),
+        }
+    }
+}
+
+/// Row with its runs, all of which delivered.
 pub(super) struct Timed {
-    pub(super) series: &'static str,
     pub(super) row: &'static Row,
-    pub(super) seeds: Vec<u64>,
-    pub(super) times_s: Vec<f64>,
+    played: Played<Exchange>,
 }
 
 /// Results of the simulations.
@@ -68,13 +93,15 @@ pub(super) struct Simulated {
 }
 
 /// Maximum runs per row for comparisons.
-const RUNS_COMPARED: usize = 10;
+const RUNS_COMPARED: u32 = 10;
 
-/// File and seeds of the runs.
+/// File, and number and seed of the runs.
 pub(super) struct Plan<'a> {
-    pub(super) options: &'a Options,
-    pub(super) progress: &'a Progress,
-    pub(super) seeds: Vec<u64>,
+    pub(super) bench: Bench<'a>,
+    /// Seed of the experiment.
+    pub(super) seed: u64,
+    /// Runs per row.
+    pub(super) runs: u32,
     pub(super) file: Bytes,
     pub(super) bundle: Bytes,
 }
@@ -98,68 +125,53 @@ impl Plan<'_> {
     }
 
     /// The same with fewer runs per row.
-    pub(super) fn with_runs(&self, runs: usize) -> Self {
+    pub(super) fn with_runs(&self, runs: u32) -> Self {
         let (file, bundle) = (self.file.clone(), self.bundle.clone());
-        Plan { seeds: self.seeds.iter().take(runs).copied().collect(), file, bundle, ..*self }
+        Plan { runs: self.runs.min(runs), file, bundle, ..*self }
     }
 
-    /// Returns the results of the runs of all cases, case by case; `play` receives the number of the case and of the
-    /// run. After an early stop all cases have the same number of runs, at least one.
-    pub(super) fn rounds<R: Send>(
-        &self,
-        cases: usize,
-        play: impl Fn(usize, usize) -> R + Sync,
-    ) -> Vec<Vec<R>> {
-        let jobs = cases * self.seeds.len();
-        self.progress.expect(jobs as u64);
-        let work = |job: usize| play(job % cases, job / cases);
-        let round = |job: usize| (job / cases) as u32;
-        let found = spread_rounds(jobs, self.options.threads, work, round, self.progress);
-        let mut by_case: Vec<Vec<R>> = (0..cases).map(|_| Vec::new()).collect();
-        found.into_iter().enumerate().for_each(|(job, result)| by_case[job % cases].push(result));
-        by_case
+    /// Creates a case with all runs.
+    pub(super) fn case<T>(&self, series: &str, params: Params, trial: T) -> Case<T> {
+        Case::new(series, params, trial, self.seed, self.runs)
     }
 
     /// Simulates all runs of these rows.
     pub(super) fn play(
         &self,
-        series: &'static str,
+        series: &str,
         rows: &'static [Row],
-        run: impl Fn(&'static Row, u64) -> Option<f64> + Sync,
+        exchange: impl Fn(&Row) -> Exchange,
     ) -> Vec<Timed> {
-        let times = self.rounds(rows.len(), |at, number| {
-            run(&rows[at], self.seeds[number]).expect("a channel without errors delivers")
-        });
-        let of_row = |(row, times_s): (&'static Row, Vec<f64>)| {
-            let seeds = self.seeds[..times_s.len()].to_vec();
-            Timed { series, row, seeds, times_s }
+        let cases = rows.iter().map(|row| self.case(series, params(row), exchange(row))).collect();
+        let timed = |(row, played): (&'static Row, Played<Exchange>)| {
+            assert!(played.outcomes().all(Option::is_some), "a channel without errors delivers");
+            Timed { row, played }
         };
-        rows.iter().zip(times).map(of_row).collect()
+        rows.iter().zip(self.bench.play(cases)).map(timed).collect()
     }
 }
 
 /// Simulates raw AX.25 and the convergence layer in every row, with a file of random bytes.
 pub(super) fn simulate(options: &Options, progress: &Progress) -> Simulated {
-    let rng = Rng::new(options.seed.unwrap_or(1));
+    let seed = options.seed.unwrap_or(1);
     let mut bundle = vec![0; FILE_BYTES as usize + BUNDLE_HEADER_BYTES];
-    rng.fork("file").fill(&mut bundle);
+    Rng::new(seed).fork("file").fill(&mut bundle);
     let bundle = Bytes::from(bundle);
-    let runs = options.runs.unwrap_or(RUNS).max(1);
     let plan = Plan {
-        options,
-        progress,
-        seeds: (0..runs).map(|run| rng.fork(&format!("run {run}")).next_u64()).collect(),
+        bench: Bench { threads: options.threads, shard: Shard::WHOLE, progress },
+        seed,
+        runs: options.runs.unwrap_or(RUNS).max(1),
         file: bundle.slice(BUNDLE_HEADER_BYTES..),
         bundle,
     };
     let rig = rigs::USED;
     let turn_s = rig.fitted_turn_s(&plan);
     let model = closed_form(&plan.file);
-    let tcp = |row: &Row, seed| tcpip::USED.seconds(&plan, row, turn_s, seed);
+    let tcp = |row: &Row| tcpip::USED.exchange(&plan, row, turn_s);
     let few = plan.with_runs(RUNS_COMPARED);
     let every = if options.thin { 4 } else { 1 };
     Simulated {
-        raw: plan.play(RAW, &TIMES, |row, seed| plan.transfer(row).seconds(Since::Wish, seed)),
+        raw: plan.play(RAW, &TIMES, |row| Exchange::Packets(plan.transfer(row), Since::Wish)),
         closed_s: TIMES.iter().map(|row| time_s(&model, row)).collect(),
         bundles: rig.play(&plan, &TIMES, turn_s),
         tcp: plan.play(TCP, &TIMES, tcp),
@@ -172,19 +184,17 @@ pub(super) fn simulate(options: &Options, progress: &Progress) -> Simulated {
 }
 
 impl Timed {
-    pub(super) fn record(&self) -> Record {
-        Record::of(self.series, params(self.row), "transfer_s", "s", &self.times_s)
+    /// Times of the runs, seconds.
+    pub(super) fn times_s(&self) -> Vec<f64> {
+        self.played.samples("transfer_s")
     }
 
-    pub(super) fn rows(&self) -> impl Iterator<Item = Run> {
-        let runs = self.seeds.iter().zip(&self.times_s).zip(0..);
-        runs.map(|((seed, seconds), run)| Run {
-            series: self.series.into(),
-            params: params(self.row),
-            run,
-            seed: *seed,
-            values: vec![("transfer_s".into(), *seconds)],
-        })
+    pub(super) fn record(&self) -> Record {
+        self.played.record("transfer_s").expect("a row has a run")
+    }
+
+    pub(super) fn rows(&self) -> Vec<record::Row> {
+        self.played.rows()
     }
 }
 
@@ -226,7 +236,7 @@ impl Simulated {
 
     /// Fewest and most runs of a row.
     pub(super) fn runs(&self) -> (usize, usize) {
-        let runs = || self.all().map(|timed| timed.times_s.len());
+        let runs = || self.all().map(|timed| timed.played.runs.len());
         (runs().min().unwrap_or(0), runs().max().unwrap_or(0))
     }
 

@@ -4,7 +4,7 @@
 //! its rows, and the page shows the deviations of the others.
 
 use super::rigs;
-use super::simulated::{Plan, channel};
+use super::simulated::{Exchange, Plan, channel};
 use super::{Row, TIMES};
 use crate::ftp::{DataConnectionMode, FtpSession, SessionTimes};
 use crate::internet::Internet;
@@ -106,11 +106,9 @@ impl Reading {
         self.session(plan, row, None, loss)
     }
 
-    /// Simulates one run of a row, seconds.
-    pub(super) fn seconds(&self, plan: &Plan<'_>, row: &Row, turn_s: f64, seed: u64) -> Option<f64> {
-        self.session(plan, row, Some(rigs::controller(turn_s)), 0.0)
-            .play(seed)
-            .map(|moments| (self.took_s)(&moments))
+    /// Session of a row, with the timed part of this reading.
+    pub(super) fn exchange(&self, plan: &Plan<'_>, row: &Row, turn_s: f64) -> Exchange {
+        Exchange::Session(self.session(plan, row, Some(rigs::controller(turn_s)), 0.0), self.took_s)
     }
 }
 
@@ -123,7 +121,7 @@ pub(super) struct Fit {
 impl Fit {
     /// Simulates all rows of a reading.
     pub(super) fn of(reading: &Reading, plan: &Plan<'_>, turn_s: f64) -> Fit {
-        let timed = plan.play(TCP, &TIMES, |row, seed| reading.seconds(plan, row, turn_s, seed));
+        let timed = plan.play(TCP, &TIMES, |row| reading.exchange(plan, row, turn_s));
         let errors = timed.iter().map(|timed| timed.record().mean / timed.row.tcp_s - 1.0);
         Fit { words: reading.words, errors: errors.collect() }
     }

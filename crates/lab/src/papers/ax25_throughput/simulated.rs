@@ -8,18 +8,17 @@ use super::fleet::{
 use super::leeway::Leeway;
 use super::statements::ALIKE;
 use super::transfer::{Outcome, Transfer};
+use crate::bench::{self, Bench, Metric, Played, Run, Shard, Trial};
 use crate::format::figure;
-use crate::parallel::spread_rounds;
 use crate::progress::Progress;
-use crate::record::{FigureKind, Params, Record, Run};
+use crate::record::{FigureKind, Params, Record, Row};
 use crate::stats;
-use longwire_proto::rng::Rng;
 use longwire_proto::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Default runs of a case: the wait for a slot is random.
 const RUNS: u32 = 16;
-/// Divisor of the number of runs for long files, which average over more slots in each run.
+/// Interval between the rounds with long files, which average over more slots in each run.
 const LONG: u32 = 4;
 /// Controllers simulated with every window.
 const PLOTTED: [&str; 7] = ["TNC2", "TNC2D", "Spirit-2 H.S.", "KPC-9612+", "TNC3S", "TNC7multi", "DLC7"];
@@ -31,44 +30,50 @@ pub(super) const BY_LENGTH: [(&str, u64); 3] =
 /// Rates at which the windows of TNC3 and TNC7 are measured, bit/s.
 pub(super) const RATES_OF_TNC3: [u64; 5] = [SLOW_BPS, FAST_BPS, FASTEST_BPS, 153_600, 614_400];
 
+impl Trial for Case {
+    type Outcome = Outcome;
+
+    const METRICS: &'static [Metric<Outcome>] = &[
+        Metric::new("transfer_s", "s", |outcome| Some(outcome.seconds)),
+        Metric::new("throughput_bit_per_s", "bit/s", |outcome| Some(outcome.throughput_bps)),
+        Metric::new("window_frames", "frames", |outcome| Some(outcome.mean_window())),
+    ];
+
+    fn play(&self, run: Run) -> Outcome {
+        self.transfer().play(run.seed)
+    }
+}
+
 /// Results of the simulations.
-pub(super) struct Bench {
-    seeds: Vec<u64>,
-    outcomes: BTreeMap<Case, Vec<Outcome>>,
+pub(super) struct Simulated {
+    /// Runs of each transfer, fewer of long files.
+    runs: u32,
+    played: BTreeMap<Case, Played<Case>>,
     leeway: Leeway,
 }
 
 /// Assumption about controllers, its basis, and the effect of an alternative.
 pub(super) type Alternative = (&'static str, &'static str, String);
 
-impl Bench {
+impl Simulated {
     /// Simulates all cases.
-    pub(super) fn play(options: &Options, progress: &Progress) -> Bench {
+    pub(super) fn play(options: &Options, progress: &Progress) -> Simulated {
         let runs = options.runs.unwrap_or(RUNS).max(1);
-        let rng = Rng::new(options.seed.unwrap_or(1));
-        let seeds: Vec<u64> = (0..runs).map(|run| rng.fork(&format!("run {run}")).next_u64()).collect();
-        let cases = cases();
-        let of_round = |run: u32| {
-            let mine = cases.iter().filter(move |case| run < count(case, runs));
-            mine.map(move |case| (*case, run))
+        let seed = options.seed.unwrap_or(1);
+        let bench = Bench { threads: options.threads, shard: Shard::WHOLE, progress };
+        let case = |case: Case| {
+            let every = if case.is_long() { LONG } else { 1 };
+            bench::Case::new(series(&case), params(&case), case, seed, runs).every(every)
         };
-        let jobs: Vec<(Case, u32)> = (0..runs).flat_map(of_round).collect();
-        progress.expect(jobs.len() as u64);
-        let work = |job: usize| jobs[job].0.transfer().play(seeds[jobs[job].1 as usize]);
-        let played = spread_rounds(jobs.len(), options.threads, work, |job| jobs[job].1, progress);
-        let made = jobs[..played.len()].last().map_or(0, |(_, run)| run + 1);
-        let mut outcomes: BTreeMap<Case, Vec<Outcome>> = BTreeMap::new();
-        for ((case, run), outcome) in jobs.into_iter().zip(played) {
-            // A page stopped early has this number of runs, and fewer of long files.
-            match run < count(&case, made) {
-                true => outcomes.entry(case).or_default().push(outcome),
-                false => progress.leave_out(1),
-            }
-        }
-        let mut bench = Bench { seeds: seeds[..made as usize].to_vec(), outcomes, leeway: Leeway::default() };
-        let middle = |case: &Case| if case.is_long() { bench.window(*case) } else { bench.throughput(*case) };
-        bench.leeway = Leeway::play(options, progress, middle);
-        bench
+        let played = bench.play(cases().into_iter().map(case).collect());
+        let runs = bench::rounds(&played);
+        let played = played.into_iter().map(|played| (played.case.trial, played)).collect();
+        let mut simulated = Simulated { runs, played, leeway: Leeway::default() };
+        let middle = |case: &Case| {
+            if case.is_long() { simulated.window(*case) } else { simulated.throughput(*case) }
+        };
+        simulated.leeway = Leeway::play(&bench, options.thin, middle);
+        simulated
     }
 
     /// Figures over all constants that the statements about 1200 bit/s allow.
@@ -76,73 +81,53 @@ impl Bench {
         &self.leeway
     }
 
-    pub(super) fn runs(&self) -> usize {
-        self.seeds.len()
+    pub(super) fn runs(&self) -> u32 {
+        self.runs
     }
 
-    fn of(&self, case: &Case) -> &[Outcome] {
-        self.outcomes.get(case).unwrap_or_else(|| panic!("{case:?} is not played"))
+    fn of(&self, case: &Case) -> &Played<Case> {
+        self.played.get(case).unwrap_or_else(|| panic!("{case:?} is not played"))
     }
 
     /// Mean throughput, bit/s.
     pub(super) fn throughput(&self, case: Case) -> f64 {
-        stats::mean(&self.of(&case).iter().map(|outcome| outcome.throughput_bps).collect::<Vec<f64>>())
+        stats::mean(&self.of(&case).samples("throughput_bit_per_s"))
     }
 
     /// Mean throughput as a record.
     pub(super) fn record(&self, case: Case) -> Record {
-        let samples: Vec<f64> = self.of(&case).iter().map(|outcome| outcome.throughput_bps).collect();
-        let record = Record::of(series(&case), params(&case), "throughput_bit_per_s", "bit/s", &samples);
+        let record = self.of(&case).record("throughput_bit_per_s").expect("a case has a run");
         record.with_kind(kind(&case, false))
     }
 
     /// Mean window of a long file, frames.
     pub(super) fn window(&self, case: Case) -> f64 {
-        stats::mean(&self.of(&case.long()).iter().map(Outcome::mean_window).collect::<Vec<f64>>())
+        stats::mean(&self.of(&case.long()).samples("window_frames"))
     }
 
     fn window_record(&self, case: Case) -> Record {
-        let samples: Vec<f64> = self.of(&case).iter().map(Outcome::mean_window).collect();
-        let record = Record::of(series(&case), params(&case), "window_frames", "frames", &samples);
+        let record = self.of(&case).record("window_frames").expect("a case has a run");
         record.with_kind(kind(&case, true))
     }
 
     /// Shares of windows of 1 to 7 frames in a long file.
     pub(super) fn shares(&self, case: Case) -> [f64; 7] {
-        let outcomes = self.of(&case.long());
-        let count =
-            |window: u32| -> u64 { outcomes.iter().filter_map(|outcome| outcome.windows.get(&window)).sum() };
+        let played = self.of(&case.long());
+        let count = |window: u32| -> u64 {
+            played.outcomes().filter_map(|outcome| outcome.windows.get(&window)).sum()
+        };
         let all: u64 = (1..=7).map(count).sum();
         core::array::from_fn(|at| count(at as u32 + 1) as f64 / all as f64)
     }
 
     pub(super) fn records(&self) -> Vec<Record> {
         let of = |case: &Case| if case.is_long() { self.window_record(*case) } else { self.record(*case) };
-        self.outcomes.keys().map(of).collect()
+        self.played.keys().map(of).collect()
     }
 
-    pub(super) fn rows(&self) -> Vec<Run> {
-        let of = |(case, outcomes): (&Case, &Vec<Outcome>)| -> Vec<Run> {
-            let runs = outcomes.iter().zip(&self.seeds).zip(0..);
-            let run = |((outcome, seed), run): ((&Outcome, &u64), u32)| Run {
-                series: series(case),
-                params: params(case),
-                run,
-                seed: *seed,
-                values: vec![
-                    ("transfer_s".into(), outcome.seconds),
-                    ("throughput_bit_per_s".into(), outcome.throughput_bps),
-                    ("window_frames".into(), outcome.mean_window()),
-                ],
-            };
-            runs.map(run).collect()
-        };
-        self.outcomes.iter().flat_map(of).collect()
+    pub(super) fn rows(&self) -> Vec<Row> {
+        self.played.values().flat_map(Played::rows).collect()
     }
-}
-
-fn count(case: &Case, runs: u32) -> u32 {
-    if case.is_long() { runs.div_ceil(LONG) } else { runs }
 }
 
 fn series(case: &Case) -> String {
@@ -207,7 +192,7 @@ fn cases() -> BTreeSet<Case> {
 }
 
 /// Returns all assumptions about controllers.
-pub(super) fn alternatives(bench: &Bench) -> Vec<Alternative> {
+pub(super) fn alternatives(simulated: &Simulated) -> Vec<Alternative> {
     let of = |case: Case| mean(&case.transfer());
     let tnc3 = Case::delivered("TNC3S", FASTEST_BPS);
     let slow_tnc3 = {
@@ -267,12 +252,12 @@ pub(super) fn alternatives(bench: &Bench) -> Vec<Alternative> {
         (
             "TF 2.3 at 2.5 MHz is `similar` to TF 2.1 if its throughput at k = 7 is within 25 % of that at k = 1.",
             "the bound used for `similar` elsewhere; `independent` means within 5 %",
-            strictly_similar(bench),
+            strictly_similar(simulated),
         ),
         (
             "T2 of TNC3 and TNC7 is computed as for the others.",
             "`calculated automatically` in the paper (TNC3)",
-            longer_t2(bench),
+            longer_t2(simulated),
         ),
         ("T103 is 0.3 s at every rate.", "the paper gives no windows above 150 kbit/s", falling_windows()),
     ]
@@ -284,7 +269,7 @@ fn mean(transfer: &Transfer) -> f64 {
 }
 
 /// Effect on TF 2.3 if `similar` is as strict as `independent`.
-fn strictly_similar(bench: &Bench) -> String {
+fn strictly_similar(simulated: &Simulated) -> String {
     let slow = |point: &(f64, f64)| {
         let program = program("TF 2.3").with_constants(*point);
         let case = Case::exchanged(Role::Sender, "TF 2.3", SLOW[0]);
@@ -301,7 +286,7 @@ fn strictly_similar(bench: &Bench) -> String {
     };
     let windows = FAST.map(|machine| {
         let case = Case::exchanged(Role::Sender, "TF 2.3", machine);
-        let (least, most) = bench.leeway().window_with_octets(&case, (*from, *to));
+        let (least, most) = simulated.leeway().window_with_octets(&case, (*from, *to));
         format!("{least:.1} to {most:.1}")
     });
     format!(
@@ -314,12 +299,12 @@ fn strictly_similar(bench: &Bench) -> String {
 }
 
 /// Finds the T2 with which TNC3 and TNC7 are below the others for every k < 7.
-fn longer_t2(bench: &Bench) -> String {
+fn longer_t2(simulated: &Simulated) -> String {
     /// Longest T2 tried, seconds.
     const LONGEST: u32 = 10;
     let least = |window: u8| {
         let others = ["TNC2", "TNC2D", "KPC-9612+"];
-        let of = |machine| bench.throughput(Case::delivered(machine, SLOW_BPS).with_window(window));
+        let of = |machine| simulated.throughput(Case::delivered(machine, SLOW_BPS).with_window(window));
         others.map(of).into_iter().fold(f64::MAX, f64::min)
     };
     let below = |t2_s: u32, machine: &'static str, window: u8| {

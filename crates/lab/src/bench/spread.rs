@@ -1,4 +1,4 @@
-//! Work spread over threads with ordered results: the number of threads affects only the duration.
+//! Work spread over threads with ordered results, the only threads of the lab: their number affects only the duration.
 
 use crate::progress::Progress;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,49 +9,22 @@ pub fn threads_available() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Runs jobs `0..jobs` on `threads` threads and returns their results by number. Reports the number of completed jobs
-/// to `progress` after each, on the caller's thread.
+/// Runs jobs `0..jobs` in rounds on `threads` threads and returns their results by number; `round` returns the round of
+/// a job, and never decreases. Counts the jobs done in `progress`.
 ///
 /// Threads take the next job when they are free, so long jobs do not delay the others. A panic in a job is propagated.
-pub fn spread<R: Send>(
-    jobs: usize,
-    threads: usize,
-    work: impl Fn(usize) -> R + Sync,
-    progress: impl FnMut(usize),
-) -> Vec<R> {
-    let results = spread_while(jobs, threads, work, |_| true, progress);
-    results.into_iter().map(|result| result.expect("every job was done")).collect()
-}
-
-/// The same for jobs in rounds, which can be stopped: `round` returns the round of a job, and never decreases. The
-/// first round is always completed; after `progress` is stopped no job of another round is started, and the results are
-/// those of the completed rounds, a prefix of the jobs. `progress` receives the number of jobs left out.
-pub fn spread_rounds<R: Send>(
+/// The first round is always completed; after `progress` is stopped no job of another round is started, and the results
+/// are those of the completed rounds, a prefix of the jobs. `progress` receives the number of jobs left out.
+#[expect(clippy::disallowed_methods, reason = "the place where runs are spread")]
+pub(super) fn spread<R: Send>(
     jobs: usize,
     threads: usize,
     work: impl Fn(usize) -> R + Sync,
     round: impl Fn(usize) -> u32 + Sync,
     progress: &Progress,
 ) -> Vec<R> {
-    let may_begin = |job: usize| round(job) == round(0) || !progress.is_stopped();
-    let mut results = spread_while(jobs, threads, work, may_begin, |_| progress.advance(1));
-    if let Some(missing) = results.iter().position(Option::is_none) {
-        let whole = (0..missing).take_while(|job| round(*job) < round(missing)).count();
-        results.truncate(whole);
-        progress.leave_out((jobs - whole) as u64);
-    }
-    results.into_iter().map(|result| result.expect("only whole rounds are left")).collect()
-}
-
-/// Results of the jobs that were started; none of the others.
-fn spread_while<R: Send>(
-    jobs: usize,
-    threads: usize,
-    work: impl Fn(usize) -> R + Sync,
-    may_begin: impl Fn(usize) -> bool + Sync,
-    mut progress: impl FnMut(usize),
-) -> Vec<Option<R>> {
     let next = AtomicUsize::new(0);
+    let may_begin = |job: usize| round(job) == round(0) || !progress.is_stopped();
     let mut results: Vec<Option<R>> = (0..jobs).map(|_| None).collect();
     std::thread::scope(|scope| {
         let (tell, told) = mpsc::channel();
@@ -67,12 +40,17 @@ fn spread_while<R: Send>(
             });
         }
         drop(tell);
-        for (done, (job, result)) in told.iter().enumerate() {
+        for (job, result) in told {
             results[job] = Some(result);
-            progress(done + 1);
+            progress.advance(1);
         }
     });
-    results
+    if let Some(missing) = results.iter().position(Option::is_none) {
+        let whole = (0..missing).take_while(|job| round(*job) < round(missing)).count();
+        results.truncate(whole);
+        progress.leave_out((jobs - whole) as u64);
+    }
+    results.into_iter().map(|result| result.expect("only whole rounds are left")).collect()
 }
 
 /// Share of the jobs: `2/5` does every fifth job starting with the second, so that five machines do all of them.
@@ -114,17 +92,18 @@ mod tests {
 
     #[test]
     fn results_are_in_order_whatever_the_number_of_threads() {
-        let squares = |threads| spread(100, threads, |job| job * job, |_| {});
+        let squares = |threads| spread(100, threads, |job| job * job, |_| 0, &Progress::new());
         assert_eq!(squares(1), squares(7));
         assert_eq!(squares(3)[9], 81);
     }
 
     #[test]
     fn progress_counts_every_job_and_no_jobs_are_no_trouble() {
-        let mut last = 0;
-        spread(5, 2, |_| (), |done| last = done);
-        assert_eq!(last, 5);
-        assert!(spread(0, 2, |job| job, |_| panic!("nothing is done")).is_empty());
+        let progress = Progress::new();
+        spread(5, 2, |_| (), |job| job as u32, &progress);
+        assert_eq!((progress.done(), progress.left_out()), (5, 0));
+        assert!(spread(0, 2, |job| job, |_| 0, &progress).is_empty());
+        assert_eq!(progress.done(), 5);
     }
 
     #[test]
@@ -143,7 +122,7 @@ mod tests {
                     }
                     job
                 };
-                let done = spread_rounds(4 * CASES, threads, work, |job| (job / CASES) as u32, &progress);
+                let done = spread(4 * CASES, threads, work, |job| (job / CASES) as u32, &progress);
                 assert_eq!(done.len() % CASES, 0, "whole rounds: {done:?}");
                 assert!((least..=most).contains(&(done.len() / CASES)), "{stopped_in:?}: {done:?}");
                 assert!(done.iter().copied().eq(0..done.len()), "{done:?}");
@@ -151,7 +130,6 @@ mod tests {
                 assert_eq!(progress.left_out() as usize, 4 * CASES - done.len());
             }
         }
-        assert!(spread_rounds(0, 2, |job| job, |_| 0, &Progress::new()).is_empty());
     }
 
     #[test]
