@@ -452,6 +452,16 @@ impl BundleDeadlines {
     }
 }
 
+/// Clock, and what is due.
+#[derive(Debug, Default)]
+pub(super) struct Timekeeping {
+    pub(super) clock: Clock,
+    /// Time at which the clock state was last stored.
+    pub(super) kept_at: Instant,
+    pub(super) adjustments: ClockAdjustments,
+    pub(super) deadlines: BundleDeadlines,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

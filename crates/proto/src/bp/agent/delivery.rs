@@ -18,7 +18,7 @@ use crate::service::{
 };
 use crate::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::Agent;
 use super::clock::{DeadlineKind, ExpiryTime, millis};
@@ -185,18 +185,33 @@ pub(super) struct Tombstone {
 /// parts and of the ranges that they cover, and its keys in three indices. It counts with the first part.
 pub(super) const ASSEMBLY_BYTES: u32 = 512;
 
+/// Payloads for this node, from their first part to the durable tombstone.
+#[derive(Debug, Default)]
+pub(super) struct Deliveries {
+    pub(super) registrations: BTreeSet<Eid>,
+    pub(super) local: BTreeMap<LocalKey, LocalPayload>,
+    pub(super) by_id: BTreeMap<DeliveryId, LocalKey>,
+    /// Deliveries by endpoint.
+    pub(super) waiting: BTreeMap<Eid, BTreeSet<DeliveryId>>,
+    pub(super) tombstones: BTreeMap<TakenPayload, Tombstone>,
+    /// Payloads whose tombstones these records are.
+    pub(super) tombstone_names: BTreeMap<RecordId, TakenPayload>,
+    /// Tombstones or removals that are not yet durable; the delivery ends once they are.
+    pub(super) pending_tombstones: BTreeMap<RecordId, (LocalKey, DeliveryId)>,
+}
+
 impl Agent {
     /// True if an arriving bundle is the first part of a payload for this node.
     pub(super) fn begins_assembly(&self, head: &AnyHead) -> bool {
         self.is_local(head.destination())
-            && !self.local.contains_key(&LocalKey::of(head, AduKey::of(head, RecordId(0))))
+            && !self.deliveries.local.contains_key(&LocalKey::of(head, AduKey::of(head, RecordId(0))))
     }
 
     /// True if the endpoint belongs to this node, or an application of this node is registered for it.
     pub(super) fn is_local(&self, endpoint: &Eid) -> bool {
         (endpoint.is_singleton() && endpoint.same_node(&self.node))
             || endpoint.is_local_node()
-            || self.registrations.contains(endpoint)
+            || self.deliveries.registrations.contains(endpoint)
     }
 
     /// Registers an application for an endpoint.
@@ -205,18 +220,19 @@ impl Agent {
             self.counters.ignored += 1;
             return;
         };
-        let known = self.registrations.contains(&endpoint);
-        if endpoint.is_null() || (!known && self.registrations.len() >= self.config.limits.registrations_max)
+        let known = self.deliveries.registrations.contains(&endpoint);
+        if endpoint.is_null()
+            || (!known && self.deliveries.registrations.len() >= self.config.limits.registrations_max)
         {
             self.counters.ignored += 1;
             return;
         }
         let was_local = self.is_local(&endpoint);
-        self.registrations.insert(endpoint.clone());
+        self.deliveries.registrations.insert(endpoint.clone());
         if !was_local {
             self.reroute_all(now);
         }
-        for delivery in self.waiting.get(&endpoint).cloned().unwrap_or_default() {
+        for delivery in self.deliveries.waiting.get(&endpoint).cloned().unwrap_or_default() {
             self.tell(now, delivery);
         }
     }
@@ -224,13 +240,13 @@ impl Agent {
     /// Removes the registration of an endpoint.
     pub(super) fn unregister(&mut self, endpoint: &str) {
         if let Ok(endpoint) = endpoint.parse::<Eid>() {
-            self.registrations.remove(&endpoint);
+            self.deliveries.registrations.remove(&endpoint);
         }
     }
 
     /// Payload to which a bundle for this node belongs, if known.
     pub(super) fn local_of(&self, held: &HeldBundle) -> Option<&LocalPayload> {
-        self.local.get(&LocalKey::of(&held.head, held.adu()))
+        self.deliveries.local.get(&LocalKey::of(&held.head, held.adu()))
     }
 
     /// Checks that a fragment or an administrative record for this node can be reassembled and read. A bundle
@@ -244,7 +260,7 @@ impl Agent {
         if head.is_administrative() && head.adu_bytes() > limits.admin_bytes_max {
             return Err(RefuseReason::NotAcceptable);
         }
-        let local = self.local.get(&LocalKey::of(head, AduKey::of(head, RecordId(0))));
+        let local = self.deliveries.local.get(&LocalKey::of(head, AduKey::of(head, RecordId(0))));
         if is_part && local.is_some_and(|local| local.assembly.len() >= limits.fragments_max) {
             return Err(RefuseReason::NoResources);
         }
@@ -254,7 +270,7 @@ impl Agent {
     /// Handles the arrival of a bundle or fragment for this node (RFC 9171 5.7). It was accepted, so it is
     /// kept whatever else has the same bundle ID.
     pub(super) fn arrive_here(&mut self, now: Instant, record: RecordId) {
-        let held = self.bundles.get_mut(&record).expect("only what is held arrives");
+        let held = self.holdings.bundles.get_mut(&record).expect("only what is held arrives");
         let (start, length, at) = (held.adu_offset(), held.payload_bytes(), held.payload_at());
         let mut key = LocalKey::of(&held.head, held.adu());
         if key.is_admin && key.total > self.config.limits.admin_bytes_max {
@@ -264,17 +280,17 @@ impl Agent {
             return;
         }
         held.state = BundleState::Local;
-        let begins = !self.local.contains_key(&key);
+        let begins = !self.deliveries.local.contains_key(&key);
         if begins != held.begins_assembly {
-            self.accounts.leave(held);
+            self.holdings.accounts.leave(held);
             held.begins_assembly = begins;
-            self.accounts.enter(held);
+            self.holdings.accounts.enter(held);
         }
-        let local = match self.local.get_mut(&key) {
+        let local = match self.deliveries.local.get_mut(&key) {
             Some(local) => local,
             None => {
                 key.endpoint = key.endpoint.detached();
-                self.local.entry(key.clone()).or_insert_with(|| LocalPayload {
+                self.deliveries.local.entry(key.clone()).or_insert_with(|| LocalPayload {
                     assembly: Reassembly::new(key.total),
                     progress: DeliveryProgress::InParts,
                     delivery: DeliveryId(record.0),
@@ -298,13 +314,13 @@ impl Agent {
 
     /// Checks whether the payload is complete after a part was added.
     fn assembled(&mut self, now: Instant, key: &LocalKey) {
-        let local = self.local.get_mut(key).expect("the caller has it");
+        let local = self.deliveries.local.get_mut(key).expect("the caller has it");
         if !local.assembly.is_whole() {
             return;
         }
         let extents = local.assembly.extents();
         self.drop_spare_parts(key, &extents);
-        let local = self.local.get_mut(key).expect("the parts that it needs are here");
+        let local = self.deliveries.local.get_mut(key).expect("the parts that it needs are here");
         local.extents = extents;
         local.progress = DeliveryProgress::Whole;
         // The oldest record gives the delivery its ID, so that the ID is the same after a restart.
@@ -322,21 +338,21 @@ impl Agent {
             self.read_next(key.clone());
             return;
         }
-        self.deliveries.insert(delivery, key.clone());
-        self.waiting.entry(key.endpoint.clone()).or_default().insert(delivery);
+        self.deliveries.by_id.insert(delivery, key.clone());
+        self.deliveries.waiting.entry(key.endpoint.clone()).or_default().insert(delivery);
         self.tell(now, delivery);
     }
 
     /// Removes the parts of a complete payload that other parts cover: one that expires earlier would delete
     /// the payload. Parts in custody or of an application's send are kept until they are answered.
     fn drop_spare_parts(&mut self, key: &LocalKey, extents: &[Extent]) {
-        let assembly = &self.local[key].assembly;
+        let assembly = &self.deliveries.local[key].assembly;
         if assembly.len() == extents.len() || extents.is_empty() {
             return;
         }
         let needed: BTreeSet<RecordId> = extents.iter().map(|extent| extent.record).collect();
         let spare = |record: &RecordId| {
-            let held = &self.bundles[record];
+            let held = &self.holdings.bundles[record];
             !needed.contains(record) && held.custody.is_none() && held.send.is_none()
         };
         let spare: Vec<RecordId> = assembly.records().filter(spare).collect();
@@ -347,13 +363,14 @@ impl Agent {
 
     /// Indicates a delivery to the application that is registered for it.
     fn tell(&mut self, now: Instant, delivery: DeliveryId) {
-        let key = self.deliveries[&delivery].clone();
-        let local = self.local.get_mut(&key).expect("deliveries are local");
-        if local.progress == DeliveryProgress::Taken || !self.registrations.contains(&key.endpoint) {
+        let key = self.deliveries.by_id[&delivery].clone();
+        let local = self.deliveries.local.get_mut(&key).expect("deliveries are local");
+        if local.progress == DeliveryProgress::Taken || !self.deliveries.registrations.contains(&key.endpoint)
+        {
             return;
         }
         local.progress = DeliveryProgress::Told;
-        self.up.push_back(AppIndication::Delivered {
+        self.indications.queue.push_back(AppIndication::Delivered {
             delivery,
             source: key.adu.source.to_string(),
             destination: key.endpoint.to_string(),
@@ -364,20 +381,20 @@ impl Agent {
     }
 
     fn repeat_later(&mut self, now: Instant, key: &LocalKey) {
-        let local = self.local.get_mut(key).expect("the caller has it");
+        let local = self.deliveries.local.get_mut(key).expect("the caller has it");
         if let Some(old) = local.repeat_at.take() {
-            self.deadlines.not_at(old, DeadlineKind::RepeatDelivery(Box::new(key.clone())));
+            self.time.deadlines.not_at(old, DeadlineKind::RepeatDelivery(Box::new(key.clone())));
         }
         if local.progress == DeliveryProgress::Told && !self.config.delivery_repeat.is_zero() {
             let at = now + self.config.delivery_repeat;
             local.repeat_at = Some(at);
-            self.deadlines.at(at, DeadlineKind::RepeatDelivery(Box::new(key.clone())));
+            self.time.deadlines.at(at, DeadlineKind::RepeatDelivery(Box::new(key.clone())));
         }
     }
 
     /// Indicates a delivery again after the repeat interval.
     pub(super) fn repeat(&mut self, now: Instant, key: &LocalKey) {
-        if let Some(local) = self.local.get_mut(key) {
+        if let Some(local) = self.deliveries.local.get_mut(key) {
             local.repeat_at = None;
             let delivery = local.delivery;
             self.tell(now, delivery);
@@ -387,11 +404,11 @@ impl Agent {
     /// Handles a read of a delivery by an application.
     pub(super) fn read_delivery(&mut self, now: Instant, delivery: DeliveryId, offset: u64, length: u32) {
         let most = self.config.limits.reads_max;
-        let Some(key) = self.deliveries.get(&delivery).cloned() else {
+        let Some(key) = self.deliveries.by_id.get(&delivery).cloned() else {
             self.counters.ignored += 1;
             return;
         };
-        let local = self.local.get_mut(&key).expect("deliveries are local");
+        let local = self.deliveries.local.get_mut(&key).expect("deliveries are local");
         let left = local.assembly.total().saturating_sub(offset).min(u64::from(length));
         if left == 0 || local.reads.len() >= most {
             self.counters.ignored += 1;
@@ -404,7 +421,7 @@ impl Agent {
 
     /// Requests the next range of a local payload from the storage.
     pub(super) fn read_next(&mut self, key: LocalKey) {
-        let Some(local) = self.local.get_mut(&key) else { return };
+        let Some(local) = self.deliveries.local.get_mut(&key) else { return };
         let Some(&(offset, left)) = local.reads.front().filter(|_| !local.reading) else { return };
         let index = local.extents.partition_point(|extent| extent.end <= offset);
         let extent = local.extents[index];
@@ -420,7 +437,7 @@ impl Agent {
 
     /// Handles data read of a local payload.
     pub(super) fn local_data(&mut self, now: Instant, key: LocalKey, record: RecordId, data: Bytes) {
-        let Some(local) = self.local.get_mut(&key) else { return };
+        let Some(local) = self.deliveries.local.get_mut(&key) else { return };
         local.reading = false;
         let Some(front) = local.reads.front_mut() else { return };
         let offset = front.0;
@@ -435,7 +452,7 @@ impl Agent {
         }
         let (delivery, total) = (local.delivery, local.assembly.total());
         match &mut local.admin {
-            None => self.up.push_back(AppIndication::Data { delivery, offset, data }),
+            None => self.indications.queue.push_back(AppIndication::Data { delivery, offset, data }),
             Some(read) => {
                 read.extend_from_slice(&data);
                 if read.len() as u64 == total {
@@ -457,11 +474,11 @@ impl Agent {
         record: RecordId,
         failure: StorageFailure,
     ) {
-        let Some(local) = self.local.get_mut(&key) else { return };
+        let Some(local) = self.deliveries.local.get_mut(&key) else { return };
         local.reading = false;
         match failure {
             StorageFailure::Device => {
-                self.deadlines.at(now + self.config.backoff_min, DeadlineKind::RetryRead(Box::new(key)))
+                self.time.deadlines.at(now + self.config.backoff_min, DeadlineKind::RetryRead(Box::new(key)))
             }
             StorageFailure::Missing | StorageFailure::Damaged => self.lose_part(now, &key, record),
         }
@@ -469,7 +486,7 @@ impl Agent {
 
     /// Handles the loss of a durable part in the storage.
     fn lose_part(&mut self, now: Instant, key: &LocalKey, record: RecordId) {
-        match self.local.get(key).is_some_and(|local| local.assembly.has_part(record)) {
+        match self.deliveries.local.get(key).is_some_and(|local| local.assembly.has_part(record)) {
             true => self.storage_lost(now, record),
             // The part was removed while it was read, and the payload is complete without it.
             false => self.read_next(key.clone()),
@@ -491,11 +508,11 @@ impl Agent {
     /// Handles the acceptance of a delivery by the application: the tombstone is stored before the bundle is
     /// removed.
     pub(super) fn taken(&mut self, now: Instant, delivery: DeliveryId) {
-        let Some(key) = self.deliveries.get(&delivery).cloned() else {
+        let Some(key) = self.deliveries.by_id.get(&delivery).cloned() else {
             self.counters.ignored += 1;
             return;
         };
-        let local = self.local.get_mut(&key).expect("deliveries are local");
+        let local = self.deliveries.local.get_mut(&key).expect("deliveries are local");
         if local.progress == DeliveryProgress::Taken {
             return;
         }
@@ -508,26 +525,27 @@ impl Agent {
     /// Stores the tombstone of an accepted delivery. A bundle without a source gets no tombstone: its removal
     /// itself must be durable.
     pub(super) fn write_tombstone(&mut self, now: Instant, key: LocalKey) {
-        let Some(local) = self.local.get(&key).filter(|local| local.progress == DeliveryProgress::Taken)
+        let Some(local) =
+            self.deliveries.local.get(&key).filter(|local| local.progress == DeliveryProgress::Taken)
         else {
             return;
         };
         if key.adu.is_anonymous() {
             let record = local.assembly.records().next().expect("a whole has parts");
-            self.pending_tombstones.insert(record, (key.clone(), local.delivery));
+            self.deliveries.pending_tombstones.insert(record, (key.clone(), local.delivery));
             self.store.remove(record);
             return;
         }
-        let ends = local.assembly.records().map(|record| self.bundles[&record].end);
+        let ends = local.assembly.records().map(|record| self.holdings.bundles[&record].end);
         let end = ends.max_by_key(|end| (end.dtn_ms, end.by_age)).expect("a whole has parts");
         let delivery = local.delivery;
         let record = self.add_tombstone_for(now, &key, end);
-        self.pending_tombstones.insert(record, (key, delivery));
+        self.deliveries.pending_tombstones.insert(record, (key, delivery));
     }
 
     /// Stores a tombstone for a bundle with this payload and expiry.
     pub(super) fn add_tombstone_for(&mut self, now: Instant, key: &LocalKey, end: ExpiryTime) -> RecordId {
-        let remaining_ms = millis(self.clock.left(end, now));
+        let remaining_ms = millis(self.time.clock.left(end, now));
         let payload = key.payload();
         let key = &key.adu;
         let taken = self.taken_as(&key.source, key.timestamp, key.version, Some(payload.borrowed()));
@@ -552,16 +570,16 @@ impl Agent {
 
     /// Adds a tombstone to those in memory.
     pub(super) fn add_tombstone(&mut self, now: Instant, taken: TakenPayload, tombstone: Tombstone) {
-        self.deadlines.ends(tombstone.end, DeadlineKind::TombstoneExpiry(tombstone.record));
-        self.tombstone_names.insert(tombstone.record, taken);
-        if let Some(old) = self.tombstones.insert(taken, tombstone) {
-            self.deadlines.not_ends(old.end, DeadlineKind::TombstoneExpiry(old.record));
-            self.tombstone_names.remove(&old.record);
+        self.time.deadlines.ends(tombstone.end, DeadlineKind::TombstoneExpiry(tombstone.record));
+        self.deliveries.tombstone_names.insert(tombstone.record, taken);
+        if let Some(old) = self.deliveries.tombstones.insert(taken, tombstone) {
+            self.time.deadlines.not_ends(old.end, DeadlineKind::TombstoneExpiry(old.record));
+            self.deliveries.tombstone_names.remove(&old.record);
             self.store.remove(old.record);
         }
-        while self.tombstones.len() > self.config.limits.tombstones_max {
-            let &oldest = self.tombstone_names.keys().next().expect("there is one too many");
-            if self.pending_tombstones.contains_key(&oldest) {
+        while self.deliveries.tombstones.len() > self.config.limits.tombstones_max {
+            let &oldest = self.deliveries.tombstone_names.keys().next().expect("there is one too many");
+            if self.deliveries.pending_tombstones.contains_key(&oldest) {
                 break;
             }
             self.counters.tombstones_dropped += 1;
@@ -571,24 +589,24 @@ impl Agent {
 
     /// Removes an expired tombstone.
     pub(super) fn forget(&mut self, now: Instant, record: RecordId) {
-        let Some(taken) = self.tombstone_names.get(&record).copied() else { return };
-        if self.pending_tombstones.contains_key(&record) {
+        let Some(taken) = self.deliveries.tombstone_names.get(&record).copied() else { return };
+        if self.deliveries.pending_tombstones.contains_key(&record) {
             // The tombstone is not durable yet.
-            self.deadlines.at(now + self.config.backoff_max, DeadlineKind::TombstoneExpiry(record));
+            self.time.deadlines.at(now + self.config.backoff_max, DeadlineKind::TombstoneExpiry(record));
             return;
         }
-        self.tombstone_names.remove(&record);
-        if let Some(tombstone) = self.tombstones.remove(&taken) {
-            self.deadlines.not_ends(tombstone.end, DeadlineKind::TombstoneExpiry(record));
+        self.deliveries.tombstone_names.remove(&record);
+        if let Some(tombstone) = self.deliveries.tombstones.remove(&taken) {
+            self.time.deadlines.not_ends(tombstone.end, DeadlineKind::TombstoneExpiry(record));
         }
         self.store.remove(record);
     }
 
     /// Ends the delivery, once its tombstone is durable or the bundle without identity is removed durably.
     pub(super) fn tombstone_stored(&mut self, now: Instant, record: RecordId) {
-        let Some((key, delivery)) = self.pending_tombstones.remove(&record) else { return };
+        let Some((key, delivery)) = self.deliveries.pending_tombstones.remove(&record) else { return };
         self.counters.delivered += 1;
-        let records = self.local.get(&key).into_iter().flat_map(|local| local.assembly.records());
+        let records = self.deliveries.local.get(&key).into_iter().flat_map(|local| local.assembly.records());
         let records: Vec<RecordId> = records.collect();
         if let Some(first) = records.first() {
             self.report_delivered(now, *first);
@@ -596,24 +614,24 @@ impl Agent {
         }
         for record in records {
             self.signal_delivered(now, record);
-            if let Some(send) = self.bundles[&record].send {
+            if let Some(send) = self.holdings.bundles[&record].send {
                 self.end_send(send, Ok(()));
             }
             self.drop_bundle(record);
         }
-        self.up.push_back(AppIndication::Gone { delivery, taken: true });
+        self.indications.queue.push_back(AppIndication::Gone { delivery, taken: true });
     }
 
     /// Schedules another attempt for a tombstone that found no space.
     pub(super) fn tombstone_failed(&mut self, now: Instant, record: RecordId) {
-        let Some((key, _)) = self.pending_tombstones.remove(&record) else { return };
+        let Some((key, _)) = self.deliveries.pending_tombstones.remove(&record) else { return };
         self.forget(now, record);
-        self.deadlines.at(now + self.config.backoff_min, DeadlineKind::RetryTombstone(Box::new(key)));
+        self.time.deadlines.at(now + self.config.backoff_min, DeadlineKind::RetryTombstone(Box::new(key)));
     }
 
     /// Removes a local payload with all its parts.
     fn forget_local(&mut self, key: &LocalKey) {
-        let Some(local) = self.local.get(key) else { return };
+        let Some(local) = self.deliveries.local.get(key) else { return };
         let records: Vec<RecordId> = local.assembly.records().collect();
         for record in records {
             self.drop_bundle(record);
@@ -622,16 +640,16 @@ impl Agent {
 
     /// Moves the memory of a payload to another part after the part with which it counted was removed.
     pub(super) fn pass_assembly_on(&mut self, key: &LocalKey) {
-        let heir = self.local.get(key).and_then(|local| local.assembly.records().next());
-        let Some(held) = heir.and_then(|heir| self.bundles.get_mut(&heir)) else { return };
-        self.accounts.leave(held);
+        let heir = self.deliveries.local.get(key).and_then(|local| local.assembly.records().next());
+        let Some(held) = heir.and_then(|heir| self.holdings.bundles.get_mut(&heir)) else { return };
+        self.holdings.accounts.leave(held);
         held.begins_assembly = true;
-        self.accounts.enter(held);
+        self.holdings.accounts.enter(held);
     }
 
     /// Removes a part of a local payload; a complete payload that needs the part is incomplete again.
     pub(super) fn part_gone(&mut self, record: RecordId, key: &LocalKey) {
-        let Some(local) = self.local.get_mut(key) else { return };
+        let Some(local) = self.deliveries.local.get_mut(key) else { return };
         local.assembly.remove(record);
         let progress = local.progress;
         if progress != DeliveryProgress::InParts && local.extents.iter().any(|extent| extent.record == record)
@@ -640,24 +658,24 @@ impl Agent {
             // Without this part the payload is incomplete.
             let delivery = local.delivery;
             if let Some(at) = local.repeat_at.take() {
-                self.deadlines.not_at(at, DeadlineKind::RepeatDelivery(Box::new(key.clone())));
+                self.time.deadlines.not_at(at, DeadlineKind::RepeatDelivery(Box::new(key.clone())));
             }
             local.progress = DeliveryProgress::InParts;
             local.reads.clear();
             local.extents.clear();
-            self.deliveries.remove(&delivery);
-            if let Some(waiting) = self.waiting.get_mut(&key.endpoint) {
+            self.deliveries.by_id.remove(&delivery);
+            if let Some(waiting) = self.deliveries.waiting.get_mut(&key.endpoint) {
                 waiting.remove(&delivery);
                 if waiting.is_empty() {
-                    self.waiting.remove(&key.endpoint);
+                    self.deliveries.waiting.remove(&key.endpoint);
                 }
             }
             if progress == DeliveryProgress::Told {
-                self.up.push_back(AppIndication::Gone { delivery, taken: false });
+                self.indications.queue.push_back(AppIndication::Gone { delivery, taken: false });
             }
         }
-        if self.local[key].assembly.len() == 0 {
-            self.local.remove(key);
+        if self.deliveries.local[key].assembly.len() == 0 {
+            self.deliveries.local.remove(key);
         }
     }
 }

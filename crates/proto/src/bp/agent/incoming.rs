@@ -13,8 +13,8 @@
 //! of a bundle is never acknowledged before its CRC is checked.
 //!
 
-use crate::bp::ReasonCode;
 use crate::bp::v6::CustodyReason;
+use crate::bp::{DecodePolicy, ReasonCode};
 use crate::codec::DecodeError;
 use crate::service::{
     Breach, BundleEvent, BundlesRequest, LinkId, RecordId, RefuseReason, ReportedStatus, SendFailure,
@@ -22,15 +22,16 @@ use crate::service::{
 };
 use crate::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
+use super::Agent;
 use super::accounts::NeighbourNumber;
 use super::delivery::{AduKey, LocalKey};
 use super::head::{AnyHead, BundleEnd, decode_head};
 use super::held::{BundleState, HeldBundle};
 use super::record::{HEADER_BYTES, NOTE_BYTES, Note, RecordHeader, RecordKind};
 use super::refusal::TransferRefusal;
-use super::{Agent, Phase};
+use super::restore::Phase;
 
 /// Incoming transfer.
 #[derive(Debug)]
@@ -68,10 +69,25 @@ struct IncomingBody {
 /// may be very many.
 pub(super) const PARTS_LOOKED_AT: usize = 256;
 
+/// Bundles that are arriving.
+#[derive(Debug)]
+pub(super) struct Intake {
+    pub(super) transfers: BTreeMap<(LinkId, TransferId), Incoming>,
+    /// Rules for bundles of peers.
+    pub(super) policy: DecodePolicy,
+}
+
+impl Intake {
+    /// Creates an intake without transfers.
+    pub(super) fn new(policy: DecodePolicy) -> Self {
+        Intake { transfers: BTreeMap::new(), policy }
+    }
+}
+
 impl Agent {
     /// Handles the beginning of a transfer.
     pub(super) fn begin(&mut self, id: LinkId, transfer: TransferId, announced: Option<u64>) {
-        let too_many = self.incoming.len() >= self.config.limits.incoming_max;
+        let too_many = self.intake.transfers.len() >= self.config.limits.incoming_max;
         let too_long = announced.is_some_and(|length| length > self.config.limits.bundle_bytes_max);
         if too_many || too_long {
             let refusal =
@@ -80,13 +96,13 @@ impl Agent {
         }
         let state = ReceptionState::Head(BytesMut::new());
         let incoming = Incoming { announced, early: VecDeque::new(), early_bytes: 0, state };
-        self.incoming.insert((id, transfer), incoming);
+        self.intake.transfers.insert((id, transfer), incoming);
     }
 
     /// Handles the next bytes of a transfer.
     pub(super) fn piece(&mut self, now: Instant, id: LinkId, transfer: TransferId, data: Bytes, last: bool) {
-        let Some(incoming) = self.incoming.get_mut(&(id, transfer)) else { return };
-        if !matches!(self.phase, Phase::Ready) {
+        let Some(incoming) = self.intake.transfers.get_mut(&(id, transfer)) else { return };
+        if !matches!(self.startup.phase, Phase::Ready) {
             incoming.early_bytes += data.len() as u64;
             incoming.early.push_back((data, last));
             if incoming.early_bytes > self.config.limits.buffer_bytes_max {
@@ -102,10 +118,13 @@ impl Agent {
 
     /// Processes the pieces that arrived before the storage had been read.
     pub(super) fn take_early_pieces(&mut self, now: Instant) {
-        let waiting: Vec<(LinkId, TransferId)> = self.incoming.keys().copied().collect();
+        let waiting: Vec<(LinkId, TransferId)> = self.intake.transfers.keys().copied().collect();
         for (id, transfer) in waiting {
-            let early =
-                self.incoming.get_mut(&(id, transfer)).map(|incoming| core::mem::take(&mut incoming.early));
+            let early = self
+                .intake
+                .transfers
+                .get_mut(&(id, transfer))
+                .map(|incoming| core::mem::take(&mut incoming.early));
             for (data, last) in early.into_iter().flatten() {
                 self.piece(now, id, transfer, data, last);
             }
@@ -113,7 +132,7 @@ impl Agent {
     }
 
     fn head_piece(&mut self, now: Instant, id: LinkId, transfer: TransferId, data: &Bytes, last: bool) {
-        let incoming = self.incoming.get_mut(&(id, transfer)).expect("the caller has it");
+        let incoming = self.intake.transfers.get_mut(&(id, transfer)).expect("the caller has it");
         let ReceptionState::Head(buffer) = &mut incoming.state else { unreachable!("the caller has looked") };
         let all = if buffer.is_empty() {
             data.clone()
@@ -132,7 +151,7 @@ impl Agent {
                 self.admit(now, id, transfer, head, length, &all, last);
             }
             Err(Breach { error: DecodeError::Incomplete, .. }) if !last => {
-                let incoming = self.incoming.get_mut(&(id, transfer)).expect("the caller has it");
+                let incoming = self.intake.transfers.get_mut(&(id, transfer)).expect("the caller has it");
                 incoming.state = ReceptionState::Head(all.into());
             }
             Err(breach) => self.refuse_head(id, transfer, &all, breach),
@@ -152,7 +171,7 @@ impl Agent {
         last: bool,
     ) {
         let payload = head.payload_bytes();
-        let announced = self.incoming[&(id, transfer)].announced;
+        let announced = self.intake.transfers[&(id, transfer)].announced;
         let known = (length as u64 + head.tail_bytes()).saturating_add(payload);
         let fits = |announced| if head.tail_is_known() { announced == known } else { announced > known };
         if !announced.is_none_or(fits) {
@@ -182,7 +201,7 @@ impl Agent {
         header.encode(&mut start);
         start.extend_from_slice(&all[..length]);
         self.append(record, start.freeze());
-        let incoming = self.incoming.get_mut(&(id, transfer)).expect("the caller has it");
+        let incoming = self.intake.transfers.get_mut(&(id, transfer)).expect("the caller has it");
         let body = IncomingBody {
             record,
             closing,
@@ -206,28 +225,28 @@ impl Agent {
     /// space.
     fn grow_head(&mut self, now: Instant, record: RecordId, extra_bytes: u32) -> bool {
         let claim = self.claim_of(record);
-        let more = extra_bytes.saturating_sub(self.bundles[&record].extra_bytes).into();
+        let more = extra_bytes.saturating_sub(self.holdings.bundles[&record].extra_bytes).into();
         if !self.make_memory(now, more, &claim) {
             return false;
         }
-        let held = self.bundles.get_mut(&record).expect("what arrives is held");
-        self.accounts.leave(held);
+        let held = self.holdings.bundles.get_mut(&record).expect("what arrives is held");
+        self.holdings.accounts.leave(held);
         held.extra_bytes = extra_bytes;
-        self.accounts.enter(held);
+        self.holdings.accounts.enter(held);
         true
     }
 
     /// Sets the space that an arriving bundle occupies in the store, bytes.
     fn resize(&mut self, record: RecordId, share: u64) {
-        let held = self.bundles.get_mut(&record).expect("what arrives is held");
-        self.accounts.resize(held, share);
-        self.bytes_held = self.bytes_held - held.share + share;
+        let held = self.holdings.bundles.get_mut(&record).expect("what arrives is held");
+        self.holdings.accounts.resize(held, share);
+        self.holdings.bytes = self.holdings.bytes - held.share + share;
         held.share = share;
     }
 
     /// Makes space for more of an arriving bundle. Returns false if there is none.
     fn grow(&mut self, now: Instant, record: RecordId, whole: u64, more: u64) -> bool {
-        let held = &self.bundles[&record];
+        let held = &self.holdings.bundles[&record];
         let come = (held.appended - HEADER_BYTES).saturating_add(more);
         if HEADER_BYTES + come + NOTE_BYTES <= held.share {
             return true;
@@ -237,7 +256,7 @@ impl Agent {
         if !self.make_bytes(now, growth, &claim) {
             return false;
         }
-        self.resize(record, self.bundles[&record].share + growth);
+        self.resize(record, self.holdings.bundles[&record].share + growth);
         true
     }
 
@@ -293,7 +312,7 @@ impl Agent {
     /// True if the age of the bundle, by the clock or by its header, exceeds its lifetime (RFC 9171 5.5).
     /// While the clock is doubted, a bundle that may be alive is accepted.
     fn is_over(&self, now: Instant, head: &AnyHead, age_ms: u64) -> bool {
-        let age = match (self.clock.least_ms(now), head.created_ms()) {
+        let age = match (self.time.clock.least_ms(now), head.created_ms()) {
             (Some(least_ms), Some(created)) => least_ms.saturating_sub(created),
             _ => age_ms,
         };
@@ -313,12 +332,17 @@ impl Agent {
         }
         let from = head.fragment().map_or(0, |fragment| fragment.offset);
         let to = from.saturating_add(head.payload_bytes());
-        if self.local.get(&LocalKey::of(head, key.clone())).is_some_and(|local| local.has(from, to)) {
+        if self
+            .deliveries
+            .local
+            .get(&LocalKey::of(head, key.clone()))
+            .is_some_and(|local| local.has(from, to))
+        {
             return true;
         }
         let records = self.records_of(&key).rev().take(PARTS_LOOKED_AT);
         records.filter(|record| Some(*record) != except).any(|record| {
-            let held = &self.bundles[&record];
+            let held = &self.holdings.bundles[&record];
             let waiting = matches!(
                 held.state,
                 BundleState::Forwarding(_) | BundleState::BackingOff(_) | BundleState::InCustody(_)
@@ -337,7 +361,7 @@ impl Agent {
     }
 
     fn body_piece(&mut self, now: Instant, id: LinkId, transfer: TransferId, mut data: Bytes, last: bool) {
-        let incoming = self.incoming.get_mut(&(id, transfer)).expect("the caller has it");
+        let incoming = self.intake.transfers.get_mut(&(id, transfer)).expect("the caller has it");
         let ReceptionState::Body(body) = &mut incoming.state else { unreachable!("the caller has looked") };
         let (record, whole) = (body.record, body.whole);
         let all = data.clone();
@@ -359,7 +383,7 @@ impl Agent {
             }
             Ok(false) if !last => {}
             Ok(false) => {
-                let place = self.bundles[&record].head.payload_place();
+                let place = self.holdings.bundles[&record].head.payload_place();
                 let refusal = TransferRefusal::damaged(Breach::new(DecodeError::Incomplete, place));
                 self.abandon(id, transfer, record, refusal);
             }
@@ -380,13 +404,13 @@ impl Agent {
     /// after a broken link: the link may break before the peer receives the refusal, and the peer then sends
     /// only the rest.
     fn refuse_rest(&mut self, id: LinkId, transfer: TransferId, record: RecordId) {
-        let acknowledged = match &self.incoming[&(id, transfer)].state {
-            ReceptionState::Body(body) => body.accepted > self.bundles[&record].head_bytes,
+        let acknowledged = match &self.intake.transfers[&(id, transfer)].state {
+            ReceptionState::Body(body) => body.accepted > self.holdings.bundles[&record].head_bytes,
             ReceptionState::Head(_) => unreachable!("a record is begun when the head is there"),
         };
         self.refuse(id, transfer, RefuseReason::NoResources);
-        if acknowledged && self.bundles[&record].may_fragment() {
-            self.bundles.get_mut(&record).expect("what arrives is held").broken = true;
+        if acknowledged && self.holdings.bundles[&record].may_fragment() {
+            self.holdings.bundles.get_mut(&record).expect("what arrives is held").broken = true;
             self.cut(record);
         } else {
             self.drop_bundle(record);
@@ -396,18 +420,18 @@ impl Agent {
     /// Checks whether a bundle is complete. If so, checks the tail after its payload, and adds it to the
     /// header.
     fn take_tail(&mut self, now: Instant, id: LinkId, transfer: TransferId) -> Result<bool, TransferRefusal> {
-        let incoming = self.incoming.get_mut(&(id, transfer)).expect("the caller has it");
+        let incoming = self.intake.transfers.get_mut(&(id, transfer)).expect("the caller has it");
         let ReceptionState::Body(body) = &mut incoming.state else { unreachable!("the caller has looked") };
         if body.payload_left > 0 {
             return Ok(false);
         }
         let record = body.record;
-        let held = &self.bundles[&record];
+        let held = &self.holdings.bundles[&record];
         let bytes = body.tail.split().freeze();
         let tail_bytes = bytes.len() as u64;
         let mut rest = bytes.clone();
         let mut head = held.head.clone();
-        match head.read_tail(&body.closing, &mut rest, &self.policy) {
+        match head.read_tail(&body.closing, &mut rest, &self.intake.policy) {
             Ok(()) if rest.is_empty() => {}
             Err(Breach { error: DecodeError::Incomplete, .. }) => {
                 body.tail = bytes.into();
@@ -439,7 +463,7 @@ impl Agent {
                 return Err(RefuseReason::NoResources.into());
             }
         }
-        let held = self.bundles.get_mut(&record).expect("what arrives is held");
+        let held = self.holdings.bundles.get_mut(&record).expect("what arrives is held");
         held.head = head;
         held.tail_bytes = tail_bytes;
         Ok(true)
@@ -447,29 +471,29 @@ impl Agent {
 
     /// Appends bytes to a record in the storage.
     pub(super) fn append(&mut self, record: RecordId, data: Bytes) {
-        let held = self.bundles.get_mut(&record).expect("only what is held grows");
+        let held = self.holdings.bundles.get_mut(&record).expect("only what is held grows");
         held.appended += data.len() as u64;
         self.store.append(record, data);
     }
 
     /// Appends the seal after the last byte of a bundle.
     pub(super) fn seal(&mut self, record: RecordId) {
-        let held = self.bundles.get_mut(&record).expect("only what is held is sealed");
+        let held = self.holdings.bundles.get_mut(&record).expect("only what is held is sealed");
         held.state = BundleState::Sealing;
-        let held = &self.bundles[&record];
+        let held = &self.holdings.bundles[&record];
         let custody = self.takes_custody(held);
         let note = Note::Sealed { custody }.encode(held.nonce, held.appended);
         if custody {
-            self.bundles.get_mut(&record).expect("it was just found").custody = Some(Box::default());
+            self.holdings.bundles.get_mut(&record).expect("it was just found").custody = Some(Box::default());
         }
         self.append(record, note);
     }
 
     /// Acknowledges the durable part of an arriving bundle to the peer.
     pub(super) fn accept(&mut self, record: RecordId) {
-        let held = &self.bundles[&record];
+        let held = &self.holdings.bundles[&record];
         let Some((id, transfer)) = held.intake else { return };
-        let Some(incoming) = self.incoming.get_mut(&(id, transfer)) else { return };
+        let Some(incoming) = self.intake.transfers.get_mut(&(id, transfer)) else { return };
         let ReceptionState::Body(body) = &mut incoming.state else { return };
         let sealed = held.state == BundleState::Sealing && held.stored >= held.appended;
         let whole = held.notes_at() - HEADER_BYTES;
@@ -482,30 +506,30 @@ impl Agent {
         };
         if up_to > body.accepted {
             body.accepted = up_to;
-            self.control.push_back((id, BundlesRequest::Accept { transfer, up_to }));
+            self.outgoing.control.push_back((id, BundlesRequest::Accept { transfer, up_to }));
         }
         if sealed {
-            self.incoming.remove(&(id, transfer));
+            self.intake.transfers.remove(&(id, transfer));
         }
     }
 
     /// Handles a bundle or the prefix of one that has become durable (RFC 9171 5.3, 5.6).
     pub(super) fn sealed(&mut self, now: Instant, record: RecordId) {
-        let held = &self.bundles[&record];
+        let held = &self.holdings.bundles[&record];
         let duplicate = self.is_here(&held.head, Some(record));
         if duplicate && !held.own {
             let (head, neighbour) = (held.head.clone(), held.neighbour);
             self.redundant(now, neighbour, &head);
         }
-        let held = &self.bundles[&record];
-        if let Some((id, transfer)) = held.intake.filter(|intake| self.incoming.contains_key(intake))
+        let held = &self.holdings.bundles[&record];
+        if let Some((id, transfer)) = held.intake.filter(|intake| self.intake.transfers.contains_key(intake))
             && duplicate
         {
             self.drop_bundle(record);
             return self.refuse(id, transfer, RefuseReason::Completed);
         }
         self.accept(record);
-        let held = &self.bundles[&record];
+        let held = &self.holdings.bundles[&record];
         if duplicate && !held.own {
             self.drop_bundle(record);
             return;
@@ -537,7 +561,7 @@ impl Agent {
 
     /// Dispatches a bundle: delivery, forwarding or deletion (RFC 9171 5.3, 5.4).
     pub(super) fn dispatch(&mut self, now: Instant, record: RecordId) {
-        let held = &self.bundles[&record];
+        let held = &self.holdings.bundles[&record];
         if held.head.destination().is_null() {
             self.counters.dropped_null_destination += 1;
             if let Some(send) = held.send {
@@ -559,13 +583,13 @@ impl Agent {
     /// Handles a broken transfer: the received part of the payload becomes a fragment if fragmentation is
     /// permitted (RFC 9171 5.8).
     pub(super) fn lost(&mut self, id: LinkId, transfer: TransferId) {
-        let Some(incoming) = self.incoming.remove(&(id, transfer)) else { return };
+        let Some(incoming) = self.intake.transfers.remove(&(id, transfer)) else { return };
         let ReceptionState::Body(body) = incoming.state else {
             self.counters.lost += 1;
             return;
         };
         let record = body.record;
-        let Some(held) = self.bundles.get_mut(&record) else { return };
+        let Some(held) = self.holdings.bundles.get_mut(&record) else { return };
         held.broken = true;
         if held.state == BundleState::Sealing {
             // The complete bundle arrived, but the peer has no acknowledgement of it.
@@ -584,7 +608,7 @@ impl Agent {
     /// Cuts an arriving bundle to the payload that was passed to the storage, which becomes a fragment.
     fn cut(&mut self, record: RecordId) {
         self.counters.received_cut += 1;
-        let held = self.bundles.get_mut(&record).expect("only what is held is cut");
+        let held = self.holdings.bundles.get_mut(&record).expect("only what is held is cut");
         let payload = held.appended.saturating_sub(held.payload_at()).min(held.payload_bytes());
         held.cut_to(payload);
         held.state = BundleState::Sealing;
@@ -598,16 +622,17 @@ impl Agent {
 
     /// Handles lack of space in the storage for more of an arriving bundle.
     pub(super) fn intake_full(&mut self, record: RecordId) {
-        let held = self.bundles.get_mut(&record).expect("only what is held is stored");
+        let held = self.holdings.bundles.get_mut(&record).expect("only what is held is stored");
         if held.state == BundleState::Sealing && !held.closed && held.stored >= held.notes_at() {
             // The complete bundle is durable and verified; only the seal, which would record the acceptance
             // of custody, is not. The next start verifies the bundle again.
             held.custody = None;
             held.closed = true;
             held.appended = held.stored;
-            return self.settled.push_back(record);
+            return self.holdings.settled.push_back(record);
         }
-        if let Some((id, transfer)) = held.intake.filter(|intake| self.incoming.contains_key(intake)) {
+        if let Some((id, transfer)) = held.intake.filter(|intake| self.intake.transfers.contains_key(intake))
+        {
             held.appended = held.stored;
             return self.refuse_rest(id, transfer, record);
         }
@@ -625,9 +650,9 @@ impl Agent {
 
     /// Checks whether the complete record is durable.
     fn settle_stored(&mut self, record: RecordId) {
-        let held = &self.bundles[&record];
+        let held = &self.holdings.bundles[&record];
         if held.stored >= held.appended {
-            self.settled.push_back(record);
+            self.holdings.settled.push_back(record);
         }
     }
 
@@ -635,7 +660,7 @@ impl Agent {
     /// the source or of this node is wrong.
     pub(super) fn is_from_future(&self, now: Instant, held: &HeldBundle) -> bool {
         let skew = super::clock::millis(self.config.clock_skew_max);
-        match (self.clock.least_ms(now), held.head.created_ms()) {
+        match (self.time.clock.least_ms(now), held.head.created_ms()) {
             (Some(least_ms), Some(created)) => created > least_ms.saturating_add(skew),
             _ => false,
         }
@@ -649,7 +674,7 @@ impl Agent {
         // later of the two times.
         let (most, ahead_ms) = match held.own {
             true => (Duration::ZERO, 0),
-            false => (self.config.lifetime_max, self.turns.behind_at(record)),
+            false => (self.config.lifetime_max, self.time.adjustments.behind_at(record)),
         };
         held.set_end(most, ahead_ms);
         if self.is_from_future(now, held) {
@@ -659,7 +684,7 @@ impl Agent {
 
     /// Record header with the current time.
     pub(super) fn header(&mut self, now: Instant, kind: RecordKind, age_ms: u64) -> RecordHeader {
-        let arrival_dtn_ms = self.clock.life_ms(now).unwrap_or(0);
+        let arrival_dtn_ms = self.time.clock.life_ms(now).unwrap_or(0);
         let neighbour = NeighbourNumber::UNKNOWN;
         RecordHeader { kind, neighbour, nonce: self.rng.next_u64(), arrival_dtn_ms, age_ms }
     }

@@ -84,6 +84,8 @@ pub(super) struct Links {
     /// Idle links by the node at their other end.
     idle: BTreeMap<Eid, BTreeSet<LinkId>>,
     secret: Secret,
+    /// Incoming links and this node's configured links to the same node.
+    pub(super) beside: BTreeSet<(LinkId, LinkId)>,
 }
 
 impl Links {
@@ -314,7 +316,7 @@ impl Agent {
         let closed = link.config.open_in_contacts && !link.in_contact;
         if !core::mem::replace(&mut link.wanted, true) && !link.up && !closed {
             link.retrying = true;
-            self.control.push_back((id, BundlesRequest::Connect));
+            self.outgoing.control.push_back((id, BundlesRequest::Connect));
         }
     }
 
@@ -325,7 +327,7 @@ impl Agent {
         {
             link.wanted = false;
             link.retrying = false;
-            self.control.push_back((id, BundlesRequest::Close));
+            self.outgoing.control.push_back((id, BundlesRequest::Close));
         }
     }
 
@@ -361,10 +363,10 @@ impl Agent {
 
     /// Updates the contact of a link. A link whose windows are all in the past is not used.
     pub(super) fn look_at_contacts(&mut self, now: Instant, id: LinkId) {
-        let clock: Clock = self.clock;
+        let clock: Clock = self.time.clock;
         let Some(link) = self.links.get_mut(id) else { return };
         if let Some(boundary) = link.boundary.take() {
-            self.deadlines.not_at_dtn(boundary, DeadlineKind::Contact(id));
+            self.time.deadlines.not_at_dtn(boundary, DeadlineKind::Contact(id));
         }
         let was = link.in_contact;
         match clock.dtn_ms(now) {
@@ -379,12 +381,12 @@ impl Agent {
             _ => link.in_contact = true,
         }
         if let Some(boundary) = link.boundary {
-            self.deadlines.at_dtn(boundary, DeadlineKind::Contact(id));
+            self.time.deadlines.at_dtn(boundary, DeadlineKind::Contact(id));
         }
         let (on, up) = (link.in_contact, link.up);
         if !on && was && link.config.open_in_contacts && (up || link.retrying) {
             link.retrying = false;
-            self.control.push_back((id, BundlesRequest::Close));
+            self.outgoing.control.push_back((id, BundlesRequest::Close));
         }
         if on != was {
             if up {
@@ -407,7 +409,7 @@ impl Agent {
         let most = self.config.limits.links_max;
         let Some(link) = self.links.entry(id, most, &self.config.links) else {
             self.counters.ignored += 1;
-            self.control.push_back((id, BundlesRequest::Close));
+            self.outgoing.control.push_back((id, BundlesRequest::Close));
             return;
         };
         link.up = true;
@@ -428,8 +430,8 @@ impl Agent {
         if in_contact {
             self.tell_router(now, id, true);
         }
-        self.up.push_back(AppIndication::Link { link: id, peer, down: None });
-        self.ready.insert(id);
+        self.indications.queue.push_back(AppIndication::Link { link: id, peer, down: None });
+        self.outgoing.ready.insert(id);
     }
 
     /// Handles a change of the peer's node ID while the link is up.
@@ -494,7 +496,7 @@ impl Agent {
         if id.is_incoming() {
             self.links.links.remove(&id);
         }
-        self.up.push_back(AppIndication::Link { link: id, peer, down: Some(reason) });
+        self.indications.queue.push_back(AppIndication::Link { link: id, peer, down: Some(reason) });
         // Bundles that waited for this link may be sent over another.
         self.look_at_all_links();
     }
@@ -505,7 +507,7 @@ impl Agent {
         let open =
             open.flat_map(|link| link.transfers.iter().map(|(transfer, flight)| (*transfer, flight.acked)));
         let of_link = (id, TransferId(0))..=(id, TransferId(u64::MAX));
-        let incoming = self.incoming.range(of_link).map(|((_, transfer), _)| *transfer);
+        let incoming = self.intake.transfers.range(of_link).map(|((_, transfer), _)| *transfer);
         (open.collect(), incoming.collect())
     }
 
@@ -514,16 +516,16 @@ impl Agent {
         let Some(link) = self.links.get_mut(id) else { return };
         let until = now + wait;
         if let Some(old) = link.held_until.replace(until) {
-            self.deadlines.not_at(old, DeadlineKind::Release(id));
+            self.time.deadlines.not_at(old, DeadlineKind::Release(id));
         }
-        self.deadlines.at(until, DeadlineKind::Release(id));
+        self.time.deadlines.at(until, DeadlineKind::Release(id));
     }
 
     /// Ends the suspension of a link.
     pub(super) fn release_link(&mut self, id: LinkId) {
         if let Some(link) = self.links.get_mut(id) {
             link.held_until = None;
-            self.ready.insert(id);
+            self.outgoing.ready.insert(id);
         }
     }
 
@@ -531,10 +533,10 @@ impl Agent {
     pub(super) fn connect_if_wanted(&mut self, now: Instant, id: LinkId) {
         let Some(link) = self.links.get(id) else { return };
         let dormant = link.wanted && !link.up && !link.retrying && !link.is_held(now) && link.in_contact;
-        let wanted = || self.queues.wants(id, link.led_to.as_ref(), &self.view(now));
+        let wanted = || self.routing.queues.wants(id, link.led_to.as_ref(), &self.view(now));
         if dormant && (!link.idle || wanted()) {
             self.links.get_mut(id).expect("it was just found").retrying = true;
-            self.control.push_back((id, BundlesRequest::Connect));
+            self.outgoing.control.push_back((id, BundlesRequest::Connect));
         }
     }
 }

@@ -23,6 +23,23 @@
 //! - After a broken transfer, no byte that the peer has acknowledged is resent, and no received byte is discarded: both
 //!   sides continue with fragments (reactive fragmentation, RFC 9171 5.8), repeatedly if necessary.
 //!
+//! # Parts
+//! The state is in parts, each in the module of its procedures. Most procedures need several of them, so they are methods of
+//! the agent; what needs one part alone is a method of the part.
+//!
+//! | part | module | state |
+//! |---|---|---|
+//! | `Indications` | `watch` | what the application is told |
+//! | `Startup` | `restore` | progress of the start, and what is numbered from it |
+//! | `Timekeeping` | `clock` | the clock and its adjustments, all deadlines |
+//! | `Holdings` | `holdings` | the bundles, and what is counted of them |
+//! | `Sends` | `sending` | bundles that are being made at this node |
+//! | `Intake` | `incoming` | bundles that are arriving |
+//! | `Links` | `links` | the links and their peers |
+//! | `Routing` | `routing` | routes, queues, copies |
+//! | `Outgoing` | `outgoing` | what is to be said to the links, and in which order they are served |
+//! | `Deliveries` | `delivery` | registrations, payloads for this node, tombstones |
+//!
 //! # Implemented parts of RFC 9171
 //! | section | module |
 //! |---|---|
@@ -63,6 +80,7 @@ mod delivery;
 mod head;
 mod heads_on_disk;
 mod held;
+mod holdings;
 mod incoming;
 mod links;
 mod outgoing;
@@ -99,132 +117,53 @@ use crate::codec::DecodeError;
 use crate::engine::Engine;
 use crate::rng::Rng;
 use crate::service::{
-    App, AppIndication, AppRequest, Both, BundleEvent, Bundles, BundlesIndication, BundlesRequest,
-    DeliveryId, LinkId, Many, Port, RecordId, SendFailure, SendId, SteadyReading, Storage, StorageFailure,
-    StorageIndication, StorageRequest, TransferId,
+    App, AppIndication, AppRequest, Both, BundleEvent, Bundles, BundlesIndication, BundlesRequest, LinkId,
+    Many, Port, RecordId, SendFailure, SteadyReading, Storage, StorageFailure, StorageIndication,
+    StorageRequest,
 };
 use crate::time::{Duration, Instant};
 use core::ops::Bound;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use clock::{BundleDeadlines, Clock, ClockAdjustment, ClockAdjustments, DeadlineKind};
-use delivery::{AduKey, DeliveryProgress, LocalKey, LocalPayload, Tombstone};
+use clock::{ClockAdjustment, DeadlineKind, Timekeeping};
+use delivery::{AduKey, Deliveries, DeliveryProgress, LocalKey};
 use held::{BundleState, HeldBundle};
-use incoming::Incoming;
+use holdings::Holdings;
+use incoming::Intake;
 use links::Links;
+use outgoing::Outgoing;
 use reports::ReportRateLimit;
-use restore::{Restore, Verifying};
-use routing::{DeliveredParts, Queues, RouteTable, Router};
-use secret::Secret;
-use sending::{Composing, PendingSend};
+use restore::{BOOT_SHIFT, Phase, Startup};
+use routing::Routing;
+use sending::Sends;
 use store::{ReadPurpose, StoragePort};
-use taken::{Digest, TakenPayload};
-
-/// Progress of the start.
-#[derive(Debug)]
-enum Phase {
-    /// The list of records was requested from the storage.
-    Listing,
-    /// Records are being read.
-    Reading(Restore),
-    /// The number of this start is being stored.
-    Booting { record: RecordId, old: Vec<RecordId> },
-    /// The start is complete.
-    Ready,
-}
+use watch::Indications;
 
 /// Interval at which the clock state is stored: a restart counts at most this much time twice.
 const CLOCK_KEPT_EVERY: Duration = Duration::from_secs(3600);
-
-/// Position of the start number in a record ID.
-const BOOT_SHIFT: u32 = 40;
 
 /// Bundle protocol agent (RFC 9171 section 5): stores, forwards and delivers bundles.
 #[derive(Debug)]
 pub struct Agent {
     config: Config,
     node: Eid,
-    policy: DecodePolicy,
-    stored_policy: DecodePolicy,
     rng: Rng,
-    clock: Clock,
-    /// Time at which the clock state was last stored.
-    clock_kept_at: Instant,
-    turns: ClockAdjustments,
-    counters: Counters,
-    phase: Phase,
-    /// Number of earlier starts of the node.
-    boot: u64,
-    records: u64,
-    next_sequence: u64,
-    next_transfer: u64,
-    /// Secret known only to this node's store.
-    secret: Secret,
-    /// Record with the number of this start and the clock state.
-    boot_record: RecordId,
-    /// Earlier such records, removed once the new one is durable.
-    old_boots: Vec<RecordId>,
-
-    store: StoragePort,
-    /// Each bundle is boxed, because half of the slots of a B-tree are empty.
-    bundles: BTreeMap<RecordId, Box<HeldBundle>>,
-    /// Number of copies among the bundles.
-    copies_held: usize,
-    /// Records of a bundle and its fragments.
-    adus: BTreeSet<(Digest, RecordId)>,
-    bytes_held: u64,
-    accounts: accounts::Accounts,
-    evictable: space::Evictable,
-    deadlines: BundleDeadlines,
-    /// Records that may have become completely durable.
-    settled: VecDeque<RecordId>,
-    found: Vec<RecordId>,
-    /// Records found at the start whose age only a clock can tell.
-    age_unknown: Vec<RecordId>,
-    verifying: BTreeMap<RecordId, Verifying>,
-
-    links: Links,
-    /// Incoming links and this node's configured links to the same node.
-    beside_links: BTreeSet<(LinkId, LinkId)>,
-    table: RouteTable,
-    queues: Queues,
-    router: Box<dyn Router>,
-    /// Copies of bundles by destination node.
-    copies: BTreeMap<Eid, BTreeSet<RecordId>>,
-    passed: DeliveredParts,
-    /// Parts of broken transfers that the next hop has already.
-    parts: overlap::SafeParts,
-    incoming: BTreeMap<(LinkId, TransferId), Incoming>,
-    /// Links that may have work to do.
-    ready: BTreeSet<LinkId>,
-    last_served_link: LinkId,
-    control: VecDeque<(LinkId, BundlesRequest)>,
-
-    registrations: BTreeSet<Eid>,
-    local: BTreeMap<LocalKey, LocalPayload>,
-    deliveries: BTreeMap<DeliveryId, LocalKey>,
-    /// Deliveries by endpoint.
-    waiting: BTreeMap<Eid, BTreeSet<DeliveryId>>,
-    tombstones: BTreeMap<TakenPayload, Tombstone>,
-    /// Payloads whose tombstones these records are.
-    tombstone_names: BTreeMap<RecordId, TakenPayload>,
     /// Random key of this start.
     digest_key: u64,
-    /// Tombstones or removals that are not yet durable; the delivery ends once they are.
-    pending_tombstones: BTreeMap<RecordId, (LocalKey, DeliveryId)>,
-
-    sends: BTreeMap<SendId, PendingSend>,
-    composing: BTreeMap<RecordId, Composing>,
-    /// Payload bytes of sends that are not yet durable.
-    unstored: u64,
-    /// Room last indicated to the application.
-    room_told: u64,
+    counters: Counters,
+    store: StoragePort,
+    indications: Indications,
+    startup: Startup,
+    time: Timekeeping,
+    holdings: Holdings,
+    sends: Sends,
+    intake: Intake,
+    links: Links,
+    routing: Routing,
+    outgoing: Outgoing,
+    deliveries: Deliveries,
     report_rate_limit: ReportRateLimit,
     /// Rate limit of custody signals about refused bundles.
     signal_rate_limit: ReportRateLimit,
-    /// True while an application watches the events of bundles.
-    watched: bool,
-    up: VecDeque<AppIndication>,
 }
 
 /// Parses a node ID. Also accepts `dtn://name` and any endpoint of the node. `None` for the null endpoint and
@@ -264,61 +203,22 @@ impl Agent {
         Ok(Agent {
             config,
             node,
-            policy,
-            stored_policy,
             rng,
-            clock: Clock::default(),
-            clock_kept_at: Instant::ZERO,
-            turns: ClockAdjustments::default(),
-            counters: Counters::default(),
-            phase: Phase::Listing,
-            boot: 0,
-            records: 0,
-            next_sequence: 0,
-            next_transfer: 0,
-            secret: Secret::default(),
-            boot_record: RecordId(0),
-            old_boots: Vec::new(),
-            store,
-            bundles: BTreeMap::new(),
-            copies_held: 0,
-            adus: BTreeSet::new(),
-            bytes_held: 0,
-            accounts: accounts::Accounts::default(),
-            evictable: space::Evictable::default(),
-            deadlines: BundleDeadlines::default(),
-            settled: VecDeque::new(),
-            found: Vec::new(),
-            age_unknown: Vec::new(),
-            verifying: BTreeMap::new(),
-            links: Links::default(),
-            beside_links: BTreeSet::new(),
-            table: RouteTable::default(),
-            queues: Queues::default(),
-            router,
-            copies: BTreeMap::new(),
-            passed: DeliveredParts::default(),
-            parts: overlap::SafeParts::default(),
-            incoming: BTreeMap::new(),
-            ready: BTreeSet::new(),
-            last_served_link: LinkId(0),
-            control: VecDeque::new(),
-            registrations: BTreeSet::new(),
-            local: BTreeMap::new(),
-            deliveries: BTreeMap::new(),
-            waiting: BTreeMap::new(),
-            tombstones: BTreeMap::new(),
-            tombstone_names: BTreeMap::new(),
             digest_key,
-            pending_tombstones: BTreeMap::new(),
-            sends: BTreeMap::new(),
-            composing: BTreeMap::new(),
-            unstored: 0,
-            room_told: 0,
+            counters: Counters::default(),
+            store,
+            indications: Indications::default(),
+            startup: Startup::new(stored_policy),
+            time: Timekeeping::default(),
+            holdings: Holdings::default(),
+            sends: Sends::default(),
+            intake: Intake::new(policy),
+            links: Links::default(),
+            routing: Routing::new(router),
+            outgoing: Outgoing::new(),
+            deliveries: Deliveries::default(),
             report_rate_limit,
             signal_rate_limit,
-            watched: false,
-            up: VecDeque::new(),
         })
     }
 
@@ -335,56 +235,56 @@ impl Agent {
     /// Difference between the wall clock and the lifetime clock after a jump of the wall clock, milliseconds;
     /// zero without a jump, or after the operator has confirmed the clock.
     pub fn clock_ahead_ms(&self) -> i64 {
-        self.clock.ahead_ms()
+        self.time.clock.ahead_ms()
     }
 
     /// True once the storage has been read.
     pub fn is_ready(&self) -> bool {
-        matches!(self.phase, Phase::Ready)
+        matches!(self.startup.phase, Phase::Ready)
     }
 
     /// Returns an unused record ID, which contains the number of this start.
     fn next_record(&mut self) -> RecordId {
-        self.records += 1;
-        RecordId(self.boot << BOOT_SHIFT | self.records)
+        self.startup.records += 1;
+        RecordId(self.startup.boot << BOOT_SHIFT | self.startup.records)
     }
 
     fn insert_bundle(&mut self, record: RecordId, held: HeldBundle) {
-        self.bytes_held += held.share;
-        self.accounts.enter(&held);
+        self.holdings.bytes += held.share;
+        self.holdings.accounts.enter(&held);
         let name = self.adu_digest(&held.adu());
-        self.adus.insert((name, record));
-        self.deadlines.ends(held.end, DeadlineKind::Expiry(record));
-        self.bundles.insert(record, Box::new(held));
+        self.holdings.adus.insert((name, record));
+        self.time.deadlines.ends(held.end, DeadlineKind::Expiry(record));
+        self.holdings.bundles.insert(record, Box::new(held));
     }
 
     /// Records of a bundle and its fragments, in order.
     fn records_of<'a>(&'a self, key: &AduKey) -> impl DoubleEndedIterator<Item = RecordId> + use<'a> {
         let name = self.adu_digest(key);
-        self.adus.range((name, RecordId(0))..=(name, RecordId(u64::MAX))).map(|(_, record)| *record)
+        self.holdings.adus.range((name, RecordId(0))..=(name, RecordId(u64::MAX))).map(|(_, record)| *record)
     }
 
     /// Removes a bundle and all its state (RFC 9171 5.11).
     fn drop_bundle(&mut self, record: RecordId) {
         self.unroute(record);
-        let Some(held) = self.bundles.remove(&record) else { return };
-        self.deadlines.not_ends(held.end, DeadlineKind::Expiry(record));
-        self.bytes_held -= held.share;
+        let Some(held) = self.holdings.bundles.remove(&record) else { return };
+        self.time.deadlines.not_ends(held.end, DeadlineKind::Expiry(record));
+        self.holdings.bytes -= held.share;
         if held.copy_origin.is_none() {
-            self.accounts.leave(&held);
+            self.holdings.accounts.leave(&held);
         }
-        self.unstored -= held.handed - held.durable;
+        self.sends.unstored -= held.handed - held.durable;
         let adu = held.adu();
         let name = self.adu_digest(&adu);
-        self.adus.remove(&(name, record));
-        self.composing.remove(&record);
-        self.verifying.remove(&record);
+        self.holdings.adus.remove(&(name, record));
+        self.sends.composing.remove(&record);
+        self.startup.verifying.remove(&record);
         self.cancel_transfers(&held.transfers);
         if let Some(replication) = held.replication {
             self.drop_copies(*replication);
         }
         if let Some(copy) = held.copy_origin {
-            self.copies_held -= 1;
+            self.holdings.copies -= 1;
             return self.copy_gone(record, &copy);
         }
         if held.state == BundleState::Local {
@@ -399,11 +299,11 @@ impl Agent {
 
     /// Deletes a bundle for a reason (RFC 9171 5.10).
     fn delete(&mut self, now: Instant, record: RecordId, reason: ReasonCode, failure: SendFailure) {
-        let Some(held) = self.bundles.get(&record) else { return };
+        let Some(held) = self.holdings.bundles.get(&record) else { return };
         let (send, intake, held_in_custody) = (held.send, held.intake, held.custody.is_some());
         let neighbour = held.neighbour;
         let head = held.head.clone();
-        if let Some((id, transfer)) = intake.filter(|intake| self.incoming.contains_key(intake)) {
+        if let Some((id, transfer)) = intake.filter(|intake| self.intake.transfers.contains_key(intake)) {
             self.refuse_deleted(id, transfer, reason);
         }
         self.signal_deleted(now, record, reason);
@@ -411,7 +311,8 @@ impl Agent {
             self.end_send(send, Err(failure));
         }
         self.happened(record, BundleEvent::Deleted(reason.number()));
-        if reason == ReasonCode::TransmissionCanceled && self.bundles[&record].replication.is_some() {
+        if reason == ReasonCode::TransmissionCanceled && self.holdings.bundles[&record].replication.is_some()
+        {
             // Other nodes may have copies and send them to this one.
             self.remember_passed(now, record);
         }
@@ -422,7 +323,7 @@ impl Agent {
 
     /// Deletes a bundle whose lifetime has expired (RFC 9171 5.5).
     fn expire(&mut self, now: Instant, record: RecordId) {
-        let Some(held) = self.bundles.get(&record) else { return };
+        let Some(held) = self.holdings.bundles.get(&record) else { return };
         let taken = self.local_of(held).is_some_and(|local| local.progress == DeliveryProgress::Taken);
         if held.state == BundleState::Local && taken {
             // The delivered bundle is about to be removed.
@@ -437,7 +338,7 @@ impl Agent {
     /// Deletes a bundle whose record the storage has lost.
     fn storage_lost(&mut self, now: Instant, record: RecordId) {
         let record = self.original(record);
-        if !self.bundles.contains_key(&record) {
+        if !self.holdings.bundles.contains_key(&record) {
             // An earlier read of the record failed.
             return;
         }
@@ -446,14 +347,14 @@ impl Agent {
     }
 
     fn set_clock(&mut self, now: Instant, dtn_ms: Option<u64>, steady: Option<SteadyReading>) {
-        let jump = self.clock.set(now, dtn_ms, steady);
+        let jump = self.time.clock.set(now, dtn_ms, steady);
         if let Some(jump) = jump {
-            self.up.push_back(AppIndication::ClockJumped { by_ms: jump.by_ms });
+            self.indications.queue.push_back(AppIndication::ClockJumped { by_ms: jump.by_ms });
         }
         if self.is_ready() {
             self.note_turn(now, jump.map_or(0, |jump| jump.moved_ms));
             self.age_found(now);
-            if jump.is_some() || now.saturating_since(self.clock_kept_at) >= CLOCK_KEPT_EVERY {
+            if jump.is_some() || now.saturating_since(self.time.kept_at) >= CLOCK_KEPT_EVERY {
                 self.keep_clock(now);
             }
         }
@@ -463,7 +364,7 @@ impl Agent {
 
     /// Handles the operator's confirmation of the clock.
     fn trust_clock(&mut self, now: Instant) {
-        let moved_ms = self.clock.trust();
+        let moved_ms = self.time.clock.trust();
         if moved_ms != 0 && self.is_ready() {
             self.note_turn(now, moved_ms);
             self.keep_clock(now);
@@ -473,30 +374,31 @@ impl Agent {
 
     /// Records a change of the clock adjustment, which applies to later records.
     fn note_turn(&mut self, now: Instant, moved_ms: i64) {
-        let ahead_ms = self.clock.ahead_ms();
-        if ahead_ms == self.turns.ahead_ms() && moved_ms == 0 {
+        let ahead_ms = self.time.clock.ahead_ms();
+        if ahead_ms == self.time.adjustments.ahead_ms() && moved_ms == 0 {
             return;
         }
-        let first = RecordId(self.boot << BOOT_SHIFT | (self.records + 1));
-        let doubtful = self.turns.first_behind().filter(|_| ahead_ms == 0);
-        self.turns.add(ClockAdjustment { first, ahead_ms, moved_ms });
+        let first = RecordId(self.startup.boot << BOOT_SHIFT | (self.startup.records + 1));
+        let doubtful = self.time.adjustments.first_behind().filter(|_| ahead_ms == 0);
+        self.time.adjustments.add(ClockAdjustment { first, ahead_ms, moved_ms });
         let Some(doubtful) = doubtful else { return };
         // The times of bundles that arrived while the clock was doubted can now be interpreted.
-        let came: Vec<RecordId> = self.bundles.range(doubtful..first).map(|(record, _)| *record).collect();
+        let came: Vec<RecordId> =
+            self.holdings.bundles.range(doubtful..first).map(|(record, _)| *record).collect();
         for record in came {
-            let mut held = self.bundles.remove(&record).expect("it was just found");
-            self.deadlines.not_ends(held.end, DeadlineKind::Expiry(record));
+            let mut held = self.holdings.bundles.remove(&record).expect("it was just found");
+            self.time.deadlines.not_ends(held.end, DeadlineKind::Expiry(record));
             self.set_end(now, record, &mut held);
-            self.deadlines.ends(held.end, DeadlineKind::Expiry(record));
-            self.bundles.insert(record, held);
+            self.time.deadlines.ends(held.end, DeadlineKind::Expiry(record));
+            self.holdings.bundles.insert(record, held);
         }
     }
 
     /// Stores the clock state in a new record, which replaces the old one.
     fn keep_clock(&mut self, now: Instant) {
-        let old = self.boot_record;
+        let old = self.startup.boot_record;
         self.write_boot(now);
-        self.old_boots.push(old);
+        self.startup.old_boots.push(old);
     }
 
     fn run_deadlines(&mut self, now: Instant) {
@@ -504,7 +406,7 @@ impl Agent {
             // The clock has not yet been compared with its stored state.
             return;
         }
-        while let Some(due) = self.deadlines.pop(now, &self.clock) {
+        while let Some(due) = self.time.deadlines.pop(now, &self.time.clock) {
             match due {
                 DeadlineKind::Expiry(record) => self.expire(now, record),
                 DeadlineKind::TombstoneExpiry(record) => self.forget(now, record),
@@ -523,10 +425,10 @@ impl Agent {
 
     /// Continues with bundles that have become durable.
     fn settle(&mut self, now: Instant) {
-        while let Some(record) = self.settled.pop_front() {
+        while let Some(record) = self.holdings.settled.pop_front() {
             let durable =
                 |held: &HeldBundle| held.state == BundleState::Sealing && held.stored >= held.appended;
-            if self.bundles.get(&record).is_some_and(|held| durable(held)) {
+            if self.holdings.bundles.get(&record).is_some_and(|held| durable(held)) {
                 self.sealed(now, record);
             }
         }
@@ -542,7 +444,7 @@ impl Agent {
                 }
                 Some(ReadPurpose::Head(link, transfer)) => self.head_was_read(now, link, transfer, &data),
                 Some(ReadPurpose::Delivery(delivery)) => {
-                    if let Some(key) = self.deliveries.get(&delivery).cloned() {
+                    if let Some(key) = self.deliveries.by_id.get(&delivery).cloned() {
                         self.local_data(now, key, record, data);
                     }
                 }
@@ -552,7 +454,7 @@ impl Agent {
                 None => self.counters.ignored += 1,
             },
             StorageIndication::Removed { record } => {
-                if self.tombstone_names.contains_key(&record) {
+                if self.deliveries.tombstone_names.contains_key(&record) {
                     return;
                 }
                 self.tombstone_stored(now, record);
@@ -567,26 +469,26 @@ impl Agent {
 
     /// Handles an increase of the durable length of a record.
     fn stored(&mut self, now: Instant, record: RecordId, up_to: u64) {
-        if matches!(&self.phase, Phase::Booting { record: boot, .. } if *boot == record) {
+        if matches!(&self.startup.phase, Phase::Booting { record: boot, .. } if *boot == record) {
             return self.booted(now, true);
         }
-        if record == self.boot_record {
-            core::mem::take(&mut self.old_boots).into_iter().for_each(|old| self.store.remove(old));
+        if record == self.startup.boot_record {
+            core::mem::take(&mut self.startup.old_boots).into_iter().for_each(|old| self.store.remove(old));
             return;
         }
-        if let Some(taken) = self.tombstone_names.get(&record) {
-            if self.tombstones.get(taken).is_some_and(|tombstone| up_to >= tombstone.appended) {
+        if let Some(taken) = self.deliveries.tombstone_names.get(&record) {
+            if self.deliveries.tombstones.get(taken).is_some_and(|tombstone| up_to >= tombstone.appended) {
                 self.tombstone_stored(now, record);
             }
             return;
         }
-        let Some(held) = self.bundles.get_mut(&record) else { return };
+        let Some(held) = self.holdings.bundles.get_mut(&record) else { return };
         held.stored = held.stored.max(up_to);
         let payload = held.stored.saturating_sub(held.payload_at());
         let durable = held.handed.min(payload).max(held.durable);
-        self.unstored -= durable - core::mem::replace(&mut held.durable, durable);
+        self.sends.unstored -= durable - core::mem::replace(&mut held.durable, durable);
         match held.state {
-            BundleState::Sealing if held.stored >= held.appended => self.settled.push_back(record),
+            BundleState::Sealing if held.stored >= held.appended => self.holdings.settled.push_back(record),
             BundleState::Sealing | BundleState::Arriving => self.accept(record),
             _ => {}
         }
@@ -594,13 +496,13 @@ impl Agent {
 
     /// Handles an append that the storage rejected.
     fn append_failed(&mut self, now: Instant, record: RecordId, failure: SendFailure) {
-        if matches!(&self.phase, Phase::Booting { record: boot, .. } if *boot == record) {
+        if matches!(&self.startup.phase, Phase::Booting { record: boot, .. } if *boot == record) {
             return self.booted(now, false);
         }
-        if self.pending_tombstones.contains_key(&record) {
+        if self.deliveries.pending_tombstones.contains_key(&record) {
             return self.tombstone_failed(now, record);
         }
-        let Some(held) = self.bundles.get_mut(&record) else { return };
+        let Some(held) = self.holdings.bundles.get_mut(&record) else { return };
         match held.state {
             BundleState::Arriving | BundleState::Sealing if !held.own => self.intake_full(record),
             BundleState::Composing | BundleState::Sealing => {
@@ -622,7 +524,7 @@ impl Agent {
         match purpose {
             ReadPurpose::Restore => self.restore_failed(now, record, lost),
             ReadPurpose::Delivery(delivery) => {
-                if let Some(key) = self.deliveries.get(&delivery).cloned() {
+                if let Some(key) = self.deliveries.by_id.get(&delivery).cloned() {
                     self.local_failed(now, key, record, failure);
                 }
             }
@@ -635,7 +537,7 @@ impl Agent {
             }
             ReadPurpose::Verify if lost => self.storage_lost(now, record),
             ReadPurpose::Verify => {
-                self.deadlines.at(now + self.config.backoff_min, DeadlineKind::Retry(record))
+                self.time.deadlines.at(now + self.config.backoff_min, DeadlineKind::Retry(record))
             }
         }
     }
@@ -651,7 +553,7 @@ impl Agent {
                 if let Some(link) = self.links.get_mut(link) {
                     link.room = room;
                 }
-                self.ready.insert(link);
+                self.outgoing.ready.insert(link);
             }
             BundlesIndication::Begin { transfer, length } => self.begin(link, transfer, length),
             BundlesIndication::Piece { transfer, data, last } => self.piece(now, link, transfer, data, last),
@@ -689,7 +591,7 @@ impl Engine for Agent {
             AppRequest::Delete { source, created } => self.delete_named(now, &source, created),
             AppRequest::OpenLink { link } => self.open_link(link),
             AppRequest::CloseLink { link } => self.close_link(link),
-            AppRequest::Watch { on } => self.watched = on,
+            AppRequest::Watch { on } => self.indications.watched = on,
             AppRequest::SetContacts { link, contacts } => self.set_contacts(now, link, contacts),
         }
         self.settle(now);
@@ -712,14 +614,14 @@ impl Engine for Agent {
     }
 
     fn poll_indication(&mut self, _now: Instant) -> Option<AppIndication> {
-        if let Some(indication) = self.up.pop_front() {
+        if let Some(indication) = self.indications.queue.pop_front() {
             return Some(indication);
         }
         let room = self.send_room();
-        if self.sends.is_empty() || room == self.room_told {
+        if self.sends.pending.is_empty() || room == self.sends.room_told {
             return None;
         }
-        self.room_told = room;
+        self.sends.room_told = room;
         Some(AppIndication::Room(room))
     }
 
@@ -728,21 +630,21 @@ impl Engine for Agent {
             if let Some(request) = self.store.poll() {
                 return Some(Port::First(request));
             }
-            if let Some(request) = self.control.pop_front() {
+            if let Some(request) = self.outgoing.control.pop_front() {
                 return Some(Port::Second(request));
             }
             // Links are served in turn, one step each.
-            let after = (Bound::Excluded(self.last_served_link), Bound::Unbounded);
-            let next = self.ready.range(after).next().or(self.ready.first()).copied()?;
-            self.ready.remove(&next);
-            self.last_served_link = next;
+            let after = (Bound::Excluded(self.outgoing.last_served), Bound::Unbounded);
+            let next = self.outgoing.ready.range(after).next().or(self.outgoing.ready.first()).copied()?;
+            self.outgoing.ready.remove(&next);
+            self.outgoing.last_served = next;
             if self.work(now, next) {
-                self.ready.insert(next);
+                self.outgoing.ready.insert(next);
             }
         }
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        if self.is_ready() { self.deadlines.next(&self.clock) } else { None }
+        if self.is_ready() { self.time.deadlines.next(&self.time.clock) } else { None }
     }
 }

@@ -21,13 +21,14 @@ use crate::service::{
 use crate::time::Instant;
 use bytes::{Bytes, BytesMut};
 use core::time::Duration;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use super::Agent;
 use super::clock::DeadlineKind;
 use super::head::{AnyHead, BundleEnd};
 use super::held::{BundleState, HeldBundle, Rank};
 use super::links::Link;
+use super::overlap::SafeParts;
 use super::record::Note;
 use super::routing::{Hop, NextHops, is_copy};
 use super::store::ReadPurpose;
@@ -145,20 +146,45 @@ impl OutgoingTransfer {
     }
 }
 
+/// What is to be said to the links, and in which order they are served.
+#[derive(Debug)]
+pub(super) struct Outgoing {
+    /// Links that may have work to do.
+    pub(super) ready: BTreeSet<LinkId>,
+    pub(super) last_served: LinkId,
+    pub(super) control: VecDeque<(LinkId, BundlesRequest)>,
+    pub(super) next_transfer: u64,
+    /// Parts of broken transfers that the next hop has already.
+    pub(super) safe_parts: SafeParts,
+}
+
+impl Outgoing {
+    /// Creates the state without links.
+    pub(super) fn new() -> Self {
+        Outgoing {
+            ready: BTreeSet::new(),
+            last_served: LinkId(0),
+            control: VecDeque::new(),
+            next_transfer: 0,
+            safe_parts: SafeParts::default(),
+        }
+    }
+}
+
 impl Agent {
     /// Performs the next action on a link. Returns false if there is none.
     pub(super) fn work(&mut self, now: Instant, id: LinkId) -> bool {
         self.connect_if_wanted(now, id);
         if !self.links.usable(id, now) {
             self.drop_prepared(now, id);
-            return !self.control.is_empty();
+            return !self.outgoing.control.is_empty();
         }
         self.open_prepared(now, id) || self.fill(now, id) || self.read_ahead(id) || self.prepare(now, id)
     }
 
     /// Sends a piece.
     fn fill(&mut self, now: Instant, id: LinkId) -> bool {
-        let dtn_ms = self.clock.dtn_ms(now);
+        let dtn_ms = self.time.clock.dtn_ms(now);
         let link = self.links.get_mut(id).expect("the link is usable");
         if link.room == 0 {
             return false;
@@ -177,7 +203,7 @@ impl Agent {
         if last {
             link.filling.retain(|other| *other != transfer);
         }
-        self.control.push_back((id, BundlesRequest::Piece { transfer, data, last }));
+        self.outgoing.control.push_back((id, BundlesRequest::Piece { transfer, data, last }));
         true
     }
 
@@ -192,7 +218,7 @@ impl Agent {
             flight.read_at != flight.to
                 && !flight.cancelled
                 && flight.pending + waiting < pieces
-                && self.bundles.contains_key(&flight.record)
+                && self.holdings.bundles.contains_key(&flight.record)
         });
         let Some(&transfer) = listed else { return false };
         // A link is always read for up to its room, independent of the other links.
@@ -202,7 +228,7 @@ impl Agent {
         let link = self.links.get_mut(id).expect("the link is usable");
         let flight = link.transfers.get_mut(&transfer).expect("listed transfers live");
         let length = (flight.to - flight.read_at).min(piece_bytes);
-        let held = &self.bundles[&flight.record];
+        let held = &self.holdings.bundles[&flight.record];
         let offset = held.payload_at() + flight.read_at;
         flight.read_at += length;
         flight.pending += 1;
@@ -231,8 +257,10 @@ impl Agent {
         let Some(link) = self.links.get_mut(id) else { return };
         let Some(flight) = link.transfers.get_mut(&transfer) else { return };
         flight.pending -= 1;
-        self.ready.insert(id);
-        let Some(held) = self.bundles.get(&flight.record).filter(|_| !flight.cancelled) else { return };
+        self.outgoing.ready.insert(id);
+        let Some(held) = self.holdings.bundles.get(&flight.record).filter(|_| !flight.cancelled) else {
+            return;
+        };
         let begin = offset.saturating_sub(held.payload_at());
         let expected = (flight.to - begin).min(self.config.piece_bytes_max as u64);
         if data.len() as u64 != expected {
@@ -284,9 +312,9 @@ impl Agent {
     }
 
     fn begin_transfer(&mut self, now: Instant, id: LinkId, record: RecordId, most: u64) {
-        self.next_transfer += 1;
-        let transfer = TransferId(self.next_transfer);
-        let held = self.bundles.get_mut(&record).expect("candidates are held");
+        self.outgoing.next_transfer += 1;
+        let transfer = TransferId(self.outgoing.next_transfer);
+        let held = self.holdings.bundles.get_mut(&record).expect("candidates are held");
         let (from, to) = match held.to_send.take_first(most) {
             Some(range) => range,
             None => {
@@ -351,7 +379,7 @@ impl Agent {
         }
         let link = self.links.get_mut(id).expect("the link is usable");
         let whole = link.transfers.get_mut(&transfer).and_then(|flight| flight.whole_head.take());
-        let held = self.bundles.get(&record).expect("staged bundles are held");
+        let held = self.holdings.bundles.get(&record).expect("staged bundles are held");
         let mut head = part_of(whole.as_deref().unwrap_or(&held.head), from, to);
         self.address(now, held, &mut head);
         let is_part = head.fragment().is_some() && held.head.fragment() != head.fragment();
@@ -368,7 +396,7 @@ impl Agent {
         if is_part {
             self.counters.fragments_sent += 1;
         }
-        self.control.push_back((id, BundlesRequest::Open { transfer, priority, length }));
+        self.outgoing.control.push_back((id, BundlesRequest::Open { transfer, priority, length }));
         true
     }
 
@@ -396,7 +424,7 @@ impl Agent {
         from: u64,
         to: u64,
     ) {
-        let Some(held) = self.bundles.get_mut(&record) else { return };
+        let Some(held) = self.holdings.bundles.get_mut(&record) else { return };
         held.transfers.retain(|flight| *flight != (id, transfer));
         if held.payload_bytes() == 0 {
             held.to_send_empty = true;
@@ -405,7 +433,7 @@ impl Agent {
         }
         held.skip_released();
         if held.custody.is_some() {
-            self.deadlines.at(now, DeadlineKind::Custody(record));
+            self.time.deadlines.at(now, DeadlineKind::Custody(record));
         }
         self.requeue(record);
     }
@@ -413,14 +441,14 @@ impl Agent {
     /// Length of payload of a bundle that one transfer over this link may carry now.
     fn fit(&self, now: Instant, id: LinkId, record: RecordId) -> FittingLength {
         let link = self.links.get(id).expect("the link is usable");
-        let held = self.bundles.get(&record).expect("candidates are held");
+        let held = self.holdings.bundles.get(&record).expect("candidates are held");
         let to_send = held.to_send.first().map_or(0, |(from, to)| to - from);
         let overhead = held.transfer_overhead();
         let most = link.longest_bundle().saturating_sub(overhead);
         if to_send > most && (!held.may_fragment() || most == 0) {
             return FittingLength::Never;
         }
-        let Some(bytes) = link.capacity_bytes(now, self.clock.dtn_ms(now)) else {
+        let Some(bytes) = link.capacity_bytes(now, self.time.clock.dtn_ms(now)) else {
             return FittingLength::Bytes(most);
         };
         let in_flight: u64 = link.filling.iter().map(|other| link.transfers[other].unsent()).sum();
@@ -444,13 +472,13 @@ impl Agent {
     }
 
     fn say_progress(&mut self, record: RecordId) {
-        let Some(held) = self.bundles.get(&record) else { return };
+        let Some(held) = self.holdings.bundles.get(&record) else { return };
         let Some(send) = held.send else { return };
         let safe = self.safe_prefix(held);
-        let held = self.bundles.get_mut(&record).expect("it was just found");
+        let held = self.holdings.bundles.get_mut(&record).expect("it was just found");
         if safe > held.progress {
             held.progress = safe;
-            self.up.push_back(AppIndication::Progress { send, up_to: safe });
+            self.indications.queue.push_back(AppIndication::Progress { send, up_to: safe });
         }
     }
 
@@ -466,7 +494,7 @@ impl Agent {
     /// Handles the acknowledgement of a complete transfer.
     pub(super) fn transfer_sent(&mut self, now: Instant, id: LinkId, transfer: TransferId) {
         let Some(flight) = self.end_transfer(id, transfer) else { return };
-        let Some(held) = self.bundles.get_mut(&flight.record) else { return };
+        let Some(held) = self.holdings.bundles.get_mut(&flight.record) else { return };
         held.transfers.retain(|other| *other != (id, transfer));
         held.refusals = 0;
         if held.all_handed_out() && held.transfers.is_empty() {
@@ -485,13 +513,13 @@ impl Agent {
         self.counters.forwarded += 1;
         self.happened(record, BundleEvent::Forwarded);
         self.report_forwarded(now, record);
-        if self.bundles[&record].custody.is_some() {
+        if self.holdings.bundles[&record].custody.is_some() {
             return self.await_signal(now, record);
         }
-        if let Some(send) = self.bundles[&record].send {
+        if let Some(send) = self.holdings.bundles[&record].send {
             self.end_send(send, Ok(()));
         }
-        if self.bundles[&record].replication.is_some() {
+        if self.holdings.bundles[&record].replication.is_some() {
             self.remember_passed(now, record);
         }
         self.remember_part(record);
@@ -500,9 +528,9 @@ impl Agent {
 
     /// Records how much the next hop has, so that a restart does not resend it.
     fn note_safe(&mut self, record: RecordId) {
-        let held = self.bundles.get(&record).expect("the caller has it");
+        let held = self.holdings.bundles.get(&record).expect("the caller has it");
         let safe = self.safe_prefix(held);
-        let held = self.bundles.get_mut(&record).expect("the caller has it");
+        let held = self.holdings.bundles.get_mut(&record).expect("the caller has it");
         // No note may follow a prefix: see the storage format in `record`.
         if held.closed || safe == 0 {
             return;
@@ -516,7 +544,7 @@ impl Agent {
         let link = self.links.get_mut(id)?;
         let flight = link.transfers.remove(&transfer)?;
         link.filling.retain(|other| *other != transfer);
-        self.ready.insert(id);
+        self.outgoing.ready.insert(id);
         Some(flight).filter(|flight| !flight.cancelled)
     }
 
@@ -536,7 +564,7 @@ impl Agent {
         let Some(mut flight) = self.end_transfer(id, transfer) else { return };
         flight.acked = acked;
         let (record, from, to) = (flight.record, flight.from, flight.to);
-        let Some(held) = self.bundles.get(&record) else { return };
+        let Some(held) = self.holdings.bundles.get(&record) else { return };
         let resume = self.config.reactive_fragmentation
             && reason == TransferFailure::LinkDown
             && held.may_fragment()
@@ -576,7 +604,7 @@ impl Agent {
         match reason {
             TransferFailure::LinkDown | TransferFailure::Cancelled => {}
             TransferFailure::TooLong => {
-                let held = &self.bundles[&record];
+                let held = &self.holdings.bundles[&record];
                 let (may_fragment, overhead) = (held.may_fragment(), held.transfer_overhead());
                 let link = self.links.get_mut(id).expect("the transfer was on it");
                 // The peer did not announce its limit: the length is halved until it fits.
@@ -604,21 +632,21 @@ impl Agent {
     /// Schedules a retry of the rest of a bundle; the wait grows with each refusal. Parts being sent are not
     /// affected.
     pub(super) fn rest(&mut self, now: Instant, record: RecordId) {
-        let Some(held) = self.bundles.get(&record) else { return };
+        let Some(held) = self.holdings.bundles.get(&record) else { return };
         let doubled = self.config.backoff_min.saturating_mul(1 << held.refusals.min(20));
         let wait = doubled.min(self.config.backoff_max).mul_f64(0.75 + self.rng.unit() / 2.0);
         self.unroute(record);
-        let held = self.bundles.get_mut(&record).expect("it was just found");
+        let held = self.holdings.bundles.get_mut(&record).expect("it was just found");
         held.refusals = held.refusals.saturating_add(1);
         let until = now + wait;
         held.state = BundleState::BackingOff(until);
-        self.deadlines.at(until, DeadlineKind::Retry(record));
+        self.time.deadlines.at(until, DeadlineKind::Retry(record));
         self.note_evictable(record, true);
     }
 
     /// Retries a bundle after its wait.
     pub(super) fn retry(&mut self, record: RecordId) {
-        match self.bundles.get(&record).map(|held| held.state) {
+        match self.holdings.bundles.get(&record).map(|held| held.state) {
             Some(BundleState::BackingOff(_)) => self.route(record),
             Some(BundleState::Verifying) => self.verify_next(record),
             _ => {}
@@ -627,13 +655,13 @@ impl Agent {
 
     /// Excludes a link for a bundle. A bundle without another hop is deleted (RFC 9171 5.4.2).
     pub(super) fn exclude_link(&mut self, now: Instant, record: RecordId, id: LinkId, failure: SendFailure) {
-        let Some(held) = self.bundles.get_mut(&record) else { return };
+        let Some(held) = self.holdings.bundles.get_mut(&record) else { return };
         let BundleState::Forwarding(class) = held.state else {
             // The bundle waits after another refusal, and is routed again afterwards.
             held.excluded_links.push(id);
             return;
         };
-        let hops = match &self.queues.key(class).ways {
+        let hops = match &self.routing.queues.key(class).ways {
             NextHops::Hops(hops) => hops.clone(),
             NextHops::Everyone => return self.bar_copies(id, record),
         };
@@ -653,7 +681,7 @@ impl Agent {
             self.route(record);
         } else if idle && is_copy(record) {
             self.copy_refused(record);
-        } else if idle && self.bundles[&record].custody.is_some() {
+        } else if idle && self.holdings.bundles[&record].custody.is_some() {
             self.rest_in_custody(now, record);
         } else if idle {
             self.counters.deleted_refused += 1;
@@ -665,7 +693,7 @@ impl Agent {
     pub(super) fn cancel_transfers(&mut self, transfers: &[(LinkId, TransferId)]) {
         for &(id, transfer) in transfers {
             let Some(link) = self.links.get_mut(id) else { continue };
-            self.ready.insert(id);
+            self.outgoing.ready.insert(id);
             if link.prepared == Some(transfer) {
                 link.prepared = None;
                 link.transfers.remove(&transfer);
@@ -674,7 +702,7 @@ impl Agent {
                 flight.chunks.clear();
                 flight.buffered = 0;
                 link.filling.retain(|other| *other != transfer);
-                self.control.push_back((id, BundlesRequest::Cancel { transfer }));
+                self.outgoing.control.push_back((id, BundlesRequest::Cancel { transfer }));
             }
         }
     }

@@ -64,11 +64,11 @@ impl Agent {
             _ => &mut self.counters.refused_not_acceptable,
         };
         *counter += 1;
-        if self.watched || breach.is_some() {
-            self.up.push_back(AppIndication::Refused { link: id, reason, breach, accept });
+        if self.indications.watched || breach.is_some() {
+            self.indications.queue.push_back(AppIndication::Refused { link: id, reason, breach, accept });
         }
-        self.incoming.remove(&(id, transfer));
-        self.control.push_back((id, BundlesRequest::Refuse { transfer, reason }));
+        self.intake.transfers.remove(&(id, transfer));
+        self.outgoing.control.push_back((id, BundlesRequest::Refuse { transfer, reason }));
     }
 
     /// Refuses the transfer of an arriving bundle that is deleted.

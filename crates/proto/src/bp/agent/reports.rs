@@ -172,7 +172,7 @@ impl Agent {
     }
 
     pub(super) fn report_forwarded(&mut self, now: Instant, record: RecordId) {
-        let held = &self.bundles[&record];
+        let held = &self.holdings.bundles[&record];
         if self.config.reports.forwarding && held.head.asks_for(ReportedStatus::Forwarded) {
             let (head, neighbour, none) =
                 (held.head.clone(), held.neighbour, ReasonCode::NoAdditionalInformation);
@@ -182,7 +182,7 @@ impl Agent {
 
     /// Reports the delivery of the payload to which this record belongs, as that of a complete bundle.
     pub(super) fn report_delivered(&mut self, now: Instant, record: RecordId) {
-        let held = &self.bundles[&record];
+        let held = &self.holdings.bundles[&record];
         if self.config.reports.delivery && held.head.asks_for(ReportedStatus::Delivered) {
             let (head, neighbour) = (held.head.clone().without_fragment(), held.neighbour);
             let none = ReasonCode::NoAdditionalInformation;
@@ -206,7 +206,7 @@ impl Agent {
 
     /// Number that represents the node ID in a bundle's source.
     pub(super) fn source_key(&self, subject: &AnyHead) -> u64 {
-        self.secret.number(NumberKind::Source, &subject.source().node_id().to_string())
+        self.startup.secret.number(NumberKind::Source, &subject.source().node_id().to_string())
     }
 
     /// Sends a report about a bundle that this neighbour brought.
@@ -249,7 +249,7 @@ impl Agent {
         reason: ReasonCode,
     ) -> Bytes {
         let primary = &subject.primary;
-        let asserted = match self.clock.dtn_ms(now) {
+        let asserted = match self.time.clock.dtn_ms(now) {
             Some(dtn_ms) if primary.flags.contains(BundleFlags::STATUS_TIME) => {
                 StatusItem::AssertedAt(DtnTime(dtn_ms))
             }
@@ -278,7 +278,7 @@ impl Agent {
         statuses: &[ReportedStatus],
         reason: ReasonCode,
     ) -> Bytes {
-        let time = v6::Time::from_millis(self.clock.dtn_ms(now).unwrap_or(0));
+        let time = v6::Time::from_millis(self.time.clock.dtn_ms(now).unwrap_or(0));
         let when = |this| statuses.contains(&this).then_some(time);
         let report = v6::StatusReport {
             received: when(ReportedStatus::Received),
@@ -367,7 +367,7 @@ impl Agent {
             (ReportedStatus::Deleted, report.deleted),
         ];
         for (status, _) in said.into_iter().filter(|(_, time)| time.is_some()) {
-            self.up.push_back(AppIndication::Report {
+            self.indications.queue.push_back(AppIndication::Report {
                 source: report.subject.source.to_string(),
                 created: (report.subject.created_s.saturating_mul(1000), report.subject.sequence),
                 status,
@@ -388,7 +388,7 @@ impl Agent {
             (ReportedStatus::Deleted, report.deleted),
         ];
         for (status, _) in said.into_iter().filter(|(_, asserted)| asserted.is_asserted()) {
-            self.up.push_back(AppIndication::Report {
+            self.indications.queue.push_back(AppIndication::Report {
                 source: report.source.to_string(),
                 created: (report.timestamp.time.0, report.timestamp.sequence),
                 status,
@@ -402,8 +402,8 @@ impl Agent {
     /// Links over which the parts of a payload held at this node arrived; empty if a part was made here or
     /// arrived before the last start.
     pub(super) fn came_over(&self, key: &LocalKey) -> Vec<LinkId> {
-        let Some(local) = self.local.get(key) else { return Vec::new() };
-        let over = |record| Some(self.bundles.get(&record)?.intake?.0);
+        let Some(local) = self.deliveries.local.get(key) else { return Vec::new() };
+        let over = |record| Some(self.holdings.bundles.get(&record)?.intake?.0);
         let links: Option<BTreeSet<LinkId>> = local.assembly.records().map(over).collect();
         links.unwrap_or_default().into_iter().collect()
     }
@@ -418,7 +418,7 @@ impl Agent {
     pub fn leads_to(&mut self, link: LinkId, node: &Eid) -> bool {
         // With a replicating router every neighbour is a next hop.
         let is_met = self.links.peer(link).is_some() || !link.is_incoming();
-        is_met && self.router.spreads() || self.is_next_hop(link, node)
+        is_met && self.routing.router.spreads() || self.is_next_hop(link, node)
     }
 
     /// True if the node is the peer of the link, or a route to it leads over the link.
@@ -427,7 +427,7 @@ impl Agent {
             return true;
         }
         let known = self.links.peer(link).is_some() || !link.is_incoming();
-        known && self.table.hops(node).iter().any(|(_, hop)| self.links.of(hop).contains(&link))
+        known && self.routing.table.hops(node).iter().any(|(_, hop)| self.links.of(hop).contains(&link))
     }
 
     /// Creates a complete bundle of this node. Returns false if there is no space.

@@ -9,12 +9,14 @@
 //! seal was never accepted, and is removed. Records of an unknown kind or version are left unchanged.
 //!
 
+use crate::bp::DecodePolicy;
 use crate::codec::DecodeError;
 use crate::service::{AppIndication, Breach, BundleVersion, RecordId};
 use crate::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
 use std::collections::{BTreeMap, VecDeque};
 
+use super::Agent;
 use super::clock::{DeadlineKind, ExpiryTime, millis};
 use super::custody::Custody;
 use super::delivery::{PayloadProperties, Tombstone};
@@ -24,7 +26,6 @@ use super::record::{BootBody, NOTE_BYTES, Note, RecordHeader, RecordKind, Tombst
 use super::secret::Secret;
 use super::store::ReadPurpose;
 use super::taken::TakenPayload;
-use super::{Agent, BOOT_SHIFT, Phase};
 
 /// Maximum number of records read concurrently.
 const READS_MAX: usize = 64;
@@ -32,6 +33,66 @@ const READS_MAX: usize = 64;
 const FIRST_READ_BYTES: u32 = 2048;
 /// Maximum number of notes read after a bundle; the last ones are read.
 const NOTES_MAX: u64 = 1024;
+
+/// Progress of the start.
+#[derive(Debug)]
+pub(super) enum Phase {
+    /// The list of records was requested from the storage.
+    Listing,
+    /// Records are being read.
+    Reading(Restore),
+    /// The number of this start is being stored.
+    Booting { record: RecordId, old: Vec<RecordId> },
+    /// The start is complete.
+    Ready,
+}
+
+/// Position of the start number in a record ID.
+pub(super) const BOOT_SHIFT: u32 = 40;
+
+/// State of the start, and what is numbered from it.
+#[derive(Debug)]
+pub(super) struct Startup {
+    pub(super) phase: Phase,
+    /// Number of earlier starts of the node.
+    pub(super) boot: u64,
+    /// Number of records made in this start.
+    pub(super) records: u64,
+    /// Number of bundles made in this start.
+    pub(super) next_sequence: u64,
+    /// Secret known only to this node's store.
+    pub(super) secret: Secret,
+    /// Record with the number of this start and the clock state.
+    pub(super) boot_record: RecordId,
+    /// Earlier such records, removed once the new one is durable.
+    pub(super) old_boots: Vec<RecordId>,
+    /// Rules for bundles that are in the store.
+    pub(super) stored_policy: DecodePolicy,
+    /// Records found, until the agent is ready.
+    pub(super) found: Vec<RecordId>,
+    /// Records found whose age only a clock can tell.
+    pub(super) age_unknown: Vec<RecordId>,
+    pub(super) verifying: BTreeMap<RecordId, Verifying>,
+}
+
+impl Startup {
+    /// Creates the state before anything was read.
+    pub(super) fn new(stored_policy: DecodePolicy) -> Self {
+        Startup {
+            phase: Phase::Listing,
+            boot: 0,
+            records: 0,
+            next_sequence: 0,
+            secret: Secret::default(),
+            boot_record: RecordId(0),
+            old_boots: Vec::new(),
+            stored_policy,
+            found: Vec::new(),
+            age_unknown: Vec::new(),
+            verifying: BTreeMap::new(),
+        }
+    }
+}
 
 /// State of the restore.
 #[derive(Debug, Default)]
@@ -76,32 +137,32 @@ enum ReadStep {
 impl Agent {
     /// Handles the list of records from the storage.
     pub(super) fn listed(&mut self, now: Instant, records: Vec<(RecordId, u64)>) {
-        if !matches!(self.phase, Phase::Listing) {
+        if !matches!(self.startup.phase, Phase::Listing) {
             self.counters.ignored += 1;
             return;
         }
         // A start whose boot record is torn has left its number in the record IDs.
         let boot = records.iter().map(|(record, _)| record.0 >> BOOT_SHIFT).max();
-        self.phase = Phase::Reading(Restore { waiting: records.into(), boot, ..Restore::default() });
+        self.startup.phase = Phase::Reading(Restore { waiting: records.into(), boot, ..Restore::default() });
         self.look_further(now);
     }
 
     fn restore(&mut self) -> &mut Restore {
-        match &mut self.phase {
+        match &mut self.startup.phase {
             Phase::Reading(restore) => restore,
             _ => unreachable!("only asked while records are read"),
         }
     }
 
     fn look_further(&mut self, now: Instant) {
-        while let Phase::Reading(restore) = &mut self.phase
+        while let Phase::Reading(restore) = &mut self.startup.phase
             && restore.reading.len() < READS_MAX
             && let Some((record, length)) = restore.waiting.pop_front()
         {
             restore.reading.insert(record, RecordRead { length, step: ReadStep::Start });
             self.store.read(record, 0, FIRST_READ_BYTES, ReadPurpose::Restore);
         }
-        if let Phase::Reading(restore) = &self.phase
+        if let Phase::Reading(restore) = &self.startup.phase
             && restore.reading.is_empty()
         {
             self.boot(now);
@@ -110,7 +171,7 @@ impl Agent {
 
     /// Handles a part of a record that was read.
     pub(super) fn restore_data(&mut self, now: Instant, record: RecordId, offset: u64, data: Bytes) {
-        let Phase::Reading(restore) = &mut self.phase else { return };
+        let Phase::Reading(restore) = &mut self.startup.phase else { return };
         let Some(RecordRead { length, step }) = restore.reading.remove(&record) else { return };
         match step {
             ReadStep::Start => self.look_at_start(now, record, length, data),
@@ -125,14 +186,14 @@ impl Agent {
     /// Handles a record that could not be read. It is left unchanged for the next start, unless it is lost
     /// permanently.
     pub(super) fn restore_failed(&mut self, now: Instant, record: RecordId, lost: bool) {
-        let Phase::Reading(restore) = &mut self.phase else { return };
+        let Phase::Reading(restore) = &mut self.startup.phase else { return };
         match restore.reading.remove(&record).map(|looking| looking.step) {
             Some(ReadStep::Notes { mut held, .. }) if lost => {
                 // Possibly only a note is damaged: the bundle itself is verified.
                 held.closed = true;
                 held.state = BundleState::Verifying;
                 self.insert_bundle(record, *held);
-                self.found.push(record);
+                self.startup.found.push(record);
             }
             _ => {
                 self.counters.deleted_storage += 1;
@@ -215,10 +276,10 @@ impl Agent {
         data: &Bytes,
         input: Bytes,
     ) {
-        match decode_head(&input, &self.stored_policy) {
+        match decode_head(&input, &self.startup.stored_policy) {
             Ok((_, head_bytes)) => {
                 let own = Bytes::copy_from_slice(&input[..head_bytes]);
-                let (head, _) = decode_head(&own, &self.stored_policy).expect("it was just read");
+                let (head, _) = decode_head(&own, &self.startup.stored_policy).expect("it was just read");
                 self.look_at_head(now, record, header, head, head_bytes as u64, length);
             }
             Err(Breach { error: DecodeError::Incomplete, .. }) if (data.len() as u64) < length => {
@@ -250,7 +311,7 @@ impl Agent {
             self.restore_unsealed(record, held, length);
         } else {
             let at = held.payload_at() + held.payload_bytes();
-            let most = u64::from(self.stored_policy.head_bytes_max);
+            let most = u64::from(self.startup.stored_policy.head_bytes_max);
             self.restore()
                 .reading
                 .insert(record, RecordRead { length, step: ReadStep::Tail(Box::new(held)) });
@@ -261,7 +322,7 @@ impl Agent {
     fn look_at_tail(&mut self, record: RecordId, length: u64, data: Bytes, mut held: Box<HeldBundle>) {
         let mut input = data.clone();
         let closing = BundleEnd::of(&held.head);
-        if held.head.read_tail(&closing, &mut input, &self.stored_policy).is_err() {
+        if held.head.read_tail(&closing, &mut input, &self.startup.stored_policy).is_err() {
             return self.restore_unsealed(record, *held, length);
         }
         held.tail_bytes = (data.len() - input.len()) as u64;
@@ -315,7 +376,7 @@ impl Agent {
         }
         held.state = BundleState::Sealing;
         self.insert_bundle(record, *held);
-        self.found.push(record);
+        self.startup.found.push(record);
     }
 
     /// Restores a bundle without a seal.
@@ -328,13 +389,13 @@ impl Agent {
             // Only the seal is missing or torn: the bundle is verified.
             held.state = BundleState::Verifying;
             self.insert_bundle(record, held);
-            self.found.push(record);
+            self.startup.found.push(record);
         } else if held.may_fragment() && payload > 0 {
             // The part may have been acknowledged to the peer.
             held.cut_to(payload);
             held.state = BundleState::Sealing;
             self.insert_bundle(record, held);
-            self.found.push(record);
+            self.startup.found.push(record);
         } else {
             self.too_short(record);
         }
@@ -342,9 +403,9 @@ impl Agent {
 
     fn restore_tombstone(&mut self, now: Instant, taken: TakenPayload, found: &FoundTombstone) {
         let record = found.record;
-        let gone_by = match (self.clock.life_ms(now), found.taken_dtn_ms) {
+        let gone_by = match (self.time.clock.life_ms(now), found.taken_dtn_ms) {
             (Some(life_ms), taken) if taken > 0 => {
-                life_ms.saturating_sub(taken.saturating_add_signed(self.turns.moved_since(record)))
+                life_ms.saturating_sub(taken.saturating_add_signed(self.time.adjustments.moved_since(record)))
             }
             _ => 0,
         };
@@ -357,50 +418,54 @@ impl Agent {
     /// Begins this start after all records have been read, and gives it a number.
     fn boot(&mut self, now: Instant) {
         let restore = core::mem::take(self.restore());
-        self.boot = restore.boot.map_or(0, |boot| boot + 1);
+        self.startup.boot = restore.boot.map_or(0, |boot| boot + 1);
         let last = restore.last_boot.map(|(_, secret, body)| (secret, body));
         let (secret, body) =
             last.unwrap_or_else(|| (Secret(self.rng.fork("secret").next_u64()), BootBody::default()));
-        self.secret = secret;
+        self.startup.secret = secret;
         self.links.learn(secret);
-        self.turns = body.turns;
-        let jump = body.clock.and_then(|kept| self.clock.resume(now, kept));
+        self.time.adjustments = body.turns;
+        let jump = body.clock.and_then(|kept| self.time.clock.resume(now, kept));
         if let Some(jump) = jump {
-            self.up.push_back(AppIndication::ClockJumped { by_ms: jump.by_ms });
+            self.indications.queue.push_back(AppIndication::ClockJumped { by_ms: jump.by_ms });
         }
         self.note_turn(now, jump.map_or(0, |jump| jump.moved_ms));
         for (taken, found) in restore.tombstones {
             self.restore_tombstone(now, taken, &found);
         }
         let record = self.write_boot(now);
-        self.phase = Phase::Booting { record, old: restore.old_boots };
+        self.startup.phase = Phase::Booting { record, old: restore.old_boots };
     }
 
     /// Stores the number of this start, and the clock state.
     pub(super) fn write_boot(&mut self, now: Instant) -> RecordId {
         let record = self.next_record();
-        let header = RecordHeader { nonce: self.secret.0, ..self.header(now, RecordKind::Boot, 0) };
-        let body = BootBody { boot: self.boot, clock: self.clock.kept(now), turns: self.turns.clone() };
+        let header = RecordHeader { nonce: self.startup.secret.0, ..self.header(now, RecordKind::Boot, 0) };
+        let body = BootBody {
+            boot: self.startup.boot,
+            clock: self.time.clock.kept(now),
+            turns: self.time.adjustments.clone(),
+        };
         self.store.append(record, body.encode(header));
-        self.boot_record = record;
-        self.clock_kept_at = now;
+        self.startup.boot_record = record;
+        self.time.kept_at = now;
         record
     }
 
     /// Makes the agent ready, once the boot record is durable or there is no space even for it.
     pub(super) fn booted(&mut self, now: Instant, stored: bool) {
-        let Phase::Booting { old, .. } = core::mem::replace(&mut self.phase, Phase::Ready) else {
+        let Phase::Booting { old, .. } = core::mem::replace(&mut self.startup.phase, Phase::Ready) else {
             unreachable!("only said while booting")
         };
         if stored {
             old.into_iter().for_each(|record| self.store.remove(record));
         }
-        let mut found = core::mem::take(&mut self.found);
+        let mut found = core::mem::take(&mut self.startup.found);
         found.sort();
-        self.age_unknown = found.clone();
+        self.startup.age_unknown = found.clone();
         self.age_found(now);
         for record in found {
-            let Some(held) = self.bundles.get(&record) else { continue };
+            let Some(held) = self.holdings.bundles.get(&record) else { continue };
             if self.was_taken(&held.head) {
                 // The bundle was delivered, but not yet removed. Another payload with the same bundle ID was
                 // accepted, and is kept.
@@ -420,32 +485,35 @@ impl Agent {
 
     /// Adds the time for which the node was down to the ages of restored bundles, once there is a clock.
     pub(super) fn age_found(&mut self, now: Instant) {
-        let Some(life_ms) = self.clock.life_ms(now) else { return };
-        for record in core::mem::take(&mut self.age_unknown) {
-            let Some(true) = self.bundles.get(&record).map(|held| held.arrival_dtn_ms > 0) else { continue };
-            let mut held = self.bundles.remove(&record).expect("it was just found");
-            self.deadlines.not_ends(held.end, DeadlineKind::Expiry(record));
+        let Some(life_ms) = self.time.clock.life_ms(now) else { return };
+        for record in core::mem::take(&mut self.startup.age_unknown) {
+            let Some(true) = self.holdings.bundles.get(&record).map(|held| held.arrival_dtn_ms > 0) else {
+                continue;
+            };
+            let mut held = self.holdings.bundles.remove(&record).expect("it was just found");
+            self.time.deadlines.not_ends(held.end, DeadlineKind::Expiry(record));
             let here_ms = millis(now.saturating_since(held.since));
-            let arrival_ms = held.arrival_dtn_ms.saturating_add_signed(self.turns.moved_since(record));
+            let arrival_ms =
+                held.arrival_dtn_ms.saturating_add_signed(self.time.adjustments.moved_since(record));
             let since_arrival = life_ms.saturating_sub(arrival_ms);
             held.age_ms = held.age_ms.saturating_add(since_arrival.saturating_sub(here_ms));
             self.set_end(now, record, &mut held);
-            self.deadlines.ends(held.end, DeadlineKind::Expiry(record));
-            self.bundles.insert(record, held);
+            self.time.deadlines.ends(held.end, DeadlineKind::Expiry(record));
+            self.holdings.bundles.insert(record, held);
         }
     }
 
     /// Begins the verification of a bundle without a seal.
     fn verify(&mut self, record: RecordId) {
-        let held = &self.bundles[&record];
+        let held = &self.holdings.bundles[&record];
         let closing = BundleEnd::of(&held.head);
-        self.verifying.insert(record, Verifying { closing, at: 0, tail: BytesMut::new() });
+        self.startup.verifying.insert(record, Verifying { closing, at: 0, tail: BytesMut::new() });
         self.verify_next(record);
     }
 
     pub(super) fn verify_next(&mut self, record: RecordId) {
-        let held = &self.bundles[&record];
-        let at = held.payload_at() + self.verifying[&record].at;
+        let held = &self.holdings.bundles[&record];
+        let at = held.payload_at() + self.startup.verifying[&record].at;
         let left = held.notes_at() - at;
         let length = left.min(self.config.piece_bytes_max as u64) as u32;
         self.store.read(record, at, length, ReadPurpose::Verify);
@@ -453,9 +521,10 @@ impl Agent {
 
     /// Handles the next bytes of a bundle that is being verified.
     pub(super) fn verify_data(&mut self, now: Instant, record: RecordId, mut data: Bytes) {
-        let (Some(verifying), Some(held)) = (self.verifying.get_mut(&record), self.bundles.get_mut(&record))
+        let (Some(verifying), Some(held)) =
+            (self.startup.verifying.get_mut(&record), self.holdings.bundles.get_mut(&record))
         else {
-            self.verifying.remove(&record);
+            self.startup.verifying.remove(&record);
             return;
         };
         if data.is_empty() {
@@ -469,22 +538,22 @@ impl Agent {
         if held.payload_at() + verifying.at < held.notes_at() {
             return self.verify_next(record);
         }
-        let verifying = self.verifying.remove(&record).expect("it was just found");
-        let held = self.bundles.get_mut(&record).expect("it was just found");
+        let verifying = self.startup.verifying.remove(&record).expect("it was just found");
+        let held = self.holdings.bundles.get_mut(&record).expect("it was just found");
         let mut tail = verifying.tail.freeze();
-        if held.head.read_tail(&verifying.closing, &mut tail, &self.stored_policy).is_err() {
+        if held.head.read_tail(&verifying.closing, &mut tail, &self.startup.stored_policy).is_err() {
             self.counters.refused_damaged += 1;
             self.drop_bundle(record);
             return;
         }
-        let held = self.bundles.get_mut(&record).expect("it was just found");
+        let held = self.holdings.bundles.get_mut(&record).expect("it was just found");
         if held.stored == held.notes_at() {
             self.seal(record);
         } else {
             // A torn seal follows the bundle: it is verified again at the next start.
             held.closed = true;
             held.state = BundleState::Sealing;
-            self.settled.push_back(record);
+            self.holdings.settled.push_back(record);
         }
     }
 }

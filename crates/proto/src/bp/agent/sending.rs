@@ -8,13 +8,15 @@ use crate::bp::{BundleFlags, CrcType, CreationTimestamp, DtnTime, Eid, PrimaryBl
 use crate::service::{AppIndication, BundleEvent, BundleVersion, RecordId, SendFailure, SendId, SendOptions};
 use crate::time::Instant;
 use bytes::{Bytes, BytesMut};
+use std::collections::BTreeMap;
 
+use super::Agent;
 use super::accounts::NeighbourNumber;
 use super::clock::millis;
 use super::head::{AnyHead, BundleEnd};
 use super::held::BundleState;
 use super::record::{HEADER_BYTES, NOTE_BYTES, Note, RecordHeader, RecordKind};
-use super::{Agent, Phase};
+use super::restore::Phase;
 
 /// Appends shorter than this are merged, bytes.
 const MERGE_BYTES: usize = 4096;
@@ -37,6 +39,17 @@ pub(super) enum PendingSend {
     Held(RecordId),
 }
 
+/// Bundles that are being made at this node.
+#[derive(Debug, Default)]
+pub(super) struct Sends {
+    pub(super) pending: BTreeMap<SendId, PendingSend>,
+    pub(super) composing: BTreeMap<RecordId, Composing>,
+    /// Payload bytes of sends that are not yet durable.
+    pub(super) unstored: u64,
+    /// Room last indicated to the application.
+    pub(super) room_told: u64,
+}
+
 impl Agent {
     /// Begins a bundle of an application.
     pub(super) fn send(
@@ -47,21 +60,23 @@ impl Agent {
         length: u64,
         options: SendOptions,
     ) {
-        assert!(!self.sends.contains_key(&send), "a send has a number of its own");
-        let open = if self.is_ready() { self.composing.len() } else { self.sends.len() };
+        assert!(!self.sends.pending.contains_key(&send), "a send has a number of its own");
+        let open = if self.is_ready() { self.sends.composing.len() } else { self.sends.pending.len() };
         if open >= self.config.limits.sends_max {
             self.counters.sends_failed += 1;
-            self.up.push_back(AppIndication::Failed { send, reason: SendFailure::Limit });
-        } else if matches!(self.phase, Phase::Ready) {
+            self.indications.queue.push_back(AppIndication::Failed { send, reason: SendFailure::Limit });
+        } else if matches!(self.startup.phase, Phase::Ready) {
             self.open_send(now, send, &destination, length, &options);
         } else {
-            self.sends.insert(send, PendingSend::Waiting { destination, length, options: Box::new(options) });
+            self.sends
+                .pending
+                .insert(send, PendingSend::Waiting { destination, length, options: Box::new(options) });
         }
     }
 
     /// Begins the sends that waited until the storage had been read.
     pub(super) fn open_waiting_sends(&mut self, now: Instant) {
-        for (send, sending) in core::mem::take(&mut self.sends) {
+        for (send, sending) in core::mem::take(&mut self.sends.pending) {
             if let PendingSend::Waiting { destination, length, options } = sending {
                 self.open_send(now, send, &destination, length, &options);
             }
@@ -84,15 +99,15 @@ impl Agent {
         });
         match opened {
             Ok(record) => {
-                self.sends.insert(send, PendingSend::Held(record));
-                self.bundles.get_mut(&record).expect("it was just made").send = Some(send);
+                self.sends.pending.insert(send, PendingSend::Held(record));
+                self.holdings.bundles.get_mut(&record).expect("it was just made").send = Some(send);
                 if length == 0 {
                     self.append_own(record, Bytes::new());
                 }
             }
             Err(reason) => {
                 self.counters.sends_failed += 1;
-                self.up.push_back(AppIndication::Failed { send, reason });
+                self.indications.queue.push_back(AppIndication::Failed { send, reason });
             }
         }
     }
@@ -250,13 +265,13 @@ impl Agent {
     /// Creation timestamp that no other bundle of this node has, whatever its clock does and however often it
     /// restarts (RFC 9171 4.2.7): the sequence number never decreases, and contains the number of the start.
     pub(super) fn timestamp(&mut self, now: Instant) -> CreationTimestamp {
-        let count = self.next_sequence;
-        self.next_sequence += 1;
-        match self.clock.stamp_ms(now).filter(|dtn_ms| *dtn_ms > 0) {
+        let count = self.startup.next_sequence;
+        self.startup.next_sequence += 1;
+        match self.time.clock.stamp_ms(now).filter(|dtn_ms| *dtn_ms > 0) {
             Some(dtn_ms) => {
-                CreationTimestamp { time: DtnTime(dtn_ms), sequence: count << 8 | self.boot & 0xff }
+                CreationTimestamp { time: DtnTime(dtn_ms), sequence: count << 8 | self.startup.boot & 0xff }
             }
-            None => CreationTimestamp { time: DtnTime::UNKNOWN, sequence: self.boot << 32 | count },
+            None => CreationTimestamp { time: DtnTime::UNKNOWN, sequence: self.startup.boot << 32 | count },
         }
     }
 
@@ -284,20 +299,21 @@ impl Agent {
         let mut held = self.hold(now, record, header, head, bytes.len() as u64, true);
         held.share = share;
         self.insert_bundle(record, held);
-        self.composing.insert(record, composing);
+        self.sends.composing.insert(record, composing);
         Some(record)
     }
 
     /// Handles the next bytes of an application's send.
     pub(super) fn send_piece(&mut self, send: SendId, data: Bytes) {
         let length = data.len() as u64;
-        assert!(length <= self.room_told, "a piece needs room for all of it");
-        self.room_told -= length;
-        match self.sends.get(&send) {
+        assert!(length <= self.sends.room_told, "a piece needs room for all of it");
+        self.sends.room_told -= length;
+        match self.sends.pending.get(&send) {
             Some(PendingSend::Held(record)) => {
                 let record = *record;
-                self.unstored += length;
-                self.bundles.get_mut(&record).expect("a send is held until it ends").handed += length;
+                self.sends.unstored += length;
+                self.holdings.bundles.get_mut(&record).expect("a send is held until it ends").handed +=
+                    length;
                 self.append_own(record, data);
             }
             // The send failed while the piece was on its way.
@@ -307,7 +323,7 @@ impl Agent {
 
     /// Appends payload to a bundle of this node; after the last byte, also the tail and the seal.
     pub(super) fn append_own(&mut self, record: RecordId, data: Bytes) {
-        let composing = self.composing.get_mut(&record).expect("only what is composed grows");
+        let composing = self.sends.composing.get_mut(&record).expect("only what is composed grows");
         let length = data.len() as u64;
         assert!(length <= composing.payload_left, "a send has no more bytes than announced");
         composing.payload_left -= length;
@@ -321,9 +337,9 @@ impl Agent {
             self.append(record, data);
         }
         if is_whole {
-            let composing = self.composing.remove(&record).expect("it was just found");
+            let composing = self.sends.composing.remove(&record).expect("it was just found");
             composing.closing.encode_tail(&mut out);
-            let held = self.bundles.get_mut(&record).expect("what is composed is held");
+            let held = self.holdings.bundles.get_mut(&record).expect("what is composed is held");
             held.state = BundleState::Sealing;
             let position = held.appended + out.len() as u64;
             let custody = held.head.wants_custody();
@@ -341,24 +357,24 @@ impl Agent {
 
     /// Indicates that a bundle made at this node is durable.
     pub(super) fn own_sealed(&mut self, record: RecordId) {
-        let held = &self.bundles[&record];
+        let held = &self.holdings.bundles[&record];
         if let Some(send) = held.send {
             self.counters.sent_here += 1;
             let timestamp = held.head.timestamp();
             let created = (timestamp.time.0, timestamp.sequence);
-            self.up.push_back(AppIndication::Accepted { send, created });
+            self.indications.queue.push_back(AppIndication::Accepted { send, created });
             self.happened(record, BundleEvent::Accepted);
         }
     }
 
     /// Cancels a send (RFC 9171 5.12).
     pub(super) fn cancel(&mut self, now: Instant, send: SendId) {
-        match self.sends.get(&send) {
+        match self.sends.pending.get(&send) {
             None => {}
             Some(PendingSend::Waiting { .. }) => self.end_send(send, Err(SendFailure::Cancelled)),
             Some(PendingSend::Held(record)) => {
                 let record = *record;
-                let held = &self.bundles[&record];
+                let held = &self.holdings.bundles[&record];
                 if held.state == BundleState::Local
                     && self.local_of(held).is_some_and(|local| local.is_taken())
                 {
@@ -378,7 +394,7 @@ impl Agent {
             self.counters.ignored += 1;
         }
         for record in found {
-            let Some(held) = self.bundles.get(&record) else { continue };
+            let Some(held) = self.holdings.bundles.get(&record) else { continue };
             let taken = self.local_of(held).is_some_and(|local| local.is_taken());
             if held.state == BundleState::Local && taken {
                 continue;
@@ -390,10 +406,10 @@ impl Agent {
 
     /// Indicates the end of a send, if that is outstanding.
     pub(super) fn end_send(&mut self, send: SendId, end: Result<(), SendFailure>) {
-        if self.sends.remove(&send).is_none() {
+        if self.sends.pending.remove(&send).is_none() {
             return;
         }
-        self.up.push_back(match end {
+        self.indications.queue.push_back(match end {
             Ok(()) => AppIndication::Sent { send },
             Err(reason) => AppIndication::Failed { send, reason },
         });
@@ -401,8 +417,8 @@ impl Agent {
 
     /// Number of payload bytes that sends may pass now: the free space of the buffer.
     pub(super) fn send_room(&self) -> u64 {
-        match self.phase {
-            Phase::Ready => self.config.limits.buffer_bytes_max.saturating_sub(self.unstored),
+        match self.startup.phase {
+            Phase::Ready => self.config.limits.buffer_bytes_max.saturating_sub(self.sends.unstored),
             _ => 0,
         }
     }

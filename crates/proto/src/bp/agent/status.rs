@@ -118,18 +118,18 @@ impl Agent {
     pub fn bundles_after(&self, now: Instant, after: RecordId) -> impl Iterator<Item = BundleStatus> + '_ {
         // Copies are not listed as bundles of their own.
         let behind = (Bound::Excluded(after.min(COPIES_FROM)), Bound::Excluded(COPIES_FROM));
-        self.bundles.range(behind).map(move |(record, held)| self.status_of(now, *record, held))
+        self.holdings.bundles.range(behind).map(move |(record, held)| self.status_of(now, *record, held))
     }
 
     /// Returns a bundle with all of its fragments held.
     pub fn bundles_named(&self, now: Instant, source: &str, created: (u64, u64)) -> Vec<BundleStatus> {
         let records = self.records_named(source, created).into_iter();
-        records.map(|record| self.status_of(now, record, &self.bundles[&record])).collect()
+        records.map(|record| self.status_of(now, record, &self.holdings.bundles[&record])).collect()
     }
 
     /// Returns the number of bundles held, and the bytes that count against the limit.
     pub fn holds(&self) -> (usize, u64) {
-        (self.bundles.len() - self.copies_held, self.bytes_held)
+        (self.holdings.bundles.len() - self.holdings.copies, self.holdings.bytes)
     }
 
     /// Limits in force.
@@ -155,7 +155,8 @@ impl Agent {
             Err(_) => eid.to_string() == source,
         };
         let named = |held: &HeldBundle| held.head.timestamp() == timestamp && is_source(held.head.source());
-        let found = self.bundles.iter().filter(|(_, held)| held.copy_origin.is_none() && named(held));
+        let found =
+            self.holdings.bundles.iter().filter(|(_, held)| held.copy_origin.is_none() && named(held));
         found.map(|(record, _)| *record).collect()
     }
 
@@ -173,7 +174,7 @@ impl Agent {
             safe_bytes: self.safe_prefix(held),
             handed_bytes: self.handed_bytes(held),
             age: Duration::from_millis(held.age_ms_now(now)),
-            lifetime_left: self.clock.left(held.end, now),
+            lifetime_left: self.time.clock.left(held.end, now),
             arrived_over: held.intake.map(|(link, _)| link),
             refusals: held.refusals,
             send: held.send,
@@ -200,7 +201,7 @@ impl Agent {
             BundleState::Local => self.why_local(held),
             BundleState::Forwarding(class) => match held.transfers.first() {
                 Some((link, _)) => RetentionReason::OnTheWay(*link),
-                None => self.why_waiting(now, held, self.queues.key(class)),
+                None => self.why_waiting(now, held, self.routing.queues.key(class)),
             },
         }
     }
@@ -220,7 +221,7 @@ impl Agent {
     /// Reason why a bundle that goes to several nodes waits.
     fn why_spread(&self, now: Instant, held: &HeldBundle, key: &ClassKey) -> RetentionReason {
         let replication = held.replication.as_deref().expect("what goes to everyone is spread");
-        let copies = replication.under_way.values().filter_map(|id| self.bundles.get(id));
+        let copies = replication.under_way.values().filter_map(|id| self.holdings.bundles.get(id));
         if let Some((link, _)) = copies.flat_map(|copy| copy.transfers.first()).next() {
             return RetentionReason::OnTheWay(*link);
         }
@@ -236,11 +237,13 @@ impl Agent {
             NextHops::Hops(hops) => hops,
             NextHops::Everyone => return self.why_spread(now, held, key),
         };
-        if let Some(until) = self.router.waits_until(hops, &self.view(now)) {
+        if let Some(until) = self.routing.router.waits_until(hops, &self.view(now)) {
             return RetentionReason::BetterHop { until };
         }
-        if let Some(link) = self.router.waits_for(hops, &|link| key.may(link, &self.links), &self.view(now)) {
-            let next = self.links.get(link).and_then(|link| link.next_contact(self.clock.dtn_ms(now)));
+        if let Some(link) =
+            self.routing.router.waits_for(hops, &|link| key.may(link, &self.links), &self.view(now))
+        {
+            let next = self.links.get(link).and_then(|link| link.next_contact(self.time.clock.dtn_ms(now)));
             return RetentionReason::NoContact { link, next_dtn_ms: next };
         }
         let links: Vec<LinkId> = hops.iter().flat_map(|(_, hop)| self.links.of(hop)).collect();
@@ -253,7 +256,7 @@ impl Agent {
         if let Some(link) = links.iter().find(|link| self.links.usable(**link, now)) {
             return RetentionReason::Queued(*link);
         }
-        let dtn_ms = self.clock.dtn_ms(now);
+        let dtn_ms = self.time.clock.dtn_ms(now);
         let waiting = links.iter().filter_map(|id| {
             let link = self.links.get(*id).filter(|link| !link.is_in_contact())?;
             Some((link.next_contact(dtn_ms), *id))

@@ -61,9 +61,15 @@ impl Agent {
         let (timestamp, version) = (head.timestamp(), head.version());
         let end = |digest| TakenPayload { timestamp, digest };
         // Most bundles have a unique timestamp, so that no digest needs to be computed.
-        let has_time = self.tombstones.range(end(Digest::FIRST)..=end(Digest::LAST)).next().is_some();
+        let has_time =
+            self.deliveries.tombstones.range(end(Digest::FIRST)..=end(Digest::LAST)).next().is_some();
         let was = |payload| {
-            self.tombstones.contains_key(&self.taken_as(head.source(), timestamp, version, payload))
+            self.deliveries.tombstones.contains_key(&self.taken_as(
+                head.source(),
+                timestamp,
+                version,
+                payload,
+            ))
         };
         has_time && !head.source().is_null() && (was(Some(PayloadProperties::of(head))) || was(None))
     }

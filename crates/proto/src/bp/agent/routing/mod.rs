@@ -33,7 +33,8 @@ mod spray;
 mod static_routes;
 mod table;
 
-pub(super) use copies::{CopyOrigin, DeliveredParts, Replication};
+use copies::DeliveredParts;
+pub(super) use copies::{CopyOrigin, Replication};
 pub(super) use queues::{ClassId, ClassKey, Queues};
 pub(super) use table::{Hops, RouteTable};
 
@@ -41,6 +42,7 @@ use crate::bp::Eid;
 use crate::service::{LinkId, RecordId};
 use crate::time::Instant;
 use core::fmt::Debug;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::config::{RouterKind as Choice, RoutingConfig as Settings};
 use super::links::Links;
@@ -173,6 +175,30 @@ pub(super) fn router(settings: &Settings) -> Box<dyn Router> {
         Choice::ContactPlan => Box::new(contacts::ContactPlan),
         Choice::Epidemic => Box::new(epidemic::Epidemic),
         Choice::SprayAndWait => Box::new(spray::SprayAndWait::new(settings.copies)),
+    }
+}
+
+/// Where bundles may go, and those that wait for their turn.
+#[derive(Debug)]
+pub(super) struct Routing {
+    pub(super) table: RouteTable,
+    pub(super) queues: Queues,
+    pub(super) router: Box<dyn Router>,
+    /// Copies of bundles by destination node.
+    pub(super) copies: BTreeMap<Eid, BTreeSet<RecordId>>,
+    pub(super) passed: DeliveredParts,
+}
+
+impl Routing {
+    /// Creates a routing without routes and bundles.
+    pub(super) fn new(router: Box<dyn Router>) -> Self {
+        Routing {
+            table: RouteTable::default(),
+            queues: Queues::default(),
+            router,
+            copies: BTreeMap::new(),
+            passed: DeliveredParts::default(),
+        }
     }
 }
 

@@ -26,18 +26,18 @@ impl Agent {
             self.counters.ignored += 1;
             return;
         };
-        let full = self.table.len() >= self.config.limits.routes_max;
-        if full && !self.table.contains(&pattern, &hop) {
+        let full = self.routing.table.len() >= self.config.limits.routes_max;
+        if full && !self.routing.table.contains(&pattern, &hop) {
             self.counters.ignored += 1;
             return;
         }
-        self.table.set(pattern, hop, cost);
+        self.routing.table.set(pattern, hop, cost);
         self.reroute_all(now);
     }
 
     /// Removes a route, and routes every waiting bundle again.
     pub(in super::super) fn remove_route(&mut self, now: Instant, pattern: String, via: &NextHop) {
-        let gone = hop_of(via).is_some_and(|hop| self.table.remove(pattern, hop));
+        let gone = hop_of(via).is_some_and(|hop| self.routing.table.remove(pattern, hop));
         if gone {
             self.reroute_all(now);
         } else {
@@ -50,12 +50,12 @@ impl Agent {
     pub(in super::super) fn reroute_all(&mut self, now: Instant) {
         let waiting =
             |stage: BundleState| matches!(stage, BundleState::Forwarding(_) | BundleState::BackingOff(_));
-        let all = self.bundles.iter().filter(|(id, held)| !is_copy(**id) && waiting(held.state));
+        let all = self.holdings.bundles.iter().filter(|(id, held)| !is_copy(**id) && waiting(held.state));
         let records: Vec<RecordId> = all.map(|(record, _)| *record).collect();
         for record in records {
             self.unroute(record);
-            if self.is_local(self.bundles[&record].head.destination())
-                && self.bundles[&record].transfers.is_empty()
+            if self.is_local(self.holdings.bundles[&record].head.destination())
+                && self.holdings.bundles[&record].transfers.is_empty()
             {
                 self.arrive_here(now, record);
             } else {
@@ -67,12 +67,12 @@ impl Agent {
     /// Adds a bundle to the queue for its next hops.
     pub(in super::super) fn route(&mut self, record: RecordId) {
         let key = self.class_key(record);
-        let class = self.queues.join(key);
-        let held = self.bundles.get_mut(&record).expect("only what is held is routed");
+        let class = self.routing.queues.join(key);
+        let held = self.holdings.bundles.get_mut(&record).expect("only what is held is routed");
         let rank = held.rank(record);
         held.state = BundleState::Forwarding(class);
         if !held.all_handed_out() {
-            self.queues.enqueue(class, rank);
+            self.routing.queues.enqueue(class, rank);
             self.note_evictable(record, true);
         }
         self.wake_links_of(class);
@@ -80,7 +80,12 @@ impl Agent {
 
     /// Removes a bundle from its queue, and routes it again.
     pub(super) fn sort_again(&mut self, record: RecordId) {
-        if self.bundles.get(&record).is_some_and(|held| matches!(held.state, BundleState::Forwarding(_))) {
+        if self
+            .holdings
+            .bundles
+            .get(&record)
+            .is_some_and(|held| matches!(held.state, BundleState::Forwarding(_)))
+        {
             self.unroute(record);
             self.route(record);
         }
@@ -88,7 +93,7 @@ impl Agent {
 
     /// Key of the class of a bundle, which contains the bundles with the same next hops.
     fn class_key(&mut self, record: RecordId) -> ClassKey {
-        let held = self.bundles.get(&record).expect("only what is held is routed");
+        let held = self.holdings.bundles.get(&record).expect("only what is held is routed");
         let excluded_links = held.excluded_links.clone();
         let alone =
             |ways| ClassKey { ways, previous: None, arrived_over: None, excluded_links, given: Vec::new() };
@@ -96,15 +101,15 @@ impl Agent {
             return alone(NextHops::Hops(vec![(0, Hop::Node(copy.to.clone()))]));
         }
         let destination = held.head.destination().clone();
-        let mut hops = self.table.hops(&destination);
+        let mut hops = self.routing.table.hops(&destination);
         // A bundle in custody goes to one node at a time.
         let has_route = !hops.is_empty() || held.custody.is_some();
-        if (self.config.direct_neighbours || self.router.spreads()) && destination.is_singleton() {
+        if (self.config.direct_neighbours || self.routing.router.spreads()) && destination.is_singleton() {
             add_direct(&mut hops, Hop::Node(destination.node_id()));
         }
         let copies = self.begin_spread(record, has_route);
-        let ways = self.router.ways(&RoutedBundle { has_route, copies }, hops);
-        let held = self.bundles.get_mut(&record).expect("it was just found");
+        let ways = self.routing.router.ways(&RoutedBundle { has_route, copies }, hops);
+        let held = self.holdings.bundles.get_mut(&record).expect("it was just found");
         if ways == NextHops::Everyone {
             let replication = held.replication.as_deref().expect("a router that spreads");
             if held.transfers.is_empty() && replication.given.len() < GIVEN_MAX {
@@ -123,13 +128,13 @@ impl Agent {
     /// Begins the list of holders of a bundle if the router replicates it. Returns the number of copies that
     /// may be made.
     fn begin_spread(&mut self, record: RecordId, has_route: bool) -> Option<u64> {
-        let held = self.bundles.get_mut(&record).expect("only what is held is routed");
-        if !self.router.spreads() || has_route {
+        let held = self.holdings.bundles.get_mut(&record).expect("only what is held is routed");
+        if !self.routing.router.spreads() || has_route {
             return None;
         }
         let replication = held.replication.get_or_insert_default();
         if replication.copies.is_none() {
-            replication.copies = self.router.copies(held.own, held.head.copies());
+            replication.copies = self.routing.router.copies(held.own, held.head.copies());
         }
         let copies = replication.copies;
         if core::mem::replace(&mut replication.begun, true) || held.own {
@@ -149,12 +154,12 @@ impl Agent {
     /// Removes a bundle from its queue.
     pub(in super::super) fn unroute(&mut self, record: RecordId) {
         self.note_evictable(record, false);
-        let Some(held) = self.bundles.get_mut(&record) else { return };
+        let Some(held) = self.holdings.bundles.get_mut(&record) else { return };
         let rank = held.rank(record);
         match held.state {
-            BundleState::Forwarding(class) => self.queues.leave(class, rank),
-            BundleState::BackingOff(until) => self.deadlines.not_at(until, DeadlineKind::Retry(record)),
-            BundleState::InCustody(until) => self.deadlines.not_at(until, DeadlineKind::Custody(record)),
+            BundleState::Forwarding(class) => self.routing.queues.leave(class, rank),
+            BundleState::BackingOff(until) => self.time.deadlines.not_at(until, DeadlineKind::Retry(record)),
+            BundleState::InCustody(until) => self.time.deadlines.not_at(until, DeadlineKind::Custody(record)),
             _ => return,
         }
         held.state = BundleState::Sealing;
@@ -162,14 +167,14 @@ impl Agent {
 
     /// Updates whether a bundle in its class has data to send.
     pub(in super::super) fn requeue(&mut self, record: RecordId) {
-        let Some(held) = self.bundles.get(&record) else { return };
+        let Some(held) = self.holdings.bundles.get(&record) else { return };
         let BundleState::Forwarding(class) = held.state else { return };
         let rank = held.rank(record);
         if held.all_handed_out() {
-            self.queues.dequeue(class, rank);
+            self.routing.queues.dequeue(class, rank);
             self.note_evictable(record, false);
         } else {
-            self.queues.enqueue(class, rank);
+            self.routing.queues.enqueue(class, rank);
             self.note_evictable(record, true);
             self.wake_links_of(class);
         }
@@ -177,28 +182,28 @@ impl Agent {
 
     /// Marks the links that may send bundles of this class as ready.
     fn wake_links_of(&mut self, class: super::ClassId) {
-        match &self.queues.key(class).ways {
+        match &self.routing.queues.key(class).ways {
             NextHops::Hops(hops) => {
                 for (_, hop) in hops {
-                    self.ready.extend(self.links.of(hop));
-                    self.ready.extend(self.links.idle_for(hop));
+                    self.outgoing.ready.extend(self.links.of(hop));
+                    self.outgoing.ready.extend(self.links.idle_for(hop));
                 }
             }
             NextHops::Everyone => {
-                self.ready.extend(self.links.named());
-                self.ready.extend(self.links.idle());
+                self.outgoing.ready.extend(self.links.named());
+                self.outgoing.ready.extend(self.links.idle());
             }
         }
     }
 
     /// Bundles to send over a link, in order.
     pub(in super::super) fn candidates(&self, now: Instant, link: LinkId) -> Vec<super::super::held::Rank> {
-        self.queues.candidates(link, &*self.router, &self.view(now))
+        self.routing.queues.candidates(link, &*self.routing.router, &self.view(now))
     }
 
     /// State that routers can inspect.
     pub(in super::super) fn view(&self, now: Instant) -> RoutingView<'_> {
-        RoutingView { now, dtn_ms: self.clock.dtn_ms(now), links: &self.links }
+        RoutingView { now, dtn_ms: self.time.clock.dtn_ms(now), links: &self.links }
     }
 
     /// Informs the router whether a link can be used.
@@ -208,14 +213,14 @@ impl Agent {
             true => LinkEvent::Available { link, peer },
             false => LinkEvent::Unavailable { link, peer },
         };
-        if let Some(at) = self.router.hear(now, &event) {
-            self.deadlines.at(at, DeadlineKind::RouterWait);
+        if let Some(at) = self.routing.router.hear(now, &event) {
+            self.time.deadlines.at(at, DeadlineKind::RouterWait);
         }
     }
 
     /// Marks every link as ready.
     pub(in super::super) fn look_at_all_links(&mut self) {
-        self.ready.extend(self.links.iter().map(|(id, _)| id));
+        self.outgoing.ready.extend(self.links.iter().map(|(id, _)| id));
     }
 }
 

@@ -11,7 +11,7 @@ use crate::time::Duration;
 use bytes::Bytes;
 
 fn head(world: &World, sequence: u64, ahead_ms: u64, length: u64) -> Head {
-    let now = world.agent(ORBITER).clock.dtn_ms(world.now).expect("it has a clock");
+    let now = world.agent(ORBITER).time.clock.dtn_ms(world.now).expect("it has a clock");
     let timestamp = CreationTimestamp { time: DtnTime(now + ahead_ms), sequence };
     let [source, destination] = ["dtn://neighbour/", "dtn://nowhere/x"].map(|eid| eid.parse().unwrap());
     Head::new(PrimaryBlock::new(destination, source, timestamp, 3_600_000), length)
@@ -116,7 +116,7 @@ fn the_same_bundle_sent_again_is_delivered_once() {
     for crash in [false, true] {
         let mut world = chain(3);
         world.start_all();
-        let now = world.agent(ORBITER).clock.dtn_ms(world.now).expect("it has a clock");
+        let now = world.agent(ORBITER).time.clock.dtn_ms(world.now).expect("it has a clock");
         let payload = random(3, 5_000);
         // To the node itself, and to another node.
         for (send, to) in [(1, "dtn://orbiter/in"), (2, "dtn://earth/in")] {

@@ -22,7 +22,7 @@ fn reports(world: &World, node: usize) -> Vec<(ReportedStatus, u64, (u64, u64), 
 }
 
 fn dtn_ms(world: &World) -> u64 {
-    world.agent(MOON).clock.dtn_ms(world.now).expect("it has a clock")
+    world.agent(MOON).time.clock.dtn_ms(world.now).expect("it has a clock")
 }
 
 /// Header of a bundle from the moon for earth.

@@ -17,7 +17,7 @@ use bytes::Bytes;
 const LONG_MS: u64 = 30 * 86_400_000;
 
 pub(super) fn head(world: &World, source: &str, destination: &str, sequence: u64) -> Head {
-    let now = world.agent(0).clock.dtn_ms(world.now).expect("it has a clock");
+    let now = world.agent(0).time.clock.dtn_ms(world.now).expect("it has a clock");
     let timestamp = CreationTimestamp { time: DtnTime(now), sequence };
     let [source, destination] = [source, destination].map(|eid| eid.parse().unwrap());
     Head::new(PrimaryBlock::new(destination, source, timestamp, LONG_MS), 0)
@@ -199,7 +199,7 @@ fn what_is_taken_under_a_name_releases_no_custody() {
 #[test]
 fn the_memory_for_a_payload_counts_with_whatever_part_is_left() {
     let mut world = ready(chain(5));
-    let memory = |world: &World| world.agent(EARTH).accounts.memory();
+    let memory = |world: &World| world.agent(EARTH).holdings.accounts.memory();
     let before = memory(&world);
     let nobodys = head(&world, "dtn://mallory/x", "dtn://earth/nobody", 1);
     world.inject(EARTH, &part(&nobodys, 0, 2, b"x"), 500);
@@ -558,7 +558,7 @@ fn a_neighbour_that_has_its_share_makes_place_among_its_own() {
             let evicted = world.agent(ORBITER).counters().deleted_evicted;
             assert_eq!(evicted, (round * share) as u64, "{priority:?}");
         }
-        let urgent = world.agent(ORBITER).bundles.values();
+        let urgent = world.agent(ORBITER).holdings.bundles.values();
         let urgent = urgent.filter(|held| held.head.priority() == Priority::Expedited);
         assert_eq!(urgent.count(), share);
     }
@@ -624,7 +624,7 @@ fn blocks_that_nobody_reads_stay_on_the_disk_and_go_as_they_came() {
             world.run_for(MINUTE);
         }
         let in_memory: u64 =
-            world.agent(ORBITER).bundles.values().map(|held| u64::from(held.extra_bytes)).sum();
+            world.agent(ORBITER).holdings.bundles.values().map(|held| u64::from(held.extra_bytes)).sum();
         assert!(in_memory < 300, "{in_memory}");
         world.cables[1].window = 40_000;
         world.cables[1].cut_at = cut_at.map(|at| (at, Duration::from_secs(30)));
@@ -710,6 +710,7 @@ fn what_was_acknowledged_stays_when_the_blocks_behind_it_are_too_long() {
     assert_eq!(world.refusals(), [RefuseReason::NoResources]);
     world.run_until(HOUR, "the payload", |world| has_arrived(world, EARTH, 1));
     assert_eq!(world.nodes[EARTH].user.inbox[0].2, [0x5a; 3_000][..]);
-    let kept: u64 = world.agent(ORBITER).bundles.values().map(|held| u64::from(held.extra_bytes)).sum();
+    let kept: u64 =
+        world.agent(ORBITER).holdings.bundles.values().map(|held| u64::from(held.extra_bytes)).sum();
     assert_eq!(kept, 0, "the blocks are not kept");
 }
