@@ -252,6 +252,72 @@ fn a_node_neither_waits_for_who_does_not_read_what_it_says_nor_forgets_to_say_it
     assert!(place.ended(alice, "the node ends").status.success());
 }
 
+/// Log of a node that is asked to reload an invalid configuration, from its start to its end.
+fn log_of_a_node(place: &Place, filter: &str, is_journal: bool) -> Vec<String> {
+    place.configure("alice", "");
+    let (read, write) = io::pipe().unwrap();
+    let pipe = rustix::fs::fstat(&read).unwrap();
+    let other = if is_journal { "" } else { "0" };
+    let mut command = place.longwire(&["node", "--config", "alice.toml"]);
+    command.env("LONGWIRE_LOG", filter);
+    command.env("JOURNAL_STREAM", format!("{}:{}{other}", pipe.st_dev, pipe.st_ino));
+    let alice = command.stderr(write).spawn().unwrap();
+    // Only the node has the pipe open for writing now, so its end is the end of the log.
+    drop(command);
+    let (sender, heard) = mpsc::channel();
+    thread::spawn(move || {
+        BufReader::new(read).lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
+    });
+    let mut lines: Vec<String> = Vec::new();
+    let mut wait_for = |part: &str| {
+        while !lines.last().is_some_and(|line| line.contains(part)) {
+            let Ok(line) = heard.recv_timeout(DEADLINE) else { panic!("there is no {part} in {lines:?}") };
+            lines.push(line);
+        }
+    };
+    if filter.is_empty() {
+        wait_for(" is ready: ");
+    }
+    let began = Instant::now();
+    while !place.ask("alice", &["status"]).status.success() {
+        assert!(began.elapsed() < DEADLINE, "it does not answer");
+    }
+    place.configure("alice", "listn = []");
+    let pid = Pid::from_child(&alice);
+    kill_process(pid, Signal::HUP).unwrap();
+    wait_for("hint: ");
+    kill_process(pid, Signal::TERM).unwrap();
+    assert!(place.ended(alice, "the node ends").status.success());
+    lines.extend(heard);
+    lines
+}
+
+#[test]
+fn a_log_has_the_format_of_its_reader_and_the_messages_that_were_selected() {
+    let place = Place::new("log");
+    let ready = "dtn://alice/ is ready: not accepting connections; control socket ";
+    let refused = "configuration not reloaded, the previous one stays in use: alice.toml: ";
+    let hint = "hint: did you mean `listen`?";
+    let cases: [(&str, bool, &[String]); 3] = [
+        ("", false, &[ready.to_owned(), format!("longwire: {refused}"), hint.to_owned()]),
+        ("", true, &[format!("<6>{ready}"), format!("<3>{refused}"), format!("<3>{hint}")]),
+        ("info,node=warn", true, &[format!("<3>{refused}"), format!("<3>{hint}")]),
+    ];
+    for (filter, is_journal, expected) in cases {
+        let lines = log_of_a_node(&place, filter, is_journal);
+        let begins = lines.iter().zip(expected).all(|(line, begin)| line.starts_with(begin));
+        assert!(begins && lines.len() == expected.len(), "{filter}: {lines:#?}");
+    }
+    let mut command = place.longwire(&["node", "--config", "alice.toml", "--check"]);
+    let wrong = command.env("LONGWIRE_LOG", "info,stor=debug").output().unwrap();
+    assert_eq!(wrong.status.code(), Some(2));
+    let said =
+        "error: environment variable LONGWIRE_LOG: no such target: `stor`\nhint: did you mean `store`?\n";
+    assert_eq!(String::from_utf8(wrong.stderr).unwrap(), said);
+    let help = place.longwire(&["node", "--help"]).output().unwrap();
+    assert!(String::from_utf8(help.stdout).unwrap().contains("LONGWIRE_LOG=warn,store=info"));
+}
+
 /// Full pipe.
 struct FullPipe(fs::File);
 

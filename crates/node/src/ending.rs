@@ -20,16 +20,16 @@ pub fn end_on_panic() {
             std::thread::sleep(LAST_WORDS_MAX);
             std::process::exit(EXIT_STATUS);
         });
-        crate::standard_error::finish();
+        crate::log::finish();
         tell(panic);
         let thread = std::thread::current();
-        crate::standard_error::say(format_args!(
-            "longwire: internal error in thread `{}`: the node stops.\n\
+        crate::log::write_unfiltered(&format!(
+            "internal error in thread `{}`: the node stops.\n\
              Accepted bundles are in the store and continue after a restart.\n\
              hint: please report the lines above",
             thread.name().unwrap_or("unnamed")
         ));
-        crate::standard_error::finish();
+        crate::log::finish();
         std::process::exit(EXIT_STATUS);
     }));
 }

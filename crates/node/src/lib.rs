@@ -16,18 +16,18 @@
 
 #![forbid(unsafe_code)]
 #![cfg(unix)]
-// Printing panics once the reader has gone and blocks the node while the reader stops: see `standard_error`.
+// Printing panics once the reader has gone and blocks the node while the reader stops: see `log`.
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
 mod clock;
 pub mod config;
 pub mod ending;
 pub mod envelope;
+pub mod log;
 mod node;
 mod node_setup;
 mod private_files;
 mod pumps;
-pub mod standard_error;
 pub mod storage;
 mod surfaces;
 mod task;

@@ -2,11 +2,11 @@
 
 use crate::config::StorageKind;
 use crate::config::descriptors;
+use crate::log;
 use crate::node_setup::NodeSetup;
 use crate::pumps::connect::{prepare_caller, set_buffers};
 use crate::pumps::quick_ack::QuickAck;
 use crate::pumps::stream::ByteStream;
-use crate::standard_error;
 use crate::storage::{Log, OpenError, Opened, Scrub, ScrubPace, StorageDriver, random_u64};
 use crate::surfaces::client::{AppClient, ClientFactory};
 use crate::surfaces::control;
@@ -48,6 +48,8 @@ pub struct Node {
 
 impl Node {
     /// Starts a node: opens its store, listens, and opens its links. The node is running when this returns.
+    ///
+    /// What it logs is written once [`log::begin`] was called.
     ///
     /// # Errors
     /// Fails if the store cannot be opened or an address is in use.
@@ -207,7 +209,7 @@ impl Node {
     fn join(&mut self) {
         let Some(thread) = self.thread.take() else { return };
         let ended = thread.join();
-        standard_error::finish();
+        log::finish();
         if let Err(panic) = ended
             && !std::thread::panicking()
         {

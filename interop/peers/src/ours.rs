@@ -21,6 +21,7 @@ impl Ours {
         let text = format!("{text}\n[storage]\nkind = 'memory'\n");
         let mut config = Config::parse(&text, "interop", Path::new("/nowhere")).expect("it makes sense");
         config.control = None;
+        longwire_node::log::begin().expect("the filter is valid");
         let node = Node::start(NodeSetup::new(config)).expect("it starts");
         let client = node.client();
         let mut ours = Ours { node, client, sends: 0 };

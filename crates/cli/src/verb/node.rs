@@ -2,14 +2,18 @@
 
 use crate::failure::CommandFailure;
 use clap::Args;
-use longwire_node::standard_error::say;
-use longwire_node::{Config, NodeSetup};
+use longwire_node::{Config, NodeSetup, log};
 use std::path::PathBuf;
+use tracing::{error, info, warn};
 
 /// Run a node that stores bundles, forwards them when links are up and delivers them to applications
 ///
 /// The node never loses a bundle that it has accepted, however it ends. SIGHUP reloads links and routes. The exit status
 /// is 1 if the node cannot start, and 70 after an internal error: restart it, and it continues.
+///
+/// It logs to stderr, under systemd with a priority for each line. The environment variable LONGWIRE_LOG selects messages by
+/// level (off, error, warn, info, debug or trace; info if unset) and by target: `LONGWIRE_LOG=warn,store=info`. docs/log.md
+/// lists the targets.
 #[derive(Debug, Args)]
 pub(crate) struct Node {
     /// Configuration file
@@ -25,6 +29,7 @@ pub(crate) struct Node {
 
 impl Node {
     pub(crate) fn run(&self) -> Result<(), CommandFailure> {
+        log::begin().map_err(CommandFailure::Usage)?;
         let config = Config::load(&self.config).map_err(CommandFailure::Usage)?;
         if self.check {
             config.check_here()?;
@@ -52,26 +57,31 @@ impl Node {
         let node = longwire_node::Node::start(setup)?;
         let opened = node.opened();
         if opened.torn_bytes > 0 || opened.damaged > 0 {
-            say(format_args!(
+            warn!(
+                target: "store",
                 "store: {} records; discarded {} bytes of an incomplete write after a crash; found {} damaged places",
-                opened.records, opened.torn_bytes, opened.damaged
-            ));
+                opened.records,
+                opened.torn_bytes,
+                opened.damaged
+            );
         }
         if opened.harmed > 0 || opened.unnamed > 0 {
-            say(format_args!(
+            error!(
+                target: "store",
                 "store: {} records are damaged or missing (listed in {}); {} more are missing and cannot be identified",
                 opened.harmed,
                 list.display(),
                 opened.unnamed
-            ));
+            );
         }
         if opened.open_to_others > 0 {
-            say(format_args!(
+            warn!(
+                target: "store",
                 "store: other users can access {} files and folders of {}, and the node cannot restrict this: \
                  they belong to another user, or the file system has no permissions",
                 opened.open_to_others,
                 path.display()
-            ));
+            );
         }
         let mut addresses: Vec<String> = node.addresses().iter().map(ToString::to_string).collect();
         addresses.extend(stations);
@@ -80,9 +90,9 @@ impl Node {
             false => format!("listening on {}", addresses.join(", ")),
         };
         let http = node.http_address().map(|address| format!(", http://{address}/")).unwrap_or_default();
-        say(format_args!("{name} is ready: {at}; control socket {}{http}", control.display()));
+        info!(target: "node", "{name} is ready: {at}; control socket {}{http}", control.display());
         if let Some(callers) = callers {
-            say(format_args!("{callers}"));
+            info!(target: "node", "{callers}");
         }
         tell_supervisor();
         node.wait();

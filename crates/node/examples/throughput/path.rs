@@ -22,6 +22,7 @@ pub(crate) fn node(folder: &Path, name: &str, kind: &str, more: &str) -> Node {
     );
     let mut config = Config::parse(&text, "throughput", Path::new("/")).expect("it makes sense");
     config.control = None;
+    longwire_node::log::begin().expect("the filter is valid");
     Node::start(NodeSetup::new(config)).expect("it starts")
 }
 

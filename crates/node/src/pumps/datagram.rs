@@ -130,10 +130,10 @@ impl ReceiveBuffer {
         })
     }
 
-    /// Requests the buffer size from the kernel, and writes a warning to standard error if it gives less.
+    /// Requests the buffer size from the kernel, and logs a warning if it gives less.
     fn set(&self, socket: &UdpSocket) {
         if let Some(words) = self.enlarge(socket) {
-            crate::standard_error::say(format_args!("longwire: {words}"));
+            tracing::warn!(target: "udp", "{words}");
         }
     }
 }

@@ -64,9 +64,8 @@ impl Task {
             if cfg!(debug_assertions) {
                 panic!("{what}");
             }
-            crate::standard_error::say(format_args!(
-                "longwire: {what}\nhint: this is an internal error, please report it; the node continues, more slowly"
-            ));
+            let hint = "this is an internal error, please report it; the node continues, more slowly";
+            tracing::error!(target: "node", hint, "{what}");
         }
         wake
     }

@@ -53,8 +53,8 @@ impl Task {
         self.tell_reload(now, done)
     }
 
-    /// Reports the result of a reload: to the requester, in `status`, as an event, and on standard error, for operators who use
-    /// the signal.
+    /// Reports the result of a reload: to the requester, in `status`, as an event, and in the log, for operators who use the
+    /// signal.
     fn tell_reload(&mut self, now: Instant, done: Result<Vec<String>, (String, Option<String>)>) -> Reply {
         match done {
             Ok(needs_restart) => {
@@ -65,7 +65,7 @@ impl Task {
                         format!("; changes to {} take effect after a restart", list.join(", "))
                     }
                 };
-                crate::standard_error::say(format_args!("longwire: configuration reloaded{later}"));
+                tracing::info!(target: "configuration", "configuration reloaded{later}");
                 let configuration = view::Configuration { refused: None, needs_restart };
                 self.configuration.reloaded = configuration.clone();
                 let needs_restart = configuration.needs_restart;
@@ -73,10 +73,11 @@ impl Task {
                 Reply::Done
             }
             Err((what, hint)) => {
-                let more = hint.as_ref().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
-                crate::standard_error::say(format_args!(
-                    "longwire: configuration not reloaded, the previous one stays in use: {what}{more}"
-                ));
+                tracing::error!(
+                    target: "configuration",
+                    hint,
+                    "configuration not reloaded, the previous one stays in use: {what}"
+                );
                 self.configuration.reloaded.refused = Some(what.clone());
                 let event = Event::ConfigurationRefused { what: what.clone(), hint: hint.clone() };
                 self.note(now, event);

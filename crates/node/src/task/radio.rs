@@ -41,16 +41,12 @@ impl Task {
         let (name, callsign) = (configured.name.clone(), configured.callsign.to_ascii_uppercase());
         let place = self.engines.lower.second.radios.place(tnc);
         let Some(why) = down else {
-            crate::standard_error::say(format_args!(
-                "longwire: TNC `{name}` at {place} is up, callsign {callsign}"
-            ));
+            tracing::info!(target: "tnc", "TNC `{name}` at {place} is up, callsign {callsign}");
             return self.note(now, Event::TncUp { tnc: name, callsign });
         };
         let kept = "bundles stay in the store, and links resume when the TNC is back".to_owned();
         let hint = place.hint().to_owned();
-        crate::standard_error::say(format_args!(
-            "longwire: TNC `{name}` at {place} is down: {why}; {kept}\nhint: {hint}"
-        ));
+        tracing::warn!(target: "tnc", hint, "TNC `{name}` at {place} is down: {why}; {kept}");
         self.note(now, Event::TncDown { tnc: name, why: why.to_owned(), kept, hint });
     }
 

@@ -1,7 +1,7 @@
 //! Bundles that were refused because they break a rule: the rule, the place in the bundle, and the peer.
 //!
-//! A peer that sends one such bundle usually sends more, so refusals are counted by peer and rule. The first one is reported on
-//! standard error and as an event; `status` shows the count.
+//! A peer that sends one such bundle usually sends more, so refusals are counted by peer and rule. The first one is reported in the
+//! log and as an event; `status` shows the count.
 //!
 //! Limits: [`ENTRIES_MAX`] peers and rules, of which the address with the most loses its oldest for a new one; one line in
 //! [`BETWEEN_LINES`].
@@ -18,7 +18,7 @@ use std::fmt;
 
 /// Maximum peers and rules in the log.
 const ENTRIES_MAX: usize = 64;
-/// Minimum time between two lines on standard error, so that a peer with ever new node IDs cannot fill a disk.
+/// Minimum time between two lines in the log, so that a peer with ever new node IDs cannot fill a disk.
 const BETWEEN_LINES: Duration = Duration::from_secs(10);
 
 /// A peer, as far as it is known.
@@ -173,8 +173,7 @@ impl Task {
         let from = self.sender_over(link);
         let line = breach.and_then(|breach| self.refusals.add(now, from.clone(), reason, breach, accept));
         if let Some(line) = &line {
-            let hint = hint(accept).map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
-            crate::standard_error::say(format_args!("longwire: {line}{hint}"));
+            tracing::warn!(target: "peers", hint = hint(accept), "{line}");
         }
         if line.is_some() || self.recording.has_bundles() {
             self.note(

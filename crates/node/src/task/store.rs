@@ -82,7 +82,7 @@ impl Task {
         let more =
             if places > 1 { format!("; {places} places in total, from there on") } else { String::new() };
         let line = format!("{damage}{more}{bundle}");
-        crate::standard_error::say(format_args!("longwire: store: {line}"));
+        tracing::error!(target: "store", "store: {line}");
         self.note(now, Event::StoreDamaged { what: line.clone() });
         self.store.damage.add(places, line);
     }

@@ -19,6 +19,7 @@ const CHILD: &str = "LONGWIRE_BESIEGED";
 /// Runs the node. Called by the test of this name in each program with such tests, which is the child process.
 pub(crate) fn be_the_node() {
     let Some(path) = std::env::var_os(CHILD).map(PathBuf::from) else { return };
+    longwire_node::log::begin().expect("the filter is valid");
     let config = Config::load(&path).expect("it makes sense");
     let node = Node::start(NodeSetup::new(config)).expect("it starts");
     println!("\nat {}", node.addresses()[0]);

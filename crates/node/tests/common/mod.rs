@@ -56,6 +56,7 @@ pub(crate) fn config(text: &str) -> Config {
 }
 
 pub(crate) fn start(config: Config) -> Node {
+    longwire_node::log::begin().expect("the filter is valid");
     let node = Node::start(NodeSetup::new(config)).expect("it starts");
     watch::enter(&node);
     node

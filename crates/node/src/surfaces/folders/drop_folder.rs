@@ -7,7 +7,6 @@ use crate::clock::WallClock;
 use crate::config::DropFolder;
 use crate::envelope;
 use crate::private_files;
-use crate::standard_error::say;
 use crate::storage::random_u64;
 use crate::surfaces::message::{Message, MessageOptions, Reply, Request};
 use bytes::{Bytes, BytesMut};
@@ -337,7 +336,7 @@ async fn send(
                         && is_new
                     {
                         let (folder, name) = (drop.folder.display(), claim.name.to_string_lossy());
-                        say(format_args!("longwire: {folder}: {name}: {}", reason.words));
+                        tracing::warn!(target: "folders", "{folder}: {name}: {}", reason.words);
                     }
                     if finished.is_ok() {
                         accepted.remove(&claim.own);

@@ -1,4 +1,4 @@
-//! Lines on standard error.
+//! Queue of the lines for standard error.
 //!
 //! Its reader may have gone, as `head` does after its lines, or may have stopped, as a suspended terminal does: neither is a reason
 //! for a node to end or to wait, and unknown peers influence the number of lines. So a thread of its own writes the lines of all
@@ -9,14 +9,15 @@
 //!
 //! Units: lines, bytes. Limits: 1 MiB waiting, and as much being written.
 
+use super::format::LineFormat;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::VecDeque;
-use std::fmt;
 use std::io::{self, ErrorKind, Stderr, Write};
 use std::os::fd::AsFd;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
+use tracing::Level;
 
 /// Maximum bytes waiting to be written: enough for the lines at startup about a store with as much damage as is remembered, with
 /// names of common length.
@@ -27,16 +28,16 @@ const END_MAX: Duration = Duration::from_secs(2);
 /// (POSIX, `_POSIX_PIPE_BUF`).
 const PIECE_BYTES: usize = 512;
 
-static STANDARD_ERROR: LineQueue = LineQueue::new();
+static STANDARD_ERROR: LineQueue = LineQueue::new(LineFormat::of_standard_error);
 
 /// Writes one or more lines. Never blocks and never fails.
-pub fn say(lines: fmt::Arguments<'_>) {
-    STANDARD_ERROR.say(&format!("{lines}"));
+pub(super) fn say(lines: &str) {
+    STANDARD_ERROR.say(lines);
     STANDARD_ERROR.begin();
 }
 
 /// Waits until all lines are written, for a limited time.
-pub fn finish() {
+pub(crate) fn finish() {
     if STANDARD_ERROR.lock().has_something() {
         STANDARD_ERROR.begin();
     }
@@ -101,6 +102,8 @@ struct LineQueue {
     waiting: Mutex<WaitingLines>,
     /// Signalled when a line was added or all are written.
     changed: Condvar,
+    /// Format of the line about dropped lines.
+    format: fn() -> LineFormat,
 }
 
 struct WaitingLines {
@@ -128,7 +131,7 @@ impl WaitingLines {
 }
 
 impl LineQueue {
-    const fn new() -> LineQueue {
+    const fn new(format: fn() -> LineFormat) -> LineQueue {
         let waiting = WaitingLines {
             texts: VecDeque::new(),
             bytes: 0,
@@ -136,7 +139,7 @@ impl LineQueue {
             is_writing: false,
             has_thread: false,
         };
-        LineQueue { waiting: Mutex::new(waiting), changed: Condvar::new() }
+        LineQueue { waiting: Mutex::new(waiting), changed: Condvar::new(), format }
     }
 
     /// The lines are consistent even if a thread has panicked while holding the lock.
@@ -193,9 +196,8 @@ impl LineQueue {
         let (mut texts, dropped) = waiting.take();
         drop(waiting);
         if dropped > 0 {
-            texts.push_back(format!(
-                "longwire: {dropped} log lines dropped here, because standard error was not being read\n"
-            ));
+            let text = format!("{dropped} log lines dropped here, because standard error was not being read");
+            texts.push_back(format!("{}\n", (self.format)().lines(Level::WARN, &text)));
         }
         let all = texts.iter().all(|text| write_all(out, text.as_bytes(), until));
         let _ = out.flush();
@@ -229,6 +231,10 @@ mod tests {
     use std::io::{PipeWriter, Read as _};
     use std::sync::Arc;
     use std::sync::mpsc::{Receiver, Sender, channel};
+
+    fn new_queue() -> LineQueue {
+        LineQueue::new(|| LineFormat::Plain)
+    }
 
     /// A reader that announces each text and reads it when it is told to.
     struct TestReader {
@@ -303,7 +309,7 @@ mod tests {
 
     #[test]
     fn what_is_said_is_written_in_order_and_what_had_no_room_is_counted_in_its_place() {
-        let queue = Arc::new(LineQueue::new());
+        let queue = Arc::new(new_queue());
         queue.lock().has_thread = true;
         let (there, is_there) = channel();
         let (lets, may) = channel();
@@ -351,7 +357,7 @@ mod tests {
     fn all_that_was_said_is_waited_for_where_somebody_writes_it() {
         let (_reader, mut writer) = io::pipe().expect("a pipe can be made");
         for line in ["a line", &"x".repeat(BYTES_MAX)] {
-            let queue = LineQueue::new();
+            let queue = new_queue();
             queue.say(line);
             queue.lock().has_thread = true;
             assert!(!queue.finish(&mut writer, Duration::ZERO), "it is not written");
@@ -365,7 +371,7 @@ mod tests {
     fn what_has_no_room_for_a_moment_is_written_when_there_is_some() {
         let (mut reader, writer) = io::pipe().expect("a pipe can be made");
         rustix::io::ioctl_fionbio(&writer, true).expect("it need not wait");
-        let queue = LineQueue::new();
+        let queue = new_queue();
         // More than a pipe holds.
         let lines: Vec<String> = (0..20).map(|number| number.to_string().repeat(20_000)).collect();
         lines.iter().for_each(|line| queue.say(line));
@@ -384,7 +390,7 @@ mod tests {
     /// The writing thread cannot be started, not even later.
     #[test]
     fn what_waits_is_written_at_the_end_though_no_thread_does_it() {
-        let queue = LineQueue::new();
+        let queue = new_queue();
         let (mut reader, mut writer) = io::pipe().expect("a pipe can be made");
         let long = "x".repeat(2000);
         queue.say("a line");
@@ -403,8 +409,20 @@ mod tests {
     }
 
     #[test]
+    fn the_line_about_dropped_ones_has_the_format_of_the_others() {
+        let queue = LineQueue::new(|| LineFormat::Journal);
+        let (mut reader, mut writer) = io::pipe().expect("a pipe can be made");
+        queue.say(&"x".repeat(BYTES_MAX));
+        queue.write_next(&mut writer);
+        drop(writer);
+        let mut read = String::new();
+        reader.read_to_string(&mut read).expect("text");
+        assert_eq!(read, "<4>1 log lines dropped here, because standard error was not being read\n");
+    }
+
+    #[test]
     fn a_reader_that_has_gone_is_no_failure() {
-        let queue = LineQueue::new();
+        let queue = new_queue();
         for _ in 0..2 {
             queue.say("a line");
             queue.write_next(&mut GoneReader);
