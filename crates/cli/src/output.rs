@@ -80,7 +80,28 @@ impl Measure {
         &self,
         compute: impl FnOnce(&Progress) -> Result<Finding, Error>,
     ) -> Result<(), CommandFailure> {
+        self.carry_out_in(Path::new(""), interrupts()?, compute)
+    }
+
+    /// The same with several computations, one after the other, each with a directory of its own below the others.
+    pub(crate) fn carry_out_all(
+        &self,
+        names: &[&str],
+        compute: impl Fn(&str, &Progress) -> Result<Finding, Error>,
+    ) -> Result<(), CommandFailure> {
         let stop = interrupts()?;
+        let mut each = names.iter();
+        each.try_for_each(|name| {
+            self.carry_out_in(Path::new(name), stop.clone(), |progress| compute(name, progress))
+        })
+    }
+
+    fn carry_out_in(
+        &self,
+        below: &Path,
+        stop: Arc<AtomicBool>,
+        compute: impl FnOnce(&Progress) -> Result<Finding, Error>,
+    ) -> Result<(), CommandFailure> {
         // A directory that cannot be created is reported before a long computation, not after it.
         for directory in [&self.out, &self.trace].into_iter().flatten() {
             fs::create_dir_all(directory).map_err(|error| CommandFailure::of_directory(directory, &error))?;
@@ -94,20 +115,20 @@ impl Measure {
         }
         let shown = print(&finding, self.json);
         // The files are written even if the reader of stdout has closed it.
-        self.write(&finding)?;
+        self.write(below, &finding)?;
         shown?;
         if is_stopped { Err(CommandFailure::Interrupted) } else { Ok(()) }
     }
 
-    fn write(&self, finding: &Finding) -> Result<(), CommandFailure> {
+    fn write(&self, below: &Path, finding: &Finding) -> Result<(), CommandFailure> {
         let unsaid = (!self.json).then(|| PathBuf::from("longwire-report"));
         if let Some(directory) = self.out.clone().or(unsaid) {
-            let page = write_report(&directory, finding)?;
+            let page = write_report(&directory.join(below), finding)?;
             self.say(format_args!("report: {}", page.display()));
         }
         if let Some(directory) = &self.trace {
             for traced in &finding.traces {
-                let directory = directory.join(folder(&traced.name));
+                let directory = directory.join(below).join(folder(&traced.name));
                 let written = trace::write(&directory, &traced.name, &traced.frames);
                 written.map_err(|error| CommandFailure::of_file(&error))?;
             }

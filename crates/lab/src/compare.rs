@@ -2,7 +2,7 @@
 
 mod advice;
 
-use crate::bench::{Bench, Case, Played, Shard, Trial};
+use crate::bench::{Bench, Case, Played, Trial};
 use crate::chain::{self, Chain};
 use crate::error::Error;
 use crate::finding::Finding;
@@ -176,7 +176,7 @@ pub fn compare(options: &Options, progress: &Progress) -> Result<Finding, Error>
     let params = Params::new().with("link", options.link.as_str()).with("bytes", bytes);
     let case = |(name, setup)| Chain::case(name, params.clone(), setup, runs);
     let cases = setups.into_iter().map(case).collect();
-    let played = Bench { threads: options.threads, shard: Shard::WHOLE, progress }.play(cases);
+    let played = Bench { threads: options.threads, ..Bench::new(progress) }.play(cases);
     // After an early stop there are fewer runs.
     let (planned, runs) = (runs, played.first().map_or(runs, |played| played.runs.len() as u32));
     let traced = played.iter().filter(|_| options.traces);

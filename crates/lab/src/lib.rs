@@ -5,6 +5,7 @@
 pub mod bench;
 pub mod bundle_observer;
 pub mod chain;
+pub mod claim;
 pub mod compare;
 pub mod convergence;
 pub mod finding;

@@ -122,7 +122,7 @@ impl Record {
 }
 
 /// Relation of our figure to a published one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FigureKind {
     /// A constant or a choice between readings was fitted to this figure.

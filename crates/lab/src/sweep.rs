@@ -49,7 +49,7 @@ pub fn run(options: &Options, progress: &Progress) -> Result<Finding, Error> {
         };
         cases.push(Chain::case(series, point.params, setup, runs));
     }
-    let played = Bench { threads: options.threads, shard: options.shard, progress }.play(cases);
+    let played = Bench { threads: options.threads, shard: options.shard, ..Bench::new(progress) }.play(cases);
     let traces = if options.traces {
         played.iter().map(|played| played.case.trial.trace(&name_of_point(&played.case))).collect()
     } else {

@@ -1,7 +1,9 @@
 //! A small part of the published cislunar evaluation: its statements about delays, errors and outages.
 
+use longwire_lab::bench::Bench;
 use longwire_lab::finding::Finding;
-use longwire_lab::papers::cislunar::{Options, SCENARIO, reproduce};
+use longwire_lab::papers;
+use longwire_lab::papers::cislunar::{Cislunar, SCENARIO};
 use longwire_lab::progress::Progress;
 use longwire_lab::record::{FigureKind, Record, Value};
 use longwire_lab::run::{Outcome, Setup, Wanted};
@@ -94,8 +96,9 @@ fn every_ledger_accounts_for_the_whole_transfer() {
 }
 
 fn small(threads: usize) -> Finding {
-    let options = Options { runs: Some(1), seed: Some(7), threads, traces: true, thin: false };
-    reproduce(&options, &Progress::new()).unwrap()
+    let progress = Progress::new();
+    let bench = Bench { runs: Some(1), seed: 7, threads, traces: true, ..Bench::new(&progress) };
+    papers::reproduce(&Cislunar, &bench)
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Every paper with many seeds: each must produce a page, whatever the noise.
 
-use longwire_lab::finding::Finding;
-use longwire_lab::papers::{ax25_throughput, cislunar, dtn_ax25};
+use longwire_lab::bench::Bench;
+use longwire_lab::papers::{PAPERS, reproduce};
 use longwire_lab::progress::Progress;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -9,47 +9,27 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 const SEEDS: core::ops::Range<u64> = 0..50;
 const THREADS: usize = 2;
 
-/// Runs a paper with every seed, and names those with which it fails.
-fn with_many_seeds(paper: impl Fn(u64) -> Finding) {
-    let fails = |seed: &u64| {
-        catch_unwind(AssertUnwindSafe(|| {
-            let finding = paper(*seed);
-            let page = finding.report.html(&finding.experiment);
-            assert!(!finding.experiment.records.is_empty() && !page.contains("NaN"), "a page of numbers");
-        }))
-        .is_err()
-    };
-    let failed: Vec<u64> = SEEDS.filter(fails).collect();
-    assert!(failed.is_empty(), "it fails with the seeds {failed:?}: the reasons stand above");
-}
-
 #[test]
-fn cislunar_with_many_seeds() {
-    with_many_seeds(|seed| {
-        let options = cislunar::Options {
-            runs: Some(1),
-            seed: Some(seed),
-            threads: THREADS,
-            traces: false,
-            thin: true,
+fn papers_with_many_seeds() {
+    let mut failed = Vec::new();
+    for paper in PAPERS {
+        let fails = |seed: &u64| {
+            catch_unwind(AssertUnwindSafe(|| {
+                let progress = Progress::new();
+                let bench = Bench {
+                    runs: Some(1),
+                    seed: *seed,
+                    threads: THREADS,
+                    thin: true,
+                    ..Bench::new(&progress)
+                };
+                let finding = reproduce(*paper, &bench);
+                let page = finding.report.html(&finding.experiment);
+                assert!(!finding.experiment.records.is_empty() && !page.contains("NaN"), "a page of numbers");
+            }))
+            .is_err()
         };
-        cislunar::reproduce(&options, &Progress::new()).expect("a scenario of this program")
-    });
-}
-
-#[test]
-fn dtn_ax25_with_many_seeds() {
-    with_many_seeds(|seed| {
-        let options = dtn_ax25::Options { runs: Some(1), seed: Some(seed), threads: THREADS, thin: true };
-        dtn_ax25::reproduce(&options, &Progress::new())
-    });
-}
-
-#[test]
-fn ax25_throughput_with_many_seeds() {
-    with_many_seeds(|seed| {
-        let options =
-            ax25_throughput::Options { runs: Some(1), seed: Some(seed), threads: THREADS, thin: true };
-        ax25_throughput::reproduce(&options, &Progress::new())
-    });
+        failed.extend(SEEDS.filter(fails).map(|seed| format!("{} with seed {seed}", paper.name())));
+    }
+    assert!(failed.is_empty(), "these fail: {failed:?}; the reasons stand above");
 }

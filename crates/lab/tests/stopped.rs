@@ -1,10 +1,10 @@
 //! Computations that are stopped early: at once, or after a few runs. Each reports the results of its runs and their
 //! number.
 
-use longwire_lab::bench::Shard;
+use longwire_lab::bench::{Bench, Shard};
 use longwire_lab::error::Error;
 use longwire_lab::finding::Finding;
-use longwire_lab::papers::{ax25_throughput, cislunar, dtn_ax25};
+use longwire_lab::papers;
 use longwire_lab::progress::Progress;
 use longwire_lab::record::{Row, Value};
 use longwire_lab::scenario;
@@ -38,39 +38,46 @@ fn fewest(finding: &Finding) -> u64 {
     transfers().map(|record| record.n as u64).min().expect("something is measured")
 }
 
+/// Stops a paper before its first run, and after some. The command of its page has the runs made.
+fn stopped_paper(name: &str, bench: Bench<'_>, places: &[u64], per: &str) -> Vec<Finding> {
+    let paper = papers::find(name).expect("it is in the table");
+    let findings = stopped(places, |progress| {
+        Ok(papers::reproduce(paper, &Bench { progress, threads: THREADS, ..bench }))
+    });
+    assert!(findings[0].report.command.ends_with(" --runs 1"), "{}", findings[0].report.command);
+    assert!(findings[0].report.facts.contains(&(format!("runs per {per}"), "1".into())));
+    findings
+}
+
 #[test]
 fn a_stopped_cislunar_page_has_the_runs_that_were_made() {
-    let options =
-        cislunar::Options { runs: Some(RUNS), seed: None, threads: THREADS, traces: false, thin: true };
-    let findings = stopped(&[0, 60], |progress| cislunar::reproduce(&options, progress));
-    assert!(findings[0].report.command.ends_with(" --runs 1"), "{}", findings[0].report.command);
-    assert!(findings[0].report.facts.contains(&("runs per point".into(), "1".into())));
+    let progress = Progress::new();
+    let bench = Bench { runs: Some(RUNS), thin: true, ..Bench::new(&progress) };
+    stopped_paper("cislunar", bench, &[0, 60], "point");
 }
 
 #[test]
 fn a_stopped_dtn_ax25_page_has_the_runs_that_were_made() {
-    let options = dtn_ax25::Options { runs: Some(RUNS), seed: None, threads: THREADS, thin: true };
-    let findings = stopped(&[0, 20, 300], |progress| Ok(dtn_ax25::reproduce(&options, progress)));
-    assert!(findings[0].report.command.ends_with(" --runs 1"), "{}", findings[0].report.command);
-    assert!(findings[0].report.facts.contains(&("runs per row".into(), "1".into())));
+    let progress = Progress::new();
+    let bench = Bench { runs: Some(RUNS), thin: true, ..Bench::new(&progress) };
+    let findings = stopped_paper("dtn-ax25", bench, &[0, 20, 300], "row");
     assert!(findings[0].experiment.runs.iter().all(|run| run.run == 0));
 }
 
 #[test]
 fn a_stopped_ax25_throughput_page_has_the_runs_that_were_made() {
+    let progress = Progress::new();
     // The other assumptions are then left out, so `thin` is not needed.
-    let options = ax25_throughput::Options { runs: Some(8), seed: None, threads: THREADS, thin: false };
-    let findings = stopped(&[0, 1300], |progress| Ok(ax25_throughput::reproduce(&options, progress)));
+    let bench = Bench { runs: Some(8), ..Bench::new(&progress) };
+    let findings = stopped_paper("ax25-throughput", bench, &[0, 1300], "transfer");
     for finding in &findings {
         let made = finding.experiment.runs.iter().map(|run| run.run + 1).max().unwrap();
-        assert!(finding.report.command.contains(&format!(" --runs {made} ")), "{}", finding.report.command);
+        assert!(finding.report.command.ends_with(&format!(" --runs {made}")), "{}", finding.report.command);
         // A quarter of the runs are of long files, as in a complete page with this number of runs.
         let is_long = |run: &&Row| run.params.get("file_bytes").and_then(Value::as_f64) == Some(65_536.0);
         let long = finding.experiment.runs.iter().filter(is_long).map(|run| run.run + 1).max();
         assert_eq!(long, Some(made.div_ceil(4)), "of {made}");
     }
-    assert!(findings[0].report.command.contains(" --runs 1 "), "{}", findings[0].report.command);
-    assert!(findings[0].report.facts.contains(&("runs per transfer".into(), "1".into())));
     assert!(findings[0].experiment.runs.iter().all(|run| run.run == 0));
 }
 

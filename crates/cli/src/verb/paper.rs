@@ -2,62 +2,52 @@
 
 use crate::failure::CommandFailure;
 use crate::output::Measure;
-use clap::{Args, ValueEnum};
-use longwire_lab::papers::cislunar::{self, Options};
-use longwire_lab::papers::{ax25_throughput, dtn_ax25};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use longwire_lab::bench::Bench;
+use longwire_lab::papers::{self, PAPERS};
+use longwire_lab::progress::Progress;
+
+/// Name for all papers.
+const ALL: &str = "all";
 
 /// Reproduce a published evaluation and compare its figures with ours
 #[derive(Debug, Args)]
 pub(crate) struct Paper {
     /// Paper to reproduce
-    #[arg(value_name = "NAME")]
-    name: PaperName,
+    #[arg(value_name = "NAME", value_parser = names())]
+    name: String,
     #[command(flatten)]
     measure: Measure,
 }
 
-/// Papers that can be reproduced.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum PaperName {
-    /// Bundles over TCP between the Moon and the Earth, through an orbiter
-    Cislunar,
-    /// Bundles over connected-mode AX.25 between two radios, compared with TCP/IP
-    DtnAx25,
-    /// Throughput of connected-mode AX.25 with different packet-radio controllers
-    Ax25Throughput,
+fn names() -> PossibleValuesParser {
+    let papers = PAPERS.iter().map(|paper| PossibleValue::new(paper.name()).help(paper.about()));
+    let all = PossibleValue::new(ALL).help("All of them, each with a directory of its own");
+    PossibleValuesParser::new(papers.chain([all]))
 }
 
 impl Paper {
     pub(crate) fn run(&self) -> Result<(), CommandFailure> {
-        match self.name {
-            PaperName::Cislunar => {
-                let options = Options {
-                    runs: self.measure.runs(),
-                    seed: self.measure.seed,
-                    threads: self.measure.threads(),
-                    traces: self.measure.trace.is_some(),
-                    thin: false,
-                };
-                self.measure.carry_out(|progress| cislunar::reproduce(&options, progress))
-            }
-            PaperName::DtnAx25 => {
-                let options = dtn_ax25::Options {
-                    runs: self.measure.runs(),
-                    seed: self.measure.seed,
-                    threads: self.measure.threads(),
-                    thin: false,
-                };
-                self.measure.carry_out(|progress| Ok(dtn_ax25::reproduce(&options, progress)))
-            }
-            PaperName::Ax25Throughput => {
-                let options = ax25_throughput::Options {
-                    runs: self.measure.runs(),
-                    seed: self.measure.seed,
-                    threads: self.measure.threads(),
-                    thin: false,
-                };
-                self.measure.carry_out(|progress| Ok(ax25_throughput::reproduce(&options, progress)))
-            }
+        let play = |name: &str, progress: &Progress| {
+            let paper = papers::find(name).expect("the parser knows the names");
+            Ok(papers::reproduce(paper, &self.bench(progress)))
+        };
+        if self.name != ALL {
+            return self.measure.carry_out(|progress| play(&self.name, progress));
+        }
+        let names: Vec<&str> = PAPERS.iter().map(|paper| paper.name()).collect();
+        self.measure.carry_out_all(&names, play)
+    }
+
+    fn bench<'a>(&self, progress: &'a Progress) -> Bench<'a> {
+        let bench = Bench::new(progress);
+        Bench {
+            threads: self.measure.threads(),
+            runs: self.measure.runs(),
+            seed: self.measure.seed.unwrap_or(bench.seed),
+            traces: self.measure.trace.is_some(),
+            ..bench
         }
     }
 }

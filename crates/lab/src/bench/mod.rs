@@ -89,7 +89,7 @@ impl<T> Case<T> {
     }
 }
 
-/// How runs are played.
+/// What was asked of an experiment, and how its runs are played.
 #[derive(Clone, Copy, Debug)]
 pub struct Bench<'a> {
     /// Number of threads; does not change the result.
@@ -98,9 +98,28 @@ pub struct Bench<'a> {
     pub shard: Shard,
     /// Count of the runs made, and requests to stop.
     pub progress: &'a Progress,
+    /// Seed of the experiment.
+    pub seed: u64,
+    /// Number of runs of a case; `None` for the usual number.
+    pub runs: Option<u32>,
+    /// Keeps the frames of single runs.
+    pub traces: bool,
+    /// Restricts an experiment to a part of its cases. For tests with many seeds, whose figures have little meaning.
+    pub thin: bool,
 }
 
-impl Bench<'_> {
+impl<'a> Bench<'a> {
+    /// Creates a bench for all runs of a complete experiment with seed 1, on one thread.
+    pub fn new(progress: &'a Progress) -> Bench<'a> {
+        let (threads, shard, seed) = (1, Shard::WHOLE, 1);
+        Bench { threads, shard, progress, seed, runs: None, traces: false, thin: false }
+    }
+
+    /// Returns the number of runs of a case that usually has this number.
+    pub fn runs(&self, usual: u32) -> u32 {
+        self.runs.unwrap_or(usual).max(1)
+    }
+
     /// Plays this share of the runs of all cases. After an early stop every case has the runs of the rounds completed,
     /// at least of the first one.
     pub fn play<T: Trial>(&self, cases: Vec<Case<T>>) -> Vec<Played<T>> {
@@ -126,6 +145,13 @@ impl Bench<'_> {
             played[*at].runs.push(done);
         }
         played
+    }
+
+    /// Plays several groups of cases together, round by round.
+    pub fn play_groups<T: Trial, const N: usize>(&self, groups: [Vec<Case<T>>; N]) -> [Vec<Played<T>>; N] {
+        let sizes = groups.each_ref().map(Vec::len);
+        let mut played = self.play(groups.into_iter().flatten().collect()).into_iter();
+        sizes.map(|size| played.by_ref().take(size).collect())
     }
 }
 
@@ -191,10 +217,14 @@ impl<T: Trial> Played<T> {
         T::METRICS.iter().filter_map(|metric| self.record(metric.key)).collect()
     }
 
+    /// Returns a table cell with a metric.
+    pub fn cell(&self, key: &str) -> Cell {
+        self.record(key).map_or_else(Cell::empty, |record| Cell::summary(&record.summary()))
+    }
+
     /// Iterates over table cells with the figures of all metrics.
     pub fn cells(&self) -> impl Iterator<Item = Cell> {
-        let cell = |record: Record| Cell::summary(&record.summary());
-        T::METRICS.iter().map(move |metric| self.record(metric.key).map_or_else(Cell::empty, cell))
+        T::METRICS.iter().map(|metric| self.cell(metric.key))
     }
 
     /// Returns the mean of a metric; NaN if no run has it.

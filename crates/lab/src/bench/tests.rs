@@ -32,7 +32,7 @@ fn numbers(played: &[Played<Echo>]) -> Vec<Vec<u32>> {
 }
 
 fn bench(progress: &Progress, threads: usize) -> Bench<'_> {
-    Bench { threads, shard: Shard::WHOLE, progress }
+    Bench { threads, ..Bench::new(progress) }
 }
 
 #[test]

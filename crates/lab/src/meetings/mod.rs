@@ -318,7 +318,7 @@ pub fn run(mut plan: MeetingScenario, options: &Options, progress: &Progress) ->
         Case::new(name(*router), Params::new(), trial, plan.seed, plan.runs)
     };
     let cases = plan.routers.iter().map(case).collect();
-    let played = Bench { threads: options.threads, shard: options.shard, progress }.play(cases);
+    let played = Bench { threads: options.threads, shard: options.shard, ..Bench::new(progress) }.play(cases);
     let stem = options.scenario.file_stem().map_or("meetings".into(), |stem| stem.to_string_lossy());
     let mut experiment = Experiment { experiment: stem.into(), seed: plan.seed, ..Experiment::default() };
     let mut table = Table::new("Routers compared in the same scenario, 95 % confidence intervals", columns());

@@ -1,5 +1,131 @@
 //! Published evaluations, reproduced and compared with their figures.
+//!
+//! A paper is a folder and an entry in [`PAPERS`]: the command line, its help and the tests take them from there. What
+//! is published stands in its `published.csv`.
 
 pub mod ax25_throughput;
 pub mod cislunar;
 pub mod dtn_ax25;
+#[cfg(any(test, feature = "dummy"))]
+pub mod dummy;
+#[cfg(test)]
+mod tests;
+
+use crate::bench::Bench;
+use crate::claim::{self, Claim};
+use crate::finding::{Finding, Trace};
+use crate::record::{Experiment, Record, Row};
+use crate::report::{Assumption, PageBlock, Report, Section, Table};
+
+/// All papers.
+pub const PAPERS: &[&dyn Paper] = &[
+    &cislunar::Cislunar,
+    &dtn_ax25::DtnAx25,
+    &ax25_throughput::Ax25Throughput,
+    #[cfg(any(test, feature = "dummy"))]
+    &dummy::Dummy,
+];
+
+/// Published evaluation.
+pub trait Paper: Sync {
+    /// Name on the command line, such as `cislunar`.
+    fn name(&self) -> &'static str;
+
+    /// Subject, as a line of help.
+    fn about(&self) -> &'static str;
+
+    /// Authors and title.
+    fn citation(&self) -> &'static str;
+
+    /// Plays all runs.
+    fn play(&self, bench: &Bench<'_>) -> Page;
+}
+
+/// Returns the paper with this name.
+pub fn find(name: &str) -> Option<&'static dyn Paper> {
+    PAPERS.iter().copied().find(|paper| paper.name() == name)
+}
+
+/// Reproduces a paper.
+pub fn reproduce(paper: &dyn Paper, bench: &Bench<'_>) -> Finding {
+    paper.play(bench).finding(paper, bench)
+}
+
+/// Result of a paper.
+#[derive(Clone, Debug, Default)]
+pub struct Page {
+    /// Title.
+    pub title: &'static str,
+    /// Result, in a sentence or two.
+    pub answer: String,
+    /// Fewest and most runs made of a case that has all runs, and what such a case is called.
+    pub runs: (u32, u32, &'static str),
+    /// Facts for the top of the page.
+    pub facts: Vec<(String, String)>,
+    /// Published figures and statements beside ours.
+    pub claims: Vec<Claim>,
+    /// Sections after the claims.
+    pub sections: Vec<Section>,
+    /// Assumptions and their effect on the result.
+    pub assumptions: Vec<Assumption>,
+    /// Figures.
+    pub records: Vec<Record>,
+    /// Runs behind them.
+    pub rows: Vec<Row>,
+    /// Frames of single runs.
+    pub traces: Vec<Trace>,
+}
+
+impl Page {
+    /// Completes the page with what all papers have in common.
+    fn finding(self, paper: &dyn Paper, bench: &Bench<'_>) -> Finding {
+        let (fewest, most, of) = self.runs;
+        let lead = match bench.progress.early_end() {
+            Some(words) => format!("{} {words}", self.answer),
+            None => self.answer,
+        };
+        let runs = if fewest == most { fewest.to_string() } else { format!("{fewest} to {most}") };
+        let mut facts = vec![("seed".to_owned(), bench.seed.to_string()), (format!("runs per {of}"), runs)];
+        facts.extend(self.facts);
+        facts.push(("published in".into(), paper.citation().into()));
+        let claims = (!self.claims.is_empty()).then(|| {
+            Section::new("Claims of the paper").shown(claim::table(
+                format!("Published and ours: {} of those judged hold", claim::count(&self.claims)),
+                &self.claims,
+            ))
+        });
+        let sections: Vec<Section> = claims.into_iter().chain(self.sections).collect();
+        let summary =
+            [PageBlock::Text(lead.clone())].into_iter().chain(sections.iter().flat_map(on_terminal));
+        Finding {
+            summary: summary.collect(),
+            experiment: Experiment {
+                experiment: paper.name().into(),
+                seed: bench.seed,
+                records: self.records,
+                runs: self.rows,
+            },
+            report: Report {
+                title: self.title.into(),
+                lead,
+                command: format!("longwire paper {} --seed {} --runs {fewest}", paper.name(), bench.seed),
+                facts,
+                sections,
+                assumptions: self.assumptions,
+            },
+            traces: self.traces,
+        }
+    }
+}
+
+/// Blocks of a section that a terminal shows, tables with their captions.
+fn on_terminal(section: &Section) -> Vec<PageBlock> {
+    let shown = section.on_terminal.iter().map(|at| &section.blocks[*at]);
+    let with_caption = |block: &PageBlock| match block {
+        PageBlock::Table(Table { caption, .. }) => {
+            vec![PageBlock::Text(format!("{caption}:")), block.clone()]
+        }
+        other => vec![other.clone()],
+    };
+    shown.flat_map(with_caption).collect()
+}

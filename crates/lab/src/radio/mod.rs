@@ -218,7 +218,7 @@ pub fn run(
         let (seed, runs) = (options.seed.unwrap_or(plan.seed), options.runs.unwrap_or(plan.runs));
         cases.push(Case::new(SERIES, params, plan, seed, runs));
     }
-    let played = Bench { threads: options.threads, shard: options.shard, progress }.play(cases);
+    let played = Bench { threads: options.threads, shard: options.shard, ..Bench::new(progress) }.play(cases);
     let stem = options.scenario.file_stem().map_or("radio".into(), |stem| stem.to_string_lossy());
     let seed = options.seed.unwrap_or(whole.seed);
     let mut experiment = Experiment { experiment: stem.into(), seed, ..Experiment::default() };

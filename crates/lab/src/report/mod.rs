@@ -40,18 +40,31 @@ pub struct Section {
     pub heading: String,
     /// Blocks, in order.
     pub blocks: Vec<PageBlock>,
+    /// Positions of the blocks that a terminal shows, too.
+    pub on_terminal: Vec<usize>,
 }
 
 impl Section {
     /// Creates an empty section.
     pub fn new(heading: impl Into<String>) -> Section {
-        Section { heading: heading.into(), blocks: Vec::new() }
+        Section { heading: heading.into(), ..Section::default() }
     }
 
     /// Appends a block.
     pub fn with(mut self, block: impl Into<PageBlock>) -> Section {
         self.blocks.push(block.into());
         self
+    }
+
+    /// Appends several blocks.
+    pub fn with_all<B: Into<PageBlock>>(self, blocks: impl IntoIterator<Item = B>) -> Section {
+        blocks.into_iter().fold(self, Section::with)
+    }
+
+    /// Appends a block that a terminal shows, too.
+    pub fn shown(mut self, block: impl Into<PageBlock>) -> Section {
+        self.on_terminal.push(self.blocks.len());
+        self.with(block)
     }
 }
 
@@ -114,7 +127,8 @@ impl From<RankChart> for PageBlock {
 }
 
 /// Assumption.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Assumption {
     /// Assumption, in a sentence.
     pub text: String,

@@ -350,7 +350,7 @@ pub(super) fn is_within(value: f64, (from, to): (f64, Option<f64>)) -> bool {
 mod tests {
     use super::super::fleet::{FAST, program};
     use super::*;
-    use crate::bench::{self, Bench, Metric, Run, Shard, threads_available};
+    use crate::bench::{self, Bench, Metric, Run, threads_available};
     use crate::progress::Progress;
     use crate::record::Params;
 
@@ -371,7 +371,8 @@ mod tests {
             }
         }
         let case = |point: &(f64, f64)| bench::Case::new("", Params::new(), At(&of, *point), 0, 1);
-        let bench = Bench { threads: threads_available(), shard: Shard::WHOLE, progress: &Progress::new() };
+        let progress = Progress::new();
+        let bench = Bench { threads: threads_available(), ..Bench::new(&progress) };
         let played = bench.play(points.iter().map(case).collect());
         played.into_iter().flat_map(|played| played.runs).map(|(_, found)| found).collect()
     }

@@ -49,8 +49,8 @@ impl Leeway {
     /// Simulates the pairs with a few seeds, the constants used first, so that all pairs have the same seeds after an
     /// early stop. The result is the figure of the page, `middle`, multiplied by the ratio to the result of the same
     /// seeds with the constants used, which removes the effect of the random wait for a slot.
-    pub(super) fn play(bench: &Bench<'_>, thin: bool, middle: impl Fn(&Case) -> f64) -> Leeway {
-        let most = if thin { 1 } else { usize::MAX };
+    pub(super) fn play(bench: &Bench<'_>, middle: impl Fn(&Case) -> f64) -> Leeway {
+        let most = if bench.thin { 1 } else { usize::MAX };
         let with_pairs = |case: Case| {
             let pairs: Vec<(f64, f64)> = pairs(case.program).into_iter().take(most).collect();
             let runs = pairs.len() as u32;

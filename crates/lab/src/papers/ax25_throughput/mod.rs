@@ -19,65 +19,48 @@ mod tests;
 mod theory;
 mod transfer;
 
-use crate::finding::Finding;
+use super::{Page, Paper};
+use crate::bench::Bench;
 use crate::format::figure;
 use crate::model::ax25::WINDOW_MAX;
-use crate::progress::Progress;
-use crate::record::{Experiment, FigureKind, Record};
-use crate::report::{Assumption, Cell, PageBlock, Report, Section, Table, Tone};
+use crate::record::{FigureKind, Record};
+use crate::report::{Assumption, Cell, Section, Tone};
 use simulated::{Alternative, Simulated};
 use theory::{RATES_BPS, theory};
 
-/// Options of the reproduction.
-#[derive(Clone, Copy, Debug)]
-pub struct Options {
-    /// Runs of each transfer, a quarter of it for long files. Default 16.
-    pub runs: Option<u32>,
-    /// Seed. Default 1.
-    pub seed: Option<u64>,
-    /// Number of threads.
-    pub threads: usize,
-    /// Omits other constants and other assumptions, which have their own seeds. For tests with many seeds, whose
-    /// figures have little meaning.
-    pub thin: bool,
-}
+/// The evaluation.
+pub struct Ax25Throughput;
 
 fn said(holds: bool) -> Cell {
     if holds { Cell::text("yes").toned(Tone::Good) } else { Cell::text("NO").toned(Tone::Bad) }
 }
 
-/// Returns the page, the figures and the summary for a terminal.
-pub fn reproduce(options: &Options, progress: &Progress) -> Finding {
-    let simulated = Simulated::play(options, progress);
-    let seed = options.seed.unwrap_or(1);
-    let alternatives = alternatives(&simulated, options, progress);
-    let early_end = progress.early_end().map(|words| format!(" {words}"));
-    let lead = lead(&simulated, early_end.is_none()) + &early_end.unwrap_or_default();
-    Finding {
-        summary: summary(&lead, &simulated),
-        experiment: Experiment {
-            experiment: "ax25-throughput".into(),
-            seed,
-            records: records(&simulated),
-            runs: simulated.rows(),
-        },
-        report: Report {
-            title: "Throughput of connected-mode AX.25: a published evaluation, reproduced".into(),
-            lead,
-            command: format!("longwire paper ax25-throughput --runs {} --seed {seed}", simulated.runs()),
-            facts: vec![
-                (
-                    "published in".into(),
-                    "B. Zieliński: Effective throughput of AX.25 protocol, Bull. Pol. Ac.: Tech. 61(3), 2013"
-                        .into(),
-                ),
-                ("runs per transfer".into(), simulated.runs().to_string()),
-                ("seed".into(), seed.to_string()),
-            ],
+impl Paper for Ax25Throughput {
+    fn name(&self) -> &'static str {
+        "ax25-throughput"
+    }
+
+    fn about(&self) -> &'static str {
+        "Throughput of connected-mode AX.25 with different packet-radio controllers"
+    }
+
+    fn citation(&self) -> &'static str {
+        "B. Zieliński: Effective throughput of AX.25 protocol, Bull. Pol. Ac.: Tech. 61(3), 2013"
+    }
+
+    fn play(&self, bench: &Bench<'_>) -> Page {
+        let simulated = Simulated::play(bench);
+        let alternatives = alternatives(&simulated, bench);
+        Page {
+            title: "Throughput of connected-mode AX.25: a published evaluation, reproduced",
+            answer: answer(&simulated, bench.progress.left_out() == 0),
+            runs: (simulated.runs(), simulated.runs(), "transfer"),
             sections: sections(&simulated),
             assumptions: assumptions(alternatives),
-        },
-        traces: Vec::new(),
+            records: records(&simulated),
+            rows: simulated.rows(),
+            ..Page::default()
+        }
     }
 }
 
@@ -104,10 +87,10 @@ fn sections(simulated: &Simulated) -> Vec<Section> {
                  versions, each of ours must be within the bound. Next to each prediction stands its range over all \
                  other allowed constants, and next to each miss whether any of them would match. Misses are kept.",
             )
-            .with(page::measured_table(simulated))
-            .with(page::window_table(simulated))
-            .with(page::statement_table(simulated))
-            .with(misses::misses_table(simulated)),
+            .shown(page::measured_table(simulated))
+            .shown(page::window_table(simulated))
+            .shown(page::statement_table(simulated))
+            .shown(misses::misses_table(simulated)),
         with_plots(machines, page::machine_plots(simulated)),
         lengths,
         with_plots(
@@ -115,9 +98,9 @@ fn sections(simulated: &Simulated) -> Vec<Section> {
             page::firmware_plots(simulated),
         ),
         with_plots(Section::new("Figures 14 and 15: windows"), page::histograms(simulated)),
-        Section::new("The simulated controllers").with(MODEL).with(page::firmware_table()).with(FIT)
+        Section::new("The simulated controllers").with(MODEL).shown(page::firmware_table()).with(FIT)
             .with(page::fit_table()).with(page::machine_table(simulated)),
-        Section::new("Statements of the paper about theory").with(theory::theory_table()).with(theory::claims_table()),
+        Section::new("Statements of the paper about theory").shown(theory::theory_table()).with(theory::claims_table()),
         Section::new("Equation 5: the serial lines").with(theory::serial_table()),
     ]
 }
@@ -142,23 +125,7 @@ const FIT: &str = "The memory limit is derived, not fitted: alternating windows 
                    `With all allowed constants` covers the fewest and the most cycles per turnaround for each number \
                    per octet.";
 
-/// Summary for a terminal.
-fn summary(lead: &str, simulated: &Simulated) -> Vec<PageBlock> {
-    let tables = [
-        theory::theory_table(),
-        page::measured_table(simulated),
-        page::window_table(simulated),
-        page::statement_table(simulated),
-        misses::misses_table(simulated),
-        page::firmware_table(),
-    ];
-    let with_caption =
-        |table: Table| [PageBlock::Text(format!("{}:", table.caption)), PageBlock::Table(table)];
-    let lead = [PageBlock::Text(lead.to_owned())];
-    lead.into_iter().chain(tables.into_iter().flat_map(with_caption)).collect()
-}
-
-fn lead(simulated: &Simulated, is_whole: bool) -> String {
+fn answer(simulated: &Simulated, is_whole: bool) -> String {
     let predicted = |kind: FigureKind| kind == FigureKind::Predicted;
     let throughputs: Vec<bool> = page::compared(simulated)
         .iter()
@@ -192,8 +159,9 @@ fn lead(simulated: &Simulated, is_whole: bool) -> String {
 }
 
 /// Returns the alternatives to the assumptions about controllers; empty with `thin` and after an early stop.
-fn alternatives(simulated: &Simulated, options: &Options, progress: &Progress) -> Vec<Alternative> {
-    if options.thin {
+fn alternatives(simulated: &Simulated, bench: &Bench<'_>) -> Vec<Alternative> {
+    let progress = bench.progress;
+    if bench.thin {
         return Vec::new();
     }
     progress.expect(1);

@@ -1,6 +1,5 @@
 //! Simulated transfers of the page.
 
-use super::Options;
 use super::calibrate::{Allowed, What, rows};
 use super::fleet::{
     Case, EXCHANGED, FAST, FAST_BPS, FASTEST_BPS, MACHINES, Role, SLOW, SLOW_BPS, find, program,
@@ -8,9 +7,8 @@ use super::fleet::{
 use super::leeway::Leeway;
 use super::statements::ALIKE;
 use super::transfer::{Outcome, Transfer};
-use crate::bench::{self, Bench, Metric, Played, Run, Shard, Trial};
+use crate::bench::{self, Bench, Metric, Played, Run, Trial};
 use crate::format::figure;
-use crate::progress::Progress;
 use crate::record::{FigureKind, Params, Record, Row};
 use crate::stats;
 use longwire_proto::time::Duration;
@@ -57,13 +55,11 @@ pub(super) type Alternative = (&'static str, &'static str, String);
 
 impl Simulated {
     /// Simulates all cases.
-    pub(super) fn play(options: &Options, progress: &Progress) -> Simulated {
-        let runs = options.runs.unwrap_or(RUNS).max(1);
-        let seed = options.seed.unwrap_or(1);
-        let bench = Bench { threads: options.threads, shard: Shard::WHOLE, progress };
+    pub(super) fn play(bench: &Bench<'_>) -> Simulated {
+        let runs = bench.runs(RUNS);
         let case = |case: Case| {
             let every = if case.is_long() { LONG } else { 1 };
-            bench::Case::new(series(&case), params(&case), case, seed, runs).every(every)
+            bench::Case::new(series(&case), params(&case), case, bench.seed, runs).every(every)
         };
         let played = bench.play(cases().into_iter().map(case).collect());
         let runs = bench::rounds(&played);
@@ -72,7 +68,7 @@ impl Simulated {
         let middle = |case: &Case| {
             if case.is_long() { simulated.window(*case) } else { simulated.throughput(*case) }
         };
-        simulated.leeway = Leeway::play(&bench, options.thin, middle);
+        simulated.leeway = Leeway::play(bench, middle);
         simulated
     }
 

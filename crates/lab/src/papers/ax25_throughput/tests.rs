@@ -1,14 +1,16 @@
 //! Tests of the reproduced statements and of its determinism.
 
 use super::*;
+use crate::papers::reproduce;
+use crate::progress::Progress;
 use crate::record::FigureKind;
 
-fn options(threads: usize) -> Options {
-    Options { runs: Some(4), seed: None, threads, thin: false }
+fn with<R>(threads: usize, play: impl Fn(&Bench<'_>) -> R) -> R {
+    play(&Bench { runs: Some(4), threads, ..Bench::new(&Progress::new()) })
 }
 
 fn few() -> Simulated {
-    Simulated::play(&options(2), &Progress::new())
+    with(2, Simulated::play)
 }
 
 #[test]
@@ -110,7 +112,7 @@ fn the_figures_of_the_page() {
 
 #[test]
 fn constants_are_from_1200_bit_per_s_alone() {
-    let finding = reproduce(&options(2), &Progress::new());
+    let finding = with(2, |bench| reproduce(&Ax25Throughput, bench));
     let mut kinds = std::collections::BTreeSet::new();
     for record in &finding.experiment.records {
         let at = record.params.get("rate_bps").map(ToString::to_string);
@@ -123,7 +125,7 @@ fn constants_are_from_1200_bit_per_s_alone() {
 #[test]
 fn the_same_seed_gives_the_same_page_on_any_number_of_threads() {
     let page = |threads| {
-        let finding = reproduce(&options(threads), &Progress::new());
+        let finding = with(threads, |bench| reproduce(&Ax25Throughput, bench));
         (finding.report.html(&finding.experiment), finding.experiment)
     };
     let one = page(1);

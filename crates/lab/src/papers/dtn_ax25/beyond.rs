@@ -199,7 +199,7 @@ fn singles(plan: &Plan<'_>) -> Vec<Single> {
     let places: Vec<(f64, f64)> = places.collect();
     let hours = plan.with_runs(HOURS_MAX).runs;
     // The hours are the runs of an experiment of its own.
-    let seed = bench::Run::new(plan.seed, 0).seed;
+    let seed = bench::Run::new(plan.bench.seed, 0).seed;
     let case = |&(rate_bps, per_minute): &(f64, f64)| {
         let names = (0..=STATIONS).map(|at| format!("station {at}"));
         let frames = radio::FrameLoad {

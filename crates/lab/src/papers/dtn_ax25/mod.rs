@@ -17,12 +17,12 @@ mod tcpip;
 mod tests;
 mod times;
 
-use crate::finding::Finding;
+use super::{Page, Paper};
+use crate::bench::Bench;
 use crate::format::figure;
 use crate::model::ax25::Model;
-use crate::progress::Progress;
-use crate::record::{Experiment, Params};
-use crate::report::{Cell, PageBlock, Report, Section, Table, Tone};
+use crate::record::Params;
+use crate::report::{Cell, Section, Tone};
 use assumptions::assumptions;
 use beyond::Beyond;
 use closed::{
@@ -31,6 +31,9 @@ use closed::{
 use simulated::{Simulated, Timed, raw_table, simulate};
 use tcpip::NEAR;
 use times::{plot, tcp_table, time_table};
+
+/// The evaluation.
+pub struct DtnAx25;
 
 /// File length, bytes.
 const FILE_BYTES: u64 = 7182;
@@ -104,19 +107,6 @@ fn time_s(model: &Model, row: &Row) -> f64 {
     model.transfer(row.rate_bps, row.window, FILE_BYTES).total_s()
 }
 
-/// Options of the reproduction.
-#[derive(Clone, Copy, Debug)]
-pub struct Options {
-    /// Runs per row. Default 40.
-    pub runs: Option<u32>,
-    /// Seed. Default 1.
-    pub seed: Option<u64>,
-    /// Number of threads.
-    pub threads: usize,
-    /// Restricts the additional comparisons. For tests with many seeds, whose figures have little meaning.
-    pub thin: bool,
-}
-
 /// Returns true for the row from which the constants are taken.
 fn is_fitted(row: &Row) -> bool {
     std::ptr::eq(row, &TIMES[0])
@@ -130,41 +120,35 @@ fn params(row: &Row) -> Params {
     Params::new().with("rate_bps", row.rate_bps).with("window", row.window).with("file_bytes", FILE_BYTES)
 }
 
-/// Returns the page, the figures and the summary for a terminal.
-pub fn reproduce(options: &Options, progress: &Progress) -> Finding {
-    let simulated = simulate(options, progress);
-    let (least, most) = simulated.runs();
-    let seed = options.seed.unwrap_or(1);
-    let lead = lead(&simulated);
-    let mut sections = published_sections(&simulated);
-    sections.extend(beyond_sections(&simulated.beyond));
-    Finding {
-        summary: summary(&lead, &simulated),
-        experiment: Experiment {
-            experiment: "dtn-ax25".into(),
-            seed,
-            records: records().into_iter().chain(simulated.records()).collect(),
-            runs: simulated.all().flat_map(Timed::rows).collect(),
-        },
-        report: Report {
-            title: "Bundles over connected-mode AX.25: a published evaluation, reproduced".into(),
-            lead,
-            command: format!("longwire paper dtn-ax25 --seed {seed} --runs {least}"),
-            facts: vec![
-                ("runs per row".into(), if least == most { least.to_string() } else { format!("{least} to {most}") }),
-                ("seed".into(), seed.to_string()),
-                ("file".into(), format!("{} bytes", figure(FILE_BYTES as f64))),
-                (
-                    "published in".into(),
-                    "J. Ronan, D. Long, K. Walsh: More experiments with Delay and Disruption Tolerant Networking over AX.25 \
-                     Networks"
-                        .into(),
-                ),
-            ],
+impl Paper for DtnAx25 {
+    fn name(&self) -> &'static str {
+        "dtn-ax25"
+    }
+
+    fn about(&self) -> &'static str {
+        "Bundles over connected-mode AX.25 between two radios, compared with TCP/IP"
+    }
+
+    fn citation(&self) -> &'static str {
+        "J. Ronan, D. Long, K. Walsh: More experiments with Delay and Disruption Tolerant Networking over AX.25 Networks"
+    }
+
+    fn play(&self, bench: &Bench<'_>) -> Page {
+        let simulated = simulate(bench);
+        let (least, most) = simulated.runs();
+        let mut sections = published_sections(&simulated);
+        sections.extend(beyond_sections(&simulated.beyond));
+        Page {
+            title: "Bundles over connected-mode AX.25: a published evaluation, reproduced",
+            answer: answer(&simulated),
+            runs: (least as u32, most as u32, "row"),
+            facts: vec![("file".into(), format!("{} bytes", figure(FILE_BYTES as f64)))],
             sections,
             assumptions: assumptions(),
-        },
-        traces: Vec::new(),
+            records: records().into_iter().chain(simulated.records()).collect(),
+            rows: simulated.all().flat_map(Timed::rows).collect(),
+            ..Page::default()
+        }
     }
 }
 
@@ -172,7 +156,7 @@ pub fn reproduce(options: &Options, progress: &Progress) -> Finding {
 fn published_sections(simulated: &Simulated) -> Vec<Section> {
     vec![
         Section::new("Tables II and III: the model")
-            .with(model_table())
+            .shown(model_table())
             .with(
                 "The tables match neither the printed formulas nor the printed sums. One of the readings below \
                  reproduces all entries; it is the preset `ronan-2011` of `longwire model ax25`.",
@@ -183,8 +167,8 @@ fn published_sections(simulated: &Simulated) -> Vec<Section> {
                 "Two stations with AX.25 2.0 and no errors. They use p-persistence like KISS TNCs, which waits 60 ms \
                  on average with the slot time and persistence of the paper; the model of the paper assumes 5 ms.",
             )
-            .with(raw_table(simulated)),
-        Section::new("Table VI: time of each channel turnaround").with(difference_table()),
+            .shown(raw_table(simulated)),
+        Section::new("Table VI: time of each channel turnaround").shown(difference_table()),
         Section::new("Tables V and VII: the convergence layer and TCP/IP")
             .with(
                 "The paper explains the difference by a constant delay per turnaround, from buffering and slow \
@@ -192,14 +176,14 @@ fn published_sections(simulated: &Simulated) -> Vec<Section> {
                  much of the difference it explains, and once for the simulated convergence layer, where it is the \
                  turnaround delay of the controller.",
             )
-            .with(time_table(simulated))
+            .shown(time_table(simulated))
             .with(
                 "Hosts pass frames to their controllers as soon as the window allows, as Linux does. The arrival of \
                  acknowledgements therefore determines where windows start and end, and replies of the hosts may \
                  need a transmission of their own. Stations that build frames when they have the channel fill every \
                  window and miss the row at 9,600 bit/s and k = 4.",
             )
-            .with(rigs::rig_table(&simulated.rigs))
+            .shown(rigs::rig_table(&simulated.rigs))
             .with(
                 "TCP/IP uses the settings of Table IV and the same turnaround. No constant comes from its column, \
                  but the timed part of the session was chosen from the readings below to match it, so its rows are \
@@ -208,8 +192,8 @@ fn published_sections(simulated: &Simulated) -> Vec<Section> {
                  the window of Table IV as the maximum. Time runs from the PORT command to the end of the session, \
                  as seen in a log of the frames on the channel.",
             )
-            .with(tcp_table(simulated))
-            .with(tcpip::reading_table(&simulated.fits))
+            .shown(tcp_table(simulated))
+            .shown(tcpip::reading_table(&simulated.fits))
             .with(plot(simulated, RATES_BPS[0], "Figure 4: transfer times at 1200 bit/s"))
             .with(plot(simulated, RATES_BPS[1], "Figure 5: transfer times at 9600 bit/s")),
     ]
@@ -223,13 +207,13 @@ fn beyond_sections(beyond: &Beyond) -> Vec<Section> {
                 "From here on controllers are ideal, so that only the protocols differ. A bundle adds 90 bytes of \
                  blocks, and storing it takes 10 ms.",
             )
-            .with(beyond::cost_table(beyond)),
+            .shown(beyond::cost_table(beyond)),
         Section::new("Beyond the paper: a lossy channel")
             .with(
                 "Every frame is lost with the same probability, whatever its length. AX.25 uses modulo 8 and REJ; \
                  over UI frames only TCP retransmits.",
             )
-            .with(beyond::loss_table(beyond))
+            .shown(beyond::loss_table(beyond))
             .with(beyond::loss_plot(beyond, RATES_BPS[0]))
             .with(beyond::loss_plot(beyond, RATES_BPS[1])),
         Section::new("Beyond the paper: single frames with a limited useful life")
@@ -237,28 +221,8 @@ fn beyond_sections(beyond: &Beyond) -> Vec<Section> {
                 "Unacknowledged UI frames, such as position reports. `scenarios/positions.toml` has the same with \
                  stations that do not hear each other.",
             )
-            .with(beyond::single_table(beyond)),
+            .shown(beyond::single_table(beyond)),
     ]
-}
-
-/// Summary for a terminal.
-fn summary(lead: &str, simulated: &Simulated) -> Vec<PageBlock> {
-    let tables = [
-        model_table(),
-        raw_table(simulated),
-        difference_table(),
-        time_table(simulated),
-        tcp_table(simulated),
-        tcpip::reading_table(&simulated.fits),
-        rigs::rig_table(&simulated.rigs),
-        beyond::cost_table(&simulated.beyond),
-        beyond::loss_table(&simulated.beyond),
-        beyond::single_table(&simulated.beyond),
-    ];
-    let with_caption =
-        |table: Table| [PageBlock::Text(format!("{}:", table.caption)), PageBlock::Table(table)];
-    let lead = [PageBlock::Text(lead.to_owned())];
-    lead.into_iter().chain(tables.into_iter().flat_map(with_caption)).collect()
 }
 
 /// Rows from which the constant was not taken.
@@ -266,7 +230,7 @@ fn predicted() -> impl Iterator<Item = &'static Row> {
     TIMES.iter().skip(1)
 }
 
-fn lead(simulated: &Simulated) -> String {
+fn answer(simulated: &Simulated) -> String {
     let same = (0..TIMES.len()).filter(|index| simulated.off(*index).abs() <= SAME).count();
     let model = with_turnaround();
     let costs =
@@ -284,7 +248,7 @@ fn lead(simulated: &Simulated) -> String {
          over TCP/IP, with the same turnaround and the reading that fits best, is within {:.0} % of {} of its 14 \
          times, and {} of 14 rows have the published order: model, AX.25-CL, TCP/IP. The convergence layer of \
          Longwire takes up to {:.1} % more time than the link alone at 1200 bit/s and up to {:.1} % more at 9600, \
-         with windows of 4 to 7.{}",
+         with windows of 4 to 7.",
         entries(&Model::ronan_2011()),
         differences.count(),
         model.turnaround_s,
@@ -303,6 +267,5 @@ fn lead(simulated: &Simulated) -> String {
         simulated.rows(Simulated::is_ordered),
         100.0 * highest(RATES_BPS[0]),
         100.0 * highest(RATES_BPS[1]),
-        simulated.early_end.as_ref().map_or_else(String::new, |words| format!(" {words}"))
     )
 }

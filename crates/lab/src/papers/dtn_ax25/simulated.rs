@@ -4,13 +4,12 @@ use super::beyond::Beyond;
 use super::closed::closed_form;
 use super::rigs;
 use super::tcpip::{self, Fit, NEAR, TCP};
-use super::{FILE_BYTES, Options, RUNS, Row, SAME, TIMES, is_fitted, params, said, table_of, time_s};
-use crate::bench::{self, Bench, Case, Metric, Played, Shard, Trial};
+use super::{FILE_BYTES, RUNS, Row, SAME, TIMES, is_fitted, params, said, table_of, time_s};
+use crate::bench::{self, Bench, Case, Metric, Played, Trial};
 use crate::convergence::Carried;
 use crate::ftp::{FtpSession, SessionTimes};
 use crate::model::ax25::Model;
 use crate::packets::{Since, Transfer};
-use crate::progress::Progress;
 use crate::record::{self, FigureKind, Params, Record};
 use crate::report::{Cell, Column, Table};
 use bytes::Bytes;
@@ -88,8 +87,6 @@ pub(super) struct Simulated {
     pub(super) rigs: Vec<rigs::Fit>,
     /// Results beyond the paper.
     pub(super) beyond: Beyond,
-    /// Note about an early stop.
-    pub(super) early_end: Option<String>,
 }
 
 /// Maximum runs per row for comparisons.
@@ -98,8 +95,6 @@ const RUNS_COMPARED: u32 = 10;
 /// File, and number and seed of the runs.
 pub(super) struct Plan<'a> {
     pub(super) bench: Bench<'a>,
-    /// Seed of the experiment.
-    pub(super) seed: u64,
     /// Runs per row.
     pub(super) runs: u32,
     pub(super) file: Bytes,
@@ -132,7 +127,7 @@ impl Plan<'_> {
 
     /// Creates a case with all runs.
     pub(super) fn case<T>(&self, series: &str, params: Params, trial: T) -> Case<T> {
-        Case::new(series, params, trial, self.seed, self.runs)
+        Case::new(series, params, trial, self.bench.seed, self.runs)
     }
 
     /// Simulates all runs of these rows.
@@ -152,24 +147,18 @@ impl Plan<'_> {
 }
 
 /// Simulates raw AX.25 and the convergence layer in every row, with a file of random bytes.
-pub(super) fn simulate(options: &Options, progress: &Progress) -> Simulated {
-    let seed = options.seed.unwrap_or(1);
+pub(super) fn simulate(bench: &Bench<'_>) -> Simulated {
     let mut bundle = vec![0; FILE_BYTES as usize + BUNDLE_HEADER_BYTES];
-    Rng::new(seed).fork("file").fill(&mut bundle);
+    Rng::new(bench.seed).fork("file").fill(&mut bundle);
     let bundle = Bytes::from(bundle);
-    let plan = Plan {
-        bench: Bench { threads: options.threads, shard: Shard::WHOLE, progress },
-        seed,
-        runs: options.runs.unwrap_or(RUNS).max(1),
-        file: bundle.slice(BUNDLE_HEADER_BYTES..),
-        bundle,
-    };
+    let plan =
+        Plan { bench: *bench, runs: bench.runs(RUNS), file: bundle.slice(BUNDLE_HEADER_BYTES..), bundle };
     let rig = rigs::USED;
     let turn_s = rig.fitted_turn_s(&plan);
     let model = closed_form(&plan.file);
     let tcp = |row: &Row| tcpip::USED.exchange(&plan, row, turn_s);
     let few = plan.with_runs(RUNS_COMPARED);
-    let every = if options.thin { 4 } else { 1 };
+    let every = if bench.thin { 4 } else { 1 };
     Simulated {
         raw: plan.play(RAW, &TIMES, |row| Exchange::Packets(plan.transfer(row), Since::Wish)),
         closed_s: TIMES.iter().map(|row| time_s(&model, row)).collect(),
@@ -179,7 +168,6 @@ pub(super) fn simulate(options: &Options, progress: &Progress) -> Simulated {
         turn_s,
         rigs: rigs::all().iter().step_by(every).map(|rig| rigs::Fit::of(rig, &few)).collect(),
         beyond: Beyond::play(&plan),
-        early_end: progress.early_end(),
     }
 }
 

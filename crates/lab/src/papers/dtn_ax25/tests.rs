@@ -2,6 +2,7 @@ use super::closed::readings;
 use super::simulated::BUNDLES;
 use super::tcpip::TCP;
 use super::*;
+use crate::progress::Progress;
 use crate::record::{FigureKind, Record, Value};
 use std::sync::OnceLock;
 
@@ -72,9 +73,7 @@ fn raw_ax25_takes_what_the_closed_form_of_its_channel_says() {
 /// Twenty runs per row, simulated once for all tests.
 fn few() -> &'static Simulated {
     static FEW: OnceLock<Simulated> = OnceLock::new();
-    FEW.get_or_init(|| {
-        simulate(&Options { runs: Some(20), seed: None, threads: 2, thin: false }, &Progress::new())
-    })
+    FEW.get_or_init(|| simulate(&Bench { runs: Some(20), threads: 2, ..Bench::new(&Progress::new()) }))
 }
 
 /// One constant from one row predicts the times of the convergence layer within a tenth. This requires hosts that pass

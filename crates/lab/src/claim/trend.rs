@@ -12,23 +12,31 @@
 //! Differences are between the same runs and use Student's t. A step with runs that are all equal to the nanosecond is
 //! counted separately: it is not noise, the protocols wait for the same timer.
 
-use super::{BERS, Played};
-use crate::stats::Summary;
+use super::{Claim, Ours, Published, Rule};
+use crate::bench::{Played, Trial};
+use crate::record::FigureKind;
+use crate::stats::{FittedLine, Summary};
 
 /// Confidence level of a test.
 const LEVEL: f64 = 0.95;
 
+/// The criterion, for a page.
+pub const CRITERION: &str = "The criterion for rising and falling curves was fixed before the figures were known. No \
+                             single step may go significantly the other way (paired runs, Student's t, 5 % shared \
+                             by all steps), no curve may do so from end to end (5 %), and most curves must go the \
+                             stated way significantly from end to end. All counts are shown.";
+
 /// Numbers of differences by direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct TrendCounts {
+struct TrendCounts {
     /// Differences in the claimed direction, with zero outside the interval.
-    pub(super) along: usize,
+    along: usize,
     /// Differences with zero inside the interval.
-    pub(super) noise: usize,
+    noise: usize,
     /// Differences with equal values in all runs.
-    pub(super) equal: usize,
+    equal: usize,
     /// Differences against the claim, with zero outside the interval.
-    pub(super) against: usize,
+    against: usize,
 }
 
 impl TrendCounts {
@@ -49,32 +57,38 @@ impl TrendCounts {
 
 /// Trend of a metric over its curves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Trend {
+pub struct Trend {
     /// Single steps between neighbouring points.
-    pub(super) steps: TrendCounts,
+    steps: TrendCounts,
     /// Single steps that contradict the claim when all of them share the level.
-    pub(super) steps_against_corrected: usize,
+    steps_against_corrected: usize,
     /// Differences from the first to the last point of each curve.
-    pub(super) ends: TrendCounts,
+    ends: TrendCounts,
     /// Lines through all points of a curve, run by run.
-    pub(super) lines: TrendCounts,
+    lines: TrendCounts,
     /// True if a point has one run, so that noise cannot be estimated.
-    pub(super) single: bool,
+    single: bool,
 }
 
 impl Trend {
-    /// Computes the trend of a metric along a parameter, with one curve for each error rate and value of the other
-    /// parameter; `sign` is 1 for a claimed rise and -1 for a claimed fall.
-    pub(super) fn of(grid: &[&Played], along: &str, metric: &str, sign: f64) -> Trend {
-        let other = if along == "delay_ms" { "outage_s" } else { "delay_ms" };
-        let mut values: Vec<f64> = grid.iter().map(|played| played.param(other)).collect();
-        values.sort_by(f64::total_cmp);
-        values.dedup();
+    /// Computes the trend of a metric along a parameter, with one curve for each combination of values of the other
+    /// parameters; `sign` is 1 for a claimed rise and -1 for a claimed fall.
+    pub fn of<T: Trial>(
+        points: &[&Played<T>],
+        along: &str,
+        others: [&str; 2],
+        metric: &str,
+        sign: f64,
+    ) -> Trend {
+        let place = |played: &Played<T>| others.map(|other| played.param(other));
         let mut trend = Trend::default();
         let mut steps = Vec::new();
-        for (ber, value) in BERS.into_iter().flat_map(|ber| values.iter().map(move |value| (ber, *value))) {
-            let on_it = |p: &&Played| p.param("ber") == ber && p.param(other) == value;
-            let mut curve: Vec<&Played> = grid.iter().copied().filter(on_it).collect();
+        let mut places: Vec<[f64; 2]> = points.iter().map(|played| place(played)).collect();
+        places.sort_by(|a, b| a.partial_cmp(b).expect("parameters are numbers"));
+        places.dedup();
+        for at in places {
+            let mut curve: Vec<&Played<T>> =
+                points.iter().copied().filter(|played| place(played) == at).collect();
             curve.sort_by(|a, b| a.param(along).total_cmp(&b.param(along)));
             let [first, .., last] = curve[..] else { continue };
             trend.single |= curve.iter().any(|played| played.runs.len() < 2);
@@ -97,13 +111,26 @@ impl Trend {
     }
 
     /// Returns true if the claim holds; `None` with too few runs to judge.
-    pub(super) fn holds(&self) -> Option<bool> {
+    fn holds(&self) -> Option<bool> {
         let most_grow = self.ends.along * 2 > self.ends.total();
         (!self.single).then_some(self.steps_against_corrected == 0 && self.ends.against == 0 && most_grow)
     }
 
+    /// Returns the claim with this trend.
+    pub fn claim(&self, what: &str, place: &str, (way, against): (&str, &str)) -> Claim {
+        Claim {
+            what: what.into(),
+            place: place.into(),
+            published: Published::Statement,
+            ours: Ours::Words(self.words(way, against)),
+            rule: Rule::Criterion(self.holds()),
+            kind: FigureKind::Predicted,
+            why: "by the criterion for rising and falling curves".into(),
+        }
+    }
+
     /// Describes all counts; `way` and `against` are words such as "grow" and "fall".
-    pub(super) fn words(&self, way: &str, against: &str) -> String {
+    fn words(&self, way: &str, against: &str) -> String {
         let words = |counts: &TrendCounts| {
             let equal =
                 if counts.equal > 0 { format!(", {} exactly equal", counts.equal) } else { String::new() };
@@ -129,16 +156,26 @@ impl Trend {
 }
 
 /// Returns the change of a metric between two points, over the same runs; `None` if no run has both.
-fn difference(from: &Played, to: &Played, metric: &str, sign: f64) -> Option<Summary> {
+fn difference<T: Trial>(from: &Played<T>, to: &Played<T>, metric: &str, sign: f64) -> Option<Summary> {
     let (later, earlier) = to.pairs(from, metric);
     let changes: Vec<f64> = later.iter().zip(&earlier).map(|(a, b)| (a - b) * sign).collect();
     (!changes.is_empty()).then(|| Summary::of(&changes))
 }
 
-/// Returns the slopes of the lines through the points of a curve, run by run.
-fn line(curve: &[&Played], along: &str, metric: &str, sign: f64) -> Option<Summary> {
-    let slopes = (0..super::runs_of_all(curve)).filter_map(|run| super::slope(curve, along, metric, run));
-    let slopes: Vec<f64> = slopes.map(|slope| slope * sign).collect();
+/// Returns the slopes of the lines through the points of a curve, run by run, of the runs that all points have.
+pub fn slopes<T: Trial>(curve: &[&Played<T>], along: &str, metric: &str) -> Vec<f64> {
+    let value = T::metric(metric).value;
+    let runs = curve.iter().map(|played| played.runs.len()).min().unwrap_or(0);
+    let slope = |run: usize| {
+        let at = |played: &&Played<T>| Some((played.param(along), value(&played.runs[run].1)?));
+        let line: Option<Vec<(f64, f64)>> = curve.iter().map(at).collect();
+        Some(FittedLine::fit(&line?)?.slope)
+    };
+    (0..runs).filter_map(slope).collect()
+}
+
+fn line<T: Trial>(curve: &[&Played<T>], along: &str, metric: &str, sign: f64) -> Option<Summary> {
+    let slopes: Vec<f64> = slopes(curve, along, metric).iter().map(|slope| slope * sign).collect();
     (!slopes.is_empty()).then(|| Summary::of(&slopes))
 }
 

@@ -1,0 +1,212 @@
+//! Published figures and statements beside ours, and whether they hold.
+//!
+//! A claim is judged in one place, by the rule that stands next to the published figure. Where a claim is missed, not
+//! judged or cannot be judged, it says why.
+
+mod published;
+#[cfg(test)]
+mod tests;
+pub mod trend;
+
+pub use published::attach;
+#[cfg(test)]
+pub(crate) use published::published_figures;
+
+use crate::format::figure;
+use crate::record::{FigureKind, Record, number};
+use crate::report::{Cell, Column, Table, Tone};
+
+/// Published figure or statement, with the result of our runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Claim {
+    /// What is published, in words.
+    pub what: String,
+    /// Place of publication, such as `Table V`.
+    pub place: String,
+    /// Published figure.
+    pub published: Published,
+    /// Our result.
+    pub ours: Ours,
+    /// Condition under which the claim holds.
+    pub rule: Rule,
+    /// Relation of our result to the published one.
+    pub kind: FigureKind,
+    /// What decides a miss, or the reason why the claim is not judged. Empty only for a claim that holds.
+    pub why: String,
+}
+
+/// Published figure.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Published {
+    /// One figure.
+    Point(f64),
+    /// Lower and upper end.
+    Range(f64, f64),
+    /// No figure: what is published is a statement.
+    Statement,
+}
+
+/// Our result.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ours {
+    /// One or several figures, each of which has to satisfy the rule.
+    Figures(Vec<Record>),
+    /// Description of what was found.
+    Words(String),
+}
+
+/// Condition under which a claim holds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Rule {
+    /// Largest distance from the published figure, as a share of it: 0.1 is 10 %.
+    Share(f64),
+    /// Largest distance from the published figure, in its unit.
+    Units(f64),
+    /// Equality after rounding to this number of decimals.
+    Printed(usize),
+    /// Ours is lower than the published figure.
+    Below,
+    /// Ours is higher than the published figure.
+    Above,
+    /// Result of a criterion of the experiment; `None` with too few runs to judge.
+    Criterion(Option<bool>),
+    /// Not judged.
+    NotJudged,
+}
+
+/// Judgement of a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The claim holds.
+    Holds,
+    /// The claim does not hold.
+    Misses,
+    /// There are too few runs to judge.
+    CannotTell,
+    /// The claim is not judged.
+    NotJudged,
+}
+
+impl Claim {
+    /// Judges the claim.
+    pub fn verdict(&self) -> Verdict {
+        let holds = match (self.rule, &self.ours) {
+            (Rule::NotJudged, _) => return Verdict::NotJudged,
+            (Rule::Criterion(None), _) => return Verdict::CannotTell,
+            (Rule::Criterion(Some(holds)), _) => holds,
+            (_, Ours::Words(_)) => return Verdict::NotJudged,
+            (rule, Ours::Figures(records)) => {
+                records.iter().all(|record| satisfies(record.mean, rule, self.published))
+            }
+        };
+        if holds { Verdict::Holds } else { Verdict::Misses }
+    }
+
+    /// Describes the verdict: the rule, and why a claim is missed or not judged.
+    fn verdict_cell(&self) -> Cell {
+        let why = |words: String| {
+            if self.why.is_empty() { words } else { format!("{words}: {}", self.why) }
+        };
+        let (bound, holds, misses) = match self.rule {
+            Rule::Share(share) => (number(share * 100.0) + " %", "within", "outside"),
+            Rule::Units(units) => (number(units), "within", "outside"),
+            Rule::Printed(0) => ("as printed".into(), "yes", "no"),
+            Rule::Printed(decimals) => (format!("to {decimals} decimals"), "yes", "no"),
+            Rule::Below => ("below".into(), "yes", "no"),
+            Rule::Above => ("above".into(), "yes", "no"),
+            Rule::Criterion(_) | Rule::NotJudged => (String::new(), "yes", "no"),
+        };
+        let phrase = |word: &str| format!("{word} {bound}").trim_end().to_owned();
+        match self.verdict() {
+            Verdict::Holds => Cell::text(phrase(holds)).toned(Tone::Good),
+            Verdict::Misses => Cell::text(why(phrase(misses))).toned(Tone::Bad),
+            Verdict::CannotTell => Cell::text(why("too few runs".into())).toned(Tone::Faint),
+            Verdict::NotJudged => Cell::text(why("not judged".into())).toned(Tone::Faint),
+        }
+    }
+
+    /// Our mean divided by the published figure; `None` without one figure on each side.
+    pub fn ratio(&self) -> Option<f64> {
+        match (&self.ours, self.published) {
+            (Ours::Figures(records), Published::Point(published)) => match &records[..] {
+                [record] if published != 0.0 => Some(record.mean / published),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+fn satisfies(ours: f64, rule: Rule, published: Published) -> bool {
+    let (from, to) = match published {
+        Published::Point(point) => (point, point),
+        Published::Range(from, to) => (from, to),
+        Published::Statement => return false,
+    };
+    let (bound, distance) = if ours < from { (from, from - ours) } else { (to, (ours - to).max(0.0)) };
+    match rule {
+        Rule::Share(share) => distance <= share * bound.abs(),
+        Rule::Units(units) => distance <= units,
+        Rule::Printed(decimals) => format!("{ours:.decimals$}") == format!("{bound:.decimals$}"),
+        Rule::Below => ours < to,
+        Rule::Above => ours > from,
+        Rule::Criterion(_) | Rule::NotJudged => false,
+    }
+}
+
+/// Describes how many claims hold: `12 of 13`, of those that are judged.
+pub fn count<'a>(claims: impl IntoIterator<Item = &'a Claim>) -> String {
+    let verdicts = || [Verdict::Holds, Verdict::Misses];
+    let judged: Vec<Verdict> =
+        claims.into_iter().map(Claim::verdict).filter(|verdict| verdicts().contains(verdict)).collect();
+    let holding = judged.iter().filter(|verdict| **verdict == Verdict::Holds).count();
+    format!("{holding} of {}", judged.len())
+}
+
+/// Creates the table of claims, a row for each.
+pub fn table(caption: impl Into<String>, claims: &[Claim]) -> Table {
+    let columns = [
+        Column::text("claim"),
+        Column::text("source").left_out(1),
+        Column::number("published", ""),
+        Column::number("ours", ""),
+        Column::number("ratio", ""),
+        Column::text("verdict"),
+        Column::text("basis").left_out(0),
+    ];
+    let mut table = Table::new(caption, columns);
+    for claim in claims {
+        let (what, ours) = match &claim.ours {
+            Ours::Figures(records) => (claim.what.clone(), figures(records)),
+            // The words take the place of a figure, but read better next to the claim.
+            Ours::Words(words) => (format!("{} {words}", claim.what), Cell::empty()),
+        };
+        let published = match claim.published {
+            Published::Point(point) => Cell::number(point),
+            Published::Range(from, to) => Cell::text(range(from, to)),
+            Published::Statement => Cell::empty(),
+        };
+        table.row([
+            Cell::text(what),
+            Cell::text(&claim.place),
+            published,
+            ours,
+            claim.ratio().map_or_else(Cell::empty, |ratio| Cell::precise(ratio, 2)),
+            claim.verdict_cell(),
+            Cell::text(claim.kind.to_string()).toned(Tone::Faint),
+        ]);
+    }
+    table
+}
+
+fn figures(records: &[Record]) -> Cell {
+    if let [record] = records {
+        return Cell::summary(&record.summary());
+    }
+    let means = records.iter().map(|record| record.mean);
+    Cell::text(range(means.clone().fold(f64::MAX, f64::min), means.fold(f64::MIN, f64::max)))
+}
+
+fn range(from: f64, to: f64) -> String {
+    if from == to { figure(from) } else { format!("{} to {}", figure(from), figure(to)) }
+}

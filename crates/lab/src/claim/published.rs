@@ -1,0 +1,89 @@
+//! Published figures as data: a CSV file for each paper.
+//!
+//! A row names the figure of ours that it is compared with by series, metric and point:
+//!
+//! ```text
+//! place,what,series,metric,at,published,to,rule,kind,why
+//! "Table V","transfer time, k = 4","AX.25-CL, simulated",transfer_s,rate_bps=9600 window=4,24.27,,13 %,predicted,
+//! ```
+//!
+//! `at` has the parameters of the point in the order of the record, `published` and `to` a figure or the ends of a range;
+//! `rule` is `10 %`, `2 units`, `printed 1`, `below`, `above` or `no`, and `why` what decides a miss or why it is not
+//! judged.
+
+use super::{Claim, Ours, Published, Rule};
+use crate::record::{FigureKind, Record};
+use serde::Deserialize;
+
+/// Row of a file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Row {
+    place: String,
+    what: String,
+    series: String,
+    metric: String,
+    at: String,
+    published: f64,
+    to: Option<f64>,
+    rule: String,
+    kind: FigureKind,
+    why: String,
+}
+
+impl Row {
+    fn is_about(&self, record: &Record) -> bool {
+        record.series == self.series && record.metric == self.metric && record.params.to_string() == self.at
+    }
+
+    fn rule(&self) -> Option<Rule> {
+        Some(match self.rule.split_once(' ') {
+            Some((share, "%")) => Rule::Share(share.parse::<f64>().ok()? / 100.0),
+            Some((units, "units")) => Rule::Units(units.parse().ok()?),
+            Some(("printed", decimals)) => Rule::Printed(decimals.parse().ok()?),
+            None if self.rule == "below" => Rule::Below,
+            None if self.rule == "above" => Rule::Above,
+            None if self.rule == "no" => Rule::NotJudged,
+            _ => return None,
+        })
+    }
+}
+
+/// Attaches the published figures to our records and returns a claim for each row that has a record. A record gets the
+/// published figure or the middle of its range, its place and its kind. A row without a record is passed over: an
+/// experiment that was stopped early, or a part of it, does not have all of them.
+///
+/// # Panics
+/// Panics if the text is not such a file: it is a part of this program.
+pub fn attach(csv: &str, records: &mut [Record]) -> Vec<Claim> {
+    let claim = |row: Row| {
+        let record = records.iter_mut().find(|record| row.is_about(record))?;
+        let (from, to) = (row.published, row.to.unwrap_or(row.published));
+        record.reference = Some((from + to) / 2.0);
+        record.source = Some(row.place.clone());
+        record.kind = row.kind;
+        let rule = row.rule().unwrap_or_else(|| panic!("`{}` is no rule", row.rule));
+        Some(Claim {
+            published: row.to.map_or(Published::Point(from), |to| Published::Range(from, to)),
+            ours: Ours::Figures(vec![record.clone()]),
+            rule,
+            kind: row.kind,
+            what: row.what,
+            place: row.place,
+            why: row.why,
+        })
+    };
+    rows(csv).into_iter().filter_map(claim).collect()
+}
+
+fn rows(csv: &str) -> Vec<Row> {
+    let mut reader = csv::Reader::from_reader(csv.as_bytes());
+    let row = |row: Result<Row, csv::Error>| row.unwrap_or_else(|error| panic!("published figures: {error}"));
+    reader.deserialize().map(row).collect()
+}
+
+/// Number of published figures in a file.
+#[cfg(test)]
+pub(crate) fn published_figures(csv: &str) -> usize {
+    rows(csv).len()
+}
