@@ -59,7 +59,8 @@ fn of_kind(example: &str, kind: &str) -> String {
 fn whatever_wins_is_printed_so_that_a_node_takes_it() {
     let place = Place::new("printed");
     let mut count = 0;
-    for (stack, kind) in STACKS.iter().filter_map(|stack| Some((stack, stack.node_kind?))) {
+    for (stack, carrier) in STACKS.iter().filter_map(|stack| Some((stack, stack.carrier?))) {
+        let kind = carrier.about().name;
         for (link, text) in SHIPPED {
             let is_radio = text.contains("[radio]");
             if is_radio == ["tcp", "udp"].contains(&kind) {

@@ -68,10 +68,10 @@ impl Contender {
         Contender {
             name: series.clone(),
             about: format!("{}; {}", stack.about, variant.about),
-            advice: Advice::of(setup.settings(), &stack.defaults(), stack.node_kind.is_some()),
-            in_nodes: stack.node_kind.is_some(),
-            acknowledges: stack.acknowledges,
-            resumes: stack.resumes,
+            advice: Advice::of(setup.settings(), stack),
+            in_nodes: stack.carrier.is_some(),
+            acknowledges: stack.acknowledges(),
+            resumes: stack.resumes(),
             cautions: setup.cautions().to_vec(),
             played,
         }
@@ -194,7 +194,7 @@ pub fn use_of(name: &str, link: &str) -> Result<Vec<PageBlock>, Error> {
     let profile = LinkProfile::load(link, Path::new("."))?;
     let (stack, variant) = stack::find(name)?;
     let settings = (variant.settings)(std::slice::from_ref(&profile));
-    let advice = Advice::of(&settings, &stack.defaults(), stack.node_kind.is_some());
+    let advice = Advice::of(&settings, stack);
     Ok(advice::blocks(name, &advice, name.to_owned(), link, &profile))
 }
 

@@ -13,6 +13,7 @@ use crate::toml_text::{self, merge};
 use longwire_proto::ax25;
 use longwire_proto::time::Duration;
 use longwire_sim::{Direction, Errors, GilbertElliott};
+use longwire_towers::path::Hop;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use toml::Table;
@@ -243,6 +244,20 @@ impl LinkProfile {
             }),
             None if ber > 0.0 => Errors::Ber(ber),
             None => Errors::None,
+        }
+    }
+
+    /// Returns the link as far as the settings of protocols depend on it.
+    pub fn for_settings(&self) -> Hop {
+        Hop {
+            rate_bps: self.rate_bps,
+            back_rate_bps: self.back_rate_bps,
+            delays_s: self.round_trip_s(),
+            mtu_bytes: self.mtu_bytes,
+            queue_bytes: self.queue_bytes,
+            drops: self.tail_drop,
+            mean_ber: self.mean_ber(),
+            radio: self.believed_radio().map(|(radio, _)| radio),
         }
     }
 

@@ -19,7 +19,7 @@ fn play(text: &str, run: u32) -> Outcome {
 }
 
 fn on_radio() -> impl Iterator<Item = String> {
-    stack::STACKS.iter().filter(|stack| stack.medium == Medium::Radio).flat_map(stack::Stack::names)
+    stack::STACKS.iter().filter(|stack| stack.runs_on(Medium::Radio)).flat_map(stack::Stack::names)
 }
 
 fn mean(outcomes: &[Outcome], of: impl Fn(&Outcome) -> f64) -> f64 {

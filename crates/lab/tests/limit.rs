@@ -41,7 +41,7 @@ fn no_stack_is_faster_than_a_line_or_a_channel_with_bursts() {
         for bursts in BURSTS {
             let mut ratios = Vec::new();
             for name in
-                stack::STACKS.iter().filter(|stack| stack.medium == medium).flat_map(stack::Stack::names)
+                stack::STACKS.iter().filter(|stack| stack.runs_on(medium)).flat_map(stack::Stack::names)
             {
                 let text = format!(
                     "stack = '{name}'\nduration-limit-s = 20000\n[workload]\nbytes = {bytes}\n[[link]]\n{link}\nbursts = {bursts}"

@@ -4,6 +4,7 @@
 
 pub mod duration;
 pub mod error;
+pub mod figure;
 pub mod file;
 mod reader;
 pub mod toml_text;

@@ -31,6 +31,26 @@ pub fn from_table<T: DeserializeOwned>(table: Table, place: &str) -> Result<T, E
     })
 }
 
+/// Checks that a table has no other keys than these; `place` names it in errors, which are those of [`from_table`].
+///
+/// # Errors
+/// Fails on an unknown key, with the nearest known key as a hint.
+pub fn check_keys(table: &Table, known: &[&str], place: &str) -> Result<(), Error> {
+    let Some(wrong) = table.keys().find(|key| !known.contains(&key.as_str())) else { return Ok(()) };
+    let names: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
+    let expected = match &names[..] {
+        [one] => one.clone(),
+        [one, two] => format!("{one} or {two}"),
+        all => format!("one of {}", all.join(", ")),
+    };
+    let message = format!("unknown field `{wrong}`, expected {expected}");
+    let error = Error::new(format!("{place}: {message}"));
+    Err(match hint_of(&message) {
+        Some(hint) => error.hint(hint),
+        None => error,
+    })
+}
+
 /// Deserializes the settings of an engine, as [`from_table`] does, and checks them.
 ///
 /// # Errors

@@ -3,11 +3,13 @@
 
 use crate::link::LinkProfile;
 use crate::report::PageBlock;
-use crate::stack::{self, linux_6_as_installed};
+use crate::stack::{self, Stack};
 use crate::toml_text;
 use longwire_proto::tcp::config::{IdleRestart, Profile};
 use longwire_proto::time::Duration;
 use longwire_settings::duration;
+use longwire_towers::path::linux_6_as_installed;
+use longwire_towers::{About, Medium};
 use std::fmt::Write;
 use toml::{Table, Value};
 
@@ -26,24 +28,25 @@ pub(super) struct Advice {
 }
 
 impl Advice {
-    /// Returns the configuration for these settings; `in_node` if a node can be configured with them.
-    pub(super) fn of(settings: &Table, defaults: &Table, in_node: bool) -> Advice {
+    /// Returns the configuration for these settings of a protocol.
+    pub(super) fn of(settings: &Table, stack: &Stack) -> Advice {
         let mut advice = Advice {
-            settings: toml_text::durations_written(&toml_text::difference(settings, defaults)),
+            settings: toml_text::durations_written(&toml_text::difference(settings, stack.defaults())),
             ..Advice::default()
         };
-        // Two nodes that both support both versions use the newer one.
-        if let Some(Value::Table(tcpcl)) = advice.settings.get_mut("tcpcl") {
-            tcpcl.retain(|key, value| key != "versions" || value.as_str() != Some("4"));
-            if tcpcl.is_empty() {
-                advice.settings.remove("tcpcl");
+        for about in stack.carrier.iter().map(|carrier| carrier.about()) {
+            let Some(Value::Table(section)) = advice.settings.get_mut(about.section) else { continue };
+            section
+                .retain(|key, value| !about.negotiated.contains(&(key, value.as_str().unwrap_or_default())));
+            if section.is_empty() {
+                advice.settings.remove(about.section);
             }
         }
         advice.settings.remove("tcp");
         if let Some(Value::Table(tcp)) = settings.get("tcp") {
             let profile: Profile =
                 toml_text::from_table(tcp.clone(), "[tcp]").expect("an assembly has read its settings");
-            advice.tcp(&profile, in_node);
+            advice.tcp(&profile, stack.carrier.is_some());
         }
         advice
     }
@@ -173,20 +176,21 @@ fn text(name: &str, advice: &Advice, link: &str, profile: &LinkProfile) -> Strin
     let mut said = advice.settings.clone();
     let mut text =
         format!("# {}/{}: {}.\n# For the link \"{link}\".\n", stack.name, variant.name, variant.about);
-    if let (Some(kind), Some(radio)) = (stack.node_kind, &profile.radio) {
-        let group = match kind {
-            "uicl" => {
-                ", the callsign of the group, such as \"QST\", and uicl.members = [..], the nodes that must confirm \
+    if let (Some(carrier), Some(radio)) = (stack.carrier, &profile.radio) {
+        let About { name: kind, section, media, is_group, .. } = carrier.about();
+        let group = match is_group {
+            true => format!(
+                ", the callsign of the group, such as \"QST\", and {section}.members = [..], the nodes that must confirm \
                  each bundle"
-            }
-            _ => "",
+            ),
+            false => String::new(),
         };
         let _ = writeln!(text, "# In the [[link]], set kind = \"{kind}\"{group}.");
         text += "# Replace these sections of the [[tnc]].\n";
         text += &radio.as_configured(profile);
         // In a node, AX.25 links are configured with their TNC.
         if let Some(Value::Table(mut keys)) = said.remove("ax25") {
-            if kind == "uicl" {
+            if !media.contains(&Medium::Ax25) {
                 // UI frames have no window.
                 keys.retain(|key, _| key == "information-bytes-max");
             }
@@ -216,7 +220,7 @@ mod tests {
     fn advice(name: &str, link: &str) -> Advice {
         let links = [LinkProfile::load(link, std::path::Path::new(".")).expect("it is shipped")];
         let (stack, variant) = stack::find(name).expect("it is in the table");
-        Advice::of(&(variant.settings)(&links), &stack.defaults(), stack.node_kind.is_some())
+        Advice::of(&(variant.settings)(&links), stack)
     }
 
     #[test]

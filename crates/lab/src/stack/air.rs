@@ -3,7 +3,7 @@
 //! The station towards the destination connects, the one towards the source is called. Callsigns are `NODE-k` by the
 //! position of the node; only two stations are on each channel.
 
-use super::node::ONWARD_LINK;
+use super::node::{ONWARD_LINK, TalliedEngine};
 use super::{INWARD, ONWARD};
 use super::{NodePosition, Tally};
 use bytes::Bytes;
@@ -23,6 +23,11 @@ use std::collections::BTreeMap;
 /// Link towards the source, of every node but the first.
 pub(super) const INWARD_LINK: LinkId = LinkId(0);
 
+/// Stations of a node, which add their counters to the tally at its end.
+pub(super) fn stations(place: &NodePosition, link: &LinkConfig) -> TalliedEngine<Stations> {
+    TalliedEngine::new(Stations::new(place, link), place.tally.clone(), Stations::count)
+}
+
 type Links = Both<Many<LinkId, Packets>, Many<LinkId, Datagrams>>;
 
 /// AX.25 stations of one node.
@@ -34,7 +39,7 @@ pub(super) struct Stations {
 
 impl Stations {
     /// Creates the stations of a node, with this configuration of their links.
-    pub(super) fn new(place: &NodePosition, link: &LinkConfig) -> Stations {
+    fn new(place: &NodePosition, link: &LinkConfig) -> Stations {
         let inward = (place.position > 0).then(|| (INWARD, place.position - 1));
         let onward = (!place.is_destination()).then_some((ONWARD, place.position));
         let station =
@@ -44,7 +49,7 @@ impl Stations {
     }
 
     /// Adds their counters.
-    pub(super) fn count(&self, tally: &mut Tally) {
+    fn count(&self, tally: &mut Tally) {
         for (_, station) in &self.stations {
             let (counters, drops) = (station.counters(), station.drops());
             for (name, count) in [

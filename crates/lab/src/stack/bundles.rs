@@ -1,29 +1,44 @@
-//! Node that carries bundles over TCPCL over TCP, and its settings.
+//! Node that carries bundles over a convergence layer of the table, and its settings.
+//!
+//! ```text
+//!   FilesOverBundles
+//!         |
+//!       Agent
+//!      /     \
+//!   storage   BundleObserver over Neighbours
+//!                   |
+//!             tcp::Host | UdpHost | Stations
+//!                   |
+//!                frames
+//! ```
 
-use super::node::{ONWARD_LINK, TalliedEngine, checked, counted_host};
-use super::{Assembly, NodePosition, Tally, linux_6_as_installed, round_trip, tuned};
+use super::air::{INWARD_LINK, stations};
+use super::node::{ONWARD_LINK, checked, checked_link, counted_host};
+use super::udp::counted_udp_host;
+use super::{Assembly, Medium, NodePosition, hops};
 use crate::bundle_observer::BundleObserver;
 use crate::error::Error;
-use crate::format::figure;
 use crate::link::LinkProfile;
-use crate::toml_text;
+use crate::toml_text::{self, check_keys};
 use crate::workload::FileTask;
 use crate::workload::bundles::FilesOverBundles;
+use longwire_proto::ax25::LinkConfig;
 use longwire_proto::bp::agent::{self, Agent};
 use longwire_proto::engine::Engine;
-use longwire_proto::joint::{Beside, Fan, Origin, PassThrough, Stack};
-use longwire_proto::rng::Rng;
+use longwire_proto::joint::{Beside, OnFirst, OnSecond, PassThrough, Stack};
 use longwire_proto::service::{
-    AppRequest, Bundles, Contact, Frames, InterfaceId, LinkId, Many, NextHop, SendOptions, Storage,
+    AppRequest, Contact, Frames, InterfaceId, LinkId, Many, NextHop, SendOptions, Storage,
 };
 use longwire_proto::setting::Settings as _;
 use longwire_proto::tcp::config::Profile;
-use longwire_proto::tcpcl::{self, Session, Versions};
 use longwire_proto::time::Duration;
 use longwire_sim::{Boot, NodeEngine};
+use longwire_towers::{
+    About, AnyCarrier, LinkFacts, Media, Medium as CarrierMedium, Neighbours, Plan, Preset, Provides,
+};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use toml::Table;
+use toml::{Table, Value};
 
 /// Port of both TCPCL versions (RFC 7242 8.1, RFC 9174 9.1).
 const TCPCL_PORT: u16 = 4556;
@@ -31,137 +46,160 @@ const TCPCL_PORT: u16 = 4556;
 /// Lifetime of the bundle of a file, longer than any run.
 const LIFETIME: Duration = Duration::from_secs(3650 * 86_400);
 
-/// Timeout longer than any run.
+/// End of the last contact, later than any run.
 const NEVER: Duration = Duration::from_secs(3650 * 86_400);
 
-/// Parallel sessions, created by name and origin.
-type Sessions = Fan<LinkId, Session, Box<dyn FnMut(LinkId, Origin) -> Option<Session> + Send>>;
-
-/// Settings of a bundle node.
+/// Settings of a bundle node beside those of its convergence layer. A node has only those of the protocol below it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-struct BundleSettings {
+struct NodeSettings {
     agent: agent::Config,
-    tcpcl: tcpcl::Config,
     tcp: Profile,
+    ax25: LinkConfig,
 }
 
-/// Default settings.
-pub(super) fn defaults() -> Table {
-    toml_text::to_table(&BundleSettings::default())
+/// Media on which a carrier can be simulated.
+pub(super) fn media(about: &About) -> Vec<Medium> {
+    let has =
+        |medium: &Medium| about.media.iter().any(|other| other.is_radio() == (*medium == Medium::Radio));
+    [Medium::Line, Medium::Radio].into_iter().filter(has).collect()
 }
 
-fn settings(mut tcpcl: tcpcl::Config, tcp: Profile) -> Table {
-    // TOML has no value for "never", and a missing key means the default.
-    tcpcl.connect_timeout.get_or_insert(NEVER);
-    toml_text::to_table(&BundleSettings { agent: agent::Config::default(), tcpcl, tcp })
+/// The medium of a carrier for such links; its first one if it has none for them.
+fn medium_on(about: &About, links: &[LinkProfile]) -> CarrierMedium {
+    let fits =
+        |medium: &&CarrierMedium| links.first().is_none_or(|link| medium.is_radio() == link.radio.is_some());
+    *about.media.iter().find(fits).unwrap_or(&about.media[0])
 }
 
-/// Settings of DTN2 on Linux of its time: windows of 64 KB, segments of 4,096 bytes.
-pub(super) fn dtn2(_: &[LinkProfile]) -> Table {
-    settings(tcpcl::Config::dtn2(""), Profile::linux_2_4())
+/// Sections of the settings of a node on this medium.
+fn sections(about: &About, medium: CarrierMedium) -> Vec<&'static str> {
+    let below = match medium {
+        CarrierMedium::Tcp => Some("tcp"),
+        CarrierMedium::Udp => None,
+        CarrierMedium::Ax25 | CarrierMedium::Ui => Some("ax25"),
+    };
+    ["agent", about.section].into_iter().chain(below).collect()
 }
 
-/// Settings of version 3 tuned for the link.
-pub(super) fn tuned_3(links: &[LinkProfile]) -> Table {
-    settings(tcpcl::Config { versions: Versions::Three, ..patient(links) }, tuned(links))
+fn defaults_on(carrier: &dyn AnyCarrier, media: &[CarrierMedium]) -> Table {
+    let about = carrier.about();
+    let mut table = toml_text::to_table(&NodeSettings::default());
+    table.insert(about.section.to_owned(), Value::Table(carrier.defaults()));
+    let known: Vec<&str> = media.iter().flat_map(|medium| sections(about, *medium)).collect();
+    table.retain(|key, _| known.contains(&key));
+    table
 }
 
-/// Default settings of version 4 on current Linux.
-pub(super) fn default_4(_: &[LinkProfile]) -> Table {
-    settings(tcpcl::Config::version_4(""), linux_6_as_installed())
+/// Default settings, for all media of the carrier.
+pub(super) fn defaults(carrier: &dyn AnyCarrier) -> Table {
+    defaults_on(carrier, carrier.about().media)
 }
 
-/// Settings of version 4 tuned for the link.
-pub(super) fn tuned_4(links: &[LinkProfile]) -> Table {
-    settings(tcpcl::Config { versions: Versions::Four, ..patient(links) }, tuned(links))
+/// Settings of a preset for these links.
+pub(super) fn settings(carrier: &dyn AnyCarrier, preset: &Preset, links: &[LinkProfile]) -> Table {
+    let mut table = defaults_on(carrier, &[medium_on(carrier.about(), links)]);
+    table.extend((preset.settings)(&hops(links)));
+    table
 }
 
-/// Segments that are acknowledged one by one and so limit the cost of a break, and timers longer than the round trip.
-fn patient(links: &[LinkProfile]) -> tcpcl::Config {
-    // Whole seconds, because more digits are hard to read and write.
-    let round_trip = Duration::from_secs_f64(round_trip(links).as_secs_f64().ceil());
-    let plain = tcpcl::Config::default();
-    // The protocol has whole seconds.
-    let keepalive = Duration::from_secs((round_trip * 2).as_secs().max(plain.keepalive.as_secs()));
-    tcpcl::Config {
-        segment_bytes: 16_384,
-        keepalive,
-        keepalive_timeout: Some(keepalive * 2 + round_trip * 2),
-        connect_timeout: None,
-        contact_timeout: plain.contact_timeout + round_trip * 4,
-        close_timeout: plain.close_timeout + round_trip * 2,
-        ..plain
+/// Assembles bundles over a carrier with these settings.
+pub(super) fn assemble(
+    carrier: &'static dyn AnyCarrier,
+    settings: Table,
+    links: &[LinkProfile],
+) -> Result<Assembly, Error> {
+    let about = carrier.about();
+    let medium = medium_on(about, links);
+    check_keys(&settings, &sections(about, medium), "[settings]")?;
+    let mut others = settings.clone();
+    let section = match others.remove(about.section) {
+        Some(Value::Table(section)) => section,
+        _ => Table::new(),
+    };
+    let others: NodeSettings = toml_text::from_table(others, "[settings]")?;
+    checked(others.agent.check(), "agent")?;
+    let plan = carrier.plan(
+        &section,
+        &Table::new(),
+        &LinkFacts::default(),
+        &format!("settings.{}", about.section),
+    )?;
+    match medium {
+        CarrierMedium::Tcp => checked(others.tcp.check(), "tcp")?,
+        CarrierMedium::Udp => {}
+        CarrierMedium::Ax25 | CarrierMedium::Ui => checked_link(&others.ax25, links)?,
     }
-}
-
-/// Assembles bundles over TCPCL with these settings.
-pub(super) fn assemble(settings: Table, links: &[LinkProfile]) -> Result<Assembly, Error> {
-    let parsed: BundleSettings = toml_text::from_table(settings.clone(), "[settings]")?;
-    checked(parsed.agent.check(), "agent")?;
-    checked(parsed.tcpcl.check(), "tcpcl")?;
-    checked(parsed.tcp.check(), "tcp")?;
-    let cautions = too_hasty(&parsed.tcpcl, links).into_iter().collect();
-    let make = move |place: &NodePosition, boot: Boot| node(&parsed, place, boot);
+    let cautions = carrier.cautions(&plan, &hops(links));
+    let tower = Tower { carrier, medium, section, others };
+    let make = move |place: &NodePosition, boot: Boot| tower.node(place, &boot);
     Ok(Assembly { make: Arc::new(make), carries_bundles: true, cautions, settings })
 }
 
-/// Warns about sessions that time out before the peer's first message can arrive: one side knows the session up to a
-/// round trip before the other, and the other side's first keep-alive follows an interval later.
-fn too_hasty(tcpcl: &tcpcl::Config, links: &[LinkProfile]) -> Option<String> {
-    let silence = tcpcl.keepalive_timeout.unwrap_or(tcpcl.keepalive * 2);
-    let round_trip = round_trip(links);
-    (!tcpcl.keepalive.is_zero() && silence < round_trip + tcpcl.keepalive).then(|| {
-        format!(
-            "a session times out after {} s of silence, but with keep-alives every {} s and a round trip of {} s the \
-             silence lasts longer, so the session reconnects for ever; increase `keepalive-timeout`",
-            figure(silence.as_secs_f64()),
-            figure(tcpcl.keepalive.as_secs_f64()),
-            figure(round_trip.as_secs_f64())
-        )
-    })
+/// What a bundle node is built from.
+struct Tower {
+    carrier: &'static dyn AnyCarrier,
+    medium: CarrierMedium,
+    /// Settings of the carrier.
+    section: Table,
+    others: NodeSettings,
 }
 
-fn node(settings: &BundleSettings, place: &NodePosition, boot: Boot) -> NodeEngine<FileTask> {
-    let host = counted_host(place, &settings.tcp, TCPCL_PORT, &boot.rng);
-    let sessions = sessions(&settings.tcpcl, place, boot.rng.fork("tcpcl"));
-    agent_over(Stack::new(sessions, host), &settings.agent, place, &boot)
-}
+/// Provider of the links of a node.
+type Ground = Box<dyn Engine<Above = Many<LinkId, Media>, Below = Many<InterfaceId, Frames>> + Send>;
 
-/// Creates a node that carries bundles over these links.
-pub(super) fn agent_over<L>(
-    links: L,
-    settings: &agent::Config,
-    place: &NodePosition,
-    boot: &Boot,
-) -> NodeEngine<FileTask>
-where
-    L: Engine<Above = Many<LinkId, Bundles>, Below = Many<InterfaceId, Frames>> + Send + 'static,
-{
-    agent_over_both(links, None, settings, place, boot)
-}
+impl Tower {
+    fn node(&self, place: &NodePosition, boot: &Boot) -> NodeEngine<FileTask> {
+        let neighbours = Stack::new(self.neighbours(place, boot), self.ground(place, boot));
+        let watched = (!place.is_destination()).then_some((ONWARD_LINK, place.position));
+        let links = BundleObserver::new(neighbours, watched, place.bundles.clone());
+        let node = place.node_id(place.position);
+        let config = agent::Config { node, ..self.others.agent.clone() };
+        let agent =
+            Agent::new(config, boot.rng.fork("agent")).expect("node names are checked with the scenario");
+        let ports = Beside { first: PassThrough::<Storage>::new(), second: links };
+        let options = SendOptions { lifetime: LIFETIME, ..SendOptions::default() };
+        // Without connections, both ends of a hop join the channel.
+        let joins = (self.medium == CarrierMedium::Ui && place.position > 0).then_some(INWARD_LINK);
+        let said = setup(place, boot.dtn_ms).into_iter();
+        let said = said.chain(joins.map(|link| AppRequest::OpenLink { link }));
+        let files = FilesOverBundles::new(said.collect(), place.endpoint(), options);
+        Box::new(Stack::new(files, Stack::new(agent, ports)))
+    }
 
-/// Creates a node that also opens the link towards the source, because there are no incoming connections.
-pub(super) fn agent_over_both<L>(
-    links: L,
-    inward: Option<LinkId>,
-    settings: &agent::Config,
-    place: &NodePosition,
-    boot: &Boot,
-) -> NodeEngine<FileTask>
-where
-    L: Engine<Above = Many<LinkId, Bundles>, Below = Many<InterfaceId, Frames>> + Send + 'static,
-{
-    let watched = (!place.is_destination()).then_some((ONWARD_LINK, place.position));
-    let links = BundleObserver::new(links, watched, place.bundles.clone());
-    let node = place.node_id(place.position);
-    let config = agent::Config { node, ..settings.clone() };
-    let agent = Agent::new(config, boot.rng.fork("agent")).expect("node names are checked with the scenario");
-    let ports = Beside { first: PassThrough::<Storage>::new(), second: links };
-    let options = SendOptions { lifetime: LIFETIME, ..SendOptions::default() };
-    let said = setup(place, boot.dtn_ms).into_iter().chain(inward.map(|link| AppRequest::OpenLink { link }));
-    let files = FilesOverBundles::new(said.collect(), place.endpoint(), options);
-    Box::new(Stack::new(files, Stack::new(agent, ports)))
+    /// A link to the next node, and links from the previous one.
+    fn neighbours(&self, place: &NodePosition, boot: &Boot) -> Neighbours {
+        let next = (!place.is_destination()).then(|| place.node_id(place.position + 1));
+        let mut neighbours = Neighbours::new(self.carrier, boot.rng.fork(self.carrier.about().random_label));
+        neighbours.set(ONWARD_LINK, self.plan(place, next));
+        neighbours.set(INWARD_LINK, self.plan(place, None));
+        neighbours.answer(self.plan(place, None));
+        neighbours
+    }
+
+    /// The plan of a link to a known peer, or to any.
+    fn plan(&self, place: &NodePosition, peer: Option<String>) -> Plan {
+        let about = self.carrier.about();
+        let node_id = place.node_id(place.position);
+        let mut own = Table::new();
+        if about.is_group {
+            let members = peer.iter().cloned().map(Value::String).collect();
+            own.insert("members".to_owned(), Value::Array(members));
+        }
+        let peer = peer.as_deref().filter(|_| !about.is_group);
+        let facts = LinkFacts { node_id: &node_id, peer };
+        self.carrier.plan(&self.section, &own, &facts, about.section).expect("the settings are checked")
+    }
+
+    fn ground(&self, place: &NodePosition, boot: &Boot) -> Ground {
+        let NodeSettings { tcp, ax25, .. } = &self.others;
+        match self.medium {
+            CarrierMedium::Tcp => Box::new(Provides(counted_host(place, tcp, TCPCL_PORT, &boot.rng))),
+            CarrierMedium::Udp => Box::new(Provides(counted_udp_host(place))),
+            CarrierMedium::Ax25 => Box::new(Provides(OnFirst(stations(place, ax25)))),
+            CarrierMedium::Ui => Box::new(Provides(OnSecond(stations(place, ax25)))),
+        }
+    }
 }
 
 /// Initial requests of the operator of the node.
@@ -190,32 +228,6 @@ fn contacts(began_dtn_ms: u64, outages: &[(f64, f64)]) -> Vec<Contact> {
     starts.zip(ends).filter(|(start, end)| start < end).map(window).collect()
 }
 
-fn sessions(config: &tcpcl::Config, place: &NodePosition, rng: Rng) -> TalliedEngine<Sessions> {
-    let config = tcpcl::Config { node_id: place.node_id(place.position), ..config.clone() };
-    let make = move |link: LinkId, origin: Origin| {
-        let rng = rng.fork(&link.0.to_string());
-        Some(match origin {
-            Origin::Above => Session::active(config.clone(), rng),
-            Origin::Below => Session::passive(config.clone(), rng),
-        })
-    };
-    TalliedEngine::new(Fan::new(Box::new(make) as Box<_>), place.tally.clone(), count)
-}
-
-fn count(sessions: &Sessions, tally: &mut Tally) {
-    for (_, session) in sessions.iter() {
-        let counters = session.counters();
-        for (name, count) in [
-            ("tcpcl_sessions", counters.sessions),
-            ("tcpcl_attempts", counters.attempts),
-            ("tcpcl_segments", counters.segments_sent),
-            ("tcpcl_keepalives", counters.keepalives_sent),
-        ] {
-            *tally.entry(name).or_default() += count;
-        }
-    }
-}
-
 impl NodePosition {
     /// Node ID of the node at a position.
     pub(super) fn node_id(&self, position: usize) -> String {
@@ -231,6 +243,7 @@ impl NodePosition {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use longwire_towers::carriers::Tcpcl;
 
     #[test]
     fn contacts_are_what_outages_leave() {
@@ -242,41 +255,21 @@ mod tests {
     }
 
     #[test]
-    fn sessions_that_cannot_outlive_their_round_trip_are_cautioned_about() {
-        let far = [LinkProfile { delay_ms: 750_000.0, ..LinkProfile::default() }];
-        let near = [LinkProfile { delay_ms: 2000.0, ..LinkProfile::default() }];
-        let caution = too_hasty(&tcpcl::Config::dtn2(""), &far).expect("30 s of silence");
-        assert!(caution.contains("after 30 s") && caution.contains("1,500 s"), "{caution}");
-        assert_eq!(too_hasty(&tcpcl::Config::dtn2(""), &near), None);
-        assert_eq!(too_hasty(&patient(&far), &far), None, "tuned settings know the link");
-        let off = tcpcl::Config { keepalive: Duration::ZERO, ..tcpcl::Config::default() };
-        assert_eq!(too_hasty(&off, &far), None);
-    }
-
-    #[test]
     fn settings_that_no_engine_can_work_with_are_refused() {
         for (text, what) in [
             ("[tcp]\nreceive-buffer-bytes = 0", "`settings.tcp.receive-buffer-bytes` is 0"),
             ("[tcpcl]\nsegment-bytes = 0", "`settings.tcpcl.segment-bytes` is 0"),
+            ("[tcpcl]\nkeepalve = 1", "[settings.tcpcl]: unknown field `keepalve`"),
+            (
+                "[tcpl]\nkeepalive = 1",
+                "[settings]: unknown field `tcpl`, expected one of `agent`, `tcpcl`, `tcp`",
+            ),
             ("[agent.limits]\nbundles-max = 0", "`settings.agent.limits.bundles-max` is 0"),
         ] {
-            let mut table = defaults();
+            let mut table = defaults(&Tcpcl);
             toml_text::merge(&mut table, &toml_text::parse(text, "test").unwrap());
-            let error = assemble(table, &[]).err().expect(text);
+            let error = assemble(&Tcpcl, table, &[]).err().expect(text);
             assert!(error.what.contains(what) && error.hint.is_some(), "{error}");
         }
-    }
-
-    #[test]
-    fn settings_survive_being_a_table() {
-        let link = LinkProfile { delay_ms: 2000.0, ..LinkProfile::default() };
-        for preset in [dtn2, tuned_3, default_4, tuned_4] {
-            let table = preset(std::slice::from_ref(&link));
-            let read: BundleSettings = toml_text::from_table(table.clone(), "a preset").unwrap();
-            assert_eq!(toml_text::to_table(&read), table);
-        }
-        let read: BundleSettings = toml_text::from_table(dtn2(&[]), "dtn2").unwrap();
-        let expected = tcpcl::Config { connect_timeout: Some(NEVER), ..tcpcl::Config::dtn2("") };
-        assert_eq!((read.tcpcl, read.tcp), (expected, Profile::linux_2_4()));
     }
 }

@@ -1,7 +1,8 @@
 //! Table of protocols: everything that an experiment can run, each with settings worth trying.
 //!
-//! A protocol needs a row in [`STACKS`]: name, description, settings, and the assembly of a node ([`node`]). The
-//! settings are those of the engines, so that a node can be configured with the best ones of an experiment.
+//! The table has a row for each family of settings of the convergence layers ([`CARRIERS`]), and rows for plain file
+//! transfers with which they are compared. A row assembles a node ([`node`]) from settings, which are those of the
+//! engines, so that a node can be configured with the best ones of an experiment.
 
 mod air;
 mod bundles;
@@ -19,8 +20,10 @@ use longwire_proto::service::InterfaceId;
 use longwire_proto::tcp::config::Profile;
 use longwire_proto::time::Duration;
 use longwire_sim::{Boot, NodeEngine};
+use longwire_towers::path::{Hop, linux_6_as_installed, tuned_tcp};
+use longwire_towers::{AnyCarrier, CARRIERS, Family, Preset};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use toml::Table;
 
 /// Interface of a node towards the destination.
@@ -35,22 +38,18 @@ pub struct Stack {
     /// Description.
     pub about: &'static str,
     /// Settings worth trying; the first ones are the default.
-    pub variants: &'static [Variant],
-    /// Required medium of its links.
-    pub medium: Medium,
-    /// Maximum hops.
-    pub hops_max: usize,
-    /// Kind of such links in the configuration of a node; `None` if nodes do not have them.
-    pub node_kind: Option<&'static str>,
-    /// True if the source receives acknowledgements and retransmits.
-    pub acknowledges: bool,
-    /// True if a bundle resumes after a break, false if it restarts.
-    pub resumes: bool,
-    /// Default settings.
-    defaults: fn() -> Table,
-    /// Assembles the protocol with its settings.
-    assemble: fn(Table, &[LinkProfile]) -> Result<Assembly, Error>,
+    pub variants: Vec<Variant>,
+    /// Convergence layer, which nodes have as well; `None` for a plain file transfer, which is repeated from the start if
+    /// it breaks.
+    pub carrier: Option<&'static dyn AnyCarrier>,
+    media: Vec<Medium>,
+    hops_max: usize,
+    defaults: Table,
+    assemble: Box<Assemble>,
 }
+
+/// Function that assembles a protocol with its settings.
+type Assemble = dyn Fn(Table, &[LinkProfile]) -> Result<Assembly, Error> + Send + Sync;
 
 impl Stack {
     /// Full names, one for each of its settings.
@@ -59,8 +58,40 @@ impl Stack {
     }
 
     /// Default settings.
-    pub fn defaults(&self) -> Table {
-        (self.defaults)()
+    pub fn defaults(&self) -> &Table {
+        &self.defaults
+    }
+
+    /// Returns true if the protocol can be used on links of this medium.
+    pub fn runs_on(&self, medium: Medium) -> bool {
+        self.media.contains(&medium)
+    }
+
+    /// Returns true if the source receives acknowledgements and retransmits.
+    pub fn acknowledges(&self) -> bool {
+        self.carrier.is_none_or(|carrier| carrier.about().acknowledges)
+    }
+
+    /// Returns true if a bundle resumes after a break, false if it restarts.
+    pub fn resumes(&self) -> bool {
+        self.carrier.is_some_and(|carrier| carrier.about().resumes)
+    }
+
+    fn of_carrier(carrier: &'static dyn AnyCarrier, family: &'static Family) -> Stack {
+        let variant = |preset: &'static Preset| {
+            let settings = |links: &[LinkProfile]| bundles::settings(carrier, preset, links);
+            Variant { name: preset.name, about: preset.about, settings: Box::new(settings) }
+        };
+        Stack {
+            name: family.name,
+            about: family.about,
+            variants: family.presets.iter().map(variant).collect(),
+            carrier: Some(carrier),
+            media: bundles::media(carrier.about()),
+            hops_max: HOPS_MAX,
+            defaults: bundles::defaults(carrier),
+            assemble: Box::new(|settings, links| bundles::assemble(carrier, settings, links)),
+        }
     }
 }
 
@@ -86,253 +117,116 @@ pub struct Variant {
     /// Description.
     pub about: &'static str,
     /// Returns the settings for a path of these links.
-    pub settings: fn(&[LinkProfile]) -> Table,
+    pub settings: Box<VariantSettings>,
 }
 
-/// All protocols.
-pub const STACKS: &[Stack] = &[
+/// Function that returns the settings for a path.
+type VariantSettings = dyn Fn(&[LinkProfile]) -> Table + Send + Sync;
+
+impl Variant {
+    fn new(name: &'static str, about: &'static str, settings: fn(&[LinkProfile]) -> Table) -> Variant {
+        Variant { name, about, settings: Box::new(settings) }
+    }
+}
+
+/// All protocols: those over lines before those over radio channels, and convergence layers in the order of their table.
+pub static STACKS: LazyLock<Vec<Stack>> = LazyLock::new(|| {
+    let families = CARRIERS.iter().flat_map(|carrier| {
+        carrier.about().families.iter().map(|family| Stack::of_carrier(*carrier, family))
+    });
+    let (over_lines, over_radio): (Vec<Stack>, Vec<Stack>) =
+        families.partition(|stack| stack.runs_on(Medium::Line));
+    let plain = |stack: Stack| std::iter::once(stack);
+    let lines = plain(tcp()).chain(over_lines);
+    lines.chain(plain(ax25_link())).chain(over_radio).chain(plain(tcp_over_ax25())).collect()
+});
+
+fn tcp() -> Stack {
     Stack {
         name: "tcp",
         about: "one TCP connection per file, restarted when it breaks",
-        variants: &[
-            Variant {
-                name: "linux-6",
-                about: "current Linux with default settings: initial window 10, buffers of 4 MB and 3 MB; without \
-                        RACK-TLP and F-RTO, therefore 11 to 17 % slower than Linux 6.18 when packets are lost",
-                settings: |_| node::stream_settings(linux_6_as_installed()),
-            },
-            Variant {
-                name: "linux-6-64k",
-                about: "the same with a window of 65,535 bytes, as on old systems and small devices",
-                settings: |_| node::stream_settings(Profile::linux_6()),
-            },
-            Variant {
-                name: "rfc5681",
-                about: "the minimum that the standards require: initial window 3, minimum timeout 1 s",
-                settings: |_| node::stream_settings(Profile::rfc5681()),
-            },
-            Variant {
-                name: "tuned",
-                about: "windows of twice the bandwidth-delay product, an initial window that fills the link, timers \
-                        set for its round trip",
-                settings: |links| node::stream_settings(tuned(links)),
-            },
+        variants: vec![
+            Variant::new(
+                "linux-6",
+                "current Linux with default settings: initial window 10, buffers of 4 MB and 3 MB; without RACK-TLP and \
+                 F-RTO, therefore 11 to 17 % slower than Linux 6.18 when packets are lost",
+                |_| node::stream_settings(linux_6_as_installed()),
+            ),
+            Variant::new(
+                "linux-6-64k",
+                "the same with a window of 65,535 bytes, as on old systems and small devices",
+                |_| node::stream_settings(Profile::linux_6()),
+            ),
+            Variant::new(
+                "rfc5681",
+                "the minimum that the standards require: initial window 3, minimum timeout 1 s",
+                |_| node::stream_settings(Profile::rfc5681()),
+            ),
+            Variant::new(
+                "tuned",
+                "windows of twice the bandwidth-delay product, an initial window that fills the link, timers set for \
+                 its round trip",
+                |links| node::stream_settings(tuned_tcp(&hops(links))),
+            ),
         ],
-        medium: Medium::Line,
+        carrier: None,
+        media: vec![Medium::Line],
         hops_max: 1,
-        node_kind: None,
-        acknowledges: true,
-        resumes: false,
-        defaults: || node::stream_settings(Profile::default()),
-        assemble: |settings, _| node::assemble_stream(settings),
-    },
-    Stack {
-        name: "tcpcl3",
-        about: "bundles over TCPCL version 3 (RFC 7242), stored at each node",
-        variants: &[
-            Variant {
-                name: "dtn2",
-                about: "defaults of DTN2 and Linux 2.4: windows of 64 KB, segments of 4,096 bytes",
-                settings: bundles::dtn2,
-            },
-            Variant {
-                name: "tuned",
-                about: "windows of twice the bandwidth-delay product, an initial window that fills the link, \
-                        segments of 16 KB, timers set for its round trip",
-                settings: bundles::tuned_3,
-            },
-        ],
-        medium: Medium::Line,
-        hops_max: HOPS_MAX,
-        node_kind: Some("tcp"),
-        acknowledges: true,
-        resumes: true,
-        defaults: bundles::defaults,
-        assemble: bundles::assemble,
-    },
-    Stack {
-        name: "tcpcl4",
-        about: "bundles over TCPCL version 4 (RFC 9174), stored at each node",
-        variants: &[
-            Variant {
-                name: "default",
-                about: "defaults, on current Linux (TCP as in tcp/linux-6)",
-                settings: bundles::default_4,
-            },
-            Variant {
-                name: "tuned",
-                about: "windows of twice the bandwidth-delay product, an initial window that fills the link, \
-                        segments of 16 KB, timers set for its round trip",
-                settings: bundles::tuned_4,
-            },
-        ],
-        medium: Medium::Line,
-        hops_max: HOPS_MAX,
-        node_kind: Some("tcp"),
-        acknowledges: true,
-        resumes: true,
-        defaults: bundles::defaults,
-        assemble: bundles::assemble,
-    },
-    Stack {
-        name: "udp",
-        about: "bundles over UDP (RFC 7122), one per datagram, stored at each node, without acknowledgements",
-        variants: &[Variant {
-            name: "paced",
-            about: "sent at the rate of the slowest link, in datagrams of its packet size",
-            settings: udp::paced,
-        }],
-        medium: Medium::Line,
-        hops_max: HOPS_MAX,
-        node_kind: Some("udp"),
-        acknowledges: false,
-        resumes: false,
-        defaults: udp::defaults,
-        assemble: udp::assemble,
-    },
+        defaults: node::stream_settings(Profile::default()),
+        assemble: Box::new(|settings, _| node::assemble_stream(settings)),
+    }
+}
+
+fn ax25_link() -> Stack {
     Stack {
         name: "ax25",
         about: "each file directly over a connected AX.25 link, restarted when it breaks",
-        variants: &[
-            Variant { name: "k7", about: "version 2.0, window of 7 frames", settings: radio::link::<7> },
-            Variant { name: "k4", about: "version 2.0, window of 4 frames", settings: radio::link::<4> },
-            Variant { name: "k1", about: "version 2.0, window of 1 frame", settings: radio::link::<1> },
-            Variant {
-                name: "tuned",
-                about: "version 2.2, window of 32 frames, selective reject",
-                settings: radio::link_extended,
-            },
+        variants: vec![
+            Variant::new("k7", "version 2.0, window of 7 frames", radio::link::<7>),
+            Variant::new("k4", "version 2.0, window of 4 frames", radio::link::<4>),
+            Variant::new("k1", "version 2.0, window of 1 frame", radio::link::<1>),
+            Variant::new("tuned", "version 2.2, window of 32 frames, selective reject", radio::link_extended),
         ],
-        medium: Medium::Radio,
+        carrier: None,
+        media: vec![Medium::Radio],
         hops_max: 1,
-        node_kind: None,
-        acknowledges: true,
-        resumes: false,
-        defaults: radio::link_defaults,
-        assemble: radio::assemble_link,
-    },
-    Stack {
-        name: "ax25cm",
-        about: "bundles over AX25CM-CL (TCPCL version 3 on a connected-mode AX.25 link, as in DTN2), stored at each \
-                node",
-        variants: &[
-            Variant {
-                name: "k7",
-                about: "window of 7 frames, an acknowledgement every 8 segments",
-                settings: radio::segments::<7, 8>,
-            },
-            Variant {
-                name: "k7-ack-1",
-                about: "the same, every segment acknowledged",
-                settings: radio::segments::<7, 1>,
-            },
-            Variant {
-                name: "k7-ack-32",
-                about: "the same, every 32 segments acknowledged",
-                settings: radio::segments::<7, 32>,
-            },
-            Variant {
-                name: "k4",
-                about: "window of 4 frames, an acknowledgement every 8 segments",
-                settings: radio::segments::<4, 8>,
-            },
-            Variant {
-                name: "k1",
-                about: "window of 1 frame, an acknowledgement every 8 segments",
-                settings: radio::segments::<1, 8>,
-            },
-        ],
-        medium: Medium::Radio,
-        hops_max: HOPS_MAX,
-        node_kind: Some("ax25cm"),
-        acknowledges: true,
-        resumes: true,
-        defaults: radio::segment_defaults,
-        assemble: radio::assemble_segments,
-    },
-    Stack {
-        name: "ax25cl",
-        about: "bundles over a connected AX.25 link, acknowledged by the link itself, stored at each node",
-        variants: &[
-            Variant {
-                name: "tuned",
-                about: "version 2.2, window of 32 frames, selective reject",
-                settings: radio::own_extended,
-            },
-            Variant { name: "k7", about: "version 2.0, window of 7 frames", settings: radio::own::<7> },
-            Variant { name: "k4", about: "version 2.0, window of 4 frames", settings: radio::own::<4> },
-            Variant { name: "k1", about: "version 2.0, window of 1 frame", settings: radio::own::<1> },
-        ],
-        medium: Medium::Radio,
-        hops_max: HOPS_MAX,
-        node_kind: Some("ax25cl"),
-        acknowledges: true,
-        resumes: true,
-        defaults: radio::own_defaults,
-        assemble: radio::assemble_own,
-    },
-    Stack {
-        name: "uicl",
-        about: "bundles over UI frames, designed for groups of stations (here one receiver), stored at each node",
-        variants: &[Variant {
-            name: "one",
-            about: "all segments once, then the missing ones on request",
-            settings: radio::group,
-        }],
-        medium: Medium::Radio,
-        hops_max: HOPS_MAX,
-        node_kind: Some("uicl"),
-        acknowledges: true,
-        resumes: false,
-        defaults: radio::group_defaults,
-        assemble: radio::assemble_group,
-    },
+        defaults: radio::link_defaults(),
+        assemble: Box::new(radio::assemble_link),
+    }
+}
+
+fn tcp_over_ax25() -> Stack {
     Stack {
         name: "tcp-ax25",
         about: "one TCP connection per file over IP over AX.25, restarted when it breaks",
-        variants: &[
-            Variant {
-                name: "frames",
-                about: "over UI frames, current Linux with default settings",
-                settings: radio::over_frames,
-            },
-            Variant {
-                name: "frames-tuned",
-                about: "over UI frames, initial window of 32 segments, no timestamps, initial timeout set for the \
-                        channel",
-                settings: radio::over_frames_tuned,
-            },
-            Variant {
-                name: "link-k7",
-                about: "over a link of version 2.0 with a window of 7 frames, current Linux with default settings",
-                settings: radio::over_link::<7>,
-            },
-            Variant {
-                name: "link-k4",
-                about: "the same with a window of 4 frames",
-                settings: radio::over_link::<4>,
-            },
-            Variant {
-                name: "link-k1",
-                about: "the same with a window of 1 frame",
-                settings: radio::over_link::<1>,
-            },
-            Variant {
-                name: "link-tuned",
-                about: "over a link of version 2.2, initial window of 32 segments, no timestamps; minimum timeout of \
-                        60 s, because the link retransmits by itself",
-                settings: radio::over_link_tuned,
-            },
+        variants: vec![
+            Variant::new("frames", "over UI frames, current Linux with default settings", radio::over_frames),
+            Variant::new(
+                "frames-tuned",
+                "over UI frames, initial window of 32 segments, no timestamps, initial timeout set for the channel",
+                radio::over_frames_tuned,
+            ),
+            Variant::new(
+                "link-k7",
+                "over a link of version 2.0 with a window of 7 frames, current Linux with default settings",
+                radio::over_link::<7>,
+            ),
+            Variant::new("link-k4", "the same with a window of 4 frames", radio::over_link::<4>),
+            Variant::new("link-k1", "the same with a window of 1 frame", radio::over_link::<1>),
+            Variant::new(
+                "link-tuned",
+                "over a link of version 2.2, initial window of 32 segments, no timestamps; minimum timeout of 60 s, \
+                 because the link retransmits by itself",
+                radio::over_link_tuned,
+            ),
         ],
-        medium: Medium::Radio,
+        carrier: None,
+        media: vec![Medium::Radio],
         hops_max: 1,
-        node_kind: None,
-        acknowledges: true,
-        resumes: false,
-        defaults: radio::internet_defaults,
-        assemble: radio::assemble_internet,
-    },
-];
+        defaults: radio::internet_defaults(),
+        assemble: Box::new(radio::assemble_internet),
+    }
+}
 
 /// Maximum hops of any path: networks are numbered with one byte.
 pub const HOPS_MAX: usize = 200;
@@ -404,8 +298,12 @@ pub fn assemble(name: &str, links: &[LinkProfile], over: &Table) -> Result<Assem
         ))
         .hint("for several hops choose a bundle protocol such as tcpcl4"));
     }
-    if let Some(other) = links.iter().map(Medium::of).find(|medium| *medium != stack.medium) {
+    if let Some(other) = links.iter().map(Medium::of).find(|medium| !stack.runs_on(*medium)) {
         return Err(wrong_medium(stack, other));
+    }
+    if links.iter().any(|link| Medium::of(link) != Medium::of(&links[0])) {
+        return Err(Error::new("a path of lines and radio channels")
+            .hint("all links of a path are either lines or radio channels"));
     }
     let mut settings = (variant.settings)(links);
     merge(&mut settings, over);
@@ -418,7 +316,7 @@ fn wrong_medium(stack: &Stack, link: Medium) -> Error {
         Medium::Radio => "is an AX.25 radio channel, but the protocol needs a link for IP packets",
     };
     let fitting: Vec<&str> =
-        STACKS.iter().filter(|other| other.medium == link).map(|other| other.name).collect();
+        STACKS.iter().filter(|other| other.runs_on(link)).map(|other| other.name).collect();
     Error::new(format!("`{}` cannot be used on this link, which {has}", stack.name))
         .hint(format!("protocols for this link: {}", fitting.join(", ")))
 }
@@ -453,49 +351,10 @@ pub fn names() -> impl Iterator<Item = String> {
 
 /// Returns the protocols that run on a link, and the others.
 pub fn fitting(link: &LinkProfile) -> (Vec<&'static Stack>, Vec<&'static Stack>) {
-    STACKS.iter().partition(|stack| stack.medium == Medium::of(link))
+    STACKS.iter().partition(|stack| stack.runs_on(Medium::of(link)))
 }
 
-/// Current Linux without limits on its buffers: half of the largest receive buffer is window.
-pub(crate) fn linux_6_as_installed() -> Profile {
-    Profile { send_buffer_bytes: 4 << 20, receive_buffer_bytes: 3 << 20, ..Profile::linux_6() }
-}
-
-/// TCP tuned for the links of a path: windows of twice the bandwidth-delay product, an initial window that fills the
-/// link instead of the round trips of slow start, timers that start beyond the round trip.
-fn tuned(links: &[LinkProfile]) -> Profile {
-    let held = |link: &LinkProfile| round_trip_s(link) * link.rate_bps as f64 / 8.0;
-    let product = links.iter().map(held).fold(0.0, f64::max);
-    let window = (2.0 * product).clamp(262_144.0, 1e9) as u32;
-    let round_trip = round_trip(links);
-    let linux = linux_6_as_installed();
-    // A queue that drops must hold what is not yet in transit.
-    let dropping = links.iter().filter(|link| link.tail_drop).map(|link| link.queue_bytes as f64);
-    let flight = dropping.fold(product, f64::min);
-    let segments = (flight / f64::from(linux.maximum_segment_bytes)) as u32;
-    Profile {
-        send_buffer_bytes: window.saturating_mul(2),
-        receive_buffer_bytes: window,
-        initial_window_segments: segments.clamp(linux.initial_window_segments, 1 << 20),
-        // With a shorter timeout, every connection would start with a retransmitted SYN.
-        rto_initial: (round_trip * 3 / 2).max(linux.rto_initial),
-        rto_maximum: (round_trip * 4).max(linux.rto_maximum),
-        ..linux
-    }
-}
-
-/// Round trip of a full packet in each direction, seconds: on a slow line the packets themselves take most of it, and
-/// on a radio channel each direction needs a key-up.
-fn round_trip_s(link: &LinkProfile) -> f64 {
-    let bits = f64::from(link.mtu_bytes) * 8.0;
-    if let Some((radio, _)) = link.believed_radio() {
-        return 2.0 * (radio.access().as_secs_f64() + bits / link.rate_bps as f64);
-    }
-    let back = link.back_rate_bps.unwrap_or(link.rate_bps);
-    link.round_trip_s() + bits / link.rate_bps as f64 + bits / back as f64
-}
-
-/// Longest round trip of any hop.
-pub(crate) fn round_trip(links: &[LinkProfile]) -> Duration {
-    Duration::from_secs_f64(links.iter().map(round_trip_s).fold(0.0, f64::max))
+/// The links of a path, as far as settings depend on them.
+fn hops(links: &[LinkProfile]) -> Vec<Hop> {
+    links.iter().map(LinkProfile::for_settings).collect()
 }

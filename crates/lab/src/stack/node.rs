@@ -1,17 +1,11 @@
-//! Assembly of a simulated node from engines.
+//! Assembly of a simulated node for plain TCP, and common parts of all nodes.
 //!
 //! ```text
-//!   plain TCP                  bundles
-//!
-//!   FilesOverStream            FilesOverBundles
-//!         |                          |
-//!     tcp::Host                    Agent
-//!         |                       /     \
-//!      frames                 storage   BundleObserver over Fan of tcpcl::Session
-//!                                            |
-//!                                        tcp::Host
-//!                                            |
-//!                                         frames
+//!   FilesOverStream
+//!         |
+//!     tcp::Host
+//!         |
+//!      frames
 //! ```
 //!
 //! The hop after node `k` is network `10.0.k.0/24`; its source end is `.1` and its destination end `.2`.
@@ -19,9 +13,11 @@
 use super::{Assembly, NodePosition, Tally};
 use super::{INWARD, ONWARD};
 use crate::error::Error;
+use crate::link::LinkProfile;
 use crate::toml_text;
 use crate::workload::FileTask;
 use crate::workload::stream::{FilesOverStream, Retry};
+use longwire_proto::ax25::LinkConfig;
 use longwire_proto::engine::{Engine, Indication, Request};
 use longwire_proto::joint::{Beneath, Stack};
 use longwire_proto::rng::Rng;
@@ -72,6 +68,21 @@ pub(super) fn checked(word: Result<(), Fault>, table: &str) -> Result<(), Error>
         let hint = fault.hint;
         Error::new(fault.within(&format!("settings.{table}")).to_string()).hint(hint)
     })
+}
+
+/// Checks the settings of AX.25, and that its frames fit the frame length of the path.
+pub(super) fn checked_link(ax25: &LinkConfig, links: &[LinkProfile]) -> Result<(), Error> {
+    checked(ax25.check(), "ax25")?;
+    let longest = links.iter().map(|link| link.mtu_bytes).min().unwrap_or(u32::MAX);
+    let said = ax25.information_bytes_max;
+    if said <= longest {
+        return Ok(());
+    }
+    let what = format!(
+        "`ax25.information-bytes-max` is {said}, but frames on this path carry at most {longest} bytes"
+    );
+    Err(Error::new(what)
+        .hint(format!("set it to at most {longest}, or set `mtu-bytes` of each link to at least {said}")))
 }
 
 /// TCP/IP host of a node, which adds its counters to the tally at its end.

@@ -1,35 +1,22 @@
-//! Bundles over UDP: the convergence layer, and the part of the operating system below it.
+//! The part of the operating system below bundles over UDP.
 //!
 //! [`UdpHost`] is UDP (RFC 768) over IPv4 (RFC 791) over the interfaces of a simulated node: one port, the same at both
 //! ends of a hop. There is no IP fragmentation: the length of datagrams is limited by the MTU, and the agent fragments
 //! bundles.
 
-use super::bundles::agent_over;
-use super::node::{ONWARD_LINK, TalliedEngine, address, checked};
-use super::{Assembly, NodePosition, Tally};
+use super::node::{ONWARD_LINK, TalliedEngine, address};
 use super::{INWARD, ONWARD};
-use crate::error::Error;
-use crate::link::LinkProfile;
-use crate::toml_text;
-use crate::workload::FileTask;
+use super::{NodePosition, Tally};
 use bytes::{BufMut, Bytes, BytesMut};
-use longwire_proto::bp::agent;
 use longwire_proto::engine::Engine;
-use longwire_proto::joint::{Fan, Origin, Stack};
 use longwire_proto::service::{
     CloseReason, Datagrams, DatagramsIndication, DatagramsRequest, Frames, FramesIndication, FramesRequest,
     InterfaceId, LinkId, Many, PeerId,
 };
-use longwire_proto::setting::Settings as _;
 use longwire_proto::tcp::wire::{Ipv4Header, internet_checksum};
 use longwire_proto::time::Instant;
-use longwire_proto::udpcl::{self, Link};
-use longwire_sim::{Boot, NodeEngine};
-use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
-use std::sync::Arc;
-use toml::Table;
 
 /// Port of bundles over UDP (RFC 7122 3.2.2).
 const PORT: u16 = 4556;
@@ -41,62 +28,9 @@ const UDP_HEADER_BYTES: u16 = 8;
 /// Maximum unreleased datagrams of an interface, bytes; more are dropped, as by the buffer of a socket.
 const UNRELEASED_MAX: u64 = 1 << 20;
 
-/// Settings of a node that sends bundles over UDP.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-struct UdpSettings {
-    agent: agent::Config,
-    udp: udpcl::Config,
-}
-
-/// Default settings.
-pub(super) fn defaults() -> Table {
-    toml_text::to_table(&UdpSettings::default())
-}
-
-/// Datagrams as long as the packets of the path, at the rate of its slowest link.
-pub(super) fn paced(links: &[LinkProfile]) -> Table {
-    let plain = udpcl::Config::default();
-    let rate = links.iter().map(|link| link.rate_bps).min();
-    let longest = links.iter().map(|link| u64::from(link.mtu_bytes)).min();
-    let udp = udpcl::Config {
-        rate_bps: rate.unwrap_or(plain.rate_bps),
-        datagram_bytes_max: longest.map_or(plain.datagram_bytes_max, |mtu| mtu - HEADERS_BYTES),
-        // Includes the longest frame check, because a queue that drops must not fill.
-        overhead_bytes: HEADERS_BYTES + 4,
-        ..plain
-    };
-    toml_text::to_table(&UdpSettings { agent: agent::Config::default(), udp })
-}
-
-/// Assembles bundles over UDP with these settings.
-pub(super) fn assemble(settings: Table, links: &[LinkProfile]) -> Result<Assembly, Error> {
-    let parsed: UdpSettings = toml_text::from_table(settings.clone(), "[settings]")?;
-    checked(parsed.agent.check(), "agent")?;
-    checked(parsed.udp.check(), "udp")?;
-    let cautions = uncertain(links).into_iter().collect();
-    let make = move |place: &NodePosition, boot: Boot| node(&parsed, place, boot);
-    Ok(Assembly { make: Arc::new(make), carries_bundles: true, cautions, settings })
-}
-
-/// Warns about lost datagrams, which are not retransmitted.
-fn uncertain(links: &[LinkProfile]) -> Option<String> {
-    links.iter().any(|link| link.mean_ber() > 0.0).then(|| {
-        "without acknowledgements and retransmissions, one damaged packet loses part of the file".into()
-    })
-}
-
-fn node(settings: &UdpSettings, place: &NodePosition, boot: Boot) -> NodeEngine<FileTask> {
-    let config = settings.udp.clone();
-    let make = move |_, origin| {
-        Some(match origin {
-            Origin::Above => Link::new(config.clone()),
-            Origin::Below => Link::listening(config.clone()),
-        })
-    };
-    let links = Fan::new(Box::new(make) as Box<dyn FnMut(LinkId, Origin) -> Option<Link> + Send>);
-    let host = TalliedEngine::new(UdpHost::new(place), place.tally.clone(), count);
-    agent_over(Stack::new(links, host), &settings.agent, place, &boot)
+/// UDP and IPv4 of one node, which adds its counters to the tally at its end.
+pub(super) fn counted_udp_host(place: &NodePosition) -> TalliedEngine<UdpHost> {
+    TalliedEngine::new(UdpHost::new(place), place.tally.clone(), count)
 }
 
 fn count(host: &UdpHost, tally: &mut Tally) {
@@ -221,7 +155,7 @@ fn udp_checksum(source: Ipv4Addr, destination: Ipv4Addr, length: u16, stands: u1
 
 /// UDP and IPv4 of one node.
 #[derive(Debug)]
-struct UdpHost {
+pub(super) struct UdpHost {
     ports: Vec<HopEnd>,
     up: VecDeque<(LinkId, DatagramsIndication)>,
     down: VecDeque<(InterfaceId, FramesRequest)>,
@@ -325,7 +259,7 @@ impl Engine for UdpHost {
 mod tests {
     use super::*;
     use longwire_proto::service::Shares;
-    use std::sync::Mutex;
+    use std::sync::{Arc, Mutex};
 
     fn port(interface: InterfaceId, end: u8) -> HopEnd {
         let place = NodePosition {

@@ -1,0 +1,97 @@
+//! AX25-CL: Longwire's convergence layer over a connected AX.25 link.
+
+use crate::carrier::{About, Carrier, Family, LinkFacts, Medium, Plan, Preset, sections};
+use crate::media::{Session, Uses, session_over};
+use crate::neighbours::SessionLayer;
+use crate::path::{extended_ax25, plain_ax25};
+use longwire_proto::ax25::LinkConfig;
+use longwire_proto::ax25cl::{self, Config, Sessions};
+use longwire_proto::joint::Origin;
+use longwire_proto::rng::Rng;
+use longwire_proto::service::LinkId;
+use longwire_settings::toml_text::to_table;
+use toml::Table;
+
+/// Longwire's convergence layer over a connected AX.25 link.
+#[derive(Debug)]
+pub struct Ax25Cl;
+
+impl Carrier for Ax25Cl {
+    type Settings = Config;
+    const ABOUT: About = About {
+        name: "ax25cl",
+        section: "ax25cl",
+        random_label: "ax25cl",
+        media: &[Medium::Ax25],
+        acknowledges: true,
+        resumes: true,
+        is_group: false,
+        negotiated: &[],
+        families: &[Family {
+            name: "ax25cl",
+            about: "bundles over a connected AX.25 link, acknowledged by the link itself, stored at each node",
+            presets: &[
+                Preset {
+                    name: "tuned",
+                    about: "version 2.2, window of 32 frames, selective reject",
+                    settings: |path| over(extended_ax25(path)),
+                },
+                Preset {
+                    name: "k7",
+                    about: "version 2.0, window of 7 frames",
+                    settings: |path| over(plain_ax25(path, 7)),
+                },
+                Preset {
+                    name: "k4",
+                    about: "version 2.0, window of 4 frames",
+                    settings: |path| over(plain_ax25(path, 4)),
+                },
+                Preset {
+                    name: "k1",
+                    about: "version 2.0, window of 1 frame",
+                    settings: |path| over(plain_ax25(path, 1)),
+                },
+            ],
+        }],
+    };
+
+    fn defaults() -> Config {
+        Config::default()
+    }
+
+    fn finish(settings: Config, link: &LinkFacts<'_>) -> Config {
+        let peer = || link.peer.map(str::to_owned);
+        Config {
+            node_id: link.node_id.to_owned(),
+            peer_node_id: settings.peer_node_id.or_else(peer),
+            ..settings
+        }
+    }
+
+    fn session(settings: &Config, origin: Origin, rng: Rng) -> Session {
+        session_over(match origin {
+            Origin::Above => ax25cl::Session::active(settings.clone(), rng),
+            Origin::Below => ax25cl::Session::passive(settings.clone(), rng),
+        })
+    }
+
+    /// A session outlives its link: a later link of the peer may continue it.
+    fn sessions(rng: &Rng) -> Box<dyn SessionLayer> {
+        Box::new(Uses(Sessions::new(Box::new(|_| None), rng.clone())))
+    }
+}
+
+impl SessionLayer for Uses<Sessions> {
+    fn has(&self, link: LinkId) -> bool {
+        self.0.session(link).is_some() || self.0.owns(link)
+    }
+
+    fn begin(&mut self, link: LinkId, plan: &Plan, _origin: Origin, _rng: Rng) {
+        let config = plan.settings::<Ax25Cl>().expect("a plan of this carrier");
+        self.0.configure_next(link, config.clone());
+    }
+}
+
+fn over(ax25: LinkConfig) -> Table {
+    sections([("ax25cl", to_table(&Config::default())), ("ax25", to_table(&ax25))])
+}

@@ -1,0 +1,81 @@
+//! AX25CM-CL: TCPCL version 3 over a connected AX.25 link, as in DTN2.
+
+use super::tcpcl;
+use crate::carrier::{About, Carrier, Family, LinkFacts, Medium, Preset, sections};
+use crate::media::{Session, session_over};
+use crate::path::{Hop, plain_ax25};
+use longwire_proto::joint::{Origin, Stack};
+use longwire_proto::rng::Rng;
+use longwire_proto::tcpcl::{Config, PacketStream};
+use longwire_proto::time::Duration;
+use longwire_settings::toml_text::to_table;
+use toml::Table;
+
+/// TCPCL version 3 over a connected AX.25 link.
+#[derive(Debug)]
+pub struct Ax25Cm;
+
+impl Carrier for Ax25Cm {
+    type Settings = Config;
+    const ABOUT: About = About {
+        name: "ax25cm",
+        section: "ax25cm",
+        random_label: "tcpcl",
+        media: &[Medium::Ax25],
+        acknowledges: true,
+        resumes: true,
+        is_group: false,
+        negotiated: &[],
+        families: &[Family {
+            name: "ax25cm",
+            about: "bundles over AX25CM-CL (TCPCL version 3 on a connected-mode AX.25 link, as in DTN2), stored at each \
+                    node",
+            presets: &[
+                Preset {
+                    name: "k7",
+                    about: "window of 7 frames, an acknowledgement every 8 segments",
+                    settings: |path| segments(path, 7, 8),
+                },
+                Preset {
+                    name: "k7-ack-1",
+                    about: "the same, every segment acknowledged",
+                    settings: |path| segments(path, 7, 1),
+                },
+                Preset {
+                    name: "k7-ack-32",
+                    about: "the same, every 32 segments acknowledged",
+                    settings: |path| segments(path, 7, 32),
+                },
+                Preset {
+                    name: "k4",
+                    about: "window of 4 frames, an acknowledgement every 8 segments",
+                    settings: |path| segments(path, 4, 8),
+                },
+                Preset {
+                    name: "k1",
+                    about: "window of 1 frame, an acknowledgement every 8 segments",
+                    settings: |path| segments(path, 1, 8),
+                },
+            ],
+        }],
+    };
+
+    fn defaults() -> Config {
+        // The AX.25 link itself reports when the peer does not answer. TOML has no null, and without a value the table
+        // would get the default of TCP.
+        Config { connect_timeout: Some(Duration::from_secs(86_400)), ..Config::ax25("") }
+    }
+
+    fn finish(settings: Config, link: &LinkFacts<'_>) -> Config {
+        tcpcl::Tcpcl::finish(settings, link)
+    }
+
+    fn session(settings: &Config, origin: Origin, rng: Rng) -> Session {
+        session_over(Stack::new(tcpcl::session(settings, origin, rng), PacketStream::new()))
+    }
+}
+
+fn segments(path: &[Hop], window_frames: u8, ack_window: u32) -> Table {
+    let ax25cm = Config { ack_window, ..Ax25Cm::defaults() };
+    sections([("ax25cm", to_table(&ax25cm)), ("ax25", to_table(&plain_ax25(path, window_frames)))])
+}

@@ -1,0 +1,169 @@
+//! TCPCL over TCP: version 3 (RFC 7242) and version 4 (RFC 9174).
+
+use crate::carrier::{About, Carrier, Family, LinkFacts, Medium, Preset, sections};
+use crate::media::{Session, session_over};
+use crate::path::{Hop, linux_6_as_installed, round_trip, tuned_tcp};
+use longwire_proto::joint::Origin;
+use longwire_proto::rng::Rng;
+use longwire_proto::tcp::config::Profile;
+use longwire_proto::tcpcl::{self, Config, Versions};
+use longwire_proto::time::Duration;
+use longwire_settings::figure::figure;
+use longwire_settings::toml_text::to_table;
+use toml::Table;
+
+/// TCPCL over TCP.
+#[derive(Debug)]
+pub struct Tcpcl;
+
+/// Timeout longer than any experiment. TOML has no value for "never", and a missing key means the default.
+const NEVER: Duration = Duration::from_secs(3650 * 86_400);
+
+impl Carrier for Tcpcl {
+    type Settings = Config;
+    const ABOUT: About = About {
+        name: "tcp",
+        section: "tcpcl",
+        random_label: "tcpcl",
+        media: &[Medium::Tcp],
+        acknowledges: true,
+        resumes: true,
+        is_group: false,
+        // Two nodes that both support both versions use the newer one.
+        negotiated: &[("versions", "4")],
+        families: &[
+            Family {
+                name: "tcpcl3",
+                about: "bundles over TCPCL version 3 (RFC 7242), stored at each node",
+                presets: &[
+                    Preset {
+                        name: "dtn2",
+                        about: "defaults of DTN2 and Linux 2.4: windows of 64 KB, segments of 4,096 bytes",
+                        settings: |_| settings(Config::dtn2(""), Profile::linux_2_4()),
+                    },
+                    Preset {
+                        name: "tuned",
+                        about: "windows of twice the bandwidth-delay product, an initial window that fills the link, \
+                                segments of 16 KB, timers set for its round trip",
+                        settings: |path| {
+                            settings(Config { versions: Versions::Three, ..patient(path) }, tuned_tcp(path))
+                        },
+                    },
+                ],
+            },
+            Family {
+                name: "tcpcl4",
+                about: "bundles over TCPCL version 4 (RFC 9174), stored at each node",
+                presets: &[
+                    Preset {
+                        name: "default",
+                        about: "defaults, on current Linux (TCP as in tcp/linux-6)",
+                        settings: |_| settings(Config::version_4(""), linux_6_as_installed()),
+                    },
+                    Preset {
+                        name: "tuned",
+                        about: "windows of twice the bandwidth-delay product, an initial window that fills the link, \
+                                segments of 16 KB, timers set for its round trip",
+                        settings: |path| {
+                            settings(Config { versions: Versions::Four, ..patient(path) }, tuned_tcp(path))
+                        },
+                    },
+                ],
+            },
+        ],
+    };
+
+    fn defaults() -> Config {
+        Config::default()
+    }
+
+    fn finish(settings: Config, link: &LinkFacts<'_>) -> Config {
+        let peer = || link.peer.map(str::to_owned);
+        Config {
+            node_id: link.node_id.to_owned(),
+            peer_node_id: settings.peer_node_id.or_else(peer),
+            ..settings
+        }
+    }
+
+    fn session(settings: &Config, origin: Origin, rng: Rng) -> Session {
+        session_over(session(settings, origin, rng))
+    }
+
+    /// Warns about sessions that time out before the peer's first message can arrive: one side knows the session up to a
+    /// round trip before the other, and the other side's first keep-alive follows an interval later.
+    fn cautions(settings: &Config, path: &[Hop]) -> Vec<String> {
+        let silence = settings.keepalive_timeout.unwrap_or(settings.keepalive * 2);
+        let round_trip = round_trip(path);
+        if settings.keepalive.is_zero() || silence >= round_trip + settings.keepalive {
+            return Vec::new();
+        }
+        vec![format!(
+            "a session times out after {} s of silence, but with keep-alives every {} s and a round trip of {} s the \
+             silence lasts longer, so the session reconnects for ever; increase `keepalive-timeout`",
+            figure(silence.as_secs_f64()),
+            figure(settings.keepalive.as_secs_f64()),
+            figure(round_trip.as_secs_f64())
+        )]
+    }
+}
+
+/// Creates a session of TCPCL.
+pub(super) fn session(settings: &Config, origin: Origin, rng: Rng) -> tcpcl::Session {
+    match origin {
+        Origin::Above => tcpcl::Session::active(settings.clone(), rng),
+        Origin::Below => tcpcl::Session::passive(settings.clone(), rng),
+    }
+}
+
+fn settings(mut tcpcl: Config, tcp: Profile) -> Table {
+    tcpcl.connect_timeout.get_or_insert(NEVER);
+    sections([("tcpcl", to_table(&tcpcl)), ("tcp", to_table(&tcp))])
+}
+
+/// Segments that are acknowledged one by one and so limit the cost of a break, and timers longer than the round trip.
+fn patient(path: &[Hop]) -> Config {
+    // Whole seconds, because more digits are hard to read and write.
+    let round_trip = Duration::from_secs_f64(round_trip(path).as_secs_f64().ceil());
+    let plain = Config::default();
+    // The protocol has whole seconds.
+    let keepalive = Duration::from_secs((round_trip * 2).as_secs().max(plain.keepalive.as_secs()));
+    Config {
+        segment_bytes: 16_384,
+        keepalive,
+        keepalive_timeout: Some(keepalive * 2 + round_trip * 2),
+        connect_timeout: None,
+        contact_timeout: plain.contact_timeout + round_trip * 4,
+        close_timeout: plain.close_timeout + round_trip * 2,
+        ..plain
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hop(delays_s: f64) -> Hop {
+        Hop {
+            rate_bps: 115_200,
+            back_rate_bps: None,
+            delays_s,
+            mtu_bytes: 1500,
+            queue_bytes: 20_000,
+            drops: false,
+            mean_ber: 0.0,
+            radio: None,
+        }
+    }
+
+    #[test]
+    fn sessions_that_cannot_outlive_their_round_trip_are_cautioned_about() {
+        let (far, near) = ([hop(1500.0)], [hop(4.0)]);
+        let cautions = Tcpcl::cautions(&Config::dtn2(""), &far);
+        assert!(cautions[0].contains("after 30 s") && cautions[0].contains("1,500 s"), "{cautions:?}");
+        assert!(Tcpcl::cautions(&Config::dtn2(""), &near).is_empty());
+        assert!(Tcpcl::cautions(&patient(&far), &far).is_empty(), "tuned settings know the link");
+        let off = Config { keepalive: Duration::ZERO, ..Config::default() };
+        assert!(Tcpcl::cautions(&off, &far).is_empty());
+    }
+}

@@ -1,0 +1,228 @@
+//! [`Media`]: the services below convergence layers as one service, so that sessions of all kinds stand side by side.
+
+use longwire_proto::engine::{Engine, Indication, Request, Service};
+use longwire_proto::service::{
+    Bundles, Datagrams, DatagramsIndication, DatagramsRequest, Many, Packets, PacketsIndication,
+    PacketsRequest, Stream, StreamIndication, StreamRequest,
+};
+use longwire_proto::time::Instant;
+
+/// The service of the medium of a link, whichever it is.
+#[derive(Debug)]
+pub enum Media {}
+
+impl Service for Media {
+    type Request = MediaRequest;
+    type Indication = MediaIndication;
+}
+
+/// Requests of [`Media`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MediaRequest {
+    /// To a connection that carries bytes.
+    Stream(StreamRequest),
+    /// To an endpoint of datagrams.
+    Datagrams(DatagramsRequest),
+    /// To a connection that carries packets.
+    Packets(PacketsRequest),
+}
+
+/// Indications of [`Media`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MediaIndication {
+    /// From a connection that carries bytes.
+    Stream(StreamIndication),
+    /// From an endpoint of datagrams.
+    Datagrams(DatagramsIndication),
+    /// From a connection that carries packets.
+    Packets(PacketsIndication),
+}
+
+impl MediaIndication {
+    /// Returns true for the first indication of a link that a peer opens.
+    pub fn is_opening(&self) -> bool {
+        matches!(
+            self,
+            MediaIndication::Stream(StreamIndication::Connected)
+                | MediaIndication::Datagrams(DatagramsIndication::Joined { .. })
+                | MediaIndication::Packets(PacketsIndication::Connected { .. })
+        )
+    }
+}
+
+/// A service that is a part of another one: one medium of [`Media`], for one link or for many.
+pub trait PartOf: Service {
+    /// The other service.
+    type Whole: Service;
+
+    /// Converts a request of a user.
+    fn widen_request(request: Self::Request) -> Request<Self::Whole>;
+    /// Converts a request to a provider; `None` if it belongs to another part.
+    fn narrow_request(request: Request<Self::Whole>) -> Option<Self::Request>;
+    /// Converts an indication of a provider.
+    fn widen_indication(indication: Self::Indication) -> Indication<Self::Whole>;
+    /// Converts an indication to a user; `None` if it belongs to another part.
+    fn narrow_indication(indication: Indication<Self::Whole>) -> Option<Self::Indication>;
+}
+
+impl PartOf for Stream {
+    type Whole = Media;
+
+    fn widen_request(request: StreamRequest) -> MediaRequest {
+        MediaRequest::Stream(request)
+    }
+    fn narrow_request(request: MediaRequest) -> Option<StreamRequest> {
+        if let MediaRequest::Stream(request) = request { Some(request) } else { None }
+    }
+    fn widen_indication(indication: StreamIndication) -> MediaIndication {
+        MediaIndication::Stream(indication)
+    }
+    fn narrow_indication(indication: MediaIndication) -> Option<StreamIndication> {
+        if let MediaIndication::Stream(indication) = indication { Some(indication) } else { None }
+    }
+}
+
+impl PartOf for Datagrams {
+    type Whole = Media;
+
+    fn widen_request(request: DatagramsRequest) -> MediaRequest {
+        MediaRequest::Datagrams(request)
+    }
+    fn narrow_request(request: MediaRequest) -> Option<DatagramsRequest> {
+        if let MediaRequest::Datagrams(request) = request { Some(request) } else { None }
+    }
+    fn widen_indication(indication: DatagramsIndication) -> MediaIndication {
+        MediaIndication::Datagrams(indication)
+    }
+    fn narrow_indication(indication: MediaIndication) -> Option<DatagramsIndication> {
+        if let MediaIndication::Datagrams(indication) = indication { Some(indication) } else { None }
+    }
+}
+
+impl PartOf for Packets {
+    type Whole = Media;
+
+    fn widen_request(request: PacketsRequest) -> MediaRequest {
+        MediaRequest::Packets(request)
+    }
+    fn narrow_request(request: MediaRequest) -> Option<PacketsRequest> {
+        if let MediaRequest::Packets(request) = request { Some(request) } else { None }
+    }
+    fn widen_indication(indication: PacketsIndication) -> MediaIndication {
+        MediaIndication::Packets(indication)
+    }
+    fn narrow_indication(indication: MediaIndication) -> Option<PacketsIndication> {
+        if let MediaIndication::Packets(indication) = indication { Some(indication) } else { None }
+    }
+}
+
+impl<Id: core::fmt::Debug, S: PartOf> PartOf for Many<Id, S> {
+    type Whole = Many<Id, S::Whole>;
+
+    fn widen_request((id, request): (Id, S::Request)) -> Request<Self::Whole> {
+        (id, S::widen_request(request))
+    }
+    fn narrow_request((id, request): Request<Self::Whole>) -> Option<Self::Request> {
+        Some((id, S::narrow_request(request)?))
+    }
+    fn widen_indication((id, indication): (Id, S::Indication)) -> Indication<Self::Whole> {
+        (id, S::widen_indication(indication))
+    }
+    fn narrow_indication((id, indication): Indication<Self::Whole>) -> Option<Self::Indication> {
+        Some((id, S::narrow_indication(indication)?))
+    }
+}
+
+/// A session of any carrier, over any medium.
+pub type Session = Box<dyn Engine<Above = Bundles, Below = Media> + Send>;
+
+/// Returns an engine that carries bundles over one medium as a [`Session`].
+pub fn session_over<E>(engine: E) -> Session
+where
+    E: Engine<Above = Bundles> + Send + 'static,
+    E::Below: PartOf<Whole = Media>,
+{
+    Box::new(Uses(engine))
+}
+
+/// An engine that uses one part of the service below it. An indication of another part is an error of the owner.
+#[derive(Debug)]
+pub struct Uses<E>(pub E);
+
+impl<E: Engine> Engine for Uses<E>
+where
+    E::Below: PartOf,
+{
+    type Above = E::Above;
+    type Below = <E::Below as PartOf>::Whole;
+
+    fn handle_request(&mut self, now: Instant, request: Request<E::Above>) {
+        self.0.handle_request(now, request);
+    }
+
+    fn handle_indication(&mut self, now: Instant, indication: Indication<Self::Below>) {
+        let indication = E::Below::narrow_indication(indication).expect("an indication of the link's medium");
+        self.0.handle_indication(now, indication);
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.0.handle_timeout(now);
+    }
+
+    fn poll_indication(&mut self, now: Instant) -> Option<Indication<E::Above>> {
+        self.0.poll_indication(now)
+    }
+
+    fn poll_request(&mut self, now: Instant) -> Option<Request<Self::Below>> {
+        self.0.poll_request(now).map(E::Below::widen_request)
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.0.poll_timeout()
+    }
+
+    fn finished(&self) -> bool {
+        self.0.finished()
+    }
+}
+
+/// An engine that provides one part of the service above it. A request of another part is an error of the owner.
+#[derive(Debug)]
+pub struct Provides<E>(pub E);
+
+impl<E: Engine> Engine for Provides<E>
+where
+    E::Above: PartOf,
+{
+    type Above = <E::Above as PartOf>::Whole;
+    type Below = E::Below;
+
+    fn handle_request(&mut self, now: Instant, request: Request<Self::Above>) {
+        let request = E::Above::narrow_request(request).expect("a request to the link's medium");
+        self.0.handle_request(now, request);
+    }
+
+    fn handle_indication(&mut self, now: Instant, indication: Indication<E::Below>) {
+        self.0.handle_indication(now, indication);
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.0.handle_timeout(now);
+    }
+
+    fn poll_indication(&mut self, now: Instant) -> Option<Indication<Self::Above>> {
+        self.0.poll_indication(now).map(E::Above::widen_indication)
+    }
+
+    fn poll_request(&mut self, now: Instant) -> Option<Request<E::Below>> {
+        self.0.poll_request(now)
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.0.poll_timeout()
+    }
+
+    fn finished(&self) -> bool {
+        self.0.finished()
+    }
+}
