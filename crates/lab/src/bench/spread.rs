@@ -33,7 +33,13 @@ pub(super) fn spread<R: Send>(
             scope.spawn(move || {
                 loop {
                     let job = next.fetch_add(1, Ordering::Relaxed);
-                    if job >= jobs || !may_begin(job) || tell.send((job, work(job))).is_err() {
+                    if job >= jobs || !may_begin(job) {
+                        return;
+                    }
+                    let result = work(job);
+                    // Counted here: a thread that has reached the limit begins no further job.
+                    progress.advance(1);
+                    if tell.send((job, result)).is_err() {
                         return;
                     }
                 }
@@ -42,7 +48,6 @@ pub(super) fn spread<R: Send>(
         drop(tell);
         for (job, result) in told {
             results[job] = Some(result);
-            progress.advance(1);
         }
     });
     if let Some(missing) = results.iter().position(Option::is_none) {
