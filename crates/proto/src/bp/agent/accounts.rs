@@ -277,7 +277,7 @@ impl Agent {
     /// Number of the neighbour at the other end of a link; all incoming links without a node ID count as one
     /// neighbour.
     pub(super) fn neighbour_over(&mut self, id: LinkId) -> NeighbourNumber {
-        let secret = self.startup.secret;
+        let secret = self.startup.secret();
         let Some(link) = self.links.get_mut(id) else { return NeighbourNumber::UNKNOWN };
         if let Some(known) = link.neighbour {
             return known;
@@ -295,19 +295,7 @@ impl Agent {
 impl Agent {
     /// Panics unless the accounts match the bundles held.
     pub(super) fn check_accounts(&self) {
-        let mut accounts = Accounts::default();
-        self.holdings
-            .bundles
-            .values()
-            .filter(|held| held.copy_origin.is_none())
-            .for_each(|held| accounts.enter(held));
-        assert_eq!(
-            self.holdings.accounts,
-            accounts,
-            "the accounts of {}, and those of what it has",
-            self.node()
-        );
-        assert_eq!(self.holdings.bytes, self.holdings.bundles.values().map(|held| held.share).sum::<u64>());
+        self.holdings.check(&self.node().to_string());
     }
 }
 

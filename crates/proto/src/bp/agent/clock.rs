@@ -21,7 +21,9 @@ use crate::time::{Duration, Instant};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use std::collections::{BTreeSet, VecDeque};
 
+use super::config::Config;
 use super::delivery::LocalKey;
+use super::held::HeldBundle;
 
 /// Maximum step of the wall clock that is not a jump: clocks are adjusted by small amounts now and then.
 pub(super) const STEP_MAX: Duration = Duration::from_secs(60);
@@ -460,6 +462,58 @@ pub(super) struct Timekeeping {
     pub(super) kept_at: Instant,
     pub(super) adjustments: ClockAdjustments,
     pub(super) deadlines: BundleDeadlines,
+}
+
+impl Timekeeping {
+    /// Removes and returns the next expired deadline.
+    pub(super) fn pop_due(&mut self, now: Instant) -> Option<DeadlineKind> {
+        self.deadlines.pop(now, &self.clock)
+    }
+
+    /// Time of the next deadline.
+    pub(super) fn next_due(&self) -> Option<Instant> {
+        self.deadlines.next(&self.clock)
+    }
+
+    /// True if the creation time is in the future by more than the permitted clock difference: the clock of
+    /// the source or of this node is wrong.
+    pub(super) fn is_from_future(&self, now: Instant, held: &HeldBundle, config: &Config) -> bool {
+        match (self.clock.least_ms(now), held.head.created_ms()) {
+            (Some(least_ms), Some(created)) => {
+                created > least_ms.saturating_add(millis(config.clock_skew_max))
+            }
+            _ => false,
+        }
+    }
+
+    /// Computes the expiry of a bundle. For a bundle from the future the lifetime begins at its arrival: it
+    /// is unknown which clock is wrong, so the bundle is neither refused nor kept until the time in its
+    /// header.
+    pub(super) fn set_end(&self, now: Instant, record: RecordId, held: &mut HeldBundle, config: &Config) {
+        // A bundle made at this node has the lifetime that its application requested, and is stamped with the
+        // later of the two times.
+        let (most, ahead_ms) = match held.own {
+            true => (Duration::ZERO, 0),
+            false => (config.lifetime_max, self.adjustments.behind_at(record)),
+        };
+        held.set_end(most, ahead_ms);
+        if self.is_from_future(now, held, config) {
+            held.end.dtn_ms = None;
+        }
+    }
+
+    /// Computes the expiry of a bundle again, and moves its deadline.
+    pub(super) fn renew_end(
+        &mut self,
+        now: Instant,
+        record: RecordId,
+        held: &mut HeldBundle,
+        config: &Config,
+    ) {
+        self.deadlines.not_ends(held.end, DeadlineKind::Expiry(record));
+        self.set_end(now, record, held, config);
+        self.deadlines.ends(held.end, DeadlineKind::Expiry(record));
+    }
 }
 
 #[cfg(test)]

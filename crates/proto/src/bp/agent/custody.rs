@@ -156,7 +156,7 @@ impl Agent {
 
     /// Completes the acceptance of custody, once it is durable (RFC 5050 5.10.1).
     pub(super) fn accept_custody(&mut self, now: Instant, record: RecordId) {
-        let Some(held) = self.holdings.bundles.get_mut(&record) else { return };
+        let Some(held) = self.holdings.get_mut(&record) else { return };
         if held.custody.is_none() {
             return;
         }
@@ -173,14 +173,14 @@ impl Agent {
     /// Resumes custody after a restart. The previous custodian may not have received the signal, unless the
     /// bundle was already sent on.
     pub(super) fn resume_custody(&mut self, now: Instant, record: RecordId) {
-        let held = &self.holdings.bundles[&record];
+        let held = &self.holdings[&record];
         let Some(custody) = &held.custody else { return };
         if held.own {
             return;
         }
         if custody.awaited {
             let node = self.node.clone();
-            self.holdings.bundles.get_mut(&record).expect("it was just found").head.set_custodian(node);
+            self.holdings.get_mut(&record).expect("it was just found").head.set_custodian(node);
         } else {
             self.accept_custody(now, record);
         }
@@ -246,15 +246,15 @@ impl Agent {
             return;
         }
         let key = AduKey::of(head, RecordId(0));
-        if self.was_taken(head) {
+        if self.deliveries.was_taken(head) {
             // The signal about its delivery was lost.
             let none = v6::CustodyReason::NoAdditionalInformation;
             return self.signal_refusal(now, neighbour, head, true, none);
         }
         let from = head.fragment().map_or(0, |fragment| fragment.offset);
         let to = from.saturating_add(head.payload_bytes());
-        let vouches = self.records_of(&key).any(|record| {
-            let held = &self.holdings.bundles[&record];
+        let vouches = self.holdings.records_of(&key).any(|record| {
+            let held = &self.holdings[&record];
             let covers = held.adu_offset() <= from && to <= held.adu_offset() + held.payload_bytes();
             let stays =
                 held.state == BundleState::Local || held.custody.as_ref().is_some_and(|c| c.is_untouched());
@@ -275,7 +275,7 @@ impl Agent {
         to: u64,
     ) {
         let ups = self.links.get(link).map_or(0, |link| link.ups);
-        if let Some(custody) = self.holdings.bundles.get_mut(&record).and_then(|held| held.custody.as_mut()) {
+        if let Some(custody) = self.holdings.get_mut(&record).and_then(|held| held.custody.as_mut()) {
             custody.hand_out(now, from, to, (link, ups));
         }
     }
@@ -286,7 +286,7 @@ impl Agent {
             return;
         }
         self.unroute(record);
-        let held = self.holdings.bundles.get_mut(&record).expect("the caller has it");
+        let held = self.holdings.get_mut(&record).expect("the caller has it");
         let closed = held.closed;
         let custody = held.custody.as_mut().expect("the caller has looked");
         custody.sent = Some(now);
@@ -300,10 +300,9 @@ impl Agent {
 
     /// Starts the custody timer (RFC 5050 5.10.1).
     fn arm(&mut self, now: Instant, record: RecordId) {
-        let interval =
-            self.custody_interval(self.holdings.bundles[&record].custody.as_ref().expect("in custody"));
+        let interval = self.custody_interval(self.holdings[&record].custody.as_ref().expect("in custody"));
         let until = now + interval.mul_f64(1.0 + self.rng.unit() / 8.0);
-        self.holdings.bundles.get_mut(&record).expect("in custody").state = BundleState::InCustody(until);
+        self.holdings.get_mut(&record).expect("in custody").state = BundleState::InCustody(until);
         self.time.deadlines.at(until, DeadlineKind::Custody(record));
     }
 
@@ -327,7 +326,7 @@ impl Agent {
     /// Handles the expiry of the custody timer (RFC 5050 5.12): the part that no other custodian has is
     /// resent. If the link was down in the interval, no signal could arrive, and the timer is restarted.
     pub(super) fn custody_timeout(&mut self, now: Instant, record: RecordId) {
-        let Some(held) = self.holdings.bundles.get_mut(&record) else { return };
+        let Some(held) = self.holdings.get_mut(&record) else { return };
         let Some(custody) = held.custody.as_mut() else { return };
         if !matches!(held.state, BundleState::InCustody(_)) {
             return self.look_at_custody(now, record);
@@ -348,7 +347,7 @@ impl Agent {
     /// Starts the wait for the signal of a bundle in custody if nothing is left to send and its transfers
     /// have ended.
     pub(super) fn look_at_custody(&mut self, now: Instant, record: RecordId) {
-        let Some(held) = self.holdings.bundles.get(&record).filter(|held| held.custody.is_some()) else {
+        let Some(held) = self.holdings.get(&record).filter(|held| held.custody.is_some()) else {
             return;
         };
         let waiting = matches!(held.state, BundleState::Forwarding(_) | BundleState::BackingOff(_));
@@ -359,7 +358,7 @@ impl Agent {
 
     fn send_again(&mut self, now: Instant, record: RecordId) {
         self.unroute(record);
-        let held = self.holdings.bundles.get_mut(&record).expect("the caller has it");
+        let held = self.holdings.get_mut(&record).expect("the caller has it");
         let custody = held.custody.as_mut().expect("the caller has looked");
         custody.attempts += 1;
         custody.begun = None;
@@ -383,9 +382,9 @@ impl Agent {
         let (from, to) = subject
             .fragment
             .map_or((0, u64::MAX), |(offset, length)| (offset, offset.saturating_add(length)));
-        let records: Vec<RecordId> = self.records_of(&key).collect();
+        let records: Vec<RecordId> = self.holdings.records_of(&key).collect();
         for record in records {
-            let held = &self.holdings.bundles[&record];
+            let held = &self.holdings[&record];
             let (start, end) = (held.adu_offset(), held.adu_offset() + held.payload_bytes());
             if held.custody.is_none() || from > end || to < start || held.state == BundleState::Local {
                 continue;
@@ -412,7 +411,7 @@ impl Agent {
     /// True if a bundle in custody was sent over this link, over a link paired with it, or to the same
     /// neighbour, or if the link leads to its destination.
     fn is_on_its_way(&mut self, over: LinkId, record: RecordId) -> bool {
-        let held = &self.holdings.bundles[&record];
+        let held = &self.holdings[&record];
         let went = held.custody.as_ref().and_then(|custody| custody.over).map(|(link, _)| link);
         let to = held.head.destination().clone();
         let peer = self.links.peer(over);
@@ -431,7 +430,7 @@ impl Agent {
 
     /// Releases a part of a bundle that another custodian has (RFC 5050 5.11).
     fn release_part(&mut self, now: Instant, record: RecordId, (from, to): (u64, u64)) {
-        let held = self.holdings.bundles.get_mut(&record).expect("the caller has it");
+        let held = self.holdings.get_mut(&record).expect("the caller has it");
         let custody = held.custody.as_mut().expect("the caller has looked");
         if !custody.release(from, to) {
             return;
@@ -455,7 +454,7 @@ impl Agent {
     /// Ends the custody of a bundle that is completely released and not being sent. Returns true if the
     /// bundle was removed.
     pub(super) fn release_if_done(&mut self, record: RecordId) -> bool {
-        let Some(held) = self.holdings.bundles.get(&record) else { return true };
+        let Some(held) = self.holdings.get(&record) else { return true };
         let released = |custody: &Custody| custody.is_released(held.payload_bytes());
         if !held.custody.as_deref().is_some_and(released) || !held.transfers.is_empty() {
             return false;
@@ -473,13 +472,13 @@ impl Agent {
     /// again.
     fn custody_refused(&mut self, record: RecordId) {
         self.counters.custody_refused += 1;
-        let custody = self.holdings.bundles.get_mut(&record).and_then(|held| held.custody.as_mut());
+        let custody = self.holdings.get_mut(&record).and_then(|held| held.custody.as_mut());
         custody.expect("the caller has looked").refused = true;
     }
 
     /// Schedules a retry over all links for a bundle in custody that has no link left.
     pub(super) fn rest_in_custody(&mut self, now: Instant, record: RecordId) {
-        if let Some(held) = self.holdings.bundles.get_mut(&record) {
+        if let Some(held) = self.holdings.get_mut(&record) {
             held.excluded_links.clear();
         }
         self.rest(now, record);
@@ -488,7 +487,7 @@ impl Agent {
     /// Signals the deletion of a bundle that requests custody and is not in custody of this node to its
     /// custodian (RFC 5050 5.4.2).
     pub(super) fn signal_deleted(&mut self, now: Instant, record: RecordId, reason: ReasonCode) {
-        let held = &self.holdings.bundles[&record];
+        let held = &self.holdings[&record];
         if held.custody.is_some() {
             return;
         }
@@ -515,7 +514,7 @@ impl Agent {
 
     /// Signals the delivery of a bundle to its custodian (RFC 5050 5.7 step 3).
     pub(super) fn signal_delivered(&mut self, now: Instant, record: RecordId) {
-        let held = &self.holdings.bundles[&record];
+        let held = &self.holdings[&record];
         if held.custody.is_some() {
             self.counters.custody_released += 1;
             return;

@@ -27,7 +27,7 @@ use super::held::{BundleState, HeldBundle};
 use super::reassembly::{Extent, Reassembly};
 use super::record::TombstoneBody;
 use super::store::ReadPurpose;
-use super::taken::TakenPayload;
+use super::taken::{Digests, TakenPayload};
 
 /// Key that a bundle has in common with all its fragments and copies. Each bundle without a source has its
 /// own key. The timestamp is compared first: it distinguishes most bundles, and is cheaper to compare than
@@ -186,7 +186,7 @@ pub(super) struct Tombstone {
 pub(super) const ASSEMBLY_BYTES: u32 = 512;
 
 /// Payloads for this node, from their first part to the durable tombstone.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Deliveries {
     pub(super) registrations: BTreeSet<Eid>,
     pub(super) local: BTreeMap<LocalKey, LocalPayload>,
@@ -198,6 +198,36 @@ pub(super) struct Deliveries {
     pub(super) tombstone_names: BTreeMap<RecordId, TakenPayload>,
     /// Tombstones or removals that are not yet durable; the delivery ends once they are.
     pub(super) pending_tombstones: BTreeMap<RecordId, (LocalKey, DeliveryId)>,
+    /// For the names of tombstones.
+    pub(super) digests: Digests,
+}
+
+impl Deliveries {
+    /// Creates the state without registrations.
+    pub(super) fn new(digests: Digests) -> Self {
+        Deliveries {
+            registrations: BTreeSet::new(),
+            local: BTreeMap::new(),
+            by_id: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            tombstones: BTreeMap::new(),
+            tombstone_names: BTreeMap::new(),
+            pending_tombstones: BTreeMap::new(),
+            digests,
+        }
+    }
+
+    /// True if the payload of a bundle with this header, which may be a fragment, was delivered at this node.
+    /// Another payload with the same bundle ID does not count.
+    pub(super) fn was_taken(&self, head: &AnyHead) -> bool {
+        let (timestamp, version) = (head.timestamp(), head.version());
+        // Most bundles have a unique timestamp, so that no digest needs to be computed.
+        let has_time = self.tombstones.range(TakenPayload::all_of(timestamp)).next().is_some();
+        let was = |payload| {
+            self.tombstones.contains_key(&self.digests.taken(head.source(), timestamp, version, payload))
+        };
+        has_time && !head.source().is_null() && (was(Some(PayloadProperties::of(head))) || was(None))
+    }
 }
 
 impl Agent {
@@ -270,7 +300,7 @@ impl Agent {
     /// Handles the arrival of a bundle or fragment for this node (RFC 9171 5.7). It was accepted, so it is
     /// kept whatever else has the same bundle ID.
     pub(super) fn arrive_here(&mut self, now: Instant, record: RecordId) {
-        let held = self.holdings.bundles.get_mut(&record).expect("only what is held arrives");
+        let held = self.holdings.get_mut(&record).expect("only what is held arrives");
         let (start, length, at) = (held.adu_offset(), held.payload_bytes(), held.payload_at());
         let mut key = LocalKey::of(&held.head, held.adu());
         if key.is_admin && key.total > self.config.limits.admin_bytes_max {
@@ -282,9 +312,7 @@ impl Agent {
         held.state = BundleState::Local;
         let begins = !self.deliveries.local.contains_key(&key);
         if begins != held.begins_assembly {
-            self.holdings.accounts.leave(held);
-            held.begins_assembly = begins;
-            self.holdings.accounts.enter(held);
+            self.holdings.recount(&record, |held| held.begins_assembly = begins);
         }
         let local = match self.deliveries.local.get_mut(&key) {
             Some(local) => local,
@@ -307,7 +335,7 @@ impl Agent {
             self.assembled(now, &key);
         } else {
             // The complete payload had already been received.
-            held.state = BundleState::Sealing;
+            self.holdings.get_mut(&record).expect("it was just found").state = BundleState::Sealing;
             self.drop_bundle(record);
         }
     }
@@ -352,7 +380,7 @@ impl Agent {
         }
         let needed: BTreeSet<RecordId> = extents.iter().map(|extent| extent.record).collect();
         let spare = |record: &RecordId| {
-            let held = &self.holdings.bundles[record];
+            let held = &self.holdings[record];
             !needed.contains(record) && held.custody.is_none() && held.send.is_none()
         };
         let spare: Vec<RecordId> = assembly.records().filter(spare).collect();
@@ -370,7 +398,7 @@ impl Agent {
             return;
         }
         local.progress = DeliveryProgress::Told;
-        self.indications.queue.push_back(AppIndication::Delivered {
+        self.indications.push(AppIndication::Delivered {
             delivery,
             source: key.adu.source.to_string(),
             destination: key.endpoint.to_string(),
@@ -452,7 +480,7 @@ impl Agent {
         }
         let (delivery, total) = (local.delivery, local.assembly.total());
         match &mut local.admin {
-            None => self.indications.queue.push_back(AppIndication::Data { delivery, offset, data }),
+            None => self.indications.push(AppIndication::Data { delivery, offset, data }),
             Some(read) => {
                 read.extend_from_slice(&data);
                 if read.len() as u64 == total {
@@ -536,7 +564,7 @@ impl Agent {
             self.store.remove(record);
             return;
         }
-        let ends = local.assembly.records().map(|record| self.holdings.bundles[&record].end);
+        let ends = local.assembly.records().map(|record| self.holdings[&record].end);
         let end = ends.max_by_key(|end| (end.dtn_ms, end.by_age)).expect("a whole has parts");
         let delivery = local.delivery;
         let record = self.add_tombstone_for(now, &key, end);
@@ -548,7 +576,8 @@ impl Agent {
         let remaining_ms = millis(self.time.clock.left(end, now));
         let payload = key.payload();
         let key = &key.adu;
-        let taken = self.taken_as(&key.source, key.timestamp, key.version, Some(payload.borrowed()));
+        let taken =
+            self.deliveries.digests.taken(&key.source, key.timestamp, key.version, Some(payload.borrowed()));
         let body = TombstoneBody {
             source: key.source.clone(),
             timestamp: key.timestamp,
@@ -614,12 +643,12 @@ impl Agent {
         }
         for record in records {
             self.signal_delivered(now, record);
-            if let Some(send) = self.holdings.bundles[&record].send {
+            if let Some(send) = self.holdings[&record].send {
                 self.end_send(send, Ok(()));
             }
             self.drop_bundle(record);
         }
-        self.indications.queue.push_back(AppIndication::Gone { delivery, taken: true });
+        self.indications.push(AppIndication::Gone { delivery, taken: true });
     }
 
     /// Schedules another attempt for a tombstone that found no space.
@@ -641,10 +670,8 @@ impl Agent {
     /// Moves the memory of a payload to another part after the part with which it counted was removed.
     pub(super) fn pass_assembly_on(&mut self, key: &LocalKey) {
         let heir = self.deliveries.local.get(key).and_then(|local| local.assembly.records().next());
-        let Some(held) = heir.and_then(|heir| self.holdings.bundles.get_mut(&heir)) else { return };
-        self.holdings.accounts.leave(held);
-        held.begins_assembly = true;
-        self.holdings.accounts.enter(held);
+        let Some(heir) = heir.filter(|heir| self.holdings.contains(heir)) else { return };
+        self.holdings.recount(&heir, |held| held.begins_assembly = true);
     }
 
     /// Removes a part of a local payload; a complete payload that needs the part is incomplete again.
@@ -671,7 +698,7 @@ impl Agent {
                 }
             }
             if progress == DeliveryProgress::Told {
-                self.indications.queue.push_back(AppIndication::Gone { delivery, taken: false });
+                self.indications.push(AppIndication::Gone { delivery, taken: false });
             }
         }
         if self.deliveries.local[key].assembly.len() == 0 {

@@ -120,7 +120,7 @@ impl Agent {
     /// Reads the header of a bundle for a transfer, if part of it is on disk. Returns true if the transfer
     /// must wait for the read.
     pub(super) fn read_head_from_disk(&mut self, id: LinkId, transfer: TransferId, record: RecordId) -> bool {
-        let held = &self.holdings.bundles[&record];
+        let held = &self.holdings[&record];
         if !held.head_is_on_disk {
             return false;
         }
@@ -132,13 +132,13 @@ impl Agent {
 
     /// Handles the header read for a transfer.
     pub(super) fn head_was_read(&mut self, now: Instant, id: LinkId, transfer: TransferId, data: &Bytes) {
-        let policy = self.startup.stored_policy;
+        let policy = self.startup.stored_policy();
         let Some(flight) = self.links.get_mut(id).and_then(|link| link.transfers.get_mut(&transfer)) else {
             return;
         };
         flight.waits_for_head = false;
         let record = flight.record;
-        let Some(held) = self.holdings.bundles.get(&record).filter(|_| !flight.is_cancelled()) else {
+        let Some(held) = self.holdings.get(&record).filter(|_| !flight.is_cancelled()) else {
             return;
         };
         match held.whole_head(data, &policy) {

@@ -20,7 +20,7 @@ use crate::service::{
     Breach, BundleEvent, BundlesRequest, LinkId, RecordId, RefuseReason, ReportedStatus, SendFailure,
     TransferId,
 };
-use crate::time::{Duration, Instant};
+use crate::time::Instant;
 use bytes::{Bytes, BytesMut};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -31,7 +31,6 @@ use super::head::{AnyHead, BundleEnd, decode_head};
 use super::held::{BundleState, HeldBundle};
 use super::record::{HEADER_BYTES, NOTE_BYTES, Note, RecordHeader, RecordKind};
 use super::refusal::TransferRefusal;
-use super::restore::Phase;
 
 /// Incoming transfer.
 #[derive(Debug)]
@@ -102,7 +101,7 @@ impl Agent {
     /// Handles the next bytes of a transfer.
     pub(super) fn piece(&mut self, now: Instant, id: LinkId, transfer: TransferId, data: Bytes, last: bool) {
         let Some(incoming) = self.intake.transfers.get_mut(&(id, transfer)) else { return };
-        if !matches!(self.startup.phase, Phase::Ready) {
+        if !self.startup.is_ready() {
             incoming.early_bytes += data.len() as u64;
             incoming.early.push_back((data, last));
             if incoming.early_bytes > self.config.limits.buffer_bytes_max {
@@ -193,7 +192,7 @@ impl Agent {
         held.intake = Some((id, transfer));
         held.begins_assembly = self.begins_assembly(&held.head);
         held.share = self.share_ahead(whole, length as u64);
-        if self.is_from_future(now, &held) {
+        if self.time.is_from_future(now, &held, &self.config) {
             self.counters.received_from_future += 1;
         }
         self.insert_bundle(record, held);
@@ -225,28 +224,17 @@ impl Agent {
     /// space.
     fn grow_head(&mut self, now: Instant, record: RecordId, extra_bytes: u32) -> bool {
         let claim = self.claim_of(record);
-        let more = extra_bytes.saturating_sub(self.holdings.bundles[&record].extra_bytes).into();
+        let more = extra_bytes.saturating_sub(self.holdings[&record].extra_bytes).into();
         if !self.make_memory(now, more, &claim) {
             return false;
         }
-        let held = self.holdings.bundles.get_mut(&record).expect("what arrives is held");
-        self.holdings.accounts.leave(held);
-        held.extra_bytes = extra_bytes;
-        self.holdings.accounts.enter(held);
+        self.holdings.recount(&record, |held| held.extra_bytes = extra_bytes);
         true
-    }
-
-    /// Sets the space that an arriving bundle occupies in the store, bytes.
-    fn resize(&mut self, record: RecordId, share: u64) {
-        let held = self.holdings.bundles.get_mut(&record).expect("what arrives is held");
-        self.holdings.accounts.resize(held, share);
-        self.holdings.bytes = self.holdings.bytes - held.share + share;
-        held.share = share;
     }
 
     /// Makes space for more of an arriving bundle. Returns false if there is none.
     fn grow(&mut self, now: Instant, record: RecordId, whole: u64, more: u64) -> bool {
-        let held = &self.holdings.bundles[&record];
+        let held = &self.holdings[&record];
         let come = (held.appended - HEADER_BYTES).saturating_add(more);
         if HEADER_BYTES + come + NOTE_BYTES <= held.share {
             return true;
@@ -256,7 +244,7 @@ impl Agent {
         if !self.make_bytes(now, growth, &claim) {
             return false;
         }
-        self.resize(record, self.holdings.bundles[&record].share + growth);
+        self.holdings.resize(&record, self.holdings[&record].share + growth);
         true
     }
 
@@ -327,7 +315,7 @@ impl Agent {
             return false;
         }
         let key = AduKey::of(head, RecordId(0));
-        if self.was_taken(head) || self.was_passed(head) {
+        if self.deliveries.was_taken(head) || self.was_passed(head) {
             return true;
         }
         let from = head.fragment().map_or(0, |fragment| fragment.offset);
@@ -340,9 +328,9 @@ impl Agent {
         {
             return true;
         }
-        let records = self.records_of(&key).rev().take(PARTS_LOOKED_AT);
+        let records = self.holdings.records_of(&key).rev().take(PARTS_LOOKED_AT);
         records.filter(|record| Some(*record) != except).any(|record| {
-            let held = &self.holdings.bundles[&record];
+            let held = &self.holdings[&record];
             let waiting = matches!(
                 held.state,
                 BundleState::Forwarding(_) | BundleState::BackingOff(_) | BundleState::InCustody(_)
@@ -383,7 +371,7 @@ impl Agent {
             }
             Ok(false) if !last => {}
             Ok(false) => {
-                let place = self.holdings.bundles[&record].head.payload_place();
+                let place = self.holdings[&record].head.payload_place();
                 let refusal = TransferRefusal::damaged(Breach::new(DecodeError::Incomplete, place));
                 self.abandon(id, transfer, record, refusal);
             }
@@ -405,12 +393,12 @@ impl Agent {
     /// only the rest.
     fn refuse_rest(&mut self, id: LinkId, transfer: TransferId, record: RecordId) {
         let acknowledged = match &self.intake.transfers[&(id, transfer)].state {
-            ReceptionState::Body(body) => body.accepted > self.holdings.bundles[&record].head_bytes,
+            ReceptionState::Body(body) => body.accepted > self.holdings[&record].head_bytes,
             ReceptionState::Head(_) => unreachable!("a record is begun when the head is there"),
         };
         self.refuse(id, transfer, RefuseReason::NoResources);
-        if acknowledged && self.holdings.bundles[&record].may_fragment() {
-            self.holdings.bundles.get_mut(&record).expect("what arrives is held").broken = true;
+        if acknowledged && self.holdings[&record].may_fragment() {
+            self.holdings.get_mut(&record).expect("what arrives is held").broken = true;
             self.cut(record);
         } else {
             self.drop_bundle(record);
@@ -426,7 +414,7 @@ impl Agent {
             return Ok(false);
         }
         let record = body.record;
-        let held = &self.holdings.bundles[&record];
+        let held = &self.holdings[&record];
         let bytes = body.tail.split().freeze();
         let tail_bytes = bytes.len() as u64;
         let mut rest = bytes.clone();
@@ -463,7 +451,7 @@ impl Agent {
                 return Err(RefuseReason::NoResources.into());
             }
         }
-        let held = self.holdings.bundles.get_mut(&record).expect("what arrives is held");
+        let held = self.holdings.get_mut(&record).expect("what arrives is held");
         held.head = head;
         held.tail_bytes = tail_bytes;
         Ok(true)
@@ -471,27 +459,27 @@ impl Agent {
 
     /// Appends bytes to a record in the storage.
     pub(super) fn append(&mut self, record: RecordId, data: Bytes) {
-        let held = self.holdings.bundles.get_mut(&record).expect("only what is held grows");
+        let held = self.holdings.get_mut(&record).expect("only what is held grows");
         held.appended += data.len() as u64;
         self.store.append(record, data);
     }
 
     /// Appends the seal after the last byte of a bundle.
     pub(super) fn seal(&mut self, record: RecordId) {
-        let held = self.holdings.bundles.get_mut(&record).expect("only what is held is sealed");
+        let held = self.holdings.get_mut(&record).expect("only what is held is sealed");
         held.state = BundleState::Sealing;
-        let held = &self.holdings.bundles[&record];
+        let held = &self.holdings[&record];
         let custody = self.takes_custody(held);
         let note = Note::Sealed { custody }.encode(held.nonce, held.appended);
         if custody {
-            self.holdings.bundles.get_mut(&record).expect("it was just found").custody = Some(Box::default());
+            self.holdings.get_mut(&record).expect("it was just found").custody = Some(Box::default());
         }
         self.append(record, note);
     }
 
     /// Acknowledges the durable part of an arriving bundle to the peer.
     pub(super) fn accept(&mut self, record: RecordId) {
-        let held = &self.holdings.bundles[&record];
+        let held = &self.holdings[&record];
         let Some((id, transfer)) = held.intake else { return };
         let Some(incoming) = self.intake.transfers.get_mut(&(id, transfer)) else { return };
         let ReceptionState::Body(body) = &mut incoming.state else { return };
@@ -515,13 +503,13 @@ impl Agent {
 
     /// Handles a bundle or the prefix of one that has become durable (RFC 9171 5.3, 5.6).
     pub(super) fn sealed(&mut self, now: Instant, record: RecordId) {
-        let held = &self.holdings.bundles[&record];
+        let held = &self.holdings[&record];
         let duplicate = self.is_here(&held.head, Some(record));
         if duplicate && !held.own {
             let (head, neighbour) = (held.head.clone(), held.neighbour);
             self.redundant(now, neighbour, &head);
         }
-        let held = &self.holdings.bundles[&record];
+        let held = &self.holdings[&record];
         if let Some((id, transfer)) = held.intake.filter(|intake| self.intake.transfers.contains_key(intake))
             && duplicate
         {
@@ -529,7 +517,7 @@ impl Agent {
             return self.refuse(id, transfer, RefuseReason::Completed);
         }
         self.accept(record);
-        let held = &self.holdings.bundles[&record];
+        let held = &self.holdings[&record];
         if duplicate && !held.own {
             self.drop_bundle(record);
             return;
@@ -561,7 +549,7 @@ impl Agent {
 
     /// Dispatches a bundle: delivery, forwarding or deletion (RFC 9171 5.3, 5.4).
     pub(super) fn dispatch(&mut self, now: Instant, record: RecordId) {
-        let held = &self.holdings.bundles[&record];
+        let held = &self.holdings[&record];
         if held.head.destination().is_null() {
             self.counters.dropped_null_destination += 1;
             if let Some(send) = held.send {
@@ -589,7 +577,7 @@ impl Agent {
             return;
         };
         let record = body.record;
-        let Some(held) = self.holdings.bundles.get_mut(&record) else { return };
+        let Some(held) = self.holdings.get_mut(&record) else { return };
         held.broken = true;
         if held.state == BundleState::Sealing {
             // The complete bundle arrived, but the peer has no acknowledgement of it.
@@ -608,7 +596,7 @@ impl Agent {
     /// Cuts an arriving bundle to the payload that was passed to the storage, which becomes a fragment.
     fn cut(&mut self, record: RecordId) {
         self.counters.received_cut += 1;
-        let held = self.holdings.bundles.get_mut(&record).expect("only what is held is cut");
+        let held = self.holdings.get_mut(&record).expect("only what is held is cut");
         let payload = held.appended.saturating_sub(held.payload_at()).min(held.payload_bytes());
         held.cut_to(payload);
         held.state = BundleState::Sealing;
@@ -616,20 +604,20 @@ impl Agent {
         held.custody = None;
         // More than the counted space if unannounced blocks followed the payload.
         let share = held.appended;
-        self.resize(record, share);
+        self.holdings.resize(&record, share);
         self.settle_stored(record);
     }
 
     /// Handles lack of space in the storage for more of an arriving bundle.
     pub(super) fn intake_full(&mut self, record: RecordId) {
-        let held = self.holdings.bundles.get_mut(&record).expect("only what is held is stored");
+        let held = self.holdings.get_mut(&record).expect("only what is held is stored");
         if held.state == BundleState::Sealing && !held.closed && held.stored >= held.notes_at() {
             // The complete bundle is durable and verified; only the seal, which would record the acceptance
             // of custody, is not. The next start verifies the bundle again.
             held.custody = None;
             held.closed = true;
             held.appended = held.stored;
-            return self.holdings.settled.push_back(record);
+            return self.holdings.settle_later(record);
         }
         if let Some((id, transfer)) = held.intake.filter(|intake| self.intake.transfers.contains_key(intake))
         {
@@ -650,35 +638,9 @@ impl Agent {
 
     /// Checks whether the complete record is durable.
     fn settle_stored(&mut self, record: RecordId) {
-        let held = &self.holdings.bundles[&record];
+        let held = &self.holdings[&record];
         if held.stored >= held.appended {
-            self.holdings.settled.push_back(record);
-        }
-    }
-
-    /// True if the creation time is in the future by more than the permitted clock difference: the clock of
-    /// the source or of this node is wrong.
-    pub(super) fn is_from_future(&self, now: Instant, held: &HeldBundle) -> bool {
-        let skew = super::clock::millis(self.config.clock_skew_max);
-        match (self.time.clock.least_ms(now), held.head.created_ms()) {
-            (Some(least_ms), Some(created)) => created > least_ms.saturating_add(skew),
-            _ => false,
-        }
-    }
-
-    /// Computes the expiry of a bundle. For a bundle from the future the lifetime begins at its arrival: it
-    /// is unknown which clock is wrong, so the bundle is neither refused nor kept until the time in its
-    /// header.
-    pub(super) fn set_end(&self, now: Instant, record: RecordId, held: &mut HeldBundle) {
-        // A bundle made at this node has the lifetime that its application requested, and is stamped with the
-        // later of the two times.
-        let (most, ahead_ms) = match held.own {
-            true => (Duration::ZERO, 0),
-            false => (self.config.lifetime_max, self.time.adjustments.behind_at(record)),
-        };
-        held.set_end(most, ahead_ms);
-        if self.is_from_future(now, held) {
-            held.end.dtn_ms = None;
+            self.holdings.settle_later(record);
         }
     }
 
@@ -738,7 +700,7 @@ impl Agent {
         };
         held.move_head_to_disk();
         held.renew();
-        self.set_end(now, record, &mut held);
+        self.time.set_end(now, record, &mut held, &self.config);
         held
     }
 }

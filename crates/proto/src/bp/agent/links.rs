@@ -430,7 +430,7 @@ impl Agent {
         if in_contact {
             self.tell_router(now, id, true);
         }
-        self.indications.queue.push_back(AppIndication::Link { link: id, peer, down: None });
+        self.indications.push(AppIndication::Link { link: id, peer, down: None });
         self.outgoing.ready.insert(id);
     }
 
@@ -496,7 +496,7 @@ impl Agent {
         if id.is_incoming() {
             self.links.links.remove(&id);
         }
-        self.indications.queue.push_back(AppIndication::Link { link: id, peer, down: Some(reason) });
+        self.indications.push(AppIndication::Link { link: id, peer, down: Some(reason) });
         // Bundles that waited for this link may be sent over another.
         self.look_at_all_links();
     }

@@ -33,6 +33,7 @@
 //! | `Startup` | `restore` | progress of the start, and what is numbered from it |
 //! | `Timekeeping` | `clock` | the clock and its adjustments, all deadlines |
 //! | `Holdings` | `holdings` | the bundles, and what is counted of them |
+//! | `Evictable` | `space` | which of them may be evicted |
 //! | `Sends` | `sending` | bundles that are being made at this node |
 //! | `Intake` | `incoming` | bundles that are arriving |
 //! | `Links` | `links` | the links and their peers |
@@ -125,17 +126,19 @@ use crate::time::{Duration, Instant};
 use core::ops::Bound;
 
 use clock::{ClockAdjustment, DeadlineKind, Timekeeping};
-use delivery::{AduKey, Deliveries, DeliveryProgress, LocalKey};
+use delivery::{Deliveries, DeliveryProgress, LocalKey};
 use held::{BundleState, HeldBundle};
 use holdings::Holdings;
 use incoming::Intake;
 use links::Links;
 use outgoing::Outgoing;
 use reports::ReportRateLimit;
-use restore::{BOOT_SHIFT, Phase, Startup};
+use restore::Startup;
 use routing::Routing;
 use sending::Sends;
+use space::Evictable;
 use store::{ReadPurpose, StoragePort};
+use taken::Digests;
 use watch::Indications;
 
 /// Interval at which the clock state is stored: a restart counts at most this much time twice.
@@ -147,14 +150,13 @@ pub struct Agent {
     config: Config,
     node: Eid,
     rng: Rng,
-    /// Random key of this start.
-    digest_key: u64,
     counters: Counters,
     store: StoragePort,
     indications: Indications,
     startup: Startup,
     time: Timekeeping,
     holdings: Holdings,
+    evictable: Evictable,
     sends: Sends,
     intake: Intake,
     links: Links,
@@ -197,26 +199,26 @@ impl Agent {
         let [report_rate_limit, signal_rate_limit] =
             [(); 2].map(|()| ReportRateLimit::new(config.reports.per_minute_max));
         let router = routing::router(&config.routing);
-        let digest_key = rng.fork("digests").next_u64();
+        let digests = Digests::new(rng.fork("digests").next_u64());
         let mut store = StoragePort::default();
         store.list();
         Ok(Agent {
             config,
             node,
             rng,
-            digest_key,
             counters: Counters::default(),
             store,
             indications: Indications::default(),
             startup: Startup::new(stored_policy),
             time: Timekeeping::default(),
-            holdings: Holdings::default(),
+            holdings: Holdings::new(digests),
+            evictable: Evictable::default(),
             sends: Sends::default(),
             intake: Intake::new(policy),
             links: Links::default(),
-            routing: Routing::new(router),
+            routing: Routing::new(router, digests),
             outgoing: Outgoing::new(),
-            deliveries: Deliveries::default(),
+            deliveries: Deliveries::new(digests),
             report_rate_limit,
             signal_rate_limit,
         })
@@ -240,51 +242,32 @@ impl Agent {
 
     /// True once the storage has been read.
     pub fn is_ready(&self) -> bool {
-        matches!(self.startup.phase, Phase::Ready)
+        self.startup.is_ready()
     }
 
     /// Returns an unused record ID, which contains the number of this start.
     fn next_record(&mut self) -> RecordId {
-        self.startup.records += 1;
-        RecordId(self.startup.boot << BOOT_SHIFT | self.startup.records)
+        self.startup.next_record()
     }
 
     fn insert_bundle(&mut self, record: RecordId, held: HeldBundle) {
-        self.holdings.bytes += held.share;
-        self.holdings.accounts.enter(&held);
-        let name = self.adu_digest(&held.adu());
-        self.holdings.adus.insert((name, record));
         self.time.deadlines.ends(held.end, DeadlineKind::Expiry(record));
-        self.holdings.bundles.insert(record, Box::new(held));
-    }
-
-    /// Records of a bundle and its fragments, in order.
-    fn records_of<'a>(&'a self, key: &AduKey) -> impl DoubleEndedIterator<Item = RecordId> + use<'a> {
-        let name = self.adu_digest(key);
-        self.holdings.adus.range((name, RecordId(0))..=(name, RecordId(u64::MAX))).map(|(_, record)| *record)
+        self.holdings.insert(record, held);
     }
 
     /// Removes a bundle and all its state (RFC 9171 5.11).
     fn drop_bundle(&mut self, record: RecordId) {
         self.unroute(record);
-        let Some(held) = self.holdings.bundles.remove(&record) else { return };
+        let Some(held) = self.holdings.remove(record) else { return };
         self.time.deadlines.not_ends(held.end, DeadlineKind::Expiry(record));
-        self.holdings.bytes -= held.share;
-        if held.copy_origin.is_none() {
-            self.holdings.accounts.leave(&held);
-        }
-        self.sends.unstored -= held.handed - held.durable;
-        let adu = held.adu();
-        let name = self.adu_digest(&adu);
-        self.holdings.adus.remove(&(name, record));
-        self.sends.composing.remove(&record);
-        self.startup.verifying.remove(&record);
+        self.sends.forget(record, &held);
+        self.startup.stop_verifying(record);
         self.cancel_transfers(&held.transfers);
+        let adu = held.adu();
         if let Some(replication) = held.replication {
             self.drop_copies(*replication);
         }
         if let Some(copy) = held.copy_origin {
-            self.holdings.copies -= 1;
             return self.copy_gone(record, &copy);
         }
         if held.state == BundleState::Local {
@@ -299,7 +282,7 @@ impl Agent {
 
     /// Deletes a bundle for a reason (RFC 9171 5.10).
     fn delete(&mut self, now: Instant, record: RecordId, reason: ReasonCode, failure: SendFailure) {
-        let Some(held) = self.holdings.bundles.get(&record) else { return };
+        let Some(held) = self.holdings.get(&record) else { return };
         let (send, intake, held_in_custody) = (held.send, held.intake, held.custody.is_some());
         let neighbour = held.neighbour;
         let head = held.head.clone();
@@ -311,8 +294,7 @@ impl Agent {
             self.end_send(send, Err(failure));
         }
         self.happened(record, BundleEvent::Deleted(reason.number()));
-        if reason == ReasonCode::TransmissionCanceled && self.holdings.bundles[&record].replication.is_some()
-        {
+        if reason == ReasonCode::TransmissionCanceled && self.holdings[&record].replication.is_some() {
             // Other nodes may have copies and send them to this one.
             self.remember_passed(now, record);
         }
@@ -323,7 +305,7 @@ impl Agent {
 
     /// Deletes a bundle whose lifetime has expired (RFC 9171 5.5).
     fn expire(&mut self, now: Instant, record: RecordId) {
-        let Some(held) = self.holdings.bundles.get(&record) else { return };
+        let Some(held) = self.holdings.get(&record) else { return };
         let taken = self.local_of(held).is_some_and(|local| local.progress == DeliveryProgress::Taken);
         if held.state == BundleState::Local && taken {
             // The delivered bundle is about to be removed.
@@ -338,7 +320,7 @@ impl Agent {
     /// Deletes a bundle whose record the storage has lost.
     fn storage_lost(&mut self, now: Instant, record: RecordId) {
         let record = self.original(record);
-        if !self.holdings.bundles.contains_key(&record) {
+        if !self.holdings.contains(&record) {
             // An earlier read of the record failed.
             return;
         }
@@ -349,7 +331,7 @@ impl Agent {
     fn set_clock(&mut self, now: Instant, dtn_ms: Option<u64>, steady: Option<SteadyReading>) {
         let jump = self.time.clock.set(now, dtn_ms, steady);
         if let Some(jump) = jump {
-            self.indications.queue.push_back(AppIndication::ClockJumped { by_ms: jump.by_ms });
+            self.indications.push(AppIndication::ClockJumped { by_ms: jump.by_ms });
         }
         if self.is_ready() {
             self.note_turn(now, jump.map_or(0, |jump| jump.moved_ms));
@@ -378,27 +360,16 @@ impl Agent {
         if ahead_ms == self.time.adjustments.ahead_ms() && moved_ms == 0 {
             return;
         }
-        let first = RecordId(self.startup.boot << BOOT_SHIFT | (self.startup.records + 1));
+        let first = self.startup.first_later_record();
         let doubtful = self.time.adjustments.first_behind().filter(|_| ahead_ms == 0);
         self.time.adjustments.add(ClockAdjustment { first, ahead_ms, moved_ms });
         let Some(doubtful) = doubtful else { return };
         // The times of bundles that arrived while the clock was doubted can now be interpreted.
-        let came: Vec<RecordId> =
-            self.holdings.bundles.range(doubtful..first).map(|(record, _)| *record).collect();
+        let came: Vec<RecordId> = self.holdings.range(doubtful..first).map(|(record, _)| record).collect();
         for record in came {
-            let mut held = self.holdings.bundles.remove(&record).expect("it was just found");
-            self.time.deadlines.not_ends(held.end, DeadlineKind::Expiry(record));
-            self.set_end(now, record, &mut held);
-            self.time.deadlines.ends(held.end, DeadlineKind::Expiry(record));
-            self.holdings.bundles.insert(record, held);
+            let held = self.holdings.get_mut(&record).expect("it was just found");
+            self.time.renew_end(now, record, held, &self.config);
         }
-    }
-
-    /// Stores the clock state in a new record, which replaces the old one.
-    fn keep_clock(&mut self, now: Instant) {
-        let old = self.startup.boot_record;
-        self.write_boot(now);
-        self.startup.old_boots.push(old);
     }
 
     fn run_deadlines(&mut self, now: Instant) {
@@ -406,7 +377,7 @@ impl Agent {
             // The clock has not yet been compared with its stored state.
             return;
         }
-        while let Some(due) = self.time.deadlines.pop(now, &self.time.clock) {
+        while let Some(due) = self.time.pop_due(now) {
             match due {
                 DeadlineKind::Expiry(record) => self.expire(now, record),
                 DeadlineKind::TombstoneExpiry(record) => self.forget(now, record),
@@ -425,10 +396,10 @@ impl Agent {
 
     /// Continues with bundles that have become durable.
     fn settle(&mut self, now: Instant) {
-        while let Some(record) = self.holdings.settled.pop_front() {
+        while let Some(record) = self.holdings.next_settled() {
             let durable =
                 |held: &HeldBundle| held.state == BundleState::Sealing && held.stored >= held.appended;
-            if self.holdings.bundles.get(&record).is_some_and(|held| durable(held)) {
+            if self.holdings.get(&record).is_some_and(durable) {
                 self.sealed(now, record);
             }
         }
@@ -469,11 +440,11 @@ impl Agent {
 
     /// Handles an increase of the durable length of a record.
     fn stored(&mut self, now: Instant, record: RecordId, up_to: u64) {
-        if matches!(&self.startup.phase, Phase::Booting { record: boot, .. } if *boot == record) {
+        if self.startup.boots_with(record) {
             return self.booted(now, true);
         }
-        if record == self.startup.boot_record {
-            core::mem::take(&mut self.startup.old_boots).into_iter().for_each(|old| self.store.remove(old));
+        if self.startup.is_clock_record(record) {
+            self.startup.take_old_boots().into_iter().for_each(|old| self.store.remove(old));
             return;
         }
         if let Some(taken) = self.deliveries.tombstone_names.get(&record) {
@@ -482,13 +453,13 @@ impl Agent {
             }
             return;
         }
-        let Some(held) = self.holdings.bundles.get_mut(&record) else { return };
+        let Some(held) = self.holdings.get_mut(&record) else { return };
         held.stored = held.stored.max(up_to);
         let payload = held.stored.saturating_sub(held.payload_at());
         let durable = held.handed.min(payload).max(held.durable);
-        self.sends.unstored -= durable - core::mem::replace(&mut held.durable, durable);
+        self.sends.stored(durable - core::mem::replace(&mut held.durable, durable));
         match held.state {
-            BundleState::Sealing if held.stored >= held.appended => self.holdings.settled.push_back(record),
+            BundleState::Sealing if held.stored >= held.appended => self.holdings.settle_later(record),
             BundleState::Sealing | BundleState::Arriving => self.accept(record),
             _ => {}
         }
@@ -496,13 +467,13 @@ impl Agent {
 
     /// Handles an append that the storage rejected.
     fn append_failed(&mut self, now: Instant, record: RecordId, failure: SendFailure) {
-        if matches!(&self.startup.phase, Phase::Booting { record: boot, .. } if *boot == record) {
+        if self.startup.boots_with(record) {
             return self.booted(now, false);
         }
         if self.deliveries.pending_tombstones.contains_key(&record) {
             return self.tombstone_failed(now, record);
         }
-        let Some(held) = self.holdings.bundles.get_mut(&record) else { return };
+        let Some(held) = self.holdings.get_mut(&record) else { return };
         match held.state {
             BundleState::Arriving | BundleState::Sealing if !held.own => self.intake_full(record),
             BundleState::Composing | BundleState::Sealing => {
@@ -591,7 +562,7 @@ impl Engine for Agent {
             AppRequest::Delete { source, created } => self.delete_named(now, &source, created),
             AppRequest::OpenLink { link } => self.open_link(link),
             AppRequest::CloseLink { link } => self.close_link(link),
-            AppRequest::Watch { on } => self.indications.watched = on,
+            AppRequest::Watch { on } => self.indications.watch(on),
             AppRequest::SetContacts { link, contacts } => self.set_contacts(now, link, contacts),
         }
         self.settle(now);
@@ -614,15 +585,7 @@ impl Engine for Agent {
     }
 
     fn poll_indication(&mut self, _now: Instant) -> Option<AppIndication> {
-        if let Some(indication) = self.indications.queue.pop_front() {
-            return Some(indication);
-        }
-        let room = self.send_room();
-        if self.sends.pending.is_empty() || room == self.sends.room_told {
-            return None;
-        }
-        self.sends.room_told = room;
-        Some(AppIndication::Room(room))
+        self.indications.pop().or_else(|| self.poll_send_room().map(AppIndication::Room))
     }
 
     fn poll_request(&mut self, now: Instant) -> Option<Port<StorageRequest, (LinkId, BundlesRequest)>> {
@@ -645,6 +608,6 @@ impl Engine for Agent {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        if self.is_ready() { self.time.deadlines.next(&self.time.clock) } else { None }
+        if self.is_ready() { self.time.next_due() } else { None }
     }
 }

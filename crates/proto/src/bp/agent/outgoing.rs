@@ -218,7 +218,7 @@ impl Agent {
             flight.read_at != flight.to
                 && !flight.cancelled
                 && flight.pending + waiting < pieces
-                && self.holdings.bundles.contains_key(&flight.record)
+                && self.holdings.contains(&flight.record)
         });
         let Some(&transfer) = listed else { return false };
         // A link is always read for up to its room, independent of the other links.
@@ -228,7 +228,7 @@ impl Agent {
         let link = self.links.get_mut(id).expect("the link is usable");
         let flight = link.transfers.get_mut(&transfer).expect("listed transfers live");
         let length = (flight.to - flight.read_at).min(piece_bytes);
-        let held = &self.holdings.bundles[&flight.record];
+        let held = &self.holdings[&flight.record];
         let offset = held.payload_at() + flight.read_at;
         flight.read_at += length;
         flight.pending += 1;
@@ -258,7 +258,7 @@ impl Agent {
         let Some(flight) = link.transfers.get_mut(&transfer) else { return };
         flight.pending -= 1;
         self.outgoing.ready.insert(id);
-        let Some(held) = self.holdings.bundles.get(&flight.record).filter(|_| !flight.cancelled) else {
+        let Some(held) = self.holdings.get(&flight.record).filter(|_| !flight.cancelled) else {
             return;
         };
         let begin = offset.saturating_sub(held.payload_at());
@@ -314,7 +314,7 @@ impl Agent {
     fn begin_transfer(&mut self, now: Instant, id: LinkId, record: RecordId, most: u64) {
         self.outgoing.next_transfer += 1;
         let transfer = TransferId(self.outgoing.next_transfer);
-        let held = self.holdings.bundles.get_mut(&record).expect("candidates are held");
+        let held = self.holdings.get_mut(&record).expect("candidates are held");
         let (from, to) = match held.to_send.take_first(most) {
             Some(range) => range,
             None => {
@@ -379,7 +379,7 @@ impl Agent {
         }
         let link = self.links.get_mut(id).expect("the link is usable");
         let whole = link.transfers.get_mut(&transfer).and_then(|flight| flight.whole_head.take());
-        let held = self.holdings.bundles.get(&record).expect("staged bundles are held");
+        let held = self.holdings.get(&record).expect("staged bundles are held");
         let mut head = part_of(whole.as_deref().unwrap_or(&held.head), from, to);
         self.address(now, held, &mut head);
         let is_part = head.fragment().is_some() && held.head.fragment() != head.fragment();
@@ -424,7 +424,7 @@ impl Agent {
         from: u64,
         to: u64,
     ) {
-        let Some(held) = self.holdings.bundles.get_mut(&record) else { return };
+        let Some(held) = self.holdings.get_mut(&record) else { return };
         held.transfers.retain(|flight| *flight != (id, transfer));
         if held.payload_bytes() == 0 {
             held.to_send_empty = true;
@@ -441,7 +441,7 @@ impl Agent {
     /// Length of payload of a bundle that one transfer over this link may carry now.
     fn fit(&self, now: Instant, id: LinkId, record: RecordId) -> FittingLength {
         let link = self.links.get(id).expect("the link is usable");
-        let held = self.holdings.bundles.get(&record).expect("candidates are held");
+        let held = self.holdings.get(&record).expect("candidates are held");
         let to_send = held.to_send.first().map_or(0, |(from, to)| to - from);
         let overhead = held.transfer_overhead();
         let most = link.longest_bundle().saturating_sub(overhead);
@@ -472,13 +472,13 @@ impl Agent {
     }
 
     fn say_progress(&mut self, record: RecordId) {
-        let Some(held) = self.holdings.bundles.get(&record) else { return };
+        let Some(held) = self.holdings.get(&record) else { return };
         let Some(send) = held.send else { return };
         let safe = self.safe_prefix(held);
-        let held = self.holdings.bundles.get_mut(&record).expect("it was just found");
+        let held = self.holdings.get_mut(&record).expect("it was just found");
         if safe > held.progress {
             held.progress = safe;
-            self.indications.queue.push_back(AppIndication::Progress { send, up_to: safe });
+            self.indications.push(AppIndication::Progress { send, up_to: safe });
         }
     }
 
@@ -494,7 +494,7 @@ impl Agent {
     /// Handles the acknowledgement of a complete transfer.
     pub(super) fn transfer_sent(&mut self, now: Instant, id: LinkId, transfer: TransferId) {
         let Some(flight) = self.end_transfer(id, transfer) else { return };
-        let Some(held) = self.holdings.bundles.get_mut(&flight.record) else { return };
+        let Some(held) = self.holdings.get_mut(&flight.record) else { return };
         held.transfers.retain(|other| *other != (id, transfer));
         held.refusals = 0;
         if held.all_handed_out() && held.transfers.is_empty() {
@@ -513,13 +513,13 @@ impl Agent {
         self.counters.forwarded += 1;
         self.happened(record, BundleEvent::Forwarded);
         self.report_forwarded(now, record);
-        if self.holdings.bundles[&record].custody.is_some() {
+        if self.holdings[&record].custody.is_some() {
             return self.await_signal(now, record);
         }
-        if let Some(send) = self.holdings.bundles[&record].send {
+        if let Some(send) = self.holdings[&record].send {
             self.end_send(send, Ok(()));
         }
-        if self.holdings.bundles[&record].replication.is_some() {
+        if self.holdings[&record].replication.is_some() {
             self.remember_passed(now, record);
         }
         self.remember_part(record);
@@ -528,9 +528,9 @@ impl Agent {
 
     /// Records how much the next hop has, so that a restart does not resend it.
     fn note_safe(&mut self, record: RecordId) {
-        let held = self.holdings.bundles.get(&record).expect("the caller has it");
+        let held = self.holdings.get(&record).expect("the caller has it");
         let safe = self.safe_prefix(held);
-        let held = self.holdings.bundles.get_mut(&record).expect("the caller has it");
+        let held = self.holdings.get_mut(&record).expect("the caller has it");
         // No note may follow a prefix: see the storage format in `record`.
         if held.closed || safe == 0 {
             return;
@@ -564,7 +564,7 @@ impl Agent {
         let Some(mut flight) = self.end_transfer(id, transfer) else { return };
         flight.acked = acked;
         let (record, from, to) = (flight.record, flight.from, flight.to);
-        let Some(held) = self.holdings.bundles.get(&record) else { return };
+        let Some(held) = self.holdings.get(&record) else { return };
         let resume = self.config.reactive_fragmentation
             && reason == TransferFailure::LinkDown
             && held.may_fragment()
@@ -604,7 +604,7 @@ impl Agent {
         match reason {
             TransferFailure::LinkDown | TransferFailure::Cancelled => {}
             TransferFailure::TooLong => {
-                let held = &self.holdings.bundles[&record];
+                let held = &self.holdings[&record];
                 let (may_fragment, overhead) = (held.may_fragment(), held.transfer_overhead());
                 let link = self.links.get_mut(id).expect("the transfer was on it");
                 // The peer did not announce its limit: the length is halved until it fits.
@@ -632,11 +632,11 @@ impl Agent {
     /// Schedules a retry of the rest of a bundle; the wait grows with each refusal. Parts being sent are not
     /// affected.
     pub(super) fn rest(&mut self, now: Instant, record: RecordId) {
-        let Some(held) = self.holdings.bundles.get(&record) else { return };
+        let Some(held) = self.holdings.get(&record) else { return };
         let doubled = self.config.backoff_min.saturating_mul(1 << held.refusals.min(20));
         let wait = doubled.min(self.config.backoff_max).mul_f64(0.75 + self.rng.unit() / 2.0);
         self.unroute(record);
-        let held = self.holdings.bundles.get_mut(&record).expect("it was just found");
+        let held = self.holdings.get_mut(&record).expect("it was just found");
         held.refusals = held.refusals.saturating_add(1);
         let until = now + wait;
         held.state = BundleState::BackingOff(until);
@@ -646,7 +646,7 @@ impl Agent {
 
     /// Retries a bundle after its wait.
     pub(super) fn retry(&mut self, record: RecordId) {
-        match self.holdings.bundles.get(&record).map(|held| held.state) {
+        match self.holdings.get(&record).map(|held| held.state) {
             Some(BundleState::BackingOff(_)) => self.route(record),
             Some(BundleState::Verifying) => self.verify_next(record),
             _ => {}
@@ -655,7 +655,7 @@ impl Agent {
 
     /// Excludes a link for a bundle. A bundle without another hop is deleted (RFC 9171 5.4.2).
     pub(super) fn exclude_link(&mut self, now: Instant, record: RecordId, id: LinkId, failure: SendFailure) {
-        let Some(held) = self.holdings.bundles.get_mut(&record) else { return };
+        let Some(held) = self.holdings.get_mut(&record) else { return };
         let BundleState::Forwarding(class) = held.state else {
             // The bundle waits after another refusal, and is routed again afterwards.
             held.excluded_links.push(id);
@@ -681,7 +681,7 @@ impl Agent {
             self.route(record);
         } else if idle && is_copy(record) {
             self.copy_refused(record);
-        } else if idle && self.holdings.bundles[&record].custody.is_some() {
+        } else if idle && self.holdings[&record].custody.is_some() {
             self.rest_in_custody(now, record);
         } else if idle {
             self.counters.deleted_refused += 1;

@@ -77,7 +77,7 @@ impl SafeParts {
 impl Agent {
     /// Remembers a completely forwarded bundle whose incoming transfer broke.
     pub(super) fn remember_part(&mut self, record: RecordId) {
-        let held = &self.holdings.bundles[&record];
+        let held = &self.holdings[&record];
         if held.broken && !held.own && held.may_fragment() {
             self.outgoing.safe_parts.add(held);
         }
@@ -86,7 +86,7 @@ impl Agent {
     /// Removes the ranges of a bundle that another part of it covers from those to be sent. Returns false if
     /// nothing is left.
     pub(super) fn trim(&mut self, record: RecordId) -> bool {
-        let held = &self.holdings.bundles[&record];
+        let held = &self.holdings[&record];
         // A bundle in custody must be forwarded completely.
         if held.own || !held.may_fragment() || held.custody.is_some() {
             return true;
@@ -104,17 +104,17 @@ impl Agent {
         // The parts at this node may be removed at any moment, so a bundle that they cover completely is
         // forwarded as well.
         let to_send = if here.is_empty() { to_send } else { here };
-        self.holdings.bundles.get_mut(&record).expect("it was just found").to_send = to_send;
+        self.holdings.get_mut(&record).expect("it was just found").to_send = to_send;
         true
     }
 
     fn trimmed_by_parts_here(&self, record: RecordId, mut to_send: Ranges) -> Ranges {
-        let held = &self.holdings.bundles[&record];
+        let held = &self.holdings[&record];
         let (base, previous) = (held.adu_offset(), held.head.previous_node());
         let adu = held.adu();
-        let latest = self.records_of(&adu).rev().take(PARTS_LOOKED_AT);
+        let latest = self.holdings.records_of(&adu).rev().take(PARTS_LOOKED_AT);
         for other in latest.filter(|other| *other != record) {
-            let part = &self.holdings.bundles[&other];
+            let part = &self.holdings[&other];
             let waiting = matches!(part.state, BundleState::Forwarding(_) | BundleState::BackingOff(_));
             let same = part.neighbour == held.neighbour
                 && part.adu_bytes() == held.adu_bytes()

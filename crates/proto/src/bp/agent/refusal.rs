@@ -64,8 +64,8 @@ impl Agent {
             _ => &mut self.counters.refused_not_acceptable,
         };
         *counter += 1;
-        if self.indications.watched || breach.is_some() {
-            self.indications.queue.push_back(AppIndication::Refused { link: id, reason, breach, accept });
+        if self.indications.are_watched() || breach.is_some() {
+            self.indications.push(AppIndication::Refused { link: id, reason, breach, accept });
         }
         self.intake.transfers.remove(&(id, transfer));
         self.outgoing.control.push_back((id, BundlesRequest::Refuse { transfer, reason }));

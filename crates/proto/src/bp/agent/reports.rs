@@ -172,7 +172,7 @@ impl Agent {
     }
 
     pub(super) fn report_forwarded(&mut self, now: Instant, record: RecordId) {
-        let held = &self.holdings.bundles[&record];
+        let held = &self.holdings[&record];
         if self.config.reports.forwarding && held.head.asks_for(ReportedStatus::Forwarded) {
             let (head, neighbour, none) =
                 (held.head.clone(), held.neighbour, ReasonCode::NoAdditionalInformation);
@@ -182,7 +182,7 @@ impl Agent {
 
     /// Reports the delivery of the payload to which this record belongs, as that of a complete bundle.
     pub(super) fn report_delivered(&mut self, now: Instant, record: RecordId) {
-        let held = &self.holdings.bundles[&record];
+        let held = &self.holdings[&record];
         if self.config.reports.delivery && held.head.asks_for(ReportedStatus::Delivered) {
             let (head, neighbour) = (held.head.clone().without_fragment(), held.neighbour);
             let none = ReasonCode::NoAdditionalInformation;
@@ -206,7 +206,7 @@ impl Agent {
 
     /// Number that represents the node ID in a bundle's source.
     pub(super) fn source_key(&self, subject: &AnyHead) -> u64 {
-        self.startup.secret.number(NumberKind::Source, &subject.source().node_id().to_string())
+        self.startup.secret().number(NumberKind::Source, &subject.source().node_id().to_string())
     }
 
     /// Sends a report about a bundle that this neighbour brought.
@@ -367,7 +367,7 @@ impl Agent {
             (ReportedStatus::Deleted, report.deleted),
         ];
         for (status, _) in said.into_iter().filter(|(_, time)| time.is_some()) {
-            self.indications.queue.push_back(AppIndication::Report {
+            self.indications.push(AppIndication::Report {
                 source: report.subject.source.to_string(),
                 created: (report.subject.created_s.saturating_mul(1000), report.subject.sequence),
                 status,
@@ -388,7 +388,7 @@ impl Agent {
             (ReportedStatus::Deleted, report.deleted),
         ];
         for (status, _) in said.into_iter().filter(|(_, asserted)| asserted.is_asserted()) {
-            self.indications.queue.push_back(AppIndication::Report {
+            self.indications.push(AppIndication::Report {
                 source: report.source.to_string(),
                 created: (report.timestamp.time.0, report.timestamp.sequence),
                 status,
@@ -403,7 +403,7 @@ impl Agent {
     /// arrived before the last start.
     pub(super) fn came_over(&self, key: &LocalKey) -> Vec<LinkId> {
         let Some(local) = self.deliveries.local.get(key) else { return Vec::new() };
-        let over = |record| Some(self.holdings.bundles.get(&record)?.intake?.0);
+        let over = |record| Some(self.holdings.get(&record)?.intake?.0);
         let links: Option<BTreeSet<LinkId>> = local.assembly.records().map(over).collect();
         links.unwrap_or_default().into_iter().collect()
     }

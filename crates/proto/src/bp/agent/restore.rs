@@ -9,7 +9,7 @@
 //! seal was never accepted, and is removed. Records of an unknown kind or version are left unchanged.
 //!
 
-use crate::bp::DecodePolicy;
+use crate::bp::{CreationTimestamp, DecodePolicy, DtnTime};
 use crate::codec::DecodeError;
 use crate::service::{AppIndication, Breach, BundleVersion, RecordId};
 use crate::time::{Duration, Instant};
@@ -17,7 +17,7 @@ use bytes::{Bytes, BytesMut};
 use std::collections::{BTreeMap, VecDeque};
 
 use super::Agent;
-use super::clock::{DeadlineKind, ExpiryTime, millis};
+use super::clock::{ExpiryTime, millis};
 use super::custody::Custody;
 use super::delivery::{PayloadProperties, Tombstone};
 use super::head::{AnyHead, BundleEnd, decode_head};
@@ -36,7 +36,7 @@ const NOTES_MAX: u64 = 1024;
 
 /// Progress of the start.
 #[derive(Debug)]
-pub(super) enum Phase {
+enum Phase {
     /// The list of records was requested from the storage.
     Listing,
     /// Records are being read.
@@ -48,31 +48,31 @@ pub(super) enum Phase {
 }
 
 /// Position of the start number in a record ID.
-pub(super) const BOOT_SHIFT: u32 = 40;
+const BOOT_SHIFT: u32 = 40;
 
 /// State of the start, and what is numbered from it.
 #[derive(Debug)]
 pub(super) struct Startup {
-    pub(super) phase: Phase,
+    phase: Phase,
     /// Number of earlier starts of the node.
-    pub(super) boot: u64,
+    boot: u64,
     /// Number of records made in this start.
-    pub(super) records: u64,
+    records: u64,
     /// Number of bundles made in this start.
-    pub(super) next_sequence: u64,
+    next_sequence: u64,
     /// Secret known only to this node's store.
-    pub(super) secret: Secret,
+    secret: Secret,
     /// Record with the number of this start and the clock state.
-    pub(super) boot_record: RecordId,
+    boot_record: RecordId,
     /// Earlier such records, removed once the new one is durable.
-    pub(super) old_boots: Vec<RecordId>,
+    old_boots: Vec<RecordId>,
     /// Rules for bundles that are in the store.
-    pub(super) stored_policy: DecodePolicy,
+    stored_policy: DecodePolicy,
     /// Records found, until the agent is ready.
-    pub(super) found: Vec<RecordId>,
+    found: Vec<RecordId>,
     /// Records found whose age only a clock can tell.
-    pub(super) age_unknown: Vec<RecordId>,
-    pub(super) verifying: BTreeMap<RecordId, Verifying>,
+    age_unknown: Vec<RecordId>,
+    verifying: BTreeMap<RecordId, Verifying>,
 }
 
 impl Startup {
@@ -91,6 +91,72 @@ impl Startup {
             age_unknown: Vec::new(),
             verifying: BTreeMap::new(),
         }
+    }
+
+    /// True once the storage has been read.
+    pub(super) fn is_ready(&self) -> bool {
+        matches!(self.phase, Phase::Ready)
+    }
+
+    /// True while the start waits for this record, which contains its number.
+    pub(super) fn boots_with(&self, record: RecordId) -> bool {
+        matches!(&self.phase, Phase::Booting { record: boot, .. } if *boot == record)
+    }
+
+    /// Returns an unused record ID, which contains the number of this start.
+    pub(super) fn next_record(&mut self) -> RecordId {
+        self.records += 1;
+        RecordId(self.boot << BOOT_SHIFT | self.records)
+    }
+
+    /// Lower bound of the records that are not made yet.
+    pub(super) fn first_later_record(&self) -> RecordId {
+        RecordId(self.boot << BOOT_SHIFT | (self.records + 1))
+    }
+
+    /// Creation timestamp that this node has never used, at this time, or without a time.
+    pub(super) fn next_timestamp(&mut self, dtn_ms: Option<u64>) -> CreationTimestamp {
+        let count = self.next_sequence;
+        self.next_sequence += 1;
+        match dtn_ms.filter(|dtn_ms| *dtn_ms > 0) {
+            Some(dtn_ms) => {
+                CreationTimestamp { time: DtnTime(dtn_ms), sequence: count << 8 | self.boot & 0xff }
+            }
+            None => CreationTimestamp { time: DtnTime::UNKNOWN, sequence: self.boot << 32 | count },
+        }
+    }
+
+    /// Secret known only to this node's store.
+    pub(super) fn secret(&self) -> Secret {
+        self.secret
+    }
+
+    /// Rules for bundles that are in the store.
+    pub(super) fn stored_policy(&self) -> DecodePolicy {
+        self.stored_policy
+    }
+
+    /// True for the record with the number of this start and the clock state.
+    pub(super) fn is_clock_record(&self, record: RecordId) -> bool {
+        record == self.boot_record
+    }
+
+    /// Takes the earlier records with a clock state.
+    pub(super) fn take_old_boots(&mut self) -> Vec<RecordId> {
+        core::mem::take(&mut self.old_boots)
+    }
+
+    /// Ends the verification of a bundle that is removed.
+    pub(super) fn stop_verifying(&mut self, record: RecordId) {
+        self.verifying.remove(&record);
+    }
+}
+
+#[cfg(test)]
+impl Startup {
+    /// Record with the number of this start and the clock state.
+    pub(super) fn clock_record(&self) -> RecordId {
+        self.boot_record
     }
 }
 
@@ -234,7 +300,12 @@ impl Agent {
                 match TombstoneBody::decode(&mut input, version) {
                     Ok(body) => {
                         let payload = body.payload.as_ref().map(PayloadProperties::borrowed);
-                        let taken = self.taken_as(&body.source, body.timestamp, body.version, payload);
+                        let taken = self.deliveries.digests.taken(
+                            &body.source,
+                            body.timestamp,
+                            body.version,
+                            payload,
+                        );
                         let (expires_dtn_ms, remaining_ms) = (body.expires_dtn_ms, body.remaining_ms);
                         let taken_dtn_ms = header.arrival_dtn_ms;
                         let found =
@@ -427,7 +498,7 @@ impl Agent {
         self.time.adjustments = body.turns;
         let jump = body.clock.and_then(|kept| self.time.clock.resume(now, kept));
         if let Some(jump) = jump {
-            self.indications.queue.push_back(AppIndication::ClockJumped { by_ms: jump.by_ms });
+            self.indications.push(AppIndication::ClockJumped { by_ms: jump.by_ms });
         }
         self.note_turn(now, jump.map_or(0, |jump| jump.moved_ms));
         for (taken, found) in restore.tombstones {
@@ -438,7 +509,7 @@ impl Agent {
     }
 
     /// Stores the number of this start, and the clock state.
-    pub(super) fn write_boot(&mut self, now: Instant) -> RecordId {
+    fn write_boot(&mut self, now: Instant) -> RecordId {
         let record = self.next_record();
         let header = RecordHeader { nonce: self.startup.secret.0, ..self.header(now, RecordKind::Boot, 0) };
         let body = BootBody {
@@ -450,6 +521,13 @@ impl Agent {
         self.startup.boot_record = record;
         self.time.kept_at = now;
         record
+    }
+
+    /// Stores the clock state in a new record, which replaces the old one.
+    pub(super) fn keep_clock(&mut self, now: Instant) {
+        let old = self.startup.boot_record;
+        self.write_boot(now);
+        self.startup.old_boots.push(old);
     }
 
     /// Makes the agent ready, once the boot record is durable or there is no space even for it.
@@ -465,8 +543,8 @@ impl Agent {
         self.startup.age_unknown = found.clone();
         self.age_found(now);
         for record in found {
-            let Some(held) = self.holdings.bundles.get(&record) else { continue };
-            if self.was_taken(&held.head) {
+            let Some(held) = self.holdings.get(&record) else { continue };
+            if self.deliveries.was_taken(&held.head) {
                 // The bundle was delivered, but not yet removed. Another payload with the same bundle ID was
                 // accepted, and is kept.
                 self.drop_bundle(record);
@@ -487,32 +565,28 @@ impl Agent {
     pub(super) fn age_found(&mut self, now: Instant) {
         let Some(life_ms) = self.time.clock.life_ms(now) else { return };
         for record in core::mem::take(&mut self.startup.age_unknown) {
-            let Some(true) = self.holdings.bundles.get(&record).map(|held| held.arrival_dtn_ms > 0) else {
+            let Some(held) = self.holdings.get_mut(&record).filter(|held| held.arrival_dtn_ms > 0) else {
                 continue;
             };
-            let mut held = self.holdings.bundles.remove(&record).expect("it was just found");
-            self.time.deadlines.not_ends(held.end, DeadlineKind::Expiry(record));
             let here_ms = millis(now.saturating_since(held.since));
             let arrival_ms =
                 held.arrival_dtn_ms.saturating_add_signed(self.time.adjustments.moved_since(record));
             let since_arrival = life_ms.saturating_sub(arrival_ms);
             held.age_ms = held.age_ms.saturating_add(since_arrival.saturating_sub(here_ms));
-            self.set_end(now, record, &mut held);
-            self.time.deadlines.ends(held.end, DeadlineKind::Expiry(record));
-            self.holdings.bundles.insert(record, held);
+            self.time.renew_end(now, record, held, &self.config);
         }
     }
 
     /// Begins the verification of a bundle without a seal.
     fn verify(&mut self, record: RecordId) {
-        let held = &self.holdings.bundles[&record];
+        let held = &self.holdings[&record];
         let closing = BundleEnd::of(&held.head);
         self.startup.verifying.insert(record, Verifying { closing, at: 0, tail: BytesMut::new() });
         self.verify_next(record);
     }
 
     pub(super) fn verify_next(&mut self, record: RecordId) {
-        let held = &self.holdings.bundles[&record];
+        let held = &self.holdings[&record];
         let at = held.payload_at() + self.startup.verifying[&record].at;
         let left = held.notes_at() - at;
         let length = left.min(self.config.piece_bytes_max as u64) as u32;
@@ -522,7 +596,7 @@ impl Agent {
     /// Handles the next bytes of a bundle that is being verified.
     pub(super) fn verify_data(&mut self, now: Instant, record: RecordId, mut data: Bytes) {
         let (Some(verifying), Some(held)) =
-            (self.startup.verifying.get_mut(&record), self.holdings.bundles.get_mut(&record))
+            (self.startup.verifying.get_mut(&record), self.holdings.get_mut(&record))
         else {
             self.startup.verifying.remove(&record);
             return;
@@ -539,21 +613,21 @@ impl Agent {
             return self.verify_next(record);
         }
         let verifying = self.startup.verifying.remove(&record).expect("it was just found");
-        let held = self.holdings.bundles.get_mut(&record).expect("it was just found");
+        let held = self.holdings.get_mut(&record).expect("it was just found");
         let mut tail = verifying.tail.freeze();
         if held.head.read_tail(&verifying.closing, &mut tail, &self.startup.stored_policy).is_err() {
             self.counters.refused_damaged += 1;
             self.drop_bundle(record);
             return;
         }
-        let held = self.holdings.bundles.get_mut(&record).expect("it was just found");
+        let held = self.holdings.get_mut(&record).expect("it was just found");
         if held.stored == held.notes_at() {
             self.seal(record);
         } else {
             // A torn seal follows the bundle: it is verified again at the next start.
             held.closed = true;
             held.state = BundleState::Sealing;
-            self.holdings.settled.push_back(record);
+            self.holdings.settle_later(record);
         }
     }
 }

@@ -14,9 +14,8 @@ use super::Agent;
 use super::accounts::NeighbourNumber;
 use super::clock::millis;
 use super::head::{AnyHead, BundleEnd};
-use super::held::BundleState;
+use super::held::{BundleState, HeldBundle};
 use super::record::{HEADER_BYTES, NOTE_BYTES, Note, RecordHeader, RecordKind};
-use super::restore::Phase;
 
 /// Appends shorter than this are merged, bytes.
 const MERGE_BYTES: usize = 4096;
@@ -42,12 +41,34 @@ pub(super) enum PendingSend {
 /// Bundles that are being made at this node.
 #[derive(Debug, Default)]
 pub(super) struct Sends {
-    pub(super) pending: BTreeMap<SendId, PendingSend>,
-    pub(super) composing: BTreeMap<RecordId, Composing>,
+    pending: BTreeMap<SendId, PendingSend>,
+    composing: BTreeMap<RecordId, Composing>,
     /// Payload bytes of sends that are not yet durable.
-    pub(super) unstored: u64,
+    unstored: u64,
     /// Room last indicated to the application.
-    pub(super) room_told: u64,
+    room_told: u64,
+}
+
+impl Sends {
+    /// Notes that payload of a send has become durable, bytes.
+    pub(super) fn stored(&mut self, bytes: u64) {
+        self.unstored -= bytes;
+    }
+
+    /// Forgets a bundle that is removed.
+    pub(super) fn forget(&mut self, record: RecordId, held: &HeldBundle) {
+        self.unstored -= held.handed - held.durable;
+        self.composing.remove(&record);
+    }
+
+    /// Room to be indicated to the application, if it has changed while there are sends.
+    fn tell_room(&mut self, room: u64) -> Option<u64> {
+        if self.pending.is_empty() || room == self.room_told {
+            return None;
+        }
+        self.room_told = room;
+        Some(room)
+    }
 }
 
 impl Agent {
@@ -64,8 +85,8 @@ impl Agent {
         let open = if self.is_ready() { self.sends.composing.len() } else { self.sends.pending.len() };
         if open >= self.config.limits.sends_max {
             self.counters.sends_failed += 1;
-            self.indications.queue.push_back(AppIndication::Failed { send, reason: SendFailure::Limit });
-        } else if matches!(self.startup.phase, Phase::Ready) {
+            self.indications.push(AppIndication::Failed { send, reason: SendFailure::Limit });
+        } else if self.is_ready() {
             self.open_send(now, send, &destination, length, &options);
         } else {
             self.sends
@@ -100,14 +121,14 @@ impl Agent {
         match opened {
             Ok(record) => {
                 self.sends.pending.insert(send, PendingSend::Held(record));
-                self.holdings.bundles.get_mut(&record).expect("it was just made").send = Some(send);
+                self.holdings.get_mut(&record).expect("it was just made").send = Some(send);
                 if length == 0 {
                     self.append_own(record, Bytes::new());
                 }
             }
             Err(reason) => {
                 self.counters.sends_failed += 1;
-                self.indications.queue.push_back(AppIndication::Failed { send, reason });
+                self.indications.push(AppIndication::Failed { send, reason });
             }
         }
     }
@@ -265,14 +286,7 @@ impl Agent {
     /// Creation timestamp that no other bundle of this node has, whatever its clock does and however often it
     /// restarts (RFC 9171 4.2.7): the sequence number never decreases, and contains the number of the start.
     pub(super) fn timestamp(&mut self, now: Instant) -> CreationTimestamp {
-        let count = self.startup.next_sequence;
-        self.startup.next_sequence += 1;
-        match self.time.clock.stamp_ms(now).filter(|dtn_ms| *dtn_ms > 0) {
-            Some(dtn_ms) => {
-                CreationTimestamp { time: DtnTime(dtn_ms), sequence: count << 8 | self.startup.boot & 0xff }
-            }
-            None => CreationTimestamp { time: DtnTime::UNKNOWN, sequence: self.startup.boot << 32 | count },
-        }
+        self.startup.next_timestamp(self.time.clock.stamp_ms(now))
     }
 
     /// Begins the record of a bundle made at this node; an administrative record is charged to this
@@ -312,8 +326,7 @@ impl Agent {
             Some(PendingSend::Held(record)) => {
                 let record = *record;
                 self.sends.unstored += length;
-                self.holdings.bundles.get_mut(&record).expect("a send is held until it ends").handed +=
-                    length;
+                self.holdings.get_mut(&record).expect("a send is held until it ends").handed += length;
                 self.append_own(record, data);
             }
             // The send failed while the piece was on its way.
@@ -339,7 +352,7 @@ impl Agent {
         if is_whole {
             let composing = self.sends.composing.remove(&record).expect("it was just found");
             composing.closing.encode_tail(&mut out);
-            let held = self.holdings.bundles.get_mut(&record).expect("what is composed is held");
+            let held = self.holdings.get_mut(&record).expect("what is composed is held");
             held.state = BundleState::Sealing;
             let position = held.appended + out.len() as u64;
             let custody = held.head.wants_custody();
@@ -357,12 +370,12 @@ impl Agent {
 
     /// Indicates that a bundle made at this node is durable.
     pub(super) fn own_sealed(&mut self, record: RecordId) {
-        let held = &self.holdings.bundles[&record];
+        let held = &self.holdings[&record];
         if let Some(send) = held.send {
             self.counters.sent_here += 1;
             let timestamp = held.head.timestamp();
             let created = (timestamp.time.0, timestamp.sequence);
-            self.indications.queue.push_back(AppIndication::Accepted { send, created });
+            self.indications.push(AppIndication::Accepted { send, created });
             self.happened(record, BundleEvent::Accepted);
         }
     }
@@ -374,7 +387,7 @@ impl Agent {
             Some(PendingSend::Waiting { .. }) => self.end_send(send, Err(SendFailure::Cancelled)),
             Some(PendingSend::Held(record)) => {
                 let record = *record;
-                let held = &self.holdings.bundles[&record];
+                let held = &self.holdings[&record];
                 if held.state == BundleState::Local
                     && self.local_of(held).is_some_and(|local| local.is_taken())
                 {
@@ -394,7 +407,7 @@ impl Agent {
             self.counters.ignored += 1;
         }
         for record in found {
-            let Some(held) = self.holdings.bundles.get(&record) else { continue };
+            let Some(held) = self.holdings.get(&record) else { continue };
             let taken = self.local_of(held).is_some_and(|local| local.is_taken());
             if held.state == BundleState::Local && taken {
                 continue;
@@ -409,18 +422,19 @@ impl Agent {
         if self.sends.pending.remove(&send).is_none() {
             return;
         }
-        self.indications.queue.push_back(match end {
+        self.indications.push(match end {
             Ok(()) => AppIndication::Sent { send },
             Err(reason) => AppIndication::Failed { send, reason },
         });
     }
 
-    /// Number of payload bytes that sends may pass now: the free space of the buffer.
-    pub(super) fn send_room(&self) -> u64 {
-        match self.startup.phase {
-            Phase::Ready => self.config.limits.buffer_bytes_max.saturating_sub(self.sends.unstored),
-            _ => 0,
-        }
+    /// Number of payload bytes that sends may pass now, if it has changed: the free space of the buffer.
+    pub(super) fn poll_send_room(&mut self) -> Option<u64> {
+        let room = match self.is_ready() {
+            true => self.config.limits.buffer_bytes_max.saturating_sub(self.sends.unstored),
+            false => 0,
+        };
+        self.sends.tell_room(room)
     }
 }
 

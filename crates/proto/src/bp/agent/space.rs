@@ -160,10 +160,10 @@ impl Agent {
         if self.config.evict == EvictionPolicy::None {
             return;
         }
-        let Some(held) = self.holdings.bundles.get(&record) else { return };
+        let Some(held) = self.holdings.get(&record) else { return };
         let (owner, amount) = (held.charged_to(), held.amount());
         let source = held.head.source().node_id();
-        let class = &mut self.holdings.evictable.classes[held.head.priority() as usize];
+        let class = &mut self.evictable.classes[held.head.priority() as usize];
         if waits && held.transfers.is_empty() && !is_copy(record) && held.custody.is_none() {
             class.insert(owner, source, record, amount);
         } else {
@@ -187,7 +187,7 @@ impl Agent {
 
     /// Request of an arriving bundle for more space.
     pub(super) fn claim_of(&self, record: RecordId) -> SpaceRequest {
-        let held = &self.holdings.bundles[&record];
+        let held = &self.holdings[&record];
         let payer = QuotaOwner::Source(held.neighbour, held.head.source().node_id());
         SpaceRequest { priority: urgency(&held.head), payer, memory: 0 }
     }
@@ -195,36 +195,36 @@ impl Agent {
     /// Amount that would have to be evicted for this growth.
     fn excess(&self, more: Usage, payer: &QuotaOwner) -> Usage {
         let limits = &self.config.limits;
-        let memory = self.holdings.accounts.memory();
-        let here = Usage { bundles: self.holdings.bundles.len(), bytes: self.holdings.bytes, memory };
+        let memory = self.holdings.accounts().memory();
+        let here = Usage { bundles: self.holdings.len(), bytes: self.holdings.bytes(), memory };
         let kept = match payer {
             QuotaOwner::Own => Usage::default(),
-            QuotaOwner::Source(..) => self.holdings.accounts.unused(limits),
+            QuotaOwner::Source(..) => self.holdings.accounts().unused(limits),
         };
-        let more = self.holdings.evictable.reserved + more;
+        let more = self.evictable.reserved + more;
         (here + more + kept - whole(limits)).where_grown(more)
     }
 
     fn fits(&self, more: Usage, claim: &SpaceRequest) -> bool {
         let limits = &self.config.limits;
-        let (received, own) = self.holdings.evictable.below(claim.priority);
+        let (received, own) = self.evictable.below(claim.priority);
         let own = match claim.payer {
             QuotaOwner::Own => own,
-            _ => own.at_most(self.holdings.accounts.own_beyond(limits)),
+            _ => own.at_most(self.holdings.accounts().own_beyond(limits)),
         };
         self.excess(more, &claim.payer).fits(received + own)
-            && self.exceeded(self.holdings.evictable.reserved + more, claim, true).is_none()
+            && self.exceeded(self.evictable.reserved + more, claim, true).is_none()
     }
 
     /// Quota that this growth would exceed, at present or after eviction of the owner's own bundles.
     fn exceeded(&self, more: Usage, claim: &SpaceRequest, makes_place: bool) -> Option<Quota> {
         let QuotaOwner::Source(neighbour, source) = &claim.payer else { return None };
         let limits = &self.config.limits;
-        let (received, own) = self.holdings.evictable.below(claim.priority);
-        let may_go = received + own.at_most(self.holdings.accounts.own_beyond(limits));
-        let its_own = self.holdings.evictable.below_of(claim.priority, *neighbour, source);
+        let (received, own) = self.evictable.below(claim.priority);
+        let may_go = received + own.at_most(self.holdings.accounts().own_beyond(limits));
+        let its_own = self.evictable.below_of(claim.priority, *neighbour, source);
         let gone = if makes_place { its_own } else { Default::default() };
-        self.holdings.accounts.exceeded(limits, (*neighbour, source), more, may_go - its_own[0], gone)
+        self.holdings.accounts().exceeded(limits, (*neighbour, source), more, may_go - its_own[0], gone)
     }
 
     /// True if there is space for one more bundle of this length, or it can be made.
@@ -252,9 +252,9 @@ impl Agent {
         if !self.fits(more, claim) {
             return false;
         }
-        let before = self.holdings.evictable.reserved;
+        let before = self.evictable.reserved;
         let all = before + more;
-        self.holdings.evictable.reserved = all;
+        self.evictable.reserved = all;
         while let Some(share) = self.exceeded(all, claim, false)
             && let Some(victim) = self.victim_of_its_own(claim, share)
         {
@@ -267,7 +267,7 @@ impl Agent {
             self.evict(now, victim);
             excess = self.excess(Usage::default(), &claim.payer);
         }
-        self.holdings.evictable.reserved = before;
+        self.evictable.reserved = before;
         excess.is_zero() && self.exceeded(all, claim, false).is_none()
     }
 
@@ -280,7 +280,7 @@ impl Agent {
     fn victim_of_its_own(&self, claim: &SpaceRequest, share: Quota) -> Option<RecordId> {
         let QuotaOwner::Source(neighbour, source) = &claim.payer else { return None };
         let source = (share == Quota::Source).then_some(source);
-        self.holdings.evictable.oldest_of(claim.priority, *neighbour, source)
+        self.evictable.oldest_of(claim.priority, *neighbour, source)
     }
 
     /// Bundle to evict: the oldest of the lowest priority, of the owner that uses most of the exceeded
@@ -292,12 +292,12 @@ impl Agent {
             _ => amount.bytes,
         };
         let own_may_go = claim.payer == QuotaOwner::Own
-            || measure(self.holdings.accounts.own_beyond(&self.config.limits)) > 0;
+            || measure(self.holdings.accounts().own_beyond(&self.config.limits)) > 0;
         let may_go = |owner: &Owner| owner.is_some() || own_may_go;
-        self.holdings.evictable.classes[..claim.priority as usize].iter().find_map(|class| {
+        self.evictable.classes[..claim.priority as usize].iter().find_map(|class| {
             let owners = class.of.iter().filter(|(owner, _)| may_go(owner));
             let (_, (_, records)) =
-                owners.max_by_key(|(owner, _)| measure(self.holdings.accounts.of(**owner)))?;
+                owners.max_by_key(|(owner, _)| measure(self.holdings.accounts().of(**owner)))?;
             records.first().copied()
         })
     }

@@ -118,18 +118,18 @@ impl Agent {
     pub fn bundles_after(&self, now: Instant, after: RecordId) -> impl Iterator<Item = BundleStatus> + '_ {
         // Copies are not listed as bundles of their own.
         let behind = (Bound::Excluded(after.min(COPIES_FROM)), Bound::Excluded(COPIES_FROM));
-        self.holdings.bundles.range(behind).map(move |(record, held)| self.status_of(now, *record, held))
+        self.holdings.range(behind).map(move |(record, held)| self.status_of(now, record, held))
     }
 
     /// Returns a bundle with all of its fragments held.
     pub fn bundles_named(&self, now: Instant, source: &str, created: (u64, u64)) -> Vec<BundleStatus> {
         let records = self.records_named(source, created).into_iter();
-        records.map(|record| self.status_of(now, record, &self.holdings.bundles[&record])).collect()
+        records.map(|record| self.status_of(now, record, &self.holdings[&record])).collect()
     }
 
     /// Returns the number of bundles held, and the bytes that count against the limit.
     pub fn holds(&self) -> (usize, u64) {
-        (self.holdings.bundles.len() - self.holdings.copies, self.holdings.bytes)
+        (self.holdings.originals(), self.holdings.bytes())
     }
 
     /// Limits in force.
@@ -145,7 +145,7 @@ impl Agent {
             && !source.is_null()
         {
             let versions = [BundleVersion::V6, BundleVersion::V7];
-            let records = |version| self.records_of(&AduKey::named(source, timestamp, version));
+            let records = |version| self.holdings.records_of(&AduKey::named(source, timestamp, version));
             return versions.into_iter().flat_map(records).collect();
         }
         // Bundles without a source have distinct keys, and a source of an unknown scheme is compared in its
@@ -155,9 +155,8 @@ impl Agent {
             Err(_) => eid.to_string() == source,
         };
         let named = |held: &HeldBundle| held.head.timestamp() == timestamp && is_source(held.head.source());
-        let found =
-            self.holdings.bundles.iter().filter(|(_, held)| held.copy_origin.is_none() && named(held));
-        found.map(|(record, _)| *record).collect()
+        let found = self.holdings.iter().filter(|(_, held)| held.copy_origin.is_none() && named(held));
+        found.map(|(record, _)| record).collect()
     }
 
     fn status_of(&self, now: Instant, record: RecordId, held: &HeldBundle) -> BundleStatus {
@@ -221,7 +220,7 @@ impl Agent {
     /// Reason why a bundle that goes to several nodes waits.
     fn why_spread(&self, now: Instant, held: &HeldBundle, key: &ClassKey) -> RetentionReason {
         let replication = held.replication.as_deref().expect("what goes to everyone is spread");
-        let copies = replication.under_way.values().filter_map(|id| self.holdings.bundles.get(id));
+        let copies = replication.under_way.values().filter_map(|id| self.holdings.get(id));
         if let Some((link, _)) = copies.flat_map(|copy| copy.transfers.first()).next() {
             return RetentionReason::OnTheWay(*link);
         }

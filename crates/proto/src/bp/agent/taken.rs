@@ -6,9 +6,9 @@
 use crate::bp::{CreationTimestamp, Eid};
 use crate::service::BundleVersion;
 use core::hash::{Hash, Hasher};
+use core::ops::RangeInclusive;
 use std::collections::hash_map::DefaultHasher;
 
-use super::Agent;
 use super::delivery::{AduKey, PayloadProperties};
 use super::head::AnyHead;
 
@@ -37,48 +37,46 @@ pub(super) struct TakenPayload {
     digest: Digest,
 }
 
-impl Agent {
+impl TakenPayload {
+    /// All payloads with this timestamp.
+    pub(super) fn all_of(timestamp: CreationTimestamp) -> RangeInclusive<TakenPayload> {
+        let end = |digest| TakenPayload { timestamp, digest };
+        end(Digest::FIRST)..=end(Digest::LAST)
+    }
+}
+
+/// Computes digests with the random key of this start.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Digests(u64);
+
+impl Digests {
+    /// Creates digests with this key.
+    pub(super) fn new(key: u64) -> Self {
+        Digests(key)
+    }
+
     /// Digest of a bundle and its fragments.
-    pub(super) fn adu_digest(&self, adu: &AduKey) -> Digest {
-        Digest::of(self.digest_key, adu)
+    pub(super) fn adu(&self, adu: &AduKey) -> Digest {
+        Digest::of(self.0, adu)
     }
 
     /// Digest of a delivered payload. Tombstones of earlier versions have no properties, and match every
     /// payload with the same bundle ID.
-    pub(super) fn taken_as(
+    pub(super) fn taken(
         &self,
         source: &Eid,
         timestamp: CreationTimestamp,
         version: BundleVersion,
         payload: Option<PayloadProperties<&Eid>>,
     ) -> TakenPayload {
-        TakenPayload { timestamp, digest: Digest::of(self.digest_key, (source, version, payload)) }
-    }
-
-    /// True if the payload of a bundle with this header, which may be a fragment, was delivered at this node.
-    /// Another payload with the same bundle ID does not count.
-    pub(super) fn was_taken(&self, head: &AnyHead) -> bool {
-        let (timestamp, version) = (head.timestamp(), head.version());
-        let end = |digest| TakenPayload { timestamp, digest };
-        // Most bundles have a unique timestamp, so that no digest needs to be computed.
-        let has_time =
-            self.deliveries.tombstones.range(end(Digest::FIRST)..=end(Digest::LAST)).next().is_some();
-        let was = |payload| {
-            self.deliveries.tombstones.contains_key(&self.taken_as(
-                head.source(),
-                timestamp,
-                version,
-                payload,
-            ))
-        };
-        has_time && !head.source().is_null() && (was(Some(PayloadProperties::of(head))) || was(None))
+        TakenPayload { timestamp, digest: Digest::of(self.0, (source, version, payload)) }
     }
 
     /// Digest of a part of a bundle that was passed on.
-    pub(super) fn part_digest(&self, head: &AnyHead) -> Digest {
+    pub(super) fn part(&self, head: &AnyHead) -> Digest {
         let part = head.fragment().map(|fragment| (fragment.offset, head.payload_bytes()));
         let name = (head.source(), head.timestamp(), head.version(), PayloadProperties::of(head));
-        Digest::of(self.digest_key, (name, part))
+        Digest::of(self.0, (name, part))
     }
 }
 

@@ -9,20 +9,40 @@ use super::routing::is_copy;
 /// What the application is told.
 #[derive(Debug, Default)]
 pub(super) struct Indications {
-    pub(super) queue: VecDeque<AppIndication>,
+    queue: VecDeque<AppIndication>,
     /// True while an application watches the events of bundles.
-    pub(super) watched: bool,
+    watched: bool,
+}
+
+impl Indications {
+    pub(super) fn push(&mut self, indication: AppIndication) {
+        self.queue.push_back(indication);
+    }
+
+    pub(super) fn pop(&mut self) -> Option<AppIndication> {
+        self.queue.pop_front()
+    }
+
+    /// Sets whether the application watches the events of bundles.
+    pub(super) fn watch(&mut self, on: bool) {
+        self.watched = on;
+    }
+
+    /// True while the application watches the events of bundles.
+    pub(super) fn are_watched(&self) -> bool {
+        self.watched
+    }
 }
 
 impl Agent {
     /// Reports an event of a bundle held at this node. Copies have no events of their own.
     pub(super) fn happened(&mut self, record: RecordId, what: BundleEvent) {
-        if !self.indications.watched || is_copy(record) {
+        if !self.indications.are_watched() || is_copy(record) {
             return;
         }
-        let Some(held) = self.holdings.bundles.get(&record) else { return };
+        let Some(held) = self.holdings.get(&record) else { return };
         let timestamp = held.head.timestamp();
-        self.indications.queue.push_back(AppIndication::Bundle {
+        self.indications.push(AppIndication::Bundle {
             source: held.head.source().to_string(),
             created: (timestamp.time.0, timestamp.sequence),
             destination: held.head.destination().to_string(),

@@ -27,7 +27,7 @@ use super::super::head::AnyHead;
 use super::super::held::{BundleState, HeldBundle};
 use super::super::links::Links;
 use super::super::record::Note;
-use super::super::taken::Digest;
+use super::super::taken::{Digest, Digests};
 use super::{COPY_BIT, is_copy};
 
 /// Maximum number of remembered parts that were passed to their destination.
@@ -78,14 +78,26 @@ pub(in super::super) struct CopyOrigin {
 }
 
 /// Parts that were passed to their destination, oldest first.
-#[derive(Debug, Default)]
-pub(in super::super) struct DeliveredParts {
+#[derive(Debug)]
+pub(super) struct DeliveredParts {
+    digests: Digests,
     known: BTreeSet<Digest>,
     order: VecDeque<Digest>,
 }
 
 impl DeliveredParts {
-    fn insert(&mut self, part: Digest) {
+    /// Creates the state without parts.
+    pub(super) fn new(digests: Digests) -> Self {
+        DeliveredParts { digests, known: BTreeSet::new(), order: VecDeque::new() }
+    }
+
+    /// True if the part with this header was passed.
+    fn contains(&self, head: &AnyHead) -> bool {
+        !self.known.is_empty() && self.known.contains(&self.digests.part(head))
+    }
+
+    fn insert(&mut self, head: &AnyHead) {
+        let part = self.digests.part(head);
         if self.known.insert(part) {
             self.order.push_back(part);
         }
@@ -102,20 +114,20 @@ impl Agent {
         if !is_copy(record) {
             return record;
         }
-        let copy = self.holdings.bundles.get(&record).and_then(|held| held.copy_origin.as_ref());
+        let copy = self.holdings.get(&record).and_then(|held| held.copy_origin.as_ref());
         copy.map_or(record, |copy| copy.parent)
     }
 
     /// Record to send over a link when this bundle is next: the bundle itself, or a new copy of it.
     pub(in super::super) fn copy_for(&mut self, link: LinkId, record: RecordId) -> RecordId {
-        let held = &self.holdings.bundles[&record];
+        let held = &self.holdings[&record];
         let BundleState::Forwarding(class) = held.state else { return record };
         if self.routing.queues.key(class).ways != super::NextHops::Everyone {
             return record;
         }
         let peer = self.links.peer(link).expect("copies go to nodes that are known").clone();
         let id = RecordId(self.next_record().0 | COPY_BIT);
-        let held = self.holdings.bundles.get_mut(&record).expect("it was just found");
+        let held = self.holdings.get_mut(&record).expect("it was just found");
         let replication = held.replication.as_mut().expect("what goes to everyone is spread");
         let given = replication.copies.map(|copies| copies / 2);
         replication.copies = replication.copies.map(|copies| copies - copies / 2);
@@ -127,8 +139,7 @@ impl Agent {
             copy.head.set_copies(copies.max(1));
         }
         self.routing.copies.entry(peer).or_default().insert(id);
-        self.holdings.bundles.insert(id, Box::new(copy));
-        self.holdings.copies += 1;
+        self.holdings.insert_copy(id, copy);
         self.route(id);
         self.sort_again(record);
         id
@@ -139,7 +150,7 @@ impl Agent {
         let Some(copy) = self.forget_copy(id) else { return };
         self.counters.copies_sent += 1;
         let parent = copy.parent;
-        let Some(held) = self.holdings.bundles.get_mut(&parent) else { return };
+        let Some(held) = self.holdings.get_mut(&parent) else { return };
         let at_destination = copy.to.same_node(held.head.destination());
         let send = held.send.take();
         let replication = held.replication.as_mut().expect("it has copies");
@@ -203,7 +214,7 @@ impl Agent {
         }
         let ids: Vec<RecordId> = self.routing.copies.get(peer).into_iter().flatten().copied().collect();
         for id in ids {
-            let held = &self.holdings.bundles[&id];
+            let held = &self.holdings[&id];
             if held.transfers.is_empty() && self.safe_prefix(held) == 0 && held.is_untouched() {
                 self.copy_undone(id);
             }
@@ -212,7 +223,7 @@ impl Agent {
 
     /// Removes a copy.
     fn forget_copy(&mut self, id: RecordId) -> Option<CopyOrigin> {
-        let copy = self.holdings.bundles.get(&id)?.copy_origin.clone()?;
+        let copy = self.holdings.get(&id)?.copy_origin.clone()?;
         self.drop_bundle(id);
         Some(*copy)
     }
@@ -238,12 +249,12 @@ impl Agent {
     }
 
     fn spread_of(&mut self, record: RecordId) -> Option<&mut Replication> {
-        self.holdings.bundles.get_mut(&record)?.replication.as_deref_mut()
+        self.holdings.get_mut(&record)?.replication.as_deref_mut()
     }
 
     /// Appends a note to the record of a bundle, if permitted.
     pub(super) fn note(&mut self, record: RecordId, note: Note) {
-        let held = self.holdings.bundles.get_mut(&record).expect("the caller has it");
+        let held = self.holdings.get_mut(&record).expect("the caller has it");
         if held.closed {
             return;
         }
@@ -253,18 +264,17 @@ impl Agent {
 
     /// True if a part with this header was passed to its destination.
     pub(in super::super) fn was_passed(&self, head: &AnyHead) -> bool {
-        !self.routing.passed.known.is_empty() && self.routing.passed.known.contains(&self.part_digest(head))
+        self.routing.passed.contains(head)
     }
 
     /// Remembers that a bundle was passed to its destination, so that it is refused if it arrives again.
     pub(in super::super) fn remember_passed(&mut self, now: Instant, record: RecordId) {
-        let held = &self.holdings.bundles[&record];
+        let held = &self.holdings[&record];
         if held.head.source().is_null() {
             return;
         }
         if held.head.fragment().is_some() {
-            let part = self.part_digest(&held.head);
-            self.routing.passed.insert(part);
+            self.routing.passed.insert(&held.head);
         } else {
             let (key, end) = (LocalKey::of(&held.head, held.adu()), held.end);
             self.add_tombstone_for(now, &key, end);

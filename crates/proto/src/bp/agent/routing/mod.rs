@@ -46,6 +46,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::config::{RouterKind as Choice, RoutingConfig as Settings};
 use super::links::Links;
+use super::taken::Digests;
 
 /// Next hop of a route.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -186,18 +187,18 @@ pub(super) struct Routing {
     pub(super) router: Box<dyn Router>,
     /// Copies of bundles by destination node.
     pub(super) copies: BTreeMap<Eid, BTreeSet<RecordId>>,
-    pub(super) passed: DeliveredParts,
+    passed: DeliveredParts,
 }
 
 impl Routing {
     /// Creates a routing without routes and bundles.
-    pub(super) fn new(router: Box<dyn Router>) -> Self {
+    pub(super) fn new(router: Box<dyn Router>, digests: Digests) -> Self {
         Routing {
             table: RouteTable::default(),
             queues: Queues::default(),
             router,
             copies: BTreeMap::new(),
-            passed: DeliveredParts::default(),
+            passed: DeliveredParts::new(digests),
         }
     }
 }

@@ -50,12 +50,12 @@ impl Agent {
     pub(in super::super) fn reroute_all(&mut self, now: Instant) {
         let waiting =
             |stage: BundleState| matches!(stage, BundleState::Forwarding(_) | BundleState::BackingOff(_));
-        let all = self.holdings.bundles.iter().filter(|(id, held)| !is_copy(**id) && waiting(held.state));
-        let records: Vec<RecordId> = all.map(|(record, _)| *record).collect();
+        let all = self.holdings.iter().filter(|(id, held)| !is_copy(*id) && waiting(held.state));
+        let records: Vec<RecordId> = all.map(|(record, _)| record).collect();
         for record in records {
             self.unroute(record);
-            if self.is_local(self.holdings.bundles[&record].head.destination())
-                && self.holdings.bundles[&record].transfers.is_empty()
+            if self.is_local(self.holdings[&record].head.destination())
+                && self.holdings[&record].transfers.is_empty()
             {
                 self.arrive_here(now, record);
             } else {
@@ -68,7 +68,7 @@ impl Agent {
     pub(in super::super) fn route(&mut self, record: RecordId) {
         let key = self.class_key(record);
         let class = self.routing.queues.join(key);
-        let held = self.holdings.bundles.get_mut(&record).expect("only what is held is routed");
+        let held = self.holdings.get_mut(&record).expect("only what is held is routed");
         let rank = held.rank(record);
         held.state = BundleState::Forwarding(class);
         if !held.all_handed_out() {
@@ -80,12 +80,7 @@ impl Agent {
 
     /// Removes a bundle from its queue, and routes it again.
     pub(super) fn sort_again(&mut self, record: RecordId) {
-        if self
-            .holdings
-            .bundles
-            .get(&record)
-            .is_some_and(|held| matches!(held.state, BundleState::Forwarding(_)))
-        {
+        if self.holdings.get(&record).is_some_and(|held| matches!(held.state, BundleState::Forwarding(_))) {
             self.unroute(record);
             self.route(record);
         }
@@ -93,7 +88,7 @@ impl Agent {
 
     /// Key of the class of a bundle, which contains the bundles with the same next hops.
     fn class_key(&mut self, record: RecordId) -> ClassKey {
-        let held = self.holdings.bundles.get(&record).expect("only what is held is routed");
+        let held = self.holdings.get(&record).expect("only what is held is routed");
         let excluded_links = held.excluded_links.clone();
         let alone =
             |ways| ClassKey { ways, previous: None, arrived_over: None, excluded_links, given: Vec::new() };
@@ -109,7 +104,7 @@ impl Agent {
         }
         let copies = self.begin_spread(record, has_route);
         let ways = self.routing.router.ways(&RoutedBundle { has_route, copies }, hops);
-        let held = self.holdings.bundles.get_mut(&record).expect("it was just found");
+        let held = self.holdings.get_mut(&record).expect("it was just found");
         if ways == NextHops::Everyone {
             let replication = held.replication.as_deref().expect("a router that spreads");
             if held.transfers.is_empty() && replication.given.len() < GIVEN_MAX {
@@ -128,7 +123,7 @@ impl Agent {
     /// Begins the list of holders of a bundle if the router replicates it. Returns the number of copies that
     /// may be made.
     fn begin_spread(&mut self, record: RecordId, has_route: bool) -> Option<u64> {
-        let held = self.holdings.bundles.get_mut(&record).expect("only what is held is routed");
+        let held = self.holdings.get_mut(&record).expect("only what is held is routed");
         if !self.routing.router.spreads() || has_route {
             return None;
         }
@@ -154,7 +149,7 @@ impl Agent {
     /// Removes a bundle from its queue.
     pub(in super::super) fn unroute(&mut self, record: RecordId) {
         self.note_evictable(record, false);
-        let Some(held) = self.holdings.bundles.get_mut(&record) else { return };
+        let Some(held) = self.holdings.get_mut(&record) else { return };
         let rank = held.rank(record);
         match held.state {
             BundleState::Forwarding(class) => self.routing.queues.leave(class, rank),
@@ -167,7 +162,7 @@ impl Agent {
 
     /// Updates whether a bundle in its class has data to send.
     pub(in super::super) fn requeue(&mut self, record: RecordId) {
-        let Some(held) = self.holdings.bundles.get(&record) else { return };
+        let Some(held) = self.holdings.get(&record) else { return };
         let BundleState::Forwarding(class) = held.state else { return };
         let rank = held.rank(record);
         if held.all_handed_out() {

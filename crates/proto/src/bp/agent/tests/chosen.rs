@@ -75,7 +75,7 @@ fn what_was_taken_is_known_after_a_start_whatever_else_is_lost() {
         world.inject(0, &message, 1_000);
         world.run_for(MINUTE);
         assert_eq!(world.nodes[0].user.inbox.len(), 1);
-        let boot = world.agent(0).startup.boot_record;
+        let boot = world.agent(0).startup.clock_record();
         world.crash(0);
         if loses {
             assert!(world.nodes[0].disk.records.remove(&boot).is_some());

@@ -199,7 +199,7 @@ fn what_is_taken_under_a_name_releases_no_custody() {
 #[test]
 fn the_memory_for_a_payload_counts_with_whatever_part_is_left() {
     let mut world = ready(chain(5));
-    let memory = |world: &World| world.agent(EARTH).holdings.accounts.memory();
+    let memory = |world: &World| world.agent(EARTH).holdings.accounts().memory();
     let before = memory(&world);
     let nobodys = head(&world, "dtn://mallory/x", "dtn://earth/nobody", 1);
     world.inject(EARTH, &part(&nobodys, 0, 2, b"x"), 500);
@@ -558,7 +558,7 @@ fn a_neighbour_that_has_its_share_makes_place_among_its_own() {
             let evicted = world.agent(ORBITER).counters().deleted_evicted;
             assert_eq!(evicted, (round * share) as u64, "{priority:?}");
         }
-        let urgent = world.agent(ORBITER).holdings.bundles.values();
+        let urgent = world.agent(ORBITER).holdings.iter().map(|(_, held)| held);
         let urgent = urgent.filter(|held| held.head.priority() == Priority::Expedited);
         assert_eq!(urgent.count(), share);
     }
@@ -623,8 +623,13 @@ fn blocks_that_nobody_reads_stay_on_the_disk_and_go_as_they_came() {
             world.start(ORBITER);
             world.run_for(MINUTE);
         }
-        let in_memory: u64 =
-            world.agent(ORBITER).holdings.bundles.values().map(|held| u64::from(held.extra_bytes)).sum();
+        let in_memory: u64 = world
+            .agent(ORBITER)
+            .holdings
+            .iter()
+            .map(|(_, held)| held)
+            .map(|held| u64::from(held.extra_bytes))
+            .sum();
         assert!(in_memory < 300, "{in_memory}");
         world.cables[1].window = 40_000;
         world.cables[1].cut_at = cut_at.map(|at| (at, Duration::from_secs(30)));
@@ -710,7 +715,12 @@ fn what_was_acknowledged_stays_when_the_blocks_behind_it_are_too_long() {
     assert_eq!(world.refusals(), [RefuseReason::NoResources]);
     world.run_until(HOUR, "the payload", |world| has_arrived(world, EARTH, 1));
     assert_eq!(world.nodes[EARTH].user.inbox[0].2, [0x5a; 3_000][..]);
-    let kept: u64 =
-        world.agent(ORBITER).holdings.bundles.values().map(|held| u64::from(held.extra_bytes)).sum();
+    let kept: u64 = world
+        .agent(ORBITER)
+        .holdings
+        .iter()
+        .map(|(_, held)| held)
+        .map(|held| u64::from(held.extra_bytes))
+        .sum();
     assert_eq!(kept, 0, "the blocks are not kept");
 }
