@@ -43,6 +43,7 @@
 //! 5. **The random source is an argument**: a seeded [`Rng`](crate::rng::Rng) by value.
 //! 6. **An idle neighbour costs nothing.** An engine with nothing to do asks for no wake-up.
 
+use crate::observe::Observation;
 use crate::time::Instant;
 use core::fmt::Debug;
 
@@ -84,6 +85,10 @@ pub trait Engine {
     fn finished(&self) -> bool {
         false
     }
+
+    /// Shows what the engine has counted and how it is, as one part; an engine that is made of others shows those, from
+    /// top to bottom. Shows nothing by default.
+    fn observe(&self, _view: &mut Observation) {}
 }
 
 impl<E: Engine + ?Sized> Engine for Box<E> {
@@ -110,6 +115,9 @@ impl<E: Engine + ?Sized> Engine for Box<E> {
     fn finished(&self) -> bool {
         (**self).finished()
     }
+    fn observe(&self, view: &mut Observation) {
+        (**self).observe(view);
+    }
 }
 
 /// Drains an engine: alternates the two polls until both return `None`. The order is part of the contract: every
@@ -127,6 +135,24 @@ pub fn drain<E: Engine + ?Sized>(
         match engine.poll_request(now) {
             Some(request) => down(request),
             None => return,
+        }
+    }
+}
+
+impl Observation {
+    /// Observes an engine.
+    pub fn of<E: Engine + ?Sized>(engine: &E) -> Self {
+        let mut view = Observation::default();
+        engine.observe(&mut view);
+        view
+    }
+
+    /// Adds the parts of one engine among others of its kind.
+    pub fn with_id<E: Engine + ?Sized>(&mut self, id: impl std::fmt::Debug, engine: &E) {
+        let first = self.parts.len();
+        engine.observe(self);
+        for part in &mut self.parts[first..] {
+            part.id.insert(0, format!("{id:?}"));
         }
     }
 }

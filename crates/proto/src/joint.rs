@@ -9,6 +9,7 @@ pub use fan::{Fan, Origin};
 pub use port::{Beneath, OnFirst, OnSecond};
 
 use crate::engine::{Engine, Indication, Request};
+use crate::observe::Observation;
 use crate::service::{Both, Port};
 use crate::time::Instant;
 use core::marker::PhantomData;
@@ -86,6 +87,11 @@ where
     fn finished(&self) -> bool {
         self.upper.finished() && self.lower.finished()
     }
+
+    fn observe(&self, view: &mut Observation) {
+        self.upper.observe(view);
+        self.lower.observe(view);
+    }
 }
 
 /// Returns the earlier of two deadlines.
@@ -152,6 +158,11 @@ impl<A: Engine, B: Engine> Engine for Beside<A, B> {
 
     fn finished(&self) -> bool {
         self.first.finished() && self.second.finished()
+    }
+
+    fn observe(&self, view: &mut Observation) {
+        self.first.observe(view);
+        self.second.observe(view);
     }
 }
 

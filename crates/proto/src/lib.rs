@@ -38,6 +38,7 @@ pub mod kiss;
 pub mod kit;
 #[cfg(test)]
 mod laws;
+pub mod observe;
 pub mod peers;
 pub mod rng;
 pub mod service;

@@ -14,6 +14,7 @@ use super::xid::Parameters;
 use crate::engine::{Engine, Indication, Request};
 use crate::joint::earlier;
 use crate::kit::Deadlines;
+use crate::observe::Observation;
 use crate::service::{
     Both, CloseReason, Datagrams, DatagramsIndication, DatagramsRequest, Frames, FramesIndication,
     FramesRequest, LinkId, Many, Packets, PacketsIndication, PacketsRequest, Port, Shares,
@@ -730,5 +731,9 @@ impl Engine for Station {
 
     fn poll_timeout(&self) -> Option<Instant> {
         earlier(self.deadlines.next(), self.budget.until())
+    }
+
+    fn observe(&self, view: &mut Observation) {
+        view.part("ax25").count(&self.counters()).count(&self.drops).tell("links", self.places.len());
     }
 }

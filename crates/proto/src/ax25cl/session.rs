@@ -6,6 +6,7 @@ use super::outgoing::{Outgoing, Violation};
 use super::wire::{Hello, Message, Packet, encode_control};
 use crate::engine::Engine;
 use crate::kit::Backoff;
+use crate::observe::Observation;
 use crate::rng::Rng;
 use crate::service::{
     Bundles, BundlesIndication, BundlesRequest, CloseReason, DownReason, Packets, PacketsIndication,
@@ -743,5 +744,10 @@ impl Engine for Session {
 
     fn finished(&self) -> bool {
         self.over && self.up.is_empty() && self.orders.is_empty()
+    }
+
+    fn observe(&self, view: &mut Observation) {
+        let part = view.part("ax25cl").count(&self.counters);
+        part.tell("detached", self.is_detached()).tell("unacknowledged", self.unacknowledged());
     }
 }

@@ -5,6 +5,7 @@ use super::session::Session;
 use super::wire::Packet;
 use crate::engine::{Engine, Indication, Request};
 use crate::kit::Deadlines;
+use crate::observe::Observation;
 use crate::rng::Rng;
 use crate::service::{Bundles, LinkId, Many, Packets, PacketsIndication};
 use crate::time::Instant;
@@ -249,6 +250,10 @@ impl Engine for Sessions {
 
     fn poll_timeout(&self) -> Option<Instant> {
         self.deadlines.next()
+    }
+
+    fn observe(&self, view: &mut Observation) {
+        self.places.iter().for_each(|(id, place)| view.with_id(id, &place.session));
     }
 }
 

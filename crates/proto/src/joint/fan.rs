@@ -2,6 +2,7 @@
 
 use crate::engine::{Engine, Indication, Request};
 use crate::kit::Deadlines;
+use crate::observe::Observation;
 use crate::service::Many;
 use crate::time::Instant;
 use core::fmt::Debug;
@@ -217,6 +218,10 @@ where
 
     fn poll_timeout(&self) -> Option<Instant> {
         self.deadlines.next()
+    }
+
+    fn observe(&self, view: &mut Observation) {
+        self.iter().for_each(|(id, engine)| view.with_id(id, engine));
     }
 }
 

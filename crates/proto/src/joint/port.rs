@@ -1,6 +1,7 @@
 //! Engines with a port that nobody uses.
 
 use crate::engine::{Engine, Indication, Request, Service};
+use crate::observe::Observation;
 use crate::service::{Both, Port};
 use crate::time::Instant;
 use core::marker::PhantomData;
@@ -49,6 +50,10 @@ where
     fn finished(&self) -> bool {
         self.0.finished()
     }
+
+    fn observe(&self, view: &mut Observation) {
+        self.0.observe(view);
+    }
 }
 
 /// An engine with two ports above, used by an engine that has the second one only: indications of the other are dropped.
@@ -94,6 +99,10 @@ where
 
     fn finished(&self) -> bool {
         self.0.finished()
+    }
+
+    fn observe(&self, view: &mut Observation) {
+        self.0.observe(view);
     }
 }
 
@@ -141,5 +150,9 @@ impl<E: Engine, Unused: Service> Engine for Beneath<E, Unused> {
 
     fn finished(&self) -> bool {
         self.0.finished()
+    }
+
+    fn observe(&self, view: &mut Observation) {
+        self.0.observe(view);
     }
 }

@@ -6,6 +6,7 @@ use super::wire::{Command, Frame};
 use crate::controller::{self, ChannelParameters, ControllerLine, HeldFrame, schedule};
 use crate::engine::{Engine, Indication, Request};
 use crate::joint::earlier;
+use crate::observe::Observation;
 use crate::service::{Frames, FramesRequest, Stream, StreamIndication};
 use crate::time::{Duration, Instant, Timers};
 use bytes::{Bytes, BytesMut};
@@ -407,5 +408,10 @@ impl Engine for KissTnc {
 
     fn poll_timeout(&self) -> Option<Instant> {
         earlier(self.timers.next(), self.line.poll_timeout())
+    }
+
+    fn observe(&self, view: &mut Observation) {
+        let part = view.part("kiss").count(&self.counters());
+        part.tell("open", self.line.is_open()).tell("failures", u64::from(self.line.failures()));
     }
 }

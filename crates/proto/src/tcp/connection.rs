@@ -70,7 +70,6 @@ pub struct Statistics {
 
 /// Counters of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
 pub struct Counters {
     /// Segments sent, of all kinds.
     pub segments_sent: u64,

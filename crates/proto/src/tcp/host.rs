@@ -6,6 +6,7 @@ use super::output::control;
 use super::wire::{Flags, Packet, Segment, TcpOptions};
 use crate::engine::{Engine, Indication, Request};
 use crate::kit::Deadlines;
+use crate::observe::Observation;
 use crate::rng::Rng;
 use crate::service::{
     CloseReason, Frames, FramesIndication, FramesRequest, InterfaceId, LinkId, Many, Shares, Stream,
@@ -15,6 +16,7 @@ use crate::time::Instant;
 use bytes::{Bytes, BytesMut};
 use core::fmt;
 use core::net::Ipv4Addr;
+use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Time to live of sent packets (RFC 1122 3.2.1.7 requires a sufficient value; 64 is usual).
@@ -27,7 +29,7 @@ const RESETS_WAITING_MAX: usize = 64;
 const REMEMBERED_MAX: usize = 256;
 
 /// Counters of what a host dropped.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Drops {
     /// Frames without a valid IPv4 packet with a valid TCP segment.
     pub damaged: u64,
@@ -558,6 +560,10 @@ impl Engine for Host {
 
     fn finished(&self) -> bool {
         false
+    }
+
+    fn observe(&self, view: &mut Observation) {
+        view.part("tcp").count(&self.counters()).count(&self.drops).tell("connections", self.places.len());
     }
 }
 

@@ -15,6 +15,7 @@ use super::{v3, v4};
 use crate::codec::DecodeError;
 use crate::engine::Engine;
 use crate::kit::Backoff;
+use crate::observe::Observation;
 use crate::rng::Rng;
 use crate::service::{
     Bundles, BundlesIndication, BundlesRequest, CloseReason, DownReason, Stream, StreamIndication,
@@ -569,6 +570,13 @@ impl Engine for Session {
     fn finished(&self) -> bool {
         let over = matches!(self.phase, Phase::Closed) && self.peer_called;
         self.role == Role::Passive && over && self.up.is_empty() && self.pipe.is_silent()
+    }
+
+    fn observe(&self, view: &mut Observation) {
+        let part = view.part("tcpcl").count(&self.counters).tell("up", self.version().is_some());
+        if let Some(version) = self.version() {
+            part.tell("version", u64::from(version.number()));
+        }
     }
 }
 

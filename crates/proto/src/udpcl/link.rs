@@ -3,6 +3,7 @@
 use super::config::{Config, Counters, KEEPALIVE_MIN};
 use crate::engine::Engine;
 use crate::kit::{Backoff, Pacer};
+use crate::observe::Observation;
 use crate::service::{
     Bundles, BundlesIndication, BundlesRequest, CloseReason, Datagrams, DatagramsIndication,
     DatagramsRequest, DownReason, PeerId, RefuseReason, Shares, TransferFailure, TransferId,
@@ -408,5 +409,9 @@ impl Engine for Link {
 
     fn finished(&self) -> bool {
         self.over && self.up.is_empty() && self.orders.is_empty()
+    }
+
+    fn observe(&self, view: &mut Observation) {
+        view.part("udpcl").count(&self.counters);
     }
 }

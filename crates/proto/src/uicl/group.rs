@@ -7,6 +7,7 @@ use super::wire::{self, Packet};
 use crate::engine::Engine;
 use crate::joint::earlier;
 use crate::kit::{Backoff, Pacer};
+use crate::observe::Observation;
 use crate::rng::Rng;
 use crate::service::{
     Bundles, BundlesIndication, BundlesRequest, CloseReason, Datagrams, DatagramsIndication,
@@ -652,5 +653,9 @@ impl Engine for Group {
         let listened = self.incoming.values().filter(|incoming| !incoming.is_whole());
         let stale = listened.map(|incoming| incoming.heard_at + patience).min();
         earlier(earlier(self.retry_at, answer), earlier(deadline, stale))
+    }
+
+    fn observe(&self, view: &mut Observation) {
+        view.part("uicl").count(&self.counters).tell("up", self.is_up());
     }
 }

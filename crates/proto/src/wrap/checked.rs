@@ -1,6 +1,7 @@
 //! [`Checked`] enforces the contract; [`CheckedService`] contains the rules of a service.
 
 use crate::engine::{Engine, Indication, Request, Service};
+use crate::observe::Observation;
 use crate::time::Instant;
 use core::fmt;
 
@@ -255,5 +256,9 @@ where
 
     fn finished(&self) -> bool {
         self.engine.finished()
+    }
+
+    fn observe(&self, view: &mut Observation) {
+        self.engine.observe(view);
     }
 }

@@ -1,6 +1,7 @@
 //! [`Impair`]: a deteriorated link.
 
 use crate::engine::{Engine, Service};
+use crate::observe::Observation;
 use crate::rng::Rng;
 use crate::service::{Frames, FramesIndication, FramesRequest};
 use crate::time::{Duration, Instant};
@@ -319,5 +320,9 @@ impl<S: Impairable> Engine for Impair<S> {
 
     fn finished(&self) -> bool {
         self.up.is_empty() && self.down.is_empty() && self.control.is_empty() && self.held.is_empty()
+    }
+
+    fn observe(&self, view: &mut Observation) {
+        view.part("impair").count(&self.counters);
     }
 }

@@ -1,6 +1,7 @@
 //! [`Tap`] shows every message to a sink; [`Timeline`] is a sink that writes a line for each.
 
 use crate::engine::{Engine, Indication, Request, Service};
+use crate::observe::Observation;
 use crate::time::Instant;
 use core::fmt;
 use std::sync::mpsc;
@@ -119,6 +120,10 @@ impl<E: Engine, F: Sink<E::Above, E::Below>> Engine for Tap<E, F> {
 
     fn finished(&self) -> bool {
         self.engine.finished()
+    }
+
+    fn observe(&self, view: &mut Observation) {
+        self.engine.observe(view);
     }
 }
 

@@ -116,6 +116,7 @@ pub use status::{BundleStatus, RetentionReason};
 use crate::bp::{DecodePolicy, Eid, ReasonCode};
 use crate::codec::DecodeError;
 use crate::engine::Engine;
+use crate::observe::Observation;
 use crate::rng::Rng;
 use crate::service::{
     App, AppIndication, AppRequest, Both, BundleEvent, Bundles, BundlesIndication, BundlesRequest, LinkId,
@@ -609,5 +610,11 @@ impl Engine for Agent {
 
     fn poll_timeout(&self) -> Option<Instant> {
         if self.is_ready() { self.time.next_due() } else { None }
+    }
+
+    fn observe(&self, view: &mut Observation) {
+        let (bundles, bytes) = self.holds();
+        let part = view.part("agent").count(&self.counters);
+        part.tell("ready", self.is_ready()).tell("bundles", bundles).tell("bytes", bytes);
     }
 }
