@@ -19,8 +19,9 @@
 //!    that exist, in virtual time and with sockets.
 //! 4. Wrap the engine in `Checked` of [`wrap`] in every test: it panics where the engine, its user or its provider breaks
 //!    a rule of the contract.
-//! 5. Run the laws, `src/laws`, with it: hostile worlds from thousands of seeds, in which it never panics, delivers what
-//!    was sent, ends what was begun, and costs nothing when idle. The files there show a run for each service.
+//! 5. Run the laws with it, from a test: `laws::hold_over_stream`, `hold_over_packets` or `hold_over_datagrams` puts two
+//!    nodes in hostile worlds from thousands of seeds, in which the engine never panics, delivers what was sent, ends what
+//!    was begun, and costs nothing when idle. The files in `src/laws` show runs for the other services.
 
 #![forbid(unsafe_code)]
 
@@ -36,8 +37,8 @@ pub mod fuzz;
 pub mod joint;
 pub mod kiss;
 pub mod kit;
-#[cfg(test)]
-mod laws;
+#[cfg(any(test, feature = "testing"))]
+pub mod laws;
 pub mod observe;
 pub mod peers;
 pub mod rng;

@@ -3,10 +3,7 @@
 use super::wire::{Hello, Message, Packet};
 use super::{Config, Session, Sessions};
 use crate::engine::{Engine, drain};
-use crate::laws::{
-    BundleUserBehaviour, BundleUsers, Crash, Environment, IdleBudget, LawRun, PacketLinks, PacketWeather,
-    Replay, RunDigest, RunPlan, sweep,
-};
+use crate::laws::{BundleUserBehaviour, Environment, Layer, PacketLinks, PacketWeather, hold_over_packets};
 use crate::rng::Rng;
 use crate::service::{
     BundlesIndication, BundlesRequest, DownReason, LinkId, PacketsIndication, PacketsRequest, Priority,
@@ -409,46 +406,29 @@ fn a_link_that_stays_away_ends_the_session() {
     assert!(pair.nodes[1].engine.counters(CALLED).is_none(), "what is over is forgotten");
 }
 
-fn world(replay: &Replay) -> RunDigest {
-    let rng = Rng::new(replay.seed);
-    let mut draw = rng.fork("parameters");
-    let faults_end_at = Instant::from_millis(1 + draw.below(60_000));
-    let manners = BundleUserBehaviour::draw(&mut draw);
-    let known = draw.chance(0.5);
-    let mut config = |number: u8| Config {
-        node_id: format!("ipn:{number}.0"),
-        peer_node_id: known.then(|| format!("ipn:{}.0", 1 - number)),
-        resume_within: Duration::from_secs(1 + draw.below(100)),
-        progress_bytes: 1 + draw.below(2_000),
-        reactive_fragmentation: draw.chance(0.7),
-        transfers_max: 1 + draw.below(4) as usize,
-        retry_min: SECOND,
-        retry_max: 20 * SECOND,
-        ..Config::default()
-    };
-    let configs = [0, 1].map(&mut config);
-    let crashes = Crash::draw(&mut draw, 2, faults_end_at);
-    let window = 3_600 * SECOND;
-    let plan = RunPlan {
-        faults_end_at,
-        crashes: crashes.clone(),
-        patience: window,
-        lateness: RunPlan::draw_lateness(&mut draw),
-        idle: IdleBudget { after: 1_000 * SECOND, window, wake_ups: 0, carried: 0 },
-    };
-    let ground = PacketLinks::new(rng.fork("ground"), PacketWeather::draw(&mut draw), crashes);
-    let users = BundleUsers::new(rng.fork("users"), manners, &[(0, CALL)], faults_end_at);
-    let factory = |number: usize, boot, _| {
-        let config = configs[number].clone();
-        let rng = rng.fork(&format!("node {number} boot {boot}"));
-        Sessions::new(Box::new(move |_| Some(config.clone())), rng)
-    };
-    LawRun::new(replay, plan, 2, Box::new(factory), ground, users).run()
-}
-
 #[test]
 fn sessions_keep_the_laws() {
-    sweep("ax25cl", 0, 1_000, world);
+    hold_over_packets("ax25cl", 1_000, |world| {
+        let draw = &mut world.draw;
+        let users = BundleUserBehaviour::draw(draw);
+        let known = draw.chance(0.5);
+        let mut config = |number: u8| Config {
+            node_id: format!("ipn:{number}.0"),
+            peer_node_id: known.then(|| format!("ipn:{}.0", 1 - number)),
+            resume_within: Duration::from_secs(1 + draw.below(100)),
+            progress_bytes: 1 + draw.below(2_000),
+            reactive_fragmentation: draw.chance(0.7),
+            transfers_max: 1 + draw.below(4) as usize,
+            retry_min: SECOND,
+            retry_max: 20 * SECOND,
+            ..Config::default()
+        };
+        let configs = [0, 1].map(&mut config);
+        Layer::new(users, move |start| {
+            let config = configs[start.node].clone();
+            Sessions::new(Box::new(move |_| Some(config.clone())), start.rng)
+        })
+    });
 }
 
 /// A progress costs a turnaround of the channel, and is sent only if the end of the bundle is not near.

@@ -74,29 +74,30 @@ enum Action {
 
 /// Behaviour of the users, drawn from the seed.
 #[derive(Clone, Debug)]
-pub(crate) struct BundleUserBehaviour {
+pub struct BundleUserBehaviour {
     /// Fraction of incoming transfers that are refused.
-    pub(crate) refuse: f64,
+    pub refuse: f64,
     /// Fraction of outgoing pieces after which the transfer is cancelled.
-    pub(crate) cancel: f64,
+    pub cancel: f64,
     /// Number of times a link is closed on purpose.
-    pub(crate) closes: u64,
+    pub closes: u64,
     /// Maximum time until received data are stored.
-    pub(crate) slow: Duration,
+    pub slow: Duration,
     /// Maximum length of a piece, bytes.
-    pub(crate) piece_max: u64,
+    pub piece_max: u64,
     /// False if bytes are forged: then nothing is compared.
-    pub(crate) trusting: bool,
+    pub trusting: bool,
     /// True if a bundle is acknowledged when it counts as sent; false without acknowledgements.
-    pub(crate) acknowledged: bool,
+    pub acknowledged: bool,
     /// Maximum number of bundles per node.
-    pub(crate) bundles_max: u64,
+    pub bundles_max: u64,
     /// Maximum length of a bundle, bytes.
-    pub(crate) length_max: u64,
+    pub length_max: u64,
 }
 
 impl BundleUserBehaviour {
-    pub(crate) fn draw(rng: &mut Rng) -> Self {
+    /// Draws a behaviour.
+    pub fn draw(rng: &mut Rng) -> Self {
         let piece_bound = if rng.chance(0.2) { 20 } else { 3_000 };
         let piece_max = 1 + rng.below(piece_bound);
         let length_max = if rng.chance(0.2) { 20_000 } else { 2_000 };

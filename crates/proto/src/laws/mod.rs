@@ -11,41 +11,67 @@
 //! | law | checked in |
 //! |---|---|
 //! | an engine never panics, whatever bytes it receives | any panic ends a run |
-//! | no output after draining; early and repeated timeouts are harmless; no wake-ups are requested in the past or again and again at the same instant | [`Checked`], [`LawRun`] |
+//! | no output after draining; early and repeated timeouts are harmless; no wake-ups are requested in the past or again and again at the same instant | [`Checked`], the run |
 //! | room is not overspent; each send ends with exactly one final indication | [`Checked`] |
 //! | delivered data are those that were sent: complete, in order, once | the users |
-//! | nothing accepted is lost; nothing is acknowledged before it is stored | the users; [`LawRun::audited`] |
+//! | nothing accepted is lost; nothing is acknowledged before it is stored | the users; the run |
 //! | nothing is delivered again after the application accepted it | the users |
-//! | everything ends once the faults stop | [`LawRun::run`] |
-//! | an idle session costs nothing | [`LawRun::run`] |
-//! | same seed, same trace | [`sweep`] |
+//! | everything ends once the faults stop | the run |
+//! | an idle session costs nothing | the run |
+//! | same seed, same trace | the sweep |
+//!
+//! The author of a convergence layer calls the entrance of its medium from a test: [`hold_over_stream`],
+//! [`hold_over_packets`] or [`hold_over_datagrams`]; see [`Layer`].
 //!
 //! `LONGWIRE_SEEDS=n` runs n seeds of each sweep, `LONGWIRE_SEED=s` only the seed s, and `LONGWIRE_LINES=n` shows the
 //! last n lines of a failed run. Seeds that failed once are listed in `seeds.txt`, and are always run.
 
+#[cfg(test)]
 mod agents;
+#[cfg(test)]
 mod apps;
+#[cfg(test)]
 mod ax25;
 mod bundles;
+#[cfg(test)]
 mod calls;
 mod datagrams;
+#[cfg(test)]
 mod disks;
+#[cfg(test)]
 mod flawed;
+#[cfg(test)]
 mod frames;
+#[cfg(test)]
 mod hostile_peer;
+#[cfg(test)]
 mod joints;
+mod layers;
+#[cfg(test)]
 mod links;
 mod packets;
+#[cfg(test)]
 mod radio;
 mod seeds;
+#[cfg(test)]
 mod stack;
+mod streams;
+#[cfg(test)]
 mod tcp;
+#[cfg(test)]
 mod toy;
 
-pub(crate) use bundles::{BundleUserBehaviour, BundleUsers};
-pub(crate) use datagrams::HostileDatagrams;
+pub use bundles::BundleUserBehaviour;
+pub use layers::{Layer, Start, World, hold_over_datagrams, hold_over_packets, hold_over_stream};
+
+pub(crate) use bundles::BundleUsers;
+#[cfg(test)]
 pub(crate) use packets::{PacketConditions as PacketWeather, PacketLinks};
-pub(crate) use seeds::{Replay, catches, catches_also, sweep};
+pub(crate) use seeds::{Replay, sweep};
+#[cfg(test)]
+pub(crate) use seeds::{catches, catches_also};
+#[cfg(test)]
+pub(crate) use streams::{StreamConditions, Streams};
 
 use crate::engine::{Engine, Service};
 use crate::rng::Rng;
@@ -242,6 +268,7 @@ where
 
     /// Compares the state of the ground with the confirmations to the users: after each crash, when the faults stop,
     /// and at the end.
+    #[cfg(test)]
     pub(crate) fn audited(self, audit: fn(&G, &U)) -> Self {
         LawRun { audit: Some(audit), ..self }
     }

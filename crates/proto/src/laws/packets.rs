@@ -29,6 +29,7 @@ pub(crate) struct PacketConditions {
 
 impl PacketConditions {
     /// Half a second each way, without faults.
+    #[cfg(test)]
     pub(crate) fn fair() -> Self {
         PacketConditions {
             delay: Duration::from_millis(500),
@@ -126,6 +127,7 @@ impl PacketLinks {
     }
 
     /// Breaks every link now; packets in transit are lost.
+    #[cfg(test)]
     pub(crate) fn cut(&mut self, now: Instant) {
         (0..self.connections.len()).for_each(|index| self.break_off(now, index));
     }

@@ -93,18 +93,21 @@ fn try_seed(name: &str, seed: u64, twice: bool, world: &impl Fn(&Replay) -> RunD
 }
 
 /// Runs seeds until a law is broken, and checks that it is the expected one: a test that cannot fail proves nothing.
+#[cfg(test)]
 pub(crate) fn catches(flaw: &str, law: &str, world: impl Fn(&Replay) -> RunDigest) {
     let Some((seed, message)) = broken(&world).next() else { panic!("{flaw} was not found") };
     assert!(message.contains(law), "{flaw} was found for another reason, seed {seed}: {message}");
 }
 
 /// As [`catches`], for a flaw that breaks several laws: this one must be among them.
+#[cfg(test)]
 pub(crate) fn catches_also(flaw: &str, law: &str, world: impl Fn(&Replay) -> RunDigest) {
     let found = broken(&world).any(|(_, message)| message.contains(law));
     assert!(found, "{flaw} was not found by: {law}");
 }
 
 /// Returns the seeds that break a law, with the messages.
+#[cfg(test)]
 fn broken(world: &impl Fn(&Replay) -> RunDigest) -> impl Iterator<Item = (u64, String)> {
     (0..300).filter_map(move |seed| {
         let once = || world(&Replay::quiet(seed));

@@ -3,11 +3,7 @@
 use super::{Config, Link};
 use crate::engine::{Engine, drain};
 use crate::joint::{Fan, Origin};
-use crate::laws::{
-    BundleUserBehaviour, BundleUsers, Crash, Draw, HostileDatagrams, IdleBudget, LawRun, Replay, RunDigest,
-    RunPlan, sweep,
-};
-use crate::rng::Rng;
+use crate::laws::{BundleUserBehaviour, Draw, Layer, hold_over_datagrams};
 use crate::service::{
     BundlesIndication, BundlesRequest, CloseReason, DatagramsIndication, DatagramsRequest, DownReason,
     LinkId, PeerId, Priority, RefuseReason, Shares, TransferFailure, TransferId,
@@ -221,42 +217,22 @@ fn a_socket_that_listens_never_sends_and_ends_with_its_socket() {
 
 // -- The laws ----------------------------------------------------------------------------------------------------
 
-const LINK: LinkId = LinkId(1);
-
-type Factory = Box<dyn FnMut(LinkId, Origin) -> Option<Link>>;
-
-fn node(config: Config) -> Fan<LinkId, Link, Factory> {
-    Fan::new(Box::new(move |_, origin| (origin == Origin::Above).then(|| Link::new(config.clone()))))
-}
-
-fn world(replay: &Replay) -> RunDigest {
-    let rng = Rng::new(replay.seed);
-    let mut draw = rng.fork("parameters");
-    let faults_end_at = Instant::from_millis(1 + draw.below(60_000));
-    let manners = BundleUserBehaviour { acknowledged: false, ..BundleUserBehaviour::draw(&mut draw) };
-    let config = Config {
-        datagram_bytes_max: 65_507,
-        rate_bps: if draw.chance(0.2) { 0 } else { 8_000 << draw.below(14) },
-        burst: draw.span(Duration::ZERO, SECOND),
-        open_max: 1 + draw.below(4) as usize,
-        incoming_max: 1 + draw.below(4) as usize,
-        ..Config::default()
-    };
-    let crashes = Crash::draw(&mut draw, 2, faults_end_at);
-    let plan = RunPlan {
-        faults_end_at,
-        crashes,
-        patience: Duration::from_secs(3_600),
-        lateness: RunPlan::draw_lateness(&mut draw),
-        idle: IdleBudget { after: 1_000 * SECOND, window: 3_600 * SECOND, wake_ups: 0, carried: 0 },
-    };
-    let ground = HostileDatagrams::draw(LINK, 65_507, &rng, &mut draw);
-    let users = BundleUsers::new(rng.fork("users"), manners, &[(0, LINK), (1, LINK)], faults_end_at);
-    let factory = |_: usize, _, _| node(config.clone());
-    LawRun::new(replay, plan, 2, Box::new(factory), ground, users).run()
-}
-
 #[test]
 fn links_keep_the_laws() {
-    sweep("udpcl", 0, 1_000, world);
+    hold_over_datagrams("udpcl", 1_000, 65_507..=65_507, |world| {
+        let draw = &mut world.draw;
+        let users = BundleUserBehaviour { acknowledged: false, ..BundleUserBehaviour::draw(draw) };
+        let config = Config {
+            datagram_bytes_max: 65_507,
+            rate_bps: if draw.chance(0.2) { 0 } else { 8_000 << draw.below(14) },
+            burst: draw.span(Duration::ZERO, SECOND),
+            open_max: 1 + draw.below(4) as usize,
+            incoming_max: 1 + draw.below(4) as usize,
+            ..Config::default()
+        };
+        Layer::new(users, move |_| {
+            let config = config.clone();
+            Fan::new(move |_: LinkId, origin| (origin == Origin::Above).then(|| Link::new(config.clone())))
+        })
+    });
 }

@@ -4,10 +4,7 @@ use super::wire::{self, Packet};
 use super::{Config, Group};
 use crate::engine::{Engine, drain};
 use crate::joint::{Fan, Origin};
-use crate::laws::{
-    BundleUserBehaviour, BundleUsers, Draw, HostileDatagrams, IdleBudget, LawRun, Replay, RunDigest, RunPlan,
-    sweep,
-};
+use crate::laws::{BundleUserBehaviour, Draw, Layer, hold_over_datagrams};
 use crate::rng::Rng;
 use crate::service::{
     BundlesIndication, BundlesRequest, DatagramsIndication, DatagramsRequest, DownReason, LinkId, PeerId,
@@ -344,52 +341,38 @@ fn what_is_never_completed_is_lost_and_what_is_too_long_is_refused() {
 
 // -- The laws ----------------------------------------------------------------------------------------------------
 
-const LINK: LinkId = LinkId(1);
-
-type Factory = Box<dyn FnMut(LinkId, Origin) -> Option<Group>>;
-
 /// Without crashes: a member that crashes forgets what it has confirmed, and its agent must detect the
 /// duplicate.
-fn world(replay: &Replay, named: bool) -> RunDigest {
-    let rng = Rng::new(replay.seed);
-    let mut draw = rng.fork("parameters");
-    let faults_end_at = Instant::from_millis(1 + draw.below(60_000));
-    let manners = BundleUserBehaviour { acknowledged: named, ..BundleUserBehaviour::draw(&mut draw) };
-    let plain = Config {
-        rate_bps: 1_000_000,
-        access: 6 * SECOND,
-        answer_slot: draw.span(Duration::from_millis(1), 2 * SECOND),
-        silent_max: 1 + draw.below(8) as u8,
-        rounds_max: 1 + draw.below(64) as u16,
-        open_max: 1 + draw.below(4) as usize,
-        incoming_max: 1 + draw.below(4) as usize,
-        ..Config::default()
-    };
-    let plan = RunPlan {
-        faults_end_at,
-        crashes: Vec::new(),
-        patience: Duration::from_secs(100_000),
-        lateness: RunPlan::draw_lateness(&mut draw),
-        idle: IdleBudget { after: 1_000 * SECOND, window: 3_600 * SECOND, wake_ups: 0, carried: 0 },
-    };
-    let bytes_max = 100 + draw.below(900);
-    let ground = HostileDatagrams::draw(LINK, bytes_max, &rng, &mut draw);
-    let users = BundleUsers::new(rng.fork("users"), manners, &[(0, LINK), (1, LINK)], faults_end_at);
-    let factory = |node: usize, boot: u32, _| {
-        let rng = rng.fork(&format!("node {node}, boot {boot}"));
-        let name = |node: usize| format!("ipn:{node}.0");
-        let members = if named { vec![name(1 - node)] } else { Vec::new() };
-        let config = Config { node_id: name(node), members, ..plain.clone() };
-        let make: Factory = Box::new(move |link, origin| {
-            (origin == Origin::Above).then(|| Group::new(config.clone(), rng.fork(&format!("{link:?}"))))
+fn hold(name: &str, seeds: u64, named: bool) {
+    hold_over_datagrams(name, seeds, 100..=999, |world| {
+        let draw = &mut world.draw;
+        let users = BundleUserBehaviour { acknowledged: named, ..BundleUserBehaviour::draw(draw) };
+        let plain = Config {
+            rate_bps: 1_000_000,
+            access: 6 * SECOND,
+            answer_slot: draw.span(Duration::from_millis(1), 2 * SECOND),
+            silent_max: 1 + draw.below(8) as u8,
+            rounds_max: 1 + draw.below(64) as u16,
+            open_max: 1 + draw.below(4) as usize,
+            incoming_max: 1 + draw.below(4) as usize,
+            ..Config::default()
+        };
+        let rng = world.rng.clone();
+        let layer = Layer::new(users, move |start| {
+            let rng = rng.fork(&format!("node {}, boot {}", start.node, start.boot));
+            let name = |node: usize| format!("ipn:{node}.0");
+            let members = if named { vec![name(1 - start.node)] } else { Vec::new() };
+            let config = Config { node_id: name(start.node), members, ..plain.clone() };
+            Fan::new(move |link: LinkId, origin| {
+                (origin == Origin::Above).then(|| Group::new(config.clone(), rng.fork(&format!("{link:?}"))))
+            })
         });
-        Fan::new(make)
-    };
-    LawRun::new(replay, plan, 2, Box::new(factory), ground, users).run()
+        Layer { crashes: false, patience: Duration::from_secs(100_000), ..layer }
+    });
 }
 
 #[test]
 fn groups_keep_the_laws() {
-    sweep("uicl", 0, 500, |replay| world(replay, true));
-    sweep("uicl, nobody named", 0, 300, |replay| world(replay, false));
+    hold("uicl", 500, true);
+    hold("uicl, nobody named", 300, false);
 }

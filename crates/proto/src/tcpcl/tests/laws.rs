@@ -1,14 +1,11 @@
 //! Sessions under the laws: two nodes that connect to each other over hostile streams.
 
-use super::streams::{StreamConditions, Streams};
 use crate::joint::{Fan, Origin};
-use crate::laws::{
-    BundleUserBehaviour, BundleUsers, Crash, IdleBudget, LawRun, Replay, RunDigest, RunPlan, sweep,
-};
+use crate::laws::{BundleUserBehaviour, Layer, hold_over_stream};
 use crate::rng::Rng;
 use crate::service::LinkId;
 use crate::tcpcl::{Config, Session, Versions};
-use crate::time::{Duration, Instant};
+use crate::time::Duration;
 
 fn draw_config(rng: &mut Rng, versions: Versions, segment_least: u64) -> Config {
     let segment = if rng.chance(0.3) { 30 } else { 4_000 };
@@ -53,47 +50,21 @@ pub(super) fn node(config: Config, rng: Rng) -> Fan<LinkId, Session, Factory> {
     }))
 }
 
-fn world(replay: &Replay) -> RunDigest {
-    let rng = Rng::new(replay.seed);
-    let mut draw = rng.fork("parameters");
-    let faults_end_at = Instant::from_millis(1 + draw.below(60_000));
-    let versions = draw_versions(&mut draw);
-    let manners = BundleUserBehaviour::draw(&mut draw);
-    // Segments of one byte for a long bundle test nothing new, and take too long.
-    let segment_least = 1 + manners.length_max / 200;
-    let mut configs = versions.map(|versions| draw_config(&mut draw, versions, segment_least));
-    configs[1].node_id = "dtn://peer/".to_owned();
-    let crashes = Crash::draw(&mut draw, 2, faults_end_at);
-    let interval = configs.iter().map(|config| config.keepalive.as_secs()).min().unwrap_or(0);
-    let window = Duration::from_secs(3_600);
-    // One or two sessions, each of which may send one byte per interval in each direction.
-    let keepalives = window.as_secs().checked_div(interval).map_or(0, |count| 4 * (count + 1));
-    let plan = RunPlan {
-        faults_end_at,
-        crashes: crashes.clone(),
-        patience: Duration::from_secs(3_600),
-        lateness: RunPlan::draw_lateness(&mut draw),
-        idle: IdleBudget {
-            after: Duration::from_secs(1_000),
-            window,
-            wake_ups: keepalives,
-            carried: keepalives,
-        },
-    };
-    let ground = Streams::new(rng.fork("ground"), StreamConditions::draw(&mut draw), crashes);
-    // Node 1 can send only over a session: its own, or that of node 0.
-    let mut links = vec![(0, LinkId(1))];
-    if draw.chance(0.5) {
-        links.push((1, LinkId(2)));
-    }
-    let users = BundleUsers::new(rng.fork("users"), manners, &links, faults_end_at);
-    let factory = |number: usize, boot, _| {
-        node(configs[number].clone(), rng.fork(&format!("node {number} boot {boot}")))
-    };
-    LawRun::new(replay, plan, 2, Box::new(factory), ground, users).run()
-}
-
 #[test]
 fn sessions_keep_the_laws() {
-    sweep("tcpcl", 0, 1_000, world);
+    hold_over_stream("tcpcl", 1_000, |world| {
+        let draw = &mut world.draw;
+        let versions = draw_versions(draw);
+        let users = BundleUserBehaviour::draw(draw);
+        // Segments of one byte for a long bundle test nothing new, and take too long.
+        let segment_least = 1 + users.length_max / 200;
+        let mut configs = versions.map(|versions| draw_config(draw, versions, segment_least));
+        configs[1].node_id = "dtn://peer/".to_owned();
+        let interval = configs.iter().map(|config| config.keepalive.as_secs()).min().unwrap_or(0);
+        let layer = Layer::new(users, move |start| node(configs[start.node].clone(), start.rng));
+        // One or two sessions, each of which may send one byte per interval in each direction. Node 1 can send only
+        // over a session: its own, or that of node 0.
+        let keepalives = 3_600_u64.checked_div(interval).map_or(0, |count| 4 * (count + 1));
+        Layer { both_call: 0.5, keepalives, ..layer }
+    });
 }

@@ -5,4 +5,3 @@ mod parts;
 mod progress;
 mod scene;
 mod stories;
-mod streams;

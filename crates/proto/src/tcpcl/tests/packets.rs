@@ -2,10 +2,7 @@
 
 use crate::engine::{Engine, drain};
 use crate::joint::{Fan, Origin, Stack};
-use crate::laws::{
-    BundleUserBehaviour, BundleUsers, Crash, Draw, IdleBudget, LawRun, PacketLinks, PacketWeather, Replay,
-    RunDigest, RunPlan, sweep,
-};
+use crate::laws::{BundleUserBehaviour, Layer, hold_over_packets};
 use crate::rng::Rng;
 use crate::service::{
     BundlesIndication, BundlesRequest, CloseReason, DownReason, LinkId, PacketsIndication, PacketsRequest,
@@ -180,44 +177,25 @@ fn node(config: Config, rng: Rng) -> Fan<LinkId, PacketSession, Factory> {
     }))
 }
 
-fn world(replay: &Replay) -> RunDigest {
-    let rng = Rng::new(replay.seed);
-    let mut draw = rng.fork("parameters");
-    let faults_end_at = Instant::from_millis(1 + draw.below(60_000));
-    let manners = BundleUserBehaviour::draw(&mut draw);
-    let mut config = |_| Config {
-        keepalive: Duration::from_secs(10 + draw.below(20)),
-        ack_window: 1 + draw.below(10) as u32,
-        transfers_max: 1 + draw.below(4) as usize,
-        refusal: draw.chance(0.5),
-        lengths: draw.chance(0.5),
-        reconnect_min: SECOND,
-        reconnect_max: 20 * SECOND,
-        ..Config::ax25("dtn://node/")
-    };
-    let mut configs = [0, 1].map(&mut config);
-    configs[1].node_id = "dtn://peer/".to_owned();
-    let crashes = Crash::draw(&mut draw, 2, faults_end_at);
-    let window = 3_600 * SECOND;
-    let keepalives = 4 * (window.as_secs() / 10 + 1);
-    let plan = RunPlan {
-        faults_end_at,
-        crashes: crashes.clone(),
-        patience: 2 * window,
-        lateness: RunPlan::draw_lateness(&mut draw),
-        idle: IdleBudget { after: 1_000 * SECOND, window, wake_ups: keepalives, carried: keepalives },
-    };
-    let mut conditions = PacketWeather::draw(&mut draw);
-    conditions.damage = draw.share(0.1);
-    let ground = PacketLinks::new(rng.fork("ground"), conditions, crashes);
-    let users = BundleUsers::new(rng.fork("users"), manners, &[(0, LinkId(1))], faults_end_at);
-    let factory = |number: usize, boot, _| {
-        node(configs[number].clone(), rng.fork(&format!("node {number} boot {boot}")))
-    };
-    LawRun::new(replay, plan, 2, Box::new(factory), ground, users).run()
-}
-
 #[test]
 fn sessions_over_packets_keep_the_laws() {
-    sweep("ax25cm", 0, 500, world);
+    hold_over_packets("ax25cm", 500, |world| {
+        let draw = &mut world.draw;
+        let users = BundleUserBehaviour::draw(draw);
+        let mut config = |_| Config {
+            keepalive: Duration::from_secs(10 + draw.below(20)),
+            ack_window: 1 + draw.below(10) as u32,
+            transfers_max: 1 + draw.below(4) as usize,
+            refusal: draw.chance(0.5),
+            lengths: draw.chance(0.5),
+            reconnect_min: SECOND,
+            reconnect_max: 20 * SECOND,
+            ..Config::ax25("dtn://node/")
+        };
+        let mut configs = [0, 1].map(&mut config);
+        configs[1].node_id = "dtn://peer/".to_owned();
+        let layer = Layer::new(users, move |start| node(configs[start.node].clone(), start.rng));
+        let keepalives = 4 * (3_600 / 10 + 1);
+        Layer { damage: true, patience: 7_200 * SECOND, keepalives, ..layer }
+    });
 }

@@ -2,11 +2,10 @@
 //! the indications to the users.
 
 use super::laws::{Factory, node};
-use super::streams::{StreamConditions, Streams};
 use crate::codec::DecodeError;
 use crate::engine::Engine;
 use crate::joint::Fan;
-use crate::laws::Environment;
+use crate::laws::{Environment, StreamConditions, Streams};
 use crate::rng::Rng;
 use crate::service::{BundlesIndication, BundlesRequest, LinkId, Priority, RefuseReason, TransferId};
 use crate::tcpcl::{Config, Session, contact, v3, v4};

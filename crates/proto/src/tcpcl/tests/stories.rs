@@ -2,7 +2,7 @@
 //! half a second.
 
 use super::scene::{CALL, Scene, Taste};
-use super::streams::StreamConditions;
+use crate::laws::StreamConditions;
 use crate::service::{
     BundlesIndication, BundlesRequest, CloseReason, DownReason, LinkId, RefuseReason, TransferFailure,
     TransferId,

@@ -1,7 +1,7 @@
 //! Streams between two nodes in virtual time, with the worst behaviour that TCP allows: bytes arrive in order and
 //! undamaged, but late, in pieces of any size, within a window; connections are refused, stall, and break at any byte.
 
-use crate::laws::{Crash, Environment};
+use super::{Crash, Environment};
 use crate::rng::Rng;
 use crate::service::{CloseReason, LinkId, Many, Stream, StreamIndication, StreamRequest};
 use crate::time::{Duration, Instant};
@@ -10,26 +10,27 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// Faults and properties of the streams.
 #[derive(Clone, Debug)]
-pub(super) struct StreamConditions {
+pub(crate) struct StreamConditions {
     /// Minimum delay of bytes.
-    pub(super) delay: Duration,
+    pub(crate) delay: Duration,
     /// Maximum additional delay.
-    pub(super) jitter: Duration,
+    pub(crate) jitter: Duration,
     /// Window of each direction, bytes.
-    pub(super) window: u64,
+    pub(crate) window: u64,
     /// Maximum length of a piece of received data, bytes.
-    pub(super) chunk_max: u64,
+    pub(crate) chunk_max: u64,
     /// Fraction of connection attempts that fail.
-    pub(super) refuse: f64,
+    pub(crate) refuse: f64,
     /// Mean time until a connection breaks; `None` if never.
-    pub(super) lifetime: Option<Duration>,
+    pub(crate) lifetime: Option<Duration>,
     /// Fraction of breaking connections that stall without an indication.
-    pub(super) stall: f64,
+    pub(crate) stall: f64,
 }
 
 impl StreamConditions {
     /// A fast line without faults.
-    pub(super) fn fair() -> Self {
+    #[cfg(test)]
+    pub(crate) fn fair() -> Self {
         StreamConditions {
             delay: Duration::from_millis(10),
             jitter: Duration::ZERO,
@@ -41,7 +42,7 @@ impl StreamConditions {
         }
     }
 
-    pub(super) fn draw(rng: &mut Rng) -> Self {
+    pub(crate) fn draw(rng: &mut Rng) -> Self {
         let window = if rng.chance(0.3) { 64 + rng.below(500) } else { 1_000 + rng.below(60_000) };
         let chunk = if rng.chance(0.3) { 20 } else { 5_000 };
         let lifetime_ms = if rng.chance(0.5) { 2_000 } else { 30_000 };
@@ -95,7 +96,7 @@ enum Event {
 
 /// Streams between two nodes. Each node connects to the other on its links with numbers below
 /// [`LinkId::FIRST_INCOMING`].
-pub(super) struct Streams {
+pub(crate) struct Streams {
     rng: Rng,
     conditions: StreamConditions,
     calm: bool,
@@ -109,16 +110,16 @@ pub(super) struct Streams {
     written: u64,
     next_incoming: u32,
     /// All written data: time, node, link, bytes.
-    pub(super) wire: Vec<(Instant, usize, LinkId, Bytes)>,
+    pub(crate) wire: Vec<(Instant, usize, LinkId, Bytes)>,
     keep_wire: bool,
     /// Number of requests for TLS.
-    pub(super) secured: u32,
+    pub(crate) secured: u32,
     /// Identities proven to the active and to the passive side by TLS, and whether they are trusted.
-    pub(super) proven: [(Vec<String>, bool); 2],
+    pub(crate) proven: [(Vec<String>, bool); 2],
 }
 
 impl Streams {
-    pub(super) fn new(rng: Rng, conditions: StreamConditions, crashes: Vec<Crash>) -> Self {
+    pub(crate) fn new(rng: Rng, conditions: StreamConditions, crashes: Vec<Crash>) -> Self {
         Streams {
             rng,
             conditions,
@@ -139,24 +140,28 @@ impl Streams {
     }
 
     /// Records everything that is written.
-    pub(super) fn recording(mut self) -> Self {
+    #[cfg(test)]
+    pub(crate) fn recording(mut self) -> Self {
         self.keep_wire = true;
         self
     }
 
-    pub(super) fn conditions(&mut self) -> &mut StreamConditions {
+    #[cfg(test)]
+    pub(crate) fn conditions(&mut self) -> &mut StreamConditions {
         &mut self.conditions
     }
 
     /// Breaks every connection now; both ends are notified at once.
-    pub(super) fn cut(&mut self, now: Instant) {
+    #[cfg(test)]
+    pub(crate) fn cut(&mut self, now: Instant) {
         for index in 0..self.connections.len() {
             self.break_off(now, index, CloseReason::TimedOut);
         }
     }
 
     /// Stalls every connection: bytes are lost and neither end is notified.
-    pub(super) fn stall(&mut self) {
+    #[cfg(test)]
+    pub(crate) fn stall(&mut self) {
         for connection in &mut self.connections {
             connection.stalled = true;
         }
