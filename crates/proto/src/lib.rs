@@ -12,7 +12,8 @@
 //!
 //! 1. Read [`engine`]: what an engine and its owner owe each other, and the six rules for every engine.
 //! 2. Choose the service above and the service below in [`service`]. Each of them documents its messages: which of them
-//!    need room, which are terminal, and which answer others. A convergence layer provides [`service::Bundles`].
+//!    need room, which are terminal, which answer others, and what breaks the contract. A convergence layer provides
+//!    [`service::Bundles`].
 //! 3. Follow `examples/echo.rs`, a complete engine in one file, from its service to two nodes in virtual time:
 //!    `cargo run -p longwire-proto --example echo`. [`kit`] has the parts that engines have in common:
 //!    repeated attempts, deadlines, pacing. `examples/bundle.rs` and `examples/terminal.rs` show owners of the engines

@@ -11,6 +11,31 @@ use serde::{Deserialize, Serialize};
 /// A send is `Send`, then `Piece`s against `Room` until `length` bytes are passed down, `Accepted` once the bundle is
 /// durable, then exactly one terminal indication, `Sent` or `Failed`. A delivery is repeated (after a restart, too)
 /// until `Taken`, and never after it.
+///
+/// | side | what breaks the contract; .. stands for a value |
+/// |---|---|
+/// | user | .. is used twice |
+/// | user | it spends .. of a room of .. |
+/// | user | .. was never opened |
+/// | user | .. has ended |
+/// | user | a piece after Cancel |
+/// | user | .. bytes of .. |
+/// | user | .. was never delivered |
+/// | user | .. is gone |
+/// | provider | .. was never opened |
+/// | provider | .. has ended |
+/// | provider | Accepted twice |
+/// | provider | Accepted after .. of .. bytes |
+/// | provider | Progress before Accepted |
+/// | provider | Progress of .. bytes of .. |
+/// | provider | Sent before Accepted |
+/// | provider | Delivered after it was taken or is gone |
+/// | provider | .. was never delivered |
+/// | provider | .. is gone |
+/// | provider | data without a read |
+/// | provider | data up to .. where .. was asked for |
+/// | provider | data without a byte |
+/// | provider | Gone as taken without Taken |
 #[derive(Debug)]
 pub enum App {}
 

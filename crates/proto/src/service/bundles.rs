@@ -11,6 +11,41 @@ use serde::{Deserialize, Serialize};
 /// `Failed`. After `Cancel` the terminal indication still follows. An incoming transfer is `Begin`, then `Piece`s, the
 /// last one marked, or `Lost`; the user answers `Accept` for the bytes that it has stored, or `Refuse`. A transfer is
 /// over for the provider when all of it is accepted, when it is refused, or when it is lost.
+///
+/// | side | what breaks the contract; .. stands for a value |
+/// |---|---|
+/// | user | Open while the link is not up |
+/// | user | .. is used twice |
+/// | user | it spends .. of a room of .. |
+/// | user | a piece while .. has the line |
+/// | user | .. was never opened |
+/// | user | .. has ended |
+/// | user | a piece after Cancel |
+/// | user | a piece after the last |
+/// | user | a piece without a byte |
+/// | user | .. bytes of a bundle of .. |
+/// | user | last is .. after .. bytes of .. |
+/// | user | accepts .. bytes, but .. have risen |
+/// | user | accepts .. bytes after .. |
+/// | provider | Up twice |
+/// | provider | Peer while the link is not up |
+/// | provider | Down without a terminal indication for .. |
+/// | provider | Down without Lost for .. |
+/// | provider | room while the link is not up |
+/// | provider | Begin while the link is not up |
+/// | provider | .. begins twice |
+/// | provider | a piece of what is over |
+/// | provider | a piece of what has not begun |
+/// | provider | a piece after the last |
+/// | provider | a piece without a byte |
+/// | provider | .. bytes of a bundle of .. have risen |
+/// | provider | the last piece at .. of .. bytes |
+/// | provider | .. was never opened |
+/// | provider | .. has ended |
+/// | provider | .. bytes acknowledged of .. sent |
+/// | provider | .. bytes acknowledged after .. |
+/// | provider | Sent after .. of .. bytes |
+/// | provider | Lost without an incoming transfer |
 #[derive(Debug)]
 pub enum Bundles {}
 

@@ -8,6 +8,23 @@ use serde::{Deserialize, Serialize};
 /// Datagrams at the endpoint that the provider knows by the user's ID: to and from the peer or the group configured for
 /// it, and from any other sender that reaches it. Each datagram arrives whole or not at all, in any order, and its loss
 /// is not reported.
+///
+/// | side | what breaks the contract; .. stands for a value |
+/// |---|---|
+/// | user | Join twice |
+/// | user | a datagram while it is not joined |
+/// | user | a datagram to .., which was never named |
+/// | user | a datagram of .. bytes, above the maximum of .. |
+/// | user | it spends .. of a room of .. |
+/// | user | released .. bytes, and .. have risen |
+/// | provider | Joined twice |
+/// | provider | room while it is not joined |
+/// | provider | a carrier while it is not joined |
+/// | provider | transmitted a datagram that it does not have |
+/// | provider | a datagram came while it is not joined |
+/// | provider | a damaged datagram that was not asked for |
+/// | provider | a datagram to a group that it does not have |
+/// | provider | Left without Join |
 #[derive(Debug)]
 pub enum Datagrams {}
 

@@ -5,6 +5,15 @@ use crate::engine::Service;
 use bytes::Bytes;
 
 /// A link that carries frames in sequence: a channel, a TNC, a TUN device.
+///
+/// | side | what breaks the contract; .. stands for a value |
+/// |---|---|
+/// | user | the channel seized before Join |
+/// | user | a frame before Join |
+/// | user | it spends .. of a room of .. |
+/// | provider | room before Join |
+/// | provider | a frame came before Join |
+/// | provider | transmitted a frame that it does not have |
 #[derive(Debug)]
 pub enum Frames {}
 

@@ -7,6 +7,25 @@ use bytes::Bytes;
 /// A connection that carries packets in order, each of them whole.
 ///
 /// After [`PacketsIndication::Closed`] the same ID may [`PacketsRequest::Connect`] again, as a new connection.
+///
+/// | side | what breaks the contract; .. stands for a value |
+/// |---|---|
+/// | user | Connect before the connection has Closed |
+/// | user | a packet without a connection |
+/// | user | a packet after Close or Abort |
+/// | user | a packet of .. bytes, above the maximum of .. |
+/// | user | it spends .. of a room of .. |
+/// | user | released .. packets, but .. have risen |
+/// | provider | Connected twice |
+/// | provider | the best size exceeds the maximum |
+/// | provider | Sizes without a connection |
+/// | provider | a maximum of .. bytes after .. were promised |
+/// | provider | room without a connection |
+/// | provider | a packet came without a connection |
+/// | provider | acknowledged without a connection |
+/// | provider | .. acknowledged, which is no more than .. |
+/// | provider | .. acknowledged of .. packets |
+/// | provider | Closed without a connection |
 #[derive(Debug)]
 pub enum Packets {}
 

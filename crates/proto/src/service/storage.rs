@@ -5,6 +5,16 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 /// A durable store of records, each a log of bytes that only grows until it is removed.
+///
+/// | side | what breaks the contract; .. stands for a value |
+/// |---|---|
+/// | provider | stored .. bytes after .. |
+/// | provider | stored .. bytes of .. |
+/// | provider | data without a read |
+/// | provider | .. bytes where .. were asked for |
+/// | provider | Removed without Remove |
+/// | provider | Listed without List |
+/// | provider | a list out of order |
 #[derive(Debug)]
 pub enum Storage {}
 

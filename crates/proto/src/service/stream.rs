@@ -7,6 +7,25 @@ use serde::{Deserialize, Serialize};
 /// A connection that carries bytes in order, such as TCP's.
 ///
 /// After [`StreamIndication::Closed`] the same ID may [`StreamRequest::Connect`] again, as a new connection.
+///
+/// | side | what breaks the contract; .. stands for a value |
+/// |---|---|
+/// | user | Connect before the connection has Closed |
+/// | user | Secure without a connection |
+/// | user | Secure while the last one is not answered |
+/// | user | Write without a connection |
+/// | user | Write after Close or Abort |
+/// | user | it spends .. of a room of .. |
+/// | user | released .. bytes, but only .. have risen |
+/// | provider | Connected twice |
+/// | provider | Secured without Secure |
+/// | provider | room without a connection |
+/// | provider | data without a connection |
+/// | provider | data after PeerClosed |
+/// | provider | data without a byte |
+/// | provider | PeerClosed without a connection |
+/// | provider | PeerClosed twice |
+/// | provider | Closed without a connection |
 #[derive(Debug)]
 pub enum Stream {}
 

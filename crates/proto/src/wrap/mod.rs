@@ -17,7 +17,7 @@ mod tap;
 #[cfg(any(test, feature = "testing"))]
 pub use checked::{
     AppAccount, BundlesAccount, Checked, CheckedService, ContractBreach, DatagramsAccount, FramesAccount,
-    StorageAccount, StreamAccount,
+    Rule, Side, StorageAccount, StreamAccount,
 };
 pub use impair::{Impair, ImpairConfig, ImpairCounters, Impairable};
 #[cfg(any(test, feature = "testing"))]

@@ -98,8 +98,15 @@ fn fine<A: CheckedService, B: CheckedService>(dialogue: Vec<Say<A, B>>) {
 
 /// Asserts that the last message of the dialogue breaks a rule, and which side breaks which rule.
 fn breach<A: CheckedService, B: CheckedService>(who: &str, what: &str, dialogue: Vec<Say<A, B>>) {
+    let (side, said) = match dialogue.last().expect("a dialogue") {
+        Say::User(request) => (Side::User, format!(" ({request:?})")),
+        Say::Down(request) => (Side::User, format!(" ({request:?})")),
+        Say::Up(indication) => (Side::Provider, format!(" ({indication:?})")),
+        Say::Provider(indication) => (Side::Provider, format!(" ({indication:?})")),
+    };
     let message = play(dialogue).expect_err(what);
     assert!(message.contains(who) && message.contains(what), "expected {who} / {what}, got: {message}");
+    rules::broken(side, message.strip_suffix(&said).unwrap_or(&message));
 }
 
 const T: TransferId = TransferId(1);
@@ -140,6 +147,10 @@ mod frames {
         let mut taken_back = spend(5);
         taken_back.extend([Line::Provider(Room(0)), Line::Down(frame(None))]);
         breach("the engine", "spends 1 of a room of 0", taken_back);
+        breach::<Frames, Frames>("the engine", "a frame before Join", vec![Line::Down(frame(None))]);
+        let seize = vec![Line::Down(FramesRequest::Seize)];
+        breach::<Frames, Frames>("the engine", "seized before Join", seize);
+        rules::all_broken::<Frames>(Side::User);
     }
 
     #[test]
@@ -155,6 +166,7 @@ mod frames {
             Line::Provider(Transmitted(7)),
         ];
         breach("the provider below", "does not have", twice);
+        rules::all_broken::<Frames>(Side::Provider);
     }
 
     #[test]
@@ -200,6 +212,10 @@ mod stream {
         breach(who, "before the connection has Closed", after_open([Line::User(Connect)]));
         breach(who, "without a connection", vec![Line::User(Write(bytes(1)))]);
         breach(who, "released 5 bytes", after_open([Line::Up(Data(bytes(4))), Line::User(Release(5))]));
+        let secure = || Line::User(StreamRequest::Secure { client: true, name: None });
+        breach(who, "Secure without a connection", vec![secure()]);
+        breach(who, "Secure while the last one is not answered", after_open([secure(), secure()]));
+        rules::all_broken::<Stream>(Side::User);
     }
 
     #[test]
@@ -213,6 +229,10 @@ mod stream {
         breach(who, "PeerClosed twice", after_open([Line::Up(PeerClosed), Line::Up(PeerClosed)]));
         breach(who, "Connected twice", after_open([Line::Up(Connected)]));
         breach(who, "without a byte", after_open([Line::Up(Data(bytes(0)))]));
+        breach(who, "PeerClosed without a connection", after_open([closed(), Line::Up(PeerClosed)]));
+        let secured = StreamIndication::Secured { identities: vec![], trusted: true };
+        breach(who, "Secured without Secure", after_open([Line::Up(secured)]));
+        rules::all_broken::<Stream>(Side::Provider);
     }
 
     #[test]
@@ -261,6 +281,9 @@ mod storage {
         let read = Line::Down(Read { record: R, offset: 2, length: 2 });
         breach(who, "3 bytes where 2 were asked for", after_append(5, [read, data()]));
         breach(who, "Listed without List", vec![Line::Provider(Listed { records: vec![] })]);
+        let records = vec![(RecordId(2), 1), (RecordId(1), 1)];
+        breach(who, "a list out of order", vec![Line::Down(List), Line::Provider(Listed { records })]);
+        rules::all_broken::<Storage>(Side::Provider);
     }
 
     #[test]
@@ -357,6 +380,8 @@ mod bundles {
         breach(who, "has the line", after_up(alternating));
         breach(who, "accepts 5 bytes, but 4", after_up([begin(), rises(4, false), accept(5)]));
         breach(who, "accepts 3 bytes after 4", after_up([begin(), rises(4, false), accept(4), accept(3)]));
+        breach(who, "never opened", after_up([piece(T, 1, false)]));
+        rules::all_broken::<Bundles>(Side::User);
     }
 
     #[test]
@@ -384,6 +409,12 @@ mod bundles {
             after_up([begin(), refuse(), Line::Up(Says::Lost { transfer: T })]),
         );
         breach(who, "room while the link is not up", after_up([down(), Line::Up(Says::Room(1))]));
+        breach(who, "Begin while the link is not up", after_up([down(), begin()]));
+        breach(who, "Peer while the link is not up", after_up([down(), Line::Up(Says::Peer { peer: None })]));
+        let up = Says::Up { peer: None, interleave: false, transfer_bytes_max: 1000 };
+        breach(who, "Up twice", after_up([Line::Up(up)]));
+        breach(who, "a piece without a byte", after_up([begin(), rises(0, false)]));
+        rules::all_broken::<Bundles>(Side::Provider);
     }
 
     #[test]
@@ -395,103 +426,10 @@ mod bundles {
     }
 }
 
+mod app;
 mod datagrams;
-
-mod app {
-    use super::*;
-    type Line = Say<App, Both<Storage, Many<LinkId, Bundles>>>;
-    const S: SendId = SendId(3);
-    const D: DeliveryId = DeliveryId(5);
-
-    fn send(length: u64) -> Line {
-        let options = SendOptions::default();
-        Line::User(AppRequest::Send { send: S, destination: "dtn://b/".to_owned(), length, options })
-    }
-
-    fn piece(length: usize) -> Line {
-        Line::User(AppRequest::Piece { send: S, data: bytes(length) })
-    }
-
-    fn says(indication: AppIndication) -> Line {
-        Line::Up(indication)
-    }
-
-    fn after_send(rest: impl IntoIterator<Item = Line>) -> Vec<Line> {
-        [says(AppIndication::Room(100)), send(10)].into_iter().chain(rest).collect()
-    }
-
-    fn accepted() -> Line {
-        says(AppIndication::Accepted { send: S, created: (0, 0) })
-    }
-
-    fn sent() -> Line {
-        says(AppIndication::Sent { send: S })
-    }
-
-    fn delivered() -> Line {
-        let (source, destination) = ("dtn://a/".to_owned(), "dtn://b/".to_owned());
-        says(AppIndication::Delivered { delivery: D, source, destination, created: (0, 1), length: 10 })
-    }
-
-    fn taken() -> Line {
-        Line::User(AppRequest::Taken { delivery: D })
-    }
-
-    fn gone(taken: bool) -> Line {
-        says(AppIndication::Gone { delivery: D, taken })
-    }
-
-    #[test]
-    fn a_lawful_dialogue() {
-        let read = Line::User(AppRequest::Read { delivery: D, offset: 0, length: 99 });
-        let data = says(AppIndication::Data { delivery: D, offset: 0, data: bytes(10) });
-        fine(after_send([
-            piece(10),
-            accepted(),
-            sent(),
-            delivered(),
-            delivered(),
-            read,
-            data,
-            taken(),
-            gone(true),
-        ]));
-    }
-
-    #[test]
-    fn breaches() {
-        let (user, engine) = ("the user above", "the engine");
-        breach(user, "of a room of 100", after_send([piece(101)]));
-        breach(user, "11 bytes of 10", after_send([piece(11)]));
-        breach(user, "used twice", after_send([send(10)]));
-        breach(user, "never delivered", vec![taken()]);
-        breach(engine, "Accepted after 9 of 10", after_send([piece(9), accepted()]));
-        breach(engine, "Sent before Accepted", after_send([piece(10), sent()]));
-        breach(engine, "has ended", after_send([piece(10), accepted(), sent(), sent()]));
-        breach(engine, "after it was taken", vec![delivered(), taken(), delivered()]);
-        breach(engine, "after it was taken or is gone", vec![delivered(), gone(false), delivered()]);
-        breach(engine, "without Taken", vec![delivered(), gone(true)]);
-    }
-
-    #[test]
-    fn what_is_handed_down_has_an_end() {
-        let owed = play(after_send([piece(10), accepted()])).expect("lawful");
-        assert_eq!(owed, ["engine owes the end of SendId(3)"]);
-    }
-
-    #[test]
-    fn each_port_and_each_link_has_its_own_account() {
-        let up = BundlesIndication::Up { peer: None, interleave: false, transfer_bytes_max: 1 };
-        let ask = |link, request| Line::Down(Port::Second((LinkId(link), request)));
-        let tell = |link, indication| Line::Provider(Port::Second((LinkId(link), indication)));
-        let open = || BundlesRequest::Open { transfer: T, priority: Priority::Normal, length: 1 };
-        let stored = StorageIndication::Removed { record: RecordId(1) };
-        let dialogue = |link| vec![ask(1, BundlesRequest::Connect), tell(1, up.clone()), ask(link, open())];
-        fine(dialogue(1));
-        breach("the engine", "Open while the link is not up", dialogue(2));
-        breach("the provider below", "Removed without Remove", vec![Line::Provider(Port::First(stored))]);
-    }
-}
+mod packets;
+mod rules;
 
 mod engines {
     use super::*;

@@ -68,6 +68,21 @@ fn breaches() {
     breach(provider, "transmitted a datagram", joined(true, None, twice));
     let carrier = Line::Provider(DatagramsIndication::Carrier(true));
     breach(provider, "a carrier while it is not joined", vec![carrier]);
+    breach(engine, "Join twice", joined(false, None, [join(false)]));
+    let shares = Shares::payload(4);
+    let long = DatagramsRequest::Datagram { to: PEER, bytes: bytes(4), shares, token: None };
+    breach(engine, "a datagram of 4 bytes, above the maximum of 3", joined(false, None, [Line::Down(long)]));
+    let release = Line::Down(DatagramsRequest::Release(4));
+    breach(engine, "released 4 bytes", joined(false, None, [comes(PEER, false, false), release]));
+    rules::all_broken::<Datagrams>(Side::User);
+    let again = DatagramsIndication::Joined { bytes_max: 3, peer: Some(PEER), group: None };
+    breach(provider, "Joined twice", joined(false, None, [Line::Provider(again)]));
+    let room = Line::Provider(DatagramsIndication::Room(1));
+    breach(provider, "room while it is not joined", vec![join(false), room]);
+    breach(provider, "a datagram came while it is not joined", vec![comes(PEER, false, false)]);
+    let left = Line::Provider(DatagramsIndication::Left(CloseReason::Refused));
+    breach(provider, "Left without Join", vec![left]);
+    rules::all_broken::<Datagrams>(Side::Provider);
 }
 
 #[test]

@@ -1,0 +1,69 @@
+//! The rules of [`Frames`].
+
+use super::account::{Room, rule};
+use super::{CheckedService, ContractBreach, Rule, provider, user};
+use crate::service::{Frames, FramesIndication, FramesRequest};
+use std::collections::BTreeMap;
+
+/// The account of [`Frames`].
+#[derive(Debug, Default)]
+pub struct FramesAccount {
+    joined: bool,
+    room: Room,
+    tokens: BTreeMap<u64, u32>,
+}
+
+/// What breaks the contract of [`Frames`].
+const RULES: &[Rule] = &[
+    user("the channel seized before Join"),
+    user("a frame before Join"),
+    user("it spends .. of a room of .."),
+    provider("room before Join"),
+    provider("a frame came before Join"),
+    provider("transmitted a frame that it does not have"),
+];
+
+impl CheckedService for Frames {
+    type Account = FramesAccount;
+    const RULES: &'static [Rule] = RULES;
+
+    fn request(account: &mut FramesAccount, request: &FramesRequest) -> Result<(), ContractBreach> {
+        match request {
+            FramesRequest::Join => account.joined = true,
+            FramesRequest::Seize => rule(account.joined, format_args!("the channel seized before Join"))?,
+            FramesRequest::Frame { token, .. } => {
+                rule(account.joined, format_args!("a frame before Join"))?;
+                account.room.spend(1)?;
+                if let Some(token) = token {
+                    *account.tokens.entry(*token).or_default() += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn indication(account: &mut FramesAccount, indication: &FramesIndication) -> Result<(), ContractBreach> {
+        match indication {
+            FramesIndication::Room(room) => {
+                rule(account.joined || *room == 0, format_args!("room before Join"))?;
+                account.room = Room((*room).into());
+            }
+            FramesIndication::Frame(_) => rule(account.joined, format_args!("a frame came before Join"))?,
+            FramesIndication::Transmitted(token) => {
+                let left = account.tokens.get_mut(token);
+                rule(left.is_some(), format_args!("transmitted a frame that it does not have"))?;
+                let left = left.expect("checked above");
+                *left -= 1;
+                if *left == 0 {
+                    account.tokens.remove(token);
+                }
+            }
+            FramesIndication::Busy(_) | FramesIndication::Carrier(_) => {}
+        }
+        Ok(())
+    }
+
+    fn owed(account: &FramesAccount) -> Vec<String> {
+        account.tokens.keys().map(|token| format!("Transmitted({token})")).collect()
+    }
+}
