@@ -2,6 +2,7 @@
 //! link) or by AX25-CL, the convergence layer of Longwire.
 
 use crate::packets::{AT, LINK, Since, Transfer, way};
+use crate::world::{self, SimulationWithUser, User};
 use bytes::Bytes;
 use longwire_proto::ax25::Station;
 use longwire_proto::ax25cl;
@@ -13,16 +14,14 @@ use longwire_proto::service::{
 };
 use longwire_proto::tcpcl::{Config, PacketStream, Session};
 use longwire_proto::time::Duration;
-use longwire_sim::{ClockConfig, DiskConfig, Factory, FrameSink, NodeId, OnRadio, Simulation};
+use longwire_sim::{FrameSink, NodeId, NodeIndication, OnRadio, Simulation};
 
 type Sessions = Many<LinkId, Bundles>;
 type Engines = Box<dyn Engine<Above = Sessions, Below = Many<LinkId, Packets>> + Send>;
 
 const TRANSFER: TransferId = TransferId(1);
-/// Time after which the set-up of the link is over, seconds; shorter than the keep-alive interval.
-const CALM_S: u64 = 20;
-/// Time limit of a transfer, seconds.
-const WATCHED_S: u64 = 100_000;
+/// Time after which the set-up of the link is over; shorter than the keep-alive interval.
+const CALM: Duration = Duration::from_secs(20);
 
 /// Convergence layer over connected-mode AX.25.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,26 +86,54 @@ impl Carried {
 
     /// The same with a trace of every frame.
     pub fn seconds_with(&self, seed: u64, trace: Option<FrameSink>) -> Option<f64> {
-        let mut stage = Stage::set(self, seed);
-        trace.into_iter().for_each(|sink| stage.world.set_trace(sink));
-        stage.world.request(stage.sender, (LINK, BundlesRequest::Connect));
-        let mut began = stage.world.now();
-        stage.run(|stage| !stage.up).then_some(())?;
+        let mut world = self.world(seed);
+        trace.into_iter().for_each(|sink| world.simulation.set_trace(sink));
+        world.simulation.request(world.user.sender, (LINK, BundlesRequest::Connect));
+        let mut began = world.simulation.now();
+        world.run_while(|stations| !stations.up).then_some(())?;
         if self.since == Since::Wish {
-            stage.world.run_until(stage.world.now() + Duration::from_secs(CALM_S));
-            stage.act();
-            began = stage.world.now();
+            world.rest(CALM);
+            began = world.simulation.now();
         }
-        stage.open();
-        stage.run(|stage| !stage.sent).then_some(())?;
-        let took = stage.world.now().saturating_since(began);
-        (stage.heard == self.bundle[..]).then_some(took.as_secs_f64())
+        world.user.open(&mut world.simulation);
+        world.run_while(|stations| !stations.sent).then_some(())?;
+        let took = world.simulation.now().saturating_since(began);
+        (world.user.heard == self.bundle[..]).then_some(took.as_secs_f64())
+    }
+
+    fn world(&self, seed: u64) -> SimulationWithUser<Sessions, Stations> {
+        let mut simulation = world::simulation(seed);
+        let rng = Rng::new(seed).fork("sessions");
+        let (transfer, layer) = (&self.transfer, self.layer);
+        let nodes = transfer.stations().into_iter().enumerate().map(|(at, station)| {
+            let name = ["sender", "receiver"][at];
+            let (rng, tnc, loss) = (rng.fork(name), transfer.tnc.clone(), transfer.loss);
+            world::add_node(&mut simulation, name, move |_| {
+                let lower =
+                    Stack::new(OnFirst(Station::new(station.clone())), way(tnc.as_ref(), loss, &rng));
+                Box::new(OnRadio(Stack::new(layer.engines(at, &rng), lower)))
+            })
+        });
+        let ends: Vec<_> = nodes.map(|node| (node, AT)).collect();
+        simulation.add_radio(transfer.radio.clone(), &ends);
+        let user = Stations {
+            sender: ends[0].0,
+            bundle: self.bundle.clone(),
+            handed: 0,
+            room: 0,
+            up: false,
+            open: false,
+            heard: Vec::new(),
+            sent: false,
+            failed: false,
+            stored_after: self.stored_after,
+        };
+        SimulationWithUser { simulation, user }
     }
 }
 
-/// Transfer in progress.
-struct Stage {
-    world: Simulation<Sessions>,
+/// Sender and receiver of a transfer in progress.
+struct Stations {
     sender: NodeId,
     bundle: Bytes,
     /// Bytes passed down.
@@ -121,82 +148,44 @@ struct Stage {
     stored_after: Duration,
 }
 
-impl Stage {
-    fn set(carried: &Carried, seed: u64) -> Stage {
-        let mut world: Simulation<Sessions> = Simulation::new(seed);
-        let rng = Rng::new(seed).fork("sessions");
-        let (transfer, layer) = (&carried.transfer, carried.layer);
-        let nodes = transfer.stations().into_iter().enumerate().map(|(at, station)| {
-            let name = ["sender", "receiver"][at];
-            let (rng, tnc, loss) = (rng.fork(name), transfer.tnc.clone(), transfer.loss);
-            let factory: Factory<Sessions> = Box::new(move |_| {
-                let lower = Stack::new(OnFirst(Station::new(station.clone())), way(tnc.as_ref(), loss, &rng));
-                Box::new(OnRadio(Stack::new(layer.engines(at, &rng), lower)))
-            });
-            world.add_node(name, DiskConfig::default(), ClockConfig::default(), factory)
-        });
-        let ends: Vec<_> = nodes.map(|node| (node, AT)).collect();
-        world.add_radio(transfer.radio.clone(), &ends);
-        Stage {
-            world,
-            sender: ends[0].0,
-            bundle: carried.bundle.clone(),
-            handed: 0,
-            room: 0,
-            up: false,
-            open: false,
-            heard: Vec::new(),
-            sent: false,
-            failed: false,
-            stored_after: carried.stored_after,
-        }
-    }
-
-    /// Runs while the condition holds; returns false after a failure or the time limit.
-    fn run(&mut self, goes_on: impl Fn(&Stage) -> bool) -> bool {
-        let limit = self.world.now() + Duration::from_secs(WATCHED_S);
-        while goes_on(self) {
-            if self.failed || self.world.now() >= limit || !self.world.step() {
-                return false;
+impl User<Sessions> for Stations {
+    fn hear(&mut self, simulation: &mut Simulation<Sessions>, said: NodeIndication<Sessions>) {
+        let (_, node, (link, said)) = said;
+        let sends = node == self.sender;
+        match said {
+            BundlesIndication::Up { .. } => self.up |= sends,
+            BundlesIndication::Room(room) if sends => self.room = room,
+            BundlesIndication::Piece { transfer, data, .. } if !sends => {
+                self.heard.extend_from_slice(&data);
+                let up_to = self.heard.len() as u64;
+                let (at, accept) =
+                    (simulation.now() + self.stored_after, BundlesRequest::Accept { transfer, up_to });
+                simulation.request_at(at, node, (link, accept));
             }
-            self.act();
+            BundlesIndication::Sent { .. } => self.sent = true,
+            // A link that failed is re-established by the engine.
+            BundlesIndication::Failed { .. } | BundlesIndication::Lost { .. } => self.failed = true,
+            _ => {}
         }
-        true
+        self.hand(simulation);
     }
 
-    fn open(&mut self) {
+    fn has_failed(&self) -> bool {
+        self.failed
+    }
+}
+
+impl Stations {
+    fn open(&mut self, simulation: &mut Simulation<Sessions>) {
         let length = self.bundle.len() as u64;
         let open = BundlesRequest::Open { transfer: TRANSFER, priority: Priority::Normal, length };
-        self.world.request(self.sender, (LINK, open));
+        simulation.request(self.sender, (LINK, open));
         self.open = true;
-        self.hand();
-    }
-
-    /// Lets both users act.
-    fn act(&mut self) {
-        while let Some((_, node, (link, said))) = self.world.pop_indication() {
-            let sends = node == self.sender;
-            match said {
-                BundlesIndication::Up { .. } => self.up |= sends,
-                BundlesIndication::Room(room) if sends => self.room = room,
-                BundlesIndication::Piece { transfer, data, .. } if !sends => {
-                    self.heard.extend_from_slice(&data);
-                    let up_to = self.heard.len() as u64;
-                    let (at, accept) =
-                        (self.world.now() + self.stored_after, BundlesRequest::Accept { transfer, up_to });
-                    self.world.request_at(at, node, (link, accept));
-                }
-                BundlesIndication::Sent { .. } => self.sent = true,
-                // A link that failed is re-established by the engine.
-                BundlesIndication::Failed { .. } | BundlesIndication::Lost { .. } => self.failed = true,
-                _ => {}
-            }
-            self.hand();
-        }
+        self.hand(simulation);
     }
 
     /// Passes down as much of the bundle as there is room for.
-    fn hand(&mut self) {
+    fn hand(&mut self, simulation: &mut Simulation<Sessions>) {
         let left = self.bundle.len() - self.handed;
         if !self.open || self.room == 0 || left == 0 {
             return;
@@ -206,7 +195,7 @@ impl Stage {
         self.handed += bytes;
         self.room -= bytes as u64;
         let last = self.handed == self.bundle.len();
-        self.world.request(self.sender, (LINK, BundlesRequest::Piece { transfer: TRANSFER, data, last }));
+        simulation.request(self.sender, (LINK, BundlesRequest::Piece { transfer: TRANSFER, data, last }));
     }
 }
 

@@ -7,6 +7,7 @@ pub mod bundle_observer;
 pub mod chain;
 pub mod claim;
 pub mod compare;
+pub mod controllers;
 pub mod convergence;
 pub mod finding;
 pub mod format;
@@ -31,5 +32,6 @@ pub mod stats;
 pub mod sweep;
 pub mod trace;
 pub mod workload;
+pub mod world;
 
 pub use longwire_settings::{error, toml_text};

@@ -1,5 +1,6 @@
 //! Packets over a connected AX.25 link between two stations on a simulated radio channel: AX.25 without bundles.
 
+use crate::world::{self, SimulationWithUser, User};
 use bytes::Bytes;
 use longwire_proto::ax25::{self, Callsign, LinkConfig, PeerStation, Station, Version};
 use longwire_proto::engine::Engine;
@@ -10,9 +11,7 @@ use longwire_proto::service::{
 };
 use longwire_proto::time::Duration;
 use longwire_proto::wrap::{Impair, ImpairConfig};
-use longwire_sim::{
-    ClockConfig, DiskConfig, Factory, NodeId, OnRadio, RadioConfig, Simulation, Tnc, TncConfig,
-};
+use longwire_sim::{NodeId, NodeIndication, OnRadio, RadioConfig, Simulation, Tnc, TncConfig};
 
 type Links = Both<Many<LinkId, Packets>, Many<LinkId, Datagrams>>;
 
@@ -22,10 +21,8 @@ pub(crate) const LINK: LinkId = LinkId(0);
 const TURNAROUND_ALLOWANCE: Duration = Duration::from_secs(2);
 /// Delay of Linux before it acknowledges by itself (T2).
 const LINUX_T2: Duration = Duration::from_secs(3);
-/// Time after which the set-up of the link is over, seconds.
-const CALM_S: u64 = 30;
-/// Time limit of a transfer, seconds.
-const WATCHED_S: u64 = 100_000;
+/// Time after which the set-up of the link is over.
+const CALM: Duration = Duration::from_secs(30);
 
 /// Start of the measured time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,21 +71,42 @@ pub struct Transfer {
 impl Transfer {
     /// Seconds until the last acknowledgement; `None` if not every packet arrives unchanged.
     pub fn seconds(&self, since: Since, seed: u64) -> Option<f64> {
-        let mut stage = Stage::set(self, seed);
-        let mut began = stage.world.now();
-        stage.world.request(stage.sender, Port::First((LINK, PacketsRequest::Connect)));
-        stage.run(|stage| !stage.connected).then_some(())?;
+        let mut world = self.world(seed);
+        let mut began = world.simulation.now();
+        world.simulation.request(world.user.sender, Port::First((LINK, PacketsRequest::Connect)));
+        world.run_while(|stations| !stations.connected).then_some(())?;
         if since == Since::Wish {
-            stage.world.run_until(stage.world.now() + Duration::from_secs(CALM_S));
-            stage.act();
-            began = stage.world.now();
+            world.rest(CALM);
+            began = world.simulation.now();
         }
-        stage.waiting = self.packets.iter().rev().cloned().collect();
-        stage.send();
+        world.user.waiting = self.packets.iter().rev().cloned().collect();
+        world.user.send(&mut world.simulation);
         let all = self.packets.len() as u64;
-        stage.run(|stage| stage.acknowledged < all).then_some(())?;
-        let took = stage.world.now().saturating_since(began);
-        (stage.heard == self.packets).then_some(took.as_secs_f64())
+        world.run_while(|stations| stations.acknowledged < all).then_some(())?;
+        let took = world.simulation.now().saturating_since(began);
+        (world.user.heard == self.packets).then_some(took.as_secs_f64())
+    }
+
+    fn world(&self, seed: u64) -> SimulationWithUser<Links, Stations> {
+        let mut simulation = world::simulation(seed);
+        let nodes = ["sender", "receiver"].into_iter().zip(self.stations()).map(|(name, config)| {
+            let (tnc, loss, rng) = (self.tnc.clone(), self.loss, Rng::new(seed).fork(name));
+            world::add_node(&mut simulation, name, move |_| {
+                Box::new(OnRadio(Stack::new(Station::new(config.clone()), way(tnc.as_ref(), loss, &rng))))
+            })
+        });
+        let ends: Vec<(NodeId, InterfaceId)> = nodes.map(|node| (node, AT)).collect();
+        simulation.add_radio(self.radio.clone(), &ends);
+        let user = Stations {
+            sender: ends[0].0,
+            connected: false,
+            room: 0,
+            waiting: Vec::new(),
+            acknowledged: 0,
+            heard: Vec::new(),
+            closed: false,
+        };
+        SimulationWithUser { simulation, user }
     }
 
     /// Configurations of both stations: the calling one and the called one.
@@ -143,9 +161,8 @@ fn callsign(text: &str) -> Callsign {
     text.parse().expect("a callsign")
 }
 
-/// Transfer in progress.
-struct Stage {
-    world: Simulation<Links>,
+/// Sender and receiver of a transfer in progress.
+struct Stations {
     sender: NodeId,
     connected: bool,
     room: u64,
@@ -157,69 +174,36 @@ struct Stage {
     closed: bool,
 }
 
-impl Stage {
-    fn set(transfer: &Transfer, seed: u64) -> Stage {
-        let mut world: Simulation<Links> = Simulation::new(seed);
-        let nodes = ["sender", "receiver"].into_iter().zip(transfer.stations()).map(|(name, config)| {
-            let (tnc, loss, rng) = (transfer.tnc.clone(), transfer.loss, Rng::new(seed).fork(name));
-            let factory: Factory<Links> = Box::new(move |_| {
-                Box::new(OnRadio(Stack::new(Station::new(config.clone()), way(tnc.as_ref(), loss, &rng))))
-            });
-            world.add_node(name, DiskConfig::default(), ClockConfig::default(), factory)
-        });
-        let ends: Vec<(NodeId, InterfaceId)> = nodes.map(|node| (node, AT)).collect();
-        world.add_radio(transfer.radio.clone(), &ends);
-        Stage {
-            world,
-            sender: ends[0].0,
-            connected: false,
-            room: 0,
-            waiting: Vec::new(),
-            acknowledged: 0,
-            heard: Vec::new(),
-            closed: false,
-        }
-    }
-
-    /// Runs while the condition holds; returns false after a failure or the time limit.
-    fn run(&mut self, goes_on: impl Fn(&Stage) -> bool) -> bool {
-        let limit = self.world.now() + Duration::from_secs(WATCHED_S);
-        self.act();
-        while goes_on(self) {
-            if self.closed || self.world.now() >= limit || !self.world.step() {
-                return false;
+impl User<Links> for Stations {
+    fn hear(&mut self, simulation: &mut Simulation<Links>, (_, node, said): NodeIndication<Links>) {
+        let Port::First((id, said)) = said else { return };
+        let sends = node == self.sender;
+        match said {
+            PacketsIndication::Connected { .. } => self.connected |= sends,
+            PacketsIndication::Room(room) if sends => self.room = room,
+            PacketsIndication::Room(_) | PacketsIndication::Sizes { .. } => {}
+            PacketsIndication::Acknowledged(count) if sends => self.acknowledged = count,
+            PacketsIndication::Acknowledged(_) => {}
+            PacketsIndication::Packet(packet) => {
+                self.heard.push(packet);
+                simulation.request(node, Port::First((id, PacketsRequest::Release(1))));
             }
-            self.act();
+            PacketsIndication::Closed(_) => self.closed = true,
         }
-        true
+        self.send(simulation);
     }
 
-    /// Lets both users act.
-    fn act(&mut self) {
-        while let Some((_, node, said)) = self.world.pop_indication() {
-            let Port::First((id, said)) = said else { continue };
-            let sends = node == self.sender;
-            match said {
-                PacketsIndication::Connected { .. } => self.connected |= sends,
-                PacketsIndication::Room(room) if sends => self.room = room,
-                PacketsIndication::Room(_) | PacketsIndication::Sizes { .. } => {}
-                PacketsIndication::Acknowledged(count) if sends => self.acknowledged = count,
-                PacketsIndication::Acknowledged(_) => {}
-                PacketsIndication::Packet(packet) => {
-                    self.heard.push(packet);
-                    self.world.request(node, Port::First((id, PacketsRequest::Release(1))));
-                }
-                PacketsIndication::Closed(_) => self.closed = true,
-            }
-            self.send();
-        }
+    fn has_failed(&self) -> bool {
+        self.closed
     }
+}
 
-    fn send(&mut self) {
+impl Stations {
+    fn send(&mut self, simulation: &mut Simulation<Links>) {
         while self.room > 0 {
             let Some(packet) = self.waiting.pop() else { return };
             self.room -= 1;
-            self.world.request(self.sender, Port::First((LINK, PacketsRequest::Packet(packet))));
+            simulation.request(self.sender, Port::First((LINK, PacketsRequest::Packet(packet))));
         }
     }
 }

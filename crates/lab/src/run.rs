@@ -15,12 +15,13 @@ use crate::scenario::{Outage, OutageFrom, Scenario};
 use crate::stack::{self, Assembly, INWARD, NodePosition, ONWARD, Tally};
 use crate::trace::CapturedFrame;
 use crate::workload::{FileTask, TaskIndication, TaskRequest, TryFailure};
+use crate::world;
 use bytes::Bytes;
 use longwire_proto::rng::Rng;
 use longwire_proto::time::{Duration, Instant};
 use longwire_sim::{
-    Airtime, ChannelConfig, ChannelId, ClockConfig, Delay, DelayPoint, Direction, DiskConfig, Fcs, FrameFate,
-    FrameRecord, InjectedFault, LineConfig, NodeId, Pause, Simulation, Window,
+    Airtime, ChannelConfig, ChannelId, Delay, DelayPoint, Direction, Fcs, FrameFate, FrameRecord,
+    InjectedFault, LineConfig, NodeId, Pause, Simulation, Window,
 };
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -369,7 +370,7 @@ impl<'a> Stage<'a> {
     fn set(setup: &'a Setup, seed: u64, scheduled: Vec<Outage>, wanted: Wanted) -> Stage<'a> {
         let hops = setup.links.len();
         let (bundles, tally) = (bundle_observer::record(hops), Arc::new(Mutex::new(Tally::default())));
-        let mut simulation = Simulation::new(seed);
+        let mut simulation = world::simulation(seed);
         let mut nodes = Vec::new();
         for (position, name) in setup.scenario.nodes.iter().enumerate() {
             let place = NodePosition {
@@ -382,8 +383,7 @@ impl<'a> Stage<'a> {
                 tally: tally.clone(),
             };
             let assembly = setup.assembly.clone();
-            let factory = Box::new(move |boot| assembly.node(&place, boot));
-            nodes.push(simulation.add_node(name, DiskConfig::default(), ClockConfig::default(), factory));
+            nodes.push(world::add_node(&mut simulation, name, move |boot| assembly.node(&place, boot)));
         }
         let channels =
             (0..hops).map(|hop| add_channel(&mut simulation, setup, &scheduled, &nodes, hop)).collect();

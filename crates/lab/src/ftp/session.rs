@@ -5,14 +5,12 @@ use super::{
     FtpClient, FtpServer, Milestone,
 };
 use crate::internet::{Internet, address};
+use crate::world::{self, SimulationWithUser, User};
 use bytes::Bytes;
 use longwire_proto::joint::Stack;
 use longwire_proto::rng::Rng;
 use longwire_proto::time::Instant;
-use longwire_sim::{ClockConfig, DiskConfig, Factory, FrameSink, NodeId, OnRadio, Simulation};
-
-/// Time limit of a session, seconds.
-const WATCHED_S: u64 = 100_000;
+use longwire_sim::{FrameSink, NodeId, NodeIndication, OnRadio, Simulation};
 
 /// File that host 0 stores at host 1.
 #[derive(Clone, Debug)]
@@ -53,6 +51,34 @@ impl SessionTimes {
     }
 }
 
+/// What was heard of a session.
+#[derive(Default)]
+struct Observer {
+    times: SessionTimes,
+    stored: Option<Bytes>,
+    is_over: bool,
+    failed: bool,
+}
+
+impl User<Files> for Observer {
+    fn hear(&mut self, _: &mut Simulation<Files>, (now, _, said): NodeIndication<Files>) {
+        match said {
+            // What comes after the end of the session is of no interest.
+            _ if self.is_over || self.failed => {}
+            FilesIndication::Reached(point) => {
+                self.times.note(point, now);
+                self.is_over = point == Milestone::Left;
+            }
+            FilesIndication::Stored(file) => self.stored = Some(file),
+            FilesIndication::Failed(_) => self.failed = true,
+        }
+    }
+
+    fn has_failed(&self) -> bool {
+        self.failed
+    }
+}
+
 impl FtpSession {
     /// Simulates the session; `None` if it fails or the file does not arrive unchanged.
     pub fn play(&self, seed: u64) -> Option<SessionTimes> {
@@ -61,36 +87,20 @@ impl FtpSession {
 
     /// The same with a trace of every frame.
     pub fn play_with(&self, seed: u64, trace: Option<FrameSink>) -> Option<SessionTimes> {
-        let mut world: Simulation<Files> = Simulation::new(seed);
-        trace.into_iter().for_each(|sink| world.set_trace(sink));
-        let ends = [0, 1].map(|at| (self.add_node(&mut world, at, seed), OnRadio::INTERFACE));
-        world.add_radio(self.internet.radio.clone(), &ends);
-        world.request(ends[0].0, FilesRequest::Store(self.file.clone()));
-        let (mut moments, mut stored) = (SessionTimes::default(), false);
-        loop {
-            while let Some((now, _, said)) = world.pop_indication() {
-                match said {
-                    FilesIndication::Reached(point) => {
-                        moments.note(point, now);
-                        if point == Milestone::Left {
-                            return stored.then_some(moments);
-                        }
-                    }
-                    FilesIndication::Stored(file) => stored = file == self.file,
-                    FilesIndication::Failed(_) => return None,
-                }
-            }
-            if world.now() >= Instant::from_secs(WATCHED_S) || !world.step() {
-                return None;
-            }
-        }
+        let mut simulation = world::simulation(seed);
+        trace.into_iter().for_each(|sink| simulation.set_trace(sink));
+        let ends = [0, 1].map(|at| (self.add_node(&mut simulation, at, seed), OnRadio::INTERFACE));
+        simulation.add_radio(self.internet.radio.clone(), &ends);
+        simulation.request(ends[0].0, FilesRequest::Store(self.file.clone()));
+        let mut world = SimulationWithUser { simulation, user: Observer::default() };
+        world.run_while(|observer| !observer.is_over).then_some(())?;
+        (world.user.stored.as_ref() == Some(&self.file)).then_some(world.user.times)
     }
 
-    fn add_node(&self, world: &mut Simulation<Files>, at: usize, seed: u64) -> NodeId {
+    fn add_node(&self, simulation: &mut Simulation<Files>, at: usize, seed: u64) -> NodeId {
         let (session, name) = (self.clone(), ["client", "server"][at]);
         let rng = Rng::new(seed).fork("internet").fork(name);
-        let factory: Factory<Files> = Box::new(move |_| session.node(at, &rng));
-        world.add_node(name, DiskConfig::default(), ClockConfig::default(), factory)
+        world::add_node(simulation, name, move |_| session.node(at, &rng))
     }
 
     fn node(&self, at: usize, rng: &Rng) -> longwire_sim::NodeEngine<Files> {

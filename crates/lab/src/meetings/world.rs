@@ -1,6 +1,7 @@
 //! One run: nodes, lines between them, and observations.
 
 use super::{MeetingRoute, MeetingScenario};
+use crate::world;
 use bytes::Bytes;
 use longwire_proto::bp::agent::{self, Agent, LinkConfig, RouterChoice};
 use longwire_proto::engine::Engine;
@@ -14,10 +15,7 @@ use longwire_proto::tcp::Host;
 use longwire_proto::tcp::config::{HostConfig, InterfaceConfig, PeerConfig};
 use longwire_proto::tcpcl::{self, Session};
 use longwire_proto::time::{Duration, Instant};
-use longwire_sim::{
-    Boot, ChannelConfig, ClockConfig, Delay, DiskConfig, Fcs, LineConfig, NodeEngine, NodeId, Simulation,
-    Window,
-};
+use longwire_sim::{Boot, ChannelConfig, Delay, Fcs, LineConfig, NodeEngine, NodeId, Simulation, Window};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -135,11 +133,10 @@ fn node_id(name: &str) -> String {
 /// Simulates a run.
 pub(super) fn play(plan: &MeetingScenario, router: RouterChoice, seed: u64) -> Outcome {
     let drawn = DrawnMeetings::new(plan, &Rng::new(seed).fork("meetings"));
-    let mut simulation = Simulation::new(seed);
+    let mut simulation = world::simulation(seed);
     for (number, name) in plan.nodes.iter().enumerate() {
         let maker = NodeFactory::new(plan, router, &drawn, number, name);
-        let (disk, clock) = (DiskConfig::default(), ClockConfig::default());
-        simulation.add_node(name, disk, clock, Box::new(move |boot| maker.make(&boot)));
+        world::add_node(&mut simulation, name, move |boot| maker.make(&boot));
     }
     for (line, ((a, b), spans)) in drawn.meetings.iter().enumerate() {
         let end = |node: usize| (NodeId(node as u32), InterfaceId(line as u16));

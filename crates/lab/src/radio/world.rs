@@ -1,6 +1,7 @@
 //! One run: stations that send single frames, and the fate of the frames.
 
 use super::RadioScenario;
+use crate::world;
 use bytes::Bytes;
 use longwire_proto::ax25::{Address, Callsign, CommandResponse, Control, Frame, Modulo, Unnumbered, pid};
 use longwire_proto::engine::{Engine, Service};
@@ -8,7 +9,7 @@ use longwire_proto::joint::Stack;
 use longwire_proto::rng::Rng;
 use longwire_proto::service::{Frames, FramesIndication, FramesRequest, InterfaceId, Shares};
 use longwire_proto::time::Instant;
-use longwire_sim::{ClockConfig, DiskConfig, Factory, FrameFate, NodeId, OnRadio, Simulation, Tnc};
+use longwire_sim::{FrameFate, NodeId, OnRadio, Simulation, Tnc};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
@@ -58,7 +59,7 @@ struct PlannedFrame {
 
 pub(super) fn play(plan: &RadioScenario, seed: u64) -> Outcome {
     let wishes = draw(plan, &mut Rng::new(seed).fork("frames"));
-    let mut world: Simulation<FrameLoadService> = Simulation::new(seed);
+    let mut world: Simulation<FrameLoadService> = world::simulation(seed);
     let nodes: Vec<NodeId> = plan.nodes.iter().map(|name| add_station(&mut world, name, plan)).collect();
     let ends: Vec<_> = nodes.iter().map(|node| (*node, AT)).collect();
     let channel = world.add_radio(plan.radio.clone(), &ends);
@@ -148,11 +149,10 @@ fn number(bytes: &Bytes) -> Option<usize> {
 
 fn add_station(world: &mut Simulation<FrameLoadService>, name: &str, plan: &RadioScenario) -> NodeId {
     let tnc = plan.tnc.clone();
-    let factory: Factory<FrameLoadService> = Box::new(move |_| match &tnc {
+    world::add_node(world, name, move |_| match &tnc {
         None => Box::new(OnRadio(FrameSource::default())),
         Some(tnc) => Box::new(OnRadio(Stack::new(FrameSource::default(), Tnc::new(tnc.clone())))),
-    });
-    world.add_node(name, DiskConfig::default(), ClockConfig::default(), factory)
+    })
 }
 
 /// Service between a station and its user: frames.

@@ -295,7 +295,7 @@ impl Trial {
         *windows.entry(case).or_insert_with(|| {
             let transfer = case.long().with_program(program);
             let outcomes: Vec<_> = (0..LONG_SEEDS).map(|seed| transfer.play(seed)).collect();
-            let mean = |value: fn(&super::transfer::Outcome) -> f64| {
+            let mean = |value: fn(&crate::controllers::Outcome) -> f64| {
                 stats::mean(&outcomes.iter().map(value).collect::<Vec<f64>>())
             };
             (mean(|outcome| outcome.mean_window()), mean(|outcome| outcome.share_beyond(5)))

@@ -1,6 +1,6 @@
 //! Controllers and firmware.
 
-use super::transfer::{Side, Transfer};
+use crate::controllers::{Side, Transfer};
 use longwire_proto::time::Duration;
 use longwire_sim::{ControllerConfig, Firmware};
 

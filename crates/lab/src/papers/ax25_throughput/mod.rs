@@ -17,7 +17,6 @@ mod statements;
 #[cfg(test)]
 mod tests;
 mod theory;
-mod transfer;
 
 use super::{Page, Paper};
 use crate::bench::Bench;

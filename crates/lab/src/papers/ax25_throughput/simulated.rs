@@ -6,8 +6,8 @@ use super::fleet::{
 };
 use super::leeway::Leeway;
 use super::statements::ALIKE;
-use super::transfer::{Outcome, Transfer};
 use crate::bench::{self, Bench, Metric, Played, Run, Trial};
+use crate::controllers::{Outcome, Transfer};
 use crate::format::figure;
 use crate::record::{FigureKind, Params, Record, Row};
 use crate::stats;

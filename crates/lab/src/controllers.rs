@@ -1,5 +1,6 @@
-//! Transfer of a file from one host to another through two controllers connected by wire.
+//! Transfer of a file from one host to another through two packet-radio controllers connected by wire.
 
+use crate::world::{self, SimulationWithUser, User};
 use bytes::Bytes;
 use longwire_proto::ax25::{
     self, Callsign, ChannelMonitor, LinkConfig, PeerStation, Station, Version, Windows,
@@ -8,73 +9,71 @@ use longwire_proto::rng::Rng;
 use longwire_proto::service::{LinkId, Many, Packets, PacketsIndication, PacketsRequest};
 use longwire_proto::time::Duration;
 use longwire_sim::{
-    Access, ClockConfig, Controller, ControllerConfig, DiskConfig, Factory, NodeId, OnRadio, RadioConfig,
-    Simulation, StationConfig,
+    Access, Controller, ControllerConfig, NodeId, NodeIndication, OnRadio, RadioConfig, Simulation,
+    StationConfig,
 };
 use std::sync::{Arc, Mutex};
 
 const LINK: LinkId = LinkId(0);
 const SENDER: &str = "N0CALL-1";
 const RECIPIENT: &str = "N0CALL-2";
-/// Delay between the connection request and the start of the file, seconds; the set-up of the link is over by then.
-const CALM_S: u64 = 60;
-/// Time limit of a transfer, seconds.
-const WATCHED_S: u64 = 100_000;
+/// Time after which the set-up of the link is over.
+const CALM: Duration = Duration::from_secs(60);
 /// Acknowledgement timer, longer than any controller needs: nothing is lost on a wire.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// One of the two controllers.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Side {
+pub struct Side {
     /// Configuration of the controller.
-    pub(super) controller: ControllerConfig,
+    pub controller: ControllerConfig,
     /// True if the last frame of each transmission has the P bit set.
-    pub(super) polls: bool,
+    pub polls: bool,
 }
 
 /// Transfer between two controllers.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Transfer {
+pub struct Transfer {
     /// Rate between the controllers, bit/s.
-    pub(super) rate_bps: u64,
+    pub rate_bps: u64,
     /// Window (k), 1 to 7 frames.
-    pub(super) window: u8,
+    pub window: u8,
     /// Information octets of an I frame (N1).
-    pub(super) information_bytes: u32,
+    pub information_bytes: u32,
     /// File length, bytes.
-    pub(super) file_bytes: u64,
+    pub file_bytes: u64,
     /// Time from key-up to the first frame (T103).
-    pub(super) tx_delay: Duration,
+    pub tx_delay: Duration,
     /// Slot time (T102).
-    pub(super) slot_time: Duration,
+    pub slot_time: Duration,
     /// Sending side.
-    pub(super) sender: Side,
+    pub sender: Side,
     /// Receiving side.
-    pub(super) recipient: Side,
+    pub recipient: Side,
 }
 
 /// Result of a transfer.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Outcome {
+pub struct Outcome {
     /// Time from the first character on the serial line of the sender to the last character on that of the receiver,
     /// seconds.
-    pub(super) seconds: f64,
+    pub seconds: f64,
     /// Bits of the file divided by that time, bit/s.
-    pub(super) throughput_bps: f64,
+    pub throughput_bps: f64,
     /// Number of transmissions with each number of I frames before an acknowledgement.
-    pub(super) windows: Windows,
+    pub windows: Windows,
 }
 
 impl Outcome {
     /// Mean number of I frames before an acknowledgement.
-    pub(super) fn mean_window(&self) -> f64 {
+    pub fn mean_window(&self) -> f64 {
         let count: u64 = self.windows.values().sum();
         let frames: u64 = self.windows.iter().map(|(window, count)| u64::from(*window) * count).sum();
         frames as f64 / count as f64
     }
 
     /// Share of windows larger than this number of frames.
-    pub(super) fn share_beyond(&self, frames: u32) -> f64 {
+    pub fn share_beyond(&self, frames: u32) -> f64 {
         let beyond: u64 = self.windows.range(frames + 1..).map(|(_, count)| count).sum();
         beyond as f64 / self.windows.values().sum::<u64>() as f64
     }
@@ -85,29 +84,56 @@ impl Transfer {
     ///
     /// # Panics
     /// Panics if the file does not arrive unchanged: a wire loses nothing.
-    pub(super) fn play(&self, seed: u64) -> Outcome {
+    pub fn play(&self, seed: u64) -> Outcome {
         let mut file = vec![0; self.file_bytes as usize];
         Rng::new(seed).fork("file").fill(&mut file);
         let file = Bytes::from(file);
-        let mut stage = Stage::set(self, seed);
-        stage.world.request(stage.sender, (LINK, PacketsRequest::Connect));
-        stage.run(|stage| !stage.connected);
-        stage.world.run_until(stage.world.now() + Duration::from_secs(CALM_S));
-        stage.act();
-        let since = stage.world.now();
+        let (mut world, watcher) = self.world(seed);
+        world.simulation.request(world.user.sender, (LINK, PacketsRequest::Connect));
+        let run = |world: &mut SimulationWithUser<Links, Hosts>, goes_on: &dyn Fn(&Hosts) -> bool| {
+            let ends = world.run_while(goes_on);
+            assert!(ends, "a transfer that does not end\n{}", world.simulation.status());
+        };
+        run(&mut world, &|hosts| !hosts.connected);
+        world.rest(CALM);
+        let since = world.simulation.now();
         let bytes = self.information_bytes as usize;
         let pieces = (0..file.len()).step_by(bytes).rev();
-        stage.waiting = pieces.map(|at| file.slice(at..file.len().min(at + bytes))).collect();
-        stage.send();
-        stage.run(|stage| stage.heard.len() < file.len());
-        assert!(stage.heard == file[..], "the file is what was sent");
-        let seconds = stage.world.now().saturating_since(since).as_secs_f64();
-        let windows = stage.watcher.lock().expect("nobody panics").windows();
+        world.user.waiting = pieces.map(|at| file.slice(at..file.len().min(at + bytes))).collect();
+        world.user.send(&mut world.simulation);
+        run(&mut world, &|hosts| hosts.heard.len() < file.len());
+        assert!(world.user.heard == file[..], "the file is what was sent");
+        let seconds = world.simulation.now().saturating_since(since).as_secs_f64();
+        let windows = watcher.lock().expect("nobody panics").windows();
         Outcome {
             seconds,
             throughput_bps: 8.0 * self.file_bytes as f64 / seconds,
             windows: windows.get(&callsign(SENDER)).cloned().unwrap_or_default(),
         }
+    }
+
+    /// Creates both hosts with their controllers, and an observer of the channel.
+    fn world(&self, seed: u64) -> (SimulationWithUser<Links, Hosts>, Arc<Mutex<ChannelMonitor>>) {
+        let mut simulation = world::simulation(seed);
+        let sides = [(SENDER, Some(RECIPIENT), self.sender), (RECIPIENT, None, self.recipient)];
+        let nodes = sides.map(|(own, peer, side)| {
+            let station = self.station(own, peer, side.polls);
+            let (controller, bytes) = (side.controller, self.information_bytes);
+            world::add_node(&mut simulation, own, move |_| {
+                let station = Station::new(station.clone());
+                Box::new(OnRadio(Controller::new(controller, station, bytes)))
+            })
+        });
+        simulation.add_radio(self.radio(), &nodes.map(|node| (node, OnRadio::INTERFACE)));
+        let watcher = Arc::new(Mutex::new(ChannelMonitor::new()));
+        let hears = watcher.clone();
+        simulation.set_trace(Box::new(move |record| {
+            // All frames come from our own engine, so every one can be decoded.
+            let _ = hears.lock().expect("nobody panics").hear(record.bytes);
+        }));
+        let user =
+            Hosts { sender: nodes[0], connected: false, room: 0, waiting: Vec::new(), heard: Vec::new() };
+        (SimulationWithUser { simulation, user }, watcher)
     }
 
     /// Wire as in the model of the paper: the sender waits for a slot, the acknowledging station does not.
@@ -157,10 +183,8 @@ fn callsign(text: &str) -> Callsign {
 
 type Links = Many<LinkId, Packets>;
 
-/// Transfer in progress.
-struct Stage {
-    world: Simulation<Links>,
-    watcher: Arc<Mutex<ChannelMonitor>>,
+/// Hosts of a transfer in progress.
+struct Hosts {
     sender: NodeId,
     connected: bool,
     room: u64,
@@ -169,65 +193,32 @@ struct Stage {
     heard: Vec<u8>,
 }
 
-impl Stage {
-    fn set(transfer: &Transfer, seed: u64) -> Stage {
-        let mut world: Simulation<Links> = Simulation::new(seed);
-        let sides = [(SENDER, Some(RECIPIENT), transfer.sender), (RECIPIENT, None, transfer.recipient)];
-        let nodes = sides.map(|(own, peer, side)| {
-            let station = transfer.station(own, peer, side.polls);
-            let (controller, bytes) = (side.controller, transfer.information_bytes);
-            let factory: Factory<Links> = Box::new(move |_| {
-                let station = Station::new(station.clone());
-                Box::new(OnRadio(Controller::new(controller, station, bytes)))
-            });
-            world.add_node(own, DiskConfig::default(), ClockConfig::default(), factory)
-        });
-        world.add_radio(transfer.radio(), &nodes.map(|node| (node, OnRadio::INTERFACE)));
-        let watcher = Arc::new(Mutex::new(ChannelMonitor::new()));
-        let hears = watcher.clone();
-        world.set_trace(Box::new(move |record| {
-            // All frames come from our own engine, so every one can be decoded.
-            let _ = hears.lock().expect("nobody panics").hear(record.bytes);
-        }));
-        let heard = Vec::new();
-        Stage { world, watcher, sender: nodes[0], connected: false, room: 0, waiting: Vec::new(), heard }
-    }
-
-    fn run(&mut self, goes_on: impl Fn(&Stage) -> bool) {
-        let limit = self.world.now() + Duration::from_secs(WATCHED_S);
-        self.act();
-        while goes_on(self) {
-            let lasts = self.world.now() < limit && self.world.step();
-            assert!(lasts, "a transfer that does not end\n{}", self.world.status());
-            self.act();
-        }
-    }
-
-    /// Lets both hosts act.
-    fn act(&mut self) {
-        while let Some((_, node, (link, said))) = self.world.pop_indication() {
-            let sends = node == self.sender;
-            match said {
-                PacketsIndication::Connected { .. } => self.connected |= sends,
-                PacketsIndication::Room(room) if sends => self.room = room,
-                PacketsIndication::Packet(packet) => {
-                    self.heard.extend_from_slice(&packet);
-                    self.world.request(node, (link, PacketsRequest::Release(1)));
-                }
-                PacketsIndication::Sizes { .. }
-                | PacketsIndication::Room(_)
-                | PacketsIndication::Acknowledged(_) => {}
-                PacketsIndication::Closed(why) => panic!("a wire loses nothing: {why:?}"),
+impl User<Links> for Hosts {
+    fn hear(&mut self, simulation: &mut Simulation<Links>, said: NodeIndication<Links>) {
+        let (_, node, (link, said)) = said;
+        let sends = node == self.sender;
+        match said {
+            PacketsIndication::Connected { .. } => self.connected |= sends,
+            PacketsIndication::Room(room) if sends => self.room = room,
+            PacketsIndication::Packet(packet) => {
+                self.heard.extend_from_slice(&packet);
+                simulation.request(node, (link, PacketsRequest::Release(1)));
             }
-            self.send();
+            PacketsIndication::Sizes { .. }
+            | PacketsIndication::Room(_)
+            | PacketsIndication::Acknowledged(_) => {}
+            PacketsIndication::Closed(why) => panic!("a wire loses nothing: {why:?}"),
         }
+        self.send(simulation);
     }
+}
 
-    fn send(&mut self) {
+impl Hosts {
+    fn send(&mut self, simulation: &mut Simulation<Links>) {
         while self.room > 0 {
             let Some(packet) = self.waiting.pop() else { return };
             self.room -= 1;
-            self.world.request(self.sender, (LINK, PacketsRequest::Packet(packet)));
+            simulation.request(self.sender, (LINK, PacketsRequest::Packet(packet)));
         }
     }
 }

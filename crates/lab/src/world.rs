@@ -1,0 +1,71 @@
+//! The only place of the lab that builds simulations, and the loop in which their user hears and asks.
+
+use longwire_proto::engine::Service;
+use longwire_proto::time::Duration;
+use longwire_sim::{Boot, ClockConfig, DiskConfig, NodeEngine, NodeId, NodeIndication, Simulation};
+
+/// Time limit of what a user waits for, seconds.
+const WATCHED_S: u64 = 100_000;
+
+/// Creates a simulation without nodes.
+#[expect(clippy::disallowed_methods, reason = "the place where simulations are built")]
+pub fn simulation<A: Service>(seed: u64) -> Simulation<A> {
+    Simulation::new(seed)
+}
+
+/// Adds a node with the usual disk and clock.
+pub fn add_node<A: Service>(
+    simulation: &mut Simulation<A>,
+    name: &str,
+    make: impl FnMut(Boot) -> NodeEngine<A> + Send + 'static,
+) -> NodeId {
+    simulation.add_node(name, DiskConfig::default(), ClockConfig::default(), Box::new(make))
+}
+
+/// User of all nodes of a simulation.
+pub trait User<A: Service> {
+    /// Hears what a node says, and may ask for more.
+    fn hear(&mut self, simulation: &mut Simulation<A>, said: NodeIndication<A>);
+
+    /// Returns true once there is nothing left to wait for.
+    fn has_failed(&self) -> bool {
+        false
+    }
+}
+
+/// Simulation with its user.
+pub struct SimulationWithUser<A: Service, U: User<A>> {
+    /// Simulation.
+    pub simulation: Simulation<A>,
+    /// User of its nodes.
+    pub user: U,
+}
+
+impl<A: Service, U: User<A>> SimulationWithUser<A, U> {
+    /// Lets the user hear all that the nodes have said.
+    pub fn hear(&mut self) {
+        while let Some(said) = self.simulation.pop_indication() {
+            self.user.hear(&mut self.simulation, said);
+        }
+    }
+
+    /// Lets time pass while the condition holds; returns false after a failure or the time limit, or when nothing
+    /// happens any more.
+    pub fn run_while(&mut self, goes_on: impl Fn(&U) -> bool) -> bool {
+        let limit = self.simulation.now() + Duration::from_secs(WATCHED_S);
+        self.hear();
+        while goes_on(&self.user) {
+            if self.user.has_failed() || self.simulation.now() >= limit || !self.simulation.step() {
+                return false;
+            }
+            self.hear();
+        }
+        true
+    }
+
+    /// Lets this much time pass.
+    pub fn rest(&mut self, time: Duration) {
+        self.simulation.run_until(self.simulation.now() + time);
+        self.hear();
+    }
+}
