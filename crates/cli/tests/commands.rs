@@ -274,7 +274,7 @@ fn a_paper_says_what_it_predicts_and_what_misses() {
     let place = Place::new("paper");
     let said = place.transcript(&["paper", "ax25-throughput", "--runs", "2"]);
     let parts: Vec<&str> = said.split("\n\n").collect();
-    let misses = parts.iter().position(|part| part.starts_with("Misses and their reasons")).unwrap();
+    let misses = parts.iter().position(|part| part.starts_with("Claims that do not hold")).unwrap();
     insta::assert_snapshot!([parts[0], parts[misses], parts[misses + 1]].join("\n\n"));
 }
 

@@ -525,6 +525,7 @@ impl Comparison<'_> {
             section.with(format!("`{}`: {}.", contender.name, contender.about))
         });
         Report {
+            answer: Vec::new(),
             title: format!("{} over {}", file_names(&self.options.files), self.link.title),
             lead: self.lead(),
             command: self.command(),

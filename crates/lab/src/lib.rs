@@ -13,6 +13,7 @@ pub mod finding;
 pub mod format;
 pub mod ftp;
 pub mod internet;
+pub mod label;
 pub mod ledger;
 pub mod limit;
 pub mod link;

@@ -15,7 +15,7 @@ pub fn terminal(blocks: &[PageBlock], width: usize, colour: bool) -> String {
     let part = |block: &PageBlock| match block {
         PageBlock::Text(text) => words(text),
         PageBlock::Code { caption, text } => format!("{}\n{}\n", words(caption), indented(text)),
-        PageBlock::Table(table) => table.terminal(width, colour),
+        PageBlock::Table(table) | PageBlock::Folded(table) => table.terminal(width, colour),
         PageBlock::Plot(plot) => plot.table().terminal(width, colour),
         PageBlock::Ledger(chart) => chart.table().terminal(width, colour),
         PageBlock::Rank(chart) => chart.table().terminal(width, colour),

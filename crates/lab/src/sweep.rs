@@ -4,6 +4,7 @@ use crate::bench::{self, Bench, Case, Played, Shard, Trial};
 use crate::chain::{self, Chain};
 use crate::error::Error;
 use crate::finding::{self, Finding, Trace};
+use crate::label;
 use crate::meetings;
 use crate::progress::Progress;
 use crate::radio;
@@ -121,7 +122,7 @@ impl Sweep<'_> {
     fn beyond_limit(&self) -> Vec<String> {
         let of_point = |played: &Played<Chain>| {
             let words = chain::beyond_limit(&played.all())?;
-            let point = finding::point_name(&played.case.params);
+            let point = label::point(&played.case.params);
             let at = if point.is_empty() { String::new() } else { format!(" at {point}") };
             Some(format!("`{}`{at}: {words}.", played.case.series))
         };
@@ -134,14 +135,17 @@ impl Sweep<'_> {
             None => Vec::new(),
         };
         let missed = self.points().any(|played| !chain::why_missed(&played.all()).is_empty());
-        let columns = names.iter().map(|name| Column::number(name, "")).chain([
-            Column::text("protocol/settings"),
-            Column::number("runs", ""),
-            Column::number("time", "s"),
-            Column::number("goodput", "byte/s"),
-            Column::number("x ideal", ""),
-            Column::text("arrived"),
-        ]);
+        let columns =
+            names.iter().map(|name| label::param(name)).map(|(name, unit)| Column::number(name, unit)).chain(
+                [
+                    Column::text("protocol/settings"),
+                    Column::number("runs", ""),
+                    Column::number("time", "s"),
+                    Column::number("goodput", "byte/s"),
+                    Column::number("x ideal", ""),
+                    Column::text("arrived"),
+                ],
+            );
         let columns = columns.chain(missed.then(|| Column::text("problem")));
         let mut table = Table::new("Transfer time and goodput with 95 % confidence intervals", columns);
         for played in self.points() {
@@ -173,13 +177,17 @@ impl Sweep<'_> {
                 format!("Hop {}: {} to {}", hop + 1, self.scenario.nodes[hop], self.scenario.nodes[hop + 1]);
             let mut chart = chain::ledger_chart(&title, "");
             for played in self.points() {
-                let name = name_of_point(&played.case);
+                let name = match label::point(&played.case.params) {
+                    name if name.is_empty() => played.case.series.clone(),
+                    name => name,
+                };
                 chart.bars.push(chain::ledger_bar(&name, &played.all(), hop, 0, None));
             }
             ledgers = ledgers.with(chart);
         }
         let scenario = PageBlock::Code { caption: "the scenario".into(), text: self.scenario.to_text() };
         Report {
+            answer: Vec::new(),
             title: if self.scenario.title.is_empty() {
                 experiment.experiment.clone()
             } else {
@@ -235,15 +243,13 @@ impl Sweep<'_> {
         if values(&across) < 2 {
             return None;
         }
-        let mut plot = Plot::new(
-            "Transfer time",
-            Axis::new(across.clone(), ""),
-            Axis::new("transfer time", "s").from_zero(),
-        );
+        let (words, unit) = label::param(&across);
+        let mut plot =
+            Plot::new("Transfer time", Axis::new(words, unit), Axis::new("transfer time", "s").from_zero());
         for record in &times {
             let others = record.params.iter().filter(|(name, _)| *name != across);
             let others = others.fold(Params::new(), |params, (name, value)| params.with(name, value.clone()));
-            let name = format!("{} {}", record.series, finding::point_name(&others));
+            let name = format!("{} {}", record.series, label::point(&others));
             let x = record.params.get(&across).and_then(Value::as_f64).unwrap_or(0.0);
             match plot.series.iter_mut().find(|series| series.name == name) {
                 Some(series) => series.points.push(Point::of(x, record)),

@@ -8,13 +8,13 @@ mod published;
 mod tests;
 pub mod trend;
 
-pub use published::attach;
 #[cfg(test)]
 pub(crate) use published::published_figures;
+pub use published::{attach, published};
 
 use crate::format::figure;
 use crate::record::{FigureKind, Record, number};
-use crate::report::{Cell, Column, Table, Tone};
+use crate::report::{Axis, Cell, Column, Plot, PlotSeries, Point, Shape, Table, Tone};
 
 /// Published figure or statement, with the result of our runs.
 #[derive(Clone, Debug, PartialEq)]
@@ -161,6 +161,86 @@ pub fn count<'a>(claims: impl IntoIterator<Item = &'a Claim>) -> String {
         claims.into_iter().map(Claim::verdict).filter(|verdict| verdicts().contains(verdict)).collect();
     let holding = judged.iter().filter(|verdict| **verdict == Verdict::Holds).count();
     format!("{holding} of {}", judged.len())
+}
+
+/// Creates the table of the places of publication, with the number of claims that hold.
+pub fn by_place(claims: &[Claim]) -> Table {
+    let columns = [
+        Column::text("source"),
+        Column::number("hold", ""),
+        Column::number("miss", ""),
+        Column::number("too few runs", ""),
+        Column::number("not judged", ""),
+    ];
+    let caption = format!("Claims: {} of those judged hold", count(claims));
+    let mut table = Table::new(caption, columns);
+    let mut places: Vec<&str> = Vec::new();
+    for claim in claims {
+        if !places.contains(&claim.place.as_str()) {
+            places.push(&claim.place);
+        }
+    }
+    for place in places {
+        let number = |verdict: Verdict| {
+            let here = claims.iter().filter(|claim| claim.place == place && claim.verdict() == verdict);
+            match (here.count(), verdict) {
+                (0, _) => Cell::empty(),
+                (count, Verdict::Misses) => Cell::number(count as f64).toned(Tone::Bad),
+                (count, _) => Cell::number(count as f64),
+            }
+        };
+        let verdicts = [Verdict::Holds, Verdict::Misses, Verdict::CannotTell, Verdict::NotJudged];
+        table.row([Cell::text(place)].into_iter().chain(verdicts.map(number)));
+    }
+    table
+}
+
+/// Creates the table of the claims that do not hold; `None` if there are none.
+pub fn misses(claims: &[Claim]) -> Option<Table> {
+    let missed: Vec<Claim> =
+        claims.iter().filter(|claim| claim.verdict() == Verdict::Misses).cloned().collect();
+    (!missed.is_empty()).then(|| table("Claims that do not hold", &missed))
+}
+
+/// Creates a plot of our figures over the published ones, with a band of 10 %; `None` with fewer than two figures.
+pub fn picture(claims: &[Claim]) -> Option<Plot> {
+    /// Half the width of the band, as a share.
+    const BAND: f64 = 0.1;
+    let point = |claim: &Claim| {
+        let (Ours::Figures(records), Published::Point(published)) = (&claim.ours, claim.published) else {
+            return None;
+        };
+        let [record] = &records[..] else { return None };
+        (published > 0.0 && record.mean > 0.0).then(|| Point::of(published, record))
+    };
+    let published: Vec<f64> = claims.iter().filter_map(point).map(|point| point.x).collect();
+    let (from, to) =
+        (published.iter().copied().fold(f64::MAX, f64::min), published.iter().copied().fold(0.0, f64::max));
+    if published.len() < 2 || from == to {
+        return None;
+    }
+    let line = |factor: f64| vec![Point::new(from, factor * from), Point::new(to, factor * to)];
+    let bound = |name: String, factor: f64| PlotSeries::new(name, line(factor)).shaped(Shape::Bound);
+    let plot = Plot::new(
+        "Ours over the published figures",
+        Axis::new("published", "").log(),
+        Axis::new("ours", "").log(),
+    )
+    .with(bound("equal".into(), 1.0))
+    .with(bound(format!("{:.0} % above", 100.0 * BAND), 1.0 + BAND))
+    .with(bound(format!("{:.0} % below", 100.0 * BAND), 1.0 - BAND));
+    let verdicts = [
+        ("holds", Verdict::Holds, 2),
+        ("does not hold", Verdict::Misses, 1),
+        ("not judged", Verdict::NotJudged, 5),
+    ];
+    Some(verdicts.into_iter().fold(plot, |plot, (name, verdict, style)| {
+        let mut points: Vec<Point> =
+            claims.iter().filter(|claim| claim.verdict() == verdict).filter_map(point).collect();
+        points.sort_by(|a, b| a.x.total_cmp(&b.x));
+        let series = PlotSeries::new(name, points).shaped(Shape::Points).styled(style);
+        if series.points.is_empty() { plot } else { plot.with(series) }
+    }))
 }
 
 /// Creates the table of claims, a row for each.

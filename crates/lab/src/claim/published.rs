@@ -82,6 +82,12 @@ fn rows(csv: &str) -> Vec<Row> {
     reader.deserialize().map(row).collect()
 }
 
+/// Returns the published figures that are compared with these ones of ours, in the order of the file.
+pub fn published(csv: &str, series: &str, metric: &str) -> Vec<f64> {
+    let is_one = |row: &Row| row.series == series && row.metric == metric;
+    rows(csv).into_iter().filter(is_one).map(|row| row.published).collect()
+}
+
 /// Number of published figures in a file.
 #[cfg(test)]
 pub(crate) fn published_figures(csv: &str) -> usize {

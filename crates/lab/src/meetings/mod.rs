@@ -367,6 +367,7 @@ fn finding(
                  destination. Sent: all bytes on all links, including headers, acknowledgements and keep-alives.";
     let text = toml::to_string(plan).expect("a plan is TOML");
     let report = Report {
+        answer: Vec::new(),
         title: plan.title.clone(),
         lead: lead.clone(),
         command: format!("longwire run {} --runs {} --seed {}", path.display(), plan.runs, plan.seed),

@@ -44,6 +44,7 @@ pub fn finding(options: &Options) -> Finding {
             runs: Vec::new(),
         },
         report: Report {
+            answer: Vec::new(),
             title: format!("Closed-form model of connected-mode AX.25: {}", options.name),
             lead,
             command: options.command.clone(),

@@ -10,6 +10,7 @@ pub mod dtn_ax25;
 pub mod dummy;
 #[cfg(test)]
 mod tests;
+mod text;
 
 use crate::bench::Bench;
 use crate::claim::{self, Claim};
@@ -88,15 +89,9 @@ impl Page {
         let mut facts = vec![("seed".to_owned(), bench.seed.to_string()), (format!("runs per {of}"), runs)];
         facts.extend(self.facts);
         facts.push(("published in".into(), paper.citation().into()));
-        let claims = (!self.claims.is_empty()).then(|| {
-            Section::new("Claims of the paper").shown(claim::table(
-                format!("Published and ours: {} of those judged hold", claim::count(&self.claims)),
-                &self.claims,
-            ))
-        });
-        let sections: Vec<Section> = claims.into_iter().chain(self.sections).collect();
-        let summary =
-            [PageBlock::Text(lead.clone())].into_iter().chain(sections.iter().flat_map(on_terminal));
+        let claims = answer(&self.claims);
+        let lead_text = [PageBlock::Text(lead.clone())].into_iter();
+        let summary = lead_text.chain(on_terminal(&claims)).chain(self.sections.iter().flat_map(on_terminal));
         Finding {
             summary: summary.collect(),
             experiment: Experiment {
@@ -108,14 +103,25 @@ impl Page {
             report: Report {
                 title: self.title.into(),
                 lead,
+                answer: claims.blocks,
                 command: format!("longwire paper {} --seed {} --runs {fewest}", paper.name(), bench.seed),
                 facts,
-                sections,
+                sections: self.sections,
                 assumptions: self.assumptions,
             },
             traces: self.traces,
         }
     }
+}
+
+/// What a page shows first: a picture of ours beside the published figures, and the claims.
+fn answer(claims: &[Claim]) -> Section {
+    if claims.is_empty() {
+        return Section::default();
+    }
+    let pictured = Section::default().with_all(claim::picture(claims)).shown(claim::by_place(claims));
+    let missed = claim::misses(claims).into_iter().fold(pictured, Section::shown);
+    missed.with(PageBlock::Folded(claim::table("All claims", claims)))
 }
 
 /// Blocks of a section that a terminal shows, tables with their captions.

@@ -36,7 +36,8 @@ pub use world::Outcome;
 
 use crate::bench::{self, Bench, Case, Metric, Run, Trial};
 use crate::error::Error;
-use crate::finding::{self, Finding};
+use crate::finding::Finding;
+use crate::label;
 use crate::progress::Progress;
 use crate::record::Experiment;
 use crate::report::{Cell, Column, PageBlock, Report, Section, Table};
@@ -226,7 +227,7 @@ pub fn run(
     for point in played.iter().filter(|point| !point.runs.is_empty()) {
         experiment.records.extend(point.records());
         experiment.runs.extend(point.rows());
-        let name = Cell::text(finding::point_name(&point.case.params));
+        let name = Cell::text(label::point(&point.case.params));
         table.row([name].into_iter().chain(point.cells()));
     }
     let runs = match progress.left_out() {
@@ -267,6 +268,7 @@ fn finding(
                  arrives. Keyed: total transmitter time divided by the duration of the run.";
     let text = toml::to_string(plan).expect("a plan is TOML");
     let report = Report {
+        answer: Vec::new(),
         title: title.to_owned(),
         lead: lead.clone(),
         command,

@@ -27,6 +27,12 @@ pub(super) fn page(report: &Report, experiment: &Experiment) -> String {
         env!("CARGO_PKG_VERSION")
     );
     header(&mut out, report);
+    if !report.answer.is_empty() {
+        out.push_str("<section>\n");
+        report.answer.iter().for_each(|block| self::block(&mut out, block));
+        out.push_str("</section>\n");
+    }
+    about(&mut out, report);
     for (number, section) in report.sections.iter().enumerate() {
         self::section(&mut out, section, number);
     }
@@ -48,6 +54,12 @@ fn header(out: &mut String, report: &Report) {
         escape(&report.title),
         prose(&report.lead)
     );
+    out.push_str("</header>\n");
+}
+
+/// Writes how the page was made, and its contents.
+fn about(out: &mut String, report: &Report) {
+    out.push_str("<section>\n");
     if !report.command.is_empty() {
         let _ = writeln!(out, "<pre><code>{}</code></pre>", escape(&report.command));
     }
@@ -68,35 +80,38 @@ fn header(out: &mut String, report: &Report) {
         }
         out.push_str("<li><a href=\"#data\">Data</a></li></ol></nav>\n");
     }
-    out.push_str("</header>\n");
+    out.push_str("</section>\n");
 }
 
 fn section(out: &mut String, section: &Section, number: usize) {
     let _ = writeln!(out, "<section>\n<h2 id=\"part-{}\">{}</h2>", number + 1, escape(&section.heading));
-    for block in &section.blocks {
-        match block {
-            PageBlock::Text(text) => {
-                let _ = writeln!(out, "<p>{}</p>", prose(text));
-            }
-            PageBlock::Code { caption, text } => {
-                let _ = writeln!(
-                    out,
-                    "<div class=\"table\"><h3>{}</h3><pre><code>{}</code></pre></div>",
-                    prose(caption),
-                    escape(text)
-                );
-            }
-            PageBlock::Plot(plot) => self::plot(out, plot),
-            PageBlock::Table(table) => full_table(out, table),
-            PageBlock::Ledger(chart) => {
-                figure(out, &chart.title, [&chart.legend(), &chart.svg()], &chart.caption, &chart.table())
-            }
-            PageBlock::Rank(chart) => {
-                figure(out, &chart.title, ["", &chart.svg()], &chart.caption, &chart.table())
-            }
+    section.blocks.iter().for_each(|block| self::block(out, block));
+    out.push_str("</section>\n");
+}
+
+fn block(out: &mut String, block: &PageBlock) {
+    match block {
+        PageBlock::Text(text) => {
+            let _ = writeln!(out, "<p>{}</p>", prose(text));
+        }
+        PageBlock::Code { caption, text } => {
+            let _ = writeln!(
+                out,
+                "<div class=\"table\"><h3>{}</h3><pre><code>{}</code></pre></div>",
+                prose(caption),
+                escape(text)
+            );
+        }
+        PageBlock::Plot(plot) => self::plot(out, plot),
+        PageBlock::Table(table) => full_table(out, table),
+        PageBlock::Folded(table) => folded(out, table, &[(&table.caption, &table.csv())]),
+        PageBlock::Ledger(chart) => {
+            figure(out, &chart.title, [&chart.legend(), &chart.svg()], &chart.caption, &chart.table())
+        }
+        PageBlock::Rank(chart) => {
+            figure(out, &chart.title, ["", &chart.svg()], &chart.caption, &chart.table())
         }
     }
-    out.push_str("</section>\n");
 }
 
 fn plot(out: &mut String, plot: &Plot) {
@@ -106,7 +121,7 @@ fn plot(out: &mut String, plot: &Plot) {
     }
     out.push_str(&plot.svg());
     caption(out, &plot.caption);
-    folded(out, &plot.table(), &[(&plot.title, &plot.csv())]);
+    folded(out, &Table { caption: "Table".into(), ..plot.table() }, &[(&plot.title, &plot.csv())]);
     out.push_str("</figure>\n");
 }
 
@@ -115,7 +130,7 @@ fn figure(out: &mut String, title: &str, picture: [&str; 2], words: &str, table:
     let _ = writeln!(out, "<figure>\n<h3>{}</h3>", escape(title));
     picture.iter().for_each(|part| out.push_str(part));
     caption(out, words);
-    folded(out, table, &[(title, &table.csv())]);
+    folded(out, &Table { caption: "Table".into(), ..table.clone() }, &[(title, &table.csv())]);
     out.push_str("</figure>\n");
 }
 
@@ -126,7 +141,7 @@ fn caption(out: &mut String, text: &str) {
 }
 
 fn folded(out: &mut String, table: &Table, files: &[(&str, &str)]) {
-    out.push_str("<div class=\"foot\"><details><summary>Table</summary>\n");
+    let _ = writeln!(out, "<div class=\"foot\"><details><summary>{}</summary>", prose(&table.caption));
     self::table(out, table);
     out.push_str("</details>\n");
     let files: Vec<(String, &str, &str)> =

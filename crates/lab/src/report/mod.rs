@@ -14,7 +14,7 @@ pub use plot::{Axis, Plot, PlotSeries, Point, Shape};
 pub use rank::{RankChart, RankRow};
 pub use table::{Cell, Column, Table, Tone};
 
-use crate::record::{Experiment, Record};
+use crate::record::Experiment;
 
 /// Report page.
 #[derive(Clone, Debug, Default)]
@@ -23,6 +23,8 @@ pub struct Report {
     pub title: String,
     /// Result, in a sentence or two. Text between backticks is set as code, here and in all paragraphs.
     pub lead: String,
+    /// What the page shows first, right after its result.
+    pub answer: Vec<PageBlock>,
     /// Command that reproduces this page.
     pub command: String,
     /// Facts for the top of the page, such as the seed and the number of runs.
@@ -84,6 +86,8 @@ pub enum PageBlock {
     Plot(Plot),
     /// Table, shown in full.
     Table(Table),
+    /// Table behind its caption, which unfolds it.
+    Folded(Table),
     /// Use of time.
     Ledger(LedgerChart),
     /// Ranking of several protocols by one figure.
@@ -144,83 +148,6 @@ impl Report {
     /// Writes the page. `experiment` is embedded completely, as JSON and as CSV.
     pub fn html(&self, experiment: &Experiment) -> String {
         html::page(self, experiment)
-    }
-}
-
-/// Judgement of our figure compared with a published one.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Judgement {
-    /// Tolerance, as a share of the published figure: 0.1 is 10 %.
-    Within(f64),
-    /// Not judged, for this reason.
-    None(&'static str),
-}
-
-/// Table of our figures and the published ones, a row per record with a reference: within the tolerance or not, or the
-/// reason why it is not judged.
-pub fn verdicts(
-    caption: impl Into<String>,
-    records: &[Record],
-    judgement: impl Fn(&Record) -> Judgement,
-) -> Table {
-    let mut table = Table::new(
-        caption,
-        [
-            Column::text("protocol"),
-            Column::text("figure"),
-            Column::text("at"),
-            Column::number("ours", ""),
-            Column::number("published", ""),
-            Column::number("ratio", ""),
-            Column::text("verdict"),
-            Column::text("basis"),
-        ],
-    );
-    for record in records {
-        let Some(reference) = record.reference else { continue };
-        let ratio = (reference != 0.0).then(|| record.mean / reference);
-        let source = record.source.as_deref().unwrap_or("published");
-        table.row([
-            Cell::text(&record.series),
-            Cell::text(figure_name(record)),
-            Cell::text(point_name(record)),
-            Cell::summary(&record.summary()),
-            Cell::number(reference),
-            ratio.map_or_else(Cell::empty, |ratio| Cell::precise(ratio, 2)),
-            verdict(record.mean, reference, judgement(record)),
-            Cell::text(format!("{}; {source}", record.kind)).toned(Tone::Faint),
-        ]);
-    }
-    table
-}
-
-/// Name of the metric without its unit, followed by the unit: `goodput (byte/s)`.
-fn figure_name(record: &Record) -> String {
-    let suffix = format!("_{}", record.unit.replace('/', "_per_"));
-    let name = record.metric.strip_suffix(&suffix).unwrap_or(&record.metric).replace('_', " ");
-    if record.unit.is_empty() || name.ends_with(&record.unit) {
-        name
-    } else {
-        format!("{name} ({})", record.unit)
-    }
-}
-
-/// Parameters of a record: `delay_ms 2000, ber 1e-6`.
-fn point_name(record: &Record) -> String {
-    let words = record.params.iter().map(|(name, value)| format!("{name} {value}"));
-    words.collect::<Vec<_>>().join(", ")
-}
-
-fn verdict(ours: f64, reference: f64, judgement: Judgement) -> Cell {
-    let tolerance = match judgement {
-        Judgement::Within(tolerance) => tolerance,
-        Judgement::None(why) => return Cell::text(format!("not judged: {why}")).toned(Tone::Faint),
-    };
-    let bound = crate::record::number(tolerance * 100.0);
-    if (ours - reference).abs() <= tolerance * reference.abs() {
-        Cell::text(format!("within {bound} %")).toned(Tone::Good)
-    } else {
-        Cell::text(format!("outside {bound} %")).toned(Tone::Bad)
     }
 }
 

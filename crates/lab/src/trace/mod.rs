@@ -127,6 +127,7 @@ fn page(title: &str, frames: &[CapturedFrame]) -> String {
     let captures: Vec<String> =
         nodes(frames).into_iter().map(|node| format!("`{}`", capture_name(node))).collect();
     let report = Report {
+        answer: Vec::new(),
         title: title.to_owned(),
         lead: format!(
             "All TCP connections of one run. Packet captures of each node for Wireshark: {}; `timeline.txt` lists \

@@ -3,55 +3,17 @@
 use super::calibrate::Allowed;
 use super::fleet::{Case, FAST, FASTEST_BPS, Role, SLOW_BPS, constants_of, find, program};
 use super::leeway::Range;
-use super::page::{bounds_bps, bounds_of, compared, seen};
+use super::page::{bounds_of, compared, seen};
 use super::simulated::Simulated;
-use super::statements::statements;
 use super::theory::theory;
 use crate::format::figure;
 use crate::model::ax25::WINDOW_MAX;
 use crate::record::FigureKind;
-use crate::report::{Column, Table};
 
 /// Coarse grid over all constants: thousands of cycles per octet, millions per turnaround.
 pub(super) fn coarse() -> Vec<(f64, f64)> {
     let turns = || (0..=16).map(|step| f64::from(step) / 2.0);
     (1..=20).flat_map(|step| turns().map(move |turn| (4.0 * f64::from(step), turn))).collect()
-}
-
-/// Prediction that differs from the published figure.
-pub(super) struct Miss {
-    pub(super) what: String,
-    /// Reason; empty if none is known.
-    pub(super) why: String,
-}
-
-pub(super) fn misses_table(simulated: &Simulated) -> Table {
-    let mut table = Table::new("Misses and their reasons", ["miss", "reason"].map(Column::text));
-    for Miss { what, why } in misses(simulated) {
-        table.row([crate::report::Cell::text(what), crate::report::Cell::text(why)]);
-    }
-    table
-}
-
-/// Returns all misses in the order of the page.
-pub(super) fn misses(simulated: &Simulated) -> Vec<Miss> {
-    let throughputs = compared(simulated).into_iter().filter(|compared| !compared.holds()).map(|compared| {
-        let row = &compared.row;
-        Miss {
-            what: format!("throughput of {} at {} bit/s", row.who, figure(row.rate_bps as f64)),
-            why: slowest_maker(&row.cases, bounds_bps(row).0),
-        }
-    });
-    let windows = seen(simulated).into_iter().filter(|seen| !seen.holds).map(|seen| Miss {
-        what: format!("window of {} at {} MHz", seen.row.who, seen.row.clock),
-        why: why_window(simulated, &seen.row.case, seen.open),
-    });
-    let statements =
-        statements(simulated).into_iter().filter(|statement| !statement.holds).map(|statement| Miss {
-            what: statement.words.into(),
-            why: why_statement(simulated, statement.words),
-        });
-    throughputs.chain(windows).chain(statements).collect()
 }
 
 /// Time to build a full frame, seconds.
@@ -61,7 +23,7 @@ fn making_s(case: &Case, octet_kilocycles: f64) -> f64 {
 }
 
 /// Compares the highest possible throughput of the slowest processor with the lower bound.
-fn slowest_maker(cases: &[Case], least_bps: f64) -> String {
+pub(super) fn slowest_maker(cases: &[Case], least_bps: f64) -> String {
     let making = |case: &Case| making_s(case, program(case.program).octet_kilocycles);
     let slowest = cases.iter().max_by(|left, right| making(left).total_cmp(&making(right)));
     let Some(case) = slowest else { return String::new() };
@@ -90,7 +52,7 @@ fn octets_for(case: &Case, seconds: f64) -> f64 {
     1000.0 * seconds * find(case.machine).megacycles_per_s() / f64::from(case.information_bytes)
 }
 
-fn why_window(simulated: &Simulated, case: &Case, open: Option<Range>) -> String {
+pub(super) fn why_window(simulated: &Simulated, case: &Case, open: Option<Range>) -> String {
     let octet = program(case.program).octet_kilocycles;
     if open.is_some_and(|open| !open.hits) {
         return never_larger(case, octet, open.map_or(0.0, |open| open.to));
@@ -145,7 +107,7 @@ fn never_larger(case: &Case, octet: f64, most: f64) -> String {
     )
 }
 
-fn why_statement(simulated: &Simulated, words: &str) -> String {
+pub(super) fn why_statement(simulated: &Simulated, words: &str) -> String {
     let ours = |machine, rate_bps| simulated.throughput(Case::delivered(machine, rate_bps));
     if words.starts_with("Senders at 9600: TF 2.1") {
         let ahead = FAST.map(|machine| {

@@ -7,6 +7,7 @@
 //! the rest.
 
 mod calibrate;
+mod claims;
 mod fleet;
 mod leeway;
 mod misses;
@@ -56,6 +57,7 @@ impl Paper for Ax25Throughput {
             runs: (simulated.runs(), simulated.runs(), "transfer"),
             sections: sections(&simulated),
             assumptions: assumptions(alternatives),
+            claims: claims::claims(&simulated),
             records: records(&simulated),
             rows: simulated.rows(),
             ..Page::default()
@@ -86,10 +88,7 @@ fn sections(simulated: &Simulated) -> Vec<Section> {
                  versions, each of ours must be within the bound. Next to each prediction stands its range over all \
                  other allowed constants, and next to each miss whether any of them would match. Misses are kept.",
             )
-            .shown(page::measured_table(simulated))
-            .shown(page::window_table(simulated))
-            .shown(page::statement_table(simulated))
-            .shown(misses::misses_table(simulated)),
+            .with(page::window_table(simulated)),
         with_plots(machines, page::machine_plots(simulated)),
         lengths,
         with_plots(
@@ -99,7 +98,6 @@ fn sections(simulated: &Simulated) -> Vec<Section> {
         with_plots(Section::new("Figures 14 and 15: windows"), page::histograms(simulated)),
         Section::new("The simulated controllers").with(MODEL).shown(page::firmware_table()).with(FIT)
             .with(page::fit_table()).with(page::machine_table(simulated)),
-        Section::new("Statements of the paper about theory").shown(theory::theory_table()).with(theory::claims_table()),
         Section::new("Equation 5: the serial lines").with(theory::serial_table()),
     ]
 }

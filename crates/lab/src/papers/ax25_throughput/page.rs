@@ -1,6 +1,7 @@
 //! Simulated controllers on the page: tables and plots.
 
 use super::calibrate::{Allowed, Said, What, is_within, rows, used as firmwares};
+use super::claims::{WITHIN, WITHIN_FRAMES};
 use super::fleet::{
     Case, DERIVED, EXCHANGED, FAST, FAST_BPS, FASTEST_BPS, MACHINES, Machine, Role, SLOW, SLOW_BPS, SPEEDS,
     find, program,
@@ -9,23 +10,17 @@ use super::leeway::Range;
 use super::published::{Claim, Measured, Used, measured, used};
 use super::said;
 use super::simulated::{BY_LENGTH, LENGTHS, Simulated};
-use super::statements::{Statement, statements};
 use super::theory::{theory, with_t2};
 use crate::format::figure;
 use crate::model::ax25::{Model, WINDOW_MAX};
 use crate::record::{FigureKind, Params, Record};
-use crate::report::{Axis, Cell, Column, Plot, PlotSeries, Point, Shape, Table, Tone};
-
-/// Tolerance of a throughput, as a share.
-const WITHIN: f64 = 0.25;
-/// Tolerance of a window, frames.
-const WITHIN_FRAMES: f64 = 1.0;
+use crate::report::{Axis, Cell, Column, Plot, PlotSeries, Point, Shape, Table};
 
 /// Published throughput compared with the simulated one.
 pub(super) struct Compared {
     pub(super) row: Measured,
     /// Lowest and highest simulated throughput, bit/s.
-    ours_bps: (f64, f64),
+    pub(super) ours_bps: (f64, f64),
     samples: Vec<f64>,
     pub(super) kind: FigureKind,
     /// Range over all allowed constants, bit/s; `None` if calibrated.
@@ -44,9 +39,12 @@ impl Compared {
         self.ours_bps.0 >= from && self.ours_bps.1 <= to
     }
 
-    /// Simulated throughput as text, bit/s.
-    pub(super) fn words(&self) -> String {
-        range(self.ours_bps)
+    /// Figure of each transfer, or of the best.
+    pub(super) fn each(&self) -> Vec<Record> {
+        let params = || Params::new().with("rate_bps", self.row.rate_bps as f64).with("window", 7u32);
+        let record =
+            |sample: &f64| Record::of(self.row.who, params(), "throughput_bit_per_s", "bit/s", &[*sample]);
+        self.samples.iter().map(record).collect()
     }
 
     fn records(&self) -> Vec<Record> {
@@ -83,57 +81,6 @@ pub(super) fn compared(simulated: &Simulated) -> Vec<Compared> {
     measured().into_iter().map(one).collect()
 }
 
-/// Verdict; a miss includes whether other allowed constants match.
-fn verdict(holds: bool, open: Option<Range>) -> Cell {
-    match open {
-        Some(open) if !holds => {
-            let words = if open.hits { "no; yes with other constants" } else { "no, with any constants" };
-            Cell::text(words).toned(Tone::Bad)
-        }
-        _ => said(holds),
-    }
-}
-
-fn range((from, to): (f64, f64)) -> String {
-    if from.round() == to.round() {
-        figure(from.round())
-    } else {
-        format!("{} to {}", figure(from.round()), figure(to.round()))
-    }
-}
-
-pub(super) fn measured_table(simulated: &Simulated) -> Table {
-    let mut table = Table::new(
-        "Throughput at k = 7 and 256 information octets, published and simulated",
-        [
-            Column::number("rate", "bit/s"),
-            Column::text("controller or firmware"),
-            Column::text("role"),
-            Column::text("published (bit/s)"),
-            Column::text("simulated (bit/s)"),
-            Column::text("kind"),
-            Column::text("within 25 %"),
-            Column::text("with all allowed constants (bit/s)"),
-            Column::number("theory", "bit/s"),
-        ],
-    );
-    for compared in compared(simulated) {
-        let row = &compared.row;
-        table.row([
-            Cell::number(row.rate_bps as f64),
-            Cell::text(row.who),
-            Cell::text(row.role.word()),
-            Cell::text(range(row.effective_bps)),
-            Cell::text(compared.words()),
-            Cell::text(compared.kind.to_string()),
-            verdict(compared.holds(), compared.open),
-            compared.open.map_or(Cell::empty(), |open| Cell::text(range((open.from, open.to)))),
-            Cell::precise(theory().throughput_bps(row.rate_bps as f64, WINDOW_MAX), 0),
-        ]);
-    }
-    table
-}
-
 /// Published window compared with the simulated one.
 pub(super) struct Seen {
     pub(super) row: Used,
@@ -154,18 +101,24 @@ fn bounds_frames(row: &Used) -> (f64, f64) {
 }
 
 impl Seen {
-    fn records(&self) -> Vec<Record> {
+    pub(super) fn params(&self) -> Params {
         let case = &self.row.case;
-        let params = Params::new()
-            .with("rate_bps", case.rate_bps as f64)
-            .with("clock_mhz", find(case.machine).clock_mhz);
+        Params::new().with("rate_bps", case.rate_bps as f64).with("clock_mhz", find(case.machine).clock_mhz)
+    }
+
+    /// Plot of the paper that shows it.
+    pub(super) fn place(&self) -> &'static str {
+        if self.row.case.rate_bps == SLOW_BPS { "Fig. 14" } else { "Fig. 15" }
+    }
+
+    fn records(&self) -> Vec<Record> {
+        let params = self.params();
         let record = |metric: &str, frames: f64| {
             Record::of(self.row.who, params.clone(), metric, "frames", &[frames]).with_kind(self.kind)
         };
-        let place = if case.rate_bps == SLOW_BPS { "Fig. 14" } else { "Fig. 15" };
         let ours = match self.row.claim {
             Claim::About(from, to) => {
-                Some(record("window_frames", self.mean).with_reference((from + to) / 2.0, place))
+                Some(record("window_frames", self.mean).with_reference((from + to) / 2.0, self.place()))
             }
             Claim::LargerThan(_) => None,
         };
@@ -198,11 +151,7 @@ pub(super) fn window_table(simulated: &Simulated) -> Table {
         Column::text("firmware or controller"),
         Column::text("clock (MHz)"),
         Column::number("rate", "bit/s"),
-        Column::text("published (frames)"),
-        Column::number("simulated", "frames"),
-        Column::text("kind"),
-        Column::text("within 1, or larger than 2"),
-        Column::text("with all allowed constants (frames)"),
+        Column::number("mean", "frames"),
     ];
     let shares = (1..=7).map(|window| Column::number(format!("of {window}"), ""));
     let mut table = Table::new(
@@ -219,30 +168,9 @@ pub(super) fn window_table(simulated: &Simulated) -> Table {
             Cell::text(row.who),
             Cell::text(row.clock),
             Cell::number(row.case.rate_bps as f64),
-            Cell::text(row.words),
             Cell::precise(seen.mean, 1),
-            Cell::text(seen.kind.to_string()),
-            verdict(seen.holds, seen.open),
-            seen.open.map_or(Cell::empty(), |open| Cell::text(format!("{:.1} to {:.1}", open.from, open.to))),
         ];
         table.row(head.into_iter().chain(seen.shares.map(share)));
-    }
-    table
-}
-
-pub(super) fn statement_table(simulated: &Simulated) -> Table {
-    let columns = [
-        "statement of the paper",
-        "interpreted as",
-        "kind",
-        "holds in the simulation",
-        "simulated (bit/s, frames)",
-    ];
-    let mut table =
-        Table::new("Statements of the paper about controllers and firmware", columns.map(Column::text));
-    for Statement { words, meaning, kind, holds, detail } in statements(simulated) {
-        let kind = Cell::text(kind.to_string());
-        table.row([Cell::text(words), Cell::text(meaning), kind, said(holds), Cell::text(detail)]);
     }
     table
 }

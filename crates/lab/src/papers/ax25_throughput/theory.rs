@@ -2,7 +2,6 @@
 
 use super::fleet::Case;
 use super::published::THEORY;
-use super::said;
 use crate::format::figure;
 use crate::model::ax25::{Csma, Duplex, Model, WINDOW_MAX};
 use crate::record::{FigureKind, Params, Record};
@@ -23,40 +22,10 @@ pub(super) fn with_t2(rate_bps: f64) -> Model {
     Model { t2_s: Case::t2_s(rate_bps, theory().information_bytes), ..theory() }
 }
 
-pub(super) fn is_about(rate_bps: f64, stated_bps: f64) -> bool {
-    (theory().throughput_bps(rate_bps, WINDOW_MAX) / stated_bps - 1.0).abs() <= ABOUT
-}
-
-pub(super) fn theory_table() -> Table {
-    let mut table = Table::new(
-        "Theory at the largest window",
-        [
-            Column::number("rate", "bit/s"),
-            Column::text("statement of the paper"),
-            Column::text("where"),
-            Column::number("ours", "bit/s"),
-            Column::number("ratio", ""),
-            Column::text("within 5 %"),
-        ],
-    );
-    for (rate, stated, words, place) in THEORY {
-        let ours = theory().throughput_bps(rate, WINDOW_MAX);
-        table.row([
-            Cell::number(rate),
-            Cell::text(words),
-            Cell::text(place),
-            Cell::precise(ours, 0),
-            Cell::precise(ours / stated, 3),
-            said(is_about(rate, stated)),
-        ]);
-    }
-    table
-}
-
 /// Statement about the model, whether it holds, and its numbers.
-type Claim = (&'static str, bool, String);
+pub(super) type TheoryClaim = (&'static str, bool, String);
 
-pub(super) fn claims() -> Vec<Claim> {
+pub(super) fn claims() -> Vec<TheoryClaim> {
     let at = |model: Model, rate: f64, window: u32| model.throughput_bps(rate, window);
     let windows = || RATES_BPS.into_iter().flat_map(|rate| (1..WINDOW_MAX).map(move |window| (rate, window)));
     let grows = |model: &dyn Fn(f64) -> Model| {
@@ -95,16 +64,6 @@ pub(super) fn claims() -> Vec<Claim> {
             ),
         ),
     ]
-}
-
-pub(super) fn claims_table() -> Table {
-    let columns =
-        [Column::text("statement of the paper"), Column::text("closed form"), Column::text("computed")];
-    let mut table = Table::new("Statements of the paper about the exchange of frames", columns);
-    for (text, holds, detail) in claims() {
-        table.row([Cell::text(text), said(holds), Cell::text(detail)]);
-    }
-    table
 }
 
 pub(super) fn serial_table() -> Table {

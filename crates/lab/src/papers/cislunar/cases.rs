@@ -6,8 +6,8 @@ use super::{
 use crate::bench::{Bench, Case};
 use crate::chain::Chain;
 use crate::error::Error;
+use crate::papers::text::data;
 use crate::record::{Params, Value};
-use crate::report::Assumption;
 use crate::run::{Setup, Wanted};
 use crate::scenario::{OutageFrom, Scenario};
 use crate::toml_text;
@@ -48,22 +48,10 @@ pub(super) struct Variant {
     change: Table,
 }
 
-/// Assumptions as data.
+/// Assumptions with an alternative.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Assumptions {
-    /// Those with an alternative that is tried.
+struct Variants {
     variant: Vec<Variant>,
-    /// Those whose effect other figures show.
-    pub(super) stated: Vec<Assumption>,
-}
-
-impl Assumptions {
-    /// Reads the file.
-    pub(super) fn read() -> Assumptions {
-        let table = toml_text::parse(include_str!("assumptions.toml"), "assumptions.toml");
-        of_program(table.and_then(|table| toml_text::from_table(table, "assumptions.toml")))
-    }
 }
 
 impl Variant {
@@ -102,35 +90,20 @@ pub(super) fn play(bench: &Bench<'_>) -> Reproduction {
     let files = of_program(scenario.workload.contents(Path::new("."), scenario.seed));
     let (more_runs, every) = if bench.thin { (1, 4) } else { (MORE_RUNS, 1) };
     let plan = Plan { scenario, files, more_runs };
-    let variants: Vec<Variant> = Assumptions::read().variant.into_iter().step_by(every).collect();
-    let [grid, any_moment, second_hop, kernels, announced, outage_starts, alone, varied] =
-        bench.play_groups([
-            plan.grid(),
-            plan.any_moment(),
-            plan.second_hop(),
-            BERS.map(|ber| plan.over_linux_6(ber)).into(),
-            BERS.into_iter()
-                .flat_map(|ber| [plan.announced(ber, false), plan.announced(ber, true)])
-                .collect(),
-            plan.outage_starts().step_by(every).collect(),
-            KERNEL_DELAYS_MS.map(|delay_ms| plan.alone(delay_ms)).into(),
-            variants.iter().flat_map(|variant| VARIED_BERS.map(|ber| plan.varied(variant, ber))).collect(),
-        ]);
+    let variants: Vec<Variant> =
+        data::<Variants>(include_str!("variants.toml")).variant.into_iter().step_by(every).collect();
+    let groups = bench.play_groups([
+        plan.grid(),
+        plan.any_moment(),
+        plan.second_hop(),
+        BERS.map(|ber| plan.over_linux_6(ber)).into(),
+        BERS.into_iter().flat_map(|ber| [plan.announced(ber, false), plan.announced(ber, true)]).collect(),
+        plan.outage_starts().step_by(every).collect(),
+        KERNEL_DELAYS_MS.map(|delay_ms| plan.alone(delay_ms)).into(),
+        variants.iter().flat_map(|variant| VARIED_BERS.map(|ber| plan.varied(variant, ber))).collect(),
+    ]);
     let traced = plan.traced(bench);
-    let planned = plan.scenario.runs;
-    Reproduction {
-        planned,
-        grid,
-        any_moment,
-        second_hop,
-        kernels,
-        announced,
-        outage_starts,
-        alone,
-        varied,
-        variants,
-        traced,
-    }
+    Reproduction { planned: plan.scenario.runs, groups, variants, traced }
 }
 
 /// Unwraps a result about the built-in scenario, whose errors would be bugs of this program.

@@ -1,6 +1,6 @@
 //! Figures that are derived from several points or from a trace, and the statements of the paper.
 
-use super::{BERS, DELAY_MS, MAIN, OUTAGE_S, PUBLISHED, Played, Reproduction};
+use super::{ANY, BERS, DELAY_MS, GRID, MAIN, OUTAGE_S, PUBLISHED, Played, Reproduction, SECOND};
 use crate::claim::trend::{Trend, slopes};
 use crate::claim::{self, Claim, Ours, Published, Rule};
 use crate::record::{FigureKind, Params, Record};
@@ -43,9 +43,9 @@ impl Reproduction {
     /// Slope of the transfer time over the delay in percent, seconds per millisecond, as the paper seems to print it.
     fn slopes(&self) -> Vec<Record> {
         let readings = [
-            (&self.grid, "delay_slope_percent", "transfer_s"),
-            (&self.grid, "mx_to_rx_delay_slope_percent", "last_hop_s"),
-            (&self.second_hop, "delay_slope_percent", "transfer_s"),
+            (&self.groups[GRID], "delay_slope_percent", "transfer_s"),
+            (&self.groups[GRID], "mx_to_rx_delay_slope_percent", "last_hop_s"),
+            (&self.groups[SECOND], "delay_slope_percent", "transfer_s"),
         ];
         let slope = |(ber, (grid, name, metric)): (f64, (&Vec<Played>, &str, &str))| {
             let points = Self::without_outage(grid, ber);
@@ -101,11 +101,11 @@ impl Reproduction {
     }
 
     fn statements(&self) -> Vec<Claim> {
-        let grid: Vec<&Played> = self.grid.iter().collect();
+        let grid: Vec<&Played> = self.groups[GRID].iter().collect();
         let at_any_moment: Vec<&Played> = BERS
             .into_iter()
-            .flat_map(|ber| Self::without_outage(&self.grid, ber))
-            .chain(&self.any_moment)
+            .flat_map(|ber| Self::without_outage(&self.groups[GRID], ber))
+            .chain(&self.groups[ANY])
             .collect();
         let (delay, outage) = (("delay_ms", ["ber", "outage_s"]), ("outage_s", ["ber", "delay_ms"]));
         let goes = |what, points: &[&Played], (along, others), metric, sign| {
@@ -152,7 +152,7 @@ impl Reproduction {
 
     fn exponential(&self) -> Claim {
         let fits = BERS.map(|ber| {
-            let curve = Self::without_outage(&self.grid, ber).into_iter();
+            let curve = Self::without_outage(&self.groups[GRID], ber).into_iter();
             let points: Vec<(f64, f64)> =
                 curve.map(|played| (played.param("delay_ms"), played.mean("goodput_byte_per_s"))).collect();
             Exponential::fit(&points).map_or(0.0, |fit| fit.r_squared)
@@ -166,7 +166,7 @@ impl Reproduction {
     }
 
     fn everything_arrives(&self) -> Claim {
-        let runs: Vec<&Outcome> = self.grid.iter().flat_map(Played::outcomes).collect();
+        let runs: Vec<&Outcome> = self.groups[GRID].iter().flat_map(Played::outcomes).collect();
         let whole = runs.iter().filter(|outcome| outcome.delivered).count();
         statement(
             "Outages cause no loss.",
@@ -177,7 +177,7 @@ impl Reproduction {
     }
 
     fn nothing_again(&self) -> Claim {
-        let with_outage = self.grid.iter().filter(|played| played.param("outage_s") > 0.0);
+        let with_outage = self.groups[GRID].iter().filter(|played| played.param("outage_s") > 0.0);
         let hops = || with_outage.clone().flat_map(Played::outcomes).flat_map(|outcome| &outcome.hops);
         let again: u64 = hops().map(|hop| hop.acknowledged_again_bytes).sum();
         let safe: u64 = hops().filter_map(|hop| hop.acknowledged_at_outage_bytes).sum();

@@ -57,18 +57,19 @@ struct Traced {
     outcome: Outcome,
 }
 
+/// Groups of points, in the order of their records.
+const GRID: usize = 0;
+const ANY: usize = 1;
+const SECOND: usize = 2;
+const ANNOUNCED: usize = 4;
+const STARTS: usize = 5;
+const VARIED: usize = 7;
+
 /// All results.
 struct Reproduction {
     /// Runs per point.
     planned: u32,
-    grid: Vec<Played>,
-    any_moment: Vec<Played>,
-    second_hop: Vec<Played>,
-    kernels: Vec<Played>,
-    announced: Vec<Played>,
-    outage_starts: Vec<Played>,
-    alone: Vec<Played>,
-    varied: Vec<Played>,
+    groups: [Vec<Played>; 8],
     variants: Vec<Variant>,
     traced: Vec<Traced>,
 }
@@ -97,24 +98,14 @@ impl Paper for Cislunar {
 impl Reproduction {
     /// Iterates over all points in the order of their records.
     fn points(&self) -> impl Iterator<Item = &Played> {
-        let groups = [
-            &self.grid,
-            &self.any_moment,
-            &self.second_hop,
-            &self.kernels,
-            &self.announced,
-            &self.outage_starts,
-            &self.alone,
-            &self.varied,
-        ];
-        groups.into_iter().flatten()
+        self.groups.iter().flatten()
     }
 
     fn grid_at(&self, delay_ms: f64, ber: f64, outage_s: f64) -> &Played {
         let is_there = |played: &&Played| {
             ["delay_ms", "ber", "outage_s"].map(|name| played.param(name)) == [delay_ms, ber, outage_s]
         };
-        self.grid.iter().find(is_there).expect("the grid has every published point")
+        self.groups[GRID].iter().find(is_there).expect("the grid has every published point")
     }
 
     /// Point at which the paper states figures.

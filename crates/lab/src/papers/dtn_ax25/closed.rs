@@ -1,17 +1,26 @@
 //! Results without a channel: the published model, and its explanation of the remaining time.
 
-use super::{DIFFERENCES, FILE_BYTES, Row, TIMES, as_printed, is_fitted, params, said, table_of, time_s};
+use super::{FILE_BYTES, MODEL, ROWS, Row, params};
 use crate::model::ax25::{Csma, LastFrame, Model, Stuffed, Stuffing, Tail};
 use crate::record::{FigureKind, Record};
-use crate::report::{Cell, Column, Table};
+
+pub(super) fn time_s(model: &Model, row: &Row) -> f64 {
+    model.transfer(row.rate_bps, row.window, FILE_BYTES).total_s()
+}
+
+/// Cycles, time beyond the model and the same per cycle, of the published convergence layer.
+fn difference(row: &Row) -> (f64, f64, f64) {
+    let model = Model::ronan_2011();
+    let cycles = model.cycles(row.window, FILE_BYTES) as f64;
+    let difference_s = row.convergence_s - time_s(&model, row);
+    (cycles, difference_s, difference_s / cycles)
+}
 
 /// Published model with a turnaround for the authors' radios, from the first row alone: half of the difference per
 /// cycle between measurement and model, because both stations turn once per cycle.
 pub(super) fn with_turnaround() -> Model {
-    let model = Model::ronan_2011();
-    let first = &TIMES[0];
-    let cycles = model.cycles(first.window, FILE_BYTES) as f64;
-    Model { turnaround_s: (first.convergence_s - time_s(&model, first)) / cycles / 2.0, ..model }
+    let (_, _, per_cycle_s) = difference(&ROWS[0]);
+    Model { turnaround_s: per_cycle_s / 2.0, ..Model::ronan_2011() }
 }
 
 /// Closed form of the simulated channel: mean wait of the simulated persistence, actual length of the last frame,
@@ -30,7 +39,7 @@ pub(super) fn closed_form(file: &[u8]) -> Model {
 
 /// Number of the 14 printed entries that a reading of the model reproduces.
 pub(super) fn entries(model: &Model) -> usize {
-    TIMES.iter().filter(|row| as_printed(time_s(model, row), row.model_s, 1)).count()
+    ROWS.iter().filter(|row| format!("{:.1}", time_s(model, row)) == format!("{:.1}", row.model_s)).count()
 }
 
 /// Readings of the printed formulas: description and model.
@@ -50,108 +59,46 @@ pub(super) fn readings() -> [(&'static str, Model); 6] {
     ]
 }
 
-pub(super) fn model_table() -> Table {
-    let mut table = Table::new(
-        "Tables II and III: time for 7182 bytes over raw AX.25",
-        [
-            Column::number("rate", "bit/s"),
-            Column::number("k", ""),
-            Column::number("published", "s"),
-            Column::number("ours", "s"),
-            Column::text("exact to the printed digit"),
-        ],
-    );
-    for row in &TIMES {
-        let ours = time_s(&Model::ronan_2011(), row);
-        table.row([
-            Cell::number(row.rate_bps),
-            Cell::number(f64::from(row.window)),
-            Cell::precise(row.model_s, 1),
-            Cell::precise(ours, 3),
-            said(as_printed(ours, row.model_s, 1), "yes", "no"),
-        ]);
-    }
-    table
+/// Effects of other choices than those of the model, in the order of the assumptions.
+pub(super) fn effects() -> [String; 3] {
+    let preset = Model::ronan_2011();
+    let others = [
+        Model { csma: Csma::WaitThenDraw, ..preset },
+        Model { last_frame: LastFrame::True, ..preset },
+        Model { stuffing: Stuffing::All, ..preset },
+    ];
+    others.map(|other| {
+        let change = |at: usize| (time_s(&other, &ROWS[at]) / time_s(&preset, &ROWS[at]) - 1.0) * 100.0;
+        format!(
+            "the model's times change by {:+.1} % (1200 bit/s) and {:+.1} % (9600 bit/s) at k = 1, by {:+.1} % and \
+             {:+.1} % at k = 7",
+            change(0),
+            change(7),
+            change(6),
+            change(13)
+        )
+    })
 }
 
-pub(super) fn reading_table() -> Table {
-    let columns = [Column::text("reading"), Column::number("entries of 14", "")];
-    let mut table = Table::new("Table entries reproduced by each reading", columns);
-    for (words, model) in readings() {
-        table.row([Cell::text(words), Cell::number(entries(&model) as f64)]);
-    }
-    table
-}
-
-/// Cycles, difference and difference per cycle according to the model.
-pub(super) fn difference(row: &Row) -> (u64, f64, f64) {
-    let model = Model::ronan_2011();
-    let cycles = model.cycles(row.window, FILE_BYTES);
-    let difference_s = row.convergence_s - time_s(&model, row);
-    (cycles, difference_s, difference_s / cycles as f64)
-}
-
-pub(super) fn difference_holds(printed: &(u64, f64, f64), row: &Row) -> bool {
-    let ours = difference(row);
-    ours.0 == printed.0 && as_printed(ours.1, printed.1, 1) && as_printed(ours.2, printed.2, 2)
-}
-
-pub(super) fn difference_table() -> Table {
-    let mut table = Table::new(
-        "Table VI: measured time minus model time, at 1200 bit/s",
-        [
-            Column::number("k", ""),
-            Column::number("cycles", ""),
-            Column::number("ours", ""),
-            Column::number("difference", "s"),
-            Column::number("ours", "s"),
-            Column::number("per cycle", "s"),
-            Column::number("ours", "s"),
-            Column::text("exact to the printed digit"),
-        ],
-    );
-    for (printed, row) in DIFFERENCES.iter().zip(&TIMES) {
-        let ours = difference(row);
-        table.row([
-            Cell::number(f64::from(row.window)),
-            Cell::number(printed.0 as f64),
-            Cell::number(ours.0 as f64),
-            Cell::precise(printed.1, 1),
-            Cell::precise(ours.1, 3),
-            Cell::precise(printed.2, 2),
-            Cell::precise(ours.2, 3),
-            said(difference_holds(printed, row), "yes", "no"),
-        ]);
-    }
-    table
-}
-
+/// Figures of the model, with and without a turnaround.
 pub(super) fn records() -> Vec<Record> {
     let closed = |series: &str, row: &Row, metric: &str, unit: &str, value: f64| {
         Record::of(series, params(row), metric, unit, &[value]).with_kind(FigureKind::ClosedForm)
     };
-    let modelled = TIMES.iter().map(|row| {
-        closed("model ronan-2011", row, "transfer_s", "s", time_s(&Model::ronan_2011(), row))
-            .with_reference(row.model_s, table_of(row, "Table II", "Table III"))
-    });
-    let differences = DIFFERENCES.iter().zip(&TIMES).flat_map(|(printed, row)| {
-        let ours = difference(row);
+    let (plain, turning) = (Model::ronan_2011(), with_turnaround());
+    let timed = |series, model: Model| {
+        ROWS.iter().map(move |row| closed(series, row, "transfer_s", "s", time_s(&model, row)))
+    };
+    // Table VI has the rows at the lower rate.
+    let differences = ROWS[..7].iter().flat_map(|row| {
         let series = "published AX.25-CL minus model ronan-2011";
+        let (cycles, difference_s, per_cycle_s) = difference(row);
         [
-            closed(series, row, "cycles", "", ours.0 as f64).with_reference(printed.0 as f64, "Table VI"),
-            closed(series, row, "difference_s", "s", ours.1).with_reference(printed.1, "Table VI"),
-            closed(series, row, "difference_a_cycle_s", "s", ours.2).with_reference(printed.2, "Table VI"),
+            closed(series, row, "cycles", "", cycles),
+            closed(series, row, "difference_s", "s", difference_s),
+            closed(series, row, "difference_a_cycle_s", "s", per_cycle_s),
         ]
     });
-    let turning = with_turnaround();
-    let predicted = TIMES.iter().map(|row| {
-        closed("model ronan-2011 with turnaround", row, "transfer_s", "s", time_s(&turning, row))
-            .with_reference(row.convergence_s, table_of(row, "Table V, AX.25-CL", "Table VII, AX.25-CL"))
-            .with_kind(kind_of(row))
-    });
-    modelled.chain(differences).chain(predicted).collect()
-}
-
-pub(super) fn kind_of(row: &Row) -> FigureKind {
-    if is_fitted(row) { FigureKind::Calibrated } else { FigureKind::ClosedForm }
+    let with_turnaround = timed("model ronan-2011 with turnaround", turning);
+    timed(MODEL, plain).chain(differences).chain(with_turnaround).collect()
 }
