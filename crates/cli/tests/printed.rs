@@ -81,7 +81,7 @@ fn whatever_wins_is_printed_so_that_a_node_takes_it() {
                 }
                 let config = Config::parse(&text, &name, Path::new("/"));
                 let config = config.unwrap_or_else(|error| panic!("{name} over {link}: {error}\n{text}"));
-                assert_eq!(config.link[0].kind.name(), if is_radio { kind } else { "tcp" });
+                assert_eq!(config.link[0].kind, if is_radio { kind } else { "tcp" });
                 // The block for the operating system contains only commands of that system.
                 for line in codes.get(1).iter().flat_map(|text| text.lines()) {
                     let known = ["# ", "sysctl -w net.", "ip route replace PEER via GATEWAY dev DEVICE "];

@@ -26,6 +26,7 @@ mod listing;
 mod peers;
 mod radio;
 mod reload;
+mod sections;
 mod stream;
 mod tcp;
 pub(crate) mod tnc_address;
@@ -35,18 +36,19 @@ pub(crate) use http::is_loopback;
 pub use peers::PeerPolicy;
 pub(crate) use radio::RadioNeighbour;
 pub use radio::TncSettings;
+pub use sections::CarrierSections;
 pub use stream::StreamSettings;
 pub use tcp::TcpSettings;
 
 use crate::tls::{self, Credentials, Rule};
-use longwire_proto::ax25cl;
 use longwire_proto::bp::{Accept, Eid, Emit, PeerRules, agent};
 use longwire_proto::service::Priority;
 use longwire_proto::setting::{Fault, Settings as _};
-use longwire_proto::tcpcl::{self, Tls, Versions};
-use longwire_proto::{udpcl, uicl};
+use longwire_proto::tcpcl::{self, Tls};
 use longwire_settings::error::{Error, nearest};
 use longwire_settings::toml_text;
+use longwire_towers::carriers::{self, Tcpcl};
+use longwire_towers::{AnyCarrier, CARRIERS, ChannelFacts, LinkFacts, Medium, Place, Plan};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -100,19 +102,12 @@ pub struct Config {
     pub routing: agent::RoutingConfig,
     /// Bundle agent.
     pub agent: agent::Config,
-    /// Defaults of all TCPCL sessions.
-    pub tcpcl: tcpcl::Config,
     /// Certificate of the node and trusted authorities, for sessions with TLS.
     pub tls: tls::TlsSettings,
-    /// Defaults of all links over UDP.
-    pub udp: udpcl::Config,
-    /// Defaults of all sessions of Longwire's convergence layer over AX.25 (AX25-CL).
-    pub ax25cl: ax25cl::Config,
-    /// Defaults of all sessions of TCPCL 3 over AX.25 (AX25CM-CL, as in DTN2).
-    pub ax25cm: tcpcl::Config,
-    /// Defaults of all links to groups in UI frames of AX.25. Where `rate-bps`, `frame-bytes`, `access` and `answer-slot`
-    /// have their default, the value is taken from the TNC's channel instead; `members` is set per link.
-    pub uicl: uicl::Config,
+    /// Common settings of all links of each convergence layer, each in a section: `[tcpcl]`, `[udp]`, `[ax25cl]`, `[ax25cm]`,
+    /// `[uicl]`.
+    #[serde(skip)]
+    pub carriers: CarrierSections,
     /// Settings of the kernel's TCP, which the node uses.
     pub tcp: TcpSettings,
 }
@@ -144,17 +139,8 @@ impl Default for Config {
                 limits: agent::Limits { buffer_bytes_max: 8 << 20, ..agent::Limits::default() },
                 ..agent::Config::default()
             },
-            tcpcl: tcpcl::Config::default(),
             tls: tls::TlsSettings::default(),
-            udp: udpcl::Config::default(),
-            ax25cl: ax25cl::Config::default(),
-            // The AX.25 link itself reports when the peer does not answer. TOML has no null, and without a value the table
-            // would get the default of TCP.
-            ax25cm: tcpcl::Config {
-                connect_timeout: Some(longwire_proto::time::Duration::from_secs(86_400)),
-                ..tcpcl::Config::ax25("")
-            },
-            uicl: uicl::Config::default(),
+            carriers: CarrierSections::default(),
             tcp: TcpSettings::default(),
         }
     }
@@ -238,8 +224,8 @@ impl Default for ApplicationLimits {
 pub struct LinkSettings {
     /// Name of the link, for routes and commands.
     pub name: String,
-    /// Convergence layer. Default: tcp.
-    pub kind: LinkKind,
+    /// Convergence layer: `tcp` (TCPCL), `udp`, `ax25cl`, `ax25cm` or `uicl`. Default: tcp.
+    pub kind: String,
     /// Address of the neighbour: `host:port`. Over AX.25, `tnc` and `callsign` are used instead.
     pub address: String,
     /// AX.25 only: name of the `[[tnc]]` that carries the link.
@@ -266,62 +252,52 @@ pub struct LinkSettings {
     pub emit: Vec<Emit>,
     /// The link uses an amateur radio band, where encryption is not allowed: it never uses TLS. Default: false.
     pub amateur: bool,
-    /// Settings that differ from `[tcpcl]`, with the same keys.
-    pub tcpcl: toml::Table,
     /// Requirements for the peer's certificate that differ from `[tls.policy]`, with the same keys.
     pub tls: toml::Table,
-    /// Settings that differ from `[udp]`, with the same keys.
-    pub udp: toml::Table,
     /// Settings of the AX.25 link that differ from `[tnc.ax25]`, with the same keys.
     pub ax25: toml::Table,
-    /// Settings that differ from `[ax25cl]`, with the same keys.
-    pub ax25cl: toml::Table,
-    /// Settings that differ from `[ax25cm]`, with the same keys.
-    pub ax25cm: toml::Table,
-    /// `members` of the group, and settings that differ from `[uicl]`, with the same keys.
-    pub uicl: toml::Table,
+    /// Settings that differ from those of the section of the convergence layer, with the same keys; of a group also its
+    /// `members`.
+    #[serde(skip)]
+    pub carriers: CarrierSections,
 }
 
-/// Convergence layer of a link.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum LinkKind {
-    /// TCPCL over TCP: acknowledged, encrypted with TLS if configured.
-    #[default]
-    Tcp,
-    /// One bundle per UDP datagram, without acknowledgements.
-    Udp,
-    /// Longwire's convergence layer over AX.25: acknowledged, resumes after an interruption.
-    Ax25cl,
-    /// TCPCL 3 over AX.25 (AX25CM-CL): for nodes that run DTN2.
-    Ax25cm,
-    /// Group in UI frames of AX.25, which all its stations receive: acknowledged by the configured members.
-    Uicl,
+impl LinkSettings {
+    /// Returns the convergence layer.
+    ///
+    /// # Errors
+    /// Fails if `kind` is unknown.
+    pub(crate) fn carrier(&self) -> Result<&'static dyn AnyCarrier, Error> {
+        carriers::find(&self.kind).ok_or_else(|| {
+            let hint = match nearest(&self.kind, kinds()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => kinds_in_words(),
+            };
+            Error::new(format!("link `{}`: unknown kind `{}`", self.name, self.kind)).hint(hint)
+        })
+    }
+
+    /// Returns the medium: that of the convergence layer, or the one of several that fits the place of the link.
+    pub(crate) fn medium(&self) -> Medium {
+        let media = self.carrier().map_or(&[Medium::Tcp][..], |carrier| carrier.about().media);
+        let fits = |medium: &&Medium| medium.is_radio() != self.callsign.is_empty();
+        *media.iter().find(fits).unwrap_or(&media[0])
+    }
 }
 
-impl LinkKind {
-    /// Returns true if the link uses a TNC.
-    pub fn is_radio(self) -> bool {
-        matches!(self, LinkKind::Ax25cl | LinkKind::Ax25cm | LinkKind::Uicl)
-    }
+fn kinds() -> impl Iterator<Item = &'static str> {
+    CARRIERS.iter().map(|carrier| carrier.about().name)
+}
 
-    /// Returns the name of the kind in configurations.
-    pub fn name(self) -> &'static str {
-        match self {
-            LinkKind::Tcp => "tcp",
-            LinkKind::Udp => "udp",
-            LinkKind::Ax25cl => "ax25cl",
-            LinkKind::Ax25cm => "ax25cm",
-            LinkKind::Uicl => "uicl",
-        }
-    }
+fn kinds_in_words() -> String {
+    format!("`kind` is one of {}", kinds().collect::<Vec<_>>().join(", "))
 }
 
 impl Default for LinkSettings {
     fn default() -> Self {
         LinkSettings {
             name: String::new(),
-            kind: LinkKind::default(),
+            kind: "tcp".into(),
             address: String::new(),
             tnc: String::new(),
             callsign: String::new(),
@@ -333,13 +309,9 @@ impl Default for LinkSettings {
             accept: Vec::new(),
             emit: Vec::new(),
             amateur: false,
-            tcpcl: toml::Table::new(),
             tls: toml::Table::new(),
-            udp: toml::Table::new(),
             ax25: toml::Table::new(),
-            ax25cl: toml::Table::new(),
-            ax25cm: toml::Table::new(),
-            uicl: toml::Table::new(),
+            carriers: CarrierSections::default(),
         }
     }
 }
@@ -419,14 +391,17 @@ impl Config {
     /// # Errors
     /// Fails, with a hint, if the configuration is invalid.
     pub fn parse(text: &str, place: &str, folder: &Path) -> Result<Config, Error> {
-        let said = toml_text::parse(text, place)?;
+        let mut said = toml_text::parse(text, place)?;
         if let Some(toml::Value::Table(tcp)) = said.get("tcp") {
             TcpSettings::check_keys(tcp)
                 .map_err(|error| Error { what: format!("{place}: {}", error.what), ..error })?;
         }
+        let (carriers, links) = sections::take(&mut said, place)?;
         let mut table = toml_text::to_table(&Config::default());
         toml_text::merge(&mut table, &said);
         let mut config: Config = toml_text::from_table(table, place)?;
+        config.carriers = carriers;
+        config.link.iter_mut().zip(links).for_each(|(link, own)| link.carriers = own);
         config.tls.beside(folder);
         config.storage.path = folder.join(&config.storage.path);
         config.http.beside(folder);
@@ -460,6 +435,7 @@ impl Config {
             endpoint.parse::<Eid>().map_err(|_| no_endpoint(endpoint))?;
         }
         self.check_radio()?;
+        CARRIERS.iter().try_for_each(|carrier| self.callers(*carrier).map(drop))?;
         for (at, link) in self.link.iter().enumerate() {
             self.check_link(at, link)?;
         }
@@ -470,8 +446,6 @@ impl Config {
         self.check_peers()?;
         self.agent.check().map_err(|fault| out_of_range(fault.within("agent")))?;
         self.routing.check().map_err(|fault| out_of_range(fault.within("routing")))?;
-        self.tcpcl.check().map_err(|fault| out_of_range(fault.within("tcpcl")))?;
-        self.udp.check().map_err(|fault| out_of_range(fault.within("udp")))?;
         self.tcp.check()?;
         if self.uses_tls() && self.clock == ClockSource::None {
             return Err(Error::new("TLS needs a clock to check certificates")
@@ -546,20 +520,20 @@ impl Config {
             return Err(Error::new(format!("[[link]] number {} has no `name`", at + 1))
                 .hint("routes and commands refer to links by name"));
         }
+        link.carrier()?;
         self.check_place(link)?;
         if self.link[..at].iter().any(|other| other.name == link.name) {
             return Err(Error::new(format!("duplicate link name `{}`", link.name)).hint("rename one"));
         }
         self.check_sections(link)?;
-        self.neighbour(link)?;
-        self.udp(link)?;
         self.policy(link)?;
-        self.session(link).map(drop)
+        self.check_unconnected(link)?;
+        self.plan(link).map(drop)
     }
 
     /// Checks the address of a link.
     fn check_place(&self, link: &LinkSettings) -> Result<(), Error> {
-        let radio = link.kind.is_radio();
+        let radio = link.medium().is_radio();
         let said = [
             ("address", !link.address.is_empty(), false),
             ("tnc", !link.tnc.is_empty(), true),
@@ -567,7 +541,7 @@ impl Config {
             ("path", !link.path.is_empty(), true),
         ];
         if let Some((key, ..)) = said.iter().find(|(_, said, on_radio)| *said && *on_radio != radio) {
-            let what = format!("link `{}`: `{key}` does not apply to kind {}", link.name, link.kind.name());
+            let what = format!("link `{}`: `{key}` does not apply to kind {}", link.name, link.kind);
             return Err(Error::new(what).hint(match radio {
                 true => "use `tnc` and `callsign`",
                 false => "for a TNC, set `kind = \"ax25cl\"`",
@@ -582,25 +556,19 @@ impl Config {
 
     /// Checks that a link has no sections of other kinds.
     fn check_sections(&self, link: &LinkSettings) -> Result<(), Error> {
-        let sections: [(&str, &toml::Table, &[LinkKind]); 7] = [
-            ("tcpcl", &link.tcpcl, &[LinkKind::Tcp]),
-            ("tls", &link.tls, &[LinkKind::Tcp]),
-            ("udp", &link.udp, &[LinkKind::Udp]),
-            ("ax25", &link.ax25, &[LinkKind::Ax25cl, LinkKind::Ax25cm, LinkKind::Uicl]),
-            ("ax25cl", &link.ax25cl, &[LinkKind::Ax25cl]),
-            ("ax25cm", &link.ax25cm, &[LinkKind::Ax25cm]),
-            ("uicl", &link.uicl, &[LinkKind::Uicl]),
+        let section = link.carrier()?.about().section;
+        let medium = link.medium();
+        let others = [
+            ("tls", !link.tls.is_empty() && medium != Medium::Tcp),
+            ("ax25", !link.ax25.is_empty() && !medium.is_radio()),
         ];
-        let strange = |(_, table, kinds): &&(&str, &toml::Table, &[LinkKind])| {
-            !table.is_empty() && !kinds.contains(&link.kind)
-        };
-        match sections.iter().find(strange) {
-            Some((key, ..)) => Err(Error::new(format!(
-                "link `{}`: `{key}` does not apply to kind {}",
-                link.name,
-                link.kind.name()
-            ))
-            .hint("`kind` is tcp, udp, ax25cl, ax25cm or uicl")),
+        let strange = others.into_iter().filter(|(_, is_strange)| *is_strange).map(|(key, _)| key);
+        let mut strange = link.carriers.names().filter(|name| *name != section).chain(strange);
+        match strange.next() {
+            Some(key) => {
+                let what = format!("link `{}`: `{key}` does not apply to kind {}", link.name, link.kind);
+                Err(Error::new(what).hint(kinds_in_words()))
+            }
             None => Ok(()),
         }
     }
@@ -640,50 +608,55 @@ impl Config {
     ///
     /// # Errors
     /// Fails if the link's own settings are invalid.
-    pub(crate) fn session(&self, link: &LinkSettings) -> Result<tcpcl::Config, Error> {
-        let mut table =
-            toml_text::to_table(&tcpcl::Config { node_id: self.callers().node_id, ..self.tcpcl.clone() });
-        toml_text::merge(&mut table, &link.tcpcl);
-        let session: tcpcl::Config = toml_text::from_table(table, &format!("link `{}`: [tcpcl]", link.name))?;
-        let encrypts = link.tcpcl.get("tls").is_some_and(|tls| tls.as_str() != Some("off"));
-        if link.amateur && encrypts {
-            return Err(Error::new(format!("link `{}` is `amateur`: encryption is not allowed", link.name))
-                .hint("remove `tls`; amateur links never use it"));
-        }
-        let tls = if link.amateur { Tls::Off } else { session.tls };
-        if tls == Tls::Require && session.versions == Versions::Three {
-            return Err(Error::new(format!("link `{}`: TCPCL version 3 has no TLS", link.name))
-                .hint("set `versions = \"4\"` or `tls = \"off\"`"));
-        }
-        let session = tcpcl::Config { tls, ..session };
-        session
-            .check()
-            .map_err(|fault| out_of_range(fault.within(&format!("link `{}`: tcpcl", link.name))))?;
-        let tls_identity = session.tls_identity || self.policy(link)?.node_id == Rule::Require;
-        let peer = match &link.peer {
-            Some(peer) => Some(peer.parse::<Eid>().map_err(|_| no_endpoint(peer))?.to_string()),
-            None => None,
-        };
-        Ok(tcpcl::Config { peer_node_id: session.peer_node_id.or(peer), tls_identity, ..session })
+    pub(crate) fn plan(&self, link: &LinkSettings) -> Result<Plan, Error> {
+        let carrier = link.carrier()?;
+        let section = self.carriers.get(carrier.about().section);
+        self.with_facts(link, |facts| carrier.plan(&section, facts, Place::Link(&link.name)))?
     }
 
-    /// Returns the UDP settings of a link.
+    /// Returns the settings of the sessions that peers open.
     ///
     /// # Errors
-    /// Fails if the link's own settings are invalid.
-    pub(crate) fn udp(&self, link: &LinkSettings) -> Result<udpcl::Config, Error> {
-        let mut table = toml_text::to_table(&self.udp);
-        if link.rate_bps > 0 {
-            table.insert("rate-bps".into(), i64::try_from(link.rate_bps).unwrap_or(i64::MAX).into());
-        }
-        toml_text::merge(&mut table, &link.udp);
-        let place = format!("link `{}`: [udp]", link.name);
-        let udp: udpcl::Config = toml_text::read(table, &place)?;
+    /// Fails if the section of the convergence layer is invalid.
+    pub(crate) fn callers(&self, carrier: &'static dyn AnyCarrier) -> Result<Plan, Error> {
+        let node_id = self.node_id().map(|eid| eid.to_string()).unwrap_or_default();
+        let peer_proves = self.tls.policy.node_id == Rule::Require;
+        let facts = LinkFacts { node_id: &node_id, peer_proves, ..LinkFacts::default() };
+        carrier.plan(&self.carriers.get(carrier.about().section), &facts, Place::Configuration)
+    }
+
+    /// Returns the TCPCL settings of sessions that peers open.
+    fn tcp_callers(&self) -> tcpcl::Config {
+        let plan = self.callers(&Tcpcl).ok();
+        plan.and_then(|plan| plan.settings::<Tcpcl>().cloned()).unwrap_or_default()
+    }
+
+    /// Calls a function with the facts about a link.
+    fn with_facts<T>(&self, link: &LinkSettings, act: impl FnOnce(&LinkFacts<'_>) -> T) -> Result<T, Error> {
+        let node_id = self.node_id()?.to_string();
         let peer = match &link.peer {
             Some(peer) => Some(peer.parse::<Eid>().map_err(|_| no_endpoint(peer))?.to_string()),
             None => None,
         };
-        Ok(udpcl::Config { peer_node_id: udp.peer_node_id.clone().or(peer), ..udp })
+        let neighbour = self.neighbour(link)?;
+        let place = neighbour.as_ref().map_or(link.address.clone(), RadioNeighbour::place);
+        let channel = neighbour.as_ref().map(|neighbour| {
+            let tnc = &self.tnc[neighbour.tnc];
+            let digipeaters = neighbour.peer.path.len();
+            ChannelFacts { tnc: &tnc.name, parameters: tnc.radio(), digipeaters }
+        });
+        Ok(act(&LinkFacts {
+            node_id: &node_id,
+            peer: peer.as_deref(),
+            name: &link.name,
+            place: &place,
+            is_opened: link.open,
+            rate_bps: link.rate_bps,
+            is_amateur: link.amateur,
+            peer_proves: self.policy(link)?.node_id == Rule::Require,
+            channel,
+            own: link.carriers.get(link.carrier()?.about().section),
+        }))
     }
 
     /// Returns the requirements for the certificate of a link's peer.
@@ -698,10 +671,9 @@ impl Config {
 
     /// Returns true if any session can use TLS.
     pub fn uses_tls(&self) -> bool {
-        let calls = |link: &LinkSettings| {
-            link.kind == LinkKind::Tcp && self.session(link).is_ok_and(|session| session.tls != Tls::Off)
-        };
-        (self.tcpcl.tls != Tls::Off && !self.listen.is_empty()) || self.link.iter().any(calls)
+        let uses = |plan: Result<Plan, Error>| plan.is_ok_and(|plan| plan.carrier().tls(&plan) != Tls::Off);
+        (!self.listen.is_empty() && uses(self.callers(&Tcpcl)))
+            || self.link.iter().any(|link| uses(self.plan(link)))
     }
 
     /// Returns certificate, key and trusted authorities, read from their files; `None` if no session uses TLS.
@@ -710,13 +682,6 @@ impl Config {
     /// Fails if a file is not configured, cannot be read, or has the wrong contents.
     pub fn credentials(&self) -> Result<Option<Credentials>, Error> {
         if self.uses_tls() { Credentials::load(&self.tls).map(Some) } else { Ok(None) }
-    }
-
-    /// Returns the settings of sessions that peers open.
-    pub(crate) fn callers(&self) -> tcpcl::Config {
-        let node_id = self.node_id().map(|eid| eid.to_string()).unwrap_or_default();
-        let tls_identity = self.tcpcl.tls_identity || self.tls.policy.node_id == Rule::Require;
-        tcpcl::Config { node_id, tls_identity, ..self.tcpcl.clone() }
     }
 
     /// Returns the path of the control socket.

@@ -3,9 +3,11 @@
 use crate::media::Session;
 use crate::neighbours::{SessionLayer, independent_sessions};
 use crate::path::Hop;
+use longwire_proto::ax25::RadioParameters;
 use longwire_proto::joint::Origin;
 use longwire_proto::rng::Rng;
-use longwire_proto::setting::Settings;
+use longwire_proto::setting::{Fault, Settings};
+use longwire_proto::tcpcl::Tls;
 use longwire_settings::error::Error;
 use longwire_settings::toml_text;
 use serde::Serialize;
@@ -24,8 +26,16 @@ pub trait Carrier: Sync + 'static {
     /// Default settings.
     fn defaults() -> Self::Settings;
 
+    /// Adapts the common settings to a link, before its own table is read: the rate of its channel.
+    fn adapt(settings: Self::Settings, _link: &LinkFacts<'_>) -> Self::Settings {
+        settings
+    }
+
     /// Completes the settings of a link, after all tables are read: this node's ID, and the peer's.
-    fn finish(settings: Self::Settings, link: &LinkFacts<'_>) -> Self::Settings;
+    ///
+    /// # Errors
+    /// Fails, with a hint, on settings that do not fit the link.
+    fn finish(settings: Self::Settings, link: &LinkFacts<'_>) -> Result<Self::Settings, Error>;
 
     /// Creates a session.
     fn session(settings: &Self::Settings, origin: Origin, rng: Rng) -> Session;
@@ -38,6 +48,14 @@ pub trait Carrier: Sync + 'static {
     /// Warns about settings that do not suit a path.
     fn cautions(_settings: &Self::Settings, _path: &[Hop]) -> Vec<String> {
         Vec::new()
+    }
+
+    /// Describes a link for an operator, in sentences.
+    fn explain(settings: &Self::Settings, link: &LinkFacts<'_>) -> Vec<String>;
+
+    /// Use of TLS, for which the provider of the stream needs a certificate.
+    fn tls(_settings: &Self::Settings) -> Tls {
+        Tls::Off
     }
 }
 
@@ -108,12 +126,89 @@ impl Medium {
 }
 
 /// Facts about a link beside the settings of its carrier.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct LinkFacts<'a> {
     /// Node ID of this node.
     pub node_id: &'a str,
     /// Node ID that the peer must have; `None` for any.
     pub peer: Option<&'a str>,
+    /// Name of the link.
+    pub name: &'a str,
+    /// Address or callsign of the peer, in words.
+    pub place: &'a str,
+    /// True if the link is opened at startup.
+    pub is_opened: bool,
+    /// Rate, bit/s; zero if unknown.
+    pub rate_bps: u64,
+    /// True on an amateur radio band, where encryption is not allowed.
+    pub is_amateur: bool,
+    /// True if the peer's certificate must prove its node ID.
+    pub peer_proves: bool,
+    /// Channel of a link over AX.25.
+    pub channel: Option<ChannelFacts<'a>>,
+    /// Settings of this link alone.
+    pub own: Table,
+}
+
+impl LinkFacts<'_> {
+    /// Returns the node ID of the peer, or the words for any.
+    pub fn expected(&self) -> String {
+        self.peer.map_or("any node".to_owned(), |peer| format!("{peer} only"))
+    }
+
+    /// Returns the words for a connection at startup or later.
+    pub fn connects(&self) -> &'static str {
+        if self.is_opened { "Connects" } else { "Connects on command" }
+    }
+}
+
+/// Channel of a link over AX.25.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChannelFacts<'a> {
+    /// Name of the TNC.
+    pub tnc: &'a str,
+    /// Timing.
+    pub parameters: RadioParameters,
+    /// Number of digipeaters on the path.
+    pub digipeaters: usize,
+}
+
+/// Place of a section of settings, for errors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place<'a> {
+    /// Section of a configuration.
+    Configuration,
+    /// Section of the settings of an experiment.
+    Experiment,
+    /// Section of the link with this name.
+    Link(&'a str),
+}
+
+impl Place<'_> {
+    fn table(self, section: &str) -> String {
+        match self {
+            Place::Configuration => format!("[{section}]"),
+            Place::Experiment => format!("[settings.{section}]"),
+            Place::Link(name) => format!("link `{name}`: [{section}]"),
+        }
+    }
+
+    fn out_of_range(self, section: &str, fault: Fault) -> Error {
+        let hint = fault.hint;
+        let what = match self {
+            Place::Configuration => fault.within(section).to_string(),
+            Place::Experiment => fault.within(&format!("settings.{section}")).to_string(),
+            Place::Link(_) => format!("{}: {fault}", self.table(section)),
+        };
+        Error::new(what).hint(hint)
+    }
+
+    fn of_link(self, error: Error) -> Error {
+        match self {
+            Place::Link(name) => Error { what: format!("link `{name}`: {}", error.what), ..error },
+            Place::Configuration | Place::Experiment => error,
+        }
+    }
 }
 
 /// Checked settings of a link, from which its sessions are made.
@@ -136,7 +231,12 @@ impl Plan {
 
     /// Returns the settings if they are those of the carrier `C`.
     pub fn settings<C: Carrier>(&self) -> Option<&C::Settings> {
-        self.settings.downcast_ref()
+        self.settings.downcast_ref().filter(|_| self.is::<C>())
+    }
+
+    /// Returns true if the carrier is `C`.
+    pub fn is<C: Carrier>(&self) -> bool {
+        self.settings.is::<C::Settings>() && self.carrier.about().name == C::ABOUT.name
     }
 
     /// Creates a session.
@@ -159,18 +259,19 @@ pub trait AnyCarrier: Sync {
     /// Default settings.
     fn defaults(&self) -> Table;
 
-    /// Reads the settings of a link: `own` changes single settings of `section`, which changes those of the defaults.
-    /// `place` names the section in errors: `settings.udp`.
+    /// Returns all settings of a section as a document, with nulls for those that have no value.
     ///
     /// # Errors
-    /// Fails, with a hint, on unknown keys and on values with which a session could not work.
-    fn plan(
-        &'static self,
-        section: &Table,
-        own: &Table,
-        link: &LinkFacts<'_>,
-        place: &str,
-    ) -> Result<Plan, Error>;
+    /// Fails, with a hint, on unknown keys and on values of the wrong type.
+    fn document(&self, section: &Table) -> Result<serde_json::Value, Error>;
+
+    /// Reads the settings of a link: its own table changes single settings of `section`, which changes those of the
+    /// defaults.
+    ///
+    /// # Errors
+    /// Fails, with a hint, on unknown keys, on values with which a session could not work, and on settings that do not
+    /// fit the link.
+    fn plan(&'static self, section: &Table, link: &LinkFacts<'_>, place: Place<'_>) -> Result<Plan, Error>;
 
     /// Creates a session.
     ///
@@ -183,6 +284,12 @@ pub trait AnyCarrier: Sync {
 
     /// Warns about settings that do not suit a path.
     fn cautions(&self, plan: &Plan, path: &[Hop]) -> Vec<String>;
+
+    /// Describes a link for an operator, in sentences.
+    fn explain(&self, plan: &Plan, link: &LinkFacts<'_>) -> Vec<String>;
+
+    /// Use of TLS, for which the provider of the stream needs a certificate.
+    fn tls(&self, plan: &Plan) -> Tls;
 }
 
 impl<C: Carrier> AnyCarrier for C {
@@ -194,22 +301,20 @@ impl<C: Carrier> AnyCarrier for C {
         toml_text::to_table(&C::defaults())
     }
 
-    fn plan(
-        &'static self,
-        section: &Table,
-        own: &Table,
-        link: &LinkFacts<'_>,
-        place: &str,
-    ) -> Result<Plan, Error> {
-        let mut table = AnyCarrier::defaults(self);
-        toml_text::merge(&mut table, section);
-        toml_text::merge(&mut table, own);
-        let settings: C::Settings = toml_text::from_table(table, &format!("[{place}]"))?;
-        settings.check().map_err(|fault| {
-            let hint = fault.hint;
-            Error::new(fault.within(place).to_string()).hint(hint)
-        })?;
-        Ok(Plan::new(self, C::finish(settings, link)))
+    fn document(&self, section: &Table) -> Result<serde_json::Value, Error> {
+        let table = Place::Configuration.table(C::ABOUT.section);
+        let settings: C::Settings = toml_text::from_table(over(&C::defaults(), section), &table)?;
+        Ok(serde_json::to_value(&settings).expect("settings are a document"))
+    }
+
+    fn plan(&'static self, section: &Table, link: &LinkFacts<'_>, place: Place<'_>) -> Result<Plan, Error> {
+        let name = C::ABOUT.section;
+        let common = toml_text::from_table(over(&C::defaults(), section), &place.table(name))?;
+        let adapted = C::adapt(common, link);
+        let own = toml_text::from_table(over(&adapted, &link.own), &place.table(name))?;
+        let settings = C::finish(own, link).map_err(|error| place.of_link(error))?;
+        settings.check().map_err(|fault| place.out_of_range(name, fault))?;
+        Ok(Plan::new(self, settings))
     }
 
     fn session(&self, plan: &Plan, origin: Origin, rng: Rng) -> Session {
@@ -223,6 +328,21 @@ impl<C: Carrier> AnyCarrier for C {
     fn cautions(&self, plan: &Plan, path: &[Hop]) -> Vec<String> {
         C::cautions(of_carrier::<C>(plan), path)
     }
+
+    fn explain(&self, plan: &Plan, link: &LinkFacts<'_>) -> Vec<String> {
+        C::explain(of_carrier::<C>(plan), link)
+    }
+
+    fn tls(&self, plan: &Plan) -> Tls {
+        C::tls(of_carrier::<C>(plan))
+    }
+}
+
+/// Returns settings as a table, with changes.
+fn over(settings: &impl Serialize, changes: &Table) -> Table {
+    let mut table = toml_text::to_table(settings);
+    toml_text::merge(&mut table, changes);
+    table
 }
 
 fn of_carrier<C: Carrier>(plan: &Plan) -> &C::Settings {

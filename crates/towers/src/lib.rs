@@ -21,7 +21,7 @@ pub mod media;
 pub mod neighbours;
 pub mod path;
 
-pub use carrier::{About, AnyCarrier, Carrier, Family, LinkFacts, Medium, Plan, Preset};
+pub use carrier::{About, AnyCarrier, Carrier, ChannelFacts, Family, LinkFacts, Medium, Place, Plan, Preset};
 pub use carriers::CARRIERS;
 pub use media::{Media, MediaIndication, MediaRequest, Provides, Session, session_over};
 pub use neighbours::{Neighbours, SessionLayer};

@@ -127,7 +127,6 @@ impl std::fmt::Debug for Neighbours {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::carrier::{Carrier as _, LinkFacts};
     use crate::carriers::{Ax25Cl, Udp};
     use crate::media::{MediaIndication, MediaRequest};
     use longwire_proto::service::{
@@ -193,8 +192,8 @@ mod tests {
     #[test]
     fn a_carrier_may_keep_a_session_without_a_link() {
         let mut neighbours = Neighbours::new(&Ax25Cl, Rng::new(1));
-        let facts = LinkFacts { node_id: "dtn://a/", peer: None };
-        neighbours.answer(Plan::new(&Ax25Cl, Ax25Cl::finish(ax25cl::Config::default(), &facts)));
+        let config = ax25cl::Config { node_id: "dtn://a/".into(), ..ax25cl::Config::default() };
+        neighbours.answer(Plan::new(&Ax25Cl, config));
         let peer = "OE1XYZ".to_owned();
         let connected = PacketsIndication::Connected { bytes_max: 256, bytes_best: 256, peer };
         neighbours.handle_indication(NOW, (CALLER, MediaIndication::Packets(connected)));

@@ -34,7 +34,7 @@ use longwire_proto::tcp::config::Profile;
 use longwire_proto::time::Duration;
 use longwire_sim::{Boot, NodeEngine};
 use longwire_towers::{
-    About, AnyCarrier, LinkFacts, Media, Medium as CarrierMedium, Neighbours, Plan, Preset, Provides,
+    About, AnyCarrier, LinkFacts, Media, Medium as CarrierMedium, Neighbours, Place, Plan, Preset, Provides,
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -119,12 +119,7 @@ pub(super) fn assemble(
     };
     let others: NodeSettings = toml_text::from_table(others, "[settings]")?;
     checked(others.agent.check(), "agent")?;
-    let plan = carrier.plan(
-        &section,
-        &Table::new(),
-        &LinkFacts::default(),
-        &format!("settings.{}", about.section),
-    )?;
+    let plan = carrier.plan(&section, &LinkFacts::default(), Place::Experiment)?;
     match medium {
         CarrierMedium::Tcp => checked(others.tcp.check(), "tcp")?,
         CarrierMedium::Udp => {}
@@ -187,8 +182,8 @@ impl Tower {
             own.insert("members".to_owned(), Value::Array(members));
         }
         let peer = peer.as_deref().filter(|_| !about.is_group);
-        let facts = LinkFacts { node_id: &node_id, peer };
-        self.carrier.plan(&self.section, &own, &facts, about.section).expect("the settings are checked")
+        let facts = LinkFacts { node_id: &node_id, peer, own, ..LinkFacts::default() };
+        self.carrier.plan(&self.section, &facts, Place::Experiment).expect("the settings are checked")
     }
 
     fn ground(&self, place: &NodePosition, boot: &Boot) -> Ground {

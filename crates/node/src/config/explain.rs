@@ -1,12 +1,13 @@
 //! Description of a configuration for an operator.
 
-use super::{ClockSource, Config, LinkKind, LinkSettings, StorageKind};
+use super::{ClockSource, Config, LinkSettings, StorageKind};
 use crate::tls::{self, Rule};
 use longwire_proto::bp::agent::RouterChoice as RouterKind;
 use longwire_proto::bp::{Accept, Emit};
 use longwire_proto::service::BundleVersion;
 use longwire_proto::tcpcl::{Tls, Versions};
 use longwire_settings::duration::short;
+use longwire_towers::Medium;
 use std::fmt::Write;
 
 impl Config {
@@ -34,13 +35,14 @@ impl Config {
             let _ = writeln!(out, "{text}");
         };
         line(format!("Node {node}"));
+        let callers = self.tcp_callers();
         match &self.listen[..] {
             [] if self.tnc.iter().any(|tnc| tnc.answer) => {
                 line("Accepts no TCP connections (`listen` is empty).".into());
             }
             [] => line("Accepts no connections (`listen` is empty).".into()),
             all => {
-                let version = match (self.tcpcl.versions, self.tcpcl.tls) {
+                let version = match (callers.versions, callers.tls) {
                     (_, Tls::Require) | (Versions::Four, _) => "4",
                     (Versions::Three, _) => "3",
                     (Versions::Both, _) => "3 or 4",
@@ -65,8 +67,8 @@ impl Config {
             ));
             details.push(format!(
                 "A peer must open a session within {} and may send at most {} messages without content in ten seconds.",
-                short(self.tcpcl.contact_timeout),
-                self.tcpcl.idle_messages_max
+                short(callers.contact_timeout),
+                callers.idle_messages_max
             ));
         }
         details.push(format!(
@@ -83,14 +85,12 @@ impl Config {
                 self.stream.udp_receive_buffer_bytes
             ));
         }
-        for link in self.link.iter().filter(|link| link.kind == LinkKind::Udp) {
-            self.explain_udp(link, &mut line);
+        for link in self.link.iter().filter(|link| link.medium() == Medium::Udp) {
+            self.explain_link(link, &mut line);
         }
         self.explain_radio(&mut line);
-        for link in self.link.iter().filter(|link| link.kind == LinkKind::Tcp) {
-            let who = link.peer.as_ref().map_or("any node".to_owned(), |peer| format!("{peer} only"));
-            let when = if link.open { "Connects" } else { "Connects on command" };
-            line(format!("{when} over link `{}` to {}; expects {who}.", link.name, link.address));
+        for link in self.link.iter().filter(|link| link.medium() == Medium::Tcp) {
+            self.explain_link(link, &mut line);
         }
         self.explain_tls(&mut line);
         for route in &self.route {
@@ -219,18 +219,12 @@ impl Config {
         }
     }
 
-    fn explain_udp(&self, link: &LinkSettings, line: &mut impl FnMut(String)) {
-        let udp = self.udp(link).unwrap_or_default();
-        let rate = match udp.rate_bps {
-            0 => "without a rate limit".to_owned(),
-            rate => format!("at {rate} bit/s"),
-        };
-        let peer = udp.peer_node_id.as_deref().unwrap_or("any node (used only through a route)");
-        line(format!(
-            "Link `{}` to {peer} at {} over UDP, {rate}, one bundle per datagram of at most {} bytes, without \
-             acknowledgements: lost datagrams are not resent.",
-            link.name, link.address, udp.datagram_bytes_max
-        ));
+    /// Describes a link, in the words of its convergence layer.
+    pub(super) fn explain_link(&self, link: &LinkSettings, line: &mut impl FnMut(String)) {
+        let Ok(plan) = self.plan(link) else { return };
+        if let Ok(words) = self.with_facts(link, |facts| plan.carrier().explain(&plan, facts)) {
+            words.into_iter().for_each(line);
+        }
     }
 
     /// Describes where TLS is used and what certificates must prove.
@@ -241,10 +235,10 @@ impl Config {
             Tls::Require => "is required",
         };
         if !self.listen.is_empty() {
-            line(format!("TLS for incoming connections {}.", words(self.tcpcl.tls)));
+            line(format!("TLS for incoming connections {}.", words(self.tcp_callers().tls)));
         }
-        for link in self.link.iter().filter(|link| link.kind == LinkKind::Tcp) {
-            let tls = self.session(link).map_or(Tls::Off, |session| session.tls);
+        for link in self.link.iter().filter(|link| link.medium() == Medium::Tcp) {
+            let tls = self.plan(link).map_or(Tls::Off, |plan| plan.carrier().tls(&plan));
             if link.amateur {
                 line(format!("Link `{}` is amateur radio: TLS is never used.", link.name));
             } else {

@@ -21,9 +21,8 @@ const SECRET: &str = "http.token";
 
 /// Returns all settings by dotted key, as in TOML; `None` for a setting without value and default.
 pub(super) fn settings(config: &Config) -> BTreeMap<String, Option<String>> {
-    let value = serde_json::to_value(config).expect("a configuration is a document");
     let mut all = BTreeMap::new();
-    enter(&mut all, String::new(), &value);
+    enter(&mut all, String::new(), &config.document());
     all.retain(|key, _| {
         !ELSEWHERE
             .iter()

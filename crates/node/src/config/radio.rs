@@ -1,18 +1,16 @@
 //! `[[tnc]]`, and links over it: packet radio.
 
 use super::tnc_address::{LineAddress, TncAddress};
-use super::{Config, LinkKind, LinkSettings, out_of_range};
-use longwire_proto::ax25::{
-    self, ADDRESS_BYTES, Callsign, DIGIPEATERS_MAX, LinkConfig, RadioParameters, Version,
-};
-use longwire_proto::bp::Eid;
+use super::{Config, LinkSettings, out_of_range};
+use longwire_proto::ax25::{self, Callsign, DIGIPEATERS_MAX, LinkConfig, RadioParameters, Version};
 use longwire_proto::controller::{self, ChannelParameters};
 use longwire_proto::setting::Settings;
-use longwire_proto::tcpcl::{Tls, Versions};
-use longwire_proto::{agwpe, ax25cl, kiss, tcpcl, uicl};
+use longwire_proto::{agwpe, ax25cl, kiss, tcpcl};
 use longwire_settings::duration::short;
 use longwire_settings::error::{Error, nearest};
 use longwire_settings::toml_text;
+use longwire_towers::Medium;
+use longwire_towers::carriers::{Ax25Cl, Ax25Cm};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -133,7 +131,7 @@ impl TncSettings {
     }
 
     /// Returns the timing of the channel, for computing how long an answer can take.
-    fn radio(&self) -> RadioParameters {
+    pub(super) fn radio(&self) -> RadioParameters {
         let ChannelParameters { rate_bps, tx_delay, tx_tail, slot_time, persistence, full_duplex } =
             self.channel;
         let turnaround = self.turnaround;
@@ -256,52 +254,10 @@ impl Config {
         for tnc in &self.tnc {
             tnc.explain(line);
         }
-        for link in self.link.iter().filter(|link| link.kind.is_radio()) {
-            let Ok(Some(neighbour)) = self.neighbour(link) else { continue };
-            let who = link.peer.as_ref().map_or("any node".to_owned(), |peer| format!("{peer} only"));
-            let when = if link.open { "Connects" } else { "Connects on command" };
-            let path: Vec<String> = neighbour.peer.path.iter().map(ToString::to_string).collect();
-            let via = if path.is_empty() { String::new() } else { format!(" via {}", path.join(", ")) };
-            if let Some(group) = &neighbour.group {
-                line(explain_group(link, &format!("{}{via}", neighbour.peer.station), group));
-                continue;
-            }
-            let layer = match link.kind {
-                LinkKind::Ax25cm => "TCPCL 3 over AX.25, as in DTN2",
-                _ => "AX25-CL (Longwire)",
-            };
-            line(format!(
-                "{when} over link `{}` to {}{via} with TNC `{}`, using {layer}; expects {who}. Not encrypted.",
-                link.name, neighbour.peer.station, link.tnc
-            ));
-            if link.kind == LinkKind::Ax25cl && link.peer.is_none() {
-                line(format!(
-                    "If `peer` is set, link `{}` sends its first bundle without waiting for the peer to identify itself.",
-                    link.name
-                ));
-            }
+        for link in self.link.iter().filter(|link| link.medium().is_radio()) {
+            self.explain_link(link, line);
         }
     }
-}
-
-fn explain_group(link: &LinkSettings, place: &str, group: &uicl::Config) -> String {
-    let asked = match (&group.members[..], group.needed) {
-        ([], _) => "No members are named: any station that misses a segment asks for it. A bundle counts as sent when no \
-                    more requests arrive, whether or not any station received it."
-            .to_owned(),
-        (members, needed) => format!(
-            "{} of the members {} must confirm each bundle, answering in slots of {}; otherwise it stays here and is sent \
-             again later.",
-            needed.map_or("All".to_owned(), |needed| needed.to_string()),
-            members.join(", "),
-            short(group.answer_slot)
-        ),
-    };
-    format!(
-        "Link `{}` sends to the group {place} over TNC `{}` in UI frames, which all stations in range receive. {asked} Not \
-         encrypted.",
-        link.name, link.tnc
-    )
 }
 
 impl TncSettings {
@@ -355,33 +311,32 @@ impl TncSettings {
     }
 }
 
-/// Neighbour over a TNC, with the settings of its sessions.
+/// Neighbour over a TNC.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RadioNeighbour {
     /// Index of its TNC in the configuration.
     pub(crate) tnc: usize,
     pub(crate) peer: ax25::PeerStation,
-    pub(crate) kind: LinkKind,
-    pub(crate) ours: ax25cl::Config,
-    pub(crate) cm: tcpcl::Config,
-    /// Group settings; `None` unless the link is of kind `uicl`.
-    pub(crate) group: Option<uicl::Config>,
+    /// True for a connected link, false for unconnected frames.
+    pub(crate) is_connected: bool,
+}
+
+impl RadioNeighbour {
+    /// Returns its callsign and the path to it, in words.
+    pub(super) fn place(&self) -> String {
+        let path: Vec<String> = self.peer.path.iter().map(ToString::to_string).collect();
+        let via = if path.is_empty() { String::new() } else { format!(" via {}", path.join(", ")) };
+        format!("{}{via}", self.peer.station)
+    }
 }
 
 impl Config {
-    /// Returns the settings of sessions that peers open over AX.25: AX25-CL and TCPCL 3.
-    pub(crate) fn radio_callers(&self) -> (ax25cl::Config, tcpcl::Config) {
-        let node_id = self.node_id().map(|eid| eid.to_string()).unwrap_or_default();
-        let ours = ax25cl::Config { node_id: node_id.clone(), ..self.ax25cl.clone() };
-        (ours, tcpcl::Config { node_id, ..self.ax25cm.clone() })
-    }
-
-    /// Returns a link over a TNC; `None` for links of other kinds.
+    /// Returns the neighbour of a link over a TNC; `None` for links over other media.
     ///
     /// # Errors
     /// Fails if the settings of the link are invalid.
     pub(crate) fn neighbour(&self, link: &LinkSettings) -> Result<Option<RadioNeighbour>, Error> {
-        if !link.kind.is_radio() {
+        if !link.medium().is_radio() {
             return Ok(None);
         }
         let place = format!("link `{}`", link.name);
@@ -399,92 +354,40 @@ impl Config {
         }
         let path = link.path.iter().map(|hop| callsign(&format!("{place}: `path`"), hop));
         let path = path.collect::<Result<Vec<Callsign>, Error>>()?;
-        let ax25: LinkConfig = merged(&tnc.ax25, &link.ax25, &format!("{place}: [ax25]"))?;
-        let (ours, cm) = self.radio_callers();
-        let ours: ax25cl::Config = merged(&ours, &link.ax25cl, &format!("{place}: [ax25cl]"))?;
-        let cm: tcpcl::Config = merged(&cm, &link.ax25cm, &format!("{place}: [ax25cm]"))?;
-        check_version(&cm, &format!("{place}: "))?;
-        let group = match link.kind {
-            LinkKind::Uicl => Some(self.group(link, tnc, path.len())?),
-            _ => None,
-        };
-        let peer = match &link.peer {
-            Some(peer) => Some(peer.parse::<Eid>().map_err(|_| super::no_endpoint(peer))?.to_string()),
-            None => None,
-        };
-        Ok(Some(RadioNeighbour {
-            group,
-            tnc: at,
-            peer: ax25::PeerStation { station, path, link: ax25 },
-            kind: link.kind,
-            ours: ax25cl::Config { peer_node_id: ours.peer_node_id.clone().or(peer.clone()), ..ours },
-            cm: tcpcl::Config { peer_node_id: cm.peer_node_id.clone().or(peer), ..cm },
-        }))
+        let is_connected = link.medium() != Medium::Ui;
+        let link = merged(&tnc.ax25, &link.ax25, &format!("{place}: [ax25]"))?;
+        Ok(Some(RadioNeighbour { tnc: at, peer: ax25::PeerStation { station, path, link }, is_connected }))
     }
 
-    /// Returns the settings of a group link. Values that are not set follow from the channel.
-    fn group(
-        &self,
-        link: &LinkSettings,
-        tnc: &TncSettings,
-        digipeaters: usize,
-    ) -> Result<uicl::Config, Error> {
-        /// Length of a question to three members, or of an answer, with its frame, bytes.
-        const SHORT_FRAME_BYTES: u64 = 64;
-        let place = format!("link `{}`", link.name);
-        let wrong = |what: String, hint: &str| Err(Error::new(format!("{place}: {what}")).hint(hint));
-        if link.peer.is_some() {
-            return wrong("a group has no `peer`".into(), "name its nodes with `uicl = { members = [..] }`");
+    /// Returns the settings of sessions that peers open over AX.25: AX25-CL and TCPCL 3.
+    ///
+    /// # Errors
+    /// Fails if the section of a convergence layer is invalid.
+    pub(crate) fn radio_callers(&self) -> Result<(ax25cl::Config, tcpcl::Config), Error> {
+        let (ours, cm) = (self.callers(&Ax25Cl)?, self.callers(&Ax25Cm)?);
+        let ours = ours.settings::<Ax25Cl>().cloned().unwrap_or_default();
+        Ok((ours, cm.settings::<Ax25Cm>().cloned().unwrap_or_default()))
+    }
+
+    /// Checks that the unconnected frames of a link have a callsign that no other link of its TNC has.
+    pub(super) fn check_unconnected(&self, link: &LinkSettings) -> Result<(), Error> {
+        if link.medium() != Medium::Ui {
+            return Ok(());
         }
-        let (plain, radio) = (uicl::Config::default(), tnc.radio());
-        let access = millis(radio.access() + radio.turnaround);
-        let slot = millis(access + radio.air_time(1, SHORT_FRAME_BYTES)).min(Duration::from_secs(65));
-        let or = |said: Duration, default: Duration, own: Duration| if said == default { own } else { said };
-        let ours = uicl::Config {
-            node_id: self.node_id()?.to_string(),
-            rate_bps: if self.uicl.rate_bps == plain.rate_bps {
-                radio.rate_bps.into()
-            } else {
-                self.uicl.rate_bps
-            },
-            frame_bytes: match self.uicl.frame_bytes == plain.frame_bytes {
-                true => plain.frame_bytes + (ADDRESS_BYTES * digipeaters) as u64,
-                false => self.uicl.frame_bytes,
-            },
-            access: or(self.uicl.access, plain.access, access),
-            answer_slot: or(self.uicl.answer_slot, plain.answer_slot, slot),
-            ..self.uicl.clone()
-        };
-        let group: uicl::Config = merged(&ours, &link.uicl, &format!("{place}: [uicl]"))?;
-        let mut members = Vec::new();
-        for member in &group.members {
-            match member.parse::<Eid>() {
-                Ok(eid) if eid.is_node_id() => members.push(eid.to_string()),
-                _ => {
-                    return wrong(
-                        format!("`{member}` is not a valid node ID"),
-                        "a member is a node ID such as dtn://bob/ or ipn:7.0",
-                    );
-                }
-            }
-        }
-        if group.node_id != ours.node_id || members.contains(&ours.node_id) {
-            return wrong("this node cannot be a member".into(), "list only the other nodes");
-        }
-        if let Some(twice) = members.iter().enumerate().find(|(at, member)| members[..*at].contains(member)) {
-            return wrong(format!("{} is listed twice", twice.1), "remove the duplicate");
-        }
-        let others = self.link.iter().take_while(|other| other.name != link.name);
-        let same = |other: &&LinkSettings| {
-            other.kind == LinkKind::Uicl
+        let is_same = |other: &&LinkSettings| {
+            other.medium() == Medium::Ui
                 && other.tnc == link.tnc
                 && other.callsign.eq_ignore_ascii_case(&link.callsign)
         };
-        if let Some(other) = others.into_iter().find(same) {
-            let what = format!("{} is already the group of link `{}`", link.callsign, other.name);
-            return wrong(what, "use a different callsign for each group of a TNC");
+        let LinkSettings { name, callsign, .. } = link;
+        match self.link.iter().take_while(|other| other.name != *name).find(is_same) {
+            None => Ok(()),
+            Some(other) => Err(Error::new(format!(
+                "link `{name}`: {callsign} is already the group of link `{}`",
+                other.name
+            ))
+            .hint("use a different callsign for each group of a TNC")),
         }
-        Ok(uicl::Config { members, ..group })
     }
 
     fn no_tnc(&self, link: &LinkSettings) -> Error {
@@ -511,15 +414,7 @@ impl Config {
                 other.check_beside(tnc)?;
             }
         }
-        let (ours, cm) = self.radio_callers();
-        ours.check().map_err(|fault| out_of_range(fault.within("ax25cl")))?;
-        cm.check().map_err(|fault| out_of_range(fault.within("ax25cm")))?;
-        self.uicl.check().map_err(|fault| out_of_range(fault.within("uicl")))?;
-        if !self.uicl.members.is_empty() || !self.uicl.node_id.is_empty() {
-            return Err(Error::new("`uicl.members` and `uicl.node-id` cannot be set for all groups")
-                .hint("set `uicl = { members = [..] }` in the [[link]]"));
-        }
-        check_version(&cm, "")
+        Ok(())
     }
 
     /// Checks that the node ID fits in a frame.
@@ -545,19 +440,6 @@ fn radio_longest(radio: &RadioParameters, link: &LinkConfig) -> Duration {
     const HEADER_BYTES: u64 = 17;
     let frame = radio.air_time(1, u64::from(link.information_bytes_max) + HEADER_BYTES);
     radio.tx_delay + radio.tx_tail + frame
-}
-
-fn check_version(cm: &tcpcl::Config, place: &str) -> Result<(), Error> {
-    if cm.versions == Versions::Three && cm.tls == Tls::Off {
-        return Ok(());
-    }
-    Err(Error::new(format!("{place}`ax25cm` is TCPCL version 3, without TLS"))
-        .hint("remove `versions` and `tls`"))
-}
-
-/// Rounds up to whole milliseconds.
-fn millis(time: Duration) -> Duration {
-    Duration::from_millis(u64::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX))
 }
 
 fn merged<T: Serialize + DeserializeOwned + Settings>(

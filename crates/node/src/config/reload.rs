@@ -3,9 +3,8 @@
 use super::Config;
 use longwire_settings::toml_text;
 
-/// Settings that a running node applies on reload.
-const TAKEN_OVER: [&str; 11] =
-    ["link", "route", "contact", "peer", "peers", "tcpcl", "tls", "udp", "ax25cl", "ax25cm", "uicl"];
+/// Settings that a running node applies on reload, beside those of the convergence layers.
+const TAKEN_OVER: [&str; 6] = ["link", "route", "contact", "peer", "peers", "tls"];
 
 impl Config {
     /// Returns the configuration keys whose values in `new` differ and apply only after a restart.

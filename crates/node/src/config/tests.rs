@@ -6,6 +6,11 @@ fn parse(text: &str) -> Result<Config, Error> {
     Config::parse(text, "node.toml", Path::new("/etc/longwire"))
 }
 
+fn session(config: &Config) -> tcpcl::Config {
+    let plan = config.plan(&config.link[0]).expect("it makes sense");
+    plan.settings::<Tcpcl>().expect("a link over TCP").clone()
+}
+
 #[test]
 fn a_configuration_is_short_and_its_paths_are_beside_it() {
     let text = "node = 'dtn://alice/'\n[[link]]\nname = 'bob'\naddress = 'bob:4556'\n[link.tcpcl]\nversions = '3'\n\
@@ -13,10 +18,10 @@ fn a_configuration_is_short_and_its_paths_are_beside_it() {
     let config = parse(text).expect("it makes sense");
     assert_eq!(config.storage.path, Path::new("/etc/longwire/store"));
     assert_eq!(config.control(), Path::new("/etc/longwire/longwire.sock"));
-    let session = config.session(&config.link[0]).expect("it makes sense");
+    let session = session(&config);
     assert_eq!((session.versions, session.keepalive), (Versions::Three, Duration::from_secs(15)));
     assert_eq!(session.node_id, "dtn://alice/");
-    assert_eq!(session.segment_bytes, config.tcpcl.segment_bytes, "the rest is as in all others");
+    assert_eq!(session.segment_bytes, config.tcp_callers().segment_bytes, "the rest is as in all others");
     assert_eq!(config.agent.limits.buffer_bytes_max, 8 << 20, "a node's own default");
 }
 
@@ -25,10 +30,9 @@ fn a_configuration_is_short_and_its_paths_are_beside_it() {
 fn what_is_not_said_is_the_default() {
     let config = parse("node = 'dtn://alice/'").expect("it makes sense");
     let default = Config::default();
-    assert_eq!(config.tcpcl, default.tcpcl);
-    assert_eq!(config.ax25cm, default.ax25cm);
-    assert_eq!(config.ax25cl, default.ax25cl);
-    assert_eq!((config.udp, config.uicl), (default.udp, default.uicl));
+    assert_eq!(config.document()["ax25cm"], default.document()["ax25cm"]);
+    assert_eq!(config.document()["ax25cm"]["connect_timeout".replace('_', "-")]["secs"], 86_400);
+    assert_eq!(config.carriers, default.carriers);
     assert_eq!((config.agent, config.routing), (default.agent, default.routing));
     assert_eq!((config.stream, config.tcp), (default.stream, default.tcp));
 }
@@ -86,10 +90,22 @@ fn what_makes_no_sense_is_refused_with_a_hint() {
             "`agent.limits.bundles-max` is 0",
             "no bundle",
         ),
+        ("node = 'dtn://a/'\n[tcpcll]\nkeepalive = '5 s'", "unknown field `tcpcll`", "did you mean `tcpcl`?"),
+        ("node = 'dtn://a/'\n[udp]\nkeepalve = '5 s'", "[udp]: unknown field `keepalve`", "`keepalive`?"),
+        (
+            "node = 'dtn://a/'\n[[link]]\nname = 'b'\nkind = 'ax25c'\naddress = 'b:1'",
+            "link `b`: unknown kind `ax25c`",
+            "did you mean `ax25cm`?",
+        ),
+        (
+            "node = 'dtn://a/'\n[[link]]\nname = 'b'\nkind = 'websocket'\naddress = 'b:1'",
+            "link `b`: unknown kind `websocket`",
+            "`kind` is one of tcp, udp",
+        ),
         ("node = 'dtn://a/'\n[routing]\ncopies = 500", "`routing.copies` is 500", "8 is usual"),
         (
             "node = 'dtn://a/'\n[[link]]\nname = 'b'\naddress = 'b:1'\n[link.tcpcl]\nreconnect-min = '0 s'",
-            "link `b`: tcpcl.reconnect-min` is 0ns",
+            "link `b`: [tcpcl]: `reconnect-min` is 0ns",
             "1 s is usual",
         ),
         (
@@ -116,7 +132,7 @@ fn a_word_that_reads_as_a_time_is_a_word_where_one_is_wanted() {
     assert_eq!(config.drop[0].folder, Path::new("/etc/longwire/5d"));
     assert_eq!(config.storage.path, Path::new("/etc/longwire/3 s"));
     assert_eq!(config.drop[0].lifetime, Duration::from_secs(7200));
-    let session = config.session(&config.link[0]).expect("it makes sense");
+    let session = session(&config);
     assert_eq!(session.keepalive, Duration::from_secs(15));
 }
 
@@ -391,9 +407,11 @@ fn a_tnc_and_links_over_it_are_explained() {
         "what all of the TNC's links have"
     );
     assert_eq!(neighbour.peer.link.version, longwire_proto::ax25::Version::Plain, "and what is its own");
-    assert_eq!(neighbour.ours.resume_within, Duration::from_secs(3600));
-    assert_eq!(neighbour.ours.node_id, "dtn://a/");
-    assert_eq!(neighbour.ours.peer_node_id.as_deref(), Some("dtn://bob/"));
+    let plan = config.plan(&config.link[0]).expect("it makes sense");
+    let ours = plan.settings::<carriers::Ax25Cl>().expect("a link of AX25-CL");
+    assert_eq!(ours.resume_within, Duration::from_secs(3600));
+    assert_eq!(ours.node_id, "dtn://a/");
+    assert_eq!(ours.peer_node_id.as_deref(), Some("dtn://bob/"));
     let words = config.explain_all();
     for part in [
         "TNC `vhf` at 127.0.0.1:8001, port 0: callsign OE1ABC-7, 1200 bit/s, TXDELAY 150 ms, slot time 100 ms",
@@ -430,8 +448,8 @@ fn a_group_is_explained() {
     let text = format!("{TNC}{GROUP}uicl = {{ members = ['dtn://b/', 'dtn://c/'], needed = 1 }}\n");
     let group = |text: &str| {
         let config = parse(text).expect("it makes sense");
-        let neighbour = config.neighbour(&config.link[0]).expect("it makes sense").expect("it is on the air");
-        (config.explain_all(), neighbour.group.expect("it is a group"))
+        let plan = config.plan(&config.link[0]).expect("it makes sense");
+        (config.explain_all(), plan.settings::<carriers::Uicl>().expect("it is a group").clone())
     };
     let (words, slow) = group(&text);
     for part in [

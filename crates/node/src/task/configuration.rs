@@ -133,13 +133,9 @@ impl Task {
             route: new.route.clone(),
             contact: new.contact,
             peer: new.peer,
-            tcpcl: new.tcpcl,
             tls: new.tls,
             peers: new.peers,
-            udp: new.udp,
-            ax25cl: new.ax25cl,
-            ax25cm: new.ax25cm,
-            uicl: new.uicl,
+            carriers: new.carriers,
             ..old
         };
         self.configure_links();
@@ -173,9 +169,5 @@ fn same_link(old: &Config, new: &Config, name: &str) -> bool {
 
 /// True if the settings shared by all links are equal.
 fn same_sessions(old: &Config, new: &Config) -> bool {
-    old.callers() == new.callers()
-        && old.radio_callers() == new.radio_callers()
-        && old.tls == new.tls
-        && old.udp == new.udp
-        && old.uicl == new.uicl
+    old.node_id().ok() == new.node_id().ok() && old.carriers.is_same(&new.carriers) && old.tls == new.tls
 }

@@ -4,18 +4,18 @@ use crate::config::{Config, LinkSettings, RadioNeighbour};
 use crate::tls::CertificatePolicy;
 use longwire_proto::bp::agent::LinkConfig;
 use longwire_proto::service::LinkId;
-use longwire_proto::tcpcl;
-use longwire_proto::udpcl;
 use longwire_settings::error::Error;
+use longwire_towers::Plan;
+use longwire_towers::carriers::{Tcpcl, Udp};
 use std::collections::{BTreeMap, VecDeque};
 
 /// A link and its settings.
 #[derive(Clone, Debug)]
 pub(crate) struct KnownLink {
     pub(crate) link: LinkSettings,
-    pub(crate) session: tcpcl::Config,
+    /// Settings of its sessions.
+    pub(crate) plan: Plan,
     pub(crate) policy: CertificatePolicy,
-    pub(crate) udp: udpcl::Config,
     /// Radio neighbour of a link over a TNC.
     pub(crate) neighbour: Option<RadioNeighbour>,
 }
@@ -29,10 +29,12 @@ pub(crate) struct LinkTable {
     known: BTreeMap<LinkId, KnownLink>,
     /// Names of recently removed links, the oldest first: events about their end still follow.
     removed: VecDeque<(LinkId, String)>,
-    callers: tcpcl::Config,
+    /// Settings of the sessions of callers over TCP.
+    callers: Plan,
     /// Listening UDP sockets and their addresses.
     listening: BTreeMap<LinkId, String>,
-    udp: udpcl::Config,
+    /// Settings of listening UDP sockets.
+    listening_plan: Plan,
     next: u32,
     pub(crate) caller_ids: CallerIds,
 }
@@ -60,9 +62,9 @@ impl LinkTable {
         let mut links = LinkTable {
             known: BTreeMap::new(),
             removed: VecDeque::new(),
-            callers: config.callers(),
+            callers: config.callers(&Tcpcl)?,
             listening: BTreeMap::new(),
-            udp: config.udp.clone(),
+            listening_plan: config.callers(&Udp)?,
             next: 1,
             caller_ids: CallerIds::new(),
         };
@@ -80,9 +82,8 @@ impl LinkTable {
             id,
             KnownLink {
                 link: link.clone(),
-                session: config.session(link)?,
+                plan: config.plan(link)?,
                 policy: config.policy(link)?,
-                udp: config.udp(link)?,
                 neighbour: config.neighbour(link)?,
             },
         );
@@ -131,24 +132,17 @@ impl LinkTable {
         id
     }
 
-    /// True for a listening UDP socket.
-    pub(crate) fn is_listening(&self, id: LinkId) -> bool {
-        self.listening.contains_key(&id)
-    }
-
-    /// Settings for callers over TCP.
-    pub(crate) fn callers(&self) -> &tcpcl::Config {
-        &self.callers
-    }
-
-    /// Settings for listening UDP sockets.
-    pub(crate) fn listening_udp(&self) -> &udpcl::Config {
-        &self.udp
+    /// Settings of the sessions of callers: of a listening UDP socket, or over TCP.
+    pub(crate) fn callers(&self, id: LinkId) -> &Plan {
+        if self.listening.contains_key(&id) { &self.listening_plan } else { &self.callers }
     }
 
     /// Takes over the settings for callers from a reloaded configuration.
     pub(crate) fn set_callers(&mut self, config: &Config) {
-        self.callers = config.callers();
+        // The configuration was checked before.
+        if let Ok(callers) = config.callers(&Tcpcl) {
+            self.callers = callers;
+        }
     }
 }
 

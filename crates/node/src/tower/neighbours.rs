@@ -60,7 +60,7 @@ impl Neighbours {
         let links = LinkTable::new(config)?;
         let mut radios = Radios::new(config, rng)?;
         for (id, known) in links.iter() {
-            radios.add(id, known.neighbour.as_ref());
+            radios.add(id, known.neighbour.as_ref(), &known.plan);
         }
         let (tell, ended) = mpsc::channel();
         let mut internet: Sessions = Fan::new(|_, _| None);
@@ -90,7 +90,9 @@ impl Neighbours {
     /// Fails if a setting of the link is invalid.
     pub(crate) fn add_link(&mut self, config: &Config, link: &LinkSettings) -> Result<LinkId, Error> {
         let id = self.links.add(config, link)?;
-        self.radios.add(id, self.links.get(id).and_then(|known| known.neighbour.as_ref()));
+        if let Some(known) = self.links.get(id) {
+            self.radios.add(id, known.neighbour.as_ref(), &known.plan);
+        }
         Ok(id)
     }
 
@@ -103,7 +105,10 @@ impl Neighbours {
     /// Takes over the settings for callers from a reloaded configuration.
     pub(crate) fn set_callers(&mut self, config: &Config) {
         self.links.set_callers(config);
-        self.radios.set_callers(&config.radio_callers());
+        // The configuration was checked before.
+        if let Ok(callers) = config.radio_callers() {
+            self.radios.set_callers(&callers);
+        }
     }
 
     /// Sum of the counters of all sessions of TCPCL over TCP, including closed ones.

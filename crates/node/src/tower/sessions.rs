@@ -1,6 +1,5 @@
 //! Convergence layer of a link: a TCPCL session over a stream, or bundles in datagrams.
 
-use crate::config::LinkKind;
 use crate::tower::links::LinkTable;
 use crate::view::{self, Counts};
 use longwire_proto::engine::{Engine, Indication, Request};
@@ -10,6 +9,7 @@ use longwire_proto::service::{Both, Bundles, Datagrams, LinkId, Port, Stream};
 use longwire_proto::tcpcl::{AdmissionDecision, Session};
 use longwire_proto::time::Instant;
 use longwire_proto::udpcl;
+use longwire_towers::carriers::{Tcpcl, Udp};
 
 /// Sessions by link; their owner inserts them.
 pub(crate) type Sessions = Fan<LinkId, Layer, fn(LinkId, Origin) -> Option<Layer>>;
@@ -119,19 +119,22 @@ impl SessionMaker {
     pub(crate) fn session(&mut self, links: &LinkTable, id: LinkId, origin: Origin) -> Option<Layer> {
         self.made += 1;
         let rng = self.rng.fork(&self.made.to_string());
-        match origin {
-            Origin::Above => links.get(id).and_then(|known| match known.link.kind {
-                LinkKind::Tcp => Some(Layer::Tcp(Box::new(Session::active(known.session.clone(), rng)))),
-                LinkKind::Udp => Some(Layer::Udp(Box::new(udpcl::Link::new(known.udp.clone())))),
-                // `Radios` handles these.
-                LinkKind::Ax25cl | LinkKind::Ax25cm | LinkKind::Uicl => None,
-            }),
-            Origin::Below if links.is_listening(id) => {
-                Some(Layer::Udp(Box::new(udpcl::Link::listening(links.listening_udp().clone()))))
-            }
-            Origin::Below => id
-                .is_incoming()
-                .then(|| Layer::Tcp(Box::new(Session::passive(links.callers().clone(), rng).judged()))),
+        let plan = match origin {
+            Origin::Above => &links.get(id)?.plan,
+            Origin::Below => Some(links.callers(id)).filter(|_| id.is_incoming())?,
+        };
+        if let Some(settings) = plan.settings::<Tcpcl>() {
+            let settings = settings.clone();
+            return Some(Layer::Tcp(Box::new(match origin {
+                Origin::Above => Session::active(settings, rng),
+                Origin::Below => Session::passive(settings, rng).judged(),
+            })));
         }
+        // `Radios` handles links of other convergence layers.
+        let settings = plan.settings::<Udp>()?.clone();
+        Some(Layer::Udp(Box::new(match origin {
+            Origin::Above => udpcl::Link::new(settings),
+            Origin::Below => udpcl::Link::listening(settings),
+        })))
     }
 }

@@ -117,7 +117,6 @@ impl Live {
             link: lines.filter(|(line, _)| line.from == name).map(link).collect(),
             route: self.plan.routes(name).map(route).collect(),
             agent: self.plan.agent_of(name),
-            tcpcl: self.plan.tcpcl_of(name),
             tcp: config::TcpSettings {
                 send_buffer_bytes: Some(KERNEL_BYTES as u32),
                 receive_buffer_bytes: Some(KERNEL_BYTES as u32),
@@ -125,6 +124,7 @@ impl Live {
             ..Config::default()
         };
         config.stream.queue_bytes = KERNEL_BYTES as u64;
+        config.carriers.set("tcpcl", &self.plan.tcpcl_of(name));
         config
     }
 

@@ -4,17 +4,17 @@ use crate::plan::{Plan, node_id};
 use crate::stage::Network;
 use longwire_proto::bp::agent::{self, Agent, LinkConfig};
 use longwire_proto::engine::{Engine, Indication, Request};
-use longwire_proto::joint::{Beside, Fan, Origin, PassThrough, Stack};
-use longwire_proto::rng::Rng;
+use longwire_proto::joint::{Beside, PassThrough, Stack};
 use longwire_proto::service::{App, AppRequest, InterfaceId, LinkId, NextHop, Storage};
 use longwire_proto::tcp::Host;
 use longwire_proto::tcp::config::{HostConfig, InterfaceConfig, PeerConfig};
-use longwire_proto::tcpcl::{self, Session};
 use longwire_proto::time::{Duration, Instant};
 use longwire_sim::{
     Boot, ChannelConfig, ChannelId, ClockConfig, Delay, Direction, Errors, Fcs, FrameFate, LineConfig,
     NodeBelow, NodeEngine, NodeId, NodeIndication, Simulation, World,
 };
+use longwire_towers::carriers::Tcpcl;
+use longwire_towers::{Neighbours, Provides};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
@@ -94,7 +94,10 @@ fn node(plan: &Plan, name: &str, boot: Boot, shown: &Arc<Mutex<agent::Counters>>
         ..HostConfig::default()
     };
     let host = Host::new(host, boot.rng.fork("tcp"));
-    let session = sessions(plan.tcpcl_of(name), boot.rng.fork("tcpcl"));
+    let session = longwire_towers::Plan::new(&Tcpcl, plan.tcpcl_of(name));
+    let mut neighbours = Neighbours::new(&Tcpcl, boot.rng.fork("tcpcl"));
+    links.iter().for_each(|(link, _)| neighbours.set(*link, session.clone()));
+    neighbours.answer(session);
     let special = links.iter().map(|(link, number)| LinkConfig {
         link: *link,
         bundle_bytes_max: plan.line[*number].bundle_bytes_max,
@@ -102,7 +105,8 @@ fn node(plan: &Plan, name: &str, boot: Boot, shown: &Arc<Mutex<agent::Counters>>
     });
     let config = agent::Config { links: special.collect(), ..plan.agent_of(name) };
     let agent = Agent::new(config, boot.rng.fork("agent")).expect("plans name nodes");
-    let ports = Beside { first: PassThrough::<Storage>::new(), second: Stack::new(Fan::new(session), host) };
+    let ports =
+        Beside { first: PassThrough::<Storage>::new(), second: Stack::new(neighbours, Provides(host)) };
     let mut engine = Stack::new(agent, ports);
     engine.handle_request(boot.now, AppRequest::SetClock { dtn_ms: boot.dtn_ms, steady: None });
     for route in plan.routes(name) {
@@ -114,17 +118,6 @@ fn node(plan: &Plan, name: &str, boot: Boot, shown: &Arc<Mutex<agent::Counters>>
     }
     let agent_of = |engine: &Stack<Agent, _>| *engine.upper.counters();
     Box::new(Watched { engine, counters: agent_of, shown: shown.clone() })
-}
-
-fn sessions(config: tcpcl::Config, rng: Rng) -> impl FnMut(LinkId, Origin) -> Option<Session> + Send {
-    move |link, origin| {
-        let rng = rng.fork(&link.0.to_string());
-        match origin {
-            Origin::Above if link.is_incoming() => None,
-            Origin::Above => Some(Session::active(config.clone(), rng)),
-            Origin::Below => Some(Session::passive(config.clone(), rng)),
-        }
-    }
 }
 
 /// A node whose counters are visible to the test.

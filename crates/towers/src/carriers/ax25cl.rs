@@ -1,5 +1,6 @@
 //! AX25-CL: Longwire's convergence layer over a connected AX.25 link.
 
+use super::ax25cm::connection;
 use crate::carrier::{About, Carrier, Family, LinkFacts, Medium, Plan, Preset, sections};
 use crate::media::{Session, Uses, session_over};
 use crate::neighbours::SessionLayer;
@@ -9,6 +10,7 @@ use longwire_proto::ax25cl::{self, Config, Sessions};
 use longwire_proto::joint::Origin;
 use longwire_proto::rng::Rng;
 use longwire_proto::service::LinkId;
+use longwire_settings::error::Error;
 use longwire_settings::toml_text::to_table;
 use toml::Table;
 
@@ -59,13 +61,9 @@ impl Carrier for Ax25Cl {
         Config::default()
     }
 
-    fn finish(settings: Config, link: &LinkFacts<'_>) -> Config {
-        let peer = || link.peer.map(str::to_owned);
-        Config {
-            node_id: link.node_id.to_owned(),
-            peer_node_id: settings.peer_node_id.or_else(peer),
-            ..settings
-        }
+    fn finish(settings: Config, link: &LinkFacts<'_>) -> Result<Config, Error> {
+        let peer_node_id = settings.peer_node_id.or_else(|| link.peer.map(str::to_owned));
+        Ok(Config { node_id: link.node_id.to_owned(), peer_node_id, ..settings })
     }
 
     fn session(settings: &Config, origin: Origin, rng: Rng) -> Session {
@@ -73,6 +71,16 @@ impl Carrier for Ax25Cl {
             Origin::Above => ax25cl::Session::active(settings.clone(), rng),
             Origin::Below => ax25cl::Session::passive(settings.clone(), rng),
         })
+    }
+
+    fn explain(_settings: &Config, link: &LinkFacts<'_>) -> Vec<String> {
+        let hint = link.peer.is_none().then(|| {
+            format!(
+                "If `peer` is set, link `{}` sends its first bundle without waiting for the peer to identify itself.",
+                link.name
+            )
+        });
+        [connection(link, "AX25-CL (Longwire)")].into_iter().chain(hint).collect()
     }
 
     /// A session outlives its link: a later link of the peer may continue it.

@@ -6,8 +6,9 @@ use crate::media::{Session, session_over};
 use crate::path::{Hop, plain_ax25};
 use longwire_proto::joint::{Origin, Stack};
 use longwire_proto::rng::Rng;
-use longwire_proto::tcpcl::{Config, PacketStream};
+use longwire_proto::tcpcl::{Config, PacketStream, Tls, Versions};
 use longwire_proto::time::Duration;
+use longwire_settings::error::Error;
 use longwire_settings::toml_text::to_table;
 use toml::Table;
 
@@ -66,13 +67,34 @@ impl Carrier for Ax25Cm {
         Config { connect_timeout: Some(Duration::from_secs(86_400)), ..Config::ax25("") }
     }
 
-    fn finish(settings: Config, link: &LinkFacts<'_>) -> Config {
-        tcpcl::Tcpcl::finish(settings, link)
+    fn finish(settings: Config, link: &LinkFacts<'_>) -> Result<Config, Error> {
+        if settings.versions != Versions::Three || settings.tls != Tls::Off {
+            return Err(
+                Error::new("`ax25cm` is TCPCL version 3, without TLS").hint("remove `versions` and `tls`")
+            );
+        }
+        Ok(tcpcl::identified(settings, link))
     }
 
     fn session(settings: &Config, origin: Origin, rng: Rng) -> Session {
         session_over(Stack::new(tcpcl::session(settings, origin, rng), PacketStream::new()))
     }
+
+    fn explain(_settings: &Config, link: &LinkFacts<'_>) -> Vec<String> {
+        vec![connection(link, "TCPCL 3 over AX.25, as in DTN2")]
+    }
+}
+
+/// Describes a link over AX.25 and its convergence layer.
+pub(super) fn connection(link: &LinkFacts<'_>, layer: &str) -> String {
+    let tnc = link.channel.as_ref().map_or("", |channel| channel.tnc);
+    format!(
+        "{} over link `{}` to {} with TNC `{tnc}`, using {layer}; expects {}. Not encrypted.",
+        link.connects(),
+        link.name,
+        link.place,
+        link.expected()
+    )
 }
 
 fn segments(path: &[Hop], window_frames: u8, ack_window: u32) -> Table {

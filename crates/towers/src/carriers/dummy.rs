@@ -17,6 +17,8 @@ use longwire_proto::service::{
 };
 use longwire_proto::setting::{Fault, Settings, TIME_MAX, TIME_MIN, at_least, time};
 use longwire_proto::time::{Duration, Instant};
+use longwire_settings::duration::short;
+use longwire_settings::error::Error;
 use longwire_settings::toml_text::to_table;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
@@ -83,12 +85,18 @@ impl Carrier for Dummy {
         Config::default()
     }
 
-    fn finish(settings: Config, link: &LinkFacts<'_>) -> Config {
-        Config { peer_node_id: link.peer.map(str::to_owned), ..settings }
+    fn finish(settings: Config, link: &LinkFacts<'_>) -> Result<Config, Error> {
+        Ok(Config { peer_node_id: link.peer.map(str::to_owned), ..settings })
     }
 
     fn session(settings: &Config, origin: Origin, rng: Rng) -> Session {
         session_over(DummyLink::new(settings.clone(), origin == Origin::Below, rng))
+    }
+
+    fn explain(settings: &Config, link: &LinkFacts<'_>) -> Vec<String> {
+        let LinkFacts { name, place, .. } = link;
+        let after = short(settings.retry_after);
+        vec![format!("Link `{name}` to {place} repeats each bundle after {after} until it is acknowledged.")]
     }
 }
 

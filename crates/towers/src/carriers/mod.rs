@@ -35,7 +35,7 @@ pub fn find(name: &str) -> Option<&'static dyn AnyCarrier> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::carrier::{Carrier, LinkFacts};
+    use crate::carrier::{Carrier, LinkFacts, Place};
     use crate::path::Hop;
     use longwire_proto::ax25::RadioParameters;
     use longwire_settings::toml_text::{from_table, merge, to_table};
@@ -94,7 +94,8 @@ mod tests {
         for carrier in CARRIERS {
             let about = carrier.about();
             let plan = |section: &Table, own: &Table| {
-                carrier.plan(section, own, &LinkFacts::default(), &format!("settings.{}", about.section))
+                let link = LinkFacts { own: own.clone(), ..LinkFacts::default() };
+                carrier.plan(section, &link, Place::Experiment)
             };
             for preset in about.families.iter().flat_map(|family| family.presets) {
                 for path in paths() {
@@ -147,8 +148,9 @@ mod tests {
     fn a_plan_is_made_from_the_section_the_own_table_and_the_link() {
         let section: Table = "keepalive = '20 s'\nsegment-bytes = 1000".parse().expect("TOML");
         let own: Table = "segment-bytes = 2000".parse().expect("TOML");
-        let link = LinkFacts { node_id: "dtn://a/", peer: Some("dtn://b/") };
-        let plan = AnyCarrier::plan(&Tcpcl, &section, &own, &link, "tcpcl").expect("it makes sense");
+        let peer = Some("dtn://b/");
+        let link = LinkFacts { node_id: "dtn://a/", peer, own, ..LinkFacts::default() };
+        let plan = AnyCarrier::plan(&Tcpcl, &section, &link, Place::Configuration).expect("it makes sense");
         let settings = plan.settings::<Tcpcl>().expect("those of TCPCL");
         assert_eq!((settings.keepalive.as_secs(), settings.segment_bytes), (20, 2000));
         assert_eq!((&settings.node_id[..], settings.peer_node_id.as_deref()), ("dtn://a/", Some("dtn://b/")));

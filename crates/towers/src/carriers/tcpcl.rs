@@ -6,8 +6,9 @@ use crate::path::{Hop, linux_6_as_installed, round_trip, tuned_tcp};
 use longwire_proto::joint::Origin;
 use longwire_proto::rng::Rng;
 use longwire_proto::tcp::config::Profile;
-use longwire_proto::tcpcl::{self, Config, Versions};
+use longwire_proto::tcpcl::{self, Config, Tls, Versions};
 use longwire_proto::time::Duration;
+use longwire_settings::error::Error;
 use longwire_settings::figure::figure;
 use longwire_settings::toml_text::to_table;
 use toml::Table;
@@ -77,13 +78,20 @@ impl Carrier for Tcpcl {
         Config::default()
     }
 
-    fn finish(settings: Config, link: &LinkFacts<'_>) -> Config {
-        let peer = || link.peer.map(str::to_owned);
-        Config {
-            node_id: link.node_id.to_owned(),
-            peer_node_id: settings.peer_node_id.or_else(peer),
-            ..settings
+    fn finish(settings: Config, link: &LinkFacts<'_>) -> Result<Config, Error> {
+        let encrypts = link.own.get("tls").is_some_and(|tls| tls.as_str() != Some("off"));
+        if link.is_amateur && encrypts {
+            return Err(Error::new("the link is `amateur`: encryption is not allowed")
+                .hint("remove `tls`; amateur links never use it"));
         }
+        let tls = if link.is_amateur { Tls::Off } else { settings.tls };
+        if tls == Tls::Require && settings.versions == Versions::Three {
+            return Err(
+                Error::new("TCPCL version 3 has no TLS").hint("set `versions = \"4\"` or `tls = \"off\"`")
+            );
+        }
+        let tls_identity = settings.tls_identity || link.peer_proves;
+        Ok(Config { tls, tls_identity, ..identified(settings, link) })
     }
 
     fn session(settings: &Config, origin: Origin, rng: Rng) -> Session {
@@ -106,6 +114,21 @@ impl Carrier for Tcpcl {
             figure(round_trip.as_secs_f64())
         )]
     }
+
+    fn explain(_settings: &Config, link: &LinkFacts<'_>) -> Vec<String> {
+        let LinkFacts { name, place, .. } = link;
+        vec![format!("{} over link `{name}` to {place}; expects {}.", link.connects(), link.expected())]
+    }
+
+    fn tls(settings: &Config) -> Tls {
+        settings.tls
+    }
+}
+
+/// Settings with the node IDs of both sides.
+pub(super) fn identified(settings: Config, link: &LinkFacts<'_>) -> Config {
+    let peer_node_id = settings.peer_node_id.or_else(|| link.peer.map(str::to_owned));
+    Config { node_id: link.node_id.to_owned(), peer_node_id, ..settings }
 }
 
 /// Creates a session of TCPCL.

@@ -6,6 +6,7 @@ use crate::path::Hop;
 use longwire_proto::joint::Origin;
 use longwire_proto::rng::Rng;
 use longwire_proto::udpcl::{Config, Link};
+use longwire_settings::error::Error;
 use longwire_settings::toml_text::to_table;
 use toml::Table;
 
@@ -42,9 +43,13 @@ impl Carrier for Udp {
         Config::default()
     }
 
-    fn finish(settings: Config, link: &LinkFacts<'_>) -> Config {
-        let peer = || link.peer.map(str::to_owned);
-        Config { peer_node_id: settings.peer_node_id.or_else(peer), ..settings }
+    fn adapt(settings: Config, link: &LinkFacts<'_>) -> Config {
+        if link.rate_bps > 0 { Config { rate_bps: link.rate_bps, ..settings } } else { settings }
+    }
+
+    fn finish(settings: Config, link: &LinkFacts<'_>) -> Result<Config, Error> {
+        let peer_node_id = settings.peer_node_id.or_else(|| link.peer.map(str::to_owned));
+        Ok(Config { peer_node_id, ..settings })
     }
 
     fn session(settings: &Config, origin: Origin, _rng: Rng) -> Session {
@@ -60,6 +65,19 @@ impl Carrier for Udp {
         let caution =
             "without acknowledgements and retransmissions, one damaged packet loses part of the file";
         if is_certain { Vec::new() } else { vec![caution.to_owned()] }
+    }
+
+    fn explain(settings: &Config, link: &LinkFacts<'_>) -> Vec<String> {
+        let rate = match settings.rate_bps {
+            0 => "without a rate limit".to_owned(),
+            rate => format!("at {rate} bit/s"),
+        };
+        let peer = settings.peer_node_id.as_deref().unwrap_or("any node (used only through a route)");
+        vec![format!(
+            "Link `{}` to {peer} at {} over UDP, {rate}, one bundle per datagram of at most {} bytes, without \
+             acknowledgements: lost datagrams are not resent.",
+            link.name, link.place, settings.datagram_bytes_max
+        )]
     }
 }
 

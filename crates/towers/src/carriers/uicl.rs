@@ -1,12 +1,16 @@
 //! Bundles over UI frames of AX.25, for groups of stations.
 
-use crate::carrier::{About, Carrier, Family, LinkFacts, Medium, Preset, sections};
+use crate::carrier::{About, Carrier, ChannelFacts, Family, LinkFacts, Medium, Preset, sections};
 use crate::media::{Session, session_over};
 use crate::path::{Hop, plain_ax25};
+use longwire_proto::ax25::ADDRESS_BYTES;
+use longwire_proto::bp::Eid;
 use longwire_proto::joint::Origin;
 use longwire_proto::rng::Rng;
 use longwire_proto::time::Duration;
 use longwire_proto::uicl::{Config, Group};
+use longwire_settings::duration::short;
+use longwire_settings::error::Error;
 use longwire_settings::toml_text::to_table;
 use toml::Table;
 
@@ -40,13 +44,98 @@ impl Carrier for Uicl {
         Config::default()
     }
 
-    fn finish(settings: Config, link: &LinkFacts<'_>) -> Config {
-        Config { node_id: link.node_id.to_owned(), ..settings }
+    /// Values that the section does not set follow from the channel.
+    fn adapt(settings: Config, link: &LinkFacts<'_>) -> Config {
+        let Some(ChannelFacts { parameters: radio, digipeaters, .. }) = &link.channel else {
+            return settings;
+        };
+        let plain = Config::default();
+        let access = millis(radio.access() + radio.turnaround);
+        let slot = millis(access + radio.air_time(1, SHORT_FRAME_BYTES)).min(SLOT_MAX);
+        let path_bytes = (ADDRESS_BYTES * digipeaters) as u64;
+        Config {
+            rate_bps: or(settings.rate_bps, plain.rate_bps, radio.rate_bps.into()),
+            frame_bytes: or(settings.frame_bytes, plain.frame_bytes, plain.frame_bytes + path_bytes),
+            access: or(settings.access, plain.access, access),
+            answer_slot: or(settings.answer_slot, plain.answer_slot, slot),
+            ..settings
+        }
+    }
+
+    fn finish(settings: Config, link: &LinkFacts<'_>) -> Result<Config, Error> {
+        let wrong = |what: String, hint: &str| Err(Error::new(what).hint(hint));
+        let in_section = |key: &str, is_set: bool| is_set && !link.own.contains_key(key);
+        let is_named = !settings.node_id.is_empty();
+        if in_section("members", !settings.members.is_empty()) || in_section("node-id", is_named) {
+            return wrong(
+                "`uicl.members` and `uicl.node-id` cannot be set for all groups".into(),
+                "set `uicl = { members = [..] }` in the [[link]]",
+            );
+        }
+        if link.peer.is_some() {
+            return wrong("a group has no `peer`".into(), "name its nodes with `uicl = { members = [..] }`");
+        }
+        let mut members = Vec::new();
+        for member in &settings.members {
+            match member.parse::<Eid>() {
+                Ok(eid) if eid.is_node_id() => members.push(eid.to_string()),
+                _ => {
+                    return wrong(
+                        format!("`{member}` is not a valid node ID"),
+                        "a member is a node ID such as dtn://bob/ or ipn:7.0",
+                    );
+                }
+            }
+        }
+        let is_other = is_named && settings.node_id != link.node_id;
+        if is_other || members.iter().any(|member| member == link.node_id) {
+            return wrong("this node cannot be a member".into(), "list only the other nodes");
+        }
+        if let Some(twice) = members.iter().enumerate().find(|(at, member)| members[..*at].contains(member)) {
+            return wrong(format!("{} is listed twice", twice.1), "remove the duplicate");
+        }
+        Ok(Config { node_id: link.node_id.to_owned(), members, ..settings })
     }
 
     fn session(settings: &Config, _origin: Origin, rng: Rng) -> Session {
         session_over(Group::new(settings.clone(), rng))
     }
+
+    fn explain(settings: &Config, link: &LinkFacts<'_>) -> Vec<String> {
+        let asked = match (&settings.members[..], settings.needed) {
+            ([], _) => "No members are named: any station that misses a segment asks for it. A bundle counts as sent when \
+                        no more requests arrive, whether or not any station received it."
+                .to_owned(),
+            (members, needed) => format!(
+                "{} of the members {} must confirm each bundle, answering in slots of {}; otherwise it stays here and is \
+                 sent again later.",
+                needed.map_or("All".to_owned(), |needed| needed.to_string()),
+                members.join(", "),
+                short(settings.answer_slot)
+            ),
+        };
+        let LinkFacts { name, place, .. } = link;
+        let tnc = link.channel.as_ref().map_or("", |channel| channel.tnc);
+        vec![format!(
+            "Link `{name}` sends to the group {place} over TNC `{tnc}` in UI frames, which all stations in range receive. \
+             {asked} Not encrypted."
+        )]
+    }
+}
+
+/// Length of a question to three members, or of an answer, with its frame, bytes.
+const SHORT_FRAME_BYTES: u64 = 64;
+/// Longest slot of an answer.
+const SLOT_MAX: Duration = Duration::from_secs(65);
+
+/// Returns the value that is set, or `own` if it is the default.
+fn or<T: PartialEq>(set: T, default: T, own: T) -> T {
+    if set == default { own } else { set }
+}
+
+/// Rounds up to whole milliseconds.
+fn millis(time: Duration) -> Duration {
+    Duration::from_millis(u64::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX))
 }
 
 /// A group of one member, with response slots of the time that a response takes on the channel.
@@ -57,10 +146,10 @@ fn group(path: &[Hop]) -> Table {
         Some(radio) => {
             let rate_bps = u64::from(radio.rate_bps);
             // Frames of 64 bytes: a question and a response. In whole milliseconds.
-            let millis = |time: Duration| Duration::from_millis(time.as_millis() as u64 + 1);
+            let longer = |time: Duration| Duration::from_millis(time.as_millis() as u64 + 1);
             let frame = Duration::from_secs_f64(512.0 / rate_bps as f64);
-            let (access, slot) = (millis(radio.access()), millis(radio.access() + frame));
-            Config { rate_bps, access, answer_slot: slot.min(Duration::from_secs(65)), ..plain }
+            let (access, slot) = (longer(radio.access()), longer(radio.access() + frame));
+            Config { rate_bps, access, answer_slot: slot.min(SLOT_MAX), ..plain }
         }
         None => plain,
     };

@@ -4,7 +4,6 @@
 //! recognises its hello. Until the first packet an incoming link is held here; it is closed when that takes too long. Links
 //! to groups use unconnected frames.
 
-use crate::config::{LinkKind, RadioNeighbour};
 use longwire_proto::engine::{Engine, Indication, Request};
 use longwire_proto::joint::{Fan, Origin, Stack, earlier};
 use longwire_proto::rng::Rng;
@@ -15,6 +14,8 @@ use longwire_proto::tcpcl::{self, PacketStream};
 use longwire_proto::time::{Duration, Instant};
 use longwire_proto::uicl::Group;
 use longwire_proto::{ax25cl, tcpcl::Session};
+use longwire_towers::carriers::{Ax25Cl, Ax25Cm, Uicl};
+use longwire_towers::{Carrier as _, Plan};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Maximum time between the connection and the first packet of an incoming link.
@@ -59,8 +60,8 @@ struct HeldCaller {
 
 /// Convergence layers over one TNC.
 pub(super) struct RadioConvergence {
-    /// Neighbours of the links that this node opens.
-    neighbours: BTreeMap<LinkId, RadioNeighbour>,
+    /// Settings of the links that this node opens.
+    plans: BTreeMap<LinkId, Plan>,
     /// Settings for callers: of AX25-CL (Longwire) and of TCPCL 3.
     callers: (ax25cl::Config, tcpcl::Config),
     pub(super) ours: ax25cl::Sessions,
@@ -78,7 +79,7 @@ impl RadioConvergence {
     /// No links. `callers`: settings for callers, of AX25-CL (Longwire) and of TCPCL 3.
     pub(super) fn new(callers: (ax25cl::Config, tcpcl::Config), rng: Rng) -> Self {
         RadioConvergence {
-            neighbours: BTreeMap::new(),
+            plans: BTreeMap::new(),
             callers,
             ours: ax25cl::Sessions::new(Box::new(|_| None), rng.fork("ax25cl")),
             cm: Fan::new(|_, _| None),
@@ -92,13 +93,13 @@ impl RadioConvergence {
     }
 
     /// Adds a link that this node opens.
-    pub(super) fn add(&mut self, id: LinkId, neighbour: RadioNeighbour) {
-        self.neighbours.insert(id, neighbour);
+    pub(super) fn add(&mut self, id: LinkId, plan: Plan) {
+        self.plans.insert(id, plan);
     }
 
     /// Removes the settings of a link; its session ends by itself.
     pub(super) fn remove(&mut self, id: LinkId) {
-        self.neighbours.remove(&id);
+        self.plans.remove(&id);
     }
 
     /// Takes over the settings for callers.
@@ -106,37 +107,29 @@ impl RadioConvergence {
         self.callers = callers;
     }
 
-    /// Returns the convergence layer of a link that this node opens.
-    fn kind(&self, id: LinkId) -> Option<LinkKind> {
-        if self.ours.session(id).is_some() {
-            return Some(LinkKind::Ax25cl);
-        }
-        if self.cm.get(id).is_some() {
-            return Some(LinkKind::Ax25cm);
-        }
-        if self.groups.get(id).is_some() {
-            return Some(LinkKind::Uicl);
-        }
-        self.neighbours.get(&id).map(|neighbour| neighbour.kind)
+    /// Returns the convergence layer of a link that has a session or that this node opens.
+    pub(super) fn layer(&self, id: LinkId) -> Option<&'static str> {
+        let has = [
+            (Ax25Cl::ABOUT.name, self.ours.session(id).is_some()),
+            (Ax25Cm::ABOUT.name, self.cm.get(id).is_some()),
+            (Uicl::ABOUT.name, self.groups.get(id).is_some()),
+        ];
+        let found = has.into_iter().find(|(_, has)| *has).map(|(name, _)| name);
+        found.or_else(|| self.plans.get(&id).map(|plan| plan.carrier().about().name))
     }
 
     /// Prepares the session of a link that this node opens, if it has none.
-    fn prepare(&mut self, id: LinkId, kind: LinkKind) {
-        let Some(neighbour) = self.neighbours.get(&id) else { return };
-        match kind {
-            LinkKind::Ax25cm if self.cm.get(id).is_none() => {
-                let session = Session::active(neighbour.cm.clone(), self.cm_rng.next());
-                self.cm.insert(id, Stack::new(session, PacketStream::new()));
-            }
-            LinkKind::Uicl if self.groups.get(id).is_none() => {
-                if let Some(group) = &neighbour.group {
-                    self.groups.insert(id, Group::new(group.clone(), self.groups_rng.next()));
-                }
-            }
-            LinkKind::Ax25cl if self.ours.session(id).is_none() => {
-                self.ours.configure_next(id, neighbour.ours.clone());
-            }
-            _ => {}
+    fn prepare(&mut self, id: LinkId) {
+        let is_new =
+            self.ours.session(id).is_none() && self.cm.get(id).is_none() && self.groups.get(id).is_none();
+        let Some(plan) = self.plans.get(&id).filter(|_| is_new) else { return };
+        if let Some(settings) = plan.settings::<Ax25Cl>() {
+            self.ours.configure_next(id, settings.clone());
+        } else if let Some(settings) = plan.settings::<Ax25Cm>() {
+            let session = Session::active(settings.clone(), self.cm_rng.next());
+            self.cm.insert(id, Stack::new(session, PacketStream::new()));
+        } else if let Some(settings) = plan.settings::<Uicl>() {
+            self.groups.insert(id, Group::new(settings.clone(), self.groups_rng.next()));
         }
     }
 
@@ -214,13 +207,10 @@ impl Engine for RadioConvergence {
     type Below = Both<Many<LinkId, Packets>, Many<LinkId, Datagrams>>;
 
     fn handle_request(&mut self, now: Instant, (id, request): Request<Self::Above>) {
-        let kind = self.kind(id);
-        if let Some(kind) = kind {
-            self.prepare(id, kind);
-        }
-        match kind {
-            Some(LinkKind::Ax25cm) => self.cm.handle_request(now, (id, request)),
-            Some(LinkKind::Uicl) => self.groups.handle_request(now, (id, request)),
+        self.prepare(id);
+        match self.layer(id) {
+            Some(name) if name == Ax25Cm::ABOUT.name => self.cm.handle_request(now, (id, request)),
+            Some(name) if name == Uicl::ABOUT.name => self.groups.handle_request(now, (id, request)),
             Some(_) => self.ours.handle_request(now, (id, request)),
             // The link has been removed, and no reply is expected.
             None => {}

@@ -40,6 +40,7 @@ use longwire_proto::service::{BundlesIndication, BundlesRequest, LinkId, StreamI
 use longwire_proto::tcpcl;
 use longwire_proto::time::Instant;
 use longwire_settings::error::Error;
+use longwire_towers::Plan;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// TNC: its index in the configuration.
@@ -96,7 +97,7 @@ impl Radios {
         for (at, tnc) in config.tnc.iter().enumerate() {
             let station = Station::new(tnc.station()?);
             let lower = Stack::new(station, TncEngine::new(tnc)?);
-            let convergence = RadioConvergence::new(config.radio_callers(), rng.fork(&format!("tnc {at}")));
+            let convergence = RadioConvergence::new(config.radio_callers()?, rng.fork(&format!("tnc {at}")));
             let place = tnc.place()?;
             let shared =
                 |(other, _): &(TncAddress, _)| matches!(place, TncAddress::Kiss(_)) && *other == place;
@@ -151,14 +152,14 @@ impl Radios {
     }
 
     /// Adds a link to this neighbour, unless it is `None`.
-    pub(crate) fn add(&mut self, id: LinkId, neighbour: Option<&RadioNeighbour>) {
+    pub(crate) fn add(&mut self, id: LinkId, neighbour: Option<&RadioNeighbour>, plan: &Plan) {
         let Some(neighbour) = neighbour else { return };
         let Some(radio) = self.radios.get_mut(neighbour.tnc) else { return };
-        radio.tower.upper.add(id, neighbour.clone());
+        radio.tower.upper.add(id, plan.clone());
         let (station, peer) = (&mut radio.tower.lower.upper, Some(neighbour.peer.clone()));
-        match neighbour.group {
-            None => station.set_peer(id, peer),
-            Some(_) => station.set_unconnected(id, peer),
+        match neighbour.is_connected {
+            true => station.set_peer(id, peer),
+            false => station.set_unconnected(id, peer),
         }
         self.owners.insert(id, (TncId(neighbour.tnc), id));
     }

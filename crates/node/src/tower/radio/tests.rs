@@ -25,7 +25,7 @@ fn a_link_that_is_removed_leaves_no_entry() {
     let ids: Vec<LinkId> = links.iter().map(|(id, _)| id).collect();
     for (open, close) in [(true, false), (true, true), (false, false)] {
         let mut radios = Radios::new(&config, &Rng::new(1)).expect("they make sense");
-        links.iter().for_each(|(id, known)| radios.add(id, known.neighbour.as_ref()));
+        links.iter().for_each(|(id, known)| radios.add(id, known.neighbour.as_ref(), &known.plan));
         assert_eq!((radios.owners.len(), ids.len()), (3, 3));
         drain(&mut radios, Instant::ZERO);
         for said in [StreamIndication::Connected, StreamIndication::Room(u64::MAX)] {

@@ -2,7 +2,7 @@
 
 use super::controller::TncEngine;
 use super::{Radios, TncId};
-use crate::config::{LinkKind, TncSettings};
+use crate::config::TncSettings;
 use crate::view::{self, Counts};
 use longwire_proto::ax25::{LinkPhase, LinkStatus, Modulo};
 use longwire_proto::service::LinkId;
@@ -51,11 +51,6 @@ impl Radios {
             (true, Some(group)) => short_of_air.map_or_else(|| group_words(group), str::to_owned),
             (true, None) => state_words(standing, sending, detached, short_of_air.or_else(waits)),
         };
-        let kind = match (group, convergence.cm.get(own)) {
-            (Some(_), _) => LinkKind::Uicl,
-            (None, Some(_)) => LinkKind::Ax25cm,
-            (None, None) => LinkKind::Ax25cl,
-        };
         let way = station.way_to(link);
         let peer = way.map(|(peer, _)| peer.to_string());
         let via = way.map(|(_, path)| path.iter().map(ToString::to_string).collect()).unwrap_or_default();
@@ -65,7 +60,7 @@ impl Radios {
             callsign: tnc.callsign.to_ascii_uppercase(),
             peer: peer.or_else(|| convergence.ours.caller(own).map(str::to_owned)).unwrap_or_default(),
             via,
-            convergence: kind.name().to_owned(),
+            convergence: convergence.layer(own).unwrap_or_default().to_owned(),
             state,
             retries: standing.map_or(0, |standing| standing.tries.0.into()),
             retries_max: standing.map_or(0, |standing| standing.tries.1.into()),

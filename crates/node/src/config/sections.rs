@@ -1,0 +1,101 @@
+//! Sections of the convergence layers: one for each carrier of the table, in the configuration and in its links.
+
+use super::{Config, LinkSettings};
+use longwire_settings::error::Error;
+use longwire_settings::toml_text::{check_keys, to_table};
+use longwire_towers::CARRIERS;
+use serde::Serialize;
+use serde_json::Value as Json;
+use std::collections::BTreeMap;
+use toml::{Table, Value};
+
+/// Settings of convergence layers by section, as far as they are set.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CarrierSections(BTreeMap<String, Table>);
+
+impl CarrierSections {
+    /// Returns a section; empty if nothing is set.
+    pub fn get(&self, section: &str) -> Table {
+        self.0.get(section).cloned().unwrap_or_default()
+    }
+
+    /// Sets a section.
+    ///
+    /// # Panics
+    /// Panics if TOML cannot represent the settings as a table, which is a fault of the caller.
+    pub fn set(&mut self, section: &str, settings: &impl Serialize) {
+        self.0.insert(section.to_owned(), to_table(settings));
+    }
+
+    /// Returns true if all settings have the same values, set or by default.
+    pub(crate) fn is_same(&self, other: &CarrierSections) -> bool {
+        CARRIERS.iter().all(|carrier| {
+            let name = carrier.about().section;
+            carrier.document(&self.get(name)) == carrier.document(&other.get(name))
+        })
+    }
+
+    /// Returns the names of the sections that are set.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(|(_, table)| !table.is_empty()).map(|(name, _)| name.as_str())
+    }
+
+    /// Takes the sections out of a table, whose other keys are those of `others`.
+    ///
+    /// # Errors
+    /// Fails on a section that is not a table, and on an unknown key, with the nearest known key as a hint.
+    fn take(from: &mut Table, others: &impl Serialize, place: &str) -> Result<CarrierSections, Error> {
+        let others = serde_json::to_value(others).expect("settings are a document");
+        let keys = others.as_object().into_iter().flatten().map(|(key, _)| key.as_str());
+        let mut known: Vec<&str> = keys.collect();
+        section_names().for_each(|name| known.push(name));
+        check_keys(from, &known, place)?;
+        let mut sections = CarrierSections::default();
+        for name in section_names() {
+            match from.remove(name) {
+                Some(Value::Table(table)) => drop(sections.0.insert(name.to_owned(), table)),
+                Some(_) => return Err(Error::new(format!("{place}: `{name}` is not a table"))),
+                None => {}
+            }
+        }
+        Ok(sections)
+    }
+}
+
+fn section_names() -> impl Iterator<Item = &'static str> {
+    CARRIERS.iter().map(|carrier| carrier.about().section)
+}
+
+/// Takes the sections of all links, and those of the configuration itself, out of a configuration.
+pub(super) fn take(from: &mut Table, place: &str) -> Result<(CarrierSections, Vec<CarrierSections>), Error> {
+    let common = CarrierSections::take(from, &Config::default(), place)?;
+    for carrier in CARRIERS {
+        let read = carrier.document(&common.get(carrier.about().section));
+        read.map_err(|error| Error { what: format!("{place}: {}", error.what), ..error })?;
+    }
+    let links = match from.get_mut("link") {
+        Some(Value::Array(links)) => &mut links[..],
+        _ => &mut [],
+    };
+    let links = links.iter_mut().filter_map(Value::as_table_mut);
+    let plain = LinkSettings::default();
+    let links = links.map(|link| CarrierSections::take(link, &plain, &format!("{place}: [[link]]")));
+    Ok((common, links.collect::<Result<_, _>>()?))
+}
+
+impl Config {
+    /// Returns the configuration as a document with all settings, with nulls for those that have no value.
+    pub(super) fn document(&self) -> Json {
+        let mut document = serde_json::to_value(self).expect("a configuration is a document");
+        for carrier in CARRIERS {
+            let name = carrier.about().section;
+            // A configuration that was checked has no unknown keys.
+            document[name] = carrier.document(&self.carriers.get(name)).unwrap_or_default();
+            for (at, link) in self.link.iter().enumerate() {
+                let own = link.carriers.get(name);
+                document["link"][at][name] = serde_json::to_value(own).expect("a table is a document");
+            }
+        }
+        document
+    }
+}
