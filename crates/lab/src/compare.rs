@@ -1,8 +1,9 @@
 //! `compare`: ranks protocols and settings for transferring files over a link.
 
 mod advice;
+mod ranking;
 
-use crate::bench::{Bench, Case, Played, Trial};
+use crate::bench::{Bench, Trial};
 use crate::chain::{self, Chain};
 use crate::error::Error;
 use crate::finding::Finding;
@@ -12,13 +13,13 @@ use crate::progress::Progress;
 use crate::record::{Experiment, Params};
 use crate::report::{Assumption, Cell, Column, LedgerChart, PageBlock, RankChart, RankRow, Report};
 use crate::report::{Section, Table, Tone};
-use crate::run::{Outcome, Setup};
+use crate::run::Setup;
 use crate::scenario::Scenario;
-use crate::stack;
-use crate::stats::{Summary, mean};
+use crate::stack::{self, Stack, Variant};
+use crate::stats::Summary;
 use advice::Advice;
 use bytes::Bytes;
-use std::cmp::Ordering;
+use ranking::{Candidate, Place, Ranking};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use toml::Value;
@@ -47,119 +48,25 @@ pub struct Options {
     pub traces: bool,
 }
 
-/// Protocol with settings, and its runs.
-struct Contender {
-    name: String,
-    about: String,
-    /// Configuration that its settings need.
-    advice: Advice,
-    /// True if a node can be configured so.
-    in_nodes: bool,
-    acknowledges: bool,
-    resumes: bool,
-    cautions: Vec<String>,
-    played: Played<Chain>,
+/// Protocol with one of its settings, from the table.
+#[derive(Clone, Copy)]
+struct Preset {
+    stack: &'static Stack,
+    variant: &'static Variant,
 }
 
-impl Contender {
-    fn of(played: Played<Chain>) -> Contender {
-        let Case { series, trial: Chain { setup, .. }, .. } = &played.case;
-        let (stack, variant) = stack::find(series).expect("a name of the table");
-        Contender {
-            name: series.clone(),
-            about: format!("{}; {}", stack.about, variant.about),
-            advice: Advice::of(setup.settings(), stack),
-            in_nodes: stack.carrier.is_some(),
-            acknowledges: stack.acknowledges(),
-            resumes: stack.resumes(),
-            cautions: setup.cautions().to_vec(),
-            played,
-        }
+impl Preset {
+    /// All that run on a link, in the order of the table.
+    fn fitting(link: &LinkProfile) -> impl Iterator<Item = Preset> {
+        let (stacks, _) = stack::fitting(link);
+        let of = |stack: &'static Stack| stack.variants.iter().map(move |variant| Preset { stack, variant });
+        stacks.into_iter().flat_map(of)
     }
 
-    fn arrived(&self) -> Vec<&Outcome> {
-        self.played.outcomes().filter(|outcome| outcome.delivered).collect()
+    /// Full name, such as `tcpcl3/tuned`.
+    fn name(self) -> String {
+        format!("{}/{}", self.stack.name, self.variant.name)
     }
-
-    /// Transfer times of the completed runs.
-    fn times(&self) -> Vec<f64> {
-        Chain::metric("transfer_s").samples(&self.arrived())
-    }
-
-    fn why_missed(&self) -> String {
-        chain::why_missed(&self.played.all())
-    }
-
-    /// Returns true for a node that keeps accepted data after a break.
-    fn keeps(&self) -> bool {
-        self.in_nodes && self.acknowledges
-    }
-
-    /// Mean transfer time of the completed runs; infinite without any.
-    fn mean_s(&self) -> f64 {
-        match &self.times()[..] {
-            [] => f64::INFINITY,
-            times => mean(times),
-        }
-    }
-
-    /// Ideal time for the completed runs, of which there must be at least one.
-    fn limit_s(&self) -> f64 {
-        chain::limit_s(&self.arrived())
-    }
-
-    /// Describes the ideal time: a single run is compared with the time without errors.
-    fn limit_in_words(&self) -> &'static str {
-        match self.arrived().len() {
-            1 => "the ideal time without errors",
-            _ => "the ideal time",
-        }
-    }
-
-    /// Orders by complete delivery first, then by mean time.
-    fn order(&self, other: &Contender) -> Ordering {
-        let missing = |contender: &Contender| contender.played.runs.len() - contender.times().len();
-        missing(self).cmp(&missing(other)).then(self.mean_s().total_cmp(&other.mean_s()))
-    }
-
-    /// Orders protocols that tie: those that keep accepted data first, then those that need no configuration, then by
-    /// mean time.
-    fn order_in_tie(&self, other: &Contender) -> Ordering {
-        let needs = |contender: &Contender| (!contender.keeps(), !contender.advice.is_empty());
-        needs(self).cmp(&needs(other)).then(self.order(other))
-    }
-
-    /// Returns true if the runs show no significant difference.
-    fn ties_with(&self, other: &Contender) -> bool {
-        let arrived_s = |outcome: &Outcome| outcome.transfer_s.filter(|_| outcome.delivered);
-        let (ours, theirs) = self.played.pairs_of(&other.played, arrived_s);
-        if self.times().len() != other.times().len() || ours.is_empty() {
-            return false;
-        }
-        let paired = Summary::of_differences(&theirs, &ours);
-        ours == theirs || (paired.ci95.is_some() && !paired.is_significant())
-    }
-}
-
-/// Returns the protocols with guaranteed delivery by rank, those that tie with the fastest in order of preference, and
-/// the number of these; then the protocols without guaranteed delivery.
-fn ranked(contenders: Vec<Contender>) -> (Vec<Contender>, usize, Vec<Contender>) {
-    let (mut ranked, mut unsure): (Vec<Contender>, Vec<Contender>) =
-        contenders.into_iter().partition(|contender| contender.acknowledges);
-    ranked.sort_by(Contender::order);
-    unsure.sort_by(Contender::order);
-    if ranked.is_empty() {
-        return (ranked, 0, unsure);
-    }
-    let rest = ranked.split_off(1);
-    // A protocol with a wide interval may tie although it ranks behind one that does not.
-    let (tied, behind): (Vec<Contender>, Vec<Contender>) =
-        rest.into_iter().partition(|other| ranked[0].ties_with(other));
-    ranked.extend(tied);
-    ranked.sort_by(Contender::order_in_tie);
-    let leading = ranked.len();
-    ranked.extend(behind);
-    (ranked, leading, unsure)
 }
 
 /// Compares all protocols that suit the link.
@@ -172,17 +79,21 @@ pub fn compare(options: &Options, progress: &Progress) -> Result<Finding, Error>
     let bytes: u64 = files.iter().map(|file| file.len() as u64).sum();
     let fitting = (BYTES_MAX / bytes.max(1)).clamp(RUNS_MIN.into(), RUNS.into()) as u32;
     let runs = options.runs.unwrap_or(fitting).max(1);
-    let setups = setups(options, &files, &link)?;
     let params = Params::new().with("link", options.link.as_str()).with("bytes", bytes);
-    let case = |(name, setup)| Chain::case(name, params.clone(), setup, runs);
-    let cases = setups.into_iter().map(case).collect();
+    let presets: Vec<Preset> = Preset::fitting(&link).collect();
+    let case = |preset: &Preset| {
+        let setup = setup(*preset, options, &files, &link)?;
+        Ok(Chain::case(preset.name(), params.clone(), setup, runs))
+    };
+    let cases = presets.iter().map(case).collect::<Result<Vec<_>, Error>>()?;
     let played = Bench { threads: options.threads, ..Bench::new(progress) }.play(cases);
     // After an early stop there are fewer runs.
     let (planned, runs) = (runs, played.first().map_or(runs, |played| played.runs.len() as u32));
     let traced = played.iter().filter(|_| options.traces);
     let traces = traced.map(|played| played.case.trial.trace(&played.case.series)).collect();
-    let (contenders, leading, unsure) = ranked(played.into_iter().map(Contender::of).collect());
-    let comparison = Comparison { options, link: &link, bytes, planned, runs, contenders, leading, unsure };
+    let candidates = presets.into_iter().zip(played).map(|(preset, played)| Candidate::new(preset, played));
+    let ranking = Ranking::of(candidates.collect(), &link);
+    let comparison = Comparison { options, link: &link, bytes, planned, runs, ranking };
     Ok(Finding { traces, ..comparison.finding() })
 }
 
@@ -195,7 +106,7 @@ pub fn use_of(name: &str, link: &str) -> Result<Vec<PageBlock>, Error> {
     let (stack, variant) = stack::find(name)?;
     let settings = (variant.settings)(std::slice::from_ref(&profile));
     let advice = Advice::of(&settings, stack);
-    Ok(advice::blocks(name, &advice, name.to_owned(), link, &profile))
+    Ok(advice::blocks(Preset { stack, variant }, &advice, name.to_owned(), link, &profile))
 }
 
 fn read_files(paths: &[PathBuf]) -> Result<Vec<Bytes>, Error> {
@@ -222,18 +133,16 @@ fn read_files(paths: &[PathBuf]) -> Result<Vec<Bytes>, Error> {
     paths.iter().map(read).collect()
 }
 
-fn setups(options: &Options, files: &[Bytes], link: &LinkProfile) -> Result<Vec<(String, Setup)>, Error> {
-    let setup = |name: String| {
-        let scenario = Scenario {
-            title: format!("{name} over {}", link.title),
-            stack: name.clone(),
-            seed: options.seed,
-            link: vec![[("profile".to_owned(), Value::String(options.link.clone()))].into_iter().collect()],
-            ..Scenario::default()
-        };
-        Ok((name, Setup::with_files(scenario, Path::new("."), files.to_vec())?))
+fn setup(preset: Preset, options: &Options, files: &[Bytes], link: &LinkProfile) -> Result<Setup, Error> {
+    let name = preset.name();
+    let scenario = Scenario {
+        title: format!("{name} over {}", link.title),
+        stack: name,
+        seed: options.seed,
+        link: vec![[("profile".to_owned(), Value::String(options.link.clone()))].into_iter().collect()],
+        ..Scenario::default()
     };
-    stack::fitting(link).0.into_iter().flat_map(stack::Stack::names).map(setup).collect()
+    Setup::with_files(scenario, Path::new("."), files.to_vec())
 }
 
 /// Result of a comparison, to be reported.
@@ -245,18 +154,13 @@ struct Comparison<'a> {
     planned: u32,
     /// Number of runs of each protocol that were made.
     runs: u32,
-    /// Protocols with guaranteed delivery, by rank.
-    contenders: Vec<Contender>,
-    /// Number of protocols that tie as the fastest.
-    leading: usize,
-    /// Protocols without guaranteed delivery.
-    unsure: Vec<Contender>,
+    ranking: Ranking,
 }
 
 impl Comparison<'_> {
     fn finding(&self) -> Finding {
         let configuration = self.configuration();
-        let mut summary = vec![PageBlock::Text(self.lead()), PageBlock::Table(self.ranking())];
+        let mut summary = vec![PageBlock::Text(self.lead()), PageBlock::Table(self.ranking_table())];
         summary.extend(self.without_guarantee());
         summary.extend(self.caveats().into_iter().map(PageBlock::Text));
         summary.extend(configuration.clone());
@@ -264,21 +168,21 @@ impl Comparison<'_> {
         Finding { experiment, report, summary, traces: Vec::new() }
     }
 
-    fn all(&self) -> impl Iterator<Item = &Contender> {
-        self.contenders.iter().chain(&self.unsure)
+    fn all(&self) -> impl Iterator<Item = &Candidate> {
+        self.ranking.all().iter().map(|place| &place.candidate)
     }
 
     /// Equal for all protocols: the link has no outages, and there is one hop.
     fn limit_s(&self) -> f64 {
-        chain::limit_s(&self.contenders[0].played.all())
+        chain::limit_s(&self.ranking.first().candidate.played.all())
     }
 
     fn experiment(&self) -> Experiment {
         let mut experiment =
             Experiment { experiment: "compare".into(), seed: self.options.seed, ..Default::default() };
-        for contender in self.all() {
-            experiment.records.extend(contender.played.records());
-            experiment.runs.extend(contender.played.rows());
+        for candidate in self.all() {
+            experiment.records.extend(candidate.played.records());
+            experiment.runs.extend(candidate.played.rows());
         }
         experiment
     }
@@ -289,29 +193,26 @@ impl Comparison<'_> {
             many => format!("{} files ({})", many.len(), bytes_in_words(self.bytes)),
         };
         let link = &self.options.link;
-        let best = &self.contenders[0];
-        if best.times().is_empty() {
-            return format!("No protocol delivered {what} over `{link}`.");
-        }
-        let time = Summary::of(&best.times());
+        let best = &self.ranking.first().candidate;
+        let Some(time) = best.time() else { return format!("No protocol delivered {what} over `{link}`.") };
         let limit_s = best.limit_s();
         let (took, limit) = (with_error(&time), figure(limit_s));
         let times = figure(time.mean / limit_s);
-        let count = self.contenders.len();
-        let tied = &self.contenders[..self.leading];
+        let count = self.ranking.with_rank().len();
+        let tied = self.ranking.tied();
         if tied.len() == 1 {
             return format!(
                 "`{}` is the fastest of {count} for {what} over `{link}`: {took} s on average, {times} times {} \
                  ({limit} s).",
-                best.name,
+                best.name(),
                 best.limit_in_words()
             );
         }
-        let least = tied.iter().map(Contender::mean_s).fold(f64::INFINITY, f64::min);
-        let most = tied.iter().map(Contender::mean_s).fold(0.0, f64::max);
+        let means = || tied.iter().map(|place| place.candidate.mean_s());
+        let (least, most) = (means().fold(f64::INFINITY, f64::min), means().fold(0.0, f64::max));
         let span =
             if least == most { figure(least) } else { format!("{} to {}", figure(least), figure(most)) };
-        let apart = match tied.iter().all(|other| other.times() == best.times()) {
+        let apart = match tied.iter().all(|other| other.candidate.times() == best.times()) {
             true => "with identical times in every run".to_owned(),
             false => format!("and {} runs show no significant difference", time.n),
         };
@@ -320,26 +221,19 @@ impl Comparison<'_> {
              {took} s, {times} times {} ({limit} s).",
             named(tied),
             self.what_decides(),
-            best.name,
+            best.name(),
             best.limit_in_words()
         )
     }
 
     /// Explains why the first of those that tie is listed first.
     fn what_decides(&self) -> String {
-        let (best, others) = (&self.contenders[0], &self.contenders[1..self.leading]);
-        let keeps = best.keeps() && others.iter().any(|other| !other.keeps());
-        let rivals = || others.iter().filter(|other| other.keeps() == best.keeps());
-        let plain = best.advice.is_empty() && rivals().any(|other| !other.advice.is_empty());
-        let why = match (keeps, plain) {
-            (true, true) => "keeps accepted data when a link or node fails, and needs no configuration",
-            (true, false) => "keeps accepted data when a link or node fails",
-            (false, true) => "needs no configuration",
-            (false, false) => "has the shortest mean time, and the others offer no other advantage",
-        };
-        let mut said = format!("`{}` is listed first because it {why}.", best.name);
+        let best = &self.ranking.first().candidate;
+        let reasons: Vec<&str> = self.ranking.reasons.iter().map(|reason| reason.in_words()).collect();
+        let mut said = format!("`{}` is listed first because it {}.", best.name(), reasons.join(", and "));
         if !best.advice.is_empty() {
-            let without: Vec<&Contender> = others.iter().filter(|other| other.advice.is_empty()).collect();
+            let others = self.ranking.tied().iter().skip(1);
+            let without: Vec<&Place> = others.filter(|other| other.candidate.advice.is_empty()).collect();
             if !without.is_empty() {
                 let need = if without.len() == 1 { "needs" } else { "need" };
                 let _ = write!(said, " {} {need} no configuration.", named(without));
@@ -353,13 +247,13 @@ impl Comparison<'_> {
         if self.runs == 1 {
             said.push("One run of each, so the variation is unknown.".to_owned());
         }
-        for contender in self.all() {
-            let named = |caution: &String| format!("`{}`: {caution}.", contender.name);
+        for Place { candidate, values } in self.ranking.all() {
+            let named = |caution: &String| format!("`{}`: {caution}.", candidate.name());
             // The text above their table says so for protocols without guaranteed delivery.
-            if self.unsure.iter().all(|unsure| unsure.name != contender.name) {
-                said.extend(contender.cautions.iter().map(named));
+            if values.rank.is_some() {
+                said.extend(candidate.played.case.trial.setup.cautions().iter().map(named));
             }
-            said.extend(chain::beyond_limit(&contender.played.all()).iter().map(named));
+            said.extend(chain::beyond_limit(&candidate.played.all()).iter().map(named));
         }
         said.extend(self.left_out());
         if self.runs < self.planned {
@@ -390,14 +284,16 @@ impl Comparison<'_> {
 
     /// Results of the protocols without guaranteed delivery.
     fn without_guarantee(&self) -> Vec<PageBlock> {
-        if self.unsure.is_empty() {
+        let unsure = self.ranking.without_rank();
+        if unsure.is_empty() {
             return Vec::new();
         }
-        let whole = |contender: &&Contender| contender.times().len() == contender.played.runs.len();
         // The first by rank is not the fastest if several tie.
-        let best_s = self.contenders.iter().map(Contender::mean_s).fold(f64::INFINITY, f64::min);
-        let faster: Vec<&Contender> =
-            self.unsure.iter().filter(whole).filter(|contender| contender.mean_s() < best_s).collect();
+        let ranked = self.ranking.with_rank().iter();
+        let best_s = ranked.map(|place| place.candidate.mean_s()).fold(f64::INFINITY, f64::min);
+        let is_faster =
+            |place: &&Place| place.values.delivered == place.values.runs && place.candidate.mean_s() < best_s;
+        let faster: Vec<&Place> = unsure.iter().filter(is_faster).collect();
         let mut words =
             "Not ranked, because delivery is not guaranteed: there are no acknowledgements, and lost data is not \
              resent."
@@ -410,14 +306,14 @@ impl Comparison<'_> {
                 named(faster)
             );
         }
-        vec![PageBlock::Text(words), PageBlock::Table(self.table(&self.unsure, "not ranked", false))]
+        vec![PageBlock::Text(words), PageBlock::Table(self.table(unsure, "not ranked"))]
     }
 
-    fn ranking(&self) -> Table {
-        self.table(&self.contenders, "by rank", true)
+    fn ranking_table(&self) -> Table {
+        self.table(self.ranking.with_rank(), "by rank")
     }
 
-    fn table(&self, contenders: &[Contender], which: &str, by_rank: bool) -> Table {
+    fn table(&self, places: &[Place], which: &str) -> Table {
         let mut columns = vec![Column::text("protocol/settings"), Column::number("time", "s")];
         columns.extend([
             Column::number("goodput", "byte/s").left_out(4),
@@ -427,10 +323,10 @@ impl Comparison<'_> {
         columns.extend(self.link.radio.is_some().then(|| Column::number("turnaround", "s").left_out(3)));
         columns.push(Column::number("idle", "s").left_out(2));
         columns.push(Column::text("arrived"));
-        if by_rank {
+        if places.iter().any(|place| place.values.rank.is_some()) {
             columns.insert(0, Column::number("rank", ""));
         }
-        let missed = contenders.iter().any(|contender| !contender.why_missed().is_empty());
+        let missed = places.iter().any(|place| !place.candidate.why_missed().is_empty());
         columns.extend(missed.then(|| Column::text("problem")));
         let caption = format!(
             "{} over {}, {which}: {} runs each, 95 % confidence intervals; ideal time {} s",
@@ -440,30 +336,31 @@ impl Comparison<'_> {
             figure(self.limit_s())
         );
         let mut table = Table::new(caption, columns);
-        for (at, contender) in contenders.iter().enumerate() {
-            // Protocols that tie share a rank.
-            let rank = if at < self.leading { 1 } else { at + 1 };
-            let mut cells = self.row(by_rank && at == 0, contender);
-            if by_rank {
+        for place in places {
+            let mut cells = self.row(place);
+            if let Some(rank) = place.values.rank {
                 cells.insert(0, Cell::number(rank as f64));
             }
-            cells.extend(missed.then(|| Cell::text(contender.why_missed())));
+            cells.extend(missed.then(|| Cell::text(place.candidate.why_missed())));
             table.row(cells);
         }
         table
     }
 
-    fn row(&self, first: bool, contender: &Contender) -> Vec<Cell> {
-        let arrived = contender.arrived();
-        let tone = if first && !arrived.is_empty() { Tone::Strong } else { Tone::default() };
-        let share = format!("{} of {}", arrived.len(), contender.played.runs.len());
-        let complete = arrived.len() == contender.played.runs.len();
-        let last = Cell::text(share).toned(if complete { Tone::default() } else { Tone::Bad });
-        let mut cells = vec![Cell::text(&contender.name).toned(tone)];
+    fn row(&self, Place { candidate, values }: &Place) -> Vec<Cell> {
+        let arrived = candidate.arrived();
+        let tone = if values.winner { Tone::Strong } else { Tone::default() };
+        let share = format!("{} of {}", values.delivered, values.runs);
+        let last = Cell::text(share).toned(if values.delivered == values.runs {
+            Tone::default()
+        } else {
+            Tone::Bad
+        });
+        let mut cells = vec![Cell::text(candidate.name()).toned(tone)];
         if arrived.is_empty() {
             cells.extend((0..5 + usize::from(self.link.radio.is_some())).map(|_| Cell::empty()));
         } else {
-            let time = Summary::of(&contender.times());
+            let time = Summary::of(&candidate.times());
             let ledger = chain::mean_ledger(&arrived, 0, 0);
             let entry = |name: &str| {
                 let index = crate::ledger::ENTRIES.iter().position(|(known, ..)| *known == name);
@@ -472,7 +369,7 @@ impl Comparison<'_> {
             cells.extend([
                 Cell::summary(&time).toned(tone),
                 Cell::summary(&Summary::of(&Chain::metric("goodput_byte_per_s").samples(&arrived))),
-                Cell::precise(time.mean / contender.limit_s(), 2),
+                Cell::precise(time.mean / candidate.limit_s(), 2),
                 Cell::precise(entry("repeated"), 1),
             ]);
             // A turnaround consists of keying and access.
@@ -486,28 +383,29 @@ impl Comparison<'_> {
 
     /// Settings of the winner; if it is not a node, also those of the best node.
     fn configuration(&self) -> Vec<PageBlock> {
-        let best = &self.contenders[0];
-        let blocks = |contender: &Contender, caption: String| {
-            advice::blocks(&contender.name, &contender.advice, caption, &self.options.link, self.link)
+        let best = self.ranking.first();
+        let blocks = |Candidate { preset, advice, .. }: &Candidate, caption: String| {
+            advice::blocks(*preset, advice, caption, &self.options.link, self.link)
         };
-        let node = self.contenders.iter().find(|other| other.keeps() && !other.times().is_empty());
         let mut all = Vec::new();
-        if !best.keeps() && !best.times().is_empty() {
-            let caption = format!("settings: {} (plain TCP: a broken transfer starts over)", best.name);
-            all.extend(blocks(best, caption));
+        if best.values.winner && !best.values.keeps_accepted {
+            let name = best.candidate.name();
+            let caption = format!("settings: {name} (plain TCP: a broken transfer starts over)");
+            all.extend(blocks(&best.candidate, caption));
         }
-        if let Some(node) = node {
-            let kept = match node.resumes {
+        if let Some(node) = self.ranking.best_for_nodes() {
+            let kept = match node.candidate.preset.stack.resumes() {
                 true => "keeps accepted data and resumes after a break",
                 false => "keeps accepted bundles and restarts an interrupted one",
             };
-            all.extend(blocks(node, format!("node configuration: {} ({kept})", node.name)));
+            let caption = format!("node configuration: {} ({kept})", node.candidate.name());
+            all.extend(blocks(&node.candidate, caption));
         }
         all
     }
 
     fn report(&self, configuration: Vec<PageBlock>) -> Report {
-        let answer = Section::new("Result").with(self.ranking()).with(self.chart());
+        let answer = Section::new("Result").with(self.ranking_table()).with(self.chart());
         let answer = self.without_guarantee().into_iter().fold(answer, Section::with);
         let answer = self.caveats().into_iter().fold(answer, Section::with);
         let words = match self.link.radio {
@@ -521,8 +419,9 @@ impl Comparison<'_> {
                  timers."
             }
         };
-        let stacks = self.all().fold(Section::new("Protocols and settings"), |section, contender| {
-            section.with(format!("`{}`: {}.", contender.name, contender.about))
+        let stacks = self.all().fold(Section::new("Protocols and settings"), |section, candidate| {
+            let Preset { stack, variant } = candidate.preset;
+            section.with(format!("`{}`: {}; {}.", candidate.name(), stack.about, variant.about))
         });
         Report {
             answer: Vec::new(),
@@ -555,6 +454,7 @@ impl Comparison<'_> {
 
     fn facts(&self) -> Vec<(String, String)> {
         let link = self.link;
+        let (_, outcome) = &self.ranking.first().candidate.played.runs[0];
         let fact = |name: &str, value: String| (name.to_owned(), value);
         vec![
             fact("seed", self.options.seed.to_string()),
@@ -566,19 +466,15 @@ impl Comparison<'_> {
             },
             fact("bit-error rate", crate::record::number(link.mean_ber())),
             fact("ideal time", format!("{} s", figure(self.limit_s()))),
-            fact(
-                "best packet",
-                format!("{} bytes of payload", self.contenders[0].played.runs[0].1.limit.payload_bytes),
-            ),
+            fact("best packet", format!("{} bytes of payload", outcome.limit.payload_bytes)),
         ]
     }
 
     fn chart(&self) -> RankChart {
-        let arrived = self.contenders.iter().filter(|contender| !contender.times().is_empty());
         // Protocols without guaranteed delivery have their own table.
-        let row = |contender: &Contender| RankRow {
-            name: contender.name.clone(),
-            summary: Summary::of(&contender.times()),
+        let ranked = self.ranking.with_rank().iter().map(|place| &place.candidate);
+        let row = |candidate: &Candidate| {
+            Some(RankRow { name: candidate.name().to_owned(), summary: candidate.time()? })
         };
         RankChart {
             title: "Transfer time".into(),
@@ -588,7 +484,7 @@ impl Comparison<'_> {
                     .into(),
             quantity: "time".into(),
             unit: "s".into(),
-            rows: arrived.map(row).collect(),
+            rows: ranked.filter_map(row).collect(),
             limit: Some(self.limit_s()),
         }
     }
@@ -602,11 +498,11 @@ impl Comparison<'_> {
 
     fn ledger(&self) -> LedgerChart {
         let mut chart = chain::ledger_chart("Use of time", self.whose_ledger());
-        for contender in self.all() {
-            let arrived = contender.arrived();
+        for candidate in self.all() {
+            let arrived = candidate.arrived();
             if !arrived.is_empty() {
-                let limit = Some(contender.limit_s());
-                chart.bars.push(chain::ledger_bar(&contender.name, &arrived, 0, 0, limit));
+                let limit = Some(candidate.limit_s());
+                chart.bars.push(chain::ledger_bar(candidate.name(), &arrived, 0, 0, limit));
             }
         }
         chart
@@ -636,9 +532,9 @@ fn file_names(paths: &[PathBuf]) -> String {
 }
 
 /// Joins their names.
-fn named<'a>(contenders: impl IntoIterator<Item = &'a Contender>) -> String {
+fn named<'a>(places: impl IntoIterator<Item = &'a Place>) -> String {
     let mut names: Vec<String> =
-        contenders.into_iter().map(|contender| format!("`{}`", contender.name)).collect();
+        places.into_iter().map(|place| format!("`{}`", place.candidate.name())).collect();
     match names.pop() {
         Some(last) if names.is_empty() => last,
         Some(last) => format!("{} and {last}", names.join(", ")),

@@ -4,6 +4,10 @@
 //! absent values as `null`. Numbers are rounded to twelve significant digits in both formats, so that the output does
 //! not depend on the last bit of a sum.
 
+mod ranking;
+
+pub use ranking::{Configuration, Difference, Key, Ranked, Setting};
+
 use crate::stats::Summary;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::collections::BTreeMap;

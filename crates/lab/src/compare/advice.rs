@@ -1,15 +1,18 @@
 //! Configuration for the settings of a protocol: keys of a node, and commands of the operating system, whose kernel
 //! provides TCP for nodes and for most programs.
 
+use super::Preset;
 use crate::link::LinkProfile;
+use crate::record::{Configuration, Key};
 use crate::report::PageBlock;
-use crate::stack::{self, Stack};
+use crate::stack::Stack;
 use crate::toml_text;
 use longwire_proto::tcp::config::{IdleRestart, Profile};
 use longwire_proto::time::Duration;
 use longwire_settings::duration;
 use longwire_towers::path::linux_6_as_installed;
 use longwire_towers::{About, Medium};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use toml::{Table, Value};
 
@@ -49,6 +52,61 @@ impl Advice {
             advice.tcp(&profile, stack.carrier.is_some());
         }
         advice
+    }
+
+    /// Returns the configuration as values.
+    pub(super) fn configuration(&self, stack: &Stack, link: &LinkProfile) -> Configuration {
+        let sections = self.sections(stack, link);
+        let kind = stack.link_kind();
+        let (node, engine) = match kind {
+            Some(_) => (Some(sections), None),
+            None => (None, Some(sections)),
+        };
+        let mut configuration = Configuration {
+            kind,
+            node,
+            engine,
+            system: self.commands.clone(),
+            fixed_by_kernel: self.beyond.clone(),
+            at_default: Vec::new(),
+        };
+        if let Some(kind) = kind {
+            let mut others = keys_of_kind(kind, link);
+            for setting in configuration.node_settings() {
+                others.remove(&setting.key);
+            }
+            let defaults = toml_text::durations_written(stack.defaults());
+            let default = |key: Key| {
+                let section = key.section.strip_prefix("tnc.").unwrap_or(&key.section);
+                // The kernel sizes its buffers by itself.
+                let known = defaults.get(section).filter(|_| section != "tcp");
+                let value = known.and_then(|section| section.get(&key.name)).cloned();
+                (key, value)
+            };
+            configuration.at_default = others.into_iter().map(default).collect();
+        }
+        configuration
+    }
+
+    /// Returns the settings by section; on a radio channel those of a node with its channel, and AX.25 at its TNC.
+    fn sections(&self, stack: &Stack, link: &LinkProfile) -> Table {
+        let mut sections = self.settings.clone();
+        if let (Some(carrier), Some(radio)) = (stack.carrier, &link.radio) {
+            let channel = toml_text::parse(&radio.as_configured(link), "[tnc.channel]");
+            toml_text::merge(&mut sections, &channel.expect("a channel is written as TOML"));
+            if let Some(Value::Table(mut keys)) = sections.remove("ax25") {
+                if !carrier.about().media.contains(&Medium::Ax25) {
+                    // UI frames have no window.
+                    keys.retain(|key, _| key == "information-bytes-max");
+                }
+                if !keys.is_empty() {
+                    let tnc = Table::from_iter([("ax25".to_owned(), Value::Table(keys))]);
+                    let at_tnc = Table::from_iter([("tnc".to_owned(), Value::Table(tnc))]);
+                    toml_text::merge(&mut sections, &at_tnc);
+                }
+            }
+        }
+        sections
     }
 
     /// Returns true if the defaults of nodes and systems are these settings.
@@ -154,30 +212,40 @@ fn said(key: &str, value: &Value) -> String {
     }
 }
 
+/// Returns the keys that any settings for links of this kind change for this link.
+fn keys_of_kind(kind: &str, link: &LinkProfile) -> BTreeSet<Key> {
+    let of_kind = Preset::fitting(link).filter(|preset| preset.stack.link_kind() == Some(kind));
+    let settings = of_kind.flat_map(|Preset { stack, variant }| {
+        let settings = (variant.settings)(std::slice::from_ref(link));
+        let node = Some(Advice::of(&settings, stack).sections(stack, link));
+        Configuration { node, ..Configuration::default() }.node_settings()
+    });
+    settings.map(|setting| setting.key).collect()
+}
+
 /// Blocks of the report with the settings of a node or another program, and the commands of the operating system.
 pub(super) fn blocks(
-    name: &str,
+    preset: Preset,
     advice: &Advice,
     caption: String,
     link: &str,
     profile: &LinkProfile,
 ) -> Vec<PageBlock> {
-    let configured = PageBlock::Code { caption, text: text(name, advice, link, profile) };
+    let configured = PageBlock::Code { caption, text: text(preset, advice, link, profile) };
     let system = advice.system().map(|text| PageBlock::Code {
-        caption: format!("operating system settings for {name} (TCP of the kernel)"),
+        caption: format!("operating system settings for {} (TCP of the kernel)", preset.name()),
         text,
     });
     [configured].into_iter().chain(system).collect()
 }
 
 /// Settings that differ from the defaults.
-fn text(name: &str, advice: &Advice, link: &str, profile: &LinkProfile) -> String {
-    let (stack, variant) = stack::find(name).expect("a name of the table");
-    let mut said = advice.settings.clone();
-    let mut text =
-        format!("# {}/{}: {}.\n# For the link \"{link}\".\n", stack.name, variant.name, variant.about);
+fn text(preset: Preset, advice: &Advice, link: &str, profile: &LinkProfile) -> String {
+    let Preset { stack, variant } = preset;
+    let mut said = advice.sections(stack, profile);
+    let mut text = format!("# {}: {}.\n# For the link \"{link}\".\n", preset.name(), variant.about);
     if let (Some(carrier), Some(radio)) = (stack.carrier, &profile.radio) {
-        let About { name: kind, section, media, is_group, .. } = carrier.about();
+        let About { name: kind, section, is_group, .. } = carrier.about();
         let group = match is_group {
             true => format!(
                 ", the callsign of the group, such as \"QST\", and {section}.members = [..], the nodes that must confirm \
@@ -188,15 +256,9 @@ fn text(name: &str, advice: &Advice, link: &str, profile: &LinkProfile) -> Strin
         let _ = writeln!(text, "# In the [[link]], set kind = \"{kind}\"{group}.");
         text += "# Replace these sections of the [[tnc]].\n";
         text += &radio.as_configured(profile);
-        // In a node, AX.25 links are configured with their TNC.
-        if let Some(Value::Table(mut keys)) = said.remove("ax25") {
-            if !media.contains(&Medium::Ax25) {
-                // UI frames have no window.
-                keys.retain(|key, _| key == "information-bytes-max");
-            }
-            if !keys.is_empty() {
-                let _ = write!(text, "\n[tnc.ax25]\n{}", written(&keys));
-            }
+        let tnc = said.remove("tnc");
+        if let Some(Value::Table(keys)) = tnc.as_ref().and_then(|tnc| tnc.get("ax25")) {
+            let _ = write!(text, "\n[tnc.ax25]\n{}", written(keys));
         }
         if !said.is_empty() {
             text.push('\n');
@@ -216,6 +278,8 @@ fn written(table: &Table) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::link::SHIPPED;
+    use crate::stack;
 
     fn advice(name: &str, link: &str) -> Advice {
         let links = [LinkProfile::load(link, std::path::Path::new(".")).expect("it is shipped")];
@@ -229,6 +293,65 @@ mod tests {
             assert_eq!(advice(name, "cislunar"), Advice::default(), "{name}");
         }
         assert!(advice("ax25cl/tuned", "ax25-9600").is_empty());
+    }
+
+    /// The printed text of every protocol, read as TOML, has the sections of the JSON document.
+    #[test]
+    fn the_text_and_the_values_are_the_same_settings() {
+        let mut count = 0;
+        for (link, _) in SHIPPED {
+            let profile = LinkProfile::load(link, std::path::Path::new(".")).expect("it is shipped");
+            for preset in Preset::fitting(&profile) {
+                let advice = advice(&preset.name(), link);
+                let configuration = advice.configuration(preset.stack, &profile);
+                let said = text(preset, &advice, link, &profile);
+                let read = toml_text::parse(&said, &preset.name()).expect("it is TOML");
+                let Configuration { kind, node, engine, .. } = &configuration;
+                assert_eq!(node.as_ref().or(engine.as_ref()), Some(&read), "{} over {link}", preset.name());
+                assert_eq!((kind.is_some(), engine.is_none()), (node.is_some(), node.is_some()));
+                let is_radio = profile.radio.is_some();
+                let says_kind = kind.is_some_and(|kind| said.contains(&format!("set kind = \"{kind}\"")));
+                assert_eq!(says_kind, is_radio && kind.is_some(), "{said}");
+                count += 1;
+            }
+        }
+        assert!(count > 50, "only {count} were looked at");
+    }
+
+    /// A key is either set or at its default.
+    #[test]
+    fn keys_that_only_other_settings_change_are_named() {
+        let profile = LinkProfile::load("cislunar", std::path::Path::new(".")).expect("it is shipped");
+        let of = |name: &str| {
+            let (stack, _) = stack::find(name).expect("it is in the table");
+            let configuration = advice(name, "cislunar").configuration(stack, &profile);
+            let set = configuration.node_settings().into_iter().map(|setting| setting.key);
+            let left = configuration.at_default.into_iter().map(|(key, _)| key);
+            (set.collect::<BTreeSet<Key>>(), left.collect::<BTreeSet<Key>>())
+        };
+        let (set, left) = of("tcpcl4/default");
+        assert!(set.is_empty(), "{set:?}");
+        let key = |section: &str, name: &str| Key { section: section.into(), name: name.into() };
+        for (section, name) in
+            [("tcpcl", "versions"), ("tcpcl", "segment-bytes"), ("tcp", "send-buffer-bytes")]
+        {
+            assert!(left.contains(&key(section, name)), "{section}.{name}: {left:?}");
+        }
+        let (set, left_of_tuned) = of("tcpcl3/tuned");
+        assert!(set.is_disjoint(&left_of_tuned) && set.contains(&key("tcpcl", "versions")));
+        assert_eq!(set.union(&left_of_tuned).cloned().collect::<BTreeSet<Key>>(), left);
+        let (stack, _) = stack::find("tcpcl4").unwrap();
+        let default_of = |section: &str, name: &str| {
+            let configuration = advice("tcpcl4/default", "cislunar").configuration(stack, &profile);
+            let mut found =
+                configuration.at_default.into_iter().filter(|(found, _)| *found == key(section, name));
+            found.next().expect("another one changes it").1
+        };
+        assert_eq!(default_of("tcpcl", "segment-bytes"), Some(Value::Integer(65_536)));
+        assert_eq!(default_of("tcpcl", "keepalive-timeout"), None, "it follows from `keepalive`");
+        assert_eq!(default_of("tcp", "send-buffer-bytes"), None, "the kernel decides");
+        let plain = advice("tcp/tuned", "cislunar").configuration(stack::find("tcp").unwrap().0, &profile);
+        assert_eq!((plain.kind, plain.node, plain.at_default), (None, None, Vec::new()));
     }
 
     /// A node on a kernel has two of the engine's settings, and only if they differ from the kernel's own behaviour.

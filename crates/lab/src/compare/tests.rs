@@ -1,9 +1,10 @@
 //! Tests of rankings and their texts.
 
+use super::ranking::Reason;
 use super::*;
-use crate::bench::Run;
+use crate::bench::{Played, Run};
 use crate::limit::Bound;
-use crate::run::{NotDelivered, Wanted};
+use crate::run::{NotDelivered, Outcome, Wanted};
 
 #[test]
 fn words_are_quoted_where_a_shell_would_part_them() {
@@ -14,8 +15,8 @@ fn words_are_quoted_where_a_shell_would_part_them() {
     }
 }
 
-/// Returns a contender with these transfer times; `None` for a run that did not complete.
-fn contender(name: &str, link: &str, times: &[Option<f64>]) -> Contender {
+/// Returns a candidate with these transfer times; `None` for a run that did not complete.
+fn candidate(name: &str, link: &str, times: &[Option<f64>]) -> Candidate {
     let text = format!("stack = '{name}'\n[workload]\nbytes = 10\n[[link]]\nprofile = '{link}'");
     let scenario = Scenario::parse(&text, "test").expect("a scenario");
     let setup = Setup::with_files(scenario, Path::new("."), vec![Bytes::from_static(b"0123456789")]);
@@ -28,23 +29,34 @@ fn contender(name: &str, link: &str, times: &[Option<f64>]) -> Contender {
         (Run::new(case.seed, run), outcome)
     };
     let runs = (0..).zip(times).map(outcome).collect();
-    Contender::of(Played { case, runs })
+    let (stack, variant) = stack::find(name).expect("it is in the table");
+    Candidate::new(Preset { stack, variant }, Played { case, runs })
 }
 
-/// Returns a contender on `lan` whose runs are all complete.
-fn timed(name: &str, times: [f64; 4]) -> Contender {
-    contender(name, "lan", &times.map(Some))
+/// Returns a candidate on `lan` whose runs are all complete.
+fn timed(name: &str, times: [f64; 4]) -> Candidate {
+    candidate(name, "lan", &times.map(Some))
 }
 
-/// Evaluates a function of the comparison of these contenders.
-fn said<T>(contenders: Vec<Contender>, link: &str, of: impl FnOnce(&Comparison<'_>) -> T) -> T {
-    let (contenders, leading, unsure) = ranked(contenders);
+fn ranking(candidates: Vec<Candidate>, link: &str) -> Ranking {
+    Ranking::of(candidates, &LinkProfile::load(link, Path::new(".")).expect("it is shipped"))
+}
+
+/// Evaluates a function of the comparison of these candidates.
+fn said<T>(candidates: Vec<Candidate>, link: &str, of: impl FnOnce(&Comparison<'_>) -> T) -> T {
+    let ranking = ranking(candidates, link);
     let (options, link) = (
         Options { files: Vec::new(), link: link.into(), runs: None, seed: 1, threads: 1, traces: false },
         LinkProfile::load(link, Path::new(".")).expect("it is shipped"),
     );
     let (planned, runs) = (4, 4);
-    of(&Comparison { options: &options, link: &link, bytes: 10, planned, runs, contenders, leading, unsure })
+    of(&Comparison { options: &options, link: &link, bytes: 10, planned, runs, ranking })
+}
+
+/// Returns name, rank and tie group of each, in order.
+fn order(ranking: &Ranking) -> Vec<(&str, Option<usize>, Option<usize>)> {
+    let places = ranking.all().iter();
+    places.map(|place| (place.candidate.name(), place.values.rank, place.values.tie_group)).collect()
 }
 
 #[test]
@@ -52,9 +64,54 @@ fn a_tie_behind_a_rival_that_is_significantly_slower_is_a_tie() {
     let first = timed("tcp/tuned", [10.0, 10.1, 9.9, 10.0]);
     let slower = timed("tcpcl4/tuned", [11.0, 11.1, 10.9, 11.0]);
     let wide = timed("tcpcl3/tuned", [5.0, 20.0, 6.0, 15.0]);
-    let (ranked, leading, _) = ranked(vec![slower, wide, first]);
-    let names: Vec<&str> = ranked.iter().map(|contender| contender.name.as_str()).collect();
-    assert_eq!((leading, &names[..]), (2, &["tcpcl3/tuned", "tcp/tuned", "tcpcl4/tuned"][..]));
+    let ranking = ranking(vec![slower, wide, first], "lan");
+    let expected = [
+        ("tcpcl3/tuned", Some(1), Some(1)),
+        ("tcp/tuned", Some(1), Some(1)),
+        ("tcpcl4/tuned", Some(3), Some(2)),
+    ];
+    assert_eq!((ranking.tied().len(), &order(&ranking)[..]), (2, &expected[..]));
+    assert_eq!(ranking.reasons, [Reason::KeepsAccepted]);
+}
+
+#[test]
+fn where_nothing_arrives_there_is_no_winner() {
+    let none = |name: &str| candidate(name, "lan", &[None; 4]);
+    let all = vec![none("tcp/tuned"), none("tcpcl4/tuned"), none("udp/paced")];
+    said(all, "lan", |comparison| {
+        let ranks =
+            [("tcp/tuned", Some(1), Some(1)), ("tcpcl4/tuned", Some(2), Some(2)), ("udp/paced", None, None)];
+        assert_eq!(order(&comparison.ranking), ranks);
+        for Place { values, .. } in comparison.ranking.all() {
+            let figures = [values.transfer_s, values.ci95, values.limit_s, values.ratio];
+            assert_eq!((values.winner, figures, values.behind_winner), (false, [None; 4], None));
+        }
+        assert!(comparison.ranking.best_for_nodes().is_none());
+        assert!(comparison.lead().starts_with("No protocol delivered "), "{}", comparison.lead());
+        assert!(comparison.configuration().is_empty());
+    });
+}
+
+#[test]
+fn a_difference_to_the_winner_is_of_the_same_runs() {
+    let all = vec![
+        timed("tcp/tuned", [100.0, 180.0, 140.0, 220.0]),
+        timed("tcp/rfc5681", [105.0, 185.1, 145.2, 225.3]),
+        candidate("tcp/linux-6", "lan", &[None, Some(170.0), None, None]),
+        timed("udp/paced", [90.0, 170.0, 130.0, 210.0]),
+    ];
+    let ranking = ranking(all, "lan");
+    let behind = |at: usize| ranking.all()[at].values.behind_winner.expect("both arrived");
+    assert_eq!((behind(0).mean_s, behind(0).ci95_s, behind(0).pairs), (0.0, Some(0.0), 4));
+    assert!(!behind(0).significant);
+    // The runs differ by much more than the protocols.
+    assert!((behind(1).mean_s - 5.15).abs() < 1e-9 && behind(1).significant, "{:?}", behind(1));
+    assert_eq!((behind(2).mean_s, behind(2).ci95_s, behind(2).pairs), (-10.0, None, 1));
+    assert!(!behind(2).significant, "one pair says nothing about the variation");
+    assert_eq!((behind(3).mean_s, behind(3).pairs, behind(3).significant), (-10.0, 4, true));
+    let values = &ranking.all()[2].values;
+    assert_eq!((values.runs, values.delivered, values.ci95), (4, 1, None));
+    assert_eq!((values.transfer_s, values.limit_s, values.ratio), (Some(170.0), Some(1.0), Some(170.0)));
 }
 
 #[test]
@@ -64,7 +121,8 @@ fn what_gives_no_guarantee_is_the_fastest_only_if_it_was_faster_than_all() {
         let keeps = timed("tcpcl4/tuned", [10.0, 12.0, 11.0, 10.0]);
         let faster = timed("tcp/tuned", [9.0, 11.5, 11.5, 9.9]);
         said(vec![keeps, faster, timed("udp/paced", [unsure_s; 4])], "lan", |comparison| {
-            assert_eq!((comparison.leading, comparison.contenders[0].name.as_str()), (2, "tcpcl4/tuned"));
+            let ranking = &comparison.ranking;
+            assert_eq!((ranking.tied().len(), ranking.first().candidate.name()), (2, "tcpcl4/tuned"));
             format!("{:?}", comparison.without_guarantee())
         })
     };
@@ -75,8 +133,8 @@ fn what_gives_no_guarantee_is_the_fastest_only_if_it_was_faster_than_all() {
 #[test]
 fn the_only_run_that_arrived_is_held_against_its_own_limit() {
     let ratio = |times: &[Option<f64>]| {
-        let two = vec![timed("tcpcl4/tuned", [3.0; 4]), contender("tcp/tuned", "lan", times)];
-        said(two, "lan", |comparison| comparison.row(false, &comparison.contenders[1])[3].value)
+        let two = vec![timed("tcpcl4/tuned", [3.0; 4]), candidate("tcp/tuned", "lan", times)];
+        said(two, "lan", |comparison| comparison.row(&comparison.ranking.all()[1])[3].value)
     };
     assert_eq!(ratio(&[None, Some(6.0), None, None]), Some(6.0), "without an error it could have been 1 s");
     assert_eq!(ratio(&[None, Some(6.0), Some(6.0), None]), Some(3.0), "on average it is 2 s");
@@ -85,7 +143,7 @@ fn the_only_run_that_arrived_is_held_against_its_own_limit() {
 #[test]
 fn only_what_resumes_is_said_to_go_on_where_it_stopped() {
     let words = |name: &str| {
-        let only = contender(name, "ax25-9600", &[Some(10.0); 4]);
+        let only = candidate(name, "ax25-9600", &[Some(10.0); 4]);
         said(vec![only], "ax25-9600", |comparison| format!("{:?}", comparison.configuration()))
     };
     assert!(words("ax25cl/tuned").contains("keeps accepted data and resumes after a break"));

@@ -67,6 +67,11 @@ impl Stack {
         self.media.contains(&medium)
     }
 
+    /// Kind of the `[[link]]` of a node; `None` for a plain file transfer.
+    pub fn link_kind(&self) -> Option<&'static str> {
+        self.carrier.map(|carrier| carrier.about().name)
+    }
+
     /// Returns true if the source receives acknowledgements and retransmits.
     pub fn acknowledges(&self) -> bool {
         self.carrier.is_none_or(|carrier| carrier.about().acknowledges)
