@@ -414,7 +414,7 @@ fn optional(value: Option<f64>) -> String {
 }
 
 /// Rounds to twelve significant digits.
-fn round(value: f64) -> f64 {
+pub(crate) fn round(value: f64) -> f64 {
     if value.is_finite() { format!("{value:.11e}").parse().unwrap_or(value) } else { value }
 }
 

@@ -5,7 +5,7 @@ use super::advice::Advice;
 use crate::bench::{Played, Trial};
 use crate::chain::{self, Chain};
 use crate::link::LinkProfile;
-use crate::record::{Difference, Ranked};
+use crate::record::{Difference, Ranked, round};
 use crate::run::Outcome;
 use crate::stats::{Summary, mean};
 use std::cmp::Ordering;
@@ -103,6 +103,11 @@ impl Candidate {
             is_zero || (paired.ci95.is_some() && !paired.is_significant())
         };
         self.missing() == other.missing() && self.behind(other).is_some_and(is_level)
+    }
+
+    /// Returns true if as many runs were completed with the same mean time, to the digits that are published.
+    fn is_level_with(&self, other: &Candidate) -> bool {
+        self.missing() == other.missing() && round(self.mean_s()) == round(other.mean_s())
     }
 
     /// Returns the values of its place: `rank` is the rank and the tie group.
@@ -245,10 +250,24 @@ fn ties_first(mut sorted: Vec<Candidate>) -> (Vec<Candidate>, usize) {
     (sorted, leading)
 }
 
-/// Returns rank and tie group of each: the first `leading` tie.
+/// Returns rank and tie group of each: the first `leading` tie, and behind them equal means do.
 fn ranks(sure: &[Candidate], leading: usize) -> Vec<(usize, usize)> {
-    let place = |at: usize| if at < leading { (1, 1) } else { (at + 1, at + 2 - leading) };
-    (0..sure.len()).map(place).collect()
+    let shares = |at: usize| match at {
+        0 => false,
+        at if at < leading => true,
+        // The first one behind is significantly slower than the fastest, whatever the mean of the last that ties is.
+        at if at == leading && sure[0].time().is_some() => false,
+        at => sure[at].is_level_with(&sure[at - 1]),
+    };
+    let mut all: Vec<(usize, usize)> = Vec::new();
+    for at in 0..sure.len() {
+        let place = match all.last() {
+            Some(last) if shares(at) => *last,
+            last => (at + 1, last.map_or(1, |(_, group)| group + 1)),
+        };
+        all.push(place);
+    }
+    all
 }
 
 /// Returns why the first of those that tie is the first.

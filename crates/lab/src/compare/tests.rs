@@ -75,12 +75,44 @@ fn a_tie_behind_a_rival_that_is_significantly_slower_is_a_tie() {
 }
 
 #[test]
+fn equal_means_share_a_rank_and_the_next_rank_counts_them() {
+    let all = vec![
+        timed("tcpcl4/default", [20.0, 21.0, 22.0, 23.0]),
+        timed("tcpcl3/dtn2", [20.0, 22.0, 21.0, 23.0]),
+        timed("tcp/tuned", [10.0, 10.1, 9.9, 10.0]),
+        timed("tcp/linux-6", [15.0; 4]),
+        timed("udp/paced", [15.0; 4]),
+        candidate("tcp/rfc5681", "lan", &[Some(20.0), None, Some(21.5), Some(23.0)]),
+        candidate("tcp/linux-6-64k", "lan", &[None; 4]),
+        candidate("tcpcl3/tuned", "lan", &[None; 4]),
+    ];
+    let expected = [
+        ("tcp/tuned", Some(1), Some(1)),
+        ("tcp/linux-6", Some(2), Some(2)),
+        ("tcpcl4/default", Some(3), Some(3)),
+        ("tcpcl3/dtn2", Some(3), Some(3)),
+        // The same mean of fewer runs is not level with them.
+        ("tcp/rfc5681", Some(5), Some(4)),
+        ("tcp/linux-6-64k", Some(6), Some(5)),
+        ("tcpcl3/tuned", Some(6), Some(5)),
+        ("udp/paced", None, None),
+    ];
+    let ranking = ranking(all, "lan");
+    assert_eq!(order(&ranking), expected);
+    assert!(ranking.reasons.is_empty(), "{:?}", ranking.reasons);
+    let winners = ranking.all().iter().filter(|place| place.values.winner);
+    assert_eq!(winners.map(|place| place.candidate.name()).collect::<Vec<_>>(), ["tcp/tuned"]);
+    let node = ranking.best_for_nodes().expect("two arrived");
+    assert_eq!(node.candidate.name(), "tcpcl4/default");
+}
+
+#[test]
 fn where_nothing_arrives_there_is_no_winner() {
     let none = |name: &str| candidate(name, "lan", &[None; 4]);
     let all = vec![none("tcp/tuned"), none("tcpcl4/tuned"), none("udp/paced")];
     said(all, "lan", |comparison| {
         let ranks =
-            [("tcp/tuned", Some(1), Some(1)), ("tcpcl4/tuned", Some(2), Some(2)), ("udp/paced", None, None)];
+            [("tcp/tuned", Some(1), Some(1)), ("tcpcl4/tuned", Some(1), Some(1)), ("udp/paced", None, None)];
         assert_eq!(order(&comparison.ranking), ranks);
         for Place { values, .. } in comparison.ranking.all() {
             let figures = [values.transfer_s, values.ci95, values.limit_s, values.ratio];

@@ -11,8 +11,8 @@ pub struct Ranked {
     pub rank: Option<usize>,
     /// True for the one that is listed first, unless nothing arrived.
     pub winner: bool,
-    /// Number of the group with this rank, from 1; in the first group are those without a significant difference to the
-    /// fastest. `None` without guaranteed delivery.
+    /// Number of the group with this rank, from 1: in the first group those without a significant difference to the
+    /// fastest, in the others those with equal means. `None` without guaranteed delivery.
     pub tie_group: Option<usize>,
     /// Protocol.
     pub protocol: String,
