@@ -123,6 +123,35 @@ fn the_json_document_has_the_promised_shape() {
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(document["experiment"], "compare");
     assert_eq!(document["seed"], 1);
+    let answer = document["answer"].as_str().unwrap();
+    let ranking = document["ranking"].as_array().unwrap();
+    assert_eq!(ranking.iter().filter(|place| place["winner"] == true).count(), 1);
+    for (at, place) in ranking.iter().enumerate() {
+        let name = format!("{}/{}", place["protocol"].as_str().unwrap(), place["settings"].as_str().unwrap());
+        assert_eq!(place["winner"], at == 0, "{place}");
+        assert!(at > 0 || answer.starts_with(&name), "{answer}");
+        assert_eq!(place["rank"].is_null(), place["acknowledged"] == false, "{place}");
+        assert_eq!(place["rank"].is_null(), place["tie_group"].is_null(), "{place}");
+        assert_eq!(
+            place["keeps_accepted"],
+            ["tcpcl3", "tcpcl4"].contains(&place["protocol"].as_str().unwrap())
+        );
+        for number in ["runs", "delivered", "transfer_s", "limit_s", "ratio"] {
+            assert!(place[number].is_number(), "{number} of {place}");
+        }
+        let behind = &place["behind_winner"];
+        assert!(behind["mean_s"].is_number() && behind["pairs"].is_u64(), "{place}");
+        assert!(behind["significant"].is_boolean() && behind.get("ci95_s").is_some(), "{place}");
+        let configuration = &place["configuration"];
+        let is_of_node = configuration["kind"].is_string();
+        assert_eq!(
+            (configuration["node"].is_object(), configuration["engine"].is_null()),
+            (is_of_node, is_of_node)
+        );
+        for list in ["system", "fixed_by_kernel"] {
+            assert!(configuration[list].is_array(), "{list} of {place}");
+        }
+    }
     let records = document["records"].as_array().unwrap();
     assert!(!records.is_empty());
     for record in records {

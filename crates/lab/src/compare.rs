@@ -178,8 +178,13 @@ impl Comparison<'_> {
     }
 
     fn experiment(&self) -> Experiment {
-        let mut experiment =
-            Experiment { experiment: "compare".into(), seed: self.options.seed, ..Default::default() };
+        let mut experiment = Experiment {
+            experiment: "compare".into(),
+            seed: self.options.seed,
+            answer: Some(self.lead().replace('`', "")),
+            ranking: self.ranking.all().iter().map(|place| place.values.clone()).collect(),
+            ..Default::default()
+        };
         for candidate in self.all() {
             experiment.records.extend(candidate.played.records());
             experiment.runs.extend(candidate.played.rows());

@@ -1,8 +1,8 @@
 //! Results of an experiment: one [`Record`] per measured figure, one [`Row`] per run, as JSON and CSV.
 //!
 //! The JSON document is `{"experiment", "seed", "records": [..]}`, every record with the same keys in the same order,
-//! absent values as `null`. Numbers are rounded to twelve significant digits in both formats, so that the output does
-//! not depend on the last bit of a sum.
+//! absent values as `null`; a comparison also has `answer` and `ranking` (docs/results.md). Numbers are rounded to
+//! twelve significant digits in both formats, so that the output does not depend on the last bit of a sum.
 
 mod ranking;
 
@@ -21,6 +21,12 @@ pub struct Experiment {
     pub experiment: String,
     /// Seed of the random numbers of all runs.
     pub seed: u64,
+    /// Answer in a few sentences; only of a comparison.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
+    /// Protocols in the order of the ranking, then those without guaranteed delivery; only of a comparison.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ranking: Vec<Ranked>,
     /// Figures, in the order of the output.
     pub records: Vec<Record>,
     /// Runs behind them, for `runs.csv`; not part of the JSON document.
@@ -463,6 +469,7 @@ mod tests {
                 run(0, &[("time_s", 185.25)]),
                 run(1, &[("goodput_byte_per_s", 1e-9), ("time_s", 7.0)]),
             ],
+            ..Experiment::default()
         }
     }
 
@@ -515,6 +522,69 @@ mod tests {
   ]
 }
 "#;
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_place_in_a_ranking_has_every_key_in_order_and_null_where_there_is_no_value() {
+        let configuration = Configuration {
+            kind: Some("tcp"),
+            node: Some("tcpcl.segment-bytes = 16384".parse().unwrap()),
+            system: vec!["sysctl -w net.ipv4.tcp_sack=0".into()],
+            at_default: vec![(Key { section: "tcpcl".into(), name: "keepalive-timeout".into() }, None)],
+            ..Configuration::default()
+        };
+        let first = Ranked {
+            rank: Some(1),
+            winner: true,
+            tie_group: Some(1),
+            protocol: "tcpcl3".into(),
+            settings: "tuned".into(),
+            acknowledged: true,
+            keeps_accepted: true,
+            runs: 2,
+            delivered: 2,
+            transfer_s: Some(0.1 + 0.2),
+            ci95: Some(0.0),
+            limit_s: Some(0.1),
+            ratio: Some(3.0),
+            behind_winner: Some(Difference { mean_s: 0.0, ci95_s: None, pairs: 1, significant: false }),
+            configuration,
+        };
+        let nothing = Ranked {
+            rank: None,
+            winner: false,
+            tie_group: None,
+            acknowledged: false,
+            delivered: 0,
+            transfer_s: None,
+            ci95: None,
+            limit_s: None,
+            ratio: None,
+            behind_winner: None,
+            configuration: Configuration::default(),
+            ..first.clone()
+        };
+        assert!(first.is_for_nodes() && !nothing.is_for_nodes());
+        let answer = Some("It is the fastest.".to_owned());
+        let ranking = vec![first, nothing];
+        let document =
+            Experiment { experiment: "compare".into(), seed: 1, answer, ranking, ..Experiment::default() };
+        let mut out = Vec::new();
+        document.write_compact_json(&mut out).unwrap();
+        let expected = concat!(
+            r#"{"experiment":"compare","seed":1,"answer":"It is the fastest.","ranking":["#,
+            r#"{"rank":1,"winner":true,"tie_group":1,"protocol":"tcpcl3","settings":"tuned","acknowledged":true,"#,
+            r#""keeps_accepted":true,"runs":2,"delivered":2,"transfer_s":0.3,"ci95":0.0,"limit_s":0.1,"ratio":3.0,"#,
+            r#""behind_winner":{"mean_s":0.0,"ci95_s":null,"pairs":1,"significant":false},"#,
+            r#""configuration":{"kind":"tcp","node":{"tcpcl":{"segment-bytes":16384}},"engine":null,"#,
+            r#""system":["sysctl -w net.ipv4.tcp_sack=0"],"fixed_by_kernel":[]}},"#,
+            r#"{"rank":null,"winner":false,"tie_group":null,"protocol":"tcpcl3","settings":"tuned","#,
+            r#""acknowledged":false,"keeps_accepted":true,"runs":2,"delivered":0,"transfer_s":null,"ci95":null,"#,
+            r#""limit_s":null,"ratio":null,"behind_winner":null,"configuration":{"kind":null,"node":null,"#,
+            r#""engine":null,"system":[],"fixed_by_kernel":[]}}],"records":[]}"#,
+            "\n"
+        );
         assert_eq!(String::from_utf8(out).unwrap(), expected);
     }
 

@@ -147,6 +147,36 @@ fn a_difference_to_the_winner_is_of_the_same_runs() {
 }
 
 #[test]
+fn sentence_table_and_document_show_the_same_ranking() {
+    let keeps = timed("tcpcl4/tuned", [10.0, 12.0, 11.0, 10.0]);
+    let faster = timed("tcp/tuned", [9.0, 11.5, 11.5, 9.9]);
+    let behind = timed("tcpcl3/dtn2", [50.0; 4]);
+    let all = vec![behind, keeps, faster, timed("udp/paced", [20.0; 4])];
+    said(all, "lan", |comparison| {
+        let experiment = comparison.experiment();
+        let names: Vec<String> = experiment.ranking.iter().map(|place| place.name()).collect();
+        assert_eq!(names, ["tcpcl4/tuned", "tcp/tuned", "tcpcl3/dtn2", "udp/paced"]);
+        let winners: Vec<bool> = experiment.ranking.iter().map(|place| place.winner).collect();
+        assert_eq!(winners, [true, false, false, false]);
+        let answer = experiment.answer.clone().expect("a comparison has one");
+        assert_eq!(answer, comparison.lead().replace('`', ""));
+        assert!(answer.starts_with("tcpcl4/tuned and tcp/tuned are the fastest of 3 "), "{answer}");
+        let ranked = &experiment.ranking[..3];
+        let rows = comparison.ranking_table();
+        let expected = ranked.iter().map(|place| (place.rank.map(|rank| rank as f64), place.name()));
+        let shown = rows.rows.iter().map(|cells| (cells[0].value, cells[1].text.clone()));
+        assert!(shown.eq(expected), "{rows:?}");
+        let mut json = Vec::new();
+        experiment.write_json(&mut json).expect("memory has room");
+        let json: serde_json::Value = serde_json::from_slice(&json).expect("it is JSON");
+        for (place, row) in experiment.ranking.iter().zip(json["ranking"].as_array().expect("a list")) {
+            assert_eq!(row["rank"].as_u64(), place.rank.map(|rank| rank as u64), "{row}");
+            assert_eq!(row["transfer_s"].as_f64(), place.transfer_s.map(crate::record::round), "{row}");
+        }
+    });
+}
+
+#[test]
 fn what_gives_no_guarantee_is_the_fastest_only_if_it_was_faster_than_all() {
     // The first two tie, and the one that keeps accepted data is listed first although the other is faster.
     let all = |unsure_s: f64| {

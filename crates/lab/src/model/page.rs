@@ -42,6 +42,7 @@ pub fn finding(options: &Options) -> Finding {
             seed: 1,
             records: options.records(),
             runs: Vec::new(),
+            ..Experiment::default()
         },
         report: Report {
             answer: Vec::new(),

@@ -99,6 +99,7 @@ impl Page {
                 seed: bench.seed,
                 records: self.records,
                 runs: self.rows,
+                ..Experiment::default()
             },
             report: Report {
                 title: self.title.into(),
