@@ -80,10 +80,20 @@ impl Measure {
         &self,
         compute: impl FnOnce(&Progress) -> Result<Finding, Error>,
     ) -> Result<(), CommandFailure> {
-        self.carry_out_in(Path::new(""), interrupts()?, compute)
+        self.carry_out_and(compute, |finding| print(finding, self.json))
     }
 
-    /// The same with several computations, one after the other, each with a directory of its own below the others.
+    /// Does the same, but `show` prints the finding.
+    pub(crate) fn carry_out_and(
+        &self,
+        compute: impl FnOnce(&Progress) -> Result<Finding, Error>,
+        show: impl FnOnce(&Finding) -> Result<(), CommandFailure>,
+    ) -> Result<(), CommandFailure> {
+        self.carry_out_in(Path::new(""), interrupts()?, compute, show)
+    }
+
+    /// The same as `carry_out` with several computations, one after the other, each with a directory of its own below the
+    /// others.
     pub(crate) fn carry_out_all(
         &self,
         names: &[&str],
@@ -92,7 +102,8 @@ impl Measure {
         let stop = interrupts()?;
         let mut each = names.iter();
         each.try_for_each(|name| {
-            self.carry_out_in(Path::new(name), stop.clone(), |progress| compute(name, progress))
+            let show = |finding: &Finding| print(finding, self.json);
+            self.carry_out_in(Path::new(name), stop.clone(), |progress| compute(name, progress), show)
         })
     }
 
@@ -101,6 +112,7 @@ impl Measure {
         below: &Path,
         stop: Arc<AtomicBool>,
         compute: impl FnOnce(&Progress) -> Result<Finding, Error>,
+        show: impl FnOnce(&Finding) -> Result<(), CommandFailure>,
     ) -> Result<(), CommandFailure> {
         // A directory that cannot be created is reported before a long computation, not after it.
         for directory in [&self.out, &self.trace].into_iter().flatten() {
@@ -113,7 +125,7 @@ impl Measure {
         if is_stopped {
             self.say(format_args!("stopped early; the results cover the completed runs"));
         }
-        let shown = print(&finding, self.json);
+        let shown = show(&finding);
         // The files are written even if the reader of stdout has closed it.
         self.write(below, &finding)?;
         shown?;
@@ -137,7 +149,8 @@ impl Measure {
         Ok(())
     }
 
-    fn say(&self, what: fmt::Arguments<'_>) {
+    /// Prints a line on stderr, unless only errors are wanted.
+    pub(crate) fn say(&self, what: fmt::Arguments<'_>) {
         if !self.quiet {
             talk(what);
         }

@@ -1,46 +1,25 @@
-//! Runs the settings that `compare` prints for nodes in the example configurations of the manual.
+//! Runs the example configurations of the manual with the settings that `compare` merges into them.
 
 mod common;
 
 use common::{Place, reserved};
-use longwire_lab::compare::use_of;
-use longwire_lab::link::SHIPPED;
-use longwire_lab::report::PageBlock;
-use longwire_lab::stack::STACKS;
-use longwire_node::Config;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::process::Output;
 
-/// Returns an example configuration of the manual, with the paths, addresses and callsigns of the test.
-fn example(place: &Place, name: &str, at: SocketAddr) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(format!("{name}.toml"));
+/// Writes an example configuration of the manual with the paths, addresses and callsigns of the test, and with links of
+/// this kind over the radio.
+fn example(place: &Place, folder: &str, name: &str, at: SocketAddr, kind: &str) {
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(folder).join(format!("{name}.toml"));
     let text = fs::read_to_string(&path).unwrap();
     let text = text.replace("/tmp/longwire", &format!("{}/longwire", place.path("").display()));
     let text = text.replace("N0CALL", "DL1XYZ");
-    ["127.0.0.1:45560", "127.0.0.1:8001", "127.0.0.1:8002"]
+    let text = ["127.0.0.1:45560", "127.0.0.1:8001", "127.0.0.1:8002"]
         .iter()
-        .fold(text, |text, address| text.replace(address, &at.to_string()))
-}
-
-/// Replaces the sections of an example with the printed sections of the same names.
-fn inserted(example: &str, printed: &str) -> String {
-    let is_head = |line: &str| line.starts_with('[');
-    let heads: Vec<&str> = printed.lines().filter(|line| is_head(line)).collect();
-    let (mut kept, mut taken, mut skips) = (String::new(), false, false);
-    for line in example.lines() {
-        if is_head(line) {
-            skips = heads.contains(&line);
-            if skips && !taken {
-                kept += &format!("{printed}\n");
-                taken = true;
-            }
-        }
-        if !skips {
-            kept += &format!("{line}\n");
-        }
-    }
-    if taken { kept } else { format!("{kept}\n{printed}") }
+        .fold(text, |text, address| text.replace(address, &at.to_string()));
+    fs::write(place.path(&format!("{name}.toml")), of_kind(&text, kind)).unwrap();
 }
 
 /// Changes the kind of the radio link of an example.
@@ -51,77 +30,38 @@ fn of_kind(example: &str, kind: &str) -> String {
     }
     // A group has its own callsign, and members instead of a peer.
     let text = text.replace("peer = \"dtn://bob/\"", "uicl.members = [\"dtn://bob/\"]");
-    text.replace("tnc = \"uhf\"\ncallsign = \"DL1XYZ-2\"", "tnc = \"uhf\"\ncallsign = \"QST\"")
+    text.replace("peer.\ncallsign = \"DL1XYZ-2\"", "peer.\ncallsign = \"QST\"")
 }
 
-/// A node accepts the printed settings of every protocol that nodes support, for every built-in link on which it runs.
-#[test]
-fn whatever_wins_is_printed_so_that_a_node_takes_it() {
-    let place = Place::new("printed");
-    let mut count = 0;
-    for (stack, carrier) in STACKS.iter().filter_map(|stack| Some((stack, stack.carrier?))) {
-        let kind = carrier.about().name;
-        for (link, text) in SHIPPED {
-            let is_radio = text.contains("[radio]");
-            if is_radio == ["tcp", "udp"].contains(&kind) {
-                continue;
-            }
-            for name in stack.names() {
-                let blocks = use_of(&name, link).unwrap();
-                let codes = blocks.iter().filter_map(|block| match block {
-                    PageBlock::Code { text, .. } => Some(text),
-                    _ => None,
-                });
-                let codes: Vec<&String> = codes.collect();
-                let folder = if is_radio { "two-radios" } else { "two-nodes" };
-                let mut text = inserted(&example(&place, &format!("{folder}/alice"), reserved()), codes[0]);
-                if is_radio {
-                    assert!(codes[0].contains(&format!("kind = \"{kind}\"")), "{}", codes[0]);
-                    text = of_kind(&text, kind);
-                }
-                let config = Config::parse(&text, &name, Path::new("/"));
-                let config = config.unwrap_or_else(|error| panic!("{name} over {link}: {error}\n{text}"));
-                assert_eq!(config.link[0].kind, if is_radio { kind } else { "tcp" });
-                // The block for the operating system contains only commands of that system.
-                for line in codes.get(1).iter().flat_map(|text| text.lines()) {
-                    let known = ["# ", "sysctl -w net.", "ip route replace PEER via GATEWAY dev DEVICE "];
-                    assert!(known.iter().any(|start| line.starts_with(start)), "{name} over {link}: {line}");
-                }
-                count += 1;
-            }
-        }
-    }
-    assert!(count > 20, "only {count} were looked at");
-}
-
-/// Returns the block after a caption, as a reader would copy it.
-fn block(output: &[u8], caption: &str) -> String {
-    let output = String::from_utf8_lossy(output);
-    let behind = output.split_once(caption).unwrap_or_else(|| panic!("{output}")).1;
-    let lines = behind.lines().skip(1).skip_while(|line| line.is_empty());
-    let lines = lines.take_while(|line| line.is_empty() || line.starts_with("    "));
-    lines.map(|line| format!("{}\n", line.trim_start())).collect()
-}
-
-fn compared(place: &Place, link: &str) -> String {
+fn compared(place: &Place, link: &str, more: &[&str]) -> Output {
     fs::write(place.path("letter.txt"), "Nothing accepted is ever lost.\n".repeat(40)).unwrap();
-    let words = ["compare", "letter.txt", "--link", link, "--runs", "1", "--quiet", "--out", "out"];
-    let output = place.longwire(&words).output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    block(&output.stdout, "node configuration: ")
+    let words = ["compare", "letter.txt", "--link", link, "--runs", "1", "--out", "out"];
+    place.longwire(&[&words[..], more].concat()).output().unwrap()
 }
 
-/// Two nodes with the printed settings transfer a letter.
+/// Compares protocols and replaces the configuration of a node with what is printed; returns what is said beside it.
+fn merged(place: &Place, name: &str, link: &str, more: &[&str]) -> String {
+    let file = format!("{name}.toml");
+    let output = compared(place, link, &[more, &["--config", &file]].concat());
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains(&format!("node = \"dtn://{name}/\"\n")), "{text}");
+    fs::write(place.path(&file), text).unwrap();
+    String::from_utf8(output.stderr).unwrap()
+}
+
+/// Two nodes with the printed configurations transfer a letter.
 #[test]
 fn what_compare_prints_runs_in_the_two_nodes_of_the_manual() {
     for link in ["lan", "cislunar"] {
         let place = Place::new(&format!("printed-{link}"));
-        let printed = compared(&place, link);
-        assert!(printed.contains("# tcpcl"), "{printed}");
         let at = reserved();
-        for name in ["alice", "bob"] {
-            let text = inserted(&example(&place, &format!("two-nodes/{name}"), at), &printed);
-            fs::write(place.path(&format!("{name}.toml")), text).unwrap();
+        for (name, has) in [("alice", "link `bob` has"), ("bob", "connections that the node accepts have")] {
+            example(&place, "two-nodes", name, at, "tcp");
+            let said = merged(&place, name, link, &[]);
+            assert!(said.contains(&format!("{name}.toml: {has} the settings of tcpcl")), "{said}");
+            assert!(said.contains(&format!(" of 8 for letter.txt (1,240 bytes) over {link}: ")), "{said}");
+            assert!(place.path("out/report.html").exists());
         }
         let (bob, alice) = (place.start("bob"), place.start("alice"));
         place.asked("alice", &["send", "letter.txt", "--to", "dtn://bob/files"]);
@@ -136,14 +76,55 @@ fn what_compare_prints_runs_in_the_two_nodes_of_the_manual() {
 #[test]
 fn what_compare_prints_starts_the_two_radios_of_the_manual() {
     let place = Place::new("printed-radios");
-    let printed = compared(&place, "ax25-9600");
-    let kind = printed.split_once("set kind = \"").and_then(|(_, rest)| rest.split_once('"')).unwrap().0;
-    for name in ["alice", "bob"] {
-        let example = example(&place, &format!("two-radios/{name}"), reserved());
-        fs::write(place.path(&format!("{name}.toml")), of_kind(&inserted(&example, &printed), kind)).unwrap();
+    let output = compared(&place, "ax25-9600", &["--json"]);
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let ranking = document["ranking"].as_array().unwrap();
+    let is_best =
+        |place: &&serde_json::Value| place["keeps_accepted"] == true && place["transfer_s"].is_number();
+    let best = ranking.iter().find(is_best).unwrap();
+    let kind = best["configuration"]["kind"].as_str().unwrap();
+    let sides: [(&str, &[&str]); 2] = [("alice", &["--for", "bob"]), ("bob", &[])];
+    for (name, more) in sides {
+        example(&place, "two-radios", name, reserved(), kind);
+        let said = merged(&place, name, "ax25-9600", more);
+        assert!(said.contains(" the settings of "), "{said}");
         let node = place.start(name);
         let status = place.asked(name, &["status"]);
         assert!(status.contains("TNC `uhf`"), "{status}");
         node.kill();
+    }
+}
+
+/// With `--quiet`, only the configuration is printed; what cannot be configured is refused before anything is computed.
+#[test]
+fn a_configuration_is_printed_alone_or_not_at_all() {
+    let place = Place::new("printed-alone");
+    example(&place, "two-nodes", "alice", reserved(), "tcp");
+    let quiet = compared(&place, "lan", &["--quiet", "--config", "alice.toml"]);
+    assert!(quiet.status.success() && quiet.stderr.is_empty(), "{quiet:?}");
+    fs::remove_dir_all(place.path("out")).unwrap();
+    fs::write(place.path("scenario.toml"), "stack = 'tcpcl4'\n").unwrap();
+    let cases: [(&str, &[&str], &str); 6] = [
+        ("lan", &["--config", "nobody.toml"], "error: cannot read nobody.toml: No such file or directory"),
+        ("lan", &["--config", "scenario.toml"], "error: scenario.toml: unknown field `stack`"),
+        (
+            "lan",
+            &["--config", "alice.toml", "--for", "carol"],
+            "error: alice.toml: no such link: `carol`\nhint: ",
+        ),
+        (
+            "ax25-1200",
+            &["--config", "alice.toml"],
+            "error: link `bob` is of kind tcp, which `compare` does not rank",
+        ),
+        ("lan", &["--config", "alice.toml", "--json"], "error: the argument '--"),
+        ("lan", &["--for", "bob"], "error: the following required arguments were not provided"),
+    ];
+    for (link, more, said) in cases {
+        let output = compared(&place, link, more);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), output.stdout.is_empty()), (Some(2), true), "{error}");
+        assert!(error.starts_with(said), "{error}");
+        assert!(!place.path("out").exists(), "{more:?}");
     }
 }

@@ -10,7 +10,7 @@ use crate::finding::Finding;
 use crate::format::{figure, with_error};
 use crate::link::LinkProfile;
 use crate::progress::Progress;
-use crate::record::{Experiment, Params};
+use crate::record::{Configuration, Experiment, Params};
 use crate::report::{Assumption, Cell, Column, LedgerChart, PageBlock, RankChart, RankRow, Report};
 use crate::report::{Section, Table, Tone};
 use crate::run::Setup;
@@ -101,12 +101,20 @@ pub fn compare(options: &Options, progress: &Progress) -> Result<Finding, Error>
 ///
 /// # Errors
 /// Fails if the protocol or the link is unknown.
-pub fn use_of(name: &str, link: &str) -> Result<Vec<PageBlock>, Error> {
+pub fn configuration_of(name: &str, link: &str) -> Result<Configuration, Error> {
     let profile = LinkProfile::load(link, Path::new("."))?;
     let (stack, variant) = stack::find(name)?;
     let settings = (variant.settings)(std::slice::from_ref(&profile));
-    let advice = Advice::of(&settings, stack);
-    Ok(advice::blocks(Preset { stack, variant }, &advice, name.to_owned(), link, &profile))
+    Ok(Advice::of(&settings, stack).configuration(stack, &profile))
+}
+
+/// Kinds of the `[[link]]` of a node whose protocols can win over this link.
+pub fn node_kinds(link: &LinkProfile) -> Vec<&'static str> {
+    let (stacks, _) = stack::fitting(link);
+    let ranked = stacks.into_iter().filter(|stack| stack.acknowledges());
+    let mut kinds: Vec<&'static str> = ranked.filter_map(Stack::link_kind).collect();
+    kinds.dedup();
+    kinds
 }
 
 fn read_files(paths: &[PathBuf]) -> Result<Vec<Bytes>, Error> {

@@ -1,10 +1,16 @@
 //! `longwire compare`.
 
+mod node_file;
+
 use crate::failure::CommandFailure;
+use crate::node_connection;
 use crate::output::Measure;
 use clap::Args;
 use longwire_lab::compare::{self, Options};
+use longwire_lab::error::Error;
+use longwire_lab::finding::Finding;
 use longwire_lab::link::{self, LinkProfile};
+use node_file::NodeFile;
 use std::path::{Path, PathBuf};
 
 /// Compare protocols and settings for transferring files over a link
@@ -21,6 +27,12 @@ pub(crate) struct Compare {
     /// Link: a built-in profile, or the path of a profile (.toml)
     #[arg(long, value_name = "NAME")]
     link: String,
+    /// Print this node configuration, merged with the settings of the best protocol for nodes, instead of tables
+    #[arg(long, value_name = "FILE", conflicts_with = "json")]
+    config: Option<PathBuf>,
+    /// With --config: name of the link that gets the settings [default: the only one]
+    #[arg(long = "for", value_name = "LINK", requires = "config")]
+    for_link: Option<String>,
     #[command(flatten)]
     measure: Measure,
 }
@@ -31,7 +43,8 @@ fn after_help() -> String {
 
 impl Compare {
     pub(crate) fn run(&self) -> Result<(), CommandFailure> {
-        LinkProfile::load(&self.link, Path::new(".")).map_err(CommandFailure::Usage)?;
+        let profile = LinkProfile::load(&self.link, Path::new(".")).map_err(CommandFailure::Usage)?;
+        let node_file = self.node_file(&profile).map_err(CommandFailure::Usage)?;
         let options = Options {
             files: self.files.clone(),
             link: self.link.clone(),
@@ -40,6 +53,50 @@ impl Compare {
             threads: self.measure.threads(),
             traces: self.measure.trace.is_some(),
         };
-        self.measure.carry_out(|progress| compare::compare(&options, progress))
+        match &node_file {
+            None => self.measure.carry_out(|progress| compare::compare(&options, progress)),
+            Some(file) => self.measure.carry_out_and(
+                |progress| compare::compare(&options, progress),
+                |finding| self.print_merged(file, finding),
+            ),
+        }
+    }
+
+    /// Reads the configuration of `--config`. What cannot be configured is reported before a long computation, not after
+    /// it.
+    fn node_file(&self, profile: &LinkProfile) -> Result<Option<NodeFile>, Error> {
+        let Some(path) = &self.config else { return Ok(None) };
+        let file = NodeFile::read(path, self.for_link.as_deref())?;
+        file.check(&compare::node_kinds(profile), &self.link, profile)?;
+        Ok(Some(file))
+    }
+
+    /// Prints the configuration on stdout, and on stderr the answer, where the settings are, and the commands of the
+    /// operating system that go with them.
+    fn print_merged(&self, file: &NodeFile, finding: &Finding) -> Result<(), CommandFailure> {
+        let experiment = &finding.experiment;
+        let best = experiment.ranking.iter().find(|place| place.is_for_nodes()).ok_or_else(|| {
+            Error::new(format!("no protocol for nodes delivered over `{}`", self.link))
+                .hint("the report shows the problem of each; more time or another link profile may help")
+        })?;
+        let merged = file.with(&best.name(), &best.configuration)?;
+        node_connection::print(&merged.text)?;
+        for line in experiment.answer.iter().chain(&merged.remarks) {
+            self.measure.say(format_args!("{line}"));
+        }
+        let configuration = &best.configuration;
+        if !configuration.system.is_empty() {
+            self.measure.say(format_args!(
+                "run on both computers as root; `ip route get PEER` shows GATEWAY and DEVICE:"
+            ));
+        }
+        for command in &configuration.system {
+            self.measure.say(format_args!("    {command}"));
+        }
+        if !configuration.fixed_by_kernel.is_empty() {
+            let fixed = configuration.fixed_by_kernel.join(", ");
+            self.measure.say(format_args!("the kernel uses its own values instead of these: {fixed}"));
+        }
+        Ok(())
     }
 }
