@@ -188,16 +188,16 @@ pub(super) const ASSEMBLY_BYTES: u32 = 512;
 /// Payloads for this node, from their first part to the durable tombstone.
 #[derive(Debug)]
 pub(super) struct Deliveries {
-    pub(super) registrations: BTreeSet<Eid>,
-    pub(super) local: BTreeMap<LocalKey, LocalPayload>,
-    pub(super) by_id: BTreeMap<DeliveryId, LocalKey>,
+    registrations: BTreeSet<Eid>,
+    local: BTreeMap<LocalKey, LocalPayload>,
+    by_id: BTreeMap<DeliveryId, LocalKey>,
     /// Deliveries by endpoint.
-    pub(super) waiting: BTreeMap<Eid, BTreeSet<DeliveryId>>,
-    pub(super) tombstones: BTreeMap<TakenPayload, Tombstone>,
+    waiting: BTreeMap<Eid, BTreeSet<DeliveryId>>,
+    tombstones: BTreeMap<TakenPayload, Tombstone>,
     /// Payloads whose tombstones these records are.
-    pub(super) tombstone_names: BTreeMap<RecordId, TakenPayload>,
+    tombstone_names: BTreeMap<RecordId, TakenPayload>,
     /// Tombstones or removals that are not yet durable; the delivery ends once they are.
-    pub(super) pending_tombstones: BTreeMap<RecordId, (LocalKey, DeliveryId)>,
+    pending_tombstones: BTreeMap<RecordId, (LocalKey, DeliveryId)>,
     /// For the names of tombstones.
     pub(super) digests: Digests,
 }
@@ -215,6 +215,32 @@ impl Deliveries {
             pending_tombstones: BTreeMap::new(),
             digests,
         }
+    }
+
+    /// Key of a delivery; `None` if there is no such delivery.
+    pub(super) fn key_of(&self, delivery: DeliveryId) -> Option<LocalKey> {
+        self.by_id.get(&delivery).cloned()
+    }
+
+    /// Payload with this key, if a part of it is here.
+    pub(super) fn local(&self, key: &LocalKey) -> Option<&LocalPayload> {
+        self.local.get(key)
+    }
+
+    /// True if the record is a tombstone.
+    pub(super) fn is_tombstone(&self, record: RecordId) -> bool {
+        self.tombstone_names.contains_key(&record)
+    }
+
+    /// True if all of a tombstone is within this length of its record.
+    pub(super) fn tombstone_is_whole(&self, record: RecordId, up_to: u64) -> bool {
+        let tombstone = self.tombstone_names.get(&record).and_then(|taken| self.tombstones.get(taken));
+        tombstone.is_some_and(|tombstone| up_to >= tombstone.appended)
+    }
+
+    /// True if a delivery ends once this record is durable.
+    pub(super) fn awaits_tombstone(&self, record: RecordId) -> bool {
+        self.pending_tombstones.contains_key(&record)
     }
 
     /// True if the payload of a bundle with this header, which may be a fragment, was delivered at this node.
@@ -432,7 +458,7 @@ impl Agent {
     /// Handles a read of a delivery by an application.
     pub(super) fn read_delivery(&mut self, now: Instant, delivery: DeliveryId, offset: u64, length: u32) {
         let most = self.config.limits.reads_max;
-        let Some(key) = self.deliveries.by_id.get(&delivery).cloned() else {
+        let Some(key) = self.deliveries.key_of(delivery) else {
             self.counters.ignored += 1;
             return;
         };
@@ -536,7 +562,7 @@ impl Agent {
     /// Handles the acceptance of a delivery by the application: the tombstone is stored before the bundle is
     /// removed.
     pub(super) fn taken(&mut self, now: Instant, delivery: DeliveryId) {
-        let Some(key) = self.deliveries.by_id.get(&delivery).cloned() else {
+        let Some(key) = self.deliveries.key_of(delivery) else {
             self.counters.ignored += 1;
             return;
         };

@@ -145,7 +145,7 @@ impl Agent {
             Some(head) => flight.whole_head = Some(Box::new(head)),
             None => return self.storage_lost(now, record),
         }
-        self.outgoing.ready.insert(id);
+        self.outgoing.wake(id);
     }
 }
 

@@ -71,15 +71,35 @@ pub(super) const PARTS_LOOKED_AT: usize = 256;
 /// Bundles that are arriving.
 #[derive(Debug)]
 pub(super) struct Intake {
-    pub(super) transfers: BTreeMap<(LinkId, TransferId), Incoming>,
+    transfers: BTreeMap<(LinkId, TransferId), Incoming>,
     /// Rules for bundles of peers.
-    pub(super) policy: DecodePolicy,
+    policy: DecodePolicy,
 }
 
 impl Intake {
     /// Creates an intake without transfers.
     pub(super) fn new(policy: DecodePolicy) -> Self {
         Intake { transfers: BTreeMap::new(), policy }
+    }
+
+    /// Rules for bundles of peers.
+    pub(super) fn policy(&self) -> DecodePolicy {
+        self.policy
+    }
+
+    pub(super) fn contains(&self, transfer: &(LinkId, TransferId)) -> bool {
+        self.transfers.contains_key(transfer)
+    }
+
+    /// Forgets a transfer.
+    pub(super) fn remove(&mut self, transfer: &(LinkId, TransferId)) {
+        self.transfers.remove(transfer);
+    }
+
+    /// Transfers over a link, in order.
+    pub(super) fn over(&self, link: LinkId) -> impl Iterator<Item = TransferId> + '_ {
+        let of_link = (link, TransferId(0))..=(link, TransferId(u64::MAX));
+        self.transfers.range(of_link).map(|((_, transfer), _)| *transfer)
     }
 }
 
@@ -320,12 +340,7 @@ impl Agent {
         }
         let from = head.fragment().map_or(0, |fragment| fragment.offset);
         let to = from.saturating_add(head.payload_bytes());
-        if self
-            .deliveries
-            .local
-            .get(&LocalKey::of(head, key.clone()))
-            .is_some_and(|local| local.has(from, to))
-        {
+        if self.deliveries.local(&LocalKey::of(head, key.clone())).is_some_and(|local| local.has(from, to)) {
             return true;
         }
         let records = self.holdings.records_of(&key).rev().take(PARTS_LOOKED_AT);
@@ -494,7 +509,7 @@ impl Agent {
         };
         if up_to > body.accepted {
             body.accepted = up_to;
-            self.outgoing.control.push_back((id, BundlesRequest::Accept { transfer, up_to }));
+            self.outgoing.tell(id, BundlesRequest::Accept { transfer, up_to });
         }
         if sealed {
             self.intake.transfers.remove(&(id, transfer));

@@ -316,7 +316,7 @@ impl Agent {
         let closed = link.config.open_in_contacts && !link.in_contact;
         if !core::mem::replace(&mut link.wanted, true) && !link.up && !closed {
             link.retrying = true;
-            self.outgoing.control.push_back((id, BundlesRequest::Connect));
+            self.outgoing.tell(id, BundlesRequest::Connect);
         }
     }
 
@@ -327,7 +327,7 @@ impl Agent {
         {
             link.wanted = false;
             link.retrying = false;
-            self.outgoing.control.push_back((id, BundlesRequest::Close));
+            self.outgoing.tell(id, BundlesRequest::Close);
         }
     }
 
@@ -386,7 +386,7 @@ impl Agent {
         let (on, up) = (link.in_contact, link.up);
         if !on && was && link.config.open_in_contacts && (up || link.retrying) {
             link.retrying = false;
-            self.outgoing.control.push_back((id, BundlesRequest::Close));
+            self.outgoing.tell(id, BundlesRequest::Close);
         }
         if on != was {
             if up {
@@ -409,7 +409,7 @@ impl Agent {
         let most = self.config.limits.links_max;
         let Some(link) = self.links.entry(id, most, &self.config.links) else {
             self.counters.ignored += 1;
-            self.outgoing.control.push_back((id, BundlesRequest::Close));
+            self.outgoing.tell(id, BundlesRequest::Close);
             return;
         };
         link.up = true;
@@ -431,7 +431,7 @@ impl Agent {
             self.tell_router(now, id, true);
         }
         self.indications.push(AppIndication::Link { link: id, peer, down: None });
-        self.outgoing.ready.insert(id);
+        self.outgoing.wake(id);
     }
 
     /// Handles a change of the peer's node ID while the link is up.
@@ -506,8 +506,7 @@ impl Agent {
         let open = self.links.get(id).into_iter();
         let open =
             open.flat_map(|link| link.transfers.iter().map(|(transfer, flight)| (*transfer, flight.acked)));
-        let of_link = (id, TransferId(0))..=(id, TransferId(u64::MAX));
-        let incoming = self.intake.transfers.range(of_link).map(|((_, transfer), _)| *transfer);
+        let incoming = self.intake.over(id);
         (open.collect(), incoming.collect())
     }
 
@@ -525,7 +524,7 @@ impl Agent {
     pub(super) fn release_link(&mut self, id: LinkId) {
         if let Some(link) = self.links.get_mut(id) {
             link.held_until = None;
-            self.outgoing.ready.insert(id);
+            self.outgoing.wake(id);
         }
     }
 
@@ -536,7 +535,7 @@ impl Agent {
         let wanted = || self.routing.queues.wants(id, link.led_to.as_ref(), &self.view(now));
         if dormant && (!link.idle || wanted()) {
             self.links.get_mut(id).expect("it was just found").retrying = true;
-            self.outgoing.control.push_back((id, BundlesRequest::Connect));
+            self.outgoing.tell(id, BundlesRequest::Connect);
         }
     }
 }

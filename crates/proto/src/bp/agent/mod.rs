@@ -124,7 +124,6 @@ use crate::service::{
     StorageRequest,
 };
 use crate::time::{Duration, Instant};
-use core::ops::Bound;
 
 use clock::{ClockAdjustment, DeadlineKind, Timekeeping};
 use delivery::{Deliveries, DeliveryProgress, LocalKey};
@@ -287,7 +286,7 @@ impl Agent {
         let (send, intake, held_in_custody) = (held.send, held.intake, held.custody.is_some());
         let neighbour = held.neighbour;
         let head = held.head.clone();
-        if let Some((id, transfer)) = intake.filter(|intake| self.intake.transfers.contains_key(intake)) {
+        if let Some((id, transfer)) = intake.filter(|intake| self.intake.contains(intake)) {
             self.refuse_deleted(id, transfer, reason);
         }
         self.signal_deleted(now, record, reason);
@@ -416,7 +415,7 @@ impl Agent {
                 }
                 Some(ReadPurpose::Head(link, transfer)) => self.head_was_read(now, link, transfer, &data),
                 Some(ReadPurpose::Delivery(delivery)) => {
-                    if let Some(key) = self.deliveries.by_id.get(&delivery).cloned() {
+                    if let Some(key) = self.deliveries.key_of(delivery) {
                         self.local_data(now, key, record, data);
                     }
                 }
@@ -426,10 +425,9 @@ impl Agent {
                 None => self.counters.ignored += 1,
             },
             StorageIndication::Removed { record } => {
-                if self.deliveries.tombstone_names.contains_key(&record) {
-                    return;
+                if !self.deliveries.is_tombstone(record) {
+                    self.tombstone_stored(now, record);
                 }
-                self.tombstone_stored(now, record);
             }
             StorageIndication::Full { record } => self.append_failed(now, record, SendFailure::Full),
             StorageIndication::Failed { record, failure } => match self.store.answered(record) {
@@ -448,8 +446,8 @@ impl Agent {
             self.startup.take_old_boots().into_iter().for_each(|old| self.store.remove(old));
             return;
         }
-        if let Some(taken) = self.deliveries.tombstone_names.get(&record) {
-            if self.deliveries.tombstones.get(taken).is_some_and(|tombstone| up_to >= tombstone.appended) {
+        if self.deliveries.is_tombstone(record) {
+            if self.deliveries.tombstone_is_whole(record, up_to) {
                 self.tombstone_stored(now, record);
             }
             return;
@@ -471,7 +469,7 @@ impl Agent {
         if self.startup.boots_with(record) {
             return self.booted(now, false);
         }
-        if self.deliveries.pending_tombstones.contains_key(&record) {
+        if self.deliveries.awaits_tombstone(record) {
             return self.tombstone_failed(now, record);
         }
         let Some(held) = self.holdings.get_mut(&record) else { return };
@@ -496,7 +494,7 @@ impl Agent {
         match purpose {
             ReadPurpose::Restore => self.restore_failed(now, record, lost),
             ReadPurpose::Delivery(delivery) => {
-                if let Some(key) = self.deliveries.by_id.get(&delivery).cloned() {
+                if let Some(key) = self.deliveries.key_of(delivery) {
                     self.local_failed(now, key, record, failure);
                 }
             }
@@ -525,7 +523,7 @@ impl Agent {
                 if let Some(link) = self.links.get_mut(link) {
                     link.room = room;
                 }
-                self.outgoing.ready.insert(link);
+                self.outgoing.wake(link);
             }
             BundlesIndication::Begin { transfer, length } => self.begin(link, transfer, length),
             BundlesIndication::Piece { transfer, data, last } => self.piece(now, link, transfer, data, last),
@@ -594,16 +592,12 @@ impl Engine for Agent {
             if let Some(request) = self.store.poll() {
                 return Some(Port::First(request));
             }
-            if let Some(request) = self.outgoing.control.pop_front() {
+            if let Some(request) = self.outgoing.next_request() {
                 return Some(Port::Second(request));
             }
-            // Links are served in turn, one step each.
-            let after = (Bound::Excluded(self.outgoing.last_served), Bound::Unbounded);
-            let next = self.outgoing.ready.range(after).next().or(self.outgoing.ready.first()).copied()?;
-            self.outgoing.ready.remove(&next);
-            self.outgoing.last_served = next;
+            let next = self.outgoing.next_link()?;
             if self.work(now, next) {
-                self.outgoing.ready.insert(next);
+                self.outgoing.wake(next);
             }
         }
     }

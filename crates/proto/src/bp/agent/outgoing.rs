@@ -20,6 +20,7 @@ use crate::service::{
 };
 use crate::time::Instant;
 use bytes::{Bytes, BytesMut};
+use core::ops::Bound;
 use core::time::Duration;
 use std::collections::{BTreeSet, VecDeque};
 
@@ -150,10 +151,10 @@ impl OutgoingTransfer {
 #[derive(Debug)]
 pub(super) struct Outgoing {
     /// Links that may have work to do.
-    pub(super) ready: BTreeSet<LinkId>,
-    pub(super) last_served: LinkId,
-    pub(super) control: VecDeque<(LinkId, BundlesRequest)>,
-    pub(super) next_transfer: u64,
+    ready: BTreeSet<LinkId>,
+    last_served: LinkId,
+    control: VecDeque<(LinkId, BundlesRequest)>,
+    next_transfer: u64,
     /// Parts of broken transfers that the next hop has already.
     pub(super) safe_parts: SafeParts,
 }
@@ -169,6 +170,40 @@ impl Outgoing {
             safe_parts: SafeParts::default(),
         }
     }
+
+    /// Adds a request to a link, for which no room is needed or was spent.
+    pub(super) fn tell(&mut self, link: LinkId, request: BundlesRequest) {
+        self.control.push_back((link, request));
+    }
+
+    /// True if requests wait to be passed down.
+    fn has_requests(&self) -> bool {
+        !self.control.is_empty()
+    }
+
+    /// Returns the next request to a link.
+    pub(super) fn next_request(&mut self) -> Option<(LinkId, BundlesRequest)> {
+        self.control.pop_front()
+    }
+
+    /// Notes that a link may have work to do.
+    pub(super) fn wake(&mut self, link: LinkId) {
+        self.ready.insert(link);
+    }
+
+    /// Notes that links may have work to do.
+    pub(super) fn wake_all(&mut self, links: impl IntoIterator<Item = LinkId>) {
+        self.ready.extend(links);
+    }
+
+    /// Returns the next link that may have work to do. Links are served in turn, one step each.
+    pub(super) fn next_link(&mut self) -> Option<LinkId> {
+        let after = (Bound::Excluded(self.last_served), Bound::Unbounded);
+        let next = self.ready.range(after).next().or(self.ready.first()).copied()?;
+        self.ready.remove(&next);
+        self.last_served = next;
+        Some(next)
+    }
 }
 
 impl Agent {
@@ -177,7 +212,7 @@ impl Agent {
         self.connect_if_wanted(now, id);
         if !self.links.usable(id, now) {
             self.drop_prepared(now, id);
-            return !self.outgoing.control.is_empty();
+            return self.outgoing.has_requests();
         }
         self.open_prepared(now, id) || self.fill(now, id) || self.read_ahead(id) || self.prepare(now, id)
     }
@@ -203,7 +238,7 @@ impl Agent {
         if last {
             link.filling.retain(|other| *other != transfer);
         }
-        self.outgoing.control.push_back((id, BundlesRequest::Piece { transfer, data, last }));
+        self.outgoing.tell(id, BundlesRequest::Piece { transfer, data, last });
         true
     }
 
@@ -257,7 +292,7 @@ impl Agent {
         let Some(link) = self.links.get_mut(id) else { return };
         let Some(flight) = link.transfers.get_mut(&transfer) else { return };
         flight.pending -= 1;
-        self.outgoing.ready.insert(id);
+        self.outgoing.wake(id);
         let Some(held) = self.holdings.get(&flight.record).filter(|_| !flight.cancelled) else {
             return;
         };
@@ -396,7 +431,7 @@ impl Agent {
         if is_part {
             self.counters.fragments_sent += 1;
         }
-        self.outgoing.control.push_back((id, BundlesRequest::Open { transfer, priority, length }));
+        self.outgoing.tell(id, BundlesRequest::Open { transfer, priority, length });
         true
     }
 
@@ -544,7 +579,7 @@ impl Agent {
         let link = self.links.get_mut(id)?;
         let flight = link.transfers.remove(&transfer)?;
         link.filling.retain(|other| *other != transfer);
-        self.outgoing.ready.insert(id);
+        self.outgoing.wake(id);
         Some(flight).filter(|flight| !flight.cancelled)
     }
 
@@ -693,7 +728,7 @@ impl Agent {
     pub(super) fn cancel_transfers(&mut self, transfers: &[(LinkId, TransferId)]) {
         for &(id, transfer) in transfers {
             let Some(link) = self.links.get_mut(id) else { continue };
-            self.outgoing.ready.insert(id);
+            self.outgoing.wake(id);
             if link.prepared == Some(transfer) {
                 link.prepared = None;
                 link.transfers.remove(&transfer);
@@ -702,7 +737,7 @@ impl Agent {
                 flight.chunks.clear();
                 flight.buffered = 0;
                 link.filling.retain(|other| *other != transfer);
-                self.outgoing.control.push_back((id, BundlesRequest::Cancel { transfer }));
+                self.outgoing.tell(id, BundlesRequest::Cancel { transfer });
             }
         }
     }

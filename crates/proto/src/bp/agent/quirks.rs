@@ -58,7 +58,7 @@ impl Agent {
 
     /// Decoding policy of this link.
     pub(super) fn policy_of(&self, link: LinkId) -> DecodePolicy {
-        self.links.get(link).map_or(self.intake.policy, |link| link.quirks.relax(self.intake.policy))
+        self.links.get(link).map_or(self.intake.policy(), |link| link.quirks.relax(self.intake.policy()))
     }
 
     /// Age in the header of a bundle that arrived over this link, milliseconds.

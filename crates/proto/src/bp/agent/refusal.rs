@@ -67,8 +67,8 @@ impl Agent {
         if self.indications.are_watched() || breach.is_some() {
             self.indications.push(AppIndication::Refused { link: id, reason, breach, accept });
         }
-        self.intake.transfers.remove(&(id, transfer));
-        self.outgoing.control.push_back((id, BundlesRequest::Refuse { transfer, reason }));
+        self.intake.remove(&(id, transfer));
+        self.outgoing.tell(id, BundlesRequest::Refuse { transfer, reason });
     }
 
     /// Refuses the transfer of an arriving bundle that is deleted.

@@ -402,7 +402,7 @@ impl Agent {
     /// Links over which the parts of a payload held at this node arrived; empty if a part was made here or
     /// arrived before the last start.
     pub(super) fn came_over(&self, key: &LocalKey) -> Vec<LinkId> {
-        let Some(local) = self.deliveries.local.get(key) else { return Vec::new() };
+        let Some(local) = self.deliveries.local(key) else { return Vec::new() };
         let over = |record| Some(self.holdings.get(&record)?.intake?.0);
         let links: Option<BTreeSet<LinkId>> = local.assembly.records().map(over).collect();
         links.unwrap_or_default().into_iter().collect()

@@ -180,13 +180,13 @@ impl Agent {
         match &self.routing.queues.key(class).ways {
             NextHops::Hops(hops) => {
                 for (_, hop) in hops {
-                    self.outgoing.ready.extend(self.links.of(hop));
-                    self.outgoing.ready.extend(self.links.idle_for(hop));
+                    self.outgoing.wake_all(self.links.of(hop));
+                    self.outgoing.wake_all(self.links.idle_for(hop));
                 }
             }
             NextHops::Everyone => {
-                self.outgoing.ready.extend(self.links.named());
-                self.outgoing.ready.extend(self.links.idle());
+                self.outgoing.wake_all(self.links.named());
+                self.outgoing.wake_all(self.links.idle());
             }
         }
     }
@@ -215,7 +215,7 @@ impl Agent {
 
     /// Marks every link as ready.
     pub(in super::super) fn look_at_all_links(&mut self) {
-        self.outgoing.ready.extend(self.links.iter().map(|(id, _)| id));
+        self.outgoing.wake_all(self.links.iter().map(|(id, _)| id));
     }
 }
 
