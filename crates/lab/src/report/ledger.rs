@@ -4,6 +4,7 @@ use super::html::escape;
 use super::plot::STYLES;
 use super::table::{Cell, Column, Table, Tone};
 use crate::format::figure;
+use maud::{Markup, PreEscaped, html};
 use std::fmt::Write;
 
 /// Chart of stacked bars.
@@ -95,8 +96,12 @@ impl LedgerChart {
         (before % colours, [None, Some("hatch"), Some("dots")][(before / colours).min(2)])
     }
 
-    /// Draws the chart.
-    pub(super) fn svg(&self) -> String {
+    /// Draws the chart with its legend.
+    pub(super) fn picture(&self) -> Markup {
+        html! { (self.legend()) (PreEscaped(self.svg())) }
+    }
+
+    fn svg(&self) -> String {
         let most =
             self.bars.iter().flat_map(|b| [Self::total(b), b.limit.unwrap_or(0.0)]).fold(0.0, f64::max);
         let height = ROW * self.bars.len() as f64 + 16.0;
@@ -185,30 +190,34 @@ impl LedgerChart {
     }
 
     /// Legend: a swatch, a name and a meaning for each share that occurs.
-    pub(super) fn legend(&self) -> String {
-        let mut out = String::from("<ul class=\"legend\">");
-        for share in self.present() {
-            let (style, pattern) = self.fill(share);
-            let idle = self.shares[share].idle;
-            let class = if idle { "idle".to_owned() } else { format!("s{style}") };
-            let shape = "x=\"1\" y=\"1\" width=\"22\" height=\"12\"";
-            let over = pattern.map(|p| format!("<rect fill=\"url(#{p})\" {shape}/>")).unwrap_or_default();
-            let _ = write!(
-                out,
-                "<li title=\"{}\"><svg viewBox=\"0 0 24 14\" aria-hidden=\"true\"><g class=\"{class}\"><rect \
-                 class=\"part\" {shape}/>{over}</g></svg>{}</li>",
-                escape(&self.shares[share].meaning),
-                escape(&self.shares[share].name)
-            );
+    fn legend(&self) -> Markup {
+        let picture = |drawing: String| {
+            html! { svg viewBox="0 0 24 14" aria-hidden="true" { (PreEscaped(drawing)) } }
+        };
+        html! {
+            ul.legend {
+                @for share in self.present() {
+                    li title=(self.shares[share].meaning) {
+                        (picture(self.swatch(share)))
+                        (self.shares[share].name)
+                    }
+                }
+                @if self.bars.iter().any(|bar| bar.limit.is_some()) {
+                    li {
+                        (picture("<path class=\"limit\" d=\"M12 0V14\"/>".to_owned()))
+                        "ideal time"
+                    }
+                }
+            }
         }
-        if self.bars.iter().any(|bar| bar.limit.is_some()) {
-            out.push_str(
-                "<li><svg viewBox=\"0 0 24 14\" aria-hidden=\"true\"><path class=\"limit\" d=\"M12 \
-                 0V14\"/></svg>ideal time</li>",
-            );
-        }
-        out.push_str("</ul>\n");
-        out
+    }
+
+    fn swatch(&self, share: usize) -> String {
+        let (style, pattern) = self.fill(share);
+        let class = if self.shares[share].idle { "idle".to_owned() } else { format!("s{style}") };
+        let shape = "x=\"1\" y=\"1\" width=\"22\" height=\"12\"";
+        let over = pattern.map(|p| format!("<rect fill=\"url(#{p})\" {shape}/>")).unwrap_or_default();
+        format!("<g class=\"{class}\"><rect class=\"part\" {shape}/>{over}</g>")
     }
 
     /// Table of the same numbers: a row per share, a column per bar.

@@ -9,6 +9,7 @@ use super::table::{Cell, Column, Table};
 use crate::format::figure;
 use crate::record::{Record, number};
 use crate::stats::Summary;
+use maud::{Markup, PreEscaped, html};
 use std::fmt::Write;
 
 /// Plot of several series.
@@ -214,8 +215,18 @@ impl Plot {
         self.series.iter().map(style).collect()
     }
 
-    /// Draws the plot.
-    pub(super) fn svg(&self) -> String {
+    /// Draws the plot, with a legend if a name is needed.
+    pub(super) fn picture(&self) -> Markup {
+        let named = self.series.len() > 1 || self.series.iter().any(|series| series.published);
+        html! {
+            @if named {
+                (self.legend())
+            }
+            (PreEscaped(self.svg()))
+        }
+    }
+
+    fn svg(&self) -> String {
         let xs =
             Scale::of(&self.x, self.series.iter().flat_map(|s| s.points.iter().map(|p| p.x)), LEFT, RIGHT);
         let reach = self.series.iter().flat_map(|s| s.points.iter().flat_map(Point::reach));
@@ -274,19 +285,20 @@ impl Plot {
     }
 
     /// Legend: a swatch and a name for each series.
-    pub(super) fn legend(&self) -> String {
-        let mut out = String::from("<ul class=\"legend\">");
-        for (series, style) in self.series.iter().zip(self.styles()) {
-            let _ = write!(
-                out,
-                "<li><svg viewBox=\"0 0 34 14\" aria-hidden=\"true\">{}</svg>{}{}</li>",
-                swatch(series, style),
-                escape(&series.name),
-                if series.needs_saying() { " <i>(published)</i>" } else { "" }
-            );
+    fn legend(&self) -> Markup {
+        html! {
+            ul.legend {
+                @for (series, style) in self.series.iter().zip(self.styles()) {
+                    li {
+                        svg viewBox="0 0 34 14" aria-hidden="true" { (PreEscaped(swatch(series, style))) }
+                        (series.name)
+                        @if series.needs_saying() {
+                            " " i { "(published)" }
+                        }
+                    }
+                }
+            }
         }
-        out.push_str("</ul>\n");
-        out
     }
 
     /// Table for display: that of the author, or a row for each x, or a row for each series if there are too many.

@@ -5,6 +5,7 @@ use super::ledger::left_of;
 use super::table::{Cell, Column, Table};
 use crate::format::{figure, with_error};
 use crate::stats::Summary;
+use maud::{Markup, PreEscaped};
 use std::fmt::Write;
 
 /// Chart with a bar for each protocol, in the order given.
@@ -45,7 +46,7 @@ const TOP: f64 = 26.0;
 
 impl RankChart {
     /// Draws the chart.
-    pub(super) fn svg(&self) -> String {
+    pub(super) fn svg(&self) -> Markup {
         let ends = self.rows.iter().map(|row| row.summary.interval().1);
         let most = ends.chain(self.limit).fold(0.0, f64::max);
         let left = left_of(self.rows.iter().map(|row| row.name.as_str()));
@@ -77,7 +78,7 @@ impl RankChart {
             );
         }
         out.push_str("</svg>\n");
-        out
+        PreEscaped(out)
     }
 
     fn label(&self, row: &RankRow) -> String {

@@ -231,6 +231,13 @@ fn the_page_is_balanced_and_escapes_what_it_is_given() {
     assert_eq!(page, report.html(&experiment), "the same report is the same page");
 }
 
+#[test]
+fn pairs_of_backticks_are_code_and_a_single_one_is_not() {
+    let report = Report { lead: "`a < b` and `c` or `d".into(), ..Report::default() };
+    let page = report.html(&Experiment::default());
+    assert!(page.contains("<p class=\"lead\"><code>a &lt; b</code> and <code>c</code> or `d</p>"), "{page}");
+}
+
 /// On a phone only elements with their own scroll frame scroll sideways: everything that may be wider than the page is
 /// in one, and file names, which are one long word, may break anywhere.
 #[test]
