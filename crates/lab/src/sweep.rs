@@ -4,7 +4,7 @@ use crate::bench::{self, Bench, Case, Played, Shard, Trial};
 use crate::chain::{self, Chain};
 use crate::error::Error;
 use crate::finding::{self, Finding, Trace};
-use crate::label;
+use crate::label::{self, Label};
 use crate::meetings;
 use crate::progress::Progress;
 use crate::radio;
@@ -60,7 +60,7 @@ pub fn run(options: &Options, progress: &Progress) -> Result<Finding, Error> {
     Ok(Sweep { options, scenario: &scenario, played: &played, early_end }.finding(traces))
 }
 
-/// Describes the point of a case; its series, if the scenario has no sweeps.
+/// Name of the traces of a case: its point, or its series, if the scenario has no sweeps.
 fn name_of_point(case: &Case<Chain>) -> String {
     match finding::point_name(&case.params) {
         name if name.is_empty() => case.series.clone(),
@@ -135,17 +135,18 @@ impl Sweep<'_> {
             None => Vec::new(),
         };
         let missed = self.points().any(|played| !chain::why_missed(&played.all()).is_empty());
-        let columns =
-            names.iter().map(|name| label::param(name)).map(|(name, unit)| Column::number(name, unit)).chain(
-                [
-                    Column::text("protocol/settings"),
-                    Column::number("runs", ""),
-                    Column::number("time", "s"),
-                    Column::number("goodput", "byte/s"),
-                    Column::number("x ideal", ""),
-                    Column::text("arrived"),
-                ],
-            );
+        let columns = names
+            .iter()
+            .map(|name| Label::of(name))
+            .map(|label| Column::number(label.words, label.unit))
+            .chain([
+                Column::text("protocol/settings"),
+                Column::number("runs", ""),
+                Column::number("time", "s"),
+                Column::number("goodput", "byte/s"),
+                Column::number("x ideal", ""),
+                Column::text("arrived"),
+            ]);
         let columns = columns.chain(missed.then(|| Column::text("problem")));
         let mut table = Table::new("Transfer time and goodput with 95 % confidence intervals", columns);
         for played in self.points() {
@@ -177,11 +178,9 @@ impl Sweep<'_> {
                 format!("Hop {}: {} to {}", hop + 1, self.scenario.nodes[hop], self.scenario.nodes[hop + 1]);
             let mut chart = chain::ledger_chart(&title, "");
             for played in self.points() {
-                let name = match label::point(&played.case.params) {
-                    name if name.is_empty() => played.case.series.clone(),
-                    name => name,
-                };
-                chart.bars.push(chain::ledger_bar(&name, &played.all(), hop, 0, None));
+                let point = label::point(&played.case.params);
+                let name = if point.is_empty() { &played.case.series } else { &point };
+                chart.bars.push(chain::ledger_bar(name, &played.all(), hop, 0, None));
             }
             ledgers = ledgers.with(chart);
         }
@@ -243,9 +242,12 @@ impl Sweep<'_> {
         if values(&across) < 2 {
             return None;
         }
-        let (words, unit) = label::param(&across);
-        let mut plot =
-            Plot::new("Transfer time", Axis::new(words, unit), Axis::new("transfer time", "s").from_zero());
+        let label = Label::of(&across);
+        let mut plot = Plot::new(
+            "Transfer time",
+            Axis::new(label.words, label.unit),
+            Axis::new("transfer time", "s").from_zero(),
+        );
         for record in &times {
             let others = record.params.iter().filter(|(name, _)| *name != across);
             let others = others.fold(Params::new(), |params, (name, value)| params.with(name, value.clone()));

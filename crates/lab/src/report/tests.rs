@@ -126,7 +126,7 @@ pub(crate) fn sample() -> (Report, Experiment) {
         (0..700).map(|i| Point::span(f64::from(i) / 4.0, f64::from(i) * 1448.0, f64::from(i + 1) * 1448.0));
     let claim = |record: &Record| {
         Some(Claim {
-            what: "goodput".into(),
+            what: format!("goodput at {}", crate::label::point(&record.params)),
             place: "section III.A".into(),
             published: claim::Published::Point(record.reference?),
             ours: claim::Ours::Figures(vec![record.clone()]),
@@ -225,7 +225,7 @@ fn the_page_is_balanced_and_escapes_what_it_is_given() {
             page.matches(&format!("<{element}>")).count() + page.matches(&format!("<{element} ")).count();
         assert_eq!(opened, page.matches(&format!("</{element}>")).count(), "{element}");
     }
-    assert!(page.contains("ber 1e-&#8288;6"), "numbers are not broken");
+    assert!(page.contains("bit-error rate 1e-&#8288;6"), "numbers are not broken");
     assert!(page.contains("tcpcl3 &lt;as deployed&gt;") && !page.contains("<as deployed>"));
     assert!(!page.contains("NaN") && !page.contains("inf\""), "a plot has a place without a number");
     assert_eq!(page, report.html(&experiment), "the same report is the same page");
