@@ -251,11 +251,13 @@ impl Sweep<'_> {
         for record in &times {
             let others = record.params.iter().filter(|(name, _)| *name != across);
             let others = others.fold(Params::new(), |params, (name, value)| params.with(name, value.clone()));
-            let name = format!("{} {}", record.series, label::point(&others));
             let x = record.params.get(&across).and_then(Value::as_f64).unwrap_or(0.0);
-            match plot.series.iter_mut().find(|series| series.name == name) {
+            match plot.series.iter_mut().find(|series| series.name == record.series && series.at == others) {
                 Some(series) => series.points.push(Point::of(x, record)),
-                None => plot = plot.with(PlotSeries::new(name, vec![Point::of(x, record)])),
+                None => {
+                    let series = PlotSeries::new(&record.series, vec![Point::of(x, record)]);
+                    plot = plot.with(series.at(others));
+                }
             }
         }
         for series in &mut plot.series {

@@ -5,8 +5,10 @@
 
 mod html;
 mod ledger;
+mod panels;
 mod plot;
 mod rank;
+mod scale;
 mod table;
 
 pub use ledger::{Bar, LedgerChart, LedgerShare};

@@ -5,9 +5,12 @@
 //! is one path whatever its number of points; markers show their values on hover.
 
 use super::html::escape;
+use super::panels::{Drawn, Panels};
+use super::scale::Scale;
 use super::table::{Cell, Column, Table};
 use crate::format::figure;
-use crate::record::{Record, number};
+use crate::label;
+use crate::record::{Params, Record, number};
 use crate::stats::Summary;
 use maud::{Markup, PreEscaped, html};
 use std::fmt::Write;
@@ -60,7 +63,7 @@ impl Axis {
         self
     }
 
-    fn head(&self) -> String {
+    pub(super) fn head(&self) -> String {
         if self.unit.is_empty() { self.label.clone() } else { format!("{} ({})", self.label, self.unit) }
     }
 }
@@ -68,8 +71,10 @@ impl Axis {
 /// Series of points.
 #[derive(Clone, Debug, Default)]
 pub struct PlotSeries {
-    /// Name in the legend.
+    /// Name in the legend, without the parameters in `at`.
     pub name: String,
+    /// Parameters of all points, where series differ in them.
+    pub at: Params,
     /// Points, from left to right.
     pub points: Vec<Point>,
     /// Shape of the points.
@@ -147,6 +152,23 @@ impl PlotSeries {
         PlotSeries { name: name.into(), points, ..PlotSeries::default() }
     }
 
+    /// Sets the parameters of all points.
+    pub fn at(mut self, params: Params) -> PlotSeries {
+        self.at = params;
+        self
+    }
+
+    /// Name with these parameters.
+    pub(super) fn name_at(&self, params: &Params) -> String {
+        let parts = [self.name.clone(), label::point(params)];
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Complete name.
+    pub(super) fn full_name(&self) -> String {
+        self.name_at(&self.at)
+    }
+
     /// Sets the shape.
     pub fn shaped(mut self, shape: Shape) -> PlotSeries {
         self.shape = shape;
@@ -172,12 +194,22 @@ impl PlotSeries {
     }
 }
 
-const WIDTH: f64 = 760.0;
-const HEIGHT: f64 = 400.0;
-const LEFT: f64 = 74.0;
-const RIGHT: f64 = 744.0;
-const TOP: f64 = 34.0;
-const BOTTOM: f64 = 346.0;
+/// Place of the axes in a drawing.
+struct Frame {
+    width: f64,
+    height: f64,
+    left: f64,
+    right: f64,
+    top: f64,
+    bottom: f64,
+    /// Approximate number of values on the horizontal and the vertical axis.
+    ticks: [usize; 2],
+}
+
+const WHOLE: Frame =
+    Frame { width: 760.0, height: 400.0, left: 74.0, right: 744.0, top: 34.0, bottom: 346.0, ticks: [10, 7] };
+const PANEL: Frame =
+    Frame { width: 372.0, height: 262.0, left: 66.0, right: 362.0, top: 34.0, bottom: 208.0, ticks: [5, 5] };
 /// Number of different styles.
 pub(super) const STYLES: usize = 7;
 const DASHES: [&str; STYLES] = ["", "7 3", "2 3", "10 3 2 3", "14 4", "5 2 1 2 1 2", "1 2"];
@@ -204,101 +236,76 @@ impl Plot {
         self
     }
 
-    fn styles(&self) -> Vec<usize> {
+    /// Number of the style of each series, before the styles are repeated.
+    pub(super) fn numbers(&self) -> Vec<usize> {
         let mut next = 0;
-        let style = |series: &PlotSeries| {
+        let number = |series: &PlotSeries| {
             series.style.unwrap_or_else(|| {
                 next += usize::from(series.shape != Shape::Bound);
                 next.saturating_sub(1)
-            }) % STYLES
+            })
         };
-        self.series.iter().map(style).collect()
+        self.series.iter().map(number).collect()
     }
 
-    /// Draws the plot, with a legend if a name is needed.
+    /// Draws the plot, with a legend if a name is needed; in panels if there are too many series for one picture.
     pub(super) fn picture(&self) -> Markup {
-        let named = self.series.len() > 1 || self.series.iter().any(|series| series.published);
-        html! {
-            @if named {
-                (self.legend())
+        match super::panels::of(self) {
+            Panels { panels, legend: None } if panels.len() == 1 => {
+                let drawn = &panels[0].drawn;
+                let named = drawn.len() > 1 || drawn.iter().any(|drawn| drawn.series.published);
+                html! {
+                    @if named {
+                        (legend(drawn))
+                    }
+                    (PreEscaped(self.svg(&WHOLE, &self.title, drawn)))
+                }
             }
-            (PreEscaped(self.svg()))
-        }
-    }
-
-    fn svg(&self) -> String {
-        let xs =
-            Scale::of(&self.x, self.series.iter().flat_map(|s| s.points.iter().map(|p| p.x)), LEFT, RIGHT);
-        let reach = self.series.iter().flat_map(|s| s.points.iter().flat_map(Point::reach));
-        let ys = Scale::of(&self.y, reach, BOTTOM, TOP);
-        let mut out = String::new();
-        let _ = writeln!(
-            out,
-            "<svg class=\"plot\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}: {} over {}. The \
-             numbers are in the table below.\">",
-            escape(&self.title),
-            escape(&self.y.head()),
-            escape(&self.x.head())
-        );
-        self.axes(&mut out, &xs, &ys);
-        let order = |published: bool| {
-            self.series.iter().zip(self.styles()).filter(move |s| s.0.published == published)
-        };
-        for (series, style) in order(false).chain(order(true)) {
-            draw(&mut out, series, style, &xs, &ys);
-        }
-        out.push_str("</svg>\n");
-        out
-    }
-
-    fn axes(&self, out: &mut String, xs: &Scale, ys: &Scale) {
-        for (tick, label) in ys.ticks(7) {
-            let y = ys.place(tick);
-            let _ = writeln!(
-                out,
-                "<path class=\"grid\" d=\"M{LEFT} {y:.1}H{RIGHT}\"/><text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" \
-                 text-anchor=\"end\">{label}</text>",
-                LEFT - 8.0,
-                y + 4.0
-            );
-        }
-        for (tick, label) in xs.ticks(10) {
-            let x = xs.place(tick);
-            let _ = writeln!(
-                out,
-                "<path class=\"axis\" d=\"M{x:.1} {BOTTOM}v5\"/><text class=\"tick\" x=\"{x:.1}\" y=\"{:.1}\" \
-                 text-anchor=\"middle\">{label}</text>",
-                BOTTOM + 20.0
-            );
-        }
-        let _ = writeln!(
-            out,
-            "<path class=\"axis\" d=\"M{LEFT} {TOP}V{BOTTOM}H{RIGHT}\"/>\
-             <text class=\"label\" x=\"{:.1}\" y=\"{:.1}\">{}</text>\
-             <text class=\"label\" x=\"{RIGHT}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
-            LEFT - 62.0,
-            TOP - 16.0,
-            escape(&self.y.head()),
-            BOTTOM + 44.0,
-            escape(&self.x.head())
-        );
-    }
-
-    /// Legend: a swatch and a name for each series.
-    fn legend(&self) -> Markup {
-        html! {
-            ul.legend {
-                @for (series, style) in self.series.iter().zip(self.styles()) {
-                    li {
-                        svg viewBox="0 0 34 14" aria-hidden="true" { (PreEscaped(swatch(series, style))) }
-                        (series.name)
-                        @if series.needs_saying() {
-                            " " i { "(published)" }
+            Panels { panels, legend: common } => html! {
+                @if let Some(common) = &common {
+                    (legend(common))
+                }
+                div.panels {
+                    @for panel in &panels {
+                        div {
+                            @if !panel.title.is_empty() {
+                                h4 { (panel.title) }
+                            }
+                            @if common.is_none() {
+                                (legend(&panel.drawn))
+                            }
+                            (PreEscaped(self.svg(&PANEL, &panel.name(&self.title), &panel.drawn)))
                         }
                     }
                 }
-            }
+            },
         }
+    }
+
+    /// Draws some of the series on the scale of all.
+    fn svg(&self, frame: &Frame, title: &str, drawn: &[Drawn<'_>]) -> String {
+        let xs = self.series.iter().flat_map(|s| s.points.iter().map(|p| p.x));
+        let xs = Scale::of(&self.x, xs, frame.left, frame.right);
+        let reach = self.series.iter().flat_map(|s| s.points.iter().flat_map(Point::reach));
+        let ys = Scale::of(&self.y, reach, frame.bottom, frame.top);
+        let mut out = String::new();
+        let _ = writeln!(
+            out,
+            "<svg class=\"plot\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}: {} over {}. The numbers are \
+             in the table below.\">",
+            frame.width,
+            frame.height,
+            escape(title),
+            escape(&self.y.head()),
+            escape(&self.x.head())
+        );
+        axes(&mut out, frame, [(&self.x, &xs), (&self.y, &ys)]);
+        let order = |published: bool| drawn.iter().filter(move |one| one.series.published == published);
+        for one in order(false).chain(order(true)) {
+            draw(&mut out, one, &xs, &ys);
+        }
+        out.push_str("</svg>\n");
+        out
     }
 
     /// Table for display: that of the author, or a row for each x, or a row for each series if there are too many.
@@ -313,8 +320,9 @@ impl Plot {
     }
 
     fn table_of_points(&self, all: &[f64]) -> Table {
-        let name =
-            |s: &PlotSeries| format!("{}{}", s.name, if s.needs_saying() { ", published" } else { "" });
+        let name = |s: &PlotSeries| {
+            format!("{}{}", s.full_name(), if s.needs_saying() { ", published" } else { "" })
+        };
         let heads = self.series.iter().map(|s| Column::number(name(s), &self.y.unit));
         let first = Column::number(&self.x.label, &self.x.unit);
         let mut table = Table::new(&self.title, [first].into_iter().chain(heads));
@@ -344,7 +352,7 @@ impl Plot {
             let high = series.points.iter().map(|p| p.reach()[1]).fold(f64::NEG_INFINITY, f64::max);
             let count = Cell::precise(series.points.len() as f64, 0);
             let ends = [first.x, last.x, low, high].map(Cell::number);
-            table.row([Cell::text(&series.name), count].into_iter().chain(ends));
+            table.row([Cell::text(series.full_name()), count].into_iter().chain(ends));
         }
         table
     }
@@ -359,7 +367,7 @@ impl Plot {
             for point in &series.points {
                 let optional = |value: Option<f64>| value.map_or_else(Cell::empty, |v| Cell::text(number(v)));
                 table.row([
-                    Cell::text(&series.name),
+                    Cell::text(series.full_name()),
                     Cell::text(if series.published { "yes" } else { "no" }),
                     Cell::text(number(point.x)),
                     Cell::text(number(point.y)),
@@ -372,10 +380,62 @@ impl Plot {
     }
 }
 
-fn draw(out: &mut String, series: &PlotSeries, style: usize, xs: &Scale, ys: &Scale) {
+fn axes(out: &mut String, frame: &Frame, [(x, xs), (y, ys)]: [(&Axis, &Scale); 2]) {
+    let Frame { left, right, top, bottom, .. } = frame;
+    for (tick, label) in ys.ticks(frame.ticks[1]) {
+        let place = ys.place(tick);
+        let _ = writeln!(
+            out,
+            "<path class=\"grid\" d=\"M{left} {place:.1}H{right}\"/><text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" \
+             text-anchor=\"end\">{label}</text>",
+            left - 8.0,
+            place + 4.0
+        );
+    }
+    for (tick, label) in xs.ticks(frame.ticks[0]) {
+        let place = xs.place(tick);
+        let _ = writeln!(
+            out,
+            "<path class=\"axis\" d=\"M{place:.1} {bottom}v5\"/><text class=\"tick\" x=\"{place:.1}\" y=\"{:.1}\" \
+             text-anchor=\"middle\">{label}</text>",
+            bottom + 20.0
+        );
+    }
+    let _ = writeln!(
+        out,
+        "<path class=\"axis\" d=\"M{left} {top}V{bottom}H{right}\"/>\
+         <text class=\"label\" x=\"{:.1}\" y=\"{:.1}\">{}</text>\
+         <text class=\"label\" x=\"{right}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+        left - 62.0,
+        top - 16.0,
+        escape(&y.head()),
+        bottom + 44.0,
+        escape(&x.head())
+    );
+}
+
+/// Legend: a swatch and a name for each series.
+fn legend(drawn: &[Drawn<'_>]) -> Markup {
+    html! {
+        ul.legend {
+            @for one in drawn {
+                li {
+                    svg viewBox="0 0 34 14" aria-hidden="true" { (PreEscaped(swatch(one.series, one.style))) }
+                    (one.name)
+                    @if one.series.needs_saying() {
+                        " " i { "(published)" }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn draw(out: &mut String, drawn: &Drawn<'_>, xs: &Scale, ys: &Scale) {
+    let Drawn { series, style, .. } = *drawn;
     let visible = |p: &&Point| xs.takes(p.x) && ys.takes(p.y);
     let points: Vec<Point> = series.points.iter().filter(visible).copied().collect();
-    let name = escape(&series.name);
+    let name = escape(&drawn.name);
     let _ = writeln!(out, "<g class=\"s{style}{}\">", if series.published { " published" } else { "" });
     match series.shape {
         Shape::Line | Shape::Trace | Shape::Bound => {
@@ -404,7 +464,7 @@ fn draw(out: &mut String, series: &PlotSeries, style: usize, xs: &Scale, ys: &Sc
         }
         Shape::Bars => {
             let places = points.iter().map(|p| (xs.place(p.x), ys.place(p.y)));
-            let path: String = places.map(|(x, y)| format!("M{x:.1} {BOTTOM}V{y:.1}")).collect();
+            let path: String = places.map(|(x, y)| format!("M{x:.1} {}V{y:.1}", ys.from)).collect();
             let width = bar_width(&points, xs);
             let _ = writeln!(
                 out,
@@ -421,7 +481,7 @@ fn draw(out: &mut String, series: &PlotSeries, style: usize, xs: &Scale, ys: &Sc
     }
     if matches!(series.shape, Shape::Line | Shape::Points) {
         error_bars(out, &points, xs, ys);
-        markers(out, series, &points, style, xs, ys);
+        markers(out, drawn, &points, xs, ys);
     }
     out.push_str("</g>\n");
 }
@@ -436,7 +496,7 @@ fn error_bars(out: &mut String, points: &[Point], xs: &Scale, ys: &Scale) {
     let mut path = String::new();
     for p in points {
         let Some(error) = p.error.filter(|&error| error > 0.0) else { continue };
-        let low = if ys.takes(p.y - error) { ys.place(p.y - error) } else { BOTTOM };
+        let low = if ys.takes(p.y - error) { ys.place(p.y - error) } else { ys.from };
         let (x, high) = (xs.place(p.x), ys.place(p.y + error));
         let _ =
             write!(path, "M{x:.1} {low:.1}V{high:.1}M{:.1} {low:.1}h8M{:.1} {high:.1}h8", x - 4.0, x - 4.0);
@@ -446,15 +506,15 @@ fn error_bars(out: &mut String, points: &[Point], xs: &Scale, ys: &Scale) {
     }
 }
 
-fn markers(out: &mut String, series: &PlotSeries, points: &[Point], style: usize, xs: &Scale, ys: &Scale) {
-    let size = if series.published {
+fn markers(out: &mut String, drawn: &Drawn<'_>, points: &[Point], xs: &Scale, ys: &Scale) {
+    let size = if drawn.series.published {
         6.5
     } else if points.len() > MANY {
         2.0
     } else {
         4.2
     };
-    let shape = |p: &Point| marker(style, xs.place(p.x), ys.place(p.y), size);
+    let shape = |p: &Point| marker(drawn.style, xs.place(p.x), ys.place(p.y), size);
     if points.len() > MANY {
         let path: String = points.iter().map(shape).collect();
         let _ = writeln!(out, "<path class=\"mark\" d=\"{path}\"/>");
@@ -466,7 +526,7 @@ fn markers(out: &mut String, series: &PlotSeries, points: &[Point], style: usize
             out,
             "<path class=\"mark\" d=\"{}\"><title>{}: {}{error} at {}</title></path>",
             shape(p),
-            escape(&series.name),
+            escape(&drawn.name),
             figure(p.y),
             figure(p.x)
         );
@@ -567,7 +627,7 @@ fn steps(points: &[Point], xs: &Scale, ys: &Scale) -> String {
 
 /// Keeps the first, lowest, highest and last position of each column of pixels, which does not change the picture.
 fn thinned(places: &[(f64, f64)]) -> Vec<(f64, f64)> {
-    if places.len() <= 4 * WIDTH as usize {
+    if places.len() <= 4 * WHOLE.width as usize {
         return places.to_vec();
     }
     let mut out = Vec::new();
@@ -583,118 +643,9 @@ fn thinned(places: &[(f64, f64)]) -> Vec<(f64, f64)> {
     out
 }
 
-/// Conversion from values to positions.
-struct Scale {
-    log: bool,
-    low: f64,
-    high: f64,
-    from: f64,
-    to: f64,
-}
-
-impl Scale {
-    fn of(axis: &Axis, values: impl Iterator<Item = f64>, from: f64, to: f64) -> Scale {
-        let mut scale = Scale { log: axis.log, low: f64::INFINITY, high: f64::NEG_INFINITY, from, to };
-        for value in values {
-            if scale.takes(value) {
-                scale.low = scale.low.min(value);
-                scale.high = scale.high.max(value);
-            }
-        }
-        if scale.low > scale.high {
-            (scale.low, scale.high) = if axis.log { (1.0, 10.0) } else { (0.0, 1.0) };
-        }
-        if axis.log {
-            scale.whole_decades()
-        } else {
-            scale.room(axis.from_zero)
-        }
-        scale
-    }
-
-    fn whole_decades(&mut self) {
-        self.low = 10f64.powi(libm::floor(libm::log10(self.low) + 1e-9) as i32);
-        self.high = 10f64.powi(libm::ceil(libm::log10(self.high) - 1e-9) as i32);
-        if self.low == self.high {
-            self.high = self.low * 10.0;
-        }
-    }
-
-    fn room(&mut self, from_zero: bool) {
-        if from_zero {
-            (self.low, self.high) = (self.low.min(0.0), self.high.max(0.0));
-        }
-        if self.low == self.high {
-            (self.low, self.high) = (self.low - 0.5, self.high + 0.5);
-        }
-        let space = (self.high - self.low) * 0.04;
-        self.high += space;
-        if !(from_zero && self.low == 0.0) {
-            self.low -= space;
-        }
-    }
-
-    fn takes(&self, value: f64) -> bool {
-        value.is_finite() && (!self.log || value > 0.0)
-    }
-
-    fn place(&self, value: f64) -> f64 {
-        let share = if self.log {
-            libm::log10(value / self.low) / libm::log10(self.high / self.low)
-        } else {
-            (value - self.low) / (self.high - self.low)
-        };
-        self.from + share * (self.to - self.from)
-    }
-
-    /// Round values, about `count` of them, with their labels.
-    fn ticks(&self, count: usize) -> Vec<(f64, String)> {
-        if self.log {
-            return self.log_ticks();
-        }
-        let rough = (self.high - self.low) / count as f64;
-        let power = 10f64.powi(libm::floor(libm::log10(rough)) as i32);
-        let step =
-            [1.0, 2.0, 5.0, 10.0].map(|m| m * power).into_iter().find(|&s| s >= rough).unwrap_or(power);
-        let (first, last) = ((self.low / step).ceil() as i64, (self.high / step).floor() as i64);
-        (first..=last).map(|i| i as f64 * step).map(|tick| (tick, figure(tick))).collect()
-    }
-
-    fn log_ticks(&self) -> Vec<(f64, String)> {
-        let decades = libm::round(libm::log10(self.high / self.low)) as i32;
-        let steps: &[f64] = if decades <= 2 { &[1.0, 2.0, 5.0] } else { &[1.0] };
-        let ticks = (0..=decades).flat_map(|d| steps.iter().map(move |s| s * 10f64.powi(d)));
-        let inside = ticks.map(|tick| tick * self.low).filter(|&tick| tick <= self.high * 1.000_001);
-        inside.map(|tick| (tick, figure(tick))).collect()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn scale(axis: &Axis, values: &[f64]) -> Scale {
-        Scale::of(axis, values.iter().copied(), 0.0, 100.0)
-    }
-
-    fn labels(scale: &Scale, count: usize) -> Vec<String> {
-        scale.ticks(count).into_iter().map(|(_, label)| label).collect()
-    }
-
-    #[test]
-    fn ticks_are_round_and_inside() {
-        let delays = scale(&Axis::new("delay", "ms").from_zero(), &[1280.0, 5000.0]);
-        assert_eq!(labels(&delays, 6), ["0", "1,000", "2,000", "3,000", "4,000", "5,000"]);
-        let rates = scale(&Axis::new("rate", "").log(), &[0.0, 3e-6, 2e-5]);
-        assert_eq!(labels(&rates, 6), ["1e-6", "2e-6", "5e-6", "1e-5", "2e-5", "5e-5", "1e-4"]);
-        assert!(!rates.takes(0.0), "zero has no place on a logarithmic axis");
-        for (value, scale) in [(1280.0, &delays), (5000.0, &delays), (3e-6, &rates), (2e-5, &rates)] {
-            assert!((0.0..=100.0).contains(&scale.place(value)), "{value}");
-        }
-        let one = scale(&Axis::new("", ""), &[7.0]);
-        assert!((one.place(7.0) - 50.0).abs() < 1e-9, "a single value stands in the middle");
-        assert!(scale(&Axis::new("", ""), &[]).place(0.5).is_finite(), "and none is no trouble");
-    }
 
     #[test]
     fn a_thinned_trace_keeps_its_peaks() {
@@ -716,7 +667,7 @@ mod tests {
             .with(series(Shape::Line))
             .with(series(Shape::Line).styled(5))
             .with(series(Shape::Line));
-        let styles = plot.styles();
+        let styles = plot.numbers();
         assert_eq!([styles[0], styles[2], styles[3], styles[4]], [0, 1, 5, 2]);
     }
 }

@@ -175,6 +175,15 @@ pub(crate) fn sample() -> (Report, Experiment) {
                     )
                 },
             )),
+            Section::new("Panels").with((0..12u32).fold(
+                Plot::new("Many", Axis::new("delay", "s"), Axis::new("time", "s").from_zero()),
+                |plot, number| {
+                    let params =
+                        Params::new().with("ber", f64::from(number % 4)).with("rate_bps", number / 4);
+                    let points = [1.0, 2.0, 3.0].map(|x| Point::new(x, x * f64::from(number)));
+                    plot.with(PlotSeries::new("tcp", points.to_vec()).at(params))
+                },
+            )),
             Section::new("Configuration").with(PageBlock::Code {
                 caption: "`node.toml` for the winner".into(),
                 text: "[link.moon]\nprotocol = \"tcpcl4\"\n".into(),
@@ -219,7 +228,7 @@ fn the_page_is_balanced_and_escapes_what_it_is_given() {
     let page = report.html(&experiment);
     for element in [
         "main", "section", "figure", "table", "thead", "tbody", "tr", "td", "th", "svg", "g", "details", "p",
-        "ul", "li",
+        "ul", "li", "div", "h4",
     ] {
         let opened =
             page.matches(&format!("<{element}>")).count() + page.matches(&format!("<{element} ")).count();
