@@ -19,6 +19,7 @@ pub fn terminal(blocks: &[PageBlock], width: usize, colour: bool) -> String {
         PageBlock::Plot(plot) => plot.table().terminal(width, colour),
         PageBlock::Ledger(chart) => chart.table().terminal(width, colour),
         PageBlock::Rank(chart) => chart.table().terminal(width, colour),
+        PageBlock::Scatter(chart) => chart.table().terminal(width, colour),
     };
     blocks.iter().map(part).collect::<Vec<_>>().join("\n")
 }

@@ -133,6 +133,10 @@ fn block(block: &PageBlock) -> Markup {
             let table = chart.table();
             figure(&chart.title, &chart.svg(), &chart.caption, &table, &table.csv())
         }
+        PageBlock::Scatter(chart) => {
+            let table = chart.table();
+            figure(&chart.title, &chart.picture(), &chart.caption, &table, &table.csv())
+        }
     }
 }
 

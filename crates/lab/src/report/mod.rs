@@ -9,11 +9,13 @@ mod panels;
 mod plot;
 mod rank;
 mod scale;
+mod scatter;
 mod table;
 
 pub use ledger::{Bar, LedgerChart, LedgerShare};
 pub use plot::{Axis, Plot, PlotSeries, Point, Shape};
 pub use rank::{RankChart, RankRow};
+pub use scatter::{Scatter, ScatterPoint, Verdict};
 pub use table::{Cell, Column, Table, Tone};
 
 use crate::record::Experiment;
@@ -94,6 +96,8 @@ pub enum PageBlock {
     Ledger(LedgerChart),
     /// Ranking of several protocols by one figure.
     Rank(RankChart),
+    /// Published figures against ours.
+    Scatter(Scatter),
 }
 
 impl From<&str> for PageBlock {
@@ -129,6 +133,12 @@ impl From<LedgerChart> for PageBlock {
 impl From<RankChart> for PageBlock {
     fn from(chart: RankChart) -> PageBlock {
         PageBlock::Rank(chart)
+    }
+}
+
+impl From<Scatter> for PageBlock {
+    fn from(chart: Scatter) -> PageBlock {
+        PageBlock::Scatter(chart)
     }
 }
 

@@ -195,15 +195,15 @@ impl PlotSeries {
 }
 
 /// Place of the axes in a drawing.
-struct Frame {
-    width: f64,
-    height: f64,
-    left: f64,
-    right: f64,
-    top: f64,
-    bottom: f64,
+pub(super) struct Frame {
+    pub(super) width: f64,
+    pub(super) height: f64,
+    pub(super) left: f64,
+    pub(super) right: f64,
+    pub(super) top: f64,
+    pub(super) bottom: f64,
     /// Approximate number of values on the horizontal and the vertical axis.
-    ticks: [usize; 2],
+    pub(super) ticks: [usize; 2],
 }
 
 const WHOLE: Frame =
@@ -380,7 +380,8 @@ impl Plot {
     }
 }
 
-fn axes(out: &mut String, frame: &Frame, [(x, xs), (y, ys)]: [(&Axis, &Scale); 2]) {
+/// Draws a frame with the values and names of both axes.
+pub(super) fn axes(out: &mut String, frame: &Frame, [(x, xs), (y, ys)]: [(&Axis, &Scale); 2]) {
     let Frame { left, right, top, bottom, .. } = frame;
     for (tick, label) in ys.ticks(frame.ticks[1]) {
         let place = ys.place(tick);
@@ -555,7 +556,7 @@ fn swatch(series: &PlotSeries, style: usize) -> String {
 }
 
 /// Outline of a marker at a position.
-fn marker(style: usize, x: f64, y: f64, r: f64) -> String {
+pub(super) fn marker(style: usize, x: f64, y: f64, r: f64) -> String {
     let d = 2.0 * r;
     match style {
         0 => format!("M{:.1} {y:.1}a{r} {r} 0 1 0 {d} 0a{r} {r} 0 1 0 -{d} 0z", x - r),

@@ -175,6 +175,23 @@ pub(crate) fn sample() -> (Report, Experiment) {
                     )
                 },
             )),
+            Section::new("Published and ours").with(Scatter {
+                title: "Published and ours".into(),
+                caption: "Each point by its own rule.".into(),
+                points: [
+                    ("time at BER 0", 185.0, 190.0, Verdict::Holds),
+                    ("goodput at BER 1e-6", 2550.0, 3600.0, Verdict::Misses),
+                    ("timeouts", 4.0, 9.0, Verdict::NotJudged),
+                    ("jitter", 30.0, 20.0, Verdict::CannotTell),
+                ]
+                .map(|(what, published, ours, verdict)| ScatterPoint {
+                    what: what.into(),
+                    published,
+                    ours,
+                    verdict,
+                })
+                .to_vec(),
+            }),
             Section::new("Panels").with((0..12u32).fold(
                 Plot::new("Many", Axis::new("delay", "s"), Axis::new("time", "s").from_zero()),
                 |plot, number| {
