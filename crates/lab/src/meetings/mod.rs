@@ -32,6 +32,7 @@
 //! contains the actual meetings, so its router knows more than the others. Every node has all layers: agent, TCPCL 4,
 //! TCP.
 
+mod page;
 mod world;
 
 pub use world::Outcome;
@@ -41,12 +42,10 @@ use crate::error::Error;
 use crate::finding::Finding;
 use crate::progress::Progress;
 use crate::record::{Experiment, Params};
-use crate::report::{Cell, Column, PageBlock, Report, Section, Table};
 use crate::scenario::Options;
 use crate::toml_text;
 use longwire_proto::bp::agent::RouterChoice;
 use serde::{Deserialize, Serialize};
-use std::path::Path;
 
 /// Maximum pairs of nodes; they are numbered with one byte.
 const PAIRS_MAX: usize = 200;
@@ -321,67 +320,15 @@ pub fn run(mut plan: MeetingScenario, options: &Options, progress: &Progress) ->
     let played = Bench { threads: options.threads, shard: options.shard, ..Bench::new(progress) }.play(cases);
     let stem = options.scenario.file_stem().map_or("meetings".into(), |stem| stem.to_string_lossy());
     let mut experiment = Experiment { experiment: stem.into(), seed: plan.seed, ..Experiment::default() };
-    let mut table = Table::new("Routers compared in the same scenario, 95 % confidence intervals", columns());
     for router in &played {
         experiment.records.extend(router.records());
         experiment.runs.extend(router.rows());
-        table.row([Cell::text(&router.case.series)].into_iter().chain(router.cells()));
     }
+    let (table, plot, answer) = (page::table(&played), page::plot(&played), page::answer(&played));
     let made = bench::rounds(&played);
     if progress.left_out() > 0 {
         plan.runs = made;
     }
-    Ok(finding(&plan, &options.scenario, experiment, table, progress.early_end()))
-}
-
-fn columns() -> [Column; 7] {
-    [
-        Column::text("router"),
-        Column::number("arrived", ""),
-        Column::number("delay", "s"),
-        Column::number("longest", "s"),
-        Column::number("copies", ""),
-        Column::number("most", ""),
-        Column::number("sent", "byte"),
-    ]
-}
-
-/// Creates the finding; after an early stop `plan` has the number of runs made, and `early_end` describes it.
-fn finding(
-    plan: &MeetingScenario,
-    path: &Path,
-    experiment: Experiment,
-    table: Table,
-    early_end: Option<String>,
-) -> Finding {
-    let lead = format!(
-        "{}: {} messages of {} bytes, {} runs.{}",
-        if plan.title.is_empty() { "Meetings" } else { &plan.title },
-        plan.messages.count,
-        plan.messages.bytes,
-        plan.runs,
-        early_end.map_or_else(String::new, |words| format!(" {words}"))
-    );
-    let words = "Arrived: share of messages delivered during the run. Delay, longest: time from sending to delivery \
-                 of these messages. Copies, most: number of nodes that had a message, mean and maximum, without the \
-                 destination. Sent: all bytes on all links, including headers, acknowledgements and keep-alives.";
-    let text = toml::to_string(plan).expect("a plan is TOML");
-    let report = Report {
-        answer: Vec::new(),
-        title: plan.title.clone(),
-        lead: lead.clone(),
-        command: format!("longwire run {} --runs {} --seed {}", path.display(), plan.runs, plan.seed),
-        facts: vec![("seed".into(), plan.seed.to_string())],
-        sections: vec![
-            Section::new("Results").with(table.clone()).with(words),
-            Section::new("The scenario").with(PageBlock::Code { caption: "the scenario".into(), text }),
-        ],
-        assumptions: Vec::new(),
-    };
-    Finding {
-        experiment,
-        report,
-        summary: vec![PageBlock::Text(lead), PageBlock::Table(table), PageBlock::Text(words.into())],
-        traces: Vec::new(),
-    }
+    let lead = [answer, progress.early_end()].into_iter().flatten().collect::<Vec<_>>().join(" ");
+    Ok(page::finding(&plan, &options.scenario, experiment, lead, table, plot))
 }

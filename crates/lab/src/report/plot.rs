@@ -118,6 +118,8 @@ pub struct Point {
     pub y: f64,
     /// Half the height of the error bar.
     pub error: Option<f64>,
+    /// Half the width of the horizontal error bar.
+    pub across: Option<f64>,
     /// Other end of a span.
     pub until: Option<f64>,
 }
@@ -125,17 +127,26 @@ pub struct Point {
 impl Point {
     /// Creates a point without an error bar.
     pub fn new(x: f64, y: f64) -> Point {
-        Point { x, y, error: None, until: None }
+        Point { x, y, ..Point::default() }
     }
 
     /// Creates a point from a record's mean and interval.
     pub fn of(x: f64, record: &Record) -> Point {
-        Point { x, y: record.mean, error: record.ci95, until: None }
+        Point { x, y: record.mean, error: record.ci95, ..Point::default() }
+    }
+
+    /// Creates a point from the means and intervals of two quantities.
+    pub fn of_both(x: &Summary, y: &Summary) -> Point {
+        Point { x: x.mean, y: y.mean, error: y.ci95, across: x.ci95, until: None }
     }
 
     /// Creates a vertical line.
     pub fn span(x: f64, from: f64, until: f64) -> Point {
-        Point { x, y: from, error: None, until: Some(until) }
+        Point { x, y: from, until: Some(until), ..Point::default() }
+    }
+
+    fn width(&self) -> [f64; 2] {
+        [self.x - self.across.unwrap_or(0.0), self.x + self.across.unwrap_or(0.0)]
     }
 
     fn reach(&self) -> [f64; 2] {
@@ -284,8 +295,8 @@ impl Plot {
 
     /// Draws some of the series on the scale of all.
     fn svg(&self, frame: &Frame, title: &str, drawn: &[Drawn<'_>]) -> String {
-        let xs = self.series.iter().flat_map(|s| s.points.iter().map(|p| p.x));
-        let xs = Scale::of(&self.x, xs, frame.left, frame.right);
+        let width = self.series.iter().flat_map(|s| s.points.iter().flat_map(Point::width));
+        let xs = Scale::of(&self.x, width, frame.left, frame.right);
         let reach = self.series.iter().flat_map(|s| s.points.iter().flat_map(Point::reach));
         let ys = Scale::of(&self.y, reach, frame.bottom, frame.top);
         let mut out = String::new();
@@ -360,20 +371,22 @@ impl Plot {
     /// All points as CSV.
     pub(super) fn csv(&self) -> String {
         let columns = ["series", "published"].map(Column::text).into_iter();
+        let across = self.series.iter().flat_map(|series| &series.points).any(|point| point.across.is_some());
         let numbers = [self.x.head(), self.y.head(), "ci95".into(), "until".into()];
-        let mut table =
-            Table::new(&self.title, columns.chain(numbers.into_iter().map(|name| Column::number(name, ""))));
+        let numbers = numbers.into_iter().chain(across.then(|| format!("ci95 of {}", self.x.head())));
+        let mut table = Table::new(&self.title, columns.chain(numbers.map(|name| Column::number(name, ""))));
         for series in &self.series {
             for point in &series.points {
                 let optional = |value: Option<f64>| value.map_or_else(Cell::empty, |v| Cell::text(number(v)));
-                table.row([
+                let cells = [
                     Cell::text(series.full_name()),
                     Cell::text(if series.published { "yes" } else { "no" }),
                     Cell::text(number(point.x)),
                     Cell::text(number(point.y)),
                     optional(point.error),
                     optional(point.until),
-                ]);
+                ];
+                table.row(cells.into_iter().chain(across.then(|| optional(point.across))));
             }
         }
         table.csv()
@@ -501,6 +514,13 @@ fn error_bars(out: &mut String, points: &[Point], xs: &Scale, ys: &Scale) {
         let (x, high) = (xs.place(p.x), ys.place(p.y + error));
         let _ =
             write!(path, "M{x:.1} {low:.1}V{high:.1}M{:.1} {low:.1}h8M{:.1} {high:.1}h8", x - 4.0, x - 4.0);
+    }
+    for p in points {
+        let [from, to] = p.width().map(|x| xs.place(if xs.takes(x) { x } else { p.x }));
+        if to > from {
+            let (y, up) = (ys.place(p.y), ys.place(p.y) - 4.0);
+            let _ = write!(path, "M{from:.1} {y:.1}H{to:.1}M{from:.1} {up:.1}v8M{to:.1} {up:.1}v8");
+        }
     }
     if !path.is_empty() {
         let _ = writeln!(out, "<path class=\"error\" d=\"{path}\"/>");
