@@ -109,8 +109,7 @@ impl Carried {
             let name = ["sender", "receiver"][at];
             let (rng, tnc, loss) = (rng.fork(name), transfer.tnc.clone(), transfer.loss);
             world::add_node(&mut simulation, name, move |_| {
-                let lower =
-                    Stack::new(OnFirst(Station::new(station.clone())), way(tnc.as_ref(), loss, &rng));
+                let lower = Stack::new(OnFirst(Station::new(station.clone())), way(tnc.as_ref(), loss, &rng));
                 Box::new(OnRadio(Stack::new(layer.engines(at, &rng), lower)))
             })
         });

@@ -14,7 +14,8 @@ pub use published::{attach, published};
 
 use crate::format::figure;
 use crate::record::{FigureKind, Record, number};
-use crate::report::{Axis, Cell, Column, Plot, PlotSeries, Point, Shape, Table, Tone};
+pub use crate::report::Verdict;
+use crate::report::{Cell, Column, Scatter, ScatterPoint, Table, Tone};
 
 /// Published figure or statement, with the result of our runs.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,19 +72,6 @@ pub enum Rule {
     /// Result of a criterion of the experiment; `None` with too few runs to judge.
     Criterion(Option<bool>),
     /// Not judged.
-    NotJudged,
-}
-
-/// Judgement of a claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// The claim holds.
-    Holds,
-    /// The claim does not hold.
-    Misses,
-    /// There are too few runs to judge.
-    CannotTell,
-    /// The claim is not judged.
     NotJudged,
 }
 
@@ -202,45 +190,28 @@ pub fn misses(claims: &[Claim]) -> Option<Table> {
     (!missed.is_empty()).then(|| table("Claims that do not hold", &missed))
 }
 
-/// Creates a plot of our figures over the published ones, with a band of 10 %; `None` with fewer than two figures.
-pub fn picture(claims: &[Claim]) -> Option<Plot> {
-    /// Half the width of the band, as a share.
-    const BAND: f64 = 0.1;
+/// Creates a chart of our figures against the published ones; `None` with fewer than two. A claim has a place in it if
+/// it is about one positive figure.
+pub fn picture(claims: &[Claim]) -> Option<Scatter> {
     let point = |claim: &Claim| {
         let (Ours::Figures(records), Published::Point(published)) = (&claim.ours, claim.published) else {
             return None;
         };
         let [record] = &records[..] else { return None };
-        (published > 0.0 && record.mean > 0.0).then(|| Point::of(published, record))
+        (published > 0.0 && record.mean > 0.0).then(|| ScatterPoint {
+            what: format!("{}: {}", claim.place, claim.what),
+            published,
+            ours: record.mean,
+            verdict: claim.verdict(),
+        })
     };
-    let published: Vec<f64> = claims.iter().filter_map(point).map(|point| point.x).collect();
-    let (from, to) =
-        (published.iter().copied().fold(f64::MAX, f64::min), published.iter().copied().fold(0.0, f64::max));
-    if published.len() < 2 || from == to {
-        return None;
-    }
-    let line = |factor: f64| vec![Point::new(from, factor * from), Point::new(to, factor * to)];
-    let bound = |name: String, factor: f64| PlotSeries::new(name, line(factor)).shaped(Shape::Bound);
-    let plot = Plot::new(
-        "Ours over the published figures",
-        Axis::new("published", "").log(),
-        Axis::new("ours", "").log(),
-    )
-    .with(bound("equal".into(), 1.0))
-    .with(bound(format!("{:.0} % above", 100.0 * BAND), 1.0 + BAND))
-    .with(bound(format!("{:.0} % below", 100.0 * BAND), 1.0 - BAND));
-    let verdicts = [
-        ("holds", Verdict::Holds, 2),
-        ("does not hold", Verdict::Misses, 1),
-        ("not judged", Verdict::NotJudged, 5),
-    ];
-    Some(verdicts.into_iter().fold(plot, |plot, (name, verdict, style)| {
-        let mut points: Vec<Point> =
-            claims.iter().filter(|claim| claim.verdict() == verdict).filter_map(point).collect();
-        points.sort_by(|a, b| a.x.total_cmp(&b.x));
-        let series = PlotSeries::new(name, points).shaped(Shape::Points).styled(style);
-        if series.points.is_empty() { plot } else { plot.with(series) }
-    }))
+    let points: Vec<ScatterPoint> = claims.iter().filter_map(point).collect();
+    (points.len() > 1).then(|| Scatter {
+        title: "Ours against the published figures".into(),
+        caption: "Each figure is judged by its own rule, which may be stricter or wider than the band."
+            .into(),
+        points,
+    })
 }
 
 /// Creates the table of claims, a row for each.
