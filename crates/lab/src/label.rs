@@ -65,11 +65,6 @@ impl Label {
         let (words, unit) = with_unit.unwrap_or((key.as_str(), ""));
         Label { words: words.replace('_', " "), unit: unit.to_owned() }
     }
-
-    /// Formats with the unit: `one-way delay (ms)`.
-    pub fn head(&self) -> String {
-        if self.unit.is_empty() { self.words.clone() } else { format!("{} ({})", self.words, self.unit) }
-    }
 }
 
 /// Describes a point of the parameters: `one-way delay 2000 ms, bit-error rate 1e-6`.
@@ -87,16 +82,16 @@ mod tests {
 
     #[test]
     fn keys_become_words_with_units() {
-        for (key, head) in [
-            ("delay_ms", "one-way delay (ms)"),
-            ("ber", "bit-error rate"),
-            ("transfer_s", "transfer time (s)"),
-            ("last_hop_goodput_byte_per_s", "last hop goodput (byte/s)"),
-            ("send_buffer_bytes", "send buffer (byte)"),
-            ("initial-window", "initial window"),
-            ("retransmissions", "retransmissions"),
+        for (key, words, unit) in [
+            ("delay_ms", "one-way delay", "ms"),
+            ("ber", "bit-error rate", ""),
+            ("transfer_s", "transfer time", "s"),
+            ("last_hop_goodput_byte_per_s", "last hop goodput", "byte/s"),
+            ("send_buffer_bytes", "send buffer", "byte"),
+            ("initial-window", "initial window", ""),
+            ("retransmissions", "retransmissions", ""),
         ] {
-            assert_eq!(Label::of(key).head(), head);
+            assert_eq!(Label::of(key), Label { words: words.into(), unit: unit.into() });
         }
         let params = Params::new().with("delay_ms", 2000u32).with("ber", 1e-6).with("outage_length_s", 30u32);
         assert_eq!(point(&params), "one-way delay 2000 ms, bit-error rate 1e-6, outage 30 s");
