@@ -188,7 +188,7 @@ async fn serve_on(
         let wait = if pause.all { AGAIN_AFTER } else { LOOK_EVERY };
         tokio::select! {
             gone = talk.hear() => drop_reply(gone?),
-            () = watch.event() => {}
+            () = watch.events() => {}
             () = tokio::time::sleep(wait) => {}
         }
     }

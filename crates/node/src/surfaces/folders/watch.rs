@@ -4,7 +4,8 @@
 //! written waits however long its writer pauses. Files without such an event (they existed before, or come over a network file
 //! system) must keep their length and modification time for a while.
 
-use inotify::{EventMask, EventStream, Inotify, WatchMask};
+use futures_core::Stream;
+use inotify::{EventMask, EventOwned, EventStream, Inotify, WatchMask};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -12,10 +13,13 @@ use std::future::poll_fn;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant, SystemTime};
 
 /// Maximum files examined in one round; the others follow in the next ones.
 const FILES_MAX: usize = 10_000;
+/// Maximum events taken in one round.
+const EVENTS_MAX: usize = 1024;
 /// Extensions of files that programs are still writing.
 const UNFINISHED: [&str; 5] = ["part", "tmp", "crdownload", "filepart", "swp"];
 
@@ -67,10 +71,24 @@ impl FolderWatch {
         inotify.into_event_stream([0; 4096])
     }
 
-    /// Waits for an event in the folder; for ever where the system reports none.
-    pub(super) async fn event(&mut self) {
-        let Some(events) = &mut self.events else { return std::future::pending().await };
-        let event = poll_fn(|context| futures_core::Stream::poll_next(Pin::new(&mut *events), context)).await;
+    /// Waits for events in the folder and takes all that are there, up to a limit, so that a writer of many small pieces costs
+    /// few rounds; for ever where the system reports none.
+    pub(super) async fn events(&mut self) {
+        poll_fn(|context| self.poll_events(context)).await;
+    }
+
+    fn poll_events(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let mut heard = Poll::Pending;
+        for _ in 0..EVENTS_MAX {
+            let Some(events) = &mut self.events else { break };
+            let Poll::Ready(event) = Stream::poll_next(Pin::new(events), context) else { break };
+            self.hear(event);
+            heard = Poll::Ready(());
+        }
+        heard
+    }
+
+    fn hear(&mut self, event: Option<io::Result<EventOwned>>) {
         match event {
             // Events were not read for long, and the system has dropped some.
             Some(Ok(event)) if event.mask.contains(EventMask::Q_OVERFLOW) => self.forget_events(),
@@ -177,7 +195,7 @@ mod tests {
             let mut open = fs::File::create(folder.0.join("open")).unwrap();
             open.write_all(b"some").unwrap();
             while watch.unfinished.is_empty() || watch.finished.is_empty() {
-                watch.event().await;
+                watch.events().await;
             }
             let (ready, others) = watch.at_rest(now).unwrap();
             assert_eq!((ready, others), (vec!["letter".into()], 1));
@@ -185,10 +203,25 @@ mod tests {
             assert_eq!(watch.at_rest(later).unwrap().1, 1, "however long its writer rests");
             drop(open);
             while watch.finished.len() < 2 {
-                watch.event().await;
+                watch.events().await;
             }
             let (ready, others) = watch.at_rest(later).unwrap();
             assert_eq!((ready, others), (vec!["letter".into(), "open".into()], 0));
+        });
+    }
+
+    /// More events than one read of the queue returns.
+    #[test]
+    fn all_events_that_are_there_are_one_round() {
+        let folder = TestFolder::new("watch-many");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let mut watch = FolderWatch::new(&folder.0, Duration::from_secs(2));
+            for number in 0..200 {
+                fs::write(folder.0.join(number.to_string()), "content").unwrap();
+            }
+            watch.events().await;
+            assert_eq!((watch.finished.len(), watch.unfinished.len()), (200, 0));
         });
     }
 
@@ -211,10 +244,10 @@ mod tests {
             drop(files);
             let told = async {
                 while watch.unfinished.len() < 2 {
-                    watch.event().await;
+                    watch.events().await;
                 }
                 while !watch.unfinished.is_empty() {
-                    watch.event().await;
+                    watch.events().await;
                 }
             };
             let in_time = tokio::time::timeout(Duration::from_secs(120), told).await;
