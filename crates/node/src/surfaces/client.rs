@@ -2,6 +2,7 @@
 //! these.
 
 use crate::surfaces::message::{BODY_BYTES_MAX, Message, Reply, Request};
+use crate::surfaces::operations::Weight;
 use crate::tell::Tell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -13,11 +14,6 @@ pub(crate) const BUDGET_BYTES: usize = 4 << 20;
 pub(crate) const MESSAGE_BYTES: usize = 256;
 /// Maximum other requests that wait in the node, per application.
 const ASKED_MAX: usize = 1024;
-
-/// True if a request carries payload, which counts by its bytes.
-pub(crate) fn is_payload(request: &Request) -> bool {
-    matches!(request, Request::Send { .. } | Request::Piece { .. })
-}
 
 /// ID of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -96,7 +92,7 @@ impl AppClient {
     pub async fn request(&self, request: impl Into<Message<Request>>) -> bool {
         let message = request.into();
         assert!(message.body.len() <= BODY_BYTES_MAX, "bodies are bounded");
-        let permit = if is_payload(&message.head) {
+        let permit = if message.head.operation().weight == Weight::Payload {
             self.budget.acquire_many((message.body.len() + MESSAGE_BYTES) as u32).await
         } else {
             self.asked.acquire().await

@@ -5,6 +5,7 @@ use crate::config::ApplicationLimits;
 use crate::surfaces::client::{AppClient, ClientFactory};
 use crate::surfaces::counter_changes::CounterChanges;
 use crate::surfaces::message::{HEAD_BYTES_MAX, Message, Reply, Request, decode, encode};
+use crate::surfaces::operations::Weight;
 use crate::view;
 use crate::write_timeout::{WriteTimeout, WriteTimeoutStream};
 use bytes::{Buf, BytesMut};
@@ -138,7 +139,9 @@ async fn serve(stream: UnixStream, mut client: AppClient, patience: WriteTimeout
         }
         // An application that does not read cannot cause more output by its requests. A request with a small answer is accepted
         // all the same: a single-threaded application may write while it could read, and each side would wait for the other.
-        if let Some(request) = held.take_if(|request| out.is_empty() || has_small_answer(&request.head)) {
+        if let Some(request) =
+            held.take_if(|request| out.is_empty() || request.head.operation().weight != Weight::Long)
+        {
             if !client.request(request).await {
                 return;
             }
@@ -160,17 +163,4 @@ async fn serve(stream: UnixStream, mut client: AppClient, patience: WriteTimeout
             },
         }
     }
-}
-
-/// True for requests whose answers are a few bytes each, so that many of them may wait.
-fn has_small_answer(request: &Request) -> bool {
-    matches!(
-        request,
-        Request::Send { .. }
-            | Request::Piece { .. }
-            | Request::Cancel { .. }
-            | Request::Register { .. }
-            | Request::Unregister { .. }
-            | Request::Taken { .. }
-    )
 }

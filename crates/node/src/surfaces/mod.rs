@@ -11,4 +11,5 @@ pub(crate) mod folders;
 pub(crate) mod http;
 pub mod inbox;
 pub mod message;
+pub(crate) mod operations;
 pub mod ping;

@@ -7,8 +7,9 @@
 
 use super::longwire_peers::LongwirePeers;
 use crate::envelope;
-use crate::surfaces::client::{ClientEnd, ClientId, MESSAGE_BYTES, is_payload};
+use crate::surfaces::client::{ClientEnd, ClientId, MESSAGE_BYTES};
 use crate::surfaces::message::{Message, MessageOptions, Reply, Request, full_endpoint};
+use crate::surfaces::operations::Weight;
 use bytes::{Bytes, BytesMut};
 use longwire_proto::service::{
     AppIndication, AppRequest, DeliveryId, RefuseReason, ReportedStatus, SendFailure, SendId,
@@ -214,7 +215,7 @@ impl Applications {
     pub(crate) fn request(&mut self, client: ClientId, message: Message<Request>) -> Option<Request> {
         let Message { head, body } = message;
         if let Some(app) = self.apps.get(&client)
-            && !is_payload(&head)
+            && head.operation().weight != Weight::Payload
         {
             app.end.asked.add_permits(1);
         }

@@ -31,13 +31,15 @@ impl Task {
             Request::RemoveRoute { to, via } => self.remove_route(now, &to, &via),
             Request::TrustClock => self.trust_clock(now),
             Request::Reload => self.reload(now),
-            Request::Send { .. }
+            request @ (Request::Send { .. }
             | Request::Piece { .. }
             | Request::Cancel { .. }
             | Request::Register { .. }
             | Request::Unregister { .. }
             | Request::Read { .. }
-            | Request::Taken { .. } => unreachable!("`Applications::request` handles these"),
+            | Request::Taken { .. }) => {
+                unreachable!("`Applications::request` handles {:?}", request.operation().request)
+            }
         }
     }
 

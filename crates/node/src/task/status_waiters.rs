@@ -9,6 +9,7 @@ use super::Task;
 use super::event::TaskEvent;
 use crate::surfaces::client::{ClientEvent, ClientId};
 use crate::surfaces::message::Request;
+use crate::surfaces::operations::Effect;
 use longwire_proto::time::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,15 +32,7 @@ impl StatusWaiters {
     /// True if handling this event changes the status, or may.
     pub(crate) fn is_some(event: &TaskEvent) -> bool {
         let TaskEvent::Client(ClientEvent::Request(_, message)) = event else { return true };
-        !matches!(
-            message.head,
-            Request::Status
-                | Request::NextStatus
-                | Request::Bundles { .. }
-                | Request::Bundle { .. }
-                | Request::Links
-                | Request::Routes
-        )
+        message.head.operation().effect == Effect::Change
     }
 
     /// Counts a change.

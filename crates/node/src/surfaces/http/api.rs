@@ -3,6 +3,7 @@
 
 use super::answer::{RequestFailure, json};
 use super::{HttpState, operations};
+use crate::surfaces::operations::{Method, OPERATIONS, Operation, Place};
 use crate::view::Problem;
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -16,35 +17,28 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json as object};
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::Arc;
 
 /// Maximum length of a JSON request body, bytes.
 const DOCUMENT_BYTES_MAX: usize = 64 * 1024;
 
-/// HTTP method of an operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Method {
-    Get,
-    Post,
-    Delete,
+/// Method of a route.
+fn filter(method: Method) -> MethodFilter {
+    match method {
+        Method::Get => MethodFilter::GET,
+        Method::Post => MethodFilter::POST,
+        Method::Delete => MethodFilter::DELETE,
+    }
 }
 
-impl Method {
-    fn filter(self) -> MethodFilter {
-        match self {
-            Method::Get => MethodFilter::GET,
-            Method::Post => MethodFilter::POST,
-            Method::Delete => MethodFilter::DELETE,
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Method::Get => "get",
-            Method::Post => "post",
-            Method::Delete => "delete",
-        }
+/// Name of a method in OpenAPI.
+fn name(method: Method) -> &'static str {
+    match method {
+        Method::Get => "get",
+        Method::Post => "post",
+        Method::Delete => "delete",
     }
 }
 
@@ -79,12 +73,16 @@ pub(super) struct Api {
     paths: Map<String, Value>,
     given: SchemaGenerator,
     taken: SchemaGenerator,
+    /// IDs of the operations that have a function.
+    bound: BTreeSet<&'static str>,
 }
 
 /// Builds the router of all paths.
 pub(super) fn router(shared: Arc<HttpState>) -> Router {
     let mut api = Api::new();
     operations::enter(&mut api);
+    let all: BTreeSet<&str> = OPERATIONS.iter().filter_map(|row| row.http).map(|place| place.id).collect();
+    assert_eq!(api.bound, all, "each operation over HTTP has a function");
     let document = Bytes::from(api.document().to_string());
     let text = move || {
         let document = document.clone();
@@ -122,17 +120,13 @@ impl Api {
             paths: Map::new(),
             given: settings().for_serialize().into_generator(),
             taken: settings().for_deserialize().into_generator(),
+            bound: BTreeSet::new(),
         }
     }
 
-    /// Adds an operation with JSON parameters and a JSON answer. A trailing `{*name}` in the path matches slashes, too.
-    pub(super) fn operation<Q, A, F, R>(
-        &mut self,
-        method: Method,
-        path: &'static str,
-        (id, words): (&'static str, &'static str),
-        carry_out: F,
-    ) where
+    /// Adds an operation with JSON parameters and a JSON answer.
+    pub(super) fn operation<Q, A, F, R>(&mut self, row: &Operation, carry_out: F)
+    where
         Q: DeserializeOwned + JsonSchema + Send + 'static,
         A: Serialize + JsonSchema,
         F: Fn(Arc<HttpState>, ParameterSource<Q>) -> R + Clone + Send + Sync + 'static,
@@ -141,14 +135,15 @@ impl Api {
         let answer = content("application/json", self.given.subschema_for::<A>().to_value());
         let mut rest = Map::new();
         rest.insert("responses".into(), responses("200", "Done", answer));
-        let in_body = method == Method::Post;
+        let place = self.place(row);
+        let in_body = place.method == Method::Post;
         if in_body && has_fields::<Q>() {
             let schema = self.taken.subschema_for::<Q>().to_value();
             let body = object!({"required": true, "content": content("application/json", schema)});
             rest.insert("requestBody".into(), body);
         }
         let query = (!in_body).then(|| fields::<Q>());
-        self.describe(method, path, id, words, &rest, query);
+        self.describe(place, row.about, &rest, query);
         let handler = move |State(shared): State<Arc<HttpState>>, request: Request| {
             let carry_out = carry_out.clone();
             async move {
@@ -164,18 +159,12 @@ impl Api {
                 }
             }
         };
-        self.route(method, path, handler);
+        self.route(place, handler);
     }
 
     /// Adds an operation whose request body or answer is not JSON: it gets the header and the body of the request as they are.
-    pub(super) fn stream<Q, A, F, R>(
-        &mut self,
-        method: Method,
-        path: &'static str,
-        (id, words): (&'static str, &'static str),
-        plain: PlainBody,
-        carry_out: F,
-    ) where
+    pub(super) fn stream<Q, A, F, R>(&mut self, row: &Operation, plain: PlainBody, carry_out: F)
+    where
         Q: DeserializeOwned + JsonSchema + Send + 'static,
         A: JsonSchema,
         F: Fn(Arc<HttpState>, ParameterSource<Q>, Parts, Body) -> R + Clone + Send + Sync + 'static,
@@ -192,7 +181,8 @@ impl Api {
         if let Some(kind) = plain.takes {
             rest.insert("requestBody".into(), object!({"required": true, "content": content(kind, any())}));
         }
-        self.describe(method, path, id, words, &rest, Some(fields::<Q>()));
+        let place = self.place(row);
+        self.describe(place, row.about, &rest, Some(fields::<Q>()));
         let handler = move |State(shared): State<Arc<HttpState>>, request: Request| {
             let carry_out = carry_out.clone();
             async move {
@@ -204,23 +194,28 @@ impl Api {
                 answer.await.unwrap_or_else(IntoResponse::into_response)
             }
         };
-        self.route(method, path, handler);
+        self.route(place, handler);
     }
 
-    fn route<F, R>(&mut self, method: Method, path: &'static str, handler: F)
+    /// Returns the place of an operation that gets its function.
+    fn place(&mut self, row: &Operation) -> Place {
+        let place = row.http.expect("it is an operation over HTTP");
+        assert!(self.bound.insert(place.id), "`{}` has two functions", place.id);
+        place
+    }
+
+    fn route<F, R>(&mut self, place: Place, handler: F)
     where
         F: Fn(State<Arc<HttpState>>, Request) -> R + Clone + Send + Sync + 'static,
         R: Future<Output = Response> + Send + 'static,
     {
         let router = std::mem::take(&mut self.router);
-        self.router = router.route(path, on(method.filter(), handler));
+        self.router = router.route(place.path, on(filter(place.method), handler));
     }
 
     fn describe(
         &mut self,
-        method: Method,
-        path: &str,
-        id: &str,
+        Place { method, path, id }: Place,
         words: &str,
         rest: &Map<String, Value>,
         query: Option<Value>,
@@ -243,13 +238,14 @@ impl Api {
             operation.insert("responses".into(), responses("200", "Done", answer));
         }
         let path = self.paths.entry(path.replace("{*", "{")).or_insert_with(|| object!({}));
-        path[method.name()] = Value::Object(operation);
+        path[name(method)] = Value::Object(operation);
     }
 
     /// The OpenAPI document.
     fn document(&mut self) -> Value {
         let words = "This document";
-        self.describe(Method::Get, "/openapi.json", "describe", words, &Map::new(), None);
+        let place = Place { method: Method::Get, path: "/openapi.json", id: "describe" };
+        self.describe(place, words, &Map::new(), None);
         self.given.subschema_for::<Problem>();
         let mut schemas = self.taken.take_definitions(true);
         schemas.extend(self.given.take_definitions(true));

@@ -2,9 +2,10 @@
 //! whichever interface it comes from.
 
 use super::answer::RequestFailure;
-use super::api::{Api, Method, NoParameters, ParameterSource, PlainBody};
+use super::api::{Api, NoParameters, ParameterSource, PlainBody};
 use super::{HttpState, event_stream, mailbox, metrics, pinging, sending};
 use crate::surfaces::message::{Reply, Request};
+use crate::surfaces::operations as rows;
 use crate::view::{
     self, Accepted, Done, EventRecord, Filter, Link, Links, Page, Route, Routes, State, Status,
 };
@@ -25,59 +26,35 @@ type Answer<A> = Result<A, RequestFailure>;
 
 /// Adds all operations.
 pub(super) fn enter(api: &mut Api) {
-    use Method::{Delete, Get, Post};
-    api.operation(Get, "/status", ("status", "State and counters of the node"), status);
-    api.operation(Get, "/links", ("links", "All links"), links);
-    api.operation(Post, "/links", ("add_link", "Adds and opens a link until the node restarts"), add_link);
-    api.operation(Get, "/links/{name}", ("link", "One link"), link);
-    let words = "Removes a link and the routes over it until the node restarts";
-    api.operation(Delete, "/links/{name}", ("remove_link", words), remove_link);
-    let words = "Closes a link; bundles wait until it is opened again";
-    api.operation(Post, "/links/{name}/cut", ("cut_link", words), cut_link);
-    api.operation(Post, "/links/{name}/heal", ("heal_link", "Opens a link that was closed"), heal_link);
-    api.operation(Get, "/routes", ("routes", "All static routes"), routes);
-    let words = "Adds a route, or changes its cost, until the node restarts";
-    api.operation(Post, "/routes", ("add_route", words), add_route);
-    api.operation(
-        Delete,
-        "/routes",
-        ("remove_route", "Removes a route until the node restarts"),
-        remove_route,
-    );
-    let words = "Bundles in the store and why each is still there, in pages";
-    api.operation(Get, "/bundles", ("bundles", words), bundles);
-    let words = "One bundle and its fragments in detail";
-    api.operation(Get, "/bundles/{*id}", ("bundle", words), bundle);
-    let words = "Deletes a bundle and all its fragments on this node";
-    api.operation(Delete, "/bundles/{*id}", ("cancel_bundle", words), cancel);
+    api.operation(&rows::STATUS, status);
+    api.operation(&rows::LINKS, links);
+    api.operation(&rows::ADD_LINK, add_link);
+    api.operation(&rows::LINK, link);
+    api.operation(&rows::REMOVE_LINK, remove_link);
+    api.operation(&rows::CUT_LINK, cut_link);
+    api.operation(&rows::OPEN_LINK, heal_link);
+    api.operation(&rows::ROUTES, routes);
+    api.operation(&rows::ADD_ROUTE, add_route);
+    api.operation(&rows::REMOVE_ROUTE, remove_route);
+    api.operation(&rows::BUNDLES, bundles);
+    api.operation(&rows::BUNDLE, bundle);
+    api.operation(&rows::DELETE, cancel);
     let plain = PlainBody { takes: Some(BYTES), gives: None, status: 201 };
-    let words = "Sends a bundle; the request body is its payload, of any size";
-    api.stream::<_, Accepted, _, _>(Post, "/bundles", ("send", words), plain, sending::send);
-    let words = "Registers an endpoint for as long as it is used";
-    api.operation(Post, "/registrations", ("register", words), mailbox::register);
-    let words = "Endpoints registered over HTTP";
-    api.operation(Get, "/registrations", ("registrations", words), mailbox::registrations);
-    let words = "Removes a registration; deliveries not accepted wait for the next one";
-    api.operation(Delete, "/registrations/{*endpoint}", ("unregister", words), mailbox::unregister);
-    let words = "Deliveries for an endpoint that were not accepted";
-    api.operation(Get, "/deliveries", ("deliveries", words), mailbox::list);
+    api.stream::<_, Accepted, _, _>(&rows::SEND, plain, sending::send);
+    api.operation(&rows::REGISTER, mailbox::register);
+    api.operation(&rows::REGISTRATIONS, mailbox::registrations);
+    api.operation(&rows::UNREGISTER, mailbox::unregister);
+    api.operation(&rows::DELIVERIES, mailbox::list);
     let plain = PlainBody { takes: None, gives: Some(BYTES), status: 200 };
-    let words = "Payload of a delivery, or a part of it (Range); does not accept the delivery";
-    api.stream::<_, (), _, _>(Get, "/deliveries/{id}", ("download", words), plain, mailbox::download);
-    let words = "Accepts a delivery: the client has stored it, and the node deletes its copy";
-    api.operation(Delete, "/deliveries/{id}", ("take", words), mailbox::take);
-    let words = "Measures the round-trip time to an echo service with small bundles";
-    api.operation(Post, "/ping", ("ping", words), pinging::ping);
-    let words = "Confirms the clock after a jump: lifetimes follow it, and expired bundles are deleted";
-    api.operation(Post, "/clock/trust", ("trust_clock", words), trust_clock);
-    let words = "Reloads the configuration: links and routes change at once";
-    api.operation(Post, "/reload", ("reload", words), reload);
+    api.stream::<_, (), _, _>(&rows::READ, plain, mailbox::download);
+    api.operation(&rows::TAKEN, mailbox::take);
+    api.operation(&rows::PING, pinging::ping);
+    api.operation(&rows::TRUST_CLOCK, trust_clock);
+    api.operation(&rows::RELOAD, reload);
     let plain = PlainBody { takes: None, gives: Some("text/event-stream"), status: 200 };
-    let words = "Stream of server-sent events; the data of each is an event record";
-    api.stream::<_, EventRecord, _, _>(Get, "/events", ("events", words), plain, event_stream::watch);
+    api.stream::<_, EventRecord, _, _>(&rows::WATCH, plain, event_stream::watch);
     let plain = PlainBody { takes: None, gives: Some(METRICS), status: 200 };
-    let words = "Metrics for Prometheus";
-    api.stream::<NoParameters, (), _, _>(Get, "/metrics", ("metrics", words), plain, measured);
+    api.stream::<NoParameters, (), _, _>(&rows::METRICS, plain, measured);
 }
 
 impl HttpState {
