@@ -1,5 +1,6 @@
 //! The order of the rooms: modules import only rooms below their own. The order stands in ARCHITECTURE.md.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
@@ -409,4 +410,24 @@ fn an_upward_import_would_be_noticed() {
     rooms.0.reverse();
     let findings = crate_findings(&all_sources("crates/node/src"), &rooms);
     assert!(findings.len() > 100, "{}", findings.len());
+}
+
+/// Modules that have methods of the main task.
+fn modules_with_methods_of_the_task(sources: &[(String, Source)]) -> BTreeSet<String> {
+    let has_methods = |source: &Source| {
+        (0..source.tokens.len())
+            .any(|i| (source.at(i), source.at(i + 1), source.at(i + 2)) == ("impl", "Task", "{"))
+    };
+    let modules = sources.iter().filter(|(_, source)| has_methods(source));
+    modules.filter_map(|(_, source)| source.module.first().cloned()).collect()
+}
+
+#[test]
+fn the_main_task_has_all_its_methods_in_its_own_room() {
+    let modules = modules_with_methods_of_the_task(&all_sources("crates/node/src"));
+    assert_eq!(modules, BTreeSet::from(["task".to_owned()]));
+    let elsewhere =
+        Source::new(&["pumps".to_owned()], "// impl Task {}\nuse crate::task::Task;\nimpl Task {\n}");
+    let modules = modules_with_methods_of_the_task(&[("file.rs".to_owned(), elsewhere)]);
+    assert_eq!(modules, BTreeSet::from(["pumps".to_owned()]));
 }

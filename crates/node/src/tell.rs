@@ -33,3 +33,18 @@ impl<T> fmt::Debug for Tell<T> {
         f.write_str("Tell")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listener_hears_it_in_its_own_words_until_it_has_gone() {
+        let (events, mut heard) = tokio::sync::mpsc::unbounded_channel::<u64>();
+        let tell: Tell<u32> = Tell::to(&events);
+        assert!(tell.tell(7) && tell.clone().tell(8));
+        assert_eq!([heard.try_recv(), heard.try_recv()], [Ok(7_u64), Ok(8)]);
+        drop(heard);
+        assert!(!tell.tell(9));
+    }
+}
