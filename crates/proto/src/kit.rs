@@ -4,6 +4,9 @@ use crate::time::{Duration, Instant};
 use std::collections::BTreeSet;
 
 /// Delays between attempts that fail one after another: each is twice the one before, up to a maximum.
+///
+/// After a failed attempt, [`fail`](Backoff::fail) returns the delay before the next one. For a retransmission timer,
+/// which starts when the bytes leave, [`delay`](Backoff::delay) is its duration, and `fail` is called when it expires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
     min: Duration,

@@ -19,10 +19,12 @@
 //!    repeated attempts, deadlines, pacing. `examples/bundle.rs` and `examples/terminal.rs` show owners of the engines
 //!    that exist, in virtual time and with sockets.
 //! 4. Wrap the engine in `Checked` of [`wrap`] in every test: it panics where the engine, its user or its provider breaks
-//!    a rule of the contract.
+//!    a rule of the contract. Several engines go into a [`joint::Fan`], each in a `Checked` of its own: a `Fan` passes
+//!    a timeout only to engines that are due, so a `Checked` around it never sends them an early one.
 //! 5. Run the laws with it, from a test: `laws::hold_over_stream`, `hold_over_packets` or `hold_over_datagrams` puts two
 //!    nodes in hostile worlds from thousands of seeds, in which the engine never panics, delivers what was sent, ends what
-//!    was begun, and costs nothing when idle. The files in `src/laws` show runs for the other services.
+//!    was begun, and costs nothing when idle. The page of `laws` has an example, and lists what these worlds do not
+//!    contain. The files in `src/laws` show runs for the other services.
 
 #![forbid(unsafe_code)]
 

@@ -2,6 +2,8 @@
 //!
 //! An [`Observation`] is a list of parts, one for each engine that counts, in the order from top to bottom.
 //! [`Engine::observe`](crate::engine::Engine::observe) fills it; joints show the engines in them, and a [`Fan`](crate::joint::Fan) adds the ID of each.
+//! It is optional: an engine shows nothing by default. One that counts derives serde's `Serialize` for its struct of
+//! counters, so its crate needs serde.
 //!
 //! ```
 //! use longwire_proto::observe::Observation;
@@ -121,7 +123,7 @@ impl Observation {
     }
 }
 
-/// Returns the fields of a struct of counters by name.
+/// Returns the fields of a struct of counters by name. The struct derives serde's `Serialize`.
 ///
 /// # Panics
 ///

@@ -75,9 +75,9 @@ enum Action {
 /// Behaviour of the users, drawn from the seed.
 #[derive(Clone, Debug)]
 pub struct BundleUserBehaviour {
-    /// Fraction of incoming transfers that are refused.
+    /// Probability after each incoming piece that the transfer is refused, while there are faults.
     pub refuse: f64,
-    /// Fraction of outgoing pieces after which the transfer is cancelled.
+    /// Probability before each outgoing piece that the transfer is cancelled, while there are faults.
     pub cancel: f64,
     /// Number of times a link is closed on purpose.
     pub closes: u64,
@@ -85,18 +85,21 @@ pub struct BundleUserBehaviour {
     pub slow: Duration,
     /// Maximum length of a piece, bytes.
     pub piece_max: u64,
-    /// False if bytes are forged: then nothing is compared.
+    /// False if bytes are forged: then nothing is compared, and nothing need end. The worlds of the `hold_over`
+    /// functions forge none: false only omits checks there.
     pub trusting: bool,
-    /// True if a bundle is acknowledged when it counts as sent; false without acknowledgements.
+    /// True if a bundle is acknowledged when it counts as sent; false without acknowledgements: then a bundle may be
+    /// lost after `Sent`.
     pub acknowledged: bool,
-    /// Maximum number of bundles per node.
+    /// Maximum number of bundles per node; at most 16.
     pub bundles_max: u64,
-    /// Maximum length of a bundle, bytes.
+    /// Maximum length of a bundle, bytes; at least 1. No bundle is empty.
     pub length_max: u64,
 }
 
 impl BundleUserBehaviour {
-    /// Draws a behaviour.
+    /// Draws a behaviour of trusting users with acknowledgements: at most 4 bundles per node, of at most 20 kB. Limits
+    /// of the layer must be small to be reached.
     pub fn draw(rng: &mut Rng) -> Self {
         let piece_bound = if rng.chance(0.2) { 20 } else { 3_000 };
         let piece_max = 1 + rng.below(piece_bound);

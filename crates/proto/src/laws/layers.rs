@@ -1,23 +1,4 @@
 //! The laws for a convergence layer: one entrance for each medium under it.
-//!
-//! ```
-//! use longwire_proto::joint::{Fan, Origin};
-//! use longwire_proto::laws::{BundleUserBehaviour, Layer, hold_over_datagrams};
-//! use longwire_proto::service::LinkId;
-//! use longwire_proto::udpcl::{Config, Link};
-//!
-//! // Usually a thousand seeds.
-//! hold_over_datagrams("udpcl", 10, 1_400..=65_507, |world| {
-//!     let open_max = 1 + world.draw.below(4) as usize;
-//!     let config = Config { datagram_bytes_max: 65_507, open_max, ..Config::default() };
-//!     // UDPCL has no acknowledgements.
-//!     let users = BundleUserBehaviour { acknowledged: false, ..BundleUserBehaviour::draw(&mut world.draw) };
-//!     Layer::new(users, move |_| {
-//!         let config = config.clone();
-//!         Fan::new(move |_: LinkId, origin| (origin == Origin::Above).then(|| Link::new(config.clone())))
-//!     })
-//! });
-//! ```
 
 use super::datagrams::HostileDatagrams;
 use super::packets::{PacketConditions, PacketLinks};
@@ -32,9 +13,9 @@ use core::ops::RangeInclusive;
 
 /// Random sources of one run.
 pub struct World {
-    /// Source of the parameters of the run; those of the layer are drawn from it, too.
+    /// Source of the parameters of the run. The layer draws its own from it, too: its configuration and its users.
     pub draw: Rng,
-    /// Source of everything else in the run, by forks.
+    /// Source of everything else in the run, by forks. The engines have theirs from [`Start::rng`].
     pub rng: Rng,
 }
 
@@ -49,6 +30,13 @@ pub struct Start {
 }
 
 /// A convergence layer in one run: its nodes, and what may be expected of it.
+///
+/// Node 0 connects link 1, and again after each `Down` without `retry`. Over streams and packets, the other end of each
+/// connection has a new ID from [`LinkId::FIRST_INCOMING`] on, and node 1 may connect link 2 besides
+/// ([`both_call`](Layer::both_call)). Over datagrams, both nodes connect link 1, each at its own end. No engine is made
+/// before its ID occurs: the factory of a [`Fan`](crate::joint::Fan) makes those of connected links with
+/// [`Origin::Above`](crate::joint::Origin::Above), and those of links that the peer opened with
+/// [`Origin::Below`](crate::joint::Origin::Below).
 pub struct Layer<'a, N> {
     /// Behaviour of the users above it. Those of a layer without acknowledgements must not expect any.
     pub users: BundleUserBehaviour,
@@ -57,7 +45,8 @@ pub struct Layer<'a, N> {
     /// Probability that node 1 opens a link of its own, besides that of node 0. Default 0; over datagrams, both nodes
     /// always open the same link.
     pub both_call: f64,
-    /// True if packets may arrive damaged, which the layer must detect. Default false.
+    /// True if packets may arrive damaged, which the layer must detect. Only for [`hold_over_packets`]: streams and
+    /// datagrams are never damaged here. Default false.
     pub damage: bool,
     /// Maximum time for everything to end after the faults stop. Default 1 h.
     pub patience: Duration,
@@ -69,7 +58,9 @@ pub struct Layer<'a, N> {
 
 impl<'a, N> Layer<'a, N> {
     /// Creates a layer with the defaults. `node` makes all links of a node when it starts: usually a
-    /// [`Fan`](crate::joint::Fan).
+    /// [`Fan`](crate::joint::Fan), with each engine in a [`Checked`](crate::wrap::Checked) of its own. The run checks
+    /// the node as a whole; that does not reach the engines with early timeouts, because a `Fan` passes a timeout only
+    /// to engines that are due.
     pub fn new(users: BundleUserBehaviour, node: impl Fn(Start) -> N + 'a) -> Self {
         Layer {
             users,
@@ -125,6 +116,11 @@ where
 
 /// Runs two nodes over datagrams, which arrive late, in any order, or not at all; sockets fail. The medium carries
 /// datagrams of at most a length in `bytes_max`.
+///
+/// The least of `bytes_max` must exceed the layer's headers. A layer that does not segment needs at least
+/// [`BundleUserBehaviour::length_max`], 20 kB as drawn: the users ignore `transfer_bytes_max`, and a bundle that always
+/// fails as too long never ends. Datagrams are not damaged, forged or duplicated; none comes from a third sender or to
+/// a group, `Carrier` is never indicated, and no endpoint opens without `Join`.
 ///
 /// # Panics
 ///

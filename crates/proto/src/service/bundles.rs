@@ -8,9 +8,13 @@ use serde::{Deserialize, Serialize};
 /// The service of a convergence layer: it carries bundles, in pieces, to and from one neighbour.
 ///
 /// An outgoing transfer is `Open`, then `Piece`s against `Room`, the last one marked; then exactly one of `Sent` and
-/// `Failed`. After `Cancel` the terminal indication still follows. An incoming transfer is `Begin`, then `Piece`s, the
-/// last one marked, or `Lost`; the user answers `Accept` for the bytes that it has stored, or `Refuse`. A transfer is
-/// over for the provider when all of it is accepted, when it is refused, or when it is lost.
+/// `Failed`. After `Cancel` the terminal indication still follows; it may be `Sent` if the last piece was passed down
+/// before. An incoming transfer is `Begin`, then `Piece`s, the last one marked, or `Lost`; the user answers `Accept`
+/// for the bytes that it has stored, or `Refuse`. A transfer is over for the provider when all of it is accepted, when
+/// it is refused, or when it is lost; then no more of it is indicated.
+///
+/// The user has every indication before its next request, so nothing follows a terminal indication. Only `Accept` and
+/// `Refuse` may come late, after `Lost` or `Down`, because storing takes time; they then have no effect.
 ///
 /// | side | what breaks the contract; .. stands for a value |
 /// |---|---|
@@ -54,7 +58,8 @@ impl Service for Bundles {
     type Indication = BundlesIndication;
 }
 
-/// A transfer of one bundle over one link. The user numbers its outgoing transfers, the provider the incoming ones.
+/// A transfer of one bundle over one link. The user numbers its outgoing transfers, the provider the incoming ones. An
+/// engine never uses a number twice, even after `Down`: a late `Accept` must not meet another transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TransferId(pub u64);
@@ -78,11 +83,12 @@ pub enum BundlesRequest {
     /// Brings the link up, and reconnects when it breaks, until `Close`. While the link is up, keepalives go to the
     /// peer if the protocol has them, so that a link without a living peer is detected.
     Connect,
-    /// Announces an outgoing transfer. Only while the link is up.
+    /// Announces an outgoing transfer. Only while the link is up. Fails as `TooLong` above the peer's maximum, and as
+    /// `Refused(NoResources)` if too many transfers are open.
     Open {
         /// The user's number for the transfer, never used twice on this link.
         transfer: TransferId,
-        /// Priority of the bundle.
+        /// Priority of the bundle. For information: the user decides by it whose pieces it passes down first.
         priority: Priority,
         /// Length of the complete bundle, bytes.
         length: u64,
@@ -101,7 +107,8 @@ pub enum BundlesRequest {
         /// Transfer to cancel.
         transfer: TransferId,
     },
-    /// The first `up_to` bytes of an incoming transfer are stored: they may be acknowledged.
+    /// The first `up_to` bytes of an incoming transfer are stored: they may be acknowledged. An empty bundle is
+    /// accepted with 0.
     Accept {
         /// Incoming transfer.
         transfer: TransferId,
@@ -115,7 +122,10 @@ pub enum BundlesRequest {
         /// Reason for the refusal.
         reason: RefuseReason,
     },
-    /// Ends the session in good order and does not reconnect.
+    /// Ends the session in good order and does not reconnect. `Down` follows if the link is up, being connected, or
+    /// waiting to reconnect, with the reason `Closed` unless it ended otherwise before. Open transfers have their
+    /// terminal indications first: TCPCL finishes those that have begun, within a limited time; UDP fails all of them
+    /// at once.
     Close,
 }
 
@@ -126,7 +136,8 @@ pub enum BundlesIndication {
     Up {
         /// Node ID that the peer announces; `None` if the protocol has no such field.
         peer: Option<String>,
-        /// True if pieces of several transfers may alternate.
+        /// True if pieces of several transfers may alternate. Otherwise the pieces of one follow each other up to the
+        /// last or to its end, while others may be open.
         interleave: bool,
         /// Largest bundle that the peer accepts, bytes.
         transfer_bytes_max: u64,
@@ -138,7 +149,7 @@ pub enum BundlesIndication {
         peer: Option<String>,
     },
     /// The link is down. Every open transfer has had its terminal indication before. The provider reconnects by itself
-    /// if `retry` is set.
+    /// if `retry` is set. Also after a failed attempt to connect, without `Up` before it.
     Down {
         /// Reason for going down.
         reason: DownReason,
@@ -163,7 +174,8 @@ pub enum BundlesIndication {
         /// True at the end of the bundle.
         last: bool,
     },
-    /// The peer has acknowledged the first `up_to` bytes of an outgoing transfer.
+    /// The peer has acknowledged the first `up_to` bytes of an outgoing transfer, and keeps them if the transfer breaks
+    /// off. Not due for the last bytes, which `Sent` confirms, nor from a protocol without partial acknowledgements.
     Acked {
         /// Transfer that is acknowledged.
         transfer: TransferId,
@@ -176,7 +188,8 @@ pub enum BundlesIndication {
         /// Transfer that is complete.
         transfer: TransferId,
     },
-    /// The transfer failed. Terminal. The peer has acknowledged `acked` bytes of it.
+    /// The transfer failed. Terminal. The peer has acknowledged `acked` bytes of it. If an acknowledgement was lost,
+    /// the peer may have the complete bundle, which then arrives there again with the next attempt.
     Failed {
         /// Transfer that failed.
         transfer: TransferId,
@@ -185,7 +198,9 @@ pub enum BundlesIndication {
         /// Number of bytes from the beginning of the bundle.
         acked: u64,
     },
-    /// An incoming transfer ended early: no more of it follows, and the user keeps what it has accepted.
+    /// An incoming transfer ended early: no more of it follows, and the user keeps what it has accepted. Not due after
+    /// the last piece: if the link goes down before `Accept`, the user keeps the bundle, and the peer may send it
+    /// again.
     Lost {
         /// Incoming transfer.
         transfer: TransferId,
@@ -195,7 +210,9 @@ pub enum BundlesIndication {
 /// Reason for the failure of an outgoing transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TransferFailure {
-    /// The link went down before the end.
+    /// The link went down before the end, or the transfer cannot continue because the peer is silent or has restarted.
+    /// A bundle agent sends the rest after the acknowledged bytes, or the whole bundle, again without a pause: at once
+    /// if the link stays up.
     LinkDown,
     /// The user cancelled the transfer.
     Cancelled,

@@ -54,7 +54,8 @@ pub enum DatagramsRequest {
         /// True to receive datagrams that failed the provider's check as well, marked as damaged.
         damaged: bool,
     },
-    /// Closes the endpoint. Not answered; it may be joined again.
+    /// Closes the endpoint. Not answered; it may be joined again. Before the answer to `Join`, it withdraws the `Join`:
+    /// neither `Joined` nor `Left` follows.
     Leave,
     /// One datagram. Needs room of 1.
     Datagram {
@@ -67,14 +68,16 @@ pub enum DatagramsRequest {
         /// Token for [`DatagramsIndication::Transmitted`]; `None` without that indication.
         token: Option<u64>,
     },
-    /// The user has processed this many received bytes: as many more may follow.
+    /// The user has processed this many received bytes: as many more may follow. Each received datagram is released
+    /// once, valid or not, but none after `Left` or `Leave`: the next `Joined` begins a new count.
     Release(u64),
 }
 
 /// Indications of [`Datagrams`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DatagramsIndication {
-    /// The endpoint is open. With an ID unknown to the user, peers may send to this side.
+    /// The endpoint is open. Without `Join`, with an ID unknown to the user, it is passive: the provider has opened it
+    /// so that any peer may send to this side, and its `peer` may be `None`.
     Joined {
         /// Largest datagram that can be sent, bytes.
         bytes_max: u64,
@@ -86,9 +89,11 @@ pub enum DatagramsIndication {
     },
     /// Number of datagrams that may be passed down.
     Room(u64),
-    /// The link below is connected (`true`) or disconnected (`false`). Absent where the provider cannot tell.
+    /// The link below is connected (`true`) or disconnected (`false`). Absent where the provider cannot tell. While it
+    /// is disconnected nothing leaves, so no timer for an answer should run.
     Carrier(bool),
-    /// The datagram with this token has left this side, or was lost there. After `Left` and `Leave` it is absent.
+    /// The datagram with this token has left this side, or was lost there. After `Left` and `Leave` it is absent. A
+    /// timer for an answer begins here: on a slow channel the datagram may have waited long.
     Transmitted(u64),
     /// A received datagram. The amount of unreleased data is bounded; datagrams beyond it are lost.
     Datagram {

@@ -22,7 +22,7 @@
 //! So the guarantee that no accepted bundle is lost ends at this link. A lost bundle is gone unless another node still has it:
 //! the source that requested a delivery report, or the custodian of a bundle of version 6. The sender also receives no
 //! indication if a bundle is dropped here for lack of room ([`Counters::dropped`]) or refused. Use UDP where the path loses
-//! little or losses are acceptable, and TCPCL or LTP elsewhere (RFC 7122 3.2).
+//! little or losses are acceptable, and TCPCL elsewhere (RFC 7122 3.2).
 //!
 //! # Flow control
 //!

@@ -6,7 +6,8 @@
 //! | [`Impair`] | loses, duplicates, delays and damages messages, from a seed; in tests and on a live link |
 //! | [`Checked`] | panics when room is overspent or another rule of the contract is broken; wraps every engine in tests |
 //!
-//! `Tap` and `Checked` are part of the feature `testing`.
+//! `Tap` and `Checked` are part of the feature `testing`. The rules that `Checked` enforces are listed with each
+//! service in [`service`](crate::service).
 
 #[cfg(any(test, feature = "testing"))]
 mod checked;

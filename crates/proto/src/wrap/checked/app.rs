@@ -22,7 +22,7 @@ struct DeliveryAccount {
     reads: Vec<(u64, u64)>,
 }
 
-/// The account of [`App`].
+/// The account of [`App`]. The documentation of the service lists the rules.
 #[derive(Debug, Default)]
 pub struct AppAccount {
     room: Room,

@@ -22,7 +22,7 @@ struct IncomingAccount {
     last: bool,
 }
 
-/// The account of [`Bundles`] on one link.
+/// The account of [`Bundles`] on one link. The documentation of the service lists the rules.
 #[derive(Debug, Default)]
 pub struct BundlesAccount {
     up: bool,

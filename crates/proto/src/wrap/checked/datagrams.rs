@@ -5,7 +5,7 @@ use super::{CheckedService, ContractBreach, Rule, provider, user};
 use crate::service::{Datagrams, DatagramsIndication, DatagramsRequest, PeerId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The account of [`Datagrams`].
+/// The account of [`Datagrams`]. The documentation of the service lists the rules.
 #[derive(Debug, Default)]
 pub struct DatagramsAccount {
     joining: bool,

@@ -5,7 +5,7 @@ use super::{CheckedService, ContractBreach, Rule, provider, user};
 use crate::service::{Frames, FramesIndication, FramesRequest};
 use std::collections::BTreeMap;
 
-/// The account of [`Frames`].
+/// The account of [`Frames`]. The documentation of the service lists the rules.
 #[derive(Debug, Default)]
 pub struct FramesAccount {
     joined: bool,

@@ -12,7 +12,7 @@ enum PacketsState {
     Connected,
 }
 
-/// The account of [`Packets`].
+/// The account of [`Packets`]. The documentation of the service lists the rules.
 #[derive(Debug, Default)]
 pub struct PacketsAccount {
     state: PacketsState,

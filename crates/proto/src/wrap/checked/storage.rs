@@ -25,7 +25,7 @@ struct RecordAccount {
     reads: Vec<(u64, u32)>,
 }
 
-/// The account of [`Storage`].
+/// The account of [`Storage`]. The documentation of the service lists the rules.
 #[derive(Debug, Default)]
 pub struct StorageAccount {
     records: BTreeMap<RecordId, RecordAccount>,

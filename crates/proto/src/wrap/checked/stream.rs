@@ -13,7 +13,7 @@ enum StreamState {
     Connected,
 }
 
-/// The account of [`Stream`] for the present or the last connection.
+/// The account of [`Stream`] for the present or the last connection. The documentation of the service lists the rules.
 #[derive(Debug, Default)]
 pub struct StreamAccount {
     state: StreamState,
