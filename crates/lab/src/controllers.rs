@@ -218,7 +218,7 @@ impl Hosts {
         while self.room > 0 {
             let Some(packet) = self.waiting.pop() else { return };
             self.room -= 1;
-            simulation.request(self.sender, (LINK, PacketsRequest::Packet(packet)));
+            simulation.request(self.sender, (LINK, PacketsRequest::payload(packet)));
         }
     }
 }

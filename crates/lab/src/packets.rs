@@ -203,7 +203,7 @@ impl Stations {
         while self.room > 0 {
             let Some(packet) = self.waiting.pop() else { return };
             self.room -= 1;
-            simulation.request(self.sender, Port::First((LINK, PacketsRequest::Packet(packet))));
+            simulation.request(self.sender, Port::First((LINK, PacketsRequest::payload(packet))));
         }
     }
 }

@@ -279,7 +279,7 @@ impl Terminal {
             }
             self.room -= 1;
             self.sent += 1;
-            self.engines.handle_request(now, (link, PacketsRequest::Packet(packet)));
+            self.engines.handle_request(now, (link, PacketsRequest::payload(packet)));
         }
         if self.input_ended && self.waiting.is_empty() && !self.closing {
             self.closing = true;

@@ -6,19 +6,12 @@
 use super::node::{ONWARD_LINK, TalliedEngine};
 use super::{INWARD, ONWARD};
 use super::{NodePosition, Tally};
-use bytes::Bytes;
 use longwire_proto::ax25::{
-    self, Callsign, Frame, IpInterfaceConfig, IpInterfaces, IpMode, LinkConfig, Modulo, PeerStation,
+    self, Callsign, IpInterfaceConfig, IpInterfaces, IpMode, LinkConfig, PeerStation, Station,
 };
-use longwire_proto::ax25::{Control, Station, pid};
 use longwire_proto::engine::{Engine, Indication, Request};
-use longwire_proto::service::{
-    Both, Datagrams, Frames, FramesRequest, InterfaceId, LinkId, Many, Packets, Port, Shares,
-};
-use longwire_proto::tcp::wire::{Flags, Ipv4Header, Segment};
+use longwire_proto::service::{Both, Datagrams, Frames, InterfaceId, LinkId, Many, Packets, Port};
 use longwire_proto::time::Instant;
-use longwire_proto::uicl;
-use std::collections::BTreeMap;
 
 /// Link towards the source, of every node but the first.
 pub(super) const INWARD_LINK: LinkId = LinkId(0);
@@ -34,7 +27,6 @@ type Links = Both<Many<LinkId, Packets>, Many<LinkId, Datagrams>>;
 pub(super) struct Stations {
     /// Stations towards the source and the destination, as far as they exist.
     stations: Vec<(InterfaceId, Station)>,
-    segments: Segments,
 }
 
 impl Stations {
@@ -45,7 +37,7 @@ impl Stations {
         let station =
             |(interface, hop): (InterfaceId, usize)| (interface, station(place, link, interface, hop));
         let stations = inward.into_iter().chain(onward).map(station).collect();
-        Stations { stations, segments: Segments::default() }
+        Stations { stations }
     }
 
     /// Adds their counters.
@@ -131,107 +123,13 @@ impl Engine for Stations {
     }
 
     fn poll_request(&mut self, now: Instant) -> Option<Request<Self::Below>> {
-        let Stations { stations, segments } = self;
         let ask = |(interface, station): &mut (InterfaceId, Station)| {
-            Some((*interface, segments.told(station.poll_request(now)?)))
+            Some((*interface, station.poll_request(now)?))
         };
-        stations.iter_mut().find_map(ask)
+        self.stations.iter_mut().find_map(ask)
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
         self.stations.iter().filter_map(|(_, station)| station.poll_timeout()).min()
     }
-}
-
-/// Classifies the bytes of frames whose content is all user data for AX.25: headers, acknowledgements and
-/// retransmissions of TCP and of bundles in UI frames.
-#[derive(Debug, Default)]
-struct Segments {
-    /// Highest sequence number sent by each TCP connection, by ports.
-    highest: BTreeMap<(u16, u16), u32>,
-    /// First segment not yet sent of each bundle transfer.
-    next: BTreeMap<u32, u16>,
-}
-
-impl Segments {
-    fn told(&mut self, request: FramesRequest) -> FramesRequest {
-        match request {
-            FramesRequest::Frame { bytes, token, last, shares } if shares.payload > 0 => {
-                let shares = self.shares(&bytes).unwrap_or(shares);
-                FramesRequest::Frame { bytes, token, last, shares }
-            }
-            other => other,
-        }
-    }
-
-    /// Classifies the bytes; `None` for frames that contain neither.
-    fn shares(&mut self, bytes: &Bytes) -> Option<Shares> {
-        let whole = bytes.len() as u32;
-        // The link may use extended sequence numbers: then the protocol identifier follows another octet.
-        let frames =
-            [Modulo::Eight, Modulo::Extended].map(|modulo| Frame::decode(&mut bytes.clone(), modulo).ok());
-        if let [Some(Frame { control: Control::Unnumbered { .. }, information, pid: pid::NONE, .. }), _] =
-            &frames
-        {
-            let packet = uicl::wire::Packet::decode(&mut information.clone()).ok()?;
-            return Some(self.shares_of_packet(&packet, whole));
-        }
-        let carries = |frame: &Frame| {
-            let carries = matches!(frame.control, Control::Information { .. } | Control::Unnumbered { .. });
-            carries && frame.pid == pid::INTERNET
-        };
-        let segment =
-            frames.into_iter().flatten().filter(carries).find_map(|frame| segment_in(frame.information))?;
-        Some(self.shares_of_segment(&segment, whole))
-    }
-
-    fn shares_of_packet(&mut self, packet: &uicl::wire::Packet, whole: u32) -> Shares {
-        use uicl::wire::Packet;
-        match packet {
-            Packet::Segment { transfer, index, data, .. } => {
-                let next = self.next.entry(*transfer).or_default();
-                let again = index < next;
-                *next = (*next).max(index + 1);
-                match again {
-                    true => Shares { repeated: whole, ..Shares::default() },
-                    false => Shares { payload: data.len() as u32, ..Shares::default() },
-                }
-            }
-            Packet::Query { .. } | Packet::Cancel { .. } => Shares { control: whole, ..Shares::default() },
-            Packet::Request { .. } | Packet::Confirm { .. } | Packet::Refuse { .. } => {
-                Shares { acknowledgement: whole, ..Shares::default() }
-            }
-        }
-    }
-
-    fn shares_of_segment(&mut self, segment: &Segment, whole: u32) -> Shares {
-        let length = segment.length();
-        if length == 0 {
-            return Shares { acknowledgement: whole, ..Shares::default() };
-        }
-        let end = segment.sequence.wrapping_add(length);
-        let ports = (segment.source_port, segment.destination_port);
-        let opens = segment.flags.contains(Flags::SYN);
-        // Sequence numbers are compared modulo their range (RFC 9293 3.4).
-        let fresh = self.highest.get(&ports).is_none_or(|highest| (end.wrapping_sub(*highest) as i32) > 0);
-        if !fresh && !opens {
-            return Shares { repeated: whole, ..Shares::default() };
-        }
-        self.highest.insert(ports, end);
-        match segment.payload.len() as u32 {
-            0 => Shares { control: whole, ..Shares::default() },
-            payload => Shares { payload, ..Shares::default() },
-        }
-    }
-}
-
-fn segment_in(packet: Bytes) -> Option<Segment> {
-    const TCP: u8 = 6;
-    let mut rest = packet;
-    let header = Ipv4Header::decode(&mut rest).ok()?;
-    let length = usize::from(header.payload_bytes);
-    if header.protocol != TCP || rest.len() < length {
-        return None;
-    }
-    Segment::decode(&mut rest.slice(..length), header.source, header.destination).ok()
 }

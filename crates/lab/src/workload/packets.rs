@@ -107,7 +107,7 @@ impl Engine for StreamOverPackets {
         }
         if let Some(packet) = self.packet() {
             self.room -= 1;
-            return Some(PacketsRequest::Packet(packet));
+            return Some(PacketsRequest::payload(packet));
         }
         let done = self.closing && self.open && self.waiting.is_empty();
         done.then(|| {
@@ -153,10 +153,10 @@ mod tests {
         assert_eq!(said(&mut stream), (vec![PacketsRequest::Connect], Some(300)));
         let piece = Bytes::from(vec![7; 250]);
         stream.handle_request(Instant::ZERO, StreamRequest::Write(piece.clone()));
-        let full = || PacketsRequest::Packet(piece.slice(..100));
+        let full = || PacketsRequest::payload(piece.slice(..100));
         assert_eq!(said(&mut stream), (vec![full(), full()], None), "50 bytes as before");
         stream.handle_request(Instant::ZERO, StreamRequest::Close);
-        let last = PacketsRequest::Packet(piece.slice(..50));
+        let last = PacketsRequest::payload(piece.slice(..50));
         assert_eq!(said(&mut stream).0, [last, PacketsRequest::Close]);
         stream.handle_indication(Instant::ZERO, PacketsIndication::Closed(CloseReason::Finished));
         assert!(!stream.finished(), "its user has not heard");

@@ -142,7 +142,7 @@ impl Ours {
         for packet in packets {
             self.until(|ours| ours.room > 0).await?;
             self.room -= 1;
-            self.ask(PacketsRequest::Packet(packet));
+            self.ask(PacketsRequest::payload(packet));
         }
         self.until(|ours| ours.acknowledged == sent).await
     }

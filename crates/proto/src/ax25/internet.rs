@@ -7,7 +7,7 @@ use super::Callsign;
 use crate::engine::{Engine, Indication, Request};
 use crate::service::{
     Both, Datagrams, DatagramsIndication, DatagramsRequest, Frames, FramesIndication, FramesRequest,
-    InterfaceId, LinkId, Many, Packets, PacketsIndication, PacketsRequest, PeerId, Port, Shares,
+    InterfaceId, LinkId, Many, Packets, PacketsIndication, PacketsRequest, PeerId, Port,
 };
 use crate::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
@@ -168,17 +168,16 @@ impl Engine for IpInterfaces {
             }
             // The station seizes the channel by itself.
             FramesRequest::Seize => {}
-            FramesRequest::Frame { bytes, token, .. } => {
+            FramesRequest::Frame { bytes, shares, token, .. } => {
                 let Interface { to, carries, .. } = &self.interfaces[at];
                 match to.carriage {
                     IpMode::Unconnected => {
-                        let (link, shares) = (to.link, Shares::payload(bytes.len()));
-                        let to = PeerId::CONFIGURED;
+                        let (link, to) = (to.link, PeerId::CONFIGURED);
                         let datagram = DatagramsRequest::Datagram { to, bytes, shares, token };
                         self.down.push_back(Port::Second((link, datagram)));
                     }
                     IpMode::Connected => {
-                        let packet = |link| Port::First((link, PacketsRequest::Packet(bytes)));
+                        let packet = |link| Port::First((link, PacketsRequest::Packet { bytes, shares }));
                         self.down.extend(carries.map(packet));
                         // The end of the transmission is not reported; the station is responsible for the packet from
                         // here on.
@@ -220,5 +219,35 @@ impl Engine for IpInterfaces {
 
     fn poll_timeout(&self) -> Option<Instant> {
         self.interfaces.iter().filter_map(|interface| interface.again_at).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::drain;
+    use crate::service::Shares;
+    use bytes::Bytes;
+
+    #[test]
+    fn a_packet_goes_down_with_the_shares_that_the_host_gave_it() {
+        let to = |number: u16, carriage| {
+            let (interface, link) = (InterfaceId(number), LinkId(number.into()));
+            IpInterfaceConfig { interface, link, peer: "B".parse().unwrap(), carriage }
+        };
+        let mut interfaces = IpInterfaces::new([to(0, IpMode::Unconnected), to(1, IpMode::Connected)]);
+        let connected = PacketsIndication::Connected { bytes_max: 256, bytes_best: 256, peer: "B".into() };
+        interfaces.handle_indication(Instant::ZERO, Port::First((LinkId(1), connected)));
+        let (bytes, shares) = (Bytes::from_static(b"packet"), Shares::acknowledgement(6));
+        for interface in [InterfaceId(0), InterfaceId(1)] {
+            let frame = FramesRequest::Frame { bytes: bytes.clone(), token: None, last: true, shares };
+            interfaces.handle_request(Instant::ZERO, (interface, frame));
+        }
+        let mut down = Vec::new();
+        drain(&mut interfaces, Instant::ZERO, |_| {}, |request| down.push(request));
+        let (to, token) = (PeerId::CONFIGURED, None);
+        let datagram = DatagramsRequest::Datagram { to, bytes: bytes.clone(), shares, token };
+        let packet = PacketsRequest::Packet { bytes, shares };
+        assert_eq!(down, [Port::Second((LinkId(0), datagram)), Port::First((LinkId(1), packet))]);
     }
 }

@@ -270,10 +270,10 @@ impl Station {
         };
         match request {
             PacketsRequest::Connect => {}
-            PacketsRequest::Packet(packet) => {
+            PacketsRequest::Packet { bytes, shares } => {
                 assert!(place.announced_room > 0, "a packet for {id:?} without room");
                 place.announced_room -= 1;
-                place.link.send_packet(packet);
+                place.link.send_packet(bytes, shares);
             }
             PacketsRequest::Release(packets) => place.link.user_releases(packets),
             PacketsRequest::Acknowledge => place.link.user_acknowledges(),

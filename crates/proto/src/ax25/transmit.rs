@@ -17,6 +17,7 @@ const XID_BYTES: u64 = 40;
 struct QueuedInformation {
     pid: u8,
     information: Bytes,
+    shares: Shares,
     /// True for the last field of a packet.
     ends: bool,
 }
@@ -152,13 +153,14 @@ impl Sender {
 
 impl Link {
     /// Queues a packet of the user.
-    pub(super) fn send_packet(&mut self, packet: Bytes) {
-        let bytes_max = self.agreed.information_bytes_max;
+    pub(super) fn send_packet(&mut self, packet: Bytes, shares: Shares) {
+        let (whole, bytes_max) = (packet.len(), self.agreed.information_bytes_max);
         let pieces = segment::cut(self.config.protocol, packet, bytes_max);
         let last = pieces.len() - 1;
-        let unsent = pieces.into_iter().enumerate();
-        let unsent =
-            unsent.map(|(at, (pid, information))| QueuedInformation { pid, information, ends: at == last });
+        let unsent = pieces.into_iter().enumerate().map(|(at, (pid, information))| {
+            let shares = shares.of_part(whole, information.len());
+            QueuedInformation { pid, information, shares, ends: at == last }
+        });
         self.sender.queue.extend(unsent);
     }
 
@@ -231,9 +233,11 @@ impl Link {
         self.sender.serial += 1;
         let serial = self.sender.serial;
         let again = self.sender.sent.iter().position(|sent| sent.again);
+        let mut first_shares = Shares::default();
         let at = again.unwrap_or_else(|| {
-            let QueuedInformation { pid, information, ends } =
+            let QueuedInformation { pid, information, shares, ends } =
                 self.sender.queue.pop_front().expect("may_inform found one");
+            first_shares = shares;
             self.sender.sent.push_back(SentFrame {
                 pid,
                 information,
@@ -250,18 +254,19 @@ impl Link {
         sent.repeated = again.is_some();
         let (pid, information) = (sent.pid, sent.information.clone());
         let number = self.sender.acknowledged + at as u64;
-        let length = information.len() as u32;
+        let length = information.len();
         let shares = match again {
             Some(_) => {
                 self.counters.information_repeated += 1;
-                Shares { repeated: length + self.header_bytes(), ..Shares::default() }
+                Shares::repeated(length)
             }
             None => {
                 self.counters.information_sent += 1;
-                Shares { payload: length, ..Shares::default() }
+                first_shares
             }
         };
-        let last = !(self.has_information() && more(u64::from(length)));
+        let shares = shares.in_frame(length, length + self.header_bytes());
+        let last = !(self.has_information() && more(length as u64));
         // XID has P, too, and one is enough.
         let question = last && self.question.is_due() && self.sender.poll.is_none() && more(XID_BYTES);
         if question {
@@ -303,9 +308,9 @@ impl Link {
         self.is_selective() && self.sender.sent.iter().any(|sent| sent.repeated)
     }
 
-    fn header_bytes(&self) -> u32 {
+    fn header_bytes(&self) -> usize {
         let control = Control::Information { send: 0, receive: 0, poll: false };
-        (14 + 7 * self.path.len() + control.len_bytes(self.agreed.modulo) + 1) as u32
+        14 + 7 * self.path.len() + control.len_bytes(self.agreed.modulo) + 1
     }
 
     /// Converts N(R) to the number of a frame; `None` if it is outside the frames sent.

@@ -726,7 +726,7 @@ impl Engine for Session {
             return Some(PacketsRequest::Release(release));
         }
         if let Some(packet) = self.next_packet(now) {
-            return Some(PacketsRequest::Packet(packet));
+            return Some(PacketsRequest::payload(packet));
         }
         if core::mem::take(&mut self.answers_now) {
             return Some(PacketsRequest::Acknowledge);

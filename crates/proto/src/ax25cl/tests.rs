@@ -90,7 +90,7 @@ impl Scene {
 
     fn packets(&self) -> Vec<Packet> {
         let packet = |asked: &PacketsRequest| match asked {
-            PacketsRequest::Packet(bytes) => Some(Packet::decode(&mut bytes.clone()).unwrap()),
+            PacketsRequest::Packet { bytes, .. } => Some(Packet::decode(&mut bytes.clone()).unwrap()),
             _ => None,
         };
         self.down.iter().filter_map(packet).collect()

@@ -371,7 +371,7 @@ impl Users<Many<LinkId, Packets>> for LinkUsers {
             let packet = content(side.tag, side.handed, length.min(side.bytes_max));
             side.handed += 1;
             self.sent[side.tag as usize].2.push(packet.clone());
-            return Some((port.0, (port.1, PacketsRequest::Packet(packet))));
+            return Some((port.0, (port.1, PacketsRequest::payload(packet))));
         }
         None
     }

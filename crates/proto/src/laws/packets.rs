@@ -317,7 +317,7 @@ impl Environment<Many<LinkId, Packets>> for PacketLinks {
         let end = usize::from(self.connections[index].ends[1] == (node, link));
         match request {
             PacketsRequest::Connect | PacketsRequest::Acknowledge => {}
-            PacketsRequest::Packet(packet) => self.packet(now, index, end, packet),
+            PacketsRequest::Packet { bytes, .. } => self.packet(now, index, end, bytes),
             PacketsRequest::Release(packets) => {
                 self.connections[index].flows[1 - end].unreleased -= packets;
                 self.room(index, 1 - end);

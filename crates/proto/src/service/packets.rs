@@ -1,6 +1,6 @@
 //! Packets over a connection, such as AX.25's connected mode.
 
-use super::CloseReason;
+use super::{CloseReason, Shares};
 use crate::engine::Service;
 use bytes::Bytes;
 
@@ -40,7 +40,12 @@ pub enum PacketsRequest {
     /// Opens the connection to the peer that the provider knows by this ID.
     Connect,
     /// One packet, no longer than the connection accepts. Needs room of 1.
-    Packet(Bytes),
+    Packet {
+        /// Contents.
+        bytes: Bytes,
+        /// Purpose of the bytes.
+        shares: Shares,
+    },
     /// The user has processed this many received packets: as many more may follow.
     Release(u64),
     /// The user expects no more packets for now, and its own packets are passed down: an acknowledgement that is due is
@@ -50,6 +55,14 @@ pub enum PacketsRequest {
     Close,
     /// Closes the connection at once.
     Abort,
+}
+
+impl PacketsRequest {
+    /// A packet that is all user data.
+    pub fn payload(bytes: Bytes) -> PacketsRequest {
+        let shares = Shares::payload(bytes.len());
+        PacketsRequest::Packet { bytes, shares }
+    }
 }
 
 /// Indications of [`Packets`].

@@ -55,6 +55,20 @@ impl Shares {
         [payload, repeated, acknowledgement, control, repair].into_iter().map(u64::from).sum()
     }
 
+    /// Returns the shares of a part of `part` bytes, headers of the part included, of a unit of `whole` bytes: each in
+    /// proportion, so that the parts of a unit with one purpose have no other.
+    #[must_use]
+    pub fn of_part(self, whole: usize, part: usize) -> Shares {
+        let scale = |bytes: u32| (u64::from(bytes) * part as u64 / whole.max(1) as u64) as u32;
+        Shares {
+            payload: scale(self.payload),
+            repeated: scale(self.repeated),
+            acknowledgement: scale(self.acknowledgement),
+            control: scale(self.control),
+            repair: scale(self.repair),
+        }
+    }
+
     /// Returns the shares of a unit of `outer` bytes that contains these `inner` bytes and headers.
     ///
     /// A unit that only acknowledges, or only repeats, controls or repairs, does so with its headers: they would not be
@@ -92,5 +106,18 @@ mod tests {
         assert_eq!((mixed.spoken_for(), Shares::default()), (40, Shares::NONE));
         let all = Shares { payload: 1, repeated: 2, acknowledgement: 4, control: 8, repair: 16 };
         assert_eq!(all.spoken_for(), 31);
+    }
+    #[test]
+    fn the_parts_of_a_unit_share_its_purposes_in_proportion() {
+        let mixed = Shares { payload: 60, repeated: 20, acknowledgement: 10, control: 5, repair: 5 };
+        assert_eq!(mixed.of_part(200, 200), mixed);
+        let half = Shares { payload: 30, repeated: 10, acknowledgement: 5, control: 2, repair: 2 };
+        assert_eq!(mixed.of_part(200, 100), half);
+        assert_eq!(
+            Shares::control(200).of_part(200, 103),
+            Shares::control(103),
+            "with the header of the part"
+        );
+        assert_eq!(Shares::payload(0).of_part(0, 0), Shares::NONE);
     }
 }

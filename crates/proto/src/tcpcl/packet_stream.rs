@@ -278,7 +278,7 @@ impl Engine for PacketStream {
             && let Some(packet) = self.ready.pop_front()
         {
             self.room -= 1;
-            return Some(PacketsRequest::Packet(packet));
+            return Some(PacketsRequest::payload(packet));
         }
         if self.closing && self.ready.is_empty() {
             // From now on only the end of the connection is processed; the peer receives everything sent before it.

@@ -518,22 +518,23 @@ impl Group {
     // -----------------------------------------------------------------------------------------------------------
     // Packets
 
-    fn next_packet(&mut self, now: Instant) -> Option<Packet> {
+    /// Next packet; the flag is true if it was sent before.
+    fn next_packet(&mut self, now: Instant) -> Option<(Packet, bool)> {
         while let Some(place) = self.answers.iter().position(|answer| answer.due) {
             let answer = self.answers.remove(place);
             if let Some(packet) = self.answer(answer.number) {
                 self.counters.answers_sent += 1;
-                return Some(packet);
+                return Some((packet, false));
             }
         }
         if let Some(transfer) = self.cancels.pop_front() {
-            return Some(Packet::Cancel { transfer });
+            return Some((Packet::Cancel { transfer }, false));
         }
         let outgoing = self.active.as_mut().filter(|outgoing| outgoing.speaks())?;
         if let Some((packet, again)) = outgoing.segment() {
             self.counters.segments_sent += u64::from(!again);
             self.counters.segments_repeated += u64::from(again);
-            return Some(packet);
+            return Some((packet, again));
         }
         let Config { answer_slot: slot, access, .. } = self.config;
         let slot_ms = u16::try_from(slot.as_millis()).unwrap_or(u16::MAX);
@@ -545,7 +546,7 @@ impl Group {
         };
         self.counters.queries_sent += 1;
         outgoing.listen(self.pacer.ready_at().max(now) + access + slot * (slots + 1));
-        Some(query)
+        Some((query, false))
     }
 
     /// Accounts for the time of a packet on the channel, after the packets before it.
@@ -632,8 +633,9 @@ impl Engine for Group {
             return None;
         }
         let to = self.group?;
-        let packet = self.next_packet(now)?.to_bytes();
-        self.spend(now, packet.len() as u64);
+        let (packet, again) = self.next_packet(now)?;
+        let bytes = packet.to_bytes();
+        self.spend(now, bytes.len() as u64);
         if let Some(outgoing) = &self.active
             && let Some(until) = outgoing.deadline()
             && until < self.pacer.ready_at()
@@ -642,8 +644,15 @@ impl Engine for Group {
             let until = self.pacer.ready_at() + self.config.answer_slot;
             self.active.as_mut().expect("just seen").listen(until);
         }
-        let shares = Shares::payload(packet.len());
-        Some(DatagramsRequest::Datagram { to, bytes: packet, shares, token: None })
+        let shares = match packet {
+            Packet::Segment { .. } if again => Shares::repeated(bytes.len()),
+            Packet::Segment { data, .. } => Shares::payload(data.len()),
+            Packet::Query { .. } | Packet::Cancel { .. } => Shares::control(bytes.len()),
+            Packet::Request { .. } | Packet::Confirm { .. } | Packet::Refuse { .. } => {
+                Shares::acknowledgement(bytes.len())
+            }
+        };
+        Some(DatagramsRequest::Datagram { to, bytes, shares, token: None })
     }
 
     fn poll_timeout(&self) -> Option<Instant> {

@@ -8,7 +8,7 @@ use crate::laws::{BundleUserBehaviour, Draw, Layer, hold_over_datagrams};
 use crate::rng::Rng;
 use crate::service::{
     BundlesIndication, BundlesRequest, DatagramsIndication, DatagramsRequest, DownReason, LinkId, PeerId,
-    Priority, RefuseReason, TransferFailure, TransferId,
+    Priority, RefuseReason, Shares, TransferFailure, TransferId,
 };
 use crate::setting::Settings as _;
 use crate::time::{Duration, Instant};
@@ -67,6 +67,7 @@ struct Scene {
     now: Instant,
     up: Vec<BundlesIndication>,
     down: Vec<Packet>,
+    shares: Vec<Shares>,
 }
 
 fn config(node_id: &str, members: &[&str]) -> Config {
@@ -78,7 +79,7 @@ impl Scene {
     fn new(config: Config) -> Self {
         config.check().expect("sensible numbers");
         let group = Checked::new("group", Group::new(config, Rng::new(7)));
-        let mut scene = Scene { group, now: Instant::ZERO, up: vec![], down: vec![] };
+        let mut scene = Scene { group, now: Instant::ZERO, up: vec![], down: vec![], shares: vec![] };
         scene.ask(BundlesRequest::Connect);
         let group = Some(PeerId::CONFIGURED);
         scene.hear(DatagramsIndication::Joined { bytes_max: BYTES_MAX, peer: None, group });
@@ -87,11 +88,12 @@ impl Scene {
     }
 
     fn settle(&mut self) {
-        (self.up, self.down) = (vec![], vec![]);
-        let (up, down) = (&mut self.up, &mut self.down);
+        (self.up, self.down, self.shares) = (vec![], vec![], vec![]);
+        let (up, down, all_shares) = (&mut self.up, &mut self.down, &mut self.shares);
         let packets = |asked| {
-            if let DatagramsRequest::Datagram { mut bytes, .. } = asked {
+            if let DatagramsRequest::Datagram { mut bytes, shares, .. } = asked {
                 down.push(Packet::decode(&mut bytes).expect("a packet"));
+                all_shares.push(shares);
             }
         };
         drain(&mut self.group, self.now, |said| up.push(said), packets);
@@ -183,6 +185,20 @@ fn what_anybody_lacks_is_repeated_until_everybody_has_all() {
     scene.packet(&confirm(number, MEMBERS[1]));
     assert_eq!((&scene.up[..], &scene.down[..]), (&[sent(1)][..], &[][..]));
     assert_eq!(scene.group.poll_timeout(), None);
+}
+
+#[test]
+fn every_packet_says_what_its_bytes_are_for() {
+    let mut scene = Scene::new(config(ME, &MEMBERS));
+    scene.send(1, b"aaaaaaaaaabb");
+    let query = Shares::control(wire::QUERY_BYTES + 2 * wire::MEMBER_BYTES);
+    assert_eq!(scene.shares, [Shares::payload(10), Shares::payload(2), query]);
+    let (number, _) = scene.question();
+    MEMBERS.iter().for_each(|member| scene.packet(&request(number, member, 1, 0x80)));
+    assert_eq!(scene.shares, [Shares::repeated(wire::SEGMENT_BYTES + 2), query]);
+    let (members, slot_ms) = (vec![wire::name(ME)], 2000);
+    scene.packet(&Packet::Query { transfer: number + 9, count: 1, round: 0, slot_ms, members });
+    assert_eq!(scene.shares, [Shares::acknowledgement(wire::REQUEST_BYTES + 1)]);
 }
 
 #[test]

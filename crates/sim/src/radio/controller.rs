@@ -211,7 +211,7 @@ impl Controller {
             let Some((_, packet)) = self.held.pop_front() else { return };
             self.station_room -= 1;
             self.sent.push_back(packet.len() as u32);
-            self.request(PacketsRequest::Packet(packet));
+            self.request(PacketsRequest::payload(packet));
         }
     }
 
@@ -276,8 +276,8 @@ impl Engine for Controller {
     fn handle_request(&mut self, now: Instant, (link, request): Request<Self::Above>) {
         self.now = now;
         match request {
-            PacketsRequest::Packet(packet) if self.link == Some(link) => self.take(packet),
-            PacketsRequest::Packet(_) => {}
+            PacketsRequest::Packet { bytes, .. } if self.link == Some(link) => self.take(bytes),
+            PacketsRequest::Packet { .. } => {}
             PacketsRequest::Close if self.link == Some(link) => self.closing = true,
             other => self.station.handle_request(now, Port::First((link, other))),
         }

@@ -82,7 +82,7 @@ impl Engine for User {
         }
         let packet = if self.room > 0 { self.to_send.pop_front() } else { None }?;
         self.room -= 1;
-        Some(Port::First((OWN, PacketsRequest::Packet(packet))))
+        Some(Port::First((OWN, PacketsRequest::payload(packet))))
     }
     fn poll_timeout(&self) -> Option<Instant> {
         None

@@ -112,7 +112,7 @@ impl Pair {
             while self.room > 0 && handed < count {
                 let mut packet = vec![0x55; FRAME_BYTES as usize];
                 packet[0] = handed as u8;
-                self.world.request(self.nodes[0], (OWN, PacketsRequest::Packet(packet.into())));
+                self.world.request(self.nodes[0], (OWN, PacketsRequest::payload(packet.into())));
                 (self.room, handed) = (self.room - 1, handed + 1);
                 self.listen();
             }
@@ -159,7 +159,7 @@ fn a_packet_takes_line_processor_turn_air_and_line() {
     let mut pair = Pair::new(1, [ControllerConfig { firmware, ..config() }; 2], 7, true);
     let since = pair.world.now();
     pair.room -= 1;
-    pair.world.request(pair.nodes[0], (OWN, PacketsRequest::Packet(vec![0x55; 100].into())));
+    pair.world.request(pair.nodes[0], (OWN, PacketsRequest::payload(vec![0x55; 100].into())));
     pair.world.run_until(since + Duration::from_secs(9));
     pair.listen();
     let took = pair.heard[0].0.saturating_since(since).as_secs_f64();

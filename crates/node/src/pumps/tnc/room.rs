@@ -68,7 +68,7 @@ impl CreditedService for Packets {
 
     fn spend(room: &mut u64, request: &PacketsRequest) -> Result<(), RequestRefused> {
         match request {
-            PacketsRequest::Packet(_) => return spend_one(room),
+            PacketsRequest::Packet { .. } => return spend_one(room),
             // A connection starts without room.
             PacketsRequest::Connect => *room = 0,
             PacketsRequest::Release(_)
@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn a_connection_that_is_over_has_no_room_and_leaves_nothing_behind() {
         let (mut room, id) = (BTreeMap::new(), LinkId(1));
-        let packet = (id, PacketsRequest::Packet(Bytes::from_static(b"x")));
+        let packet = (id, PacketsRequest::payload(Bytes::from_static(b"x")));
         let ends = [
             |room: &mut _| Link::hear(room, &(LinkId(1), PacketsIndication::Closed(CloseReason::Reset))),
             |room: &mut _| Link::hear(room, &(LinkId(1), PacketsIndication::Room(0))),

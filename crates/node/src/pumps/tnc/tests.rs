@@ -192,7 +192,7 @@ async fn what_there_is_no_room_for_is_refused_and_ends_nothing() {
     // Packets of a link, and unconnected frames.
     let station = Station::new(ax25::Config::new("ALICE".parse().unwrap()));
     let mut driver = Driver::new(Stack::new(station, tnc()), address.to_string().parse().unwrap());
-    let packet = Port::First((LinkId(1), PacketsRequest::Packet(every_octet())));
+    let packet = Port::First((LinkId(1), PacketsRequest::payload(every_octet())));
     assert_eq!(driver.request(packet), Err(RequestRefused::NoRoom));
     let (to, bytes, shares) = (PeerId::CONFIGURED, every_octet(), Shares::default());
     let datagram = Port::Second((LinkId(1), DatagramsRequest::Datagram { to, bytes, shares, token: None }));

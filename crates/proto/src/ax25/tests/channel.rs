@@ -252,7 +252,7 @@ impl Node {
                 continue;
             };
             *room -= 1;
-            self.station.handle_request(now, Port::First((*link, PacketsRequest::Packet(packet))));
+            self.station.handle_request(now, Port::First((*link, PacketsRequest::payload(packet))));
             return true;
         }
         false

@@ -9,7 +9,7 @@ use crate::ax25::{
 use crate::engine::{Engine, drain};
 use crate::rng::Rng;
 use crate::service::{
-    CloseReason, FramesIndication, FramesRequest, LinkId, PacketsIndication, PacketsRequest, Port,
+    CloseReason, FramesIndication, FramesRequest, LinkId, PacketsIndication, PacketsRequest, Port, Shares,
 };
 use crate::setting::Settings as _;
 use crate::time::{Duration, Instant};
@@ -181,7 +181,7 @@ fn talk(
             }
             if let Some((id, room)) = callers.iter_mut().find(|(_, room)| **room > 0) {
                 *room -= 1;
-                requests.push((*id, PacketsRequest::Packet(Bytes::from_static(&[9; 60]))));
+                requests.push((*id, PacketsRequest::payload(Bytes::from_static(&[9; 60]))));
             }
             let released = !requests.is_empty();
             for (id, request) in requests {
@@ -208,7 +208,7 @@ fn talk(
             }
             room -= 1;
             let packet = Bytes::from(vec![7; rng.below(256) as usize]);
-            station.handle_request(now, Port::First((own, PacketsRequest::Packet(packet))));
+            station.handle_request(now, Port::First((own, PacketsRequest::payload(packet))));
         }
         for token in tokens {
             station.handle_indication(now, FramesIndication::Transmitted(token));
@@ -269,6 +269,17 @@ pub(super) fn turn(
     heard: Option<Frame>,
     modulo: Modulo,
 ) -> (Vec<PacketsIndication>, Vec<Frame>) {
+    let (said, frames) = turn_with_shares(station, clock, heard, modulo);
+    (said, frames.into_iter().map(|(frame, _)| frame).collect())
+}
+
+/// Like [`turn`], and returns the shares of each frame as well.
+pub(super) fn turn_with_shares(
+    station: &mut Checked<Station>,
+    clock: &mut Instant,
+    heard: Option<Frame>,
+    modulo: Modulo,
+) -> (Vec<PacketsIndication>, Vec<(Frame, Shares)>) {
     let heard = heard.map(|frame| frame.to_bytes(modulo));
     *clock += heard.as_ref().map_or(Duration::ZERO, air_time);
     let now = *clock;
@@ -284,9 +295,9 @@ pub(super) fn turn(
     drain(station, now, &mut up, |_| {});
     station.handle_indication(now, FramesIndication::Room(100));
     drain(station, now, &mut up, |request| {
-        if let FramesRequest::Frame { bytes, token, .. } = request {
+        if let FramesRequest::Frame { bytes, token, shares, .. } = request {
             *clock += air_time(&bytes);
-            frames.push(Frame::decode(&mut bytes.clone(), modulo).unwrap());
+            frames.push((Frame::decode(&mut bytes.clone(), modulo).unwrap(), shares));
             tokens.extend(token);
         }
     });
@@ -364,7 +375,7 @@ fn a_repeated_call_is_the_same_link() {
     let (said, _) = turn(&mut station, &mut now, Some(call()), Modulo::Eight);
     assert!(matches!(said[0], PacketsIndication::Connected { .. }), "{said:?}");
     let caller = LinkId(LinkId::FIRST_INCOMING);
-    let packet = PacketsRequest::Packet("hello".into());
+    let packet = PacketsRequest::payload("hello".into());
     station.handle_request(now, Port::First((caller, packet)));
     let (_, frames) = turn(&mut station, &mut now, None, Modulo::Eight);
     assert!(matches!(frames[0].control, Control::Information { send: 0, .. }), "{frames:?}");
@@ -556,7 +567,7 @@ fn an_absurd_identification_breaks_no_promise() {
             Modulo::Extended,
         );
     }
-    let packet = PacketsRequest::Packet(vec![7; bytes_max as usize].into());
+    let packet = PacketsRequest::payload(vec![7; bytes_max as usize].into());
     station.handle_request(now, Port::First((LinkId(0), packet)));
     let (_, frames) = turn(&mut station, &mut now, None, Modulo::Extended);
     let fields: Vec<&Bytes> = frames.iter().map(|frame| &frame.information).collect();

@@ -52,7 +52,7 @@ impl Bench {
 
     /// Passes packets down. Returns the frames that are sent.
     fn send(&mut self, packets: usize, bytes: usize) -> Vec<Frame> {
-        (0..packets).for_each(|_| self.ask(PacketsRequest::Packet(vec![7; bytes].into())));
+        (0..packets).for_each(|_| self.ask(PacketsRequest::payload(vec![7; bytes].into())));
         self.turn(None)
     }
 
@@ -329,7 +329,7 @@ fn no_segment_goes_before_the_peer_has_said_that_it_knows_them() {
     turn(None, None);
     assert_eq!(turn(Some(PacketsRequest::Connect), None), ["SABME"]);
     turn(None, Some(unnumbered(CommandResponse::Response, Unnumbered::Acknowledge)));
-    let packet = |bytes| Some(PacketsRequest::Packet(Bytes::from(vec![7; bytes])));
+    let packet = |bytes| Some(PacketsRequest::payload(Bytes::from(vec![7; bytes])));
     assert_eq!(turn(packet(100), None), ["I", "XID"]);
     assert_eq!(turn(packet(600), Some(ready(CommandResponse::Response, 1))), [""; 0]);
     let answer = identification(CommandResponse::Response, 256, 32, true);

@@ -103,7 +103,7 @@ impl Bench {
         for packet in packets {
             assert!(self.room > 0);
             self.room -= 1;
-            let packet = PacketsRequest::Packet(Bytes::from(vec![packet; 256]));
+            let packet = PacketsRequest::payload(Bytes::from(vec![packet; 256]));
             self.station.handle_request(self.now, Port::First((self.link, packet)));
         }
         self.drain();

@@ -130,7 +130,7 @@ impl World {
             }
             if a.connected && a.room > 0 && a.sent < 20 {
                 let packet = Bytes::from(vec![a.connection, a.sent, 0, 0]);
-                a.station.handle_request(now, Port::First((OWN, PacketsRequest::Packet(packet))));
+                a.station.handle_request(now, Port::First((OWN, PacketsRequest::payload(packet))));
                 (a.room, a.sent, quiet) = (a.room - 1, a.sent + 1, false);
             }
             if quiet {

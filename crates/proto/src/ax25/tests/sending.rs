@@ -1,13 +1,13 @@
 //! Frames in flight, retransmissions and number of tries of the sending side.
 
 use super::channel::station;
-use super::hostile::{from_b, turn, unnumbered};
+use super::hostile::{from_b, turn, turn_with_shares, unnumbered};
 use crate::ax25::{
     CommandResponse, Config, Control, Frame, LinkConfig, Modulo, OptionalFunctions, Parameters, Recovery,
     Station, Supervisory, Unnumbered, Version,
 };
 use crate::engine::Engine;
-use crate::service::{CloseReason, LinkId, PacketsIndication, PacketsRequest, Port};
+use crate::service::{CloseReason, LinkId, PacketsIndication, PacketsRequest, Port, Shares};
 use crate::time::Instant;
 use crate::wrap::Checked;
 use bytes::{Bytes, BytesMut};
@@ -63,7 +63,7 @@ impl Desk {
     /// Passes packets down together. Returns the frames that are sent.
     fn send(&mut self, packets: &[&'static str]) -> Vec<Frame> {
         for packet in packets {
-            let request = PacketsRequest::Packet(Bytes::from_static(packet.as_bytes()));
+            let request = PacketsRequest::payload(Bytes::from_static(packet.as_bytes()));
             self.station.handle_request(self.now, Port::First((OWN, request)));
         }
         self.turn(None).1
@@ -89,6 +89,25 @@ fn numbers(frames: &[Frame]) -> Vec<u8> {
 fn polls(frames: &[Frame]) -> usize {
     let is_poll = |frame: &&Frame| frame.is_command() && frame.control.poll_final();
     frames.iter().filter(is_poll).count()
+}
+
+#[test]
+fn an_information_field_has_the_shares_of_its_packet_once_and_is_a_repetition_afterwards() {
+    let mut desk = Desk::plain(|_, _| {});
+    let mixed = Shares { payload: 3, control: 1, ..Shares::default() };
+    for shares in [Shares::acknowledgement(5), mixed] {
+        let packet = PacketsRequest::Packet { bytes: "hello".into(), shares };
+        desk.station.handle_request(desk.now, Port::First((OWN, packet)));
+    }
+    let mut shares = |heard| {
+        let (_, frames) = turn_with_shares(&mut desk.station, &mut desk.now, heard, desk.modulo);
+        frames.into_iter().map(|(_, shares)| shares).collect::<Vec<_>>()
+    };
+    let with_headers = 16 + 5;
+    assert_eq!(shares(None), [Shares::acknowledgement(with_headers), mixed]);
+    let control = Control::Supervisory { function: Supervisory::Reject, receive: 0, poll_final: true };
+    let again = shares(Some(from_b(CommandResponse::Response, control)));
+    assert_eq!(again, [Shares::repeated(with_headers); 2]);
 }
 
 /// N2 limits consecutive tries without an answer (6.7.2.3). A new acknowledgement shows that the peer is there, even
@@ -175,7 +194,7 @@ fn a_packet_in_segments_keeps_to_the_window() {
     desk.hear(identification);
     // The packet needs ten frames.
     let packet = Bytes::from(vec![7; 2_500]);
-    let mut frames = desk.ask(PacketsRequest::Packet(packet));
+    let mut frames = desk.ask(PacketsRequest::payload(packet));
     let mut next = 0;
     for round in 1..=3 {
         let expected: Vec<u8> = (next..(next + WINDOW).min(10)).collect();

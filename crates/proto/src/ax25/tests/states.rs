@@ -66,7 +66,7 @@ impl Bench {
             _ => {
                 let now = bench.now;
                 for text in ["a", "b"] {
-                    let packet = PacketsRequest::Packet(text.into());
+                    let packet = PacketsRequest::payload(text.into());
                     bench.station.handle_request(now, Port::First((OWN, packet)));
                 }
                 bench.hear(None);

@@ -43,7 +43,7 @@ impl ScriptedSide<PacketsRequest, PacketsIndication> for Provider {
     fn hear(&mut self, request: PacketsRequest) {
         match request {
             PacketsRequest::Connect => self.connecting = true,
-            PacketsRequest::Packet(_) => self.handed += 1,
+            PacketsRequest::Packet { .. } => self.handed += 1,
             PacketsRequest::Close | PacketsRequest::Abort => self.closing = true,
             PacketsRequest::Release(_) | PacketsRequest::Acknowledge => {}
         }

@@ -124,7 +124,7 @@ impl ScriptedSide<StationIndication, StationRequest> for User {
             _ if link.connected && link.room > 0 && !link.closing => {
                 link.room -= 1;
                 let length = (1 << script.below(16)).min(u64::from(link.bytes_max));
-                PacketsRequest::Packet(vec![0x5a; length as usize].into())
+                PacketsRequest::payload(vec![0x5a; length as usize].into())
             }
             _ => return None,
         };

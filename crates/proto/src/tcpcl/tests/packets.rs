@@ -85,7 +85,7 @@ fn a_caller_says_its_header_and_one_segment_a_packet() {
     scene.hear(connected());
     scene.hear(PacketsIndication::Room(7));
     // Version 3; acknowledgements and reactive fragmentation; 30 s; seven octets of EID.
-    assert_eq!(scene.down, [PacketsRequest::Packet(seal(b"dtn!\x03\x03\x00\x1e\x07dtn://a"))]);
+    assert_eq!(scene.down, [PacketsRequest::payload(seal(b"dtn!\x03\x03\x00\x1e\x07dtn://a"))]);
     scene.hear(packet(b"dtn!\x03\x03\x00\x1e\x07dtn://b"));
     assert_eq!(scene.down, [PacketsRequest::Release(1)]);
     let room = scene.up.iter().find_map(|said| match said {
@@ -97,11 +97,11 @@ fn a_caller_says_its_header_and_one_segment_a_packet() {
     let (transfer, data) = (TransferId(1), Bytes::from_static(&[7; 118]));
     scene.ask(BundlesRequest::Piece { transfer, data, last: false });
     let first = [&[0x12, 118][..], &[7; 118]].concat();
-    assert_eq!(scene.down, [PacketsRequest::Packet(seal(&first))]);
+    assert_eq!(scene.down, [PacketsRequest::payload(seal(&first))]);
     let (transfer, data) = (TransferId(1), Bytes::from_static(&[8; 12]));
     scene.ask(BundlesRequest::Piece { transfer, data, last: true });
     let second = [&[0x11, 12][..], &[8; 12]].concat();
-    assert_eq!(scene.down, [PacketsRequest::Packet(seal(&second))]);
+    assert_eq!(scene.down, [PacketsRequest::payload(seal(&second))]);
     // One acknowledgement for both: 130 is 0x81 0x02.
     scene.hear(packet(&[0x20, 0x81, 0x02]));
     assert_eq!(scene.up, [BundlesIndication::Sent { transfer: TransferId(1) }]);
@@ -118,14 +118,14 @@ fn acknowledgements(ack_window: u32, segments: u32) -> (usize, Option<PacketsReq
         scene.hear(packet(&[&[0x10 | start | end, 10][..], &[number as u8; 10]].concat()));
         let up_to = u64::from(number) * 10;
         scene.ask(BundlesRequest::Accept { transfer: TransferId(0), up_to });
-        said.extend(scene.down.drain(..).filter(|asked| matches!(asked, PacketsRequest::Packet(_))));
+        said.extend(scene.down.drain(..).filter(|asked| matches!(asked, PacketsRequest::Packet { .. })));
     }
     (said.len(), said.pop())
 }
 
 #[test]
 fn an_acknowledgement_goes_for_each_window_and_for_the_whole_bundle() {
-    let whole = Some(PacketsRequest::Packet(seal(&[0x20, 0x81, 0x48])));
+    let whole = Some(PacketsRequest::payload(seal(&[0x20, 0x81, 0x48])));
     assert_eq!(acknowledgements(1, 20), (20, whole.clone()));
     assert_eq!(acknowledgements(8, 20), (3, whole.clone()));
     assert_eq!(acknowledgements(32, 20), (1, whole));
@@ -155,11 +155,11 @@ fn a_header_longer_than_a_packet_goes_in_pieces() {
     scene.ask(BundlesRequest::Connect);
     scene.hear(connected());
     scene.hear(PacketsIndication::Room(1));
-    let [PacketsRequest::Packet(first)] = &scene.down[..] else { panic!("{:?}", scene.down) };
+    let [PacketsRequest::Packet { bytes: first, .. }] = &scene.down[..] else { panic!("{:?}", scene.down) };
     assert_eq!(first.len(), 128);
     let first = unseal(first).unwrap();
     scene.hear(PacketsIndication::Room(1));
-    let [PacketsRequest::Packet(second)] = &scene.down[..] else { panic!("{:?}", scene.down) };
+    let [PacketsRequest::Packet { bytes: second, .. }] = &scene.down[..] else { panic!("{:?}", scene.down) };
     let header = [&first[..], &unseal(second).unwrap()].concat();
     assert_eq!(header, [b"dtn!\x03\x03\x00\x1e\x81\x4e", name.as_bytes()].concat());
 }

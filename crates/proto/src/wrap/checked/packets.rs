@@ -59,7 +59,7 @@ impl CheckedService for Packets {
                 )?;
                 *account = PacketsAccount { state: PacketsState::Connecting, ..Default::default() };
             }
-            PacketsRequest::Packet(packet) => {
+            PacketsRequest::Packet { bytes: packet, .. } => {
                 rule(connected, format_args!("a packet without a connection"))?;
                 rule(!account.closing, format_args!("a packet after Close or Abort"))?;
                 let (length, most) = (packet.len() as u64, account.bytes_max);

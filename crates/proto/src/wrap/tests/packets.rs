@@ -10,7 +10,7 @@ fn connected(bytes_max: u32, bytes_best: u32) -> Line {
 }
 
 fn send(length: usize) -> Line {
-    Line::User(PacketsRequest::Packet(bytes(length)))
+    Line::User(PacketsRequest::payload(bytes(length)))
 }
 
 fn closed() -> Line {
