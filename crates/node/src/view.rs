@@ -3,7 +3,7 @@
 //! Names are in snake_case and end with their unit, if any. Counters are a map from names to numbers, so a new counter
 //! appears everywhere at once.
 
-use longwire_proto::service::Priority;
+use longwire_proto::service::{CreationTimestamp, Priority};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -408,7 +408,8 @@ pub struct Bundle {
     /// Source.
     pub source: String,
     /// Creation timestamp: DTN milliseconds (zero without a clock) and sequence number.
-    pub created: (u64, u64),
+    #[schemars(with = "(u64, u64)")]
+    pub created: CreationTimestamp,
     /// Position of the fragment; null for a complete bundle.
     pub fragment: Option<Fragment>,
     /// Bundle Protocol version: 6 or 7.
@@ -575,7 +576,8 @@ pub struct Accepted {
     /// Source.
     pub source: String,
     /// Creation timestamp: DTN milliseconds (zero without a clock) and sequence number.
-    pub created: (u64, u64),
+    #[schemars(with = "(u64, u64)")]
+    pub created: CreationTimestamp,
     /// Destination.
     pub destination: String,
     /// Payload length including the file name, bytes.
@@ -612,7 +614,8 @@ pub struct Delivery {
     /// Destination endpoint.
     pub endpoint: String,
     /// Creation timestamp: DTN milliseconds (zero without a clock) and sequence number.
-    pub created: (u64, u64),
+    #[schemars(with = "(u64, u64)")]
+    pub created: CreationTimestamp,
     /// Payload length, bytes, including the file name if there is one.
     pub payload_bytes: u64,
 }
@@ -651,7 +654,7 @@ pub struct Pings {
 
 /// Identification of a bundle in events.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct BundleName {
+pub struct BundleIdentification {
     /// ID for commands: source and creation timestamp.
     pub id: String,
     /// Source.
@@ -679,18 +682,6 @@ pub struct Done {
     pub done: String,
 }
 
-/// Returns the ID of a bundle from its source and creation timestamp.
-pub fn bundle_id(source: &str, created: (u64, u64)) -> String {
-    format!("{source}@{}-{}", created.0, created.1)
-}
-
-/// Returns the source and creation timestamp of a bundle ID; `None` if it is not one.
-pub fn parse_bundle_id(id: &str) -> Option<(String, (u64, u64))> {
-    let (source, created) = id.rsplit_once('@')?;
-    let (time, number) = created.split_once('-')?;
-    Some((source.to_owned(), (time.parse().ok()?, number.parse().ok()?)))
-}
-
 /// Converts counters to a map.
 pub(crate) fn counts(counters: &impl Serialize) -> Counts {
     let value = serde_json::to_value(counters).unwrap_or_default();
@@ -701,16 +692,6 @@ pub(crate) fn counts(counters: &impl Serialize) -> Counts {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_bundle_is_named_by_source_and_time() {
-        let id = bundle_id("dtn://a@b/", (842_000_000_000, 256));
-        assert_eq!(id, "dtn://a@b/@842000000000-256");
-        assert_eq!(parse_bundle_id(&id), Some(("dtn://a@b/".to_owned(), (842_000_000_000, 256))));
-        for wrong in ["", "dtn://a/", "dtn://a/@1", "dtn://a/@1-x", "dtn://a/@-1-1"] {
-            assert_eq!(parse_bundle_id(wrong), None, "{wrong}");
-        }
-    }
 
     #[test]
     fn every_counter_has_its_name_in_the_map() {

@@ -8,6 +8,7 @@ mod peer;
 use common::{App, Place, config, payload, reserved, start};
 use longwire_node::Node;
 use longwire_node::message::{MessageOptions, Reply, Request};
+use longwire_proto::service::{BundleName, CreationTimestamp};
 use peer::{Peer, bundle, transfer, transfer_3};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, ErrorKind, Write};
@@ -281,7 +282,7 @@ fn a_full_tmpfs_is_no_resources_in_version_4() {
 }
 
 /// Sends bundles that cannot leave until `wanted` are accepted or there is no space; returns the accepted ones.
-fn fill_with_bundles(app: &mut App, wanted: usize, refusals_max: usize) -> Vec<(u64, u64)> {
+fn fill_with_bundles(app: &mut App, wanted: usize, refusals_max: usize) -> Vec<CreationTimestamp> {
     let mut accepted = Vec::new();
     let mut refusals = 0;
     while accepted.len() < wanted && refusals < refusals_max {
@@ -315,7 +316,7 @@ fn what_has_gone_from_a_full_disk_makes_room() {
             // The oldest and the newest stay.
             for created in &all[1..all.len() - 1] {
                 let source = "dtn://relay/".to_owned();
-                app.ask(Request::Delete { source, created: *created });
+                app.ask(Request::Delete(BundleName { source, created: *created }));
             }
             kept += 2;
             app.wait_status(|status| status["bundles"] == kept);

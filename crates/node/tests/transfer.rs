@@ -6,6 +6,7 @@ use common::{App, Place, config, payload, start};
 use longwire_node::message::{MessageOptions, Reply, Request};
 use longwire_node::view::{Filter, State};
 use longwire_node::{Calling, Node, NodeSetup};
+use longwire_proto::service::BundleName;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -182,9 +183,9 @@ fn a_bundle_says_why_it_is_still_here_and_goes_when_told_to() {
     let bundle = &page.bundles[0];
     assert!(bundle.why.contains("no route"), "{bundle:?}");
     assert_eq!((bundle.state, bundle.payload_bytes, bundle.created), (State::NoRoute, 44, created));
-    app.ask(Request::Bundle { source: bundle.source.clone(), created });
+    app.ask(Request::Bundle(BundleName { source: bundle.source.clone(), created }));
     assert_eq!(pages(&mut app).bundles.len(), 1);
-    app.ask(Request::Delete { source: "dtn://bob/".into(), created });
+    app.ask(Request::Delete(BundleName { source: "dtn://bob/".into(), created }));
     let reason = app.wait(|said| match said.head {
         Reply::Failed { send: of, reason, .. } if of == send => Some(reason),
         _ => None,

@@ -341,12 +341,12 @@ fn a_clock_that_jumps_moves_no_lifetime_until_it_is_said_to_be_right() {
         (number, app.wait_accepted(number))
     };
     let (first, created) = send(&mut app);
-    assert!(created.0 >= 800_000_000_000);
+    assert!(created.time.0 >= 800_000_000_000);
     // A day back: no bundle expires, and a bundle sent now is a new one, which no node takes for an older one.
     wall.set(wall.says().unwrap() - DAY_MS);
     alice.clock_jumped();
     let (_, earlier) = send(&mut app);
-    assert!(earlier.0 + STEP_MS > created.0 && earlier != created, "{earlier:?} after {created:?}");
+    assert!(earlier.time.0 + STEP_MS > created.time.0 && earlier != created, "{earlier:?} after {created:?}");
     assert_eq!(app.status()["bundles"], 2);
     // No clock: bundles carry their age.
     wall.set(0);

@@ -139,8 +139,8 @@ impl World {
             AppIndication::Failed { reason, .. } => {
                 self.say(at, format_args!("the bundle is not sent: {reason:?}"));
             }
-            AppIndication::Delivered { delivery, source, length, .. } => {
-                self.say(at, format_args!("a bundle of {length} bytes from {source} is complete"));
+            AppIndication::Delivered { delivery, name, length, .. } => {
+                self.say(at, format_args!("a bundle of {length} bytes from {} is complete", name.source));
                 let length = u32::try_from(length).unwrap_or(u32::MAX);
                 return Some(AppRequest::Read { delivery, offset: 0, length });
             }

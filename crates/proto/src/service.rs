@@ -18,6 +18,7 @@ mod breach;
 mod bundles;
 mod datagrams;
 mod frames;
+mod name;
 mod packets;
 mod shares;
 mod storage;
@@ -34,6 +35,7 @@ pub use bundles::{
 };
 pub use datagrams::{Datagrams, DatagramsIndication, DatagramsRequest, PeerId};
 pub use frames::{Frames, FramesIndication, FramesRequest};
+pub use name::{BundleName, CreationTimestamp, DtnTime, InvalidName};
 pub use packets::{Packets, PacketsIndication, PacketsRequest};
 pub use shares::Shares;
 pub use storage::{RecordId, Storage, StorageFailure, StorageIndication, StorageRequest};

@@ -5,7 +5,8 @@ use crate::flag;
 use crate::node_connection::{NodeConversation, NodeOptions, bytes, seconds};
 use clap::{Args, Subcommand, ValueEnum};
 use longwire_node::message::{Reply, Request};
-use longwire_node::view::{self, Bundle, Filter, Page, State};
+use longwire_node::view::{Bundle, Filter, Page, State};
+use longwire_proto::service::BundleName;
 use longwire_settings::error::Error;
 use serde_json::json;
 use std::fmt::Write;
@@ -105,13 +106,13 @@ impl Bundles {
         match &self.what {
             None | Some(BundlesAction::List) => self.list(),
             Some(BundlesAction::Show { id }) => {
-                let (source, created) = parse(id)?;
-                let page = ask(&mut self.reach.connect()?, Request::Bundle { source, created })?;
+                let name = parse(id)?;
+                let page = ask(&mut self.reach.connect()?, Request::Bundle(name))?;
                 self.reach.show(&page.bundles, || page.bundles.iter().map(in_full).collect())
             }
             Some(BundlesAction::Cancel { id }) => {
-                let (source, created) = parse(id)?;
-                self.reach.connect()?.done(Request::Delete { source, created })?;
+                let name = parse(id)?;
+                self.reach.connect()?.done(Request::Delete(name))?;
                 self.reach.show(&json!({ "cancelled": id }), || format!("deleted {id}"))
             }
         }
@@ -145,8 +146,8 @@ fn ask(talk: &mut NodeConversation, request: Request) -> Result<Page, CommandFai
     })
 }
 
-fn parse(id: &str) -> Result<(String, (u64, u64)), CommandFailure> {
-    view::parse_bundle_id(id).ok_or_else(|| {
+fn parse(id: &str) -> Result<BundleName, CommandFailure> {
+    id.parse().map_err(|_| {
         let hint = "use an ID such as dtn://alice/@842000000000-256; list the IDs with `longwire bundles`";
         CommandFailure::Usage(Error::new(format!("`{id}` is not a valid bundle ID")).hint(hint))
     })

@@ -3,8 +3,9 @@
 use crate::failure::CommandFailure;
 use crate::node_connection::{NodeConversation, NodeOptions, StartingNodeOptions, bytes, print};
 use clap::Args;
-use longwire_node::inbox::{self, FileOrigin, FileStart};
+use longwire_node::inbox::{self, FileStart};
 use longwire_node::message::{Message, Reply, Request};
+use longwire_proto::service::BundleName;
 use longwire_settings::error::Error;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
@@ -43,7 +44,7 @@ pub(crate) struct Recv {
 #[derive(Debug)]
 struct WaitingDelivery {
     number: u64,
-    origin: FileOrigin,
+    origin: BundleName,
     length: u64,
 }
 
@@ -169,7 +170,7 @@ impl Recv {
     }
 
     /// Prints the line of a file.
-    fn tell(&self, path: &std::path::Path, origin: &FileOrigin, length: u64) -> Result<(), CommandFailure> {
+    fn tell(&self, path: &std::path::Path, origin: &BundleName, length: u64) -> Result<(), CommandFailure> {
         let value: Value = json!({"file": path, "source": origin.source, "created": origin.created, "payload_bytes": length});
         match self.reach.json {
             true => print(&value.to_string()),
@@ -182,7 +183,7 @@ fn delivery(said: &Message<Reply>) -> Option<WaitingDelivery> {
     match &said.head {
         Reply::Delivered { delivery, source, created, length, .. } => Some(WaitingDelivery {
             number: *delivery,
-            origin: FileOrigin { source: source.clone(), created: *created },
+            origin: BundleName { source: source.clone(), created: *created },
             length: *length,
         }),
         _ => None,

@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
 use longwire_node::envelope;
 use longwire_node::message::{Message, MessageOptions, Reply, Request};
 use longwire_node::view::State;
-use longwire_proto::service::{BundleVersion, Priority};
+use longwire_proto::service::{BundleName, BundleVersion, Priority};
 use longwire_settings::error::Error;
 use serde_json::{Value, json};
 use std::fs::{File, OpenOptions};
@@ -210,20 +210,20 @@ impl Send {
         length: u64,
         mut early: Option<Message<Reply>>,
     ) -> Result<Value, CommandFailure> {
-        let (source, created, name_may_stay) = loop {
+        let (name, name_may_stay) = loop {
             let said = if early.is_some() { early.take() } else { talk.hear_within(REPLY_WAIT_MAX)? };
             let Some(said) = said else { continue };
             refused(&said.head)?;
             if let Reply::Accepted { source, created, name_may_stay, .. } = said.head {
-                break (source, created, name_may_stay);
+                break (BundleName { source, created }, name_may_stay);
             }
         };
         drop(stored);
         if name_may_stay {
             self.talk_of_name();
         }
-        let id = format!("{source}@{}-{}", created.0, created.1);
-        let mut whereabouts = BundleProgress { source, created, ..BundleProgress::default() };
+        let id = name.to_string();
+        let mut whereabouts = BundleProgress { name, ..BundleProgress::default() };
         if !self.wait {
             // The state is final once the node has looked for a route.
             while !self.quiet && whereabouts.is_open() {
@@ -296,8 +296,7 @@ impl Send {
 /// State of an accepted bundle at the node: how much of it was sent, and why the rest is still there.
 #[derive(Default)]
 struct BundleProgress {
-    source: String,
-    created: (u64, u64),
+    name: BundleName,
     /// True while a request is outstanding.
     asked: bool,
     asked_at: Option<Instant>,
@@ -318,7 +317,7 @@ impl BundleProgress {
     }
 
     fn ask(&mut self, talk: &mut NodeConversation) -> Result<(), CommandFailure> {
-        talk.ask(Request::Bundle { source: self.source.clone(), created: self.created })?;
+        talk.ask(Request::Bundle(self.name.clone()))?;
         (self.asked, self.asked_at) = (true, Some(Instant::now()));
         Ok(())
     }

@@ -8,8 +8,8 @@ use longwire_proto::engine::Engine;
 use longwire_proto::joint::{Beside, Fan, Origin, PassThrough, Stack};
 use longwire_proto::rng::Rng;
 use longwire_proto::service::{
-    App, AppIndication, AppRequest, BundleEvent, Contact, InterfaceId, LinkId, NextHop, SendId, SendOptions,
-    Storage,
+    App, AppIndication, AppRequest, BundleEvent, BundleName, Contact, CreationTimestamp, InterfaceId, LinkId,
+    NextHop, SendId, SendOptions, Storage,
 };
 use longwire_proto::tcp::Host;
 use longwire_proto::tcp::config::{HostConfig, InterfaceConfig, PeerConfig};
@@ -293,9 +293,6 @@ fn sessions(name: &str, rng: Rng) -> impl FnMut(LinkId, Origin) -> Option<Sessio
     }
 }
 
-/// Identification of a bundle in events: its source and creation timestamp.
-type BundleKey = (String, (u64, u64));
-
 /// Observations of a run.
 struct RunObserver {
     payload: Bytes,
@@ -305,9 +302,9 @@ struct RunObserver {
     waiting: Vec<VecDeque<SendId>>,
     sources: BTreeMap<usize, String>,
     /// Messages by number: accepting node and creation timestamp.
-    accepted: BTreeMap<u64, (usize, (u64, u64))>,
-    holders: BTreeMap<BundleKey, BTreeSet<usize>>,
-    delivered: BTreeMap<BundleKey, Instant>,
+    accepted: BTreeMap<u64, (usize, CreationTimestamp)>,
+    holders: BTreeMap<BundleName, BTreeSet<usize>>,
+    delivered: BTreeMap<BundleName, Instant>,
 }
 
 impl RunObserver {
@@ -365,16 +362,16 @@ impl RunObserver {
         match said {
             AppIndication::Room(room) => self.rooms[here] = room,
             AppIndication::Accepted { send, created } => drop(self.accepted.insert(send.0, (here, created))),
-            AppIndication::Bundle { source, created, what, .. } => {
+            AppIndication::Bundle { name, what, .. } => {
                 if what == BundleEvent::Accepted {
-                    self.sources.insert(here, source.clone());
+                    self.sources.insert(here, name.source.clone());
                 }
                 if matches!(what, BundleEvent::Accepted | BundleEvent::Received(_)) {
-                    self.holders.entry((source, created)).or_default().insert(here);
+                    self.holders.entry(name).or_default().insert(here);
                 }
             }
-            AppIndication::Delivered { delivery, source, created, .. } => {
-                self.delivered.entry((source, created)).or_insert(now);
+            AppIndication::Delivered { delivery, name, .. } => {
+                self.delivered.entry(name).or_insert(now);
                 simulation.request(node, AppRequest::Taken { delivery });
             }
             _ => {}
@@ -385,7 +382,7 @@ impl RunObserver {
         let mut outcome = Outcome { sent: self.accepted.len() as u64, sent_bytes, ..Outcome::default() };
         for (number, (node, created)) in &self.accepted {
             let (time_s, _, to) = drawn.messages[*number as usize];
-            let name = (self.sources[node].clone(), *created);
+            let name = BundleName { source: self.sources[node].clone(), created: *created };
             let holders = self.holders[&name].iter().filter(|holder| **holder != to);
             outcome.holders.push(holders.count());
             let arrived = self.delivered.get(&name);

@@ -209,6 +209,7 @@ impl Engine for FilesOverBundles {
 mod tests {
     use super::*;
     use longwire_proto::engine::drain;
+    use longwire_proto::service::BundleName;
 
     const NOW: Instant = Instant::ZERO;
 
@@ -246,9 +247,8 @@ mod tests {
         let mut heard = Vec::new();
         let begin = AppIndication::Delivered {
             delivery,
-            source: "dtn://tx/".into(),
+            name: BundleName { source: "dtn://tx/".into(), created: (1, delivery.0).into() },
             destination: "dtn://rx/in".into(),
-            created: (1, delivery.0),
             length: content.len() as u64,
         };
         engine.handle_indication(NOW, begin.clone());

@@ -10,6 +10,7 @@
 
 use crate::envelope;
 use crate::private_files;
+use longwire_proto::service::BundleName;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
@@ -18,29 +19,19 @@ use std::path::{Path, PathBuf};
 /// Maximum files of one name.
 const NUMBERS_MAX: u32 = 100_000;
 
-/// Bundle that a file comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FileOrigin {
-    /// Source of the bundle.
-    pub source: String,
-    /// Creation timestamp of the bundle.
-    pub created: (u64, u64),
+/// Name of the part of a file that comes from this bundle.
+fn part_name(origin: &BundleName) -> String {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for byte in origin.source.bytes() {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    }
+    format!("{}-{hash:016x}.part", origin.created)
 }
 
-impl FileOrigin {
-    fn part_name(&self) -> String {
-        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-        for byte in self.source.bytes() {
-            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-        }
-        format!("{}-{}-{hash:016x}.part", self.created.0, self.created.1)
-    }
-
-    /// File name for a payload without one.
-    fn fallback_name(&self) -> String {
-        let source = self.source.trim_end_matches('/').replace(['/', ':'], "-");
-        format!("bundle-{}-{}-{}", source.replace("---", "-"), self.created.0, self.created.1)
-    }
+/// File name for a payload without one.
+fn fallback_name(origin: &BundleName) -> String {
+    let source = origin.source.trim_end_matches('/').replace(['/', ':'], "-");
+    format!("bundle-{}-{}", source.replace("---", "-"), origin.created)
 }
 
 /// A file that is being received.
@@ -48,7 +39,7 @@ impl FileOrigin {
 pub struct ArrivingFile {
     folder: PathBuf,
     part: PathBuf,
-    origin: FileOrigin,
+    origin: BundleName,
     file: File,
     /// Beginning of the payload, until it shows whether there is a file name.
     head: Option<Vec<u8>>,
@@ -76,10 +67,10 @@ pub fn make(folder: &Path) -> io::Result<()> {
 ///
 /// # Errors
 /// Fails if the folder is not writable.
-pub fn begin(folder: &Path, origin: FileOrigin) -> io::Result<FileStart> {
+pub fn begin(folder: &Path, origin: BundleName) -> io::Result<FileStart> {
     let parts = folder.join(".longwire");
     private_files::make_folder(&parts)?;
-    let part = parts.join(origin.part_name());
+    let part = parts.join(part_name(&origin));
     if fs::metadata(&part).is_ok_and(|found| found.nlink() > 1) {
         return Ok(FileStart::AlreadyPlaced);
     }
@@ -94,9 +85,9 @@ pub fn begin(folder: &Path, origin: FileOrigin) -> io::Result<FileStart> {
 }
 
 /// Removes the record of a placed delivery, once the node has deleted the delivery.
-pub fn forget(folder: &Path, origin: &FileOrigin) {
+pub fn forget(folder: &Path, origin: &BundleName) {
     // A leftover is harmless at the next start.
-    let _ = fs::remove_file(folder.join(".longwire").join(origin.part_name()));
+    let _ = fs::remove_file(folder.join(".longwire").join(part_name(origin)));
 }
 
 /// Removes leftovers of a crash: parts that were never placed, and those whose file was removed since.
@@ -142,7 +133,7 @@ impl ArrivingFile {
     pub fn finish(mut self) -> io::Result<PathBuf> {
         self.read_head()?;
         self.file.sync_all()?;
-        let name = self.name.clone().unwrap_or_else(|| envelope::safe_name(&self.origin.fallback_name()));
+        let name = self.name.clone().unwrap_or_else(|| envelope::safe_name(&fallback_name(&self.origin)));
         let path = self.place(&name)?;
         File::open(&self.folder)?.sync_all()?;
         Ok(path)
@@ -190,8 +181,8 @@ mod tests {
         names
     }
 
-    fn origin(sequence: u64) -> FileOrigin {
-        FileOrigin { source: "dtn://moon/".into(), created: (5, sequence) }
+    fn origin(sequence: u64) -> BundleName {
+        BundleName { source: "dtn://moon/".into(), created: (5, sequence).into() }
     }
 
     fn arriving(folder: &TestFolder, sequence: u64) -> Box<ArrivingFile> {

@@ -22,7 +22,7 @@
 
 use crate::view;
 use bytes::{BufMut, Bytes, BytesMut};
-use longwire_proto::service::{BundleVersion, Priority, SendOptions};
+use longwire_proto::service::{BundleName, BundleVersion, CreationTimestamp, Priority, SendOptions};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -77,7 +77,7 @@ pub struct MessageOptions {
     pub bundle_version: Option<BundleVersion>,
     /// Creation timestamp, for applications that send the same bundle again after a crash.
     #[serde(skip)]
-    pub created: Option<(u64, u64)>,
+    pub created: Option<CreationTimestamp>,
     /// Requests custody transfer, which implies version 6.
     #[serde(skip_serializing_if = "core::ops::Not::not")]
     pub custody: bool,
@@ -201,19 +201,9 @@ pub enum Request {
         filter: view::Filter,
     },
     /// Returns one bundle and its fragments in detail.
-    Bundle {
-        /// Source of the bundle.
-        source: String,
-        /// Creation timestamp of the bundle.
-        created: (u64, u64),
-    },
+    Bundle(BundleName),
     /// Deletes a bundle.
-    Delete {
-        /// Source of the bundle.
-        source: String,
-        /// Creation timestamp of the bundle.
-        created: (u64, u64),
-    },
+    Delete(BundleName),
     /// Lists all links.
     Links,
     /// Adds a link until the node restarts.
@@ -281,7 +271,7 @@ pub enum Reply {
         /// Source of the bundle.
         source: String,
         /// Creation timestamp of the bundle.
-        created: (u64, u64),
+        created: CreationTimestamp,
         /// True if the payload begins with a file name and the destination's applications are not known to remove it.
         #[serde(default, skip_serializing_if = "core::ops::Not::not")]
         name_may_stay: bool,
@@ -333,7 +323,7 @@ pub enum Reply {
         /// Destination of the bundle.
         destination: String,
         /// Creation timestamp of the bundle.
-        created: (u64, u64),
+        created: CreationTimestamp,
         /// Payload length, bytes.
         length: u64,
     },
@@ -438,7 +428,7 @@ mod tests {
         let reply = Reply::Accepted {
             send: 1,
             source: "dtn://moon/".into(),
-            created: (842_000_000_000, 256),
+            created: (842_000_000_000, 256).into(),
             name_may_stay: false,
         };
         let text = serde_json::to_string(&reply).expect("JSON");

@@ -12,7 +12,8 @@ use crate::surfaces::message::{Message, MessageOptions, Reply, Request, full_end
 use crate::surfaces::operations::Weight;
 use bytes::{Bytes, BytesMut};
 use longwire_proto::service::{
-    AppIndication, AppRequest, DeliveryId, RefuseReason, ReportedStatus, SendFailure, SendId,
+    AppIndication, AppRequest, BundleName, CreationTimestamp, DeliveryId, RefuseReason, ReportedStatus,
+    SendFailure, SendId,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::Ordering;
@@ -36,9 +37,8 @@ const REPORTABLE_MAX: usize = 65_536;
 #[derive(Clone, Debug)]
 struct PendingDelivery {
     client: ClientId,
-    source: String,
+    name: BundleName,
     destination: String,
-    created: (u64, u64),
     length: u64,
     /// Payload read so far, if the payload is sent with the delivery.
     inline: Option<BytesMut>,
@@ -59,7 +59,7 @@ struct ConnectedApp {
     end: ClientEnd,
     sends: BTreeMap<u64, SendId>,
     /// Bundles by creation timestamp, to find the send that a report belongs to.
-    reportable: BTreeMap<(u64, u64), ReportedBundle>,
+    reportable: BTreeMap<CreationTimestamp, ReportedBundle>,
     registered: BTreeMap<String, u32>,
     said: usize,
     said_bytes: u64,
@@ -379,13 +379,13 @@ impl Applications {
             }
             AppIndication::Sent { send } => self.end_send(send, None),
             AppIndication::Failed { send, reason } => self.end_send(send, Some(reason)),
-            AppIndication::Delivered { delivery, source, destination, created, length } => {
-                self.delivered(delivery, source, destination, created, length);
+            AppIndication::Delivered { delivery, name, destination, length } => {
+                self.delivered(delivery, name, destination, length);
             }
             AppIndication::Data { delivery, offset, data } => self.data(delivery, offset, data),
             AppIndication::Gone { delivery, taken } => self.gone(delivery, taken),
-            AppIndication::Report { created, status, reason, reporter, .. } => {
-                self.report(created, status, reason, &reporter);
+            AppIndication::Report { name, status, reason, reporter, .. } => {
+                self.report(name.created, status, reason, &reporter);
             }
             AppIndication::Bundle { .. }
             | AppIndication::Refused { .. }
@@ -394,7 +394,7 @@ impl Applications {
         }
     }
 
-    fn accepted(&mut self, send: SendId, created: (u64, u64)) {
+    fn accepted(&mut self, send: SendId, created: CreationTimestamp) {
         let Some(sending) = self.sends.get(&send) else { return };
         let (client, send) = (sending.client, sending.number);
         let source = sending.source.clone();
@@ -429,11 +429,11 @@ impl Applications {
     }
 
     /// Destination of a bundle whose reports are expected.
-    pub(crate) fn destination_of(&self, created: (u64, u64)) -> Option<&str> {
+    pub(crate) fn destination_of(&self, created: CreationTimestamp) -> Option<&str> {
         self.apps.values().find_map(|app| Some(app.reportable.get(&created)?.destination.as_str()))
     }
 
-    fn report(&mut self, created: (u64, u64), status: ReportedStatus, reason: u64, reporter: &str) {
+    fn report(&mut self, created: CreationTimestamp, status: ReportedStatus, reason: u64, reporter: &str) {
         let status = match status {
             ReportedStatus::Received => "received",
             ReportedStatus::Forwarded => "forwarded",
@@ -453,28 +453,13 @@ impl Applications {
         }
     }
 
-    fn delivered(
-        &mut self,
-        delivery: DeliveryId,
-        source: String,
-        destination: String,
-        created: (u64, u64),
-        length: u64,
-    ) {
+    fn delivered(&mut self, delivery: DeliveryId, name: BundleName, destination: String, length: u64) {
         let Some(client) = self.owners.get(&destination).copied() else { return };
         if self.deliveries.contains_key(&delivery) {
             return;
         }
-        let new = PendingDelivery {
-            client,
-            source,
-            destination,
-            created,
-            length,
-            inline: None,
-            said: false,
-            said_bytes: 0,
-        };
+        let new =
+            PendingDelivery { client, name, destination, length, inline: None, said: false, said_bytes: 0 };
         self.deliveries.insert(delivery, new);
         let app = self.apps.get_mut(&client).expect("owners are there");
         app.backlog.push_back(delivery);
@@ -511,7 +496,7 @@ impl Applications {
         let Some(delivery) = self.deliveries.get_mut(&id) else { return };
         let client = delivery.client;
         if offset == 0 && envelope::read(&data).is_some() {
-            self.longwire_peers.add(&delivery.source);
+            self.longwire_peers.add(&delivery.name.source);
         }
         let Some(read) = &mut delivery.inline else {
             let head = Reply::Data { delivery: id.0, offset };
@@ -555,9 +540,9 @@ impl PendingDelivery {
     fn reply(&self, id: DeliveryId) -> Reply {
         Reply::Delivered {
             delivery: id.0,
-            source: self.source.clone(),
+            source: self.name.source.clone(),
             destination: self.destination.clone(),
-            created: self.created,
+            created: self.name.created,
             length: self.length,
         }
     }

@@ -8,7 +8,7 @@ use crate::tower::links::KnownLink;
 use crate::view::{self, Bundle, Filter, Page, State};
 use longwire_proto::bp::agent::{BundleStatus, RetentionReason};
 use longwire_proto::bp::eid::Eid;
-use longwire_proto::service::{AppRequest, LinkId, RecordId};
+use longwire_proto::service::{AppRequest, BundleName, LinkId, RecordId};
 use longwire_proto::time::Instant;
 
 /// Maximum bundles examined for one answer, so that other events wait no longer than that takes.
@@ -39,10 +39,10 @@ impl Task {
         Reply::Bundles { page }
     }
 
-    pub(super) fn bundle(&self, now: Instant, source: &str, created: (u64, u64)) -> Reply {
-        let found = self.engines.upper.bundles_named(now, source, created);
+    pub(super) fn bundle(&self, now: Instant, name: &BundleName) -> Reply {
+        let found = self.engines.upper.bundles_named(now, name);
         if found.is_empty() {
-            return no_bundle(source, created);
+            return no_bundle(name);
         }
         let bundles: Vec<Bundle> =
             found.iter().take(LOOKED_AT_MAX).map(|bundle| self.bundle_view(now, bundle)).collect();
@@ -50,13 +50,12 @@ impl Task {
     }
 
     fn bundle_view(&self, now: Instant, bundle: &BundleStatus) -> Bundle {
-        let timestamp = bundle.id.timestamp;
-        let (source, created) = (bundle.id.source.to_string(), (timestamp.time.0, timestamp.sequence));
+        let name = bundle.id.source.bundle_name(bundle.id.timestamp);
         let (state, why) = self.why(now, bundle);
         Bundle {
-            id: view::bundle_id(&source, created),
-            source,
-            created,
+            id: name.to_string(),
+            source: name.source,
+            created: name.created,
             fragment: bundle
                 .id
                 .fragment
@@ -206,17 +205,19 @@ impl Task {
         }
     }
 
-    pub(super) fn delete(&mut self, now: Instant, source: String, created: (u64, u64)) -> Reply {
+    pub(super) fn delete(&mut self, now: Instant, name: &BundleName) -> Reply {
         let before = self.engines.upper.counters().deleted_cancelled;
-        self.ask(now, AppRequest::Delete { source: source.clone(), created });
+        self.ask(now, AppRequest::Delete(name.clone()));
         if self.engines.upper.counters().deleted_cancelled > before {
             return Reply::Done;
         }
-        no_bundle(&source, created)
+        no_bundle(name)
     }
 }
 
-fn no_bundle(source: &str, created: (u64, u64)) -> Reply {
-    let what = format!("no such bundle: {}", view::bundle_id(source, created));
-    Reply::error(what, Some("it may have been delivered or forwarded; list bundles with `longwire bundles`"))
+fn no_bundle(name: &BundleName) -> Reply {
+    Reply::error(
+        format!("no such bundle: {name}"),
+        Some("it may have been delivered or forwarded; list bundles with `longwire bundles`"),
+    )
 }

@@ -2,10 +2,10 @@
 
 use super::Task;
 use crate::surfaces::event_log::EventLog;
-use crate::view::{BundleName, Event, bundle_id};
+use crate::view::{BundleIdentification, Event};
 use longwire_proto::bp::ReasonCode;
 use longwire_proto::service::{
-    AppIndication, AppRequest, BundleEvent, LinkId, RefuseReason, ReportedStatus, SendFailure,
+    AppIndication, AppRequest, BundleEvent, BundleName, LinkId, RefuseReason, ReportedStatus, SendFailure,
 };
 use longwire_proto::time::{Duration, Instant};
 use std::sync::Arc;
@@ -99,24 +99,11 @@ impl Task {
                     },
                 );
             }
-            AppIndication::Bundle { source, created, destination, payload_bytes, what } => {
-                let bundle = BundleName {
-                    id: bundle_id(source, *created),
-                    source: source.clone(),
-                    destination: destination.clone(),
-                    payload_bytes: *payload_bytes,
-                };
-                self.record_bundle_event(now, bundle, *what);
+            AppIndication::Bundle { name, destination, payload_bytes, what } => {
+                self.record_bundle_event(now, identification(name, destination, *payload_bytes), *what);
             }
-            AppIndication::Delivered { source, destination, created, length, .. }
-                if self.recording.bundles =>
-            {
-                let bundle = BundleName {
-                    id: bundle_id(source, *created),
-                    source: source.clone(),
-                    destination: destination.clone(),
-                    payload_bytes: *length,
-                };
+            AppIndication::Delivered { name, destination, length, .. } if self.recording.bundles => {
+                let bundle = identification(name, destination, *length);
                 self.note(now, Event::BundleArrived { bundle });
             }
             AppIndication::Refused { link, reason, breach, accept } => {
@@ -126,11 +113,11 @@ impl Task {
                 }
             }
             AppIndication::Failed { reason: SendFailure::Full, .. } => self.record_full(now),
-            AppIndication::Report { source, created, status, reason, reporter, .. } => {
+            AppIndication::Report { name, status, reason, reporter, .. } => {
                 let believed = self.believes(indication);
                 self.reports_not_believed += u64::from(!believed);
                 let event = Event::Report {
-                    id: bundle_id(source, *created),
+                    id: name.to_string(),
                     status: status_word(*status).to_owned(),
                     reason: *reason,
                     reporter: reporter.clone(),
@@ -144,7 +131,7 @@ impl Task {
         true
     }
 
-    fn record_bundle_event(&mut self, now: Instant, bundle: BundleName, what: BundleEvent) {
+    fn record_bundle_event(&mut self, now: Instant, bundle: BundleIdentification, what: BundleEvent) {
         let event = match what {
             BundleEvent::Accepted => Event::BundleAccepted { bundle },
             BundleEvent::Received(link) => Event::BundleReceived { bundle, link: self.link_name(link) },
@@ -170,6 +157,11 @@ impl Task {
     pub(super) fn link_name(&self, link: LinkId) -> String {
         self.engines.lower.second.links.name(link)
     }
+}
+
+fn identification(name: &BundleName, destination: &str, payload_bytes: u64) -> BundleIdentification {
+    let (id, source) = (name.to_string(), name.source.clone());
+    BundleIdentification { id, source, destination: destination.to_owned(), payload_bytes }
 }
 
 pub(crate) fn refuse_word(reason: RefuseReason) -> &'static str {

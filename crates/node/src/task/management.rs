@@ -15,8 +15,8 @@ impl Task {
         match request {
             Request::Status | Request::NextStatus => Reply::Status { status: Box::new(self.status(now)) },
             Request::Bundles { limit, after, filter } => self.bundles(now, after.as_deref(), limit, &filter),
-            Request::Bundle { source, created } => self.bundle(now, &source, created),
-            Request::Delete { source, created } => self.delete(now, source, created),
+            Request::Bundle(name) => self.bundle(now, &name),
+            Request::Delete(name) => self.delete(now, &name),
             Request::Links => Reply::Links { links: self.link_views(now) },
             Request::AddLink { name, address } => self.add_link(now, name, address),
             Request::CutLink { name } => self.with_link(now, &name, |link| AppRequest::CloseLink { link }),

@@ -22,9 +22,9 @@ use longwire_proto::service::{AppIndication, LinkId};
 impl Task {
     /// False for a report that is not trusted.
     pub(super) fn believes(&mut self, indication: &AppIndication) -> bool {
-        let AppIndication::Report { created, reporter, over, .. } = indication else { return true };
+        let AppIndication::Report { name, reporter, over, .. } = indication else { return true };
         let Some(reporter) = parse_node(reporter) else { return false };
-        let to = self.applications.destination_of(*created).and_then(parse_node);
+        let to = self.applications.destination_of(name.created).and_then(parse_node);
         match &over[..] {
             [] => reporter == *self.engines.upper.node(),
             links => links.iter().all(|link| self.trusts(*link, &reporter, to.as_ref())),

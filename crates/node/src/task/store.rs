@@ -93,11 +93,8 @@ impl Task {
         let found = agent.bundles_after(now, RecordId(record.0.wrapping_sub(1))).next();
         match found.filter(|found| found.record == record) {
             Some(found) => {
-                let (source, created) = (&found.id.source, found.id.timestamp);
-                format!(
-                    "; belongs to the bundle {source}@{}-{} to {}",
-                    created.time.0, created.sequence, found.destination
-                )
+                let name = found.id.source.bundle_name(found.id.timestamp);
+                format!("; belongs to the bundle {name} to {}", found.destination)
             }
             // The beginning of the bundle is damaged, or it was deleted in the meantime.
             None if agent.is_ready() => "; belongs to no readable bundle".to_owned(),

@@ -1,6 +1,6 @@
 //! Events of a node, as recorded and delivered to clients.
 
-use super::BundleName;
+use super::BundleIdentification;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -46,13 +46,13 @@ pub enum Event {
     BundleAccepted {
         /// Bundle.
         #[serde(flatten)]
-        bundle: BundleName,
+        bundle: BundleIdentification,
     },
     /// A complete bundle was received from a peer.
     BundleReceived {
         /// Bundle.
         #[serde(flatten)]
-        bundle: BundleName,
+        bundle: BundleIdentification,
         /// Name of the link.
         link: String,
     },
@@ -60,25 +60,25 @@ pub enum Event {
     BundleForwarded {
         /// Bundle.
         #[serde(flatten)]
-        bundle: BundleName,
+        bundle: BundleIdentification,
     },
     /// A complete bundle was offered to the registered application.
     BundleArrived {
         /// Bundle.
         #[serde(flatten)]
-        bundle: BundleName,
+        bundle: BundleIdentification,
     },
     /// An application accepted a bundle.
     BundleDelivered {
         /// Bundle.
         #[serde(flatten)]
-        bundle: BundleName,
+        bundle: BundleIdentification,
     },
     /// A bundle was deleted before it was delivered or forwarded.
     BundleDeleted {
         /// Bundle.
         #[serde(flatten)]
-        bundle: BundleName,
+        bundle: BundleIdentification,
         /// Reason, as an identifier: `lifetime_expired`, `transmission_canceled`, `depleted_storage` ..
         reason: String,
     },

@@ -5,6 +5,7 @@
 use bytes::{Bytes, BytesMut};
 use longwire_node::message::{BODY_BYTES_MAX, Message, MessageOptions, Reply, Request};
 use longwire_node::{AppClient, Config, Node, NodeSetup};
+use longwire_proto::service::CreationTimestamp;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -135,7 +136,7 @@ impl App {
         });
     }
 
-    pub(crate) fn wait_accepted(&mut self, number: u64) -> (u64, u64) {
+    pub(crate) fn wait_accepted(&mut self, number: u64) -> CreationTimestamp {
         self.wait(|said| match said.head {
             Reply::Accepted { send, created, .. } if send == number => Some(created),
             Reply::Failed { send, reason, .. } if send == number => panic!("send {send} failed: {reason}"),

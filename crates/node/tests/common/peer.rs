@@ -330,7 +330,7 @@ pub(crate) fn bundle(source: &str, destination: &str, sequence: u64, payload: &[
 }
 
 /// A report of this node on the delivery of a bundle of `dtn://alice/`, genuine or forged.
-pub(crate) fn receipt(by: &str, created: (u64, u64), number: u64) -> Vec<u8> {
+pub(crate) fn receipt(by: &str, created: CreationTimestamp, number: u64) -> Vec<u8> {
     let report = AdminRecord::StatusReport(StatusReport {
         received: StatusItem::NotAsserted,
         forwarded: StatusItem::NotAsserted,
@@ -339,7 +339,7 @@ pub(crate) fn receipt(by: &str, created: (u64, u64), number: u64) -> Vec<u8> {
         further: Vec::new(),
         reason: ReasonCode::NoAdditionalInformation,
         source: eid("dtn://alice/"),
-        timestamp: CreationTimestamp { time: DtnTime(created.0), sequence: created.1 },
+        timestamp: created,
         fragment: None,
     })
     .to_bytes();
@@ -349,11 +349,11 @@ pub(crate) fn receipt(by: &str, created: (u64, u64), number: u64) -> Vec<u8> {
 }
 
 /// A custody signal (RFC 5050 6.1.2) that another node has accepted custody of a bundle of `dtn://alice/`, genuine or forged.
-pub(crate) fn release(created: (u64, u64), number: u64) -> Vec<u8> {
+pub(crate) fn release(created: CreationTimestamp, number: u64) -> Vec<u8> {
     let subject = v6::admin::Subject {
         source: eid("dtn://alice/"),
-        created_s: created.0 / 1000,
-        sequence: created.1,
+        created_s: created.time.0 / 1000,
+        sequence: created.sequence,
         fragment: None,
     };
     let (reason, time) = (v6::CustodyReason::NoAdditionalInformation, v6::Time::from_millis(now_dtn_ms()));

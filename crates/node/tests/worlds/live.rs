@@ -11,8 +11,8 @@ use longwire_node::message::{Message, MessageOptions, Reply, Request};
 use longwire_node::storage::VolatileStore;
 use longwire_node::{AppClient, Node, NodeSetup, system_dtn_ms};
 use longwire_proto::service::{
-    App, AppIndication, AppRequest, DeliveryId, RefuseReason, ReportedStatus, SendFailure, SendId,
-    SendOptions,
+    App, AppIndication, AppRequest, BundleName, DeliveryId, RefuseReason, ReportedStatus, SendFailure,
+    SendId, SendOptions,
 };
 use longwire_proto::time::{Duration, Instant};
 use longwire_sim::{ChannelId, NodeId, NodeIndication, World};
@@ -50,7 +50,7 @@ struct Station {
     disk: Disk,
     running: Option<Running>,
     /// Source and creation timestamp of each send, for reports about it.
-    created: BTreeMap<SendId, (String, (u64, u64))>,
+    created: BTreeMap<SendId, BundleName>,
 }
 
 /// A world of real sockets.
@@ -169,7 +169,7 @@ impl Live {
         }
         let station = &mut self.stations[node.0 as usize];
         if let Reply::Accepted { send, source, created, .. } = &said.head {
-            station.created.insert(SendId(*send), (source.clone(), *created));
+            station.created.insert(SendId(*send), BundleName { source: source.clone(), created: *created });
         }
         let indication = indication(said, &station.created);
         let now = self.now();
@@ -230,10 +230,7 @@ fn message(request: AppRequest) -> Message<Request> {
 }
 
 /// Converts a reply of a node to an indication of its agent.
-fn indication(
-    said: Message<Reply>,
-    created_of: &BTreeMap<SendId, (String, (u64, u64))>,
-) -> Option<AppIndication> {
+fn indication(said: Message<Reply>, created_of: &BTreeMap<SendId, BundleName>) -> Option<AppIndication> {
     let body: Bytes = said.body;
     Some(match said.head {
         Reply::Done | Reply::Registered { .. } => return None,
@@ -244,7 +241,7 @@ fn indication(
             AppIndication::Failed { send: SendId(send), reason: failure(&reason) }
         }
         Reply::Report { send, status, reason, reporter } => {
-            let (source, created) = created_of[&SendId(send)].clone();
+            let name = created_of[&SendId(send)].clone();
             let status = match status.as_str() {
                 "received" => ReportedStatus::Received,
                 "forwarded" => ReportedStatus::Forwarded,
@@ -252,10 +249,11 @@ fn indication(
                 "in custody" => ReportedStatus::CustodyAccepted,
                 _ => ReportedStatus::Deleted,
             };
-            AppIndication::Report { source, created, status, reason, reporter, over: Vec::new() }
+            AppIndication::Report { name, status, reason, reporter, over: Vec::new() }
         }
         Reply::Delivered { delivery, source, destination, created, length } => {
-            AppIndication::Delivered { delivery: DeliveryId(delivery), source, destination, created, length }
+            let name = BundleName { source, created };
+            AppIndication::Delivered { delivery: DeliveryId(delivery), name, destination, length }
         }
         Reply::Data { delivery, offset } => {
             AppIndication::Data { delivery: DeliveryId(delivery), offset, data: body }

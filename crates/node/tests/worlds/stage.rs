@@ -2,7 +2,9 @@
 
 use crate::plan::{Plan, node_id};
 use bytes::{Bytes, BytesMut};
-use longwire_proto::service::{App, AppIndication, AppRequest, DeliveryId, SendFailure, SendId, SendOptions};
+use longwire_proto::service::{
+    App, AppIndication, AppRequest, BundleName, DeliveryId, SendFailure, SendId, SendOptions,
+};
 use longwire_proto::time::{Duration, Instant};
 use longwire_sim::{ChannelId, NodeId, NodeIndication, World};
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,9 +22,6 @@ pub(crate) trait Network: World<App = App> {
     fn patience(&self) -> Duration;
 }
 
-/// Source and creation timestamp of a bundle.
-type Name = (String, (u64, u64));
-
 /// A bundle that a user sends.
 #[derive(Debug)]
 pub(crate) struct Sending {
@@ -39,7 +38,7 @@ pub(crate) struct Sending {
 /// A delivery that is being read.
 #[derive(Debug)]
 struct Reading {
-    name: Name,
+    name: BundleName,
     length: u64,
     data: BytesMut,
 }
@@ -50,9 +49,9 @@ pub(crate) struct Users {
     pub(crate) sendings: Vec<Sending>,
     /// Payloads read completely, in that order, with their nodes.
     pub(crate) arrivals: Vec<(NodeId, Bytes)>,
-    arrived: BTreeSet<(NodeId, Name)>,
+    arrived: BTreeSet<(NodeId, BundleName)>,
     /// Deliveries taken, and confirmed by the node.
-    taken: BTreeSet<(NodeId, Name)>,
+    taken: BTreeSet<(NodeId, BundleName)>,
     reading: BTreeMap<(NodeId, DeliveryId), Reading>,
     room: BTreeMap<NodeId, u64>,
     registered: BTreeMap<NodeId, Vec<String>>,
@@ -233,8 +232,8 @@ impl Users {
             AppIndication::Progress { send, up_to } => self.sending(node, send).safe = up_to,
             AppIndication::Sent { send } => self.end(node, send, Ok(())),
             AppIndication::Failed { send, reason } => self.end(node, send, Err(reason)),
-            AppIndication::Delivered { delivery, source, created, length, .. } => {
-                self.delivered(node, delivery, (source, created), length);
+            AppIndication::Delivered { delivery, name, length, .. } => {
+                self.delivered(node, delivery, name, length);
             }
             AppIndication::Data { delivery, offset, data } => self.data(node, delivery, offset, &data),
             AppIndication::Gone { delivery, taken } => {
@@ -256,7 +255,7 @@ impl Users {
         sending.end = Some(end);
     }
 
-    fn delivered(&mut self, node: NodeId, delivery: DeliveryId, name: Name, length: u64) {
+    fn delivered(&mut self, node: NodeId, delivery: DeliveryId, name: BundleName, length: u64) {
         let known = (node, name.clone());
         assert!(!self.taken.contains(&known), "{known:?} is delivered again after it was taken");
         if self.reading.contains_key(&(node, delivery)) {

@@ -7,6 +7,7 @@
 
 use crate::codec::cbor::Major;
 use crate::codec::{DecodeError, cbor};
+use crate::service::{BundleName, CreationTimestamp};
 use bytes::{Bytes, BytesMut};
 use core::cmp::Ordering;
 use core::fmt;
@@ -79,6 +80,11 @@ enum Identity<'a> {
 }
 
 impl Eid {
+    /// Returns the name of the bundle of this source with this creation timestamp.
+    pub fn bundle_name(&self, created: CreationTimestamp) -> BundleName {
+        BundleName { source: self.to_string(), created }
+    }
+
     /// Creates `ipn:node.service`.
     pub const fn ipn(node: u32, service: u64) -> Self {
         Eid::Ipn(IpnNumbers { allocator: 0, node, service, three_elements: false })

@@ -2,22 +2,10 @@
 
 use crate::codec::{DecodeError, cbor};
 use bytes::{Bytes, BytesMut};
-use serde::{Deserialize, Serialize};
 
-/// DTN time: milliseconds since 2000-01-01 00:00:00 UTC; zero if unknown (RFC 9171 4.2.6).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct DtnTime(pub u64);
+pub use crate::service::{CreationTimestamp, DtnTime};
 
 impl DtnTime {
-    /// Unknown time: zero.
-    pub const UNKNOWN: DtnTime = DtnTime(0);
-
-    /// False for the unknown time.
-    pub const fn is_known(self) -> bool {
-        self.0 != 0
-    }
-
     /// Decodes a DTN time from the front of the input.
     pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
         cbor::unsigned(input, "a DTN time", "RFC 9171 4.2.6").map(DtnTime)
@@ -27,15 +15,6 @@ impl DtnTime {
     pub fn encode(&self, out: &mut BytesMut) {
         cbor::put_unsigned(self.0, out);
     }
-}
-
-/// Creation timestamp; together with the source it identifies the bundle (RFC 9171 4.2.7).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct CreationTimestamp {
-    /// Time of the request to send the bundle; unknown on a node without a clock.
-    pub time: DtnTime,
-    /// Sequence number, which distinguishes bundles of the same time.
-    pub sequence: u64,
 }
 
 impl CreationTimestamp {

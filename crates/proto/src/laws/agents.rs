@@ -13,7 +13,9 @@ use crate::bp::agent::{Agent, Config};
 use crate::engine::Engine;
 use crate::joint::{Beside, PassThrough, Stack};
 use crate::rng::Rng;
-use crate::service::{App, AppIndication, Both, Bundles, LinkId, Many, NextHop, SendFailure, Storage};
+use crate::service::{
+    App, AppIndication, Both, BundleName, Bundles, LinkId, Many, NextHop, SendFailure, Storage,
+};
 use crate::time::{Duration, Instant};
 use crate::wrap::Checked;
 use bytes::BytesMut;
@@ -212,9 +214,9 @@ fn the_laws_find_flaws_in_what_rises() {
     });
     finds("a delivery after it was taken", "after it was taken", |said| match said {
         AppIndication::Gone { delivery, .. } => {
-            let (source, destination) = (node_name(0), node_name(1));
-            let again =
-                AppIndication::Delivered { delivery, source, destination, created: (0, 0), length: 4 };
+            let destination = node_name(1);
+            let name = BundleName { source: node_name(0), ..BundleName::default() };
+            let again = AppIndication::Delivered { delivery, name, destination, length: 4 };
             vec![said, again]
         }
         other => vec![other],

@@ -6,8 +6,8 @@ use super::{Draw, Users};
 use crate::bp::agent::{PayloadPart, part_in};
 use crate::rng::Rng;
 use crate::service::{
-    App, AppIndication, AppRequest, BundleVersion, DeliveryId, LinkId, NextHop, SendFailure, SendId,
-    SendOptions,
+    App, AppIndication, AppRequest, BundleVersion, CreationTimestamp, DeliveryId, LinkId, NextHop,
+    SendFailure, SendId, SendOptions,
 };
 use crate::time::{Duration, Instant};
 use bytes::Bytes;
@@ -103,7 +103,7 @@ pub(crate) struct AppUsers {
     starts: Vec<u32>,
     messages: Vec<TestMessage>,
     /// Attempts that an agent has confirmed as durable, with their creation timestamps according to the agent.
-    accepted: BTreeMap<Attempt, (u64, u64)>,
+    accepted: BTreeMap<Attempt, CreationTimestamp>,
     /// Attempts that an application has confirmed to have. After a crash the agent may have lost the confirmation.
     received: BTreeSet<Attempt>,
     /// Attempts with a durable confirmation of the delivery.

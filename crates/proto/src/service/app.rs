@@ -1,6 +1,6 @@
 //! Bundles to and from the applications of a node.
 
-use super::{Breach, DownReason, LinkId, Priority, RefuseReason};
+use super::{Breach, BundleName, CreationTimestamp, DownReason, LinkId, Priority, RefuseReason};
 use crate::engine::Service;
 use bytes::Bytes;
 use core::time::Duration;
@@ -113,7 +113,7 @@ pub struct SendOptions {
     /// not count up to; `None` leaves it to the agent. Together with the source it identifies the bundle (RFC 9171
     /// 4.2.7): an application that sends with the same timestamp after a crash sends the same bundle, and no node
     /// accepts it twice.
-    pub created: Option<(u64, u64)>,
+    pub created: Option<CreationTimestamp>,
     /// Version of the bundle; `None` for 6 with custody, otherwise the version of the agent's configuration.
     pub version: Option<BundleVersion>,
     /// Requests custody transfer: the node keeps the bundle until another node is its custodian, or it is delivered
@@ -244,12 +244,7 @@ pub enum AppRequest {
         via: NextHop,
     },
     /// Deletes a bundle and all of its fragments on this node, whatever its source, by order of the operator.
-    Delete {
-        /// Source of the bundle.
-        source: String,
-        /// Creation timestamp of the bundle.
-        created: (u64, u64),
-    },
+    Delete(BundleName),
     /// Requests that a link be kept up.
     OpenLink {
         /// Link to keep up.
@@ -299,9 +294,8 @@ pub enum AppIndication {
     Accepted {
         /// Send of the bundle.
         send: SendId,
-        /// Creation timestamp of the bundle, as in reports: DTN time in milliseconds (zero without a clock) and
-        /// sequence number.
-        created: (u64, u64),
+        /// Creation timestamp of the bundle, as in reports.
+        created: CreationTimestamp,
     },
     /// The next hop has acknowledged a part of the bundle.
     Progress {
@@ -326,12 +320,10 @@ pub enum AppIndication {
     Delivered {
         /// The agent's number for the delivery.
         delivery: DeliveryId,
-        /// Source of the bundle.
-        source: String,
+        /// Name of the bundle.
+        name: BundleName,
         /// Destination endpoint.
         destination: String,
-        /// Creation timestamp: DTN time in milliseconds (zero without a clock) and sequence number.
-        created: (u64, u64),
         /// Length of the payload, bytes.
         length: u64,
     },
@@ -354,10 +346,8 @@ pub enum AppIndication {
     },
     /// A status report about a bundle sent from here (RFC 9171 6.1.1).
     Report {
-        /// Source of the subject bundle.
-        source: String,
-        /// Creation timestamp of the subject bundle.
-        created: (u64, u64),
+        /// Name of the subject bundle.
+        name: BundleName,
         /// Reported event.
         status: ReportedStatus,
         /// Reason code.
@@ -371,10 +361,8 @@ pub enum AppIndication {
     },
     /// An event in the life of a bundle. Only after [`AppRequest::Watch`].
     Bundle {
-        /// Source of the bundle.
-        source: String,
-        /// Creation timestamp: DTN time in milliseconds (zero without a clock) and sequence number.
-        created: (u64, u64),
+        /// Name of the bundle.
+        name: BundleName,
         /// Destination endpoint.
         destination: String,
         /// Payload bytes in this part of the bundle.

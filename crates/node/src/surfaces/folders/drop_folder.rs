@@ -10,6 +10,7 @@ use crate::private_files;
 use crate::storage::random_u64;
 use crate::surfaces::message::{Message, MessageOptions, Reply, Request};
 use bytes::{Bytes, BytesMut};
+use longwire_proto::service::CreationTimestamp;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -40,7 +41,7 @@ struct ClaimedFile {
     /// Folder that contains only this file, named after the timestamp.
     own: OsString,
     name: OsString,
-    created: (u64, u64),
+    created: CreationTimestamp,
 }
 
 impl ClaimedFile {
@@ -51,8 +52,7 @@ impl ClaimedFile {
 
     /// Name of its folder once the node has queued it.
     fn handed_over(&self) -> OsString {
-        let (time, number) = self.created;
-        OsString::from(format!("{time}-{number}{HANDED_OVER}"))
+        OsString::from(format!("{}{HANDED_OVER}", self.created))
     }
 }
 
@@ -166,7 +166,7 @@ async fn serve_on(
                     if pause.all {
                         break;
                     }
-                    match claim(&drop.folder, &name, (clock().unwrap_or(0), own_number())) {
+                    match claim(&drop.folder, &name, (clock().unwrap_or(0), own_number()).into()) {
                         Ok(claim) => {
                             number += 1;
                             let waits = send(drop, talk, line, &claim, number, &mut accepted).await?;
@@ -245,10 +245,10 @@ fn prepare(folder: &Path) -> io::Result<()> {
 }
 
 /// Claims a file with the timestamp of its bundle. From now on it is sent as that bundle only, whatever happens.
-fn claim(folder: &Path, name: &OsStr, created: (u64, u64)) -> io::Result<ClaimedFile> {
+fn claim(folder: &Path, name: &OsStr, created: CreationTimestamp) -> io::Result<ClaimedFile> {
     let watched = OpenFolder::open(folder)?;
     let parts = watched.some_folder(OsStr::new(PARTS))?;
-    let own = OsString::from(format!("{}-{}", created.0, created.1));
+    let own = OsString::from(created.to_string());
     let place = parts.new_folder(&own)?;
     if let Err(error) = place.take(&watched, name) {
         let _ = parts.remove_folder(&own);
@@ -278,10 +278,9 @@ fn claims(folder: &Path) -> io::Result<ClaimedFiles> {
 }
 
 /// Timestamp in the folder name of a claimed file.
-fn created(own: &OsStr) -> Option<(u64, u64)> {
+fn created(own: &OsStr) -> Option<CreationTimestamp> {
     let own = own.to_str()?;
-    let (time, number) = own.strip_suffix(HANDED_OVER).unwrap_or(own).split_once('-')?;
-    Some((time.parse().ok()?, number.parse().ok()?))
+    own.strip_suffix(HANDED_OVER).unwrap_or(own).parse().ok()
 }
 
 /// Name of the file in a claimed file's folder.
@@ -540,7 +539,7 @@ mod tests {
     }
 
     fn claim_one(folder: &TestFolder, name: &str, created: (u64, u64)) -> (ClaimedFile, ClaimFolders) {
-        let claim = claim(&folder.0, OsStr::new(name), created).unwrap();
+        let claim = claim(&folder.0, OsStr::new(name), created.into()).unwrap();
         let place = ClaimFolders::of(&folder.0, &claim).unwrap();
         (claim, place)
     }
@@ -561,11 +560,11 @@ mod tests {
         assert!(!parts(&folder).join("5-6").exists());
         fs::write(folder.0.join("b.txt"), "b").unwrap();
         fs::write(folder.0.join("a.txt"), "a").unwrap();
-        let second = claim(&folder.0, OsStr::new("a.txt"), (7, own_number())).unwrap();
+        let second = claim(&folder.0, OsStr::new("a.txt"), (7, own_number()).into()).unwrap();
         let (first, place) = claim_one(&folder, "b.txt", (5, own_number()));
         assert!(!folder.0.join("a.txt").exists());
         assert_eq!(all_claims(&folder), [first.clone(), second]);
-        assert!(claim(&folder.0, OsStr::new("none"), (1, 1)).is_err());
+        assert!(claim(&folder.0, OsStr::new("none"), (1, 1).into()).is_err());
         assert_eq!(all_claims(&folder).len(), 2);
         put(&place.sent().unwrap(), &first, &place).unwrap();
         assert_eq!(all_claims(&folder).len(), 1, "the end came after the file");
@@ -625,7 +624,7 @@ mod tests {
         symlink(&elsewhere.0, parts(&folder)).unwrap();
         fs::write(folder.0.join("b.txt"), "b").unwrap();
         assert!(claims(&folder.0).is_err() && prepare(&folder.0).is_err());
-        assert!(claim(&folder.0, OsStr::new("b.txt"), (9, 9)).is_err());
+        assert!(claim(&folder.0, OsStr::new("b.txt"), (9, 9).into()).is_err());
         assert_eq!(
             (read(folder.0.join("b.txt")), fs::read_dir(&elsewhere.0).unwrap().count()),
             ("b".into(), 2)

@@ -2,8 +2,9 @@
 
 use super::{FolderStatus, NodeConnection, NodeGone};
 use crate::config::ReceiveFolder;
-use crate::surfaces::inbox::{self, FileOrigin, FileStart};
+use crate::surfaces::inbox::{self, FileStart};
 use crate::surfaces::message::{Reply, Request};
+use longwire_proto::service::BundleName;
 use std::io;
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ const AGAIN_AFTER: Duration = Duration::from_secs(5);
 
 struct WaitingDelivery {
     number: u64,
-    origin: FileOrigin,
+    origin: BundleName,
     length: u64,
 }
 
@@ -34,7 +35,7 @@ async fn serve_on(
         match talk.hear().await?.head {
             Reply::Delivered { delivery, source, created, length, .. } => {
                 let delivery =
-                    WaitingDelivery { number: delivery, origin: FileOrigin { source, created }, length };
+                    WaitingDelivery { number: delivery, origin: BundleName { source, created }, length };
                 line.change(|folder| folder.waiting = 1 + talk.waiting.len() as u64);
                 while let Err(error) = take(receive, talk, line, &delivery).await? {
                     line.trouble(format!(

@@ -16,12 +16,13 @@ use crate::envelope;
 use crate::surfaces::client::AppClient;
 use crate::surfaces::message::full_endpoint;
 use crate::surfaces::message::{Message, Reply, Request};
-use crate::view::{self, Deliveries, Delivery, Done, Registration, Registrations};
+use crate::view::{Deliveries, Delivery, Done, Registration, Registrations};
 use axum::body::Body;
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use bytes::{Bytes, BytesMut};
+use longwire_proto::service::BundleName;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::{BTreeMap, VecDeque};
@@ -410,10 +411,11 @@ impl MailboxTask {
     async fn hear(&mut self, Message { head, body }: Message<Reply>) -> bool {
         match head {
             Reply::Delivered { delivery, source, destination, created, length } => {
+                let name = BundleName { source, created };
                 let new = Delivery {
                     id: delivery.to_string(),
-                    bundle: view::bundle_id(&source, created),
-                    source,
+                    bundle: name.to_string(),
+                    source: name.source,
                     endpoint: destination,
                     created,
                     payload_bytes: length,

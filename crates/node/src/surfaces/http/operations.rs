@@ -6,13 +6,12 @@ use super::api::{Api, NoParameters, ParameterSource, PlainBody};
 use super::{HttpState, event_stream, mailbox, metrics, pinging, sending};
 use crate::surfaces::message::{Reply, Request};
 use crate::surfaces::operations as rows;
-use crate::view::{
-    self, Accepted, Done, EventRecord, Filter, Link, Links, Page, Route, Routes, State, Status,
-};
+use crate::view::{Accepted, Done, EventRecord, Filter, Link, Links, Page, Route, Routes, State, Status};
 use axum::body::Body;
 use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use longwire_proto::service::BundleName;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
@@ -192,8 +191,8 @@ async fn bundles(shared: Arc<HttpState>, asked: ParameterSource<BundlesQuery>) -
     }
 }
 
-fn bundle_named(id: &str) -> Answer<(String, (u64, u64))> {
-    view::parse_bundle_id(id).ok_or_else(|| {
+fn bundle_named(id: &str) -> Answer<BundleName> {
+    id.parse().map_err(|_| {
         let what = format!("`{id}` does not name a bundle");
         RequestFailure::new(
             StatusCode::BAD_REQUEST,
@@ -204,17 +203,17 @@ fn bundle_named(id: &str) -> Answer<(String, (u64, u64))> {
 }
 
 async fn bundle(shared: Arc<HttpState>, asked: ParameterSource<NoParameters>) -> Answer<Page> {
-    let (source, created) = bundle_named(&asked.named)?;
-    match shared.ask(Request::Bundle { source, created }).await.map_err(RequestFailure::missing)? {
+    let name = bundle_named(&asked.named)?;
+    match shared.ask(Request::Bundle(name)).await.map_err(RequestFailure::missing)? {
         Reply::Bundles { page } => Ok(page),
         _ => Err(RequestFailure::gone()),
     }
 }
 
 async fn cancel(shared: Arc<HttpState>, asked: ParameterSource<NoParameters>) -> Answer<Done> {
-    let (source, created) = bundle_named(&asked.named)?;
+    let name = bundle_named(&asked.named)?;
     let words = format!("deleted {}", asked.named);
-    shared.done(Request::Delete { source, created }, words).await.map_err(RequestFailure::missing)
+    shared.done(Request::Delete(name), words).await.map_err(RequestFailure::missing)
 }
 
 async fn trust_clock(shared: Arc<HttpState>, _: ParameterSource<NoParameters>) -> Answer<Done> {

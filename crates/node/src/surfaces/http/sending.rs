@@ -7,14 +7,14 @@ use super::api::ParameterSource;
 use crate::envelope;
 use crate::surfaces::client::AppClient;
 use crate::surfaces::message::{Message, MessageOptions, Reply, Request};
-use crate::view::{self, Accepted, Urgency};
+use crate::view::{Accepted, Urgency};
 use axum::body::{Body, BodyDataStream};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use bytes::BytesMut;
 use futures_util::StreamExt;
-use longwire_proto::service::{BundleVersion, Priority};
+use longwire_proto::service::{BundleName, BundleVersion, Priority};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
@@ -116,8 +116,9 @@ pub(super) async fn send(
         return Err(failure);
     }
     loop {
-        if let Some((source, created)) = judge(client.reply().await)? {
-            let id = view::bundle_id(&source, created);
+        if let Some(bundle) = judge(client.reply().await)? {
+            let id = bundle.to_string();
+            let BundleName { source, created } = bundle;
             let location = HeaderValue::from_str(&format!("/bundles/{id}"));
             let accepted = Accepted { id, source, created, destination: sending.to, payload_bytes };
             let mut response = json(StatusCode::CREATED, &accepted);
@@ -183,13 +184,10 @@ async fn say(client: &AppClient, request: Message<Request>) -> Result<(), Reques
     if client.request(request).await { Ok(()) } else { Err(RequestFailure::gone()) }
 }
 
-/// Source and creation timestamp of a bundle.
-type Source = (String, (u64, u64));
-
-/// Evaluates a reply about a send; returns source and creation timestamp once the bundle is durable.
-fn judge(said: Option<Message<Reply>>) -> Result<Option<Source>, RequestFailure> {
+/// Evaluates a reply about a send; returns the name of the bundle once it is durable.
+fn judge(said: Option<Message<Reply>>) -> Result<Option<BundleName>, RequestFailure> {
     match said.ok_or_else(RequestFailure::gone)?.head {
-        Reply::Accepted { source, created, .. } => Ok(Some((source, created))),
+        Reply::Accepted { source, created, .. } => Ok(Some(BundleName { source, created })),
         Reply::Failed { reason, code, .. } => {
             let (status, hint) = match code.as_str() {
                 "no_custody" => (StatusCode::BAD_REQUEST, "remove `custody`"),

@@ -1,6 +1,6 @@
 //! Payload parts in storage records, for tests that check where the bytes of a bundle are.
 
-use crate::bp::DecodePolicy;
+use crate::bp::{CreationTimestamp, DecodePolicy};
 use bytes::Bytes;
 
 use super::head::decode_head;
@@ -12,7 +12,7 @@ pub(crate) struct PayloadPart {
     /// Source endpoint.
     pub(crate) source: String,
     /// Creation time and sequence number, as in [`crate::service::AppIndication::Accepted`].
-    pub(crate) created: (u64, u64),
+    pub(crate) created: CreationTimestamp,
     /// Offset in the payload, bytes.
     pub(crate) offset: u64,
     /// Bytes of the part that are in the record.
@@ -29,10 +29,9 @@ pub(crate) fn part_in(record: &[u8]) -> Option<PayloadPart> {
     let (head, length) = decode_head(&rest, &DecodePolicy::STRICT).ok()?;
     let mut bytes = rest.slice(length..);
     bytes.truncate(usize::try_from(head.payload_bytes()).unwrap_or(usize::MAX));
-    let timestamp = head.timestamp();
     Some(PayloadPart {
         source: head.source().to_string(),
-        created: (timestamp.time.0, timestamp.sequence),
+        created: head.timestamp(),
         offset: head.fragment().map_or(0, |fragment| fragment.offset),
         bytes,
     })

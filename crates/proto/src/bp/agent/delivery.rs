@@ -12,7 +12,7 @@
 //! tombstone is kept until no copy of the bundle can be alive.
 //!
 
-use crate::bp::{AdminRecord, CreationTimestamp, DtnTime, Eid, v6};
+use crate::bp::{AdminRecord, CreationTimestamp, Eid, v6};
 use crate::service::{
     AppIndication, BundleEvent, BundleVersion, DeliveryId, RecordId, RefuseReason, StorageFailure,
 };
@@ -51,13 +51,7 @@ impl AduKey {
 
     /// Key of the subject of a custody signal.
     pub(super) fn of_subject(subject: &v6::admin::Subject) -> Self {
-        let time = DtnTime(subject.created_s.saturating_mul(1000));
-        AduKey {
-            source: subject.source.clone(),
-            timestamp: CreationTimestamp { time, sequence: subject.sequence },
-            anonymous: RecordId(0),
-            version: BundleVersion::V6,
-        }
+        AduKey::named(&subject.source, subject.timestamp(), BundleVersion::V6)
     }
 
     /// Key of a bundle with this non-null source, creation timestamp and version, and of its fragments.
@@ -426,9 +420,8 @@ impl Agent {
         local.progress = DeliveryProgress::Told;
         self.indications.push(AppIndication::Delivered {
             delivery,
-            source: key.adu.source.to_string(),
+            name: key.adu.source.bundle_name(key.adu.timestamp),
             destination: key.endpoint.to_string(),
-            created: (key.adu.timestamp.time.0, key.adu.timestamp.sequence),
             length: local.assembly.total(),
         });
         self.repeat_later(now, &key);

@@ -7,7 +7,7 @@
 
 use crate::bp::{
     self, AdminRecord, BlockFlags, BlockType, BundleFlags, BundleId, Content, CreationTimestamp,
-    DecodePolicy, DtnTime, Eid, Fragment, HopCount, PayloadCrc, v6,
+    DecodePolicy, Eid, Fragment, HopCount, PayloadCrc, v6,
 };
 use crate::codec::DecodeError;
 use crate::service::{BlockPlace, Breach, BundleVersion, Priority, ReportedStatus};
@@ -91,10 +91,7 @@ impl AnyHead {
     pub(super) fn timestamp(&self) -> CreationTimestamp {
         match self {
             AnyHead::V7(head) => head.primary.timestamp,
-            AnyHead::V6(head) => {
-                let time = DtnTime(head.primary.created_s.saturating_mul(1000));
-                CreationTimestamp { time, sequence: head.primary.sequence }
-            }
+            AnyHead::V6(head) => head.primary.timestamp(),
         }
     }
 

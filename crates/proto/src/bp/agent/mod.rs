@@ -558,7 +558,7 @@ impl Engine for Agent {
             AppRequest::TrustClock => self.trust_clock(now),
             AppRequest::SetRoute { pattern, via, cost } => self.set_route(now, pattern, via, cost),
             AppRequest::RemoveRoute { pattern, via } => self.remove_route(now, pattern, &via),
-            AppRequest::Delete { source, created } => self.delete_named(now, &source, created),
+            AppRequest::Delete(name) => self.delete_named(now, &name),
             AppRequest::OpenLink { link } => self.open_link(link),
             AppRequest::CloseLink { link } => self.close_link(link),
             AppRequest::Watch { on } => self.indications.watch(on),

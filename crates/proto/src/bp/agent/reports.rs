@@ -368,8 +368,7 @@ impl Agent {
         ];
         for (status, _) in said.into_iter().filter(|(_, time)| time.is_some()) {
             self.indications.push(AppIndication::Report {
-                source: report.subject.source.to_string(),
-                created: (report.subject.created_s.saturating_mul(1000), report.subject.sequence),
+                name: report.subject.source.bundle_name(report.subject.timestamp()),
                 status,
                 reason: report.reason.number(),
                 reporter: key.adu.source.to_string(),
@@ -389,8 +388,7 @@ impl Agent {
         ];
         for (status, _) in said.into_iter().filter(|(_, asserted)| asserted.is_asserted()) {
             self.indications.push(AppIndication::Report {
-                source: report.source.to_string(),
-                created: (report.timestamp.time.0, report.timestamp.sequence),
+                name: report.source.bundle_name(report.timestamp),
                 status,
                 reason: report.reason.number(),
                 reporter: key.adu.source.to_string(),

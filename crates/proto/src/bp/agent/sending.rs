@@ -4,8 +4,10 @@
 //! owes the application one terminal indication. After a restart the bundle continues without indications to
 //! the application.
 
-use crate::bp::{BundleFlags, CrcType, CreationTimestamp, DtnTime, Eid, PrimaryBlock, ReasonCode, v6};
-use crate::service::{AppIndication, BundleEvent, BundleVersion, RecordId, SendFailure, SendId, SendOptions};
+use crate::bp::{BundleFlags, CrcType, CreationTimestamp, Eid, PrimaryBlock, ReasonCode, v6};
+use crate::service::{
+    AppIndication, BundleEvent, BundleName, BundleVersion, RecordId, SendFailure, SendId, SendOptions,
+};
 use crate::time::Instant;
 use bytes::{Bytes, BytesMut};
 use std::collections::BTreeMap;
@@ -234,8 +236,8 @@ impl Agent {
         }
         let flags = flags.with_priority(options.priority);
         let mut head = self.head_v6(now, [destination, source, report_to], flags, options.lifetime, length);
-        if let Some((time, sequence)) = options.created {
-            (head.primary.created_s, head.primary.sequence) = (time / 1000, sequence);
+        if let Some(created) = options.created {
+            (head.primary.created_s, head.primary.sequence) = (created.time.0 / 1000, created.sequence);
         }
         if options.custody {
             head.set_custodian(self.node.clone());
@@ -277,10 +279,7 @@ impl Agent {
 
     /// Creation timestamp that an application requests, or a new one.
     fn timestamp_for(&mut self, now: Instant, options: &SendOptions) -> CreationTimestamp {
-        match options.created {
-            Some((time, sequence)) => CreationTimestamp { time: DtnTime(time), sequence },
-            None => self.timestamp(now),
-        }
+        options.created.unwrap_or_else(|| self.timestamp(now))
     }
 
     /// Creation timestamp that no other bundle of this node has, whatever its clock does and however often it
@@ -373,8 +372,7 @@ impl Agent {
         let held = &self.holdings[&record];
         if let Some(send) = held.send {
             self.counters.sent_here += 1;
-            let timestamp = held.head.timestamp();
-            let created = (timestamp.time.0, timestamp.sequence);
+            let created = held.head.timestamp();
             self.indications.push(AppIndication::Accepted { send, created });
             self.happened(record, BundleEvent::Accepted);
         }
@@ -401,8 +399,8 @@ impl Agent {
     }
 
     /// Deletes a bundle and its fragments on request of the operator, whatever its source.
-    pub(super) fn delete_named(&mut self, now: Instant, source: &str, created: (u64, u64)) {
-        let found = self.records_named(source, created);
+    pub(super) fn delete_named(&mut self, now: Instant, name: &BundleName) {
+        let found = self.records_named(name);
         if found.is_empty() {
             self.counters.ignored += 1;
         }

@@ -1,7 +1,7 @@
 //! Contents of an agent, and the reason for keeping each bundle.
 
-use crate::bp::{BundleId, CreationTimestamp, DtnTime, Eid};
-use crate::service::{BundleVersion, DeliveryId, LinkId, Priority, RecordId, SendId, TransferId};
+use crate::bp::{BundleId, Eid};
+use crate::service::{BundleName, BundleVersion, DeliveryId, LinkId, Priority, RecordId, SendId, TransferId};
 use crate::time::{Duration, Instant};
 use core::ops::Bound;
 
@@ -122,8 +122,8 @@ impl Agent {
     }
 
     /// Returns a bundle with all of its fragments held.
-    pub fn bundles_named(&self, now: Instant, source: &str, created: (u64, u64)) -> Vec<BundleStatus> {
-        let records = self.records_named(source, created).into_iter();
+    pub fn bundles_named(&self, now: Instant, name: &BundleName) -> Vec<BundleStatus> {
+        let records = self.records_named(name).into_iter();
         records.map(|record| self.status_of(now, record, &self.holdings[&record])).collect()
     }
 
@@ -138,8 +138,8 @@ impl Agent {
     }
 
     /// Records of a bundle and its fragments.
-    pub(super) fn records_named(&self, source: &str, created: (u64, u64)) -> Vec<RecordId> {
-        let timestamp = CreationTimestamp { time: DtnTime(created.0), sequence: created.1 };
+    pub(super) fn records_named(&self, name: &BundleName) -> Vec<RecordId> {
+        let (source, timestamp) = (&name.source[..], name.created);
         let parsed = source.parse::<Eid>();
         if let Ok(source) = &parsed
             && !source.is_null()

@@ -41,10 +41,8 @@ impl Agent {
             return;
         }
         let Some(held) = self.holdings.get(&record) else { return };
-        let timestamp = held.head.timestamp();
         self.indications.push(AppIndication::Bundle {
-            source: held.head.source().to_string(),
-            created: (timestamp.time.0, timestamp.sequence),
+            name: held.head.source().bundle_name(held.head.timestamp()),
             destination: held.head.destination().to_string(),
             payload_bytes: held.payload_bytes(),
             what,

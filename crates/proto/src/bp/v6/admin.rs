@@ -1,6 +1,6 @@
 //! Administrative records (RFC 5050 6.1): the payload of a bundle with the administrative record flag.
 
-use crate::bp::{Eid, ReasonCode};
+use crate::bp::{CreationTimestamp, Eid, ReasonCode};
 use crate::codec::{DecodeError, sdnv};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
@@ -239,6 +239,11 @@ fn decode_fragment(input: &mut Bytes, is_fragment: bool) -> Result<Option<(u64, 
 }
 
 impl Subject {
+    /// Creation timestamp, whose time has a resolution of one second.
+    pub fn timestamp(&self) -> CreationTimestamp {
+        (self.created_s.saturating_mul(1000), self.sequence).into()
+    }
+
     /// Decodes the fields that end both kinds of records.
     fn decode(
         input: &mut Bytes,

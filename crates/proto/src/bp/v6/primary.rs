@@ -5,8 +5,8 @@
 //! is kept as received, and rebuilt only when an endpoint ID changes.
 
 use super::block::{Block, BundleFlags};
-use crate::bp::Eid;
 use crate::bp::block::Fragment;
+use crate::bp::{CreationTimestamp, Eid};
 use crate::codec::DecodeError;
 use bytes::{BufMut, Bytes, BytesMut};
 use std::collections::BTreeMap;
@@ -52,6 +52,11 @@ pub struct PrimaryBlock {
 }
 
 impl PrimaryBlock {
+    /// Creation timestamp, whose time has a resolution of one second.
+    pub fn timestamp(&self) -> CreationTimestamp {
+        (self.created_s.saturating_mul(1000), self.sequence).into()
+    }
+
     /// Creates a primary block without a custodian. If `compressed` is set, the block has no dictionary if
     /// all endpoint IDs are `ipn` or null.
     pub fn new(destination: Eid, source: Eid, report_to: Eid, compressed: bool) -> Self {

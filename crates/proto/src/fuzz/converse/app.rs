@@ -168,7 +168,7 @@ fn options(script: &mut Script<'_>) -> SendOptions {
         hop_limit: (flags & 32 != 0).then_some(script.byte()),
         report_to: (flags & 64 != 0).then(|| "dtn://here/out".to_owned()),
         source: (flags & 128 != 0).then(|| script.pick(&ENDPOINTS).unwrap_or_default().to_owned()),
-        created: (flags & 6 == 6).then(|| (1 + script.below(3), script.below(3))),
+        created: (flags & 6 == 6).then(|| (1 + script.below(3), script.below(3)).into()),
         version: script.pick(&[None, Some(BundleVersion::V6), Some(BundleVersion::V7)]).flatten(),
         custody: flags & 3 == 3,
         report_custody: flags & 5 == 5,

@@ -109,7 +109,7 @@ impl CheckedService for App {
             | AppRequest::TrustClock
             | AppRequest::SetRoute { .. }
             | AppRequest::RemoveRoute { .. }
-            | AppRequest::Delete { .. }
+            | AppRequest::Delete(_)
             | AppRequest::OpenLink { .. }
             | AppRequest::CloseLink { .. }
             | AppRequest::Watch { .. }

@@ -23,7 +23,7 @@ fn after_send(rest: impl IntoIterator<Item = Line>) -> Vec<Line> {
 }
 
 fn accepted() -> Line {
-    says(AppIndication::Accepted { send: S, created: (0, 0) })
+    says(AppIndication::Accepted { send: S, created: CreationTimestamp::default() })
 }
 
 fn sent() -> Line {
@@ -31,8 +31,9 @@ fn sent() -> Line {
 }
 
 fn delivered() -> Line {
-    let (source, destination) = ("dtn://a/".to_owned(), "dtn://b/".to_owned());
-    says(AppIndication::Delivered { delivery: D, source, destination, created: (0, 1), length: 10 })
+    let created = CreationTimestamp::default();
+    let (name, destination) = (BundleName { source: "dtn://a/".to_owned(), created }, "dtn://b/".to_owned());
+    says(AppIndication::Delivered { delivery: D, name, destination, length: 10 })
 }
 
 fn taken() -> Line {

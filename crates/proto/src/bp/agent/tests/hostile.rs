@@ -120,7 +120,8 @@ fn the_same_bundle_sent_again_is_delivered_once() {
         let payload = random(3, 5_000);
         // To the node itself, and to another node.
         for (send, to) in [(1, "dtn://orbiter/in"), (2, "dtn://earth/in")] {
-            let options = SendOptions { created: Some((now, 1 << 52 | send)), ..SendOptions::default() };
+            let options =
+                SendOptions { created: Some((now, 1 << 52 | send).into()), ..SendOptions::default() };
             for again in 0..3 {
                 let number = 10 * send + again;
                 world.send(ORBITER, number, to, Payload::Given(payload.clone()), options.clone());

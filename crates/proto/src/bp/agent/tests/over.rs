@@ -10,11 +10,11 @@ use crate::service::{AppIndication, RefuseReason, ReportedStatus, SendOptions};
 use crate::time::Duration;
 
 /// Reports indicated to the application of a node: status, reason, bundle, reporter.
-fn reports(world: &World, node: usize) -> Vec<(ReportedStatus, u64, (u64, u64), String)> {
+fn reports(world: &World, node: usize) -> Vec<(ReportedStatus, u64, CreationTimestamp, String)> {
     let log = world.nodes[node].user.log.iter();
     log.filter_map(|said| match said {
-        AppIndication::Report { status, reason, created, reporter, .. } => {
-            Some((*status, *reason, *created, reporter.clone()))
+        AppIndication::Report { status, reason, name, reporter, .. } => {
+            Some((*status, *reason, name.created, reporter.clone()))
         }
         _ => None,
     })
@@ -40,11 +40,11 @@ fn a_bundle_that_has_made_too_many_hops_is_reported_when_it_comes() {
     world.run_for(Duration::from_secs(1));
     // The moon has sent the bundle, and a neighbour of the orbiter brings it with a count above its limit.
     world.cut(0);
-    let created = (dtn_ms(&world), 5);
+    let created = CreationTimestamp::from((dtn_ms(&world), 5));
     let options = SendOptions { created: Some(created), report_deletion: true, ..SendOptions::default() };
     world.send(MOON, 1, "dtn://earth/in", Payload::Given(random(1, 100)), options);
     for (sequence, asks) in [(6, false), (5, true)] {
-        let mut head = head(created.0, sequence, HOUR);
+        let mut head = head(created.time.0, sequence, HOUR);
         if asks {
             head.primary.flags |= BundleFlags::REPORT_DELETION;
         }
@@ -72,7 +72,7 @@ fn a_bundle_that_has_expired_is_reported_when_it_comes() {
     world.nodes[ORBITER].clock_ms = Some(100_000);
     world.start_all();
     world.run_for(Duration::from_secs(1));
-    let created = (dtn_ms(&world), 5);
+    let created = CreationTimestamp::from((dtn_ms(&world), 5));
     let options = SendOptions {
         created: Some(created),
         lifetime: Duration::from_secs(50),

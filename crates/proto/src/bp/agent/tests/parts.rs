@@ -1,7 +1,9 @@
 //! Parts of a node besides its agent: a disk, and an application.
 
 use crate::rng::Rng;
-use crate::service::{AppIndication, AppRequest, DeliveryId, RecordId, SendId};
+use crate::service::{
+    AppIndication, AppRequest, BundleName, CreationTimestamp, DeliveryId, RecordId, SendId,
+};
 use crate::time::Duration;
 use bytes::{Bytes, BytesMut};
 use std::collections::{BTreeMap, BTreeSet};
@@ -94,7 +96,7 @@ impl Log {
 }
 
 /// Accepted delivery: source, creation timestamp, payload (empty for long ones), length.
-pub(super) type Taken = (String, (u64, u64), Vec<u8>, u64);
+pub(super) type Taken = (String, CreationTimestamp, Vec<u8>, u64);
 
 /// Application of a node: accepts all deliveries and records everything.
 #[derive(Debug, Default)]
@@ -104,7 +106,7 @@ pub(super) struct User {
     pub(super) inbox: Vec<Taken>,
     pub(super) reading: BTreeMap<DeliveryId, Reading>,
     /// With endpoint and length: a payload with others and the same bundle ID is a different one.
-    pub(super) taken: BTreeSet<(String, String, (u64, u64), u64)>,
+    pub(super) taken: BTreeSet<(BundleName, String, u64)>,
     pub(super) sends: BTreeMap<SendId, (Payload, u64)>,
     pub(super) ended: BTreeMap<SendId, AppIndication>,
     pub(super) accepted: BTreeSet<SendId>,
@@ -114,9 +116,8 @@ pub(super) struct User {
 
 #[derive(Debug)]
 pub(super) struct Reading {
-    source: String,
+    name: BundleName,
     destination: String,
-    created: (u64, u64),
     pub(super) length: u64,
     got: u64,
     bytes: Vec<u8>,
@@ -134,14 +135,13 @@ impl User {
                 assert!(before.is_none(), "{send:?} ended twice");
                 self.sends.remove(send);
             }
-            AppIndication::Delivered { delivery, source, destination, created, length } => {
-                let name = (source.clone(), destination.clone(), *created, *length);
-                assert!(!self.taken.contains(&name), "{name:?} is delivered after it was taken");
+            AppIndication::Delivered { delivery, name, destination, length } => {
+                let known = (name.clone(), destination.clone(), *length);
+                assert!(!self.taken.contains(&known), "{known:?} is delivered after it was taken");
                 if self.takes {
                     let reading = Reading {
-                        source: name.0,
-                        destination: name.1,
-                        created: name.2,
+                        name: known.0,
+                        destination: known.1,
                         length: *length,
                         got: 0,
                         bytes: Vec::new(),
@@ -153,7 +153,7 @@ impl User {
             AppIndication::Data { delivery, offset, data } => self.data(*delivery, *offset, data),
             AppIndication::Gone { delivery, taken: true } => {
                 if let Some(reading) = self.reading.remove(delivery) {
-                    self.taken.insert((reading.source, reading.destination, reading.created, reading.length));
+                    self.taken.insert((reading.name, reading.destination, reading.length));
                 }
             }
             _ => {}
@@ -185,8 +185,9 @@ impl User {
             return;
         }
         // It accepts the complete delivery; after a crash possibly not for the first time.
-        self.inbox.retain(|(source, created, ..)| (source, created) != (&reading.source, &reading.created));
-        self.inbox.push((reading.source.clone(), reading.created, reading.bytes.clone(), reading.length));
+        let BundleName { source, created } = &reading.name;
+        self.inbox.retain(|taken| (&taken.0, &taken.1) != (source, created));
+        self.inbox.push((source.clone(), *created, reading.bytes.clone(), reading.length));
         self.requests.push(AppRequest::Taken { delivery });
     }
 

@@ -129,7 +129,7 @@ fn reports_are_of_the_version_of_their_subject() {
         unreachable!()
     };
     let named = world.nodes[MOON].user.log.iter().all(|said| match said {
-        AppIndication::Report { created: of, .. } => of == created,
+        AppIndication::Report { name, .. } => name.created == *created,
         _ => true,
     });
     assert!(named, "reports name the bundle as its acceptance did");
