@@ -14,7 +14,7 @@
 //! - the status report goes back to earth.
 //!
 //! ```text
-//!        App                  [ Agent                      ]
+//!        Bpa                  [ Agent                      ]
 //!        Storage | Bundles    [ PassThrough | Fan of Link  ]
 //!        Storage | Datagrams    a map       | a queue
 //! ```
@@ -25,8 +25,9 @@ use longwire_proto::engine::Engine;
 use longwire_proto::joint::{Beside, Fan, Origin, PassThrough, Stack};
 use longwire_proto::rng::Rng;
 use longwire_proto::service::{
-    AppIndication, AppRequest, Contact, DatagramsIndication, DatagramsRequest, LinkId, PeerId, Port,
-    RecordId, SendId, SendOptions, Storage, StorageFailure, StorageIndication, StorageRequest,
+    AppIndication, AppRequest, BpaIndication, BpaRequest, Contact, DatagramsIndication, DatagramsRequest,
+    LinkId, ManagementIndication, ManagementRequest, PeerId, Port, RecordId, SendId, SendOptions, Storage,
+    StorageFailure, StorageIndication, StorageRequest,
 };
 use longwire_proto::time::{Duration, Instant};
 use longwire_proto::udpcl::{self, Link};
@@ -97,8 +98,8 @@ impl World {
     }
 
     /// Passes a request of an application or operator to a node.
-    fn ask(&mut self, at: usize, request: AppRequest) {
-        self.nodes[at].handle_request(self.now, request);
+    fn ask(&mut self, at: usize, request: impl Into<BpaRequest>) {
+        self.nodes[at].handle_request(self.now, request.into());
         self.settle(at);
     }
 
@@ -107,7 +108,7 @@ impl World {
         loop {
             if let Some(indication) = self.nodes[at].poll_indication(self.now) {
                 if let Some(request) = self.hear(at, indication) {
-                    self.nodes[at].handle_request(self.now, request);
+                    self.nodes[at].handle_request(self.now, request.into());
                 }
                 continue;
             }
@@ -119,8 +120,19 @@ impl World {
         }
     }
 
-    /// The application of a node receives an indication. Returns its next request.
-    fn hear(&mut self, at: usize, indication: AppIndication) -> Option<AppRequest> {
+    /// The application and the operator of a node receive an indication. Returns the next request of the application.
+    fn hear(&mut self, at: usize, indication: BpaIndication) -> Option<AppRequest> {
+        let indication = match indication {
+            BpaIndication::App(indication) => indication,
+            BpaIndication::Manage(ManagementIndication::Link { peer: Some(peer), down: None, .. }) => {
+                self.say(at, format_args!("the link to {peer} is up"));
+                return None;
+            }
+            BpaIndication::Manage(other) => {
+                self.say(at, format_args!("{other:?}"));
+                return None;
+            }
+        };
         match indication {
             AppIndication::Room(room) => {
                 let length = usize::try_from(room).unwrap_or(usize::MAX).min(self.unsent.len());
@@ -156,10 +168,6 @@ impl World {
             AppIndication::Report { reporter, status, .. } => {
                 self.say(at, format_args!("a report of {reporter} says: {status:?}"));
             }
-            AppIndication::Link { peer: Some(peer), down: None, .. } => {
-                self.say(at, format_args!("the link to {peer} is up"));
-            }
-            other => self.say(at, format_args!("{other:?}")),
         }
         None
     }
@@ -253,8 +261,8 @@ fn main() {
         payload_bytes: payload.len() as u64,
     };
     for at in [EARTH, MOON] {
-        world.ask(at, AppRequest::SetClock { dtn_ms: Some(EPOCH_DTN_MS), steady: None });
-        world.ask(at, AppRequest::OpenLink { link: LINK });
+        world.ask(at, ManagementRequest::SetClock { dtn_ms: Some(EPOCH_DTN_MS), steady: None });
+        world.ask(at, ManagementRequest::OpenLink { link: LINK });
     }
     world.ask(MOON, AppRequest::Register { endpoint: "dtn://moon/inbox".to_owned() });
     // The moon is in view of the antenna on earth from the tenth second on.
@@ -264,7 +272,7 @@ fn main() {
         rate_bps: RATE_BPS,
         delay_ms: 1_300,
     };
-    world.ask(EARTH, AppRequest::SetContacts { link: LINK, contacts: vec![contact] });
+    world.ask(EARTH, ManagementRequest::SetContacts { link: LINK, contacts: vec![contact] });
     let send = AppRequest::Send {
         send: SEND,
         destination: "dtn://moon/inbox".to_owned(),

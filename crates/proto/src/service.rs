@@ -6,6 +6,7 @@
 //! | service | provider | unit of room |
 //! |---|---|---|
 //! | [`App`] | a bundle agent | payload bytes of the open sends |
+//! | [`Management`] | a bundle agent | none (control only) |
 //! | [`Bundles`] | a convergence layer | payload bytes of the next pieces |
 //! | [`Storage`] | a disk, a database | none (control only) |
 //! | [`Stream`] | TCP | bytes |
@@ -14,10 +15,12 @@
 //! | [`Frames`] | a link | frames |
 
 mod app;
+mod bpa;
 mod breach;
 mod bundles;
 mod datagrams;
 mod frames;
+mod management;
 mod name;
 mod packets;
 mod shares;
@@ -25,9 +28,10 @@ mod storage;
 mod stream;
 
 pub use app::{
-    App, AppIndication, AppRequest, BundleEvent, BundleVersion, Contact, DeliveryId, NextHop, ReportedStatus,
-    SendFailure, SendId, SendOptions, SteadyReading,
+    App, AppIndication, AppRequest, BundleVersion, DeliveryId, ReportedStatus, SendFailure, SendId,
+    SendOptions,
 };
+pub use bpa::{Bpa, BpaIndication, BpaRequest};
 pub use breach::{BlockPlace, Breach};
 pub use bundles::{
     Bundles, BundlesIndication, BundlesRequest, DownReason, Priority, RefuseReason, TransferFailure,
@@ -35,6 +39,9 @@ pub use bundles::{
 };
 pub use datagrams::{Datagrams, DatagramsIndication, DatagramsRequest, PeerId};
 pub use frames::{Frames, FramesIndication, FramesRequest};
+pub use management::{
+    BundleEvent, Contact, Management, ManagementIndication, ManagementRequest, NextHop, SteadyReading,
+};
 pub use name::{BundleName, CreationTimestamp, DtnTime, InvalidName};
 pub use packets::{Packets, PacketsIndication, PacketsRequest};
 pub use shares::Shares;

@@ -8,8 +8,9 @@ use longwire_proto::engine::Engine;
 use longwire_proto::joint::{Beside, Fan, Origin, PassThrough, Stack};
 use longwire_proto::rng::Rng;
 use longwire_proto::service::{
-    App, AppIndication, AppRequest, BundleEvent, BundleName, Contact, CreationTimestamp, InterfaceId, LinkId,
-    NextHop, SendId, SendOptions, Storage,
+    AppIndication, AppRequest, Bpa, BpaIndication, BpaRequest, BundleEvent, BundleName, Contact,
+    CreationTimestamp, InterfaceId, LinkId, ManagementIndication, ManagementRequest, NextHop, SendId,
+    SendOptions, Storage,
 };
 use longwire_proto::tcp::Host;
 use longwire_proto::tcp::config::{HostConfig, InterfaceConfig, PeerConfig};
@@ -193,7 +194,7 @@ impl NodeFactory {
         NodeFactory { name, router, copies, rate_bps, ways, routes }
     }
 
-    fn make(&self, boot: &Boot) -> NodeEngine<App> {
+    fn make(&self, boot: &Boot) -> NodeEngine<Bpa> {
         let interface = |way: &MeetingLink| InterfaceConfig {
             interface: way.interface,
             address: way.here,
@@ -238,22 +239,27 @@ impl NodeFactory {
     }
 
     /// Initial requests of the operator.
-    fn setup(&self, dtn_ms: Option<u64>) -> Vec<AppRequest> {
-        let mut said = vec![AppRequest::SetClock { dtn_ms, steady: None }, AppRequest::Watch { on: true }];
-        said.push(AppRequest::Register { endpoint: format!("{}in", node_id(&self.name)) });
+    fn setup(&self, dtn_ms: Option<u64>) -> Vec<BpaRequest> {
+        let endpoint = format!("{}in", node_id(&self.name));
+        let mut said: Vec<BpaRequest> = vec![
+            ManagementRequest::SetClock { dtn_ms, steady: None }.into(),
+            ManagementRequest::Watch { on: true }.into(),
+            AppRequest::Register { endpoint }.into(),
+        ];
         for route in &self.routes {
             let way = self.ways.iter().find(|way| way.peer == route.via);
             let pattern = format!("{}*", node_id(&route.to));
             said.extend(way.map(|way| {
                 let via = NextHop::Link(way.link);
-                AppRequest::SetRoute { pattern, via, cost: route.cost }
+                ManagementRequest::SetRoute { pattern, via, cost: route.cost }.into()
             }));
         }
         for way in &self.ways {
             if let Some(began) = dtn_ms.filter(|_| self.router == RouterChoice::ContactPlan) {
-                said.push(AppRequest::SetContacts { link: way.link, contacts: contacts(began, &way.spans) });
+                let contacts = contacts(began, &way.spans);
+                said.push(ManagementRequest::SetContacts { link: way.link, contacts }.into());
             }
-            said.push(AppRequest::OpenLink { link: way.link });
+            said.push(ManagementRequest::OpenLink { link: way.link }.into());
         }
         said
     }
@@ -322,17 +328,17 @@ impl RunObserver {
         }
     }
 
-    fn send(&mut self, simulation: &mut Simulation<App>, number: usize, from: usize, to: &str) {
+    fn send(&mut self, simulation: &mut Simulation<Bpa>, number: usize, from: usize, to: &str) {
         let (send, length) = (SendId(number as u64), self.payload.len() as u64);
         let options = SendOptions { lifetime: self.lifetime, ..SendOptions::default() };
         let destination = format!("{}in", node_id(to));
         let request = AppRequest::Send { send, destination, length, options };
-        simulation.request(NodeId(from as u32), request);
+        simulation.request(NodeId(from as u32), request.into());
         self.waiting[from].push_back(send);
         self.hear(simulation);
     }
 
-    fn run_until(&mut self, simulation: &mut Simulation<App>, until: Instant) {
+    fn run_until(&mut self, simulation: &mut Simulation<Bpa>, until: Instant) {
         self.hear(simulation);
         while simulation.next_event_at().is_some_and(|at| at <= until) {
             simulation.step();
@@ -341,7 +347,7 @@ impl RunObserver {
         simulation.run_until(until);
     }
 
-    fn hear(&mut self, simulation: &mut Simulation<App>) {
+    fn hear(&mut self, simulation: &mut Simulation<Bpa>) {
         loop {
             while let Some((now, node, said)) = simulation.pop_indication() {
                 self.note(simulation, now, node, said);
@@ -353,16 +359,18 @@ impl RunObserver {
             let send = self.waiting[node].pop_front().expect("it was just seen");
             self.rooms[node] -= length;
             let piece = AppRequest::Piece { send, data: self.payload.clone() };
-            simulation.request(NodeId(node as u32), piece);
+            simulation.request(NodeId(node as u32), piece.into());
         }
     }
 
-    fn note(&mut self, simulation: &mut Simulation<App>, now: Instant, node: NodeId, said: AppIndication) {
+    fn note(&mut self, simulation: &mut Simulation<Bpa>, now: Instant, node: NodeId, said: BpaIndication) {
         let here = node.0 as usize;
         match said {
-            AppIndication::Room(room) => self.rooms[here] = room,
-            AppIndication::Accepted { send, created } => drop(self.accepted.insert(send.0, (here, created))),
-            AppIndication::Bundle { name, what, .. } => {
+            BpaIndication::App(AppIndication::Room(room)) => self.rooms[here] = room,
+            BpaIndication::App(AppIndication::Accepted { send, created }) => {
+                drop(self.accepted.insert(send.0, (here, created)))
+            }
+            BpaIndication::Manage(ManagementIndication::Bundle { name, what, .. }) => {
                 if what == BundleEvent::Accepted {
                     self.sources.insert(here, name.source.clone());
                 }
@@ -370,9 +378,9 @@ impl RunObserver {
                     self.holders.entry(name).or_default().insert(here);
                 }
             }
-            AppIndication::Delivered { delivery, name, .. } => {
+            BpaIndication::App(AppIndication::Delivered { delivery, name, .. }) => {
                 self.delivered.entry(name).or_insert(now);
-                simulation.request(node, AppRequest::Taken { delivery });
+                simulation.request(node, AppRequest::Taken { delivery }.into());
             }
             _ => {}
         }

@@ -27,7 +27,8 @@ use longwire_proto::bp::agent::{self, Agent};
 use longwire_proto::engine::Engine;
 use longwire_proto::joint::{Beside, OnFirst, OnSecond, PassThrough, Stack};
 use longwire_proto::service::{
-    AppRequest, Contact, Frames, InterfaceId, LinkId, Many, NextHop, SendOptions, Storage,
+    AppRequest, BpaRequest, Contact, Frames, InterfaceId, LinkId, ManagementRequest, Many, NextHop,
+    SendOptions, Storage,
 };
 use longwire_proto::setting::Settings as _;
 use longwire_proto::tcp::config::Profile;
@@ -157,7 +158,7 @@ impl Tower {
         // Without connections, both ends of a hop join the channel.
         let joins = (self.medium == CarrierMedium::Ui && place.position > 0).then_some(INWARD_LINK);
         let said = setup(place, boot.dtn_ms).into_iter();
-        let said = said.chain(joins.map(|link| AppRequest::OpenLink { link }));
+        let said = said.chain(joins.map(|link| ManagementRequest::OpenLink { link }.into()));
         let files = FilesOverBundles::new(said.collect(), place.endpoint(), options);
         Box::new(Stack::new(files, Stack::new(agent, ports)))
     }
@@ -198,18 +199,18 @@ impl Tower {
 }
 
 /// Initial requests of the operator of the node.
-fn setup(place: &NodePosition, dtn_ms: Option<u64>) -> Vec<AppRequest> {
-    let mut said = vec![AppRequest::SetClock { dtn_ms, steady: None }];
+fn setup(place: &NodePosition, dtn_ms: Option<u64>) -> Vec<BpaRequest> {
+    let mut said = vec![ManagementRequest::SetClock { dtn_ms, steady: None }.into()];
     if place.is_destination() {
-        said.push(AppRequest::Register { endpoint: place.endpoint() });
+        said.push(AppRequest::Register { endpoint: place.endpoint() }.into());
         return said;
     }
     let pattern = format!("{}*", place.node_id(place.names.len() - 1));
-    said.push(AppRequest::SetRoute { pattern, via: NextHop::Link(ONWARD_LINK), cost: 1 });
-    said.push(AppRequest::OpenLink { link: ONWARD_LINK });
+    said.push(ManagementRequest::SetRoute { pattern, via: NextHop::Link(ONWARD_LINK), cost: 1 }.into());
+    said.push(ManagementRequest::OpenLink { link: ONWARD_LINK }.into());
     if let Some(now_dtn_ms) = dtn_ms.filter(|_| !place.announced_outages.is_empty()) {
         let contacts = contacts(now_dtn_ms, &place.announced_outages);
-        said.push(AppRequest::SetContacts { link: ONWARD_LINK, contacts });
+        said.push(ManagementRequest::SetContacts { link: ONWARD_LINK, contacts }.into());
     }
     said
 }

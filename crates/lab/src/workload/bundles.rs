@@ -7,7 +7,10 @@
 use super::{FileTask, TaskIndication, TaskRequest, TryFailure};
 use bytes::Bytes;
 use longwire_proto::engine::Engine;
-use longwire_proto::service::{App, AppIndication, AppRequest, DeliveryId, SendId, SendOptions};
+use longwire_proto::service::{
+    AppIndication, AppRequest, Bpa, BpaIndication, BpaRequest, DeliveryId, ManagementIndication, SendId,
+    SendOptions,
+};
 use longwire_proto::time::Instant;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -42,14 +45,14 @@ pub struct FilesOverBundles {
     expected: Vec<Bytes>,
     done: Vec<bool>,
     reading: BTreeMap<DeliveryId, Reading>,
-    down: VecDeque<AppRequest>,
+    down: VecDeque<BpaRequest>,
     up: VecDeque<TaskIndication>,
 }
 
 impl FilesOverBundles {
     /// Creates a workload that first sends `setup` to the agent (clock, routes, registrations, links), and then files
     /// to the endpoint `destination` when requested.
-    pub fn new(setup: Vec<AppRequest>, destination: String, options: SendOptions) -> Self {
+    pub fn new(setup: Vec<BpaRequest>, destination: String, options: SendOptions) -> Self {
         FilesOverBundles {
             destination,
             options,
@@ -116,14 +119,14 @@ impl FilesOverBundles {
         }
         if reading.at < reading.length {
             reading.asked = reading.length.min(reading.at + u64::from(READ_BYTES));
-            self.down.push_back(AppRequest::Read { delivery, offset: reading.at, length: READ_BYTES });
+            self.down.push_back(AppRequest::Read { delivery, offset: reading.at, length: READ_BYTES }.into());
             return;
         }
         let intact = !reading.candidates.is_empty();
         let fresh = reading.candidates.iter().copied().find(|&file| !self.done[file]);
         let other = (0..self.done.len()).find(|&file| !self.done[file]);
         let file = fresh.or(reading.candidates.first().copied()).or(other);
-        self.down.push_back(AppRequest::Taken { delivery });
+        self.down.push_back(AppRequest::Taken { delivery }.into());
         let Some(file) = file else { return };
         let again = core::mem::replace(&mut self.done[file], true);
         self.up.push_back(match again {
@@ -147,7 +150,7 @@ impl FilesOverBundles {
 
 impl Engine for FilesOverBundles {
     type Above = FileTask;
-    type Below = App;
+    type Below = Bpa;
 
     fn handle_request(&mut self, _now: Instant, request: TaskRequest) {
         match request {
@@ -159,7 +162,14 @@ impl Engine for FilesOverBundles {
         }
     }
 
-    fn handle_indication(&mut self, _now: Instant, indication: AppIndication) {
+    fn handle_indication(&mut self, _now: Instant, indication: BpaIndication) {
+        let indication = match indication {
+            BpaIndication::App(indication) => indication,
+            BpaIndication::Manage(ManagementIndication::Link { link, down, .. }) => {
+                return self.up.push_back(TaskIndication::Link { link, up: down.is_none() });
+            }
+            BpaIndication::Manage(_) => return,
+        };
         match indication {
             AppIndication::Room(room) => self.room = room,
             AppIndication::Sent { send } => {
@@ -178,14 +188,8 @@ impl Engine for FilesOverBundles {
             AppIndication::Gone { delivery, .. } => {
                 self.reading.remove(&delivery);
             }
-            AppIndication::Link { link, down, .. } => {
-                self.up.push_back(TaskIndication::Link { link, up: down.is_none() });
-            }
             AppIndication::Accepted { .. }
             | AppIndication::Progress { .. }
-            | AppIndication::ClockJumped { .. }
-            | AppIndication::Bundle { .. }
-            | AppIndication::Refused { .. }
             | AppIndication::Report { .. } => {}
         }
     }
@@ -196,8 +200,8 @@ impl Engine for FilesOverBundles {
         self.up.pop_front()
     }
 
-    fn poll_request(&mut self, _now: Instant) -> Option<AppRequest> {
-        self.down.pop_front().or_else(|| self.send())
+    fn poll_request(&mut self, _now: Instant) -> Option<BpaRequest> {
+        self.down.pop_front().or_else(|| self.send().map(BpaRequest::App))
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
@@ -209,12 +213,12 @@ impl Engine for FilesOverBundles {
 mod tests {
     use super::*;
     use longwire_proto::engine::drain;
-    use longwire_proto::service::BundleName;
+    use longwire_proto::service::{BundleName, ManagementRequest};
 
     const NOW: Instant = Instant::ZERO;
 
     /// Returns the requests of an engine in order; its indications go to `heard`.
-    fn quiet(engine: &mut FilesOverBundles, heard: &mut Vec<TaskIndication>) -> Vec<AppRequest> {
+    fn quiet(engine: &mut FilesOverBundles, heard: &mut Vec<TaskIndication>) -> Vec<BpaRequest> {
         let mut down = Vec::new();
         drain(engine, NOW, |up| heard.push(up), |request| down.push(request));
         down
@@ -222,22 +226,22 @@ mod tests {
 
     #[test]
     fn the_source_says_its_setup_first_and_hands_pieces_down_only_against_room() {
-        let setup = vec![AppRequest::SetClock { dtn_ms: Some(5), steady: None }];
+        let setup = vec![ManagementRequest::SetClock { dtn_ms: Some(5), steady: None }.into()];
         let mut source = FilesOverBundles::new(setup.clone(), "dtn://rx/in".into(), SendOptions::default());
         let mut heard = Vec::new();
         let files = vec![Bytes::from(vec![1; 1000]), Bytes::new()];
         source.handle_request(NOW, TaskRequest::Start { files });
         let down = quiet(&mut source, &mut heard);
         assert_eq!(down[0], setup[0]);
-        assert!(matches!(down[1], AppRequest::Send { send: SendId(0), length: 1000, .. }));
+        assert!(matches!(down[1], BpaRequest::App(AppRequest::Send { send: SendId(0), length: 1000, .. })));
         assert_eq!(down.len(), 2, "there is no room for a piece yet");
-        source.handle_indication(NOW, AppIndication::Room(600));
+        source.handle_indication(NOW, AppIndication::Room(600).into());
         let down = quiet(&mut source, &mut heard);
-        assert!(matches!(&down[..], [AppRequest::Piece { data, .. }] if data.len() == 600));
-        source.handle_indication(NOW, AppIndication::Room(600));
+        assert!(matches!(&down[..], [BpaRequest::App(AppRequest::Piece { data, .. })] if data.len() == 600));
+        source.handle_indication(NOW, AppIndication::Room(600).into());
         let down = quiet(&mut source, &mut heard);
-        assert!(matches!(&down[0], AppRequest::Piece { data, .. } if data.len() == 400));
-        assert!(matches!(down[1], AppRequest::Send { send: SendId(1), length: 0, .. }));
+        assert!(matches!(&down[0], BpaRequest::App(AppRequest::Piece { data, .. }) if data.len() == 400));
+        assert!(matches!(down[1], BpaRequest::App(AppRequest::Send { send: SendId(1), length: 0, .. })));
         assert_eq!(heard, [TaskIndication::Started { file: 0 }, TaskIndication::Started { file: 1 }]);
     }
 
@@ -251,8 +255,8 @@ mod tests {
             destination: "dtn://rx/in".into(),
             length: content.len() as u64,
         };
-        engine.handle_indication(NOW, begin.clone());
-        engine.handle_indication(NOW, begin);
+        engine.handle_indication(NOW, begin.clone().into());
+        engine.handle_indication(NOW, begin.into());
         let (mut taken, mut asked) = (false, 0);
         loop {
             let down = quiet(engine, &mut heard);
@@ -261,23 +265,24 @@ mod tests {
             }
             for request in down {
                 match request {
-                    AppRequest::Read { delivery, offset, length } => {
+                    BpaRequest::App(AppRequest::Read { delivery, offset, length }) => {
                         assert_eq!(offset, asked, "every byte is asked for once");
                         let (from, to) =
                             (offset as usize, content.len().min((offset + u64::from(length)) as usize));
                         asked = to as u64;
                         for at in (from..to).step_by(300) {
                             let (offset, data) = (at as u64, content.slice(at..to.min(at + 300)));
-                            engine.handle_indication(NOW, AppIndication::Data { delivery, offset, data });
+                            let said = AppIndication::Data { delivery, offset, data };
+                            engine.handle_indication(NOW, said.into());
                         }
                     }
-                    AppRequest::Taken { .. } => taken = true,
+                    BpaRequest::App(AppRequest::Taken { .. }) => taken = true,
                     other => panic!("a destination never says {other:?}"),
                 }
             }
         }
         assert!(taken, "every delivery is taken");
-        engine.handle_indication(NOW, AppIndication::Gone { delivery, taken: true });
+        engine.handle_indication(NOW, AppIndication::Gone { delivery, taken: true }.into());
         heard
     }
 

@@ -387,10 +387,6 @@ impl Applications {
             AppIndication::Report { name, status, reason, reporter, .. } => {
                 self.report(name.created, status, reason, &reporter);
             }
-            AppIndication::Bundle { .. }
-            | AppIndication::Refused { .. }
-            | AppIndication::ClockJumped { .. }
-            | AppIndication::Link { .. } => {}
         }
     }
 

@@ -8,7 +8,7 @@ use crate::tower::links::KnownLink;
 use crate::view::{self, Bundle, Filter, Page, State};
 use longwire_proto::bp::agent::{BundleStatus, RetentionReason};
 use longwire_proto::bp::eid::Eid;
-use longwire_proto::service::{AppRequest, BundleName, LinkId, RecordId};
+use longwire_proto::service::{BundleName, LinkId, ManagementRequest, RecordId};
 use longwire_proto::time::Instant;
 
 /// Maximum bundles examined for one answer, so that other events wait no longer than that takes.
@@ -207,7 +207,7 @@ impl Task {
 
     pub(super) fn delete(&mut self, now: Instant, name: &BundleName) -> Reply {
         let before = self.engines.upper.counters().deleted_cancelled;
-        self.ask(now, AppRequest::Delete(name.clone()));
+        self.ask(now, ManagementRequest::Delete(name.clone()));
         if self.engines.upper.counters().deleted_cancelled > before {
             return Reply::Done;
         }

@@ -6,7 +6,7 @@ use crate::surfaces::message::Reply;
 use crate::tls::Credentials;
 use crate::tower::links::special;
 use crate::view::{self, Event};
-use longwire_proto::service::{AppRequest, LinkId};
+use longwire_proto::service::{LinkId, ManagementRequest};
 use longwire_proto::time::Instant;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -99,7 +99,7 @@ impl Task {
             old.route.iter().filter(|route| !new.route.contains(route) || !same_link(&old, &new, &route.via))
         {
             if let Some(via) = self.hop(&route.via) {
-                self.ask(now, AppRequest::RemoveRoute { pattern: route.to.clone(), via });
+                self.ask(now, ManagementRequest::RemoveRoute { pattern: route.to.clone(), via });
             }
         }
         let shared = same_sessions(&old, &new);
@@ -122,7 +122,7 @@ impl Task {
             links.iter().filter(|(id, known)| stale(*id, &known.link)).map(|(id, _)| id).collect()
         };
         for link in gone {
-            self.ask(now, AppRequest::CloseLink { link });
+            self.ask(now, ManagementRequest::CloseLink { link });
             self.engines.lower.second.remove_link(link);
             self.link_states.seen.remove(&link);
             self.link_states.planned.remove(&link);
@@ -142,7 +142,7 @@ impl Task {
         self.engines.lower.second.identities.configure(&self.configuration.config);
         self.plan(now);
         for link in opened {
-            self.ask(now, AppRequest::OpenLink { link });
+            self.ask(now, ManagementRequest::OpenLink { link });
         }
         for route in new.route {
             if let Some(request) = self.route(&route) {

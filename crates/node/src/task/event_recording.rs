@@ -5,7 +5,8 @@ use crate::surfaces::event_log::EventLog;
 use crate::view::{BundleIdentification, Event};
 use longwire_proto::bp::ReasonCode;
 use longwire_proto::service::{
-    AppIndication, AppRequest, BundleEvent, BundleName, LinkId, RefuseReason, ReportedStatus, SendFailure,
+    AppIndication, BundleEvent, BundleName, LinkId, ManagementIndication, ManagementRequest, RefuseReason,
+    ReportedStatus, SendFailure,
 };
 use longwire_proto::time::{Duration, Instant};
 use std::sync::Arc;
@@ -68,21 +69,21 @@ impl Task {
 
     fn watch_bundles(&mut self, now: Instant, on: bool) {
         self.recording.bundles = on;
-        self.ask(now, AppRequest::Watch { on });
+        self.ask(now, ManagementRequest::Watch { on });
         self.note(now, Event::BundlesWatched { on });
     }
 
-    /// Records an indication of the agent as an event. Returns false if applications must not get it.
-    pub(super) fn record_indication(&mut self, now: Instant, indication: &AppIndication) -> bool {
+    /// Records an indication of the agent to its operator as an event.
+    pub(super) fn record_management(&mut self, now: Instant, indication: &ManagementIndication) {
         match indication {
-            AppIndication::ClockJumped { by_ms } => {
+            ManagementIndication::ClockJumped { by_ms } => {
                 let ahead_ms = self.engines.upper.clock_ahead_ms();
                 self.note(
                     now,
                     Event::ClockJumped { by_s: in_seconds(*by_ms), ahead_s: in_seconds(ahead_ms) },
                 );
             }
-            AppIndication::Link { link, peer, down } => {
+            ManagementIndication::Link { link, peer, down } => {
                 let is_ours = || self.engines.lower.second.radios.is_longwires(*link);
                 if let Some(peer) = peer.as_deref().filter(|_| down.is_none() && is_ours()) {
                     self.applications.longwire_peers.add(peer);
@@ -99,18 +100,24 @@ impl Task {
                     },
                 );
             }
-            AppIndication::Bundle { name, destination, payload_bytes, what } => {
+            ManagementIndication::Bundle { name, destination, payload_bytes, what } => {
                 self.record_bundle_event(now, identification(name, destination, *payload_bytes), *what);
             }
-            AppIndication::Delivered { name, destination, length, .. } if self.recording.bundles => {
-                let bundle = identification(name, destination, *length);
-                self.note(now, Event::BundleArrived { bundle });
-            }
-            AppIndication::Refused { link, reason, breach, accept } => {
+            ManagementIndication::Refused { link, reason, breach, accept } => {
                 self.record_refused(now, *link, *reason, *breach, accept);
                 if *reason == RefuseReason::NoResources {
                     self.record_full(now);
                 }
+            }
+        }
+    }
+
+    /// Records an indication of the agent to applications as an event. Returns false if they must not get it.
+    pub(super) fn record_indication(&mut self, now: Instant, indication: &AppIndication) -> bool {
+        match indication {
+            AppIndication::Delivered { name, destination, length, .. } if self.recording.bundles => {
+                let bundle = identification(name, destination, *length);
+                self.note(now, Event::BundleArrived { bundle });
             }
             AppIndication::Failed { reason: SendFailure::Full, .. } => self.record_full(now),
             AppIndication::Report { name, status, reason, reporter, .. } => {

@@ -5,7 +5,9 @@ use super::callers::CallerTable;
 use super::tls_log::TlsLog;
 use crate::tower::neighbours::RefusedCaller;
 use crate::view::Event;
-use longwire_proto::service::{AppIndication, AppRequest, Contact, DownReason, LinkId, NextHop};
+use longwire_proto::service::{
+    Contact, DownReason, LinkId, ManagementIndication, ManagementRequest, NextHop,
+};
 use longwire_proto::time::Instant;
 use std::collections::BTreeMap;
 
@@ -45,12 +47,10 @@ impl Task {
         }
     }
 
-    /// Records an indication of the agent. Returns false if applications must not get it.
-    pub(super) fn see(&mut self, now: Instant, indication: &AppIndication) -> bool {
-        let AppIndication::Link { link, peer, down } = indication else {
-            return self.record_indication(now, indication);
-        };
-        self.record_indication(now, indication);
+    /// Records an indication of the agent to its operator.
+    pub(super) fn see(&mut self, now: Instant, indication: &ManagementIndication) {
+        self.record_management(now, indication);
+        let ManagementIndication::Link { link, peer, down } = indication else { return };
         match down {
             None => self.link_states.callers.up(now, *link),
             Some(_) => self.link_states.callers.down(*link),
@@ -59,7 +59,7 @@ impl Task {
         if !known && (down.is_some() || !link.is_incoming()) {
             // A closed incoming connection, or a link that is not in the configuration now.
             self.link_states.seen.remove(link);
-            return false;
+            return;
         }
         if down.is_none() {
             self.link_states.tls.up(*link);
@@ -72,7 +72,6 @@ impl Task {
         let was_up = up || before.as_ref().is_some_and(|before| before.was_up);
         let led_to = peer.clone().or(before.and_then(|before| before.led_to));
         self.link_states.seen.insert(*link, LinkObservation { up, peer, led_to, down: *down, since, was_up });
-        false
     }
 
     /// Passes the next contact windows to the agent, where they have changed.
@@ -88,14 +87,18 @@ impl Task {
             let told = self.link_states.planned.get(&link).map_or(&[][..], |told| &told[..]);
             if told != contacts {
                 self.link_states.planned.insert(link, contacts.clone());
-                self.ask(now, AppRequest::SetContacts { link, contacts });
+                self.ask(now, ManagementRequest::SetContacts { link, contacts });
             }
         }
     }
 
     /// Converts a route for the agent.
-    pub(super) fn route(&self, route: &crate::config::RouteSettings) -> Option<AppRequest> {
-        Some(AppRequest::SetRoute { pattern: route.to.clone(), via: self.hop(&route.via)?, cost: route.cost })
+    pub(super) fn route(&self, route: &crate::config::RouteSettings) -> Option<ManagementRequest> {
+        Some(ManagementRequest::SetRoute {
+            pattern: route.to.clone(),
+            via: self.hop(&route.via)?,
+            cost: route.cost,
+        })
     }
 
     /// Finds a link by its name, or else a node by its node ID.

@@ -5,7 +5,7 @@ use crate::config::{Config, LinkSettings, RouteSettings};
 use crate::surfaces::message::{Reply, Request};
 use crate::view;
 use longwire_proto::ax25::Callsign;
-use longwire_proto::service::{AppRequest, LinkId};
+use longwire_proto::service::{LinkId, ManagementRequest};
 use longwire_proto::time::Instant;
 use longwire_settings::error::nearest;
 
@@ -19,8 +19,12 @@ impl Task {
             Request::Delete(name) => self.delete(now, &name),
             Request::Links => Reply::Links { links: self.link_views(now) },
             Request::AddLink { name, address } => self.add_link(now, name, address),
-            Request::CutLink { name } => self.with_link(now, &name, |link| AppRequest::CloseLink { link }),
-            Request::OpenLink { name } => self.with_link(now, &name, |link| AppRequest::OpenLink { link }),
+            Request::CutLink { name } => {
+                self.with_link(now, &name, |link| ManagementRequest::CloseLink { link })
+            }
+            Request::OpenLink { name } => {
+                self.with_link(now, &name, |link| ManagementRequest::OpenLink { link })
+            }
             Request::RemoveLink { name } => self.remove_link(now, &name),
             Request::Watch => {
                 self.watch(now);
@@ -48,12 +52,17 @@ impl Task {
         if self.engines.upper.clock_ahead_ms() == 0 {
             return Reply::error("the clock has not jumped; there is nothing to confirm", None);
         }
-        self.ask(now, AppRequest::TrustClock);
+        self.ask(now, ManagementRequest::TrustClock);
         self.note(now, view::Event::ClockTrusted);
         Reply::Done
     }
 
-    fn with_link(&mut self, now: Instant, name: &str, request: impl Fn(LinkId) -> AppRequest) -> Reply {
+    fn with_link(
+        &mut self,
+        now: Instant,
+        name: &str,
+        request: impl Fn(LinkId) -> ManagementRequest,
+    ) -> Reply {
         let found = self.engines.lower.second.links.named(name);
         match found.or_else(|| self.caller_named(name)) {
             Some(id) => {
@@ -86,7 +95,7 @@ impl Task {
         match added {
             Ok(id) => {
                 self.configuration.config = config;
-                self.ask(now, AppRequest::OpenLink { link: id });
+                self.ask(now, ManagementRequest::OpenLink { link: id });
                 Reply::Done
             }
             Err(error) => Reply::Error { what: error.what, hint: error.hint },

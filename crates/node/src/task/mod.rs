@@ -54,7 +54,9 @@ use crate::tower::neighbours::Neighbours;
 use longwire_proto::bp::agent::Agent;
 use longwire_proto::engine::Engine;
 use longwire_proto::joint::{Beside, PassThrough, Stack};
-use longwire_proto::service::{AppRequest, LinkId, Port, Storage};
+use longwire_proto::service::{
+    AppRequest, BpaIndication, BpaRequest, LinkId, ManagementRequest, Port, Storage,
+};
 use longwire_proto::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
@@ -152,7 +154,7 @@ impl Task {
         let mut open: Vec<LinkId> = self.connections.links().collect();
         open.extend(self.engines.lower.second.radios.busy());
         for link in open {
-            self.engines.handle_request(now, AppRequest::CloseLink { link });
+            self.ask(now, ManagementRequest::CloseLink { link });
         }
         self.drain(now);
         let limit = tokio::time::sleep(Duration::from_secs(2));
@@ -194,19 +196,19 @@ impl Task {
         };
         self.plan(now);
         for link in open {
-            self.ask(now, AppRequest::OpenLink { link });
+            self.ask(now, ManagementRequest::OpenLink { link });
         }
     }
 
     /// Passes a request to the agent.
-    pub(crate) fn ask(&mut self, now: Instant, request: AppRequest) {
-        self.engines.handle_request(now, request);
+    pub(crate) fn ask(&mut self, now: Instant, request: impl Into<BpaRequest>) {
+        self.engines.handle_request(now, request.into());
     }
 
     fn tell_time(&mut self, now: Instant) {
         let dtn_ms = self.clock.dtn_ms();
         let steady = crate::clock::steady();
-        self.ask(now, AppRequest::SetClock { dtn_ms, steady });
+        self.ask(now, ManagementRequest::SetClock { dtn_ms, steady });
         self.plan(now);
     }
 
@@ -259,8 +261,13 @@ impl Task {
         loop {
             self.tell_damage_with_names(now);
             while let Some(indication) = self.engines.poll_indication(now) {
-                if self.see(now, &indication) {
-                    self.applications.indication(indication);
+                match indication {
+                    BpaIndication::Manage(indication) => self.see(now, &indication),
+                    BpaIndication::App(indication) => {
+                        if self.record_indication(now, &indication) {
+                            self.applications.indication(indication);
+                        }
+                    }
                 }
             }
             match self.engines.poll_request(now) {
@@ -276,7 +283,7 @@ impl Task {
                     if let Some(answer) = self.store.driver.answer(now) {
                         self.engines.handle_indication(now, Port::First(answer));
                     } else if let Some(request) = self.applications.next_request() {
-                        self.engines.handle_request(now, request);
+                        self.ask(now, request);
                     } else {
                         break;
                     }

@@ -5,7 +5,9 @@ use crate::stage::Network;
 use longwire_proto::bp::agent::{self, Agent, LinkConfig};
 use longwire_proto::engine::{Engine, Indication, Request};
 use longwire_proto::joint::{Beside, PassThrough, Stack};
-use longwire_proto::service::{App, AppRequest, InterfaceId, LinkId, NextHop, Storage};
+use longwire_proto::service::{
+    App, AppRequest, Bpa, BpaIndication, InterfaceId, LinkId, ManagementRequest, NextHop, Storage,
+};
 use longwire_proto::tcp::Host;
 use longwire_proto::tcp::config::{HostConfig, InterfaceConfig, PeerConfig};
 use longwire_proto::time::{Duration, Instant};
@@ -23,7 +25,7 @@ const PORT: u16 = 4556;
 
 /// A world in virtual time.
 pub(crate) struct Simulated {
-    simulation: Simulation<App>,
+    simulation: Simulation<Bpa>,
     carried: Arc<Mutex<BTreeMap<ChannelId, u64>>>,
     counters: Vec<Arc<Mutex<agent::Counters>>>,
 }
@@ -70,7 +72,7 @@ fn address(line: usize, second: bool) -> Ipv4Addr {
 }
 
 /// Builds a node as its operator would configure it.
-fn node(plan: &Plan, name: &str, boot: Boot, shown: &Arc<Mutex<agent::Counters>>) -> NodeEngine<App> {
+fn node(plan: &Plan, name: &str, boot: Boot, shown: &Arc<Mutex<agent::Counters>>) -> NodeEngine<Bpa> {
     let lines = || plan.line.iter().enumerate().filter(|(_, line)| line.from == name || line.to == name);
     let interfaces = lines().map(|(number, line)| InterfaceConfig {
         interface: InterfaceId(number as u16),
@@ -108,13 +110,13 @@ fn node(plan: &Plan, name: &str, boot: Boot, shown: &Arc<Mutex<agent::Counters>>
     let ports =
         Beside { first: PassThrough::<Storage>::new(), second: Stack::new(neighbours, Provides(host)) };
     let mut engine = Stack::new(agent, ports);
-    engine.handle_request(boot.now, AppRequest::SetClock { dtn_ms: boot.dtn_ms, steady: None });
+    engine.handle_request(boot.now, ManagementRequest::SetClock { dtn_ms: boot.dtn_ms, steady: None }.into());
     for route in plan.routes(name) {
         let (pattern, via) = (route.to.clone(), NextHop::Node(node_id(&route.via)));
-        engine.handle_request(boot.now, AppRequest::SetRoute { pattern, via, cost: 1 });
+        engine.handle_request(boot.now, ManagementRequest::SetRoute { pattern, via, cost: 1 }.into());
     }
     for (link, _) in links {
-        engine.handle_request(boot.now, AppRequest::OpenLink { link });
+        engine.handle_request(boot.now, ManagementRequest::OpenLink { link }.into());
     }
     let agent_of = |engine: &Stack<Agent, _>| *engine.upper.counters();
     Box::new(Watched { engine, counters: agent_of, shown: shown.clone() })
@@ -129,13 +131,13 @@ struct Watched<E, F> {
 
 impl<E, F> Engine for Watched<E, F>
 where
-    E: Engine<Above = App, Below = NodeBelow>,
+    E: Engine<Above = Bpa, Below = NodeBelow>,
     F: Fn(&E) -> agent::Counters,
 {
-    type Above = App;
+    type Above = Bpa;
     type Below = NodeBelow;
 
-    fn handle_request(&mut self, now: Instant, request: Request<App>) {
+    fn handle_request(&mut self, now: Instant, request: Request<Bpa>) {
         self.engine.handle_request(now, request);
     }
     fn handle_indication(&mut self, now: Instant, indication: Indication<NodeBelow>) {
@@ -144,7 +146,7 @@ where
     fn handle_timeout(&mut self, now: Instant) {
         self.engine.handle_timeout(now);
     }
-    fn poll_indication(&mut self, now: Instant) -> Option<Indication<App>> {
+    fn poll_indication(&mut self, now: Instant) -> Option<Indication<Bpa>> {
         self.engine.poll_indication(now)
     }
     fn poll_request(&mut self, now: Instant) -> Option<Request<NodeBelow>> {
@@ -166,7 +168,7 @@ impl World for Simulated {
         self.simulation.now()
     }
     fn request(&mut self, node: NodeId, request: AppRequest) -> bool {
-        self.simulation.request(node, request)
+        self.simulation.request(node, request.into())
     }
     fn run_until(&mut self, until: Instant) {
         self.simulation.run_until(until);
@@ -181,7 +183,11 @@ impl World for Simulated {
         true
     }
     fn take_indications(&mut self) -> Vec<NodeIndication<App>> {
-        self.simulation.take_indications()
+        let for_applications = |(now, node, indication)| match indication {
+            BpaIndication::App(indication) => Some((now, node, indication)),
+            BpaIndication::Manage(_) => None,
+        };
+        self.simulation.take_indications().into_iter().filter_map(for_applications).collect()
     }
     fn cut(&mut self, channel: ChannelId) {
         self.simulation.cut(channel);

@@ -241,11 +241,7 @@ impl Users {
                     self.taken.insert((node, reading.name));
                 }
             }
-            AppIndication::Report { .. }
-            | AppIndication::Bundle { .. }
-            | AppIndication::Refused { .. }
-            | AppIndication::ClockJumped { .. }
-            | AppIndication::Link { .. } => {}
+            AppIndication::Report { .. } => {}
         }
     }
 

@@ -14,7 +14,7 @@ use crate::engine::Engine;
 use crate::joint::{Beside, PassThrough, Stack};
 use crate::rng::Rng;
 use crate::service::{
-    App, AppIndication, Both, BundleName, Bundles, LinkId, Many, NextHop, SendFailure, Storage,
+    AppIndication, Both, Bpa, BpaIndication, BundleName, Bundles, LinkId, Many, NextHop, SendFailure, Storage,
 };
 use crate::time::{Duration, Instant};
 use crate::wrap::Checked;
@@ -105,7 +105,7 @@ impl HostilePeerPlan {
 
 fn world<N>(replay: &Replay, lies: bool, dress: impl Fn(Checked<Agent>) -> N) -> RunDigest
 where
-    N: Engine<Above = App, Below = Both<Storage, Many<LinkId, Bundles>>>,
+    N: Engine<Above = Bpa, Below = Both<Storage, Many<LinkId, Bundles>>>,
 {
     world_with(replay, lies, None, |_, _, agent| dress(agent))
 }
@@ -126,7 +126,7 @@ fn world_with<N>(
     dress: impl Fn(usize, &Rng, Checked<Agent>) -> N,
 ) -> RunDigest
 where
-    N: Engine<Above = App, Below = Both<Storage, Many<LinkId, Bundles>>>,
+    N: Engine<Above = Bpa, Below = Both<Storage, Many<LinkId, Bundles>>>,
 {
     let rng = Rng::new(replay.seed);
     let mut draw = rng.fork("parameters");
@@ -195,6 +195,10 @@ fn a_disk_that_lies_is_found() {
 
 /// Alters the indications of all agents.
 fn finds(flaw: &str, law: &str, alter: fn(AppIndication) -> Vec<AppIndication>) {
+    let alter = move |said| match said {
+        BpaIndication::App(said) => alter(said).into_iter().map(BpaIndication::App).collect(),
+        said => vec![said],
+    };
     catches(flaw, law, |replay| world(replay, false, |agent| Flawed::new(agent, alter)));
 }
 

@@ -6,8 +6,8 @@ use super::{Draw, Users};
 use crate::bp::agent::{PayloadPart, part_in};
 use crate::rng::Rng;
 use crate::service::{
-    App, AppIndication, AppRequest, BundleVersion, CreationTimestamp, DeliveryId, LinkId, NextHop,
-    SendFailure, SendId, SendOptions,
+    AppIndication, AppRequest, Bpa, BpaIndication, BpaRequest, BundleVersion, CreationTimestamp, DeliveryId,
+    LinkId, ManagementRequest, NextHop, SendFailure, SendId, SendOptions,
 };
 use crate::time::{Duration, Instant};
 use bytes::Bytes;
@@ -111,7 +111,7 @@ pub(crate) struct AppUsers {
     sends: u64,
     actions: BTreeMap<(Instant, u64), Action>,
     count: u64,
-    requests: VecDeque<(usize, AppRequest)>,
+    requests: VecDeque<(usize, BpaRequest)>,
     piece_max: u64,
     read_max: u32,
     slow: Duration,
@@ -207,8 +207,8 @@ impl AppUsers {
         self.actions.insert((at, self.count), action);
     }
 
-    fn ask(&mut self, node: usize, request: AppRequest) {
-        self.requests.push_back((node, request));
+    fn ask(&mut self, node: usize, request: impl Into<BpaRequest>) {
+        self.requests.push_back((node, request.into()));
     }
 
     /// Does what an operator or an application may do at any time: close links, unregister, change the clock.
@@ -219,7 +219,7 @@ impl AppUsers {
         match self.rng.below(3) {
             0 => {
                 for link in self.ways[node].links.clone() {
-                    self.ask(node, AppRequest::CloseLink { link });
+                    self.ask(node, ManagementRequest::CloseLink { link });
                 }
             }
             1 => self.ask(node, AppRequest::Unregister { endpoint: format!("{}in", node_name(node)) }),
@@ -233,14 +233,14 @@ impl AppUsers {
     fn tell_clock(&mut self, now: Instant, node: usize) {
         let millis = now.as_nanos() / 1_000_000 + Self::BEGAN_DTN_MS;
         let dtn_ms = self.clocks[node].map(|wrong| millis.saturating_add_signed(wrong));
-        self.ask(node, AppRequest::SetClock { dtn_ms, steady: None });
+        self.ask(node, ManagementRequest::SetClock { dtn_ms, steady: None });
     }
 
     /// Opens the links of a node, and registers its endpoint.
     fn restore(&mut self, node: usize) {
         if self.nodes[node].running {
             for link in self.ways[node].links.clone() {
-                self.ask(node, AppRequest::OpenLink { link });
+                self.ask(node, ManagementRequest::OpenLink { link });
             }
             self.ask(node, AppRequest::Register { endpoint: format!("{}in", node_name(node)) });
         }
@@ -420,13 +420,13 @@ fn draw_clock(rng: &mut Rng) -> Option<i64> {
     }
 }
 
-impl Users<App> for AppUsers {
+impl Users<Bpa> for AppUsers {
     fn started(&mut self, now: Instant, node: usize) {
         self.nodes[node].running = true;
         self.starts[node] += 1;
         self.tell_clock(now, node);
         for (pattern, via) in self.ways[node].routes.clone() {
-            self.ask(node, AppRequest::SetRoute { pattern, via, cost: 1 });
+            self.ask(node, ManagementRequest::SetRoute { pattern, via, cost: 1 });
         }
         self.restore(node);
         for number in 0..self.messages.len() {
@@ -452,7 +452,8 @@ impl Users<App> for AppUsers {
         }
     }
 
-    fn handle_indication(&mut self, now: Instant, node: usize, said: AppIndication) {
+    fn handle_indication(&mut self, now: Instant, node: usize, said: BpaIndication) {
+        let BpaIndication::App(said) = said else { return };
         match said {
             AppIndication::Room(room) => self.nodes[node].room = room,
             AppIndication::Accepted { send, created } => {
@@ -465,12 +466,7 @@ impl Users<App> for AppUsers {
             AppIndication::Delivered { delivery, length, .. } => self.delivered(node, delivery, length),
             AppIndication::Data { delivery, offset, data } => self.data(now, node, delivery, offset, &data),
             AppIndication::Gone { delivery, taken } => self.gone(node, delivery, taken),
-            AppIndication::Progress { .. }
-            | AppIndication::Report { .. }
-            | AppIndication::Bundle { .. }
-            | AppIndication::Refused { .. }
-            | AppIndication::ClockJumped { .. }
-            | AppIndication::Link { .. } => {}
+            AppIndication::Progress { .. } | AppIndication::Report { .. } => {}
         }
     }
 
@@ -488,11 +484,11 @@ impl Users<App> for AppUsers {
         }
     }
 
-    fn poll_request(&mut self, _now: Instant) -> Option<(usize, AppRequest)> {
+    fn poll_request(&mut self, _now: Instant) -> Option<(usize, BpaRequest)> {
         if let Some(request) = self.requests.pop_front() {
             return Some(request);
         }
-        (0..self.nodes.len()).find_map(|node| self.next_piece(node).map(|request| (node, request)))
+        (0..self.nodes.len()).find_map(|node| self.next_piece(node).map(|request| (node, request.into())))
     }
 
     fn poll_timeout(&self) -> Option<Instant> {

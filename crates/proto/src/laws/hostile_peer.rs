@@ -9,7 +9,7 @@ use crate::bp::{
 use crate::engine::{Engine, Indication, Request};
 use crate::rng::Rng;
 use crate::service::{
-    App, AppIndication, AppRequest, Both, Bundles, BundlesIndication, BundlesRequest, LinkId, Many, Port,
+    Both, Bpa, BpaIndication, BpaRequest, Bundles, BundlesIndication, BundlesRequest, LinkId, Many, Port,
     Storage, TransferId,
 };
 use crate::time::{Duration, Instant};
@@ -62,7 +62,7 @@ pub(crate) struct WithHostilePeer<A> {
     says: VecDeque<BundlesIndication>,
     at: Instant,
     now: Instant,
-    up: VecDeque<AppIndication>,
+    up: VecDeque<BpaIndication>,
     transfers: u64,
     left: u64,
     manner: HostileStrategy,
@@ -72,7 +72,7 @@ pub(crate) struct WithHostilePeer<A> {
     pause: Duration,
 }
 
-impl<A: Engine<Above = App, Below = Below>> WithHostilePeer<A> {
+impl<A: Engine<Above = Bpa, Below = Below>> WithHostilePeer<A> {
     pub(crate) fn new(
         agent: A,
         mut rng: Rng,
@@ -254,11 +254,11 @@ fn is_of(said: &BundlesIndication, of: TransferId) -> bool {
     }
 }
 
-impl<A: Engine<Above = App, Below = Below>> Engine for WithHostilePeer<A> {
-    type Above = App;
+impl<A: Engine<Above = Bpa, Below = Below>> Engine for WithHostilePeer<A> {
+    type Above = Bpa;
     type Below = Below;
 
-    fn handle_request(&mut self, now: Instant, request: AppRequest) {
+    fn handle_request(&mut self, now: Instant, request: BpaRequest) {
         self.agent.handle_request(now, request);
     }
 
@@ -278,7 +278,7 @@ impl<A: Engine<Above = App, Below = Below>> Engine for WithHostilePeer<A> {
         }
     }
 
-    fn poll_indication(&mut self, now: Instant) -> Option<AppIndication> {
+    fn poll_indication(&mut self, now: Instant) -> Option<BpaIndication> {
         self.up.pop_front().or_else(|| self.agent.poll_indication(now))
     }
 

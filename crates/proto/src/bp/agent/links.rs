@@ -16,7 +16,7 @@
 
 use crate::bp::Eid;
 use crate::service::{
-    AppIndication, BundlesIndication, BundlesRequest, Contact, DownReason, LinkId, TransferId,
+    BundlesIndication, BundlesRequest, Contact, DownReason, LinkId, ManagementIndication, TransferId,
 };
 use crate::time::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -430,7 +430,7 @@ impl Agent {
         if in_contact {
             self.tell_router(now, id, true);
         }
-        self.indications.push(AppIndication::Link { link: id, peer, down: None });
+        self.indications.push(ManagementIndication::Link { link: id, peer, down: None });
         self.outgoing.wake(id);
     }
 
@@ -496,7 +496,7 @@ impl Agent {
         if id.is_incoming() {
             self.links.links.remove(&id);
         }
-        self.indications.push(AppIndication::Link { link: id, peer, down: Some(reason) });
+        self.indications.push(ManagementIndication::Link { link: id, peer, down: Some(reason) });
         // Bundles that waited for this link may be sent over another.
         self.look_at_all_links();
     }

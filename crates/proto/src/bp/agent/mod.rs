@@ -119,9 +119,9 @@ use crate::engine::Engine;
 use crate::observe::Observation;
 use crate::rng::Rng;
 use crate::service::{
-    App, AppIndication, AppRequest, Both, BundleEvent, Bundles, BundlesIndication, BundlesRequest, LinkId,
-    Many, Port, RecordId, SendFailure, SteadyReading, Storage, StorageFailure, StorageIndication,
-    StorageRequest,
+    AppIndication, AppRequest, Both, Bpa, BpaIndication, BpaRequest, BundleEvent, Bundles, BundlesIndication,
+    BundlesRequest, LinkId, ManagementIndication, ManagementRequest, Many, Port, RecordId, SendFailure,
+    SteadyReading, Storage, StorageFailure, StorageIndication, StorageRequest,
 };
 use crate::time::{Duration, Instant};
 
@@ -331,7 +331,7 @@ impl Agent {
     fn set_clock(&mut self, now: Instant, dtn_ms: Option<u64>, steady: Option<SteadyReading>) {
         let jump = self.time.clock.set(now, dtn_ms, steady);
         if let Some(jump) = jump {
-            self.indications.push(AppIndication::ClockJumped { by_ms: jump.by_ms });
+            self.indications.push(ManagementIndication::ClockJumped { by_ms: jump.by_ms });
         }
         if self.is_ready() {
             self.note_turn(now, jump.map_or(0, |jump| jump.moved_ms));
@@ -512,6 +512,36 @@ impl Agent {
         }
     }
 
+    fn handle_application(&mut self, now: Instant, request: AppRequest) {
+        match request {
+            AppRequest::Register { endpoint } => self.register(now, &endpoint),
+            AppRequest::Unregister { endpoint } => self.unregister(&endpoint),
+            AppRequest::Send { send, destination, length, options } => {
+                self.send(now, send, destination, length, options);
+            }
+            AppRequest::Piece { send, data } => self.send_piece(send, data),
+            AppRequest::Cancel { send } => self.cancel(now, send),
+            AppRequest::Read { delivery, offset, length } => {
+                self.read_delivery(now, delivery, offset, length)
+            }
+            AppRequest::Taken { delivery } => self.taken(now, delivery),
+        }
+    }
+
+    fn handle_management(&mut self, now: Instant, request: ManagementRequest) {
+        match request {
+            ManagementRequest::SetClock { dtn_ms, steady } => self.set_clock(now, dtn_ms, steady),
+            ManagementRequest::TrustClock => self.trust_clock(now),
+            ManagementRequest::SetRoute { pattern, via, cost } => self.set_route(now, pattern, via, cost),
+            ManagementRequest::RemoveRoute { pattern, via } => self.remove_route(now, pattern, &via),
+            ManagementRequest::Delete(name) => self.delete_named(now, &name),
+            ManagementRequest::OpenLink { link } => self.open_link(link),
+            ManagementRequest::CloseLink { link } => self.close_link(link),
+            ManagementRequest::Watch { on } => self.indications.watch(on),
+            ManagementRequest::SetContacts { link, contacts } => self.set_contacts(now, link, contacts),
+        }
+    }
+
     fn handle_bundles(&mut self, now: Instant, link: LinkId, indication: BundlesIndication) {
         match indication {
             BundlesIndication::Up { peer, interleave, transfer_bytes_max } => {
@@ -538,31 +568,13 @@ impl Agent {
 }
 
 impl Engine for Agent {
-    type Above = App;
+    type Above = Bpa;
     type Below = Both<Storage, Many<LinkId, Bundles>>;
 
-    fn handle_request(&mut self, now: Instant, request: AppRequest) {
+    fn handle_request(&mut self, now: Instant, request: BpaRequest) {
         match request {
-            AppRequest::Register { endpoint } => self.register(now, &endpoint),
-            AppRequest::Unregister { endpoint } => self.unregister(&endpoint),
-            AppRequest::Send { send, destination, length, options } => {
-                self.send(now, send, destination, length, options);
-            }
-            AppRequest::Piece { send, data } => self.send_piece(send, data),
-            AppRequest::Cancel { send } => self.cancel(now, send),
-            AppRequest::Read { delivery, offset, length } => {
-                self.read_delivery(now, delivery, offset, length)
-            }
-            AppRequest::Taken { delivery } => self.taken(now, delivery),
-            AppRequest::SetClock { dtn_ms, steady } => self.set_clock(now, dtn_ms, steady),
-            AppRequest::TrustClock => self.trust_clock(now),
-            AppRequest::SetRoute { pattern, via, cost } => self.set_route(now, pattern, via, cost),
-            AppRequest::RemoveRoute { pattern, via } => self.remove_route(now, pattern, &via),
-            AppRequest::Delete(name) => self.delete_named(now, &name),
-            AppRequest::OpenLink { link } => self.open_link(link),
-            AppRequest::CloseLink { link } => self.close_link(link),
-            AppRequest::Watch { on } => self.indications.watch(on),
-            AppRequest::SetContacts { link, contacts } => self.set_contacts(now, link, contacts),
+            BpaRequest::App(request) => self.handle_application(now, request),
+            BpaRequest::Manage(request) => self.handle_management(now, request),
         }
         self.settle(now);
     }
@@ -583,8 +595,8 @@ impl Engine for Agent {
         self.run_deadlines(now);
     }
 
-    fn poll_indication(&mut self, _now: Instant) -> Option<AppIndication> {
-        self.indications.pop().or_else(|| self.poll_send_room().map(AppIndication::Room))
+    fn poll_indication(&mut self, _now: Instant) -> Option<BpaIndication> {
+        self.indications.pop().or_else(|| Some(AppIndication::Room(self.poll_send_room()?).into()))
     }
 
     fn poll_request(&mut self, now: Instant) -> Option<Port<StorageRequest, (LinkId, BundlesRequest)>> {

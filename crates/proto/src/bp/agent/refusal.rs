@@ -3,7 +3,7 @@
 use crate::bp::ReasonCode;
 use crate::bp::v6::wire::NO_PAYLOAD;
 use crate::codec::DecodeError;
-use crate::service::{AppIndication, Breach, BundlesRequest, LinkId, RefuseReason, TransferId};
+use crate::service::{Breach, BundlesRequest, LinkId, ManagementIndication, RefuseReason, TransferId};
 use bytes::Bytes;
 
 use super::Agent;
@@ -65,7 +65,7 @@ impl Agent {
         };
         *counter += 1;
         if self.indications.are_watched() || breach.is_some() {
-            self.indications.push(AppIndication::Refused { link: id, reason, breach, accept });
+            self.indications.push(ManagementIndication::Refused { link: id, reason, breach, accept });
         }
         self.intake.remove(&(id, transfer));
         self.outgoing.tell(id, BundlesRequest::Refuse { transfer, reason });

@@ -11,7 +11,7 @@
 
 use crate::bp::{CreationTimestamp, DecodePolicy, DtnTime};
 use crate::codec::DecodeError;
-use crate::service::{AppIndication, Breach, BundleVersion, RecordId};
+use crate::service::{Breach, BundleVersion, ManagementIndication, RecordId};
 use crate::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
 use std::collections::{BTreeMap, VecDeque};
@@ -498,7 +498,7 @@ impl Agent {
         self.time.adjustments = body.turns;
         let jump = body.clock.and_then(|kept| self.time.clock.resume(now, kept));
         if let Some(jump) = jump {
-            self.indications.push(AppIndication::ClockJumped { by_ms: jump.by_ms });
+            self.indications.push(ManagementIndication::ClockJumped { by_ms: jump.by_ms });
         }
         self.note_turn(now, jump.map_or(0, |jump| jump.moved_ms));
         for (taken, found) in restore.tombstones {

@@ -1,34 +1,34 @@
-//! Events of single bundles, reported while an application watches.
+//! Events of single bundles, reported while the operator watches.
 
-use crate::service::{AppIndication, BundleEvent, RecordId};
+use crate::service::{BpaIndication, BundleEvent, ManagementIndication, RecordId};
 use std::collections::VecDeque;
 
 use super::Agent;
 use super::routing::is_copy;
 
-/// What the application is told.
+/// What applications and the operator are told.
 #[derive(Debug, Default)]
 pub(super) struct Indications {
-    queue: VecDeque<AppIndication>,
-    /// True while an application watches the events of bundles.
+    queue: VecDeque<BpaIndication>,
+    /// True while the operator watches the events of bundles.
     watched: bool,
 }
 
 impl Indications {
-    pub(super) fn push(&mut self, indication: AppIndication) {
-        self.queue.push_back(indication);
+    pub(super) fn push(&mut self, indication: impl Into<BpaIndication>) {
+        self.queue.push_back(indication.into());
     }
 
-    pub(super) fn pop(&mut self) -> Option<AppIndication> {
+    pub(super) fn pop(&mut self) -> Option<BpaIndication> {
         self.queue.pop_front()
     }
 
-    /// Sets whether the application watches the events of bundles.
+    /// Sets whether the operator watches the events of bundles.
     pub(super) fn watch(&mut self, on: bool) {
         self.watched = on;
     }
 
-    /// True while the application watches the events of bundles.
+    /// True while the operator watches the events of bundles.
     pub(super) fn are_watched(&self) -> bool {
         self.watched
     }
@@ -41,7 +41,7 @@ impl Agent {
             return;
         }
         let Some(held) = self.holdings.get(&record) else { return };
-        self.indications.push(AppIndication::Bundle {
+        self.indications.push(ManagementIndication::Bundle {
             name: held.head.source().bundle_name(held.head.timestamp()),
             destination: held.head.destination().to_string(),
             payload_bytes: held.payload_bytes(),

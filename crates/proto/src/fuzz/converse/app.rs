@@ -2,7 +2,8 @@
 
 use super::{LINKS, Script, ScriptedSide};
 use crate::service::{
-    AppIndication, AppRequest, BundleVersion, Contact, DeliveryId, NextHop, Priority, SendId, SendOptions,
+    AppIndication, AppRequest, BpaIndication, BpaRequest, BundleVersion, Contact, DeliveryId,
+    ManagementRequest, NextHop, Priority, SendId, SendOptions,
 };
 use crate::time::Duration;
 use std::collections::BTreeMap;
@@ -37,7 +38,7 @@ struct Delivery {
     reads: Vec<(u64, u64)>,
 }
 
-/// Scripted requests through [`App`](crate::service::App).
+/// Scripted requests through [`Bpa`](crate::service::Bpa).
 #[derive(Debug, Default)]
 pub(super) struct User {
     room: u64,
@@ -47,8 +48,9 @@ pub(super) struct User {
     deliveries: BTreeMap<DeliveryId, Delivery>,
 }
 
-impl ScriptedSide<AppIndication, AppRequest> for User {
-    fn hear(&mut self, indication: AppIndication) {
+impl ScriptedSide<BpaIndication, BpaRequest> for User {
+    fn hear(&mut self, indication: BpaIndication) {
+        let BpaIndication::App(indication) = indication else { return };
         match indication {
             AppIndication::Room(room) => self.room = room,
             AppIndication::Sent { send } | AppIndication::Failed { send, .. } => {
@@ -68,15 +70,16 @@ impl ScriptedSide<AppIndication, AppRequest> for User {
         }
     }
 
-    fn say(&mut self, script: &mut Script<'_>) -> Option<AppRequest> {
+    fn say(&mut self, script: &mut Script<'_>) -> Option<BpaRequest> {
         let endpoint = |script: &mut Script<'_>| script.pick(&ENDPOINTS).map(str::to_owned);
         Some(match script.below(16) {
-            0 => AppRequest::Register { endpoint: endpoint(script)? },
-            1 => AppRequest::Unregister { endpoint: endpoint(script)? },
+            0 => AppRequest::Register { endpoint: endpoint(script)? }.into(),
+            1 => AppRequest::Unregister { endpoint: endpoint(script)? }.into(),
             2 => {
                 // The clock of a node may be set to any value, or removed.
                 self.dtn_ms = self.dtn_ms.max(1 << 39) + script.number() % 100_000;
-                AppRequest::SetClock { dtn_ms: script.chance().then_some(self.dtn_ms), steady: None }
+                ManagementRequest::SetClock { dtn_ms: script.chance().then_some(self.dtn_ms), steady: None }
+                    .into()
             }
             3 => {
                 let pattern =
@@ -85,26 +88,29 @@ impl ScriptedSide<AppIndication, AppRequest> for User {
                     0 => NextHop::Node(endpoint(script)?),
                     _ => NextHop::Link(script.pick(&LINKS)?),
                 };
-                AppRequest::SetRoute { pattern, via, cost: script.below(4) as u32 }
+                ManagementRequest::SetRoute { pattern, via, cost: script.below(4) as u32 }.into()
             }
-            4 => AppRequest::OpenLink { link: script.pick(&LINKS)? },
-            5 if script.chance() => AppRequest::Watch { on: script.chance() },
-            5 if script.chance() => AppRequest::CloseLink { link: script.pick(&LINKS)? },
-            5 => AppRequest::SetContacts { link: script.pick(&LINKS)?, contacts: self.contacts(script) },
+            4 => ManagementRequest::OpenLink { link: script.pick(&LINKS)? }.into(),
+            5 if script.chance() => ManagementRequest::Watch { on: script.chance() }.into(),
+            5 if script.chance() => ManagementRequest::CloseLink { link: script.pick(&LINKS)? }.into(),
+            5 => {
+                ManagementRequest::SetContacts { link: script.pick(&LINKS)?, contacts: self.contacts(script) }
+                    .into()
+            }
             6..=8 => {
                 let send = SendId(self.next);
                 self.next += 1;
                 let length = (1 << script.below(12)) - 1;
                 self.sends.insert(send, Sending { length, ..Default::default() });
                 let (destination, options) = (endpoint(script)?, options(script));
-                AppRequest::Send { send, destination, length, options }
+                AppRequest::Send { send, destination, length, options }.into()
             }
-            9..=11 => self.piece(script)?,
+            9..=11 => self.piece(script)?.into(),
             12 => {
                 let open: Vec<_> = self.sends.iter().filter(|(_, sending)| !sending.cancelled).collect();
                 let send = script.pick(&open).map(|(send, _)| *send)?;
                 self.sends.get_mut(&send)?.cancelled = true;
-                AppRequest::Cancel { send }
+                AppRequest::Cancel { send }.into()
             }
             choice => {
                 let waiting: Vec<_> =
@@ -113,7 +119,7 @@ impl ScriptedSide<AppIndication, AppRequest> for User {
                 let delivery = self.deliveries.get_mut(&id)?;
                 if choice == 15 {
                     delivery.taken = true;
-                    return Some(AppRequest::Taken { delivery: id });
+                    return Some(AppRequest::Taken { delivery: id }.into());
                 }
                 // The agent keeps no further reads waiting.
                 if delivery.reads.len() >= READS_MAX {
@@ -122,7 +128,7 @@ impl ScriptedSide<AppIndication, AppRequest> for User {
                 let (offset, length) = (delivery.length >> script.below(4), 1 << script.below(12));
                 let end = delivery.length.min(offset + u64::from(length));
                 delivery.reads.extend((offset < end).then_some((offset, end)));
-                AppRequest::Read { delivery: id, offset, length }
+                AppRequest::Read { delivery: id, offset, length }.into()
             }
         })
     }

@@ -1,7 +1,7 @@
 //! Accounts of several ports and links, and what the rules of all services have in common.
 
 use super::{CheckedService, ContractBreach};
-use crate::service::{Both, Many, Port};
+use crate::service::{App, Both, Bpa, BpaIndication, BpaRequest, Many, Port};
 use core::fmt::{self, Debug};
 use std::collections::BTreeMap;
 
@@ -41,6 +41,29 @@ impl<Id: Copy + Ord + Debug, S: CheckedService> CheckedService for Many<Id, S> {
             .iter()
             .flat_map(|(id, one)| S::owed(one).into_iter().map(move |what| format!("{what} on {id:?}")))
             .collect()
+    }
+}
+
+/// Management has no rules.
+impl CheckedService for Bpa {
+    type Account = <App as CheckedService>::Account;
+
+    fn request(account: &mut Self::Account, request: &BpaRequest) -> Result<(), ContractBreach> {
+        match request {
+            BpaRequest::App(request) => App::request(account, request),
+            BpaRequest::Manage(_) => Ok(()),
+        }
+    }
+
+    fn indication(account: &mut Self::Account, indication: &BpaIndication) -> Result<(), ContractBreach> {
+        match indication {
+            BpaIndication::App(indication) => App::indication(account, indication),
+            BpaIndication::Manage(_) => Ok(()),
+        }
+    }
+
+    fn owed(account: &Self::Account) -> Vec<String> {
+        App::owed(account)
     }
 }
 

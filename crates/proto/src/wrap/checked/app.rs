@@ -103,17 +103,7 @@ impl CheckedService for App {
                 }
             }
             AppRequest::Taken { delivery } => account.delivery(*delivery)?.taken = true,
-            AppRequest::Register { .. }
-            | AppRequest::Unregister { .. }
-            | AppRequest::SetClock { .. }
-            | AppRequest::TrustClock
-            | AppRequest::SetRoute { .. }
-            | AppRequest::RemoveRoute { .. }
-            | AppRequest::Delete(_)
-            | AppRequest::OpenLink { .. }
-            | AppRequest::CloseLink { .. }
-            | AppRequest::Watch { .. }
-            | AppRequest::SetContacts { .. } => {}
+            AppRequest::Register { .. } | AppRequest::Unregister { .. } => {}
         }
         Ok(())
     }
@@ -167,11 +157,7 @@ impl CheckedService for App {
                 entry.gone = true;
                 entry.reads.clear();
             }
-            AppIndication::Report { .. }
-            | AppIndication::Bundle { .. }
-            | AppIndication::Refused { .. }
-            | AppIndication::ClockJumped { .. }
-            | AppIndication::Link { .. } => {}
+            AppIndication::Report { .. } => {}
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use super::super::Counters;
 use super::forwarding::{EARTH, HOUR, MINUTE, MOON, ORBITER, chain, has_arrived, random};
 use super::world::{Payload, World};
-use crate::service::{AppIndication, AppRequest, SendOptions};
+use crate::service::{ManagementIndication, ManagementRequest, SendOptions};
 use crate::time::Duration;
 
 const TWO_DAYS_MS: i64 = 2 * 86_400_000;
@@ -45,11 +45,11 @@ fn restart(world: &mut World) {
 }
 
 fn jumps(world: &World) -> Vec<i64> {
-    let jump = |said: &AppIndication| match said {
-        AppIndication::ClockJumped { by_ms } => Some(*by_ms),
+    let jump = |said: &ManagementIndication| match said {
+        ManagementIndication::ClockJumped { by_ms } => Some(*by_ms),
         _ => None,
     };
-    world.nodes[ORBITER].user.log.iter().filter_map(jump).collect()
+    world.nodes[ORBITER].user.events.iter().filter_map(jump).collect()
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn the_operator_says_that_the_clock_is_right() {
     turn_clock(&mut world, TWO_DAYS_MS);
     world.run_for(MINUTE);
     assert_eq!(held(&world), 1);
-    world.request(ORBITER, AppRequest::TrustClock);
+    world.request(ORBITER, ManagementRequest::TrustClock);
     world.run_for(Duration::from_secs(1));
     assert_eq!((held(&world), world.agent(ORBITER).clock_ahead_ms()), (0, 0));
     // The confirmation survives a restart, too.
@@ -169,7 +169,7 @@ fn a_wrong_clock_that_is_put_right_turns_nothing_away_that_may_be_alive() {
             world.run_for(MINUTE);
             assert_eq!((held(&world), expired(&world)), (1, 0), "{what}");
             if trusted {
-                world.request(ORBITER, AppRequest::TrustClock);
+                world.request(ORBITER, ManagementRequest::TrustClock);
             }
             for _ in 0..restarts {
                 restart(&mut world);
@@ -196,7 +196,7 @@ fn what_ends_by_its_age_outlives_a_trusted_clock_and_a_restart() {
         let options = SendOptions { lifetime: HOUR, ..SendOptions::default() };
         world.send(MOON, 1, "dtn://earth/in", Payload::Given(random(8, 100)), options);
         world.run_for(20 * MINUTE);
-        world.request(ORBITER, AppRequest::TrustClock);
+        world.request(ORBITER, ManagementRequest::TrustClock);
         for _ in 0..2 {
             world.run_for(10 * MINUTE);
             restart(&mut world);

@@ -5,8 +5,8 @@ use super::forwarding::{EARTH, HOUR, MINUTE, MOON, ORBITER, chain_with, has_arri
 use super::world::{EPOCH_DTN_MS, INJECTED, Payload, World};
 use crate::bp::{Eid, v6};
 use crate::service::{
-    AppIndication, AppRequest, BundleVersion, BundlesIndication, DownReason, LinkId, NextHop, RefuseReason,
-    ReportedStatus, SendFailure, SendId, SendOptions, TransferId,
+    AppIndication, BundleVersion, BundlesIndication, DownReason, LinkId, ManagementRequest, NextHop,
+    RefuseReason, ReportedStatus, SendFailure, SendId, SendOptions, TransferId,
 };
 use crate::time::Duration;
 use bytes::Bytes;
@@ -375,7 +375,7 @@ fn handed_over(seed: u64, configure: impl Fn(&mut Config)) -> (World, v6::admin:
 /// Makes the injected neighbour the last next hop towards the pattern.
 fn leads_to(world: &mut World, node: usize, pattern: &str) {
     let via = NextHop::Node("dtn://neighbour/".into());
-    world.tell(node, AppRequest::SetRoute { pattern: pattern.into(), via, cost: 99 });
+    world.tell(node, ManagementRequest::SetRoute { pattern: pattern.into(), via, cost: 99 });
     world.run_for(Duration::from_secs(1));
 }
 
@@ -480,7 +480,7 @@ fn a_signal_is_believed_from_where_the_bundle_went_though_no_route_leads_there_a
         (None, None, false),
     ] {
         let (mut world, subject) = handed_over(18, nobody);
-        world.tell(MOON, AppRequest::RemoveRoute { pattern: "*".into(), via: NextHop::Link(went) });
+        world.tell(MOON, ManagementRequest::RemoveRoute { pattern: "*".into(), via: NextHop::Link(went) });
         let peer = caller.map(str::to_owned);
         let up = BundlesIndication::Up { peer, interleave: true, transfer_bytes_max: u64::MAX };
         world.say_injected(MOON, up);
@@ -553,7 +553,7 @@ fn where_one_way_fails_another_is_taken() {
     world.start_all();
     world.route(0, "dtn://mars/*", 0);
     let via = NextHop::Link(LinkId(2));
-    world.tell(0, AppRequest::SetRoute { pattern: "dtn://mars/*".into(), via, cost: 9 });
+    world.tell(0, ManagementRequest::SetRoute { pattern: "dtn://mars/*".into(), via, cost: 9 });
     world.run_for(Duration::from_secs(1));
     world.send(0, 1, "dtn://mars/in", Payload::Given(random(11, 300)), in_custody());
     world.run_for(Duration::from_secs(20));

@@ -4,8 +4,9 @@ use super::super::{Agent, Config};
 use crate::engine::Engine;
 use crate::rng::Rng;
 use crate::service::{
-    AppIndication, AppRequest, BundlesIndication, BundlesRequest, LinkId, NextHop, Port, RefuseReason,
-    SendId, SendOptions, StorageFailure, StorageIndication, StorageRequest, TransferFailure, TransferId,
+    AppIndication, AppRequest, BpaIndication, BpaRequest, BundlesIndication, BundlesRequest, LinkId,
+    ManagementRequest, NextHop, Port, RefuseReason, SendId, SendOptions, StorageFailure, StorageIndication,
+    StorageRequest, TransferFailure, TransferId,
 };
 use crate::time::Instant;
 use bytes::Bytes;
@@ -54,8 +55,8 @@ impl Bench {
         }
     }
 
-    fn ask(&mut self, request: AppRequest) {
-        self.agent.handle_request(self.now, request);
+    fn ask(&mut self, request: impl Into<BpaRequest>) {
+        self.agent.handle_request(self.now, request.into());
         self.settle();
     }
 
@@ -69,12 +70,13 @@ impl Bench {
     fn settle(&mut self) {
         for _ in 0..REQUESTS_MAX {
             while let Some(up) = self.agent.poll_indication(self.now) {
-                if let AppIndication::Room(room) = up
+                if let BpaIndication::App(AppIndication::Room(room)) = up
                     && room > 0
                     && !self.payload.is_empty()
                 {
                     let data = core::mem::take(&mut self.payload);
-                    self.agent.handle_request(self.now, AppRequest::Piece { send: SendId(1), data });
+                    let piece = AppRequest::Piece { send: SendId(1), data };
+                    self.agent.handle_request(self.now, piece.into());
                 }
             }
             match self.agent.poll_request(self.now) {
@@ -137,11 +139,11 @@ impl Bench {
 #[test]
 fn what_cannot_be_read_waits_though_another_part_of_it_is_on_its_way() {
     let mut bench = Bench::new(Bytes::from(vec![7; 4000]));
-    bench.ask(AppRequest::SetRoute { pattern: "*".into(), via: NextHop::Link(LINK), cost: 1 });
+    bench.ask(ManagementRequest::SetRoute { pattern: "*".into(), via: NextHop::Link(LINK), cost: 1 });
     let (destination, options) = ("dtn://b/in".to_owned(), SendOptions::default());
     bench.ask(AppRequest::Send { send: SendId(1), destination, length: 4000, options });
     bench.good_reads = 1;
-    bench.ask(AppRequest::OpenLink { link: LINK });
+    bench.ask(ManagementRequest::OpenLink { link: LINK });
     assert_eq!((bench.opened, bench.failed_reads), (1, 1), "the second part waits");
     bench.wake();
     assert_eq!((bench.opened, bench.failed_reads), (1, 2), "and again");
@@ -156,12 +158,13 @@ fn a_route_changes_its_cost_even_where_no_other_fits() {
     let most = bench.agent.config.limits.routes_max;
     for number in 0..most {
         let pattern = format!("dtn://n{number}/*");
-        bench.ask(AppRequest::SetRoute { pattern, via: NextHop::Link(LINK), cost: 1 });
+        bench.ask(ManagementRequest::SetRoute { pattern, via: NextHop::Link(LINK), cost: 1 });
     }
-    let again = AppRequest::SetRoute { pattern: "dtn://n0/*".into(), via: NextHop::Link(LINK), cost: 9 };
+    let again =
+        ManagementRequest::SetRoute { pattern: "dtn://n0/*".into(), via: NextHop::Link(LINK), cost: 9 };
     bench.ask(again);
     assert_eq!(bench.agent.counters().ignored, 0);
-    bench.ask(AppRequest::SetRoute { pattern: "*".into(), via: NextHop::Link(LINK), cost: 1 });
+    bench.ask(ManagementRequest::SetRoute { pattern: "*".into(), via: NextHop::Link(LINK), cost: 1 });
     assert_eq!(bench.agent.counters().ignored, 1, "one more does not fit");
 }
 
@@ -169,10 +172,10 @@ fn a_route_changes_its_cost_even_where_no_other_fits() {
 /// lengths of that transfer and of the next.
 fn lengths_after(reason: TransferFailure) -> [u64; 2] {
     let mut bench = Bench::new(Bytes::from(vec![7; 1000]));
-    bench.ask(AppRequest::SetRoute { pattern: "*".into(), via: NextHop::Link(LINK), cost: 1 });
+    bench.ask(ManagementRequest::SetRoute { pattern: "*".into(), via: NextHop::Link(LINK), cost: 1 });
     let (destination, options) = ("dtn://b/in".to_owned(), SendOptions::default());
     bench.ask(AppRequest::Send { send: SendId(1), destination, length: 1000, options });
-    bench.ask(AppRequest::OpenLink { link: LINK });
+    bench.ask(ManagementRequest::OpenLink { link: LINK });
     let (transfer, length) = bench.transfers[0];
     let failed = BundlesIndication::Failed { transfer, reason, acked: 600 };
     for indication in [BundlesIndication::Acked { transfer, up_to: 600 }, failed] {
@@ -212,11 +215,11 @@ fn what_is_read_before_there_is_room_has_a_limit_for_all_links() {
     for number in links.clone() {
         let (link, send) = (LinkId(number), SendId(number.into()));
         let pattern = format!("dtn://b{number}/*");
-        bench.ask(AppRequest::SetRoute { pattern, via: NextHop::Link(link), cost: 1 });
+        bench.ask(ManagementRequest::SetRoute { pattern, via: NextHop::Link(link), cost: 1 });
         let (destination, options) = (format!("dtn://b{number}/in"), SendOptions::default());
         bench.ask(AppRequest::Send { send, destination, length: LENGTH, options });
         bench.ask(AppRequest::Piece { send, data: vec![7; LENGTH as usize].into() });
-        bench.ask(AppRequest::OpenLink { link });
+        bench.ask(ManagementRequest::OpenLink { link });
         let standing = u64::from(number - 1);
         assert_eq!(bench.read_bytes, (2 * piece * standing).min(most), "with {standing} links");
     }

@@ -2,7 +2,9 @@
 
 use super::world::{Payload, World};
 use crate::rng::Rng;
-use crate::service::{AppIndication, AppRequest, NextHop, SendFailure, SendId, SendOptions};
+use crate::service::{
+    AppIndication, AppRequest, ManagementRequest, NextHop, SendFailure, SendId, SendOptions,
+};
 use crate::time::Duration;
 use bytes::Bytes;
 
@@ -116,7 +118,7 @@ fn a_link_that_went_down_idle_comes_back_for_a_bundle_whose_route_names_its_node
     world.cable(MOON, ORBITER);
     world.cable(ORBITER, EARTH);
     let via = NextHop::Node("dtn://orbiter/".into());
-    world.tell(MOON, AppRequest::SetRoute { pattern: "dtn://earth/*".into(), via, cost: 1 });
+    world.tell(MOON, ManagementRequest::SetRoute { pattern: "dtn://earth/*".into(), via, cost: 1 });
     world.start_all();
     world.run_for(MINUTE);
     // A link that leads elsewhere stays idle; the link to the destination itself needs no route.
@@ -241,7 +243,7 @@ fn a_peer_with_small_transfers_gets_fragments_that_fit() {
 fn a_contact_is_filled_and_not_overrun() {
     use super::super::LinkConfig;
     use super::world::EPOCH_DTN_MS;
-    use crate::service::{AppRequest, Contact, LinkId};
+    use crate::service::{Contact, LinkId};
     let mut world = chain_with(6, |config| {
         // The cable carries 10,000 byte/s; the configured rate is a little lower because of the delays.
         let link = LinkConfig { link: LinkId(1), rate_bps: 70_000, ..LinkConfig::default() };
@@ -253,7 +255,7 @@ fn a_contact_is_filled_and_not_overrun() {
         ..Contact::default()
     };
     let contacts = vec![window(10, 12), window(100, 103), window(200, 260)];
-    world.tell(MOON, AppRequest::SetContacts { link: LinkId(1), contacts });
+    world.tell(MOON, ManagementRequest::SetContacts { link: LinkId(1), contacts });
     world.start_all();
     let payload = random(6, 50_000);
     world.send(MOON, 1, "dtn://earth/in", Payload::Given(payload.clone()), SendOptions::default());
@@ -325,11 +327,11 @@ fn a_full_orbiter_is_tried_again_until_it_has_space() {
 
 #[test]
 fn another_way_is_taken_when_the_cheap_one_is_down() {
-    use crate::service::{AppRequest, LinkId, NextHop};
+    use crate::service::{LinkId, NextHop};
     let mut world = World::new(10);
     let (a, b) = (world.node("a", |_| {}), world.node("b", |config| config.direct_neighbours = false));
     let (cheap, dear) = (world.cable(a, b), world.cable(a, b));
-    let route = |link: u32, cost| AppRequest::SetRoute {
+    let route = |link: u32, cost| ManagementRequest::SetRoute {
         pattern: "dtn://b/*".into(),
         via: NextHop::Link(LinkId(link)),
         cost,

@@ -8,7 +8,9 @@ use crate::bp::{
     Head, HopCount, PeerRules, PrimaryBlock, v6,
 };
 use crate::codec::DecodeError;
-use crate::service::{AppIndication, AppRequest, BlockPlace, Breach, LinkId, RefuseReason, SendOptions};
+use crate::service::{
+    AppRequest, BlockPlace, Breach, LinkId, ManagementIndication, RefuseReason, SendOptions,
+};
 use crate::time::Duration;
 use bytes::Bytes;
 
@@ -143,8 +145,8 @@ fn refused(bytes: &Bytes) -> (Option<Breach>, Vec<&'static str>) {
     world.inject(node, bytes, 40);
     world.run_for(MINUTE);
     assert_eq!(world.refusals().len(), 1);
-    let said = world.nodes[node].user.log.iter().filter_map(|said| match said {
-        AppIndication::Refused { link, breach, accept, .. } => {
+    let said = world.nodes[node].user.events.iter().filter_map(|said| match said {
+        ManagementIndication::Refused { link, breach, accept, .. } => {
             assert_eq!(*link, INJECTED);
             Some((*breach, accept.clone()))
         }

@@ -2,7 +2,8 @@
 
 use crate::rng::Rng;
 use crate::service::{
-    AppIndication, AppRequest, BundleName, CreationTimestamp, DeliveryId, RecordId, SendId,
+    AppIndication, AppRequest, BpaIndication, BundleName, CreationTimestamp, DeliveryId,
+    ManagementIndication, RecordId, SendId,
 };
 use crate::time::Duration;
 use bytes::{Bytes, BytesMut};
@@ -103,6 +104,7 @@ pub(super) type Taken = (String, CreationTimestamp, Vec<u8>, u64);
 pub(super) struct User {
     pub(super) takes: bool,
     pub(super) log: Vec<AppIndication>,
+    pub(super) events: Vec<ManagementIndication>,
     pub(super) inbox: Vec<Taken>,
     pub(super) reading: BTreeMap<DeliveryId, Reading>,
     /// With endpoint and length: a payload with others and the same bundle ID is a different one.
@@ -124,7 +126,15 @@ pub(super) struct Reading {
 }
 
 impl User {
-    pub(super) fn hear(&mut self, indication: AppIndication) {
+    pub(super) fn hear(&mut self, indication: BpaIndication) {
+        match indication {
+            BpaIndication::App(indication) => self.hear_agent(indication),
+            BpaIndication::Manage(event) => self.events.push(event),
+        }
+        self.feed();
+    }
+
+    fn hear_agent(&mut self, indication: AppIndication) {
         match &indication {
             AppIndication::Room(room) => self.room = *room,
             AppIndication::Accepted { send, .. } => {
@@ -161,7 +171,6 @@ impl User {
         if !matches!(indication, AppIndication::Data { .. } | AppIndication::Room(_)) {
             self.log.push(indication);
         }
-        self.feed();
     }
 
     pub(super) fn data(&mut self, delivery: DeliveryId, offset: u64, data: &Bytes) {

@@ -8,7 +8,7 @@ use super::parts::Disk;
 use super::world::{EPOCH_DTN_MS, Payload, World};
 use crate::laws::{RunDigest, catches_also};
 use crate::rng::Rng;
-use crate::service::{AppRequest, Contact, LinkId, SendId, SendOptions};
+use crate::service::{Contact, LinkId, ManagementRequest, SendId, SendOptions};
 use crate::time::Duration;
 
 const LIFETIME: Duration = HOUR;
@@ -61,7 +61,10 @@ fn plan(world: &mut World, rng: &mut Rng, nodes: usize) {
                 (0..3).map(|_| window(rng.below(30_000), 1 + rng.below(20_000))).collect();
             contacts.push(window(1000, 100_000_000));
             for node in [a, b] {
-                world.tell(node, AppRequest::SetContacts { link: LinkId(link), contacts: contacts.clone() });
+                world.tell(
+                    node,
+                    ManagementRequest::SetContacts { link: LinkId(link), contacts: contacts.clone() },
+                );
             }
         }
     }

@@ -9,8 +9,8 @@ use crate::bp::{
     ReasonCode, v6,
 };
 use crate::service::{
-    AppIndication, AppRequest, BundleEvent, BundlesIndication, Priority, RefuseReason, SendFailure, SendId,
-    SendOptions, TransferId,
+    AppIndication, BundleEvent, BundlesIndication, ManagementIndication, ManagementRequest, Priority,
+    RefuseReason, SendFailure, SendId, SendOptions, TransferId,
 };
 use crate::time::Duration;
 use bytes::Bytes;
@@ -29,7 +29,7 @@ fn lone(configure: impl FnOnce(&mut Config)) -> World {
         share_with_all(config);
         configure(config);
     });
-    world.tell(MOON, AppRequest::Watch { on: true });
+    world.tell(MOON, ManagementRequest::Watch { on: true });
     world.start_all();
     world.run_for(Duration::from_secs(1));
     world
@@ -97,9 +97,11 @@ fn the_least_urgent_and_oldest_goes_by_bytes_and_by_number() {
         assert_eq!(evicted(&world, MOON), 4);
         // Each of them was accepted, and is indicated as deleted because of depleted storage.
         let told = |reason: ReasonCode| {
-            let log = world.nodes[MOON].user.log.iter();
+            let events = world.nodes[MOON].user.events.iter();
             let deleted = BundleEvent::Deleted(reason.number());
-            log.filter(|said| matches!(said, AppIndication::Bundle { what, .. } if *what == deleted)).count()
+            events
+                .filter(|said| matches!(said, ManagementIndication::Bundle { what, .. } if *what == deleted))
+                .count()
         };
         assert_eq!(told(ReasonCode::DepletedStorage), 4);
         // A bundle of the highest priority present is refused; a neighbour receives the refusal of its

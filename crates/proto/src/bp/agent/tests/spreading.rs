@@ -6,8 +6,8 @@ use super::forwarding::{HOUR, MINUTE, has_arrived, random};
 use super::world::{EPOCH_DTN_MS, INJECTED, Payload, World};
 use crate::bp::{BlockType, Bundle, CreationTimestamp, DtnTime, Fragment, Head, PrimaryBlock};
 use crate::service::{
-    AppIndication, AppRequest, BundlesIndication, Contact, DownReason, LinkId, NextHop, RefuseReason, SendId,
-    SendOptions,
+    AppIndication, BundlesIndication, Contact, DownReason, LinkId, ManagementRequest, NextHop, RefuseReason,
+    SendId, SendOptions,
 };
 use crate::time::Duration;
 use bytes::Bytes;
@@ -240,7 +240,7 @@ fn a_better_hop_that_goes_is_waited_for_and_nothing_is_sent_twice() {
     let mut world = world(9, routing, &["a", "b", "c", "z"], &[(0, 1), (0, 2), (1, 3), (2, 3)]);
     for (link, cost) in [(1, 1), (2, 2)] {
         let via = NextHop::Link(LinkId(link));
-        world.tell(0, AppRequest::SetRoute { pattern: "dtn://z/*".into(), via, cost });
+        world.tell(0, ManagementRequest::SetRoute { pattern: "dtn://z/*".into(), via, cost });
     }
     world.route(1, "dtn://z/*", 2);
     world.route(2, "dtn://z/*", 3);
@@ -269,7 +269,7 @@ fn window(from_s: u64, to_s: u64, rate_bps: u64, delay_ms: u64) -> Contact {
 }
 
 fn plan(world: &mut World, node: usize, link: u32, contacts: Vec<Contact>) {
-    world.tell(node, AppRequest::SetContacts { link: LinkId(link), contacts });
+    world.tell(node, ManagementRequest::SetContacts { link: LinkId(link), contacts });
 }
 
 #[test]
@@ -333,7 +333,7 @@ fn links_open_and_close_with_their_contacts() {
     for node in [0, 1] {
         world.nodes[node].forget_requests();
         plan(&mut world, node, 1, vec![window(10, 20, 0, 0), window(100, 110, 0, 0)]);
-        world.tell(node, AppRequest::OpenLink { link: LinkId(1) });
+        world.tell(node, ManagementRequest::OpenLink { link: LinkId(1) });
     }
     world.start_all();
     let mut seen = Vec::new();

@@ -10,9 +10,9 @@ use crate::bp::{CreationTimestamp, DecodePolicy, Head, decode_head, v6};
 use crate::engine::{Engine, drain};
 use crate::rng::Rng;
 use crate::service::{
-    AppRequest, BundlesIndication, BundlesRequest, CloseReason, DownReason, LinkId, NextHop, Port,
-    RefuseReason, SendId, SendOptions, SteadyReading, StorageIndication, StorageRequest, TransferFailure,
-    TransferId,
+    AppRequest, BpaRequest, BundlesIndication, BundlesRequest, CloseReason, DownReason, LinkId,
+    ManagementRequest, NextHop, Port, RefuseReason, SendId, SendOptions, SteadyReading, StorageIndication,
+    StorageRequest, TransferFailure, TransferId,
 };
 use crate::time::{Duration, Instant};
 use crate::wrap::Checked;
@@ -32,7 +32,7 @@ pub(super) struct Node {
     boots: u64,
     seed: u64,
     /// Requests to the agent at each start.
-    setup: Vec<AppRequest>,
+    setup: Vec<BpaRequest>,
     /// Offset of the node's clock, milliseconds; `None` for a node without a clock.
     pub(super) clock_ms: Option<i64>,
     /// True if the node also has a steady clock, which never jumps.
@@ -259,7 +259,7 @@ impl World {
     pub(super) fn cable(&mut self, a: usize, b: usize) -> usize {
         let id = LinkId(self.cables.len() as u32 + 1);
         for node in [a, b] {
-            self.nodes[node].setup.push(AppRequest::OpenLink { link: id });
+            self.nodes[node].setup.push(ManagementRequest::OpenLink { link: id }.into());
         }
         self.cables.push(Cable {
             ends: [(a, id), (b, id)],
@@ -285,11 +285,12 @@ impl World {
     /// Routes bundles of `node` for `pattern` over `cable`.
     pub(super) fn route(&mut self, node: usize, pattern: &str, cable: usize) {
         let via = NextHop::Link(LinkId(cable as u32 + 1));
-        self.tell(node, AppRequest::SetRoute { pattern: pattern.into(), via, cost: 1 });
+        self.tell(node, ManagementRequest::SetRoute { pattern: pattern.into(), via, cost: 1 });
     }
 
     /// Passes a request to a node now (if it is up) and after each start.
-    pub(super) fn tell(&mut self, node: usize, request: AppRequest) {
+    pub(super) fn tell(&mut self, node: usize, request: impl Into<BpaRequest>) {
+        let request = request.into();
         self.nodes[node].setup.push(request.clone());
         if self.nodes[node].agent.is_some() {
             self.request(node, request);
@@ -324,7 +325,7 @@ impl World {
         let dtn_ms = here.clock_ms.map(|off| {
             (EPOCH_DTN_MS + self.now.as_nanos() / 1_000_000).checked_add_signed(off).expect("a time")
         });
-        self.request(node, AppRequest::SetClock { dtn_ms, steady });
+        self.request(node, ManagementRequest::SetClock { dtn_ms, steady });
     }
 
     /// Cuts the power of a node: data that are not durable may be lost.
@@ -379,9 +380,9 @@ impl World {
         self.request(node, AppRequest::Send { send, destination, length, options });
     }
 
-    pub(super) fn request(&mut self, node: usize, request: AppRequest) {
+    pub(super) fn request(&mut self, node: usize, request: impl Into<BpaRequest>) {
         let now = self.now;
-        self.nodes[node].agent.as_mut().expect("the node is up").handle_request(now, request);
+        self.nodes[node].agent.as_mut().expect("the node is up").handle_request(now, request.into());
         self.settle(node);
     }
 
@@ -413,7 +414,7 @@ impl World {
             let requests = core::mem::take(&mut here.user.requests);
             for request in &requests {
                 let agent = here.agent.as_mut().expect("it was just there");
-                agent.handle_request(now, request.clone());
+                agent.handle_request(now, request.clone().into());
             }
             if quiet && requests.is_empty() {
                 break;

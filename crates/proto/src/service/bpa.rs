@@ -1,0 +1,56 @@
+//! Everything that a bundle protocol agent provides (RFC 9171 3.1).
+
+use super::{AppIndication, AppRequest, ManagementIndication, ManagementRequest};
+use crate::engine::Service;
+
+/// The services of a bundle protocol agent: [`App`](super::App) for applications and
+/// [`Management`](super::Management) for the operator, whose messages have one order.
+#[derive(Debug)]
+pub enum Bpa {}
+
+impl Service for Bpa {
+    type Request = BpaRequest;
+    type Indication = BpaIndication;
+}
+
+/// Requests of [`Bpa`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BpaRequest {
+    /// Request of an application.
+    App(AppRequest),
+    /// Request of the operator.
+    Manage(ManagementRequest),
+}
+
+/// Indications of [`Bpa`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BpaIndication {
+    /// Indication for applications.
+    App(AppIndication),
+    /// Indication for the operator.
+    Manage(ManagementIndication),
+}
+
+impl From<AppRequest> for BpaRequest {
+    fn from(request: AppRequest) -> Self {
+        BpaRequest::App(request)
+    }
+}
+
+impl From<ManagementRequest> for BpaRequest {
+    fn from(request: ManagementRequest) -> Self {
+        BpaRequest::Manage(request)
+    }
+}
+
+impl From<AppIndication> for BpaIndication {
+    fn from(indication: AppIndication) -> Self {
+        BpaIndication::App(indication)
+    }
+}
+
+impl From<ManagementIndication> for BpaIndication {
+    fn from(indication: ManagementIndication) -> Self {
+        BpaIndication::Manage(indication)
+    }
+}
