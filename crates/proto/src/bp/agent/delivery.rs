@@ -26,6 +26,7 @@ use super::head::{AnyAdminRecord, AnyHead, decode_record};
 use super::held::{BundleState, HeldBundle};
 use super::reassembly::{Extent, Reassembly};
 use super::record::TombstoneBody;
+use super::security::NOT_PERMITTED;
 use super::store::ReadPurpose;
 use super::taken::{Digests, TakenPayload};
 
@@ -367,6 +368,11 @@ impl Agent {
             return;
         }
         let extents = local.assembly.extents();
+        let oldest = local.assembly.records().next().expect("a whole has parts");
+        if let Err(reason) = self.secure_delivery(&self.holdings[&oldest].head) {
+            let parts: Vec<RecordId> = self.deliveries.local[key].assembly.records().collect();
+            return parts.into_iter().for_each(|part| self.delete(now, part, reason, NOT_PERMITTED));
+        }
         self.drop_spare_parts(key, &extents);
         let local = self.deliveries.local.get_mut(key).expect("the parts that it needs are here");
         local.extents = extents;

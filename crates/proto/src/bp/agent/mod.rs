@@ -52,6 +52,7 @@
 //! | 5.7, 5.9 delivery, reassembly | `delivery`, `reassembly` |
 //! | 5.10, 5.11 deletion | this module |
 //! | RFC 5050 5.10 to 5.12 custody transfer | `custody` |
+//! | RFC 9172 bundle security: its places, and none that stands there | `security` |
 //!
 //! Not implemented: membership of a group beyond this node (5.3 step 1: a bundle for a group with a registration at this
 //! node is delivered here and not forwarded); returning a bundle to its previous node (5.4.2 allows it, but two such nodes
@@ -95,6 +96,7 @@ mod reports;
 mod restore;
 mod routing;
 mod secret;
+mod security;
 mod sending;
 mod space;
 mod status;
@@ -111,6 +113,7 @@ pub use config::{
     RoutingConfig, Version6Config,
 };
 pub use counters::Counters;
+pub use security::Security;
 pub use status::{BundleStatus, RetentionReason};
 
 use crate::bp::{DecodePolicy, Eid, ReasonCode};
@@ -135,6 +138,7 @@ use outgoing::Outgoing;
 use reports::ReportRateLimit;
 use restore::Startup;
 use routing::Routing;
+use security::NoSecurity;
 use sending::Sends;
 use space::Evictable;
 use store::{ReadPurpose, StoragePort};
@@ -163,6 +167,7 @@ pub struct Agent {
     routing: Routing,
     outgoing: Outgoing,
     deliveries: Deliveries,
+    security: Box<dyn Security>,
     report_rate_limit: ReportRateLimit,
     /// Rate limit of custody signals about refused bundles.
     signal_rate_limit: ReportRateLimit,
@@ -219,6 +224,7 @@ impl Agent {
             routing: Routing::new(router, digests),
             outgoing: Outgoing::new(),
             deliveries: Deliveries::new(digests),
+            security: Box::new(NoSecurity),
             report_rate_limit,
             signal_rate_limit,
         })

@@ -293,9 +293,10 @@ impl Agent {
     pub(super) fn begin_own(
         &mut self,
         now: Instant,
-        head: AnyHead,
+        mut head: AnyHead,
         neighbour: NeighbourNumber,
     ) -> Option<RecordId> {
+        self.secure_source(&mut head);
         let bytes = head.to_bytes();
         let whole = HEADER_BYTES + bytes.len() as u64 + head.tail_bytes() + NOTE_BYTES;
         let share = whole.saturating_add(head.payload_bytes());

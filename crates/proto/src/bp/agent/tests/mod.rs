@@ -13,6 +13,7 @@ mod manners;
 mod over;
 mod parts;
 mod roaming;
+mod security;
 mod space;
 mod spreading;
 mod strangers;

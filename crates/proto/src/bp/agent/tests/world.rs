@@ -237,7 +237,7 @@ impl World {
         configure(&mut config);
         let disk = Disk { latency: Duration::from_millis(1), ..Disk::default() };
         let user = User { takes: true, ..User::default() };
-        let setup = vec![AppRequest::Register { endpoint: format!("dtn://{name}/in") }];
+        let setup = vec![AppRequest::Register { endpoint: format!("dtn://{name}/in") }.into()];
         let seed = self.rng.next_u64();
         self.nodes.push(Node {
             agent: None,
