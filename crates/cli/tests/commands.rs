@@ -96,7 +96,7 @@ fn commands_that_are_not_understood() {
 #[test]
 fn commands_that_cannot_be_carried_out() {
     let place = Place::new("failures");
-    fs::write(place.0.join("world.toml"), "stack = \"tcpcl3\"\nlnk = []\n").unwrap();
+    fs::write(place.0.join("world.toml"), "protocol = \"tcpcl3\"\nlnk = []\n").unwrap();
     let commands: [&[&str]; 7] = [
         &["compare", "leter.txt", "--link", "lan"],
         &["compare", "empty", "--link", "lan"],
@@ -268,9 +268,9 @@ fn wireshark_finds_nothing_wrong_in_the_captures_of_a_good_line() {
     let words = ["compare", "letter.txt", "--link", "lan", "--runs", "1", "--quiet", "--trace", "traces"];
     assert!(place.output(&words).status.success());
     let mut looked_at = 0;
-    for stack in ["tcp-linux-6", "tcpcl3-tuned", "tcpcl4-default"] {
+    for protocol in ["tcp-linux-6", "tcpcl3-tuned", "tcpcl4-default"] {
         for node in ["tx", "rx"] {
-            let capture = place.0.join("traces").join(stack).join(format!("capture-{node}.pcapng"));
+            let capture = place.0.join("traces").join(protocol).join(format!("capture-{node}.pcapng"));
             let capture = capture.to_str().unwrap();
             let lines = |filter: &str| {
                 let output = tshark(&["-r", capture, "-Y", filter]).unwrap();
@@ -278,12 +278,12 @@ fn wireshark_finds_nothing_wrong_in_the_captures_of_a_good_line() {
                 String::from_utf8_lossy(&output.stdout).into_owned()
             };
             for filter in ["_ws.malformed", "tcp.analysis.retransmission", "tcp.analysis.out_of_order"] {
-                assert_eq!(lines(filter), "", "{stack} at {node}: {filter}");
+                assert_eq!(lines(filter), "", "{protocol} at {node}: {filter}");
             }
             let all = lines("tcp");
             // Two segments open the connection, and three carry the letter.
             assert!(all.lines().count() >= 5, "{all}");
-            assert_eq!(all.contains("TCPCL"), stack != "tcp-linux-6", "{all}");
+            assert_eq!(all.contains("TCPCL"), protocol != "tcp-linux-6", "{all}");
             looked_at += 1;
         }
     }
@@ -336,7 +336,7 @@ fn run() {
     let place = Place::new("run");
     let world = "\
 title = \"A letter by way of an orbiter\"
-stack = \"tcpcl4\"
+protocol = \"tcpcl4\"
 nodes = [\"moon\", \"orbiter\", \"earth\"]
 runs = 2
 

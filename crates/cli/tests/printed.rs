@@ -103,10 +103,10 @@ fn a_configuration_is_printed_alone_or_not_at_all() {
     let quiet = compared(&place, "lan", &["--quiet", "--config", "alice.toml"]);
     assert!(quiet.status.success() && quiet.stderr.is_empty(), "{quiet:?}");
     fs::remove_dir_all(place.path("out")).unwrap();
-    fs::write(place.path("scenario.toml"), "stack = 'tcpcl4'\n").unwrap();
+    fs::write(place.path("scenario.toml"), "protocol = 'tcpcl4'\n").unwrap();
     let cases: [(&str, &[&str], &str); 6] = [
         ("lan", &["--config", "nobody.toml"], "error: cannot read nobody.toml: No such file or directory"),
-        ("lan", &["--config", "scenario.toml"], "error: scenario.toml: unknown field `stack`"),
+        ("lan", &["--config", "scenario.toml"], "error: scenario.toml: unknown field `protocol`"),
         (
             "lan",
             &["--config", "alice.toml", "--for", "carol"],

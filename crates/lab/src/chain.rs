@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn pairs_are_of_the_same_run_even_where_each_side_missed_another() {
-        let scenario = Scenario::parse("stack = 'tcp/tuned'\n[workload]\nbytes = 10\n[[link]]", "test");
+        let scenario = Scenario::parse("protocol = 'tcp/tuned'\n[workload]\nbytes = 10\n[[link]]", "test");
         let content = vec![bytes::Bytes::from_static(b"0123456789")];
         let setup = Setup::with_files(scenario.expect("a scenario"), Path::new("."), content);
         let setup = setup.expect("a setup");

@@ -10,12 +10,12 @@ use crate::finding::Finding;
 use crate::format::{figure, with_error};
 use crate::link::LinkProfile;
 use crate::progress::Progress;
+use crate::protocols::{self, Protocol, Variant};
 use crate::record::{Configuration, Experiment, Params};
 use crate::report::{Assumption, Cell, Column, LedgerChart, PageBlock, RankChart, RankRow, Report};
 use crate::report::{Section, Table, Tone};
 use crate::run::Setup;
 use crate::scenario::Scenario;
-use crate::stack::{self, Stack, Variant};
 use crate::stats::Summary;
 use advice::Advice;
 use bytes::Bytes;
@@ -51,21 +51,23 @@ pub struct Options {
 /// Protocol with one of its settings, from the table.
 #[derive(Clone, Copy)]
 struct Preset {
-    stack: &'static Stack,
+    protocol: &'static Protocol,
     variant: &'static Variant,
 }
 
 impl Preset {
     /// All that run on a link, in the order of the table.
     fn fitting(link: &LinkProfile) -> impl Iterator<Item = Preset> {
-        let (stacks, _) = stack::fitting(link);
-        let of = |stack: &'static Stack| stack.variants.iter().map(move |variant| Preset { stack, variant });
-        stacks.into_iter().flat_map(of)
+        let (protocols, _) = protocols::fitting(link);
+        let of = |protocol: &'static Protocol| {
+            protocol.variants.iter().map(move |variant| Preset { protocol, variant })
+        };
+        protocols.into_iter().flat_map(of)
     }
 
     /// Full name, such as `tcpcl3/tuned`.
     fn name(self) -> String {
-        format!("{}/{}", self.stack.name, self.variant.name)
+        format!("{}/{}", self.protocol.name, self.variant.name)
     }
 }
 
@@ -103,16 +105,16 @@ pub fn compare(options: &Options, progress: &Progress) -> Result<Finding, Error>
 /// Fails if the protocol or the link is unknown.
 pub fn configuration_of(name: &str, link: &str) -> Result<Configuration, Error> {
     let profile = LinkProfile::load(link, Path::new("."))?;
-    let (stack, variant) = stack::find(name)?;
+    let (protocol, variant) = protocols::find(name)?;
     let settings = (variant.settings)(std::slice::from_ref(&profile));
-    Ok(Advice::of(&settings, stack).configuration(stack, &profile))
+    Ok(Advice::of(&settings, protocol).configuration(protocol, &profile))
 }
 
 /// Kinds of the `[[link]]` of a node whose protocols can win over this link.
 pub fn node_kinds(link: &LinkProfile) -> Vec<&'static str> {
-    let (stacks, _) = stack::fitting(link);
-    let ranked = stacks.into_iter().filter(|stack| stack.acknowledges());
-    let mut kinds: Vec<&'static str> = ranked.filter_map(Stack::link_kind).collect();
+    let (protocols, _) = protocols::fitting(link);
+    let ranked = protocols.into_iter().filter(|protocol| protocol.acknowledges());
+    let mut kinds: Vec<&'static str> = ranked.filter_map(Protocol::link_kind).collect();
     kinds.dedup();
     kinds
 }
@@ -145,7 +147,7 @@ fn setup(preset: Preset, options: &Options, files: &[Bytes], link: &LinkProfile)
     let name = preset.name();
     let scenario = Scenario {
         title: format!("{name} over {}", link.title),
-        stack: name,
+        protocol: name,
         seed: options.seed,
         link: vec![[("profile".to_owned(), Value::String(options.link.clone()))].into_iter().collect()],
         ..Scenario::default()
@@ -284,8 +286,8 @@ impl Comparison<'_> {
 
     /// Names the protocols that the link does not support.
     fn left_out(&self) -> Option<String> {
-        let (_, others) = stack::fitting(self.link);
-        let names: Vec<String> = others.iter().map(|stack| format!("`{}`", stack.name)).collect();
+        let (_, others) = protocols::fitting(self.link);
+        let names: Vec<String> = others.iter().map(|protocol| format!("`{}`", protocol.name)).collect();
         self.link.radio.is_some().then(|| {
             format!(
                 "Not applicable: {} need a link for IP packets. For IP on this link see `tcp-ax25`, which runs over \
@@ -407,7 +409,7 @@ impl Comparison<'_> {
             all.extend(blocks(&best.candidate, caption));
         }
         if let Some(node) = self.ranking.best_for_nodes() {
-            let kept = match node.candidate.preset.stack.resumes() {
+            let kept = match node.candidate.preset.protocol.resumes() {
                 true => "keeps accepted data and resumes after a break",
                 false => "keeps accepted bundles and restarts an interrupted one",
             };
@@ -432,9 +434,9 @@ impl Comparison<'_> {
                  timers."
             }
         };
-        let stacks = self.all().fold(Section::new("Protocols and settings"), |section, candidate| {
-            let Preset { stack, variant } = candidate.preset;
-            section.with(format!("`{}`: {}; {}.", candidate.name(), stack.about, variant.about))
+        let protocols = self.all().fold(Section::new("Protocols and settings"), |section, candidate| {
+            let Preset { protocol, variant } = candidate.preset;
+            section.with(format!("`{}`: {}; {}.", candidate.name(), protocol.about, variant.about))
         });
         Report {
             answer: Vec::new(),
@@ -446,7 +448,7 @@ impl Comparison<'_> {
                 answer,
                 Section::new("Use of time").with(words).with(self.ledger()),
                 configuration.into_iter().fold(Section::new("Configuration"), Section::with),
-                stacks,
+                protocols,
             ],
             assumptions: assumptions(self.link.radio.is_some()),
         }

@@ -11,8 +11,8 @@ use crate::format::figure;
 use crate::ledger::{HopDirection, Ledger};
 use crate::limit::{self, Bound, Limit};
 use crate::link::{FrameCheck, LinkProfile};
+use crate::protocols::{self, Assembly, INWARD, NodePosition, ONWARD, Tally};
 use crate::scenario::{Outage, OutageFrom, Scenario};
-use crate::stack::{self, Assembly, INWARD, NodePosition, ONWARD, Tally};
 use crate::trace::CapturedFrame;
 use crate::workload::{FileTask, TaskIndication, TaskRequest, TryFailure};
 use crate::world;
@@ -211,7 +211,7 @@ impl Setup {
     /// Returns the errors of [`Setup::new`].
     pub fn with_files(scenario: Scenario, base: &Path, files: Vec<Bytes>) -> Result<Setup, Error> {
         let links = scenario.links(base)?;
-        let assembly = stack::assemble(&scenario.stack, &links, &scenario.settings)?;
+        let assembly = protocols::assemble(&scenario.protocol, &links, &scenario.settings)?;
         Ok(Setup { scenario, links, files, assembly })
     }
 
@@ -620,7 +620,8 @@ mod tests {
     #[test]
     #[should_panic(expected = "that the channel needs without errors")]
     fn a_run_that_is_faster_than_its_channel_ends_the_program() {
-        let text = "stack = 'tcp/tuned'\n[workload]\nbytes = 1000\n[[link]]\nprofile = 'cislunar'\nber = 0";
+        let text =
+            "protocol = 'tcp/tuned'\n[workload]\nbytes = 1000\n[[link]]\nprofile = 'cislunar'\nber = 0";
         let scenario = Scenario::parse(text, "test").expect("a scenario");
         let setup = Setup::with_files(scenario, Path::new("."), vec![Bytes::from(vec![7; 1000])]);
         let outcome = setup.expect("a setup").run(0, Wanted::default());

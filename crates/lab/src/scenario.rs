@@ -2,7 +2,7 @@
 //!
 //! ```toml
 //! title = "A megabyte from the Moon through an orbiter"
-//! stack = "tcpcl3/dtn2"
+//! protocol = "tcpcl3/dtn2"
 //! nodes = ["tx", "mx", "rx"]     # a chain: the source, relays, the destination
 //! runs = 16
 //!
@@ -72,7 +72,7 @@ pub struct Scenario {
     pub about: String,
     /// Protocol of the nodes with its settings, such as `tcpcl3/dtn2`. Without the part after the slash, the first
     /// settings of the protocol.
-    pub stack: String,
+    pub protocol: String,
     /// Nodes, a chain from the source to the destination. Default `["tx", "rx"]`.
     pub nodes: Vec<String>,
     /// Number of runs with different seeds. Default 16.
@@ -98,7 +98,7 @@ impl Default for Scenario {
         Scenario {
             title: String::new(),
             about: String::new(),
-            stack: "tcpcl4".into(),
+            protocol: "tcpcl4".into(),
             nodes: vec!["tx".into(), "rx".into()],
             runs: 16,
             seed: 1,
@@ -222,7 +222,11 @@ impl Scenario {
         })
     }
 
-    pub(crate) fn from_table(table: Table, place: &str) -> Result<Scenario, Error> {
+    pub(crate) fn from_table(mut table: Table, place: &str) -> Result<Scenario, Error> {
+        // The key of earlier versions.
+        if let Some(protocol) = table.remove("stack") {
+            table.insert("protocol".to_owned(), protocol);
+        }
         let scenario: Scenario = toml_text::from_table(table, place)?;
         scenario.check(place)?;
         Ok(scenario)
@@ -416,7 +420,7 @@ mod tests {
 
     const TEXT: &str = r#"
         title = "two hops"
-        stack = "tcpcl3/dtn2"
+        protocol = "tcpcl3/dtn2"
         nodes = ["tx", "mx", "rx"]
         runs = 4
 
@@ -444,6 +448,14 @@ mod tests {
     }
 
     #[test]
+    fn a_protocol_may_have_the_key_of_earlier_versions() {
+        let before = TEXT.replace("protocol = ", "stack = ");
+        assert_eq!(Scenario::parse(&before, "before"), Scenario::parse(TEXT, "now"));
+        let point = Scenario::default().points(&[parse_sweep("stack=tcp,udp").expect("a sweep")]);
+        assert_eq!(point.expect("a grid")[1].scenario.protocol, "udp");
+    }
+
+    #[test]
     fn sweeps_make_a_grid_whose_last_key_varies_fastest() {
         let scenario = Scenario::parse(TEXT, "test").expect("a scenario");
         let further = [parse_sweep("outage.length-s=0,30,60").expect("a sweep")];
@@ -458,7 +470,7 @@ mod tests {
     #[test]
     fn a_wrong_key_is_refused_with_a_hint_at_every_level() {
         for (text, hint) in [
-            ("stak = 'tcp'", "did you mean `stack`?"),
+            ("protocl = 'tcp'", "did you mean `protocol`?"),
             ("[workload]\nbites = 1", "did you mean `bytes`?"),
             ("[[outage]]\nlenght-s = 1", "did you mean `length-s`?"),
             ("[[outage]]\nfrom = 'dta'", "did you mean `data`?"),

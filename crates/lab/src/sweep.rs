@@ -37,7 +37,7 @@ pub fn run(options: &Options, progress: &Progress) -> Result<Finding, Error> {
     let base = options.scenario.parent().unwrap_or(Path::new("."));
     let mut cases: Vec<Case<Chain>> = Vec::new();
     for point in scenario.points(&options.sweeps)? {
-        let series = point.scenario.stack.clone();
+        let series = point.scenario.protocol.clone();
         let runs = point.scenario.runs;
         // Points with the same workload share its files.
         let before = cases.last().map(|case| &case.trial.setup).filter(|before| {

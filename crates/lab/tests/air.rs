@@ -3,10 +3,10 @@
 use longwire_lab::compare::{Options, compare};
 use longwire_lab::ledger::HopDirection;
 use longwire_lab::progress::Progress;
+use longwire_lab::protocols::{self, Medium};
 use longwire_lab::report::PageBlock;
 use longwire_lab::run::{Outcome, Setup, Wanted};
 use longwire_lab::scenario::Scenario;
-use longwire_lab::stack::{self, Medium};
 use std::path::Path;
 
 fn setup(text: &str) -> Setup {
@@ -19,7 +19,10 @@ fn play(text: &str, run: u32) -> Outcome {
 }
 
 fn on_radio() -> impl Iterator<Item = String> {
-    stack::STACKS.iter().filter(|stack| stack.runs_on(Medium::Radio)).flat_map(stack::Stack::names)
+    protocols::PROTOCOLS
+        .iter()
+        .filter(|protocol| protocol.runs_on(Medium::Radio))
+        .flat_map(protocols::Protocol::names)
 }
 
 fn mean(outcomes: &[Outcome], of: impl Fn(&Outcome) -> f64) -> f64 {
@@ -29,12 +32,12 @@ fn mean(outcomes: &[Outcome], of: impl Fn(&Outcome) -> f64) -> f64 {
 /// On good and bad channels every byte arrives, the ledger of the channel adds up, and no protocol is faster than the
 /// limit.
 #[test]
-fn every_stack_delivers_and_accounts_for_its_time() {
+fn every_protocol_delivers_and_accounts_for_its_time() {
     for (link, ber) in [("ax25-1200", "0"), ("ax25-9600", "0"), ("ax25-1200", "5e-5"), ("ax25-9600", "5e-5")]
     {
         for name in on_radio() {
             let text = format!(
-                "stack = '{name}'\n[workload]\nbytes = 7182\n[[link]]\nprofile = '{link}'\nber = {ber}"
+                "protocol = '{name}'\n[workload]\nbytes = 7182\n[[link]]\nprofile = '{link}'\nber = {ber}"
             );
             let setup = setup(&text);
             let outcomes: Vec<Outcome> = (0..4).map(|run| setup.run(run, Wanted::default())).collect();
@@ -62,7 +65,7 @@ fn every_stack_delivers_and_accounts_for_its_time() {
 /// The bytes of TCP in a frame are classified: on a channel without errors its payload equals the file.
 #[test]
 fn the_headers_and_acknowledgements_of_tcp_are_not_payload() {
-    let text = "stack = 'tcp-ax25/frames-tuned'\n[workload]\nbytes = 20000\n[[link]]\nprofile = 'ax25-9600'\nber = 0";
+    let text = "protocol = 'tcp-ax25/frames-tuned'\n[workload]\nbytes = 20000\n[[link]]\nprofile = 'ax25-9600'\nber = 0";
     let outcome = play(text, 0);
     let ledger = &outcome.hops[0].ledgers[0];
     let file_s = (20_000.0 + 12.0) * 8.0 / 9600.0;
@@ -79,7 +82,7 @@ fn the_headers_and_acknowledgements_of_tcp_are_not_payload() {
 fn an_outage_costs_no_acknowledged_byte() {
     for name in ["ax25cl/k4", "ax25cm/k4"] {
         let text = format!(
-            "stack = '{name}'\n[workload]\nbytes = 20000\n[[link]]\nprofile = 'ax25-1200'\n\
+            "protocol = '{name}'\n[workload]\nbytes = 20000\n[[link]]\nprofile = 'ax25-1200'\n\
              [[outage]]\nfrom = 'data'\nafter-s = 60\nlength-s = 300"
         );
         for run in 0..2 {
@@ -91,7 +94,7 @@ fn an_outage_costs_no_acknowledged_byte() {
             assert!(outcome.transfer_s.unwrap() > outcome.limit.streaming.error_free_s, "{name}");
         }
     }
-    let scheduled = "stack = 'ax25cl'\n[[outage]]\nafter-s = 10\nlength-s = 50\n[workload]\nbytes = 5000\n[[link]]\nprofile = 'ax25-1200'";
+    let scheduled = "protocol = 'ax25cl'\n[[outage]]\nafter-s = 10\nlength-s = 50\n[workload]\nbytes = 5000\n[[link]]\nprofile = 'ax25-1200'";
     assert!((play(scheduled, 0).hops[0].ledgers[0].seconds("outage") - 50.0).abs() < 1e-6);
 }
 
@@ -99,7 +102,7 @@ fn an_outage_costs_no_acknowledged_byte() {
 fn relays_pass_bundles_on_over_two_channels() {
     for name in ["ax25cl", "ax25cm", "uicl"] {
         let text = format!(
-            "stack = '{name}'\nnodes = ['tx', 'hill', 'rx']\n[workload]\nbytes = 5000\n[[link]]\nprofile = 'ax25-9600'"
+            "protocol = '{name}'\nnodes = ['tx', 'hill', 'rx']\n[workload]\nbytes = 5000\n[[link]]\nprofile = 'ax25-9600'"
         );
         let outcome = play(&text, 0);
         assert!(outcome.delivered, "{name}: {:?}", outcome.missed);
@@ -109,12 +112,12 @@ fn relays_pass_bundles_on_over_two_channels() {
 }
 
 #[test]
-fn a_stack_on_a_link_that_does_not_suit_it_is_refused_with_those_that_do() {
-    for (stack, link, hint) in [
+fn a_protocol_on_a_link_that_does_not_suit_it_is_refused_with_those_that_do() {
+    for (protocol, link, hint) in [
         ("tcpcl4", "ax25-1200", "ax25, ax25cm, ax25cl, uicl, tcp-ax25"),
         ("ax25cl", "lan", "tcp, tcpcl3, tcpcl4, udp"),
     ] {
-        let text = format!("stack = '{stack}'\n[[link]]\nprofile = '{link}'");
+        let text = format!("protocol = '{protocol}'\n[[link]]\nprofile = '{link}'");
         let scenario = Scenario::parse(&text, "test").unwrap();
         let error = Setup::new(scenario, Path::new(".")).err().unwrap().to_string();
         assert!(error.contains("cannot be used on this link") && error.contains(hint), "{error}");
@@ -123,7 +126,7 @@ fn a_stack_on_a_link_that_does_not_suit_it_is_refused_with_those_that_do() {
 
 #[test]
 fn the_same_run_gives_the_same_outcome_and_another_run_another() {
-    let text = "stack = 'ax25cl'\n[workload]\nbytes = 5000\n[[link]]\nprofile = 'ax25-1200'";
+    let text = "protocol = 'ax25cl'\n[workload]\nbytes = 5000\n[[link]]\nprofile = 'ax25-1200'";
     let [first, again, other] = [0, 0, 1].map(|run| play(text, run));
     assert_eq!((first.transfer_s, &first.tally), (again.transfer_s, &again.tally));
     assert_ne!(first.transfer_s, other.transfer_s);
@@ -133,7 +136,7 @@ fn the_same_run_gives_the_same_outcome_and_another_run_another() {
 #[test]
 fn traces_of_a_radio_channel_are_ax25() {
     let frames = |name: &str| {
-        let text = format!("stack = '{name}'\n[workload]\nbytes = 2000\n[[link]]\nprofile = 'ax25-9600'");
+        let text = format!("protocol = '{name}'\n[workload]\nbytes = 2000\n[[link]]\nprofile = 'ax25-9600'");
         setup(&text).run(0, Wanted { frames: true, linger_s: 0.0 }).frames
     };
     let written = |name: &str| {
@@ -198,7 +201,7 @@ fn the_configuration_is_that_of_a_node() {
 fn outages_of_a_channel_that_overlap_last_until_the_last_has_ended() {
     for (scheduled_s, waiting_s) in [(100, 10), (4, 100)] {
         let text = format!(
-            "stack = 'ax25cl'\n[workload]\nbytes = 5000\n[[link]]\nprofile = 'ax25-1200'\nber = 0\n\
+            "protocol = 'ax25cl'\n[workload]\nbytes = 5000\n[[link]]\nprofile = 'ax25-1200'\nber = 0\n\
              [[outage]]\nafter-s = 8\nlength-s = {scheduled_s}\n\
              [[outage]]\nfrom = 'data'\nafter-s = 3\nlength-s = {waiting_s}"
         );
@@ -218,7 +221,7 @@ fn an_information_field_longer_than_the_frames_of_the_link_is_refused() {
     for name in on_radio() {
         let refused = |longest: u32| {
             let text = format!(
-                "stack = '{name}'\nnodes = ['tx', 'rx']\n[workload]\nbytes = 100\n\
+                "protocol = '{name}'\nnodes = ['tx', 'rx']\n[workload]\nbytes = 100\n\
                  [[link]]\nprofile = 'ax25-1200'\nmtu-bytes = 64\n[settings.ax25]\ninformation-bytes-max = {longest}"
             );
             let scenario = Scenario::parse(&text, "test").unwrap();

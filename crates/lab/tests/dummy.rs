@@ -8,7 +8,7 @@ use std::path::Path;
 
 fn setup(nodes: &str, link: &str, more: &str) -> Setup {
     let text = format!(
-        "stack = 'dummy'\nnodes = [{nodes}]\nduration-limit-s = 3000\n{more}\n[workload]\nbytes = 5000\n{link}"
+        "protocol = 'dummy'\nnodes = [{nodes}]\nduration-limit-s = 3000\n{more}\n[workload]\nbytes = 5000\n{link}"
     );
     let scenario = Scenario::parse(&text, "test").unwrap();
     Setup::new(scenario, Path::new(".")).unwrap_or_else(|error| panic!("{text}: {error}"))
@@ -41,7 +41,7 @@ fn it_is_compared_on_the_links_of_its_media_and_its_settings_are_changed_by_name
     let lan = "[[link]]\nprofile = 'lan'\n";
     let patient = setup("'tx', 'rx'", lan, "settings.dummy.retry-after = '9 s'");
     assert!(patient.settings()["dummy"].to_string().contains("9"), "{}", patient.settings());
-    let text = format!("stack = 'dummy'\nsettings.dummy.retry-aftr = '9 s'\n{lan}");
+    let text = format!("protocol = 'dummy'\nsettings.dummy.retry-aftr = '9 s'\n{lan}");
     let wrong = Setup::new(Scenario::parse(&text, "test").unwrap(), Path::new("."));
     let error = wrong.err().expect("no such setting").to_string();
     assert!(error.contains("did you mean `retry-after`?"), "{error}");

@@ -39,7 +39,8 @@ fn pages_of_scenarios_have_no_raw_keys() {
     check(&page(shipped("positions.toml"), &["frames.per-minute=1,2"]));
     check(&page(shipped("valley.toml"), &[]));
     let chain = std::env::temp_dir().join(format!("longwire-labels-{}.toml", std::process::id()));
-    std::fs::write(&chain, "stack = \"tcp\"\nworkload.bytes = 3000\n[[link]]\nprofile = \"lan\"\n").unwrap();
+    std::fs::write(&chain, "protocol = \"tcp\"\nworkload.bytes = 3000\n[[link]]\nprofile = \"lan\"\n")
+        .unwrap();
     let swept = page(chain.clone(), &["link.delay-ms=1,2,3", "link.ber=0,1e-6"]);
     std::fs::remove_file(chain).unwrap();
     check(&swept);

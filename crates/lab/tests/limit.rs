@@ -2,9 +2,9 @@
 
 use longwire_lab::bench::Trial;
 use longwire_lab::chain::{self, Chain};
+use longwire_lab::protocols::{self, Medium};
 use longwire_lab::run::{Outcome, Setup, Wanted};
 use longwire_lab::scenario::Scenario;
-use longwire_lab::stack::{self, Medium};
 use std::path::Path;
 
 const RUNS: u32 = 6;
@@ -33,18 +33,20 @@ const BURSTS: [&str; 3] = [
 ];
 
 #[test]
-fn no_stack_is_faster_than_a_line_or_a_channel_with_bursts() {
+fn no_protocol_is_faster_than_a_line_or_a_channel_with_bursts() {
     for (medium, link, bytes) in [
         (Medium::Line, "profile = 'lan'\nrate-bps = 115200", 100_000),
         (Medium::Radio, "profile = 'ax25-9600'", 7182),
     ] {
         for bursts in BURSTS {
             let mut ratios = Vec::new();
-            for name in
-                stack::STACKS.iter().filter(|stack| stack.runs_on(medium)).flat_map(stack::Stack::names)
+            for name in protocols::PROTOCOLS
+                .iter()
+                .filter(|protocol| protocol.runs_on(medium))
+                .flat_map(protocols::Protocol::names)
             {
                 let text = format!(
-                    "stack = '{name}'\nduration-limit-s = 20000\n[workload]\nbytes = {bytes}\n[[link]]\n{link}\nbursts = {bursts}"
+                    "protocol = '{name}'\nduration-limit-s = 20000\n[workload]\nbytes = {bytes}\n[[link]]\n{link}\nbursts = {bursts}"
                 );
                 let Some(ratio) = ratio(&outcomes(&text, RUNS)) else { continue };
                 assert!(ratio > 1.0, "{text}: {ratio} times the limit");
@@ -59,12 +61,12 @@ fn no_stack_is_faster_than_a_line_or_a_channel_with_bursts() {
 /// A protocol that only forwards bundles is not compared with nodes that store all of a file first.
 #[test]
 fn a_relay_that_passes_fragments_on_is_held_against_its_channels_and_not_against_storage() {
-    let two = |stack: &str| {
+    let two = |protocol: &str| {
         format!(
-            "stack = '{stack}'\nnodes = ['tx', 'mx', 'rx']\n[workload]\nbytes = 100000\n[[link]]\nprofile = 'cislunar'\nber = 0"
+            "protocol = '{protocol}'\nnodes = ['tx', 'mx', 'rx']\n[workload]\nbytes = 100000\n[[link]]\nprofile = 'cislunar'\nber = 0"
         )
     };
-    let [passed, stored] = ["udp", "tcpcl4/tuned"].map(|stack| outcomes(&two(stack), 2));
+    let [passed, stored] = ["udp", "tcpcl4/tuned"].map(|protocol| outcomes(&two(protocol), 2));
     assert!(!passed[0].is_stored_whole() && stored[0].is_stored_whole());
     let [passed, stored] = [passed, stored].map(|outcomes| ratio(&outcomes).expect("they arrive"));
     assert!((1.0..1.5).contains(&passed), "{passed} times the limit");
@@ -75,20 +77,24 @@ fn a_relay_that_passes_fragments_on_is_held_against_its_channels_and_not_against
 /// forwarded in pieces.
 #[test]
 fn a_file_shorter_than_the_delay_is_not_taken_for_stored_whole_where_its_pieces_are_passed_on() {
-    let text = |stack: &str, bytes: u32| {
+    let text = |protocol: &str, bytes: u32| {
         format!(
-            "stack = '{stack}'\nnodes = ['tx', 'mx', 'rx']\n[workload]\nbytes = {bytes}\n\
+            "protocol = '{protocol}'\nnodes = ['tx', 'mx', 'rx']\n[workload]\nbytes = {bytes}\n\
              [[link]]\nprofile = 'cislunar'\ndelay-ms = 1280\nber = 0"
         )
     };
-    for (stack, bytes, is_stored) in
+    for (protocol, bytes, is_stored) in
         [("udp", 5000, false), ("udp", 500, true), ("tcpcl4/tuned", 5000, true), ("tcpcl3/dtn2", 5000, true)]
     {
-        let outcomes = outcomes(&text(stack, bytes), 2);
-        assert_eq!(outcomes[0].is_stored_whole(), is_stored, "{stack}, {bytes} bytes");
+        let outcomes = outcomes(&text(protocol, bytes), 2);
+        assert_eq!(outcomes[0].is_stored_whole(), is_stored, "{protocol}, {bytes} bytes");
         let ratio = ratio(&outcomes).expect("they arrive");
-        assert!(ratio >= 1.0, "{stack}, {bytes} bytes: {ratio} times the limit");
-        assert_eq!(chain::beyond_limit(&outcomes.iter().collect::<Vec<_>>()), None, "{stack}, {bytes} bytes");
+        assert!(ratio >= 1.0, "{protocol}, {bytes} bytes: {ratio} times the limit");
+        assert_eq!(
+            chain::beyond_limit(&outcomes.iter().collect::<Vec<_>>()),
+            None,
+            "{protocol}, {bytes} bytes"
+        );
     }
 }
 
@@ -96,7 +102,7 @@ fn a_file_shorter_than_the_delay_is_not_taken_for_stored_whole_where_its_pieces_
 /// reported as faster than the channel.
 #[test]
 fn runs_that_were_lucky_are_said_to_be() {
-    let text = "stack = 'udp'\nduration-limit-s = 1000\n[workload]\nbytes = 1000\n[[link]]\nprofile = 'cislunar'\nber = 4e-5";
+    let text = "protocol = 'udp'\nduration-limit-s = 1000\n[workload]\nbytes = 1000\n[[link]]\nprofile = 'cislunar'\nber = 4e-5";
     let outcomes = outcomes(text, 12);
     let arrived = outcomes.iter().filter(|outcome| outcome.delivered).count();
     assert!((2..12).contains(&arrived), "{arrived} of 12 arrived");

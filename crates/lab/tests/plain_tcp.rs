@@ -15,7 +15,7 @@ fn play(text: &str, run: u32) -> Outcome {
 fn error_free_times_are_those_of_the_kernel() {
     for (delay_ms, kernel_s) in [(1280, 78.1), (2000, 91.4), (3500, 155.9), (5000, 220.4)] {
         let text = format!(
-            "stack = 'tcp/linux-6-64k'\n[settings.tcp]\nreceive-buffer-bytes = 53000\n[[link]]\nprofile = 'cislunar'\n\
+            "protocol = 'tcp/linux-6-64k'\n[settings.tcp]\nreceive-buffer-bytes = 53000\n[[link]]\nprofile = 'cislunar'\n\
              ber = 0\nfcs = 'none'\ndelay-ms = {delay_ms}"
         );
         let outcome = play(&text, 0);
@@ -28,7 +28,7 @@ fn error_free_times_are_those_of_the_kernel() {
 #[test]
 fn the_same_run_gives_the_same_outcome_and_another_run_another() {
     let text =
-        "stack = 'tcp/rfc5681'\n[[link]]\nprofile = 'cislunar'\nber = 1e-5\n[workload]\nbytes = 200000";
+        "protocol = 'tcp/rfc5681'\n[[link]]\nprofile = 'cislunar'\nber = 1e-5\n[workload]\nbytes = 200000";
     let (first, again, other) = (play(text, 0), play(text, 0), play(text, 1));
     assert!(first.delivered && other.delivered);
     assert_eq!((first.transfer_s, &first.tally), (again.transfer_s, &again.tally));
@@ -42,7 +42,7 @@ fn every_mtu_that_a_link_may_have_carries_a_file() {
     for mtu in [64, 65, 80, 103, 104, 128] {
         for variant in ["linux-6", "linux-6-64k", "rfc5681", "tuned"] {
             let text = format!(
-                "stack = 'tcp/{variant}'\nduration-limit-s = 3000\n[[link]]\nprofile = 'lan'\nrate-bps = 115200\nber = 1e-5\n\
+                "protocol = 'tcp/{variant}'\nduration-limit-s = 3000\n[[link]]\nprofile = 'lan'\nrate-bps = 115200\nber = 1e-5\n\
                  mtu-bytes = {mtu}\n[workload]\nbytes = 5000"
             );
             let outcome = play(&text, 0);
@@ -51,7 +51,7 @@ fn every_mtu_that_a_link_may_have_carries_a_file() {
     }
     for variant in ["frames-tuned", "link-k4"] {
         let text = format!(
-            "stack = 'tcp-ax25/{variant}'\nduration-limit-s = 3000\n[[link]]\nprofile = 'ax25-9600'\nmtu-bytes = 64\n\
+            "protocol = 'tcp-ax25/{variant}'\nduration-limit-s = 3000\n[[link]]\nprofile = 'ax25-9600'\nmtu-bytes = 64\n\
              [workload]\nbytes = 2000"
         );
         let outcome = play(&text, 0);
@@ -64,8 +64,7 @@ fn every_mtu_that_a_link_may_have_carries_a_file() {
 #[test]
 fn a_repeated_syn_does_not_make_data_time_out_falsely() {
     let profile = longwire_lab::toml_text::to_table(&Profile::ns3_2010());
-    let text =
-        "stack = 'tcp'\n[[link]]\nprofile = 'cislunar'\nber = 0\ndelay-ms = 5000\n[workload]\nbytes = 20000";
+    let text = "protocol = 'tcp'\n[[link]]\nprofile = 'cislunar'\nber = 0\ndelay-ms = 5000\n[workload]\nbytes = 20000";
     let mut scenario = Scenario::parse(text, "test").unwrap();
     scenario.settings.insert("tcp".into(), toml::Value::Table(profile));
     let outcome = Setup::new(scenario, Path::new(".")).unwrap().run(0, Wanted::default());
@@ -76,7 +75,7 @@ fn a_repeated_syn_does_not_make_data_time_out_falsely() {
 
 #[test]
 fn a_relay_is_refused_with_a_hint() {
-    let scenario = Scenario::parse("stack = 'tcp'\nnodes = ['a', 'b', 'c']", "test").unwrap();
+    let scenario = Scenario::parse("protocol = 'tcp'\nnodes = ['a', 'b', 'c']", "test").unwrap();
     let error = Setup::new(scenario, Path::new(".")).err().unwrap().to_string();
     assert!(error.contains("choose a bundle protocol"), "{error}");
 }

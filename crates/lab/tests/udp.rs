@@ -6,7 +6,7 @@ use std::path::Path;
 
 fn play(nodes: &str, link: &str, run: u32) -> Outcome {
     let text = format!(
-        "stack = 'udp'\nnodes = [{nodes}]\nduration-limit-s = 3000\n[workload]\nbytes = 300000\n\
+        "protocol = 'udp'\nnodes = [{nodes}]\nduration-limit-s = 3000\n[workload]\nbytes = 300000\n\
          [[link]]\nprofile = 'cislunar'\n{link}"
     );
     let scenario = Scenario::parse(&text, "test").unwrap();

@@ -3,9 +3,9 @@
 
 use super::Preset;
 use crate::link::LinkProfile;
+use crate::protocols::Protocol;
 use crate::record::{Configuration, Key};
 use crate::report::PageBlock;
-use crate::stack::Stack;
 use crate::toml_text;
 use longwire_proto::tcp::config::{IdleRestart, Profile};
 use longwire_proto::time::Duration;
@@ -32,12 +32,12 @@ pub(super) struct Advice {
 
 impl Advice {
     /// Returns the configuration for these settings of a protocol.
-    pub(super) fn of(settings: &Table, stack: &Stack) -> Advice {
+    pub(super) fn of(settings: &Table, protocol: &Protocol) -> Advice {
         let mut advice = Advice {
-            settings: toml_text::durations_written(&toml_text::difference(settings, stack.defaults())),
+            settings: toml_text::durations_written(&toml_text::difference(settings, protocol.defaults())),
             ..Advice::default()
         };
-        for about in stack.carrier.iter().map(|carrier| carrier.about()) {
+        for about in protocol.carrier.iter().map(|carrier| carrier.about()) {
             let Some(Value::Table(section)) = advice.settings.get_mut(about.section) else { continue };
             section
                 .retain(|key, value| !about.negotiated.contains(&(key, value.as_str().unwrap_or_default())));
@@ -49,15 +49,15 @@ impl Advice {
         if let Some(Value::Table(tcp)) = settings.get("tcp") {
             let profile: Profile =
                 toml_text::from_table(tcp.clone(), "[tcp]").expect("an assembly has read its settings");
-            advice.tcp(&profile, stack.carrier.is_some());
+            advice.tcp(&profile, protocol.carrier.is_some());
         }
         advice
     }
 
     /// Returns the configuration as values.
-    pub(super) fn configuration(&self, stack: &Stack, link: &LinkProfile) -> Configuration {
-        let sections = self.sections(stack, link);
-        let kind = stack.link_kind();
+    pub(super) fn configuration(&self, protocol: &Protocol, link: &LinkProfile) -> Configuration {
+        let sections = self.sections(protocol, link);
+        let kind = protocol.link_kind();
         let (node, engine) = match kind {
             Some(_) => (Some(sections), None),
             None => (None, Some(sections)),
@@ -75,7 +75,7 @@ impl Advice {
             for setting in configuration.node_settings() {
                 others.remove(&setting.key);
             }
-            let defaults = toml_text::durations_written(stack.defaults());
+            let defaults = toml_text::durations_written(protocol.defaults());
             let default = |key: Key| {
                 let section = key.section.strip_prefix("tnc.").unwrap_or(&key.section);
                 // The kernel sizes its buffers by itself.
@@ -89,9 +89,9 @@ impl Advice {
     }
 
     /// Returns the settings by section; on a radio channel those of a node with its channel, and AX.25 at its TNC.
-    fn sections(&self, stack: &Stack, link: &LinkProfile) -> Table {
+    fn sections(&self, protocol: &Protocol, link: &LinkProfile) -> Table {
         let mut sections = self.settings.clone();
-        if let (Some(carrier), Some(radio)) = (stack.carrier, &link.radio) {
+        if let (Some(carrier), Some(radio)) = (protocol.carrier, &link.radio) {
             let channel = toml_text::parse(&radio.as_configured(link), "[tnc.channel]");
             toml_text::merge(&mut sections, &channel.expect("a channel is written as TOML"));
             if let Some(Value::Table(mut keys)) = sections.remove("ax25") {
@@ -214,10 +214,10 @@ fn said(key: &str, value: &Value) -> String {
 
 /// Returns the keys that any settings for links of this kind change for this link.
 fn keys_of_kind(kind: &str, link: &LinkProfile) -> BTreeSet<Key> {
-    let of_kind = Preset::fitting(link).filter(|preset| preset.stack.link_kind() == Some(kind));
-    let settings = of_kind.flat_map(|Preset { stack, variant }| {
+    let of_kind = Preset::fitting(link).filter(|preset| preset.protocol.link_kind() == Some(kind));
+    let settings = of_kind.flat_map(|Preset { protocol, variant }| {
         let settings = (variant.settings)(std::slice::from_ref(link));
-        let node = Some(Advice::of(&settings, stack).sections(stack, link));
+        let node = Some(Advice::of(&settings, protocol).sections(protocol, link));
         Configuration { node, ..Configuration::default() }.node_settings()
     });
     settings.map(|setting| setting.key).collect()
@@ -241,10 +241,10 @@ pub(super) fn blocks(
 
 /// Settings that differ from the defaults.
 fn text(preset: Preset, advice: &Advice, link: &str, profile: &LinkProfile) -> String {
-    let Preset { stack, variant } = preset;
-    let mut said = advice.sections(stack, profile);
+    let Preset { protocol, variant } = preset;
+    let mut said = advice.sections(protocol, profile);
     let mut text = format!("# {}: {}.\n# For the link \"{link}\".\n", preset.name(), variant.about);
-    if let (Some(carrier), Some(radio)) = (stack.carrier, &profile.radio) {
+    if let (Some(carrier), Some(radio)) = (protocol.carrier, &profile.radio) {
         let About { name: kind, section, is_group, .. } = carrier.about();
         let group = match is_group {
             true => format!(
@@ -279,12 +279,12 @@ fn written(table: &Table) -> String {
 mod tests {
     use super::*;
     use crate::link::SHIPPED;
-    use crate::stack;
+    use crate::protocols;
 
     fn advice(name: &str, link: &str) -> Advice {
         let links = [LinkProfile::load(link, std::path::Path::new(".")).expect("it is shipped")];
-        let (stack, variant) = stack::find(name).expect("it is in the table");
-        Advice::of(&(variant.settings)(&links), stack)
+        let (protocol, variant) = protocols::find(name).expect("it is in the table");
+        Advice::of(&(variant.settings)(&links), protocol)
     }
 
     #[test]
@@ -303,7 +303,7 @@ mod tests {
             let profile = LinkProfile::load(link, std::path::Path::new(".")).expect("it is shipped");
             for preset in Preset::fitting(&profile) {
                 let advice = advice(&preset.name(), link);
-                let configuration = advice.configuration(preset.stack, &profile);
+                let configuration = advice.configuration(preset.protocol, &profile);
                 let said = text(preset, &advice, link, &profile);
                 let read = toml_text::parse(&said, &preset.name()).expect("it is TOML");
                 let Configuration { kind, node, engine, .. } = &configuration;
@@ -323,8 +323,8 @@ mod tests {
     fn keys_that_only_other_settings_change_are_named() {
         let profile = LinkProfile::load("cislunar", std::path::Path::new(".")).expect("it is shipped");
         let of = |name: &str| {
-            let (stack, _) = stack::find(name).expect("it is in the table");
-            let configuration = advice(name, "cislunar").configuration(stack, &profile);
+            let (protocol, _) = protocols::find(name).expect("it is in the table");
+            let configuration = advice(name, "cislunar").configuration(protocol, &profile);
             let set = configuration.node_settings().into_iter().map(|setting| setting.key);
             let left = configuration.at_default.into_iter().map(|(key, _)| key);
             (set.collect::<BTreeSet<Key>>(), left.collect::<BTreeSet<Key>>())
@@ -340,9 +340,9 @@ mod tests {
         let (set, left_of_tuned) = of("tcpcl3/tuned");
         assert!(set.is_disjoint(&left_of_tuned) && set.contains(&key("tcpcl", "versions")));
         assert_eq!(set.union(&left_of_tuned).cloned().collect::<BTreeSet<Key>>(), left);
-        let (stack, _) = stack::find("tcpcl4").unwrap();
+        let (protocol, _) = protocols::find("tcpcl4").unwrap();
         let default_of = |section: &str, name: &str| {
-            let configuration = advice("tcpcl4/default", "cislunar").configuration(stack, &profile);
+            let configuration = advice("tcpcl4/default", "cislunar").configuration(protocol, &profile);
             let mut found =
                 configuration.at_default.into_iter().filter(|(found, _)| *found == key(section, name));
             found.next().expect("another one changes it").1
@@ -350,7 +350,8 @@ mod tests {
         assert_eq!(default_of("tcpcl", "segment-bytes"), Some(Value::Integer(65_536)));
         assert_eq!(default_of("tcpcl", "keepalive-timeout"), None, "it follows from `keepalive`");
         assert_eq!(default_of("tcp", "send-buffer-bytes"), None, "the kernel decides");
-        let plain = advice("tcp/tuned", "cislunar").configuration(stack::find("tcp").unwrap().0, &profile);
+        let plain =
+            advice("tcp/tuned", "cislunar").configuration(protocols::find("tcp").unwrap().0, &profile);
         assert_eq!((plain.kind, plain.node, plain.at_default), (None, None, Vec::new()));
     }
 

@@ -20,7 +20,7 @@ pub(super) struct Candidate {
 
 impl Candidate {
     pub(super) fn new(preset: Preset, played: Played<Chain>) -> Candidate {
-        let advice = Advice::of(played.case.trial.setup.settings(), preset.stack);
+        let advice = Advice::of(played.case.trial.setup.settings(), preset.protocol);
         Candidate { preset, advice, played }
     }
 
@@ -49,7 +49,7 @@ impl Candidate {
 
     /// Returns true for a node that keeps accepted data after a break.
     pub(super) fn keeps(&self) -> bool {
-        self.preset.stack.carrier.is_some() && self.preset.stack.acknowledges()
+        self.preset.protocol.carrier.is_some() && self.preset.protocol.acknowledges()
     }
 
     /// Mean transfer time of the completed runs; infinite without any.
@@ -112,7 +112,7 @@ impl Candidate {
 
     /// Returns the values of its place: `rank` is the rank and the tie group.
     fn ranked(&self, rank: Option<(usize, usize)>, winner: Option<&Candidate>, link: &LinkProfile) -> Ranked {
-        let Preset { stack, variant } = self.preset;
+        let Preset { protocol, variant } = self.preset;
         let time = self.time();
         let limit_s = time.map(|_| self.limit_s());
         let ratio = time.zip(limit_s).filter(|(_, limit_s)| *limit_s > 0.0);
@@ -121,9 +121,9 @@ impl Candidate {
             rank: rank.map(|(rank, _)| rank),
             winner: winner.is_some_and(|winner| std::ptr::eq(winner, self)),
             tie_group: rank.map(|(_, group)| group),
-            protocol: stack.name.to_owned(),
+            protocol: protocol.name.to_owned(),
             settings: variant.name.to_owned(),
-            acknowledged: stack.acknowledges(),
+            acknowledged: protocol.acknowledges(),
             keeps_accepted: self.keeps(),
             runs: self.played.runs.len(),
             delivered: self.arrived().len(),
@@ -137,7 +137,7 @@ impl Candidate {
                 pairs: behind.n,
                 significant: behind.is_significant(),
             }),
-            configuration: self.advice.configuration(stack, link),
+            configuration: self.advice.configuration(protocol, link),
         }
     }
 }
@@ -183,7 +183,7 @@ pub(super) struct Ranking {
 impl Ranking {
     pub(super) fn of(candidates: Vec<Candidate>, link: &LinkProfile) -> Ranking {
         let (mut sure, mut unsure): (Vec<Candidate>, Vec<Candidate>) =
-            candidates.into_iter().partition(|candidate| candidate.preset.stack.acknowledges());
+            candidates.into_iter().partition(|candidate| candidate.preset.protocol.acknowledges());
         sure.sort_by(Candidate::order);
         unsure.sort_by(Candidate::order);
         let (sure, leading) = ties_first(sure);

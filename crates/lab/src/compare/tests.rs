@@ -17,7 +17,7 @@ fn words_are_quoted_where_a_shell_would_part_them() {
 
 /// Returns a candidate with these transfer times; `None` for a run that did not complete.
 fn candidate(name: &str, link: &str, times: &[Option<f64>]) -> Candidate {
-    let text = format!("stack = '{name}'\n[workload]\nbytes = 10\n[[link]]\nprofile = '{link}'");
+    let text = format!("protocol = '{name}'\n[workload]\nbytes = 10\n[[link]]\nprofile = '{link}'");
     let scenario = Scenario::parse(&text, "test").expect("a scenario");
     let setup = Setup::with_files(scenario, Path::new("."), vec![Bytes::from_static(b"0123456789")]);
     let case = Chain::case(name, Params::new(), setup.expect("a setup"), times.len() as u32);
@@ -29,8 +29,8 @@ fn candidate(name: &str, link: &str, times: &[Option<f64>]) -> Candidate {
         (Run::new(case.seed, run), outcome)
     };
     let runs = (0..).zip(times).map(outcome).collect();
-    let (stack, variant) = stack::find(name).expect("it is in the table");
-    Candidate::new(Preset { stack, variant }, Played { case, runs })
+    let (protocol, variant) = protocols::find(name).expect("it is in the table");
+    Candidate::new(Preset { protocol, variant }, Played { case, runs })
 }
 
 /// Returns a candidate on `lan` whose runs are all complete.
@@ -214,9 +214,9 @@ fn only_what_resumes_is_said_to_go_on_where_it_stopped() {
 
 #[test]
 fn a_link_that_lets_nothing_through_says_why() {
-    let missed = |stack: &str| {
+    let missed = |protocol: &str| {
         let text = format!(
-            "stack = '{stack}'\nduration-limit-s = 3000\n[workload]\nbytes = 10\n[[link]]\nber = 0.5"
+            "protocol = '{protocol}'\nduration-limit-s = 3000\n[workload]\nbytes = 10\n[[link]]\nber = 0.5"
         );
         let scenario = Scenario::parse(&text, "test").expect("a scenario");
         let setup = Setup::with_files(scenario, Path::new("."), vec![Bytes::from_static(b"0123456789")]);

@@ -2,8 +2,8 @@
 //! order.
 
 use longwire_lab::link::LinkProfile;
+use longwire_lab::protocols::PROTOCOLS;
 use longwire_lab::record::{Configuration, Key, Setting};
-use longwire_lab::stack::STACKS;
 use longwire_node::Config;
 use longwire_node::config::LinkSettings;
 use longwire_settings::error::{Error, nearest};
@@ -237,19 +237,19 @@ fn chosen(path: &Path, config: &Config, name: Option<&str>) -> Result<Option<usi
 /// Returns true for a section that a `[[link]]` can have of its own: that of its convergence layer. The others are those
 /// of the node.
 fn is_of_link(section: &str) -> bool {
-    STACKS.iter().filter_map(|stack| stack.carrier).any(|carrier| carrier.about().section == section)
+    PROTOCOLS.iter().filter_map(|protocol| protocol.carrier).any(|carrier| carrier.about().section == section)
 }
 
 /// Returns true for links to groups.
 fn is_group(kind: &str) -> bool {
-    let mut carriers = STACKS.iter().filter_map(|stack| stack.carrier);
+    let mut carriers = PROTOCOLS.iter().filter_map(|protocol| protocol.carrier);
     carriers.any(|carrier| carrier.about().name == kind && carrier.about().is_group)
 }
 
 /// Returns true if a link can change from one kind to the other, because the place of the neighbour has the same keys.
 fn can_become(own: &str, kind: &str) -> bool {
     let media = |kind: &str| {
-        let mut carriers = STACKS.iter().filter_map(|stack| stack.carrier);
+        let mut carriers = PROTOCOLS.iter().filter_map(|protocol| protocol.carrier);
         carriers.find(|carrier| carrier.about().name == kind).map(|carrier| carrier.about().media)
     };
     own == kind || (media(own) == media(kind) && !is_group(own) && !is_group(kind))

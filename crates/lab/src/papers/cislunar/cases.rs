@@ -219,7 +219,7 @@ impl Plan {
     /// TCP alone over one error-free hop, for the comparison with a kernel.
     fn alone(&self, delay_ms: i64) -> Case<Chain> {
         let mut scenario = self.at(delay_ms, 0.0, 0);
-        scenario.stack = "tcp/linux-6-64k".into();
+        scenario.protocol = "tcp/linux-6-64k".into();
         scenario.nodes = vec!["tx".into(), "rx".into()];
         scenario.outage.clear();
         // A TUN device adds no frame check.

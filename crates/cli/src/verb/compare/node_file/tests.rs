@@ -73,7 +73,7 @@ fn applied(text: &str, key: &Key) -> Option<String> {
 #[test]
 fn whatever_wins_is_merged_so_that_a_node_takes_it() {
     let mut count = 0;
-    for (stack, kind) in STACKS.iter().filter_map(|stack| Some((stack, stack.link_kind()?))) {
+    for (protocol, kind) in PROTOCOLS.iter().filter_map(|protocol| Some((protocol, protocol.link_kind()?))) {
         for (link, text) in SHIPPED {
             let is_radio = text.contains("[radio]");
             if is_radio == ["tcp", "udp"].contains(&kind) {
@@ -81,7 +81,7 @@ fn whatever_wins_is_merged_so_that_a_node_takes_it() {
             }
             let folder = if is_radio { "two-radios" } else { "two-nodes" };
             for (name, side) in
-                stack.names().flat_map(|name| ["alice", "bob"].map(|side| (name.clone(), side)))
+                protocol.names().flat_map(|name| ["alice", "bob"].map(|side| (name.clone(), side)))
             {
                 let before = example(&format!("{folder}/{side}.toml"), kind);
                 let configuration = configuration_of(&name, link).unwrap();

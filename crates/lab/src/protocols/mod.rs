@@ -32,7 +32,7 @@ pub const ONWARD: InterfaceId = InterfaceId(1);
 pub const INWARD: InterfaceId = InterfaceId(0);
 
 /// Protocol of the table.
-pub struct Stack {
+pub struct Protocol {
     /// Name on the command line and in records.
     pub name: &'static str,
     /// Description.
@@ -51,7 +51,7 @@ pub struct Stack {
 /// Function that assembles a protocol with its settings.
 type Assemble = dyn Fn(Table, &[LinkProfile]) -> Result<Assembly, Error> + Send + Sync;
 
-impl Stack {
+impl Protocol {
     /// Full names, one for each of its settings.
     pub fn names(&self) -> impl Iterator<Item = String> {
         self.variants.iter().map(move |variant| format!("{}/{}", self.name, variant.name))
@@ -82,12 +82,12 @@ impl Stack {
         self.carrier.is_some_and(|carrier| carrier.about().resumes)
     }
 
-    fn of_carrier(carrier: &'static dyn AnyCarrier, family: &'static Family) -> Stack {
+    fn of_carrier(carrier: &'static dyn AnyCarrier, family: &'static Family) -> Protocol {
         let variant = |preset: &'static Preset| {
             let settings = |links: &[LinkProfile]| bundles::settings(carrier, preset, links);
             Variant { name: preset.name, about: preset.about, settings: Box::new(settings) }
         };
-        Stack {
+        Protocol {
             name: family.name,
             about: family.about,
             variants: family.presets.iter().map(variant).collect(),
@@ -135,19 +135,19 @@ impl Variant {
 }
 
 /// All protocols: those over lines before those over radio channels, and convergence layers in the order of their table.
-pub static STACKS: LazyLock<Vec<Stack>> = LazyLock::new(|| {
+pub static PROTOCOLS: LazyLock<Vec<Protocol>> = LazyLock::new(|| {
     let families = CARRIERS.iter().flat_map(|carrier| {
-        carrier.about().families.iter().map(|family| Stack::of_carrier(*carrier, family))
+        carrier.about().families.iter().map(|family| Protocol::of_carrier(*carrier, family))
     });
-    let (over_lines, over_radio): (Vec<Stack>, Vec<Stack>) =
-        families.partition(|stack| stack.runs_on(Medium::Line));
-    let plain = |stack: Stack| std::iter::once(stack);
+    let (over_lines, over_radio): (Vec<Protocol>, Vec<Protocol>) =
+        families.partition(|protocol| protocol.runs_on(Medium::Line));
+    let plain = |protocol: Protocol| std::iter::once(protocol);
     let lines = plain(tcp()).chain(over_lines);
     lines.chain(plain(ax25_link())).chain(over_radio).chain(plain(tcp_over_ax25())).collect()
 });
 
-fn tcp() -> Stack {
-    Stack {
+fn tcp() -> Protocol {
+    Protocol {
         name: "tcp",
         about: "one TCP connection per file, restarted when it breaks",
         variants: vec![
@@ -182,8 +182,8 @@ fn tcp() -> Stack {
     }
 }
 
-fn ax25_link() -> Stack {
-    Stack {
+fn ax25_link() -> Protocol {
+    Protocol {
         name: "ax25",
         about: "each file directly over a connected AX.25 link, restarted when it breaks",
         variants: vec![
@@ -200,8 +200,8 @@ fn ax25_link() -> Stack {
     }
 }
 
-fn tcp_over_ax25() -> Stack {
-    Stack {
+fn tcp_over_ax25() -> Protocol {
+    Protocol {
         name: "tcp-ax25",
         about: "one TCP connection per file over IP over AX.25, restarted when it breaks",
         variants: vec![
@@ -293,18 +293,18 @@ pub type Tally = BTreeMap<&'static str, u64>;
 /// # Errors
 /// Fails if a name or setting does not exist, or the protocol does not support the path.
 pub fn assemble(name: &str, links: &[LinkProfile], over: &Table) -> Result<Assembly, Error> {
-    let (stack, variant) = find(name)?;
-    if links.len() > stack.hops_max {
+    let (protocol, variant) = find(name)?;
+    if links.len() > protocol.hops_max {
         return Err(Error::new(format!(
             "`{}` spans {} hop, not {}",
-            stack.name,
-            stack.hops_max,
+            protocol.name,
+            protocol.hops_max,
             links.len()
         ))
         .hint("for several hops choose a bundle protocol such as tcpcl4"));
     }
-    if let Some(other) = links.iter().map(Medium::of).find(|medium| !stack.runs_on(*medium)) {
-        return Err(wrong_medium(stack, other));
+    if let Some(other) = links.iter().map(Medium::of).find(|medium| !protocol.runs_on(*medium)) {
+        return Err(wrong_medium(protocol, other));
     }
     if links.iter().any(|link| Medium::of(link) != Medium::of(&links[0])) {
         return Err(Error::new("a path of lines and radio channels")
@@ -312,17 +312,17 @@ pub fn assemble(name: &str, links: &[LinkProfile], over: &Table) -> Result<Assem
     }
     let mut settings = (variant.settings)(links);
     merge(&mut settings, over);
-    (stack.assemble)(settings, links)
+    (protocol.assemble)(settings, links)
 }
 
-fn wrong_medium(stack: &Stack, link: Medium) -> Error {
+fn wrong_medium(protocol: &Protocol, link: Medium) -> Error {
     let has = match link {
         Medium::Line => "carries IP packets, but the protocol needs AX.25 on a radio channel",
         Medium::Radio => "is an AX.25 radio channel, but the protocol needs a link for IP packets",
     };
     let fitting: Vec<&str> =
-        STACKS.iter().filter(|other| other.runs_on(link)).map(|other| other.name).collect();
-    Error::new(format!("`{}` cannot be used on this link, which {has}", stack.name))
+        PROTOCOLS.iter().filter(|other| other.runs_on(link)).map(|other| other.name).collect();
+    Error::new(format!("`{}` cannot be used on this link, which {has}", protocol.name))
         .hint(format!("protocols for this link: {}", fitting.join(", ")))
 }
 
@@ -330,33 +330,33 @@ fn wrong_medium(stack: &Stack, link: Medium) -> Error {
 ///
 /// # Errors
 /// Fails if the name is unknown, with the nearest known one.
-pub fn find(name: &str) -> Result<(&'static Stack, &'static Variant), Error> {
-    let (stack_name, variant_name) = name.split_once('/').map_or((name, None), |(s, v)| (s, Some(v)));
+pub fn find(name: &str) -> Result<(&'static Protocol, &'static Variant), Error> {
+    let (protocol_name, variant_name) = name.split_once('/').map_or((name, None), |(s, v)| (s, Some(v)));
     let known = || format!("known protocols: {}", names().collect::<Vec<_>>().join(", "));
     let hint = |near: Option<&str>| match near {
         Some(near) => format!("did you mean `{near}`? {}", known()),
         None => known(),
     };
-    let stack = STACKS.iter().find(|stack| stack.name == stack_name).ok_or_else(|| {
-        let near = nearest(stack_name, STACKS.iter().map(|stack| stack.name));
-        Error::new(format!("no such protocol: `{stack_name}`")).hint(hint(near))
+    let protocol = PROTOCOLS.iter().find(|protocol| protocol.name == protocol_name).ok_or_else(|| {
+        let near = nearest(protocol_name, PROTOCOLS.iter().map(|protocol| protocol.name));
+        Error::new(format!("no such protocol: `{protocol_name}`")).hint(hint(near))
     })?;
-    let Some(variant_name) = variant_name else { return Ok((stack, &stack.variants[0])) };
-    let variant = stack.variants.iter().find(|variant| variant.name == variant_name).ok_or_else(|| {
-        let near = nearest(variant_name, stack.variants.iter().map(|variant| variant.name));
-        Error::new(format!("no such settings of `{stack_name}`: `{variant_name}`")).hint(hint(near))
+    let Some(variant_name) = variant_name else { return Ok((protocol, &protocol.variants[0])) };
+    let variant = protocol.variants.iter().find(|variant| variant.name == variant_name).ok_or_else(|| {
+        let near = nearest(variant_name, protocol.variants.iter().map(|variant| variant.name));
+        Error::new(format!("no such settings of `{protocol_name}`: `{variant_name}`")).hint(hint(near))
     })?;
-    Ok((stack, variant))
+    Ok((protocol, variant))
 }
 
 /// Full names of all protocols with all their settings.
 pub fn names() -> impl Iterator<Item = String> {
-    STACKS.iter().flat_map(Stack::names)
+    PROTOCOLS.iter().flat_map(Protocol::names)
 }
 
 /// Returns the protocols that run on a link, and the others.
-pub fn fitting(link: &LinkProfile) -> (Vec<&'static Stack>, Vec<&'static Stack>) {
-    STACKS.iter().partition(|stack| stack.runs_on(Medium::of(link)))
+pub fn fitting(link: &LinkProfile) -> (Vec<&'static Protocol>, Vec<&'static Protocol>) {
+    PROTOCOLS.iter().partition(|protocol| protocol.runs_on(Medium::of(link)))
 }
 
 /// The links of a path, as far as settings depend on them.
