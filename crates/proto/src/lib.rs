@@ -34,6 +34,7 @@ pub mod ax25cl;
 pub mod bp;
 pub mod codec;
 pub mod controller;
+pub mod duration;
 pub mod engine;
 #[cfg(any(test, feature = "testing"))]
 pub mod fuzz;

@@ -3,6 +3,7 @@
 //! Every configuration implements [`Settings`], which applies these rules to its numbers. A daemon or an experiment that
 //! reads settings checks them before it creates an engine; an engine accepts its settings unchecked.
 
+use crate::duration;
 use crate::time::Duration;
 use core::fmt;
 use core::ops::RangeInclusive;
@@ -83,11 +84,12 @@ pub fn time(
     if range.contains(&value) {
         return Ok(());
     }
+    let written = |time| duration::exact(time).unwrap_or_else(|| duration::short(time));
     let limit = match value < *range.start() {
-        true => format!("at least {:?}", range.start()),
-        false => format!("at most {:?}", range.end()),
+        true => format!("at least {}", written(*range.start())),
+        false => format!("at most {}", written(*range.end())),
     };
-    Err(Fault { key: key.into(), wrong: format!("is {value:?}; it must be {limit}"), hint })
+    Err(Fault { key: key.into(), wrong: format!("is {}; it must be {limit}", written(value)), hint })
 }
 
 /// Checks another condition; `wrong` describes its violation.
@@ -115,7 +117,7 @@ mod tests {
         let second = Duration::from_secs(1);
         assert_eq!(
             time("b", Duration::ZERO, second..=TIME_MAX, "").unwrap_err().wrong,
-            "is 0ns; it must be at least 1s"
+            "is 0 s; it must be at least 1 s"
         );
         assert_eq!(rule(true, "c", "is odd", ""), Ok(()));
     }

@@ -2,9 +2,10 @@
 
 #![forbid(unsafe_code)]
 
-pub mod duration;
 pub mod error;
 pub mod figure;
 pub mod file;
 mod reader;
 pub mod toml_text;
+
+pub use longwire_proto::duration;

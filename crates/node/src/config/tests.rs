@@ -84,7 +84,7 @@ fn what_makes_no_sense_is_refused_with_a_hint() {
             "3 d",
         ),
         ("node = 'dtn://a/'\n[tcpcl]\nsegment-bytes = 0", "`tcpcl.segment-bytes` is 0", "16384"),
-        ("node = 'dtn://a/'\n[tcpcl]\nkeepalive = '500 ms'", "`tcpcl.keepalive` is 500ms", "whole seconds"),
+        ("node = 'dtn://a/'\n[tcpcl]\nkeepalive = '500 ms'", "`tcpcl.keepalive` is 500 ms", "whole seconds"),
         (
             "node = 'dtn://a/'\n[agent.limits]\nbundles-max = 0",
             "`agent.limits.bundles-max` is 0",

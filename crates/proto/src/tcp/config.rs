@@ -555,7 +555,7 @@ mod tests {
     fn what_makes_no_sense_is_named() {
         let profile = Profile { rto_minimum: Duration::from_secs(90), ..Profile::rfc5681() };
         let fault = profile.check().unwrap_err();
-        assert_eq!(fault.to_string(), "`rto-maximum` is 60s; it must be at least 90s");
+        assert_eq!(fault.to_string(), "`rto-maximum` is 60 s; it must be at least 90 s");
         let plain = Profile::rfc5681;
         for (profile, key) in [
             (Profile { delayed_ack_maximum: Duration::ZERO, ..plain() }, "delayed-ack-maximum"),

@@ -1,6 +1,6 @@
 //! Durations as people write them: `200 ms`, `1.5 s`, `20 min`.
 
-use std::time::Duration;
+use core::time::Duration;
 
 /// Units of time and their lengths in nanoseconds, longest first.
 const UNITS: [(&str, u64); 7] = [
@@ -20,7 +20,7 @@ pub const DURATION_HINT: &str = r#"use a form such as "200 ms", "5 s", "20 min",
 /// duration, or is longer than five hundred years.
 ///
 /// ```
-/// # use {longwire_settings::duration, std::time::Duration};
+/// # use {longwire_proto::duration, std::time::Duration};
 /// assert_eq!(duration::parse("1.5 s"), Some(Duration::from_millis(1500)));
 /// assert_eq!(duration::parse("1 month"), None);
 /// ```
