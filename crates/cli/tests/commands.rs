@@ -158,7 +158,7 @@ fn the_json_document_has_the_promised_shape() {
         for number in ["n", "mean", "min", "max"] {
             assert!(record[number].is_number(), "{number} of {record}");
         }
-        for text in ["series", "metric", "kind", "unit"] {
+        for text in ["protocol", "metric", "kind", "unit"] {
             assert!(record[text].is_string(), "{text} of {record}");
         }
         for known in ["ci95", "reference", "source", "limit", "ratio"] {

@@ -20,9 +20,9 @@ pub struct Chain {
 
 impl Chain {
     /// Creates a case with this number of runs.
-    pub fn case(series: impl Into<String>, params: Params, setup: Setup, runs: u32) -> Case<Chain> {
+    pub fn case(name: impl Into<String>, params: Params, setup: Setup, runs: u32) -> Case<Chain> {
         let seed = setup.scenario.seed;
-        Case::new(series, params, Chain { setup, wanted: Wanted::default() }, seed, runs)
+        Case::new(name, params, Chain { setup, wanted: Wanted::default() }, seed, runs)
     }
 
     /// Repeats the first run with its frames.

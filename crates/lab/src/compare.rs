@@ -92,7 +92,7 @@ pub fn compare(options: &Options, progress: &Progress) -> Result<Finding, Error>
     // After an early stop there are fewer runs.
     let (planned, runs) = (runs, played.first().map_or(runs, |played| played.runs.len() as u32));
     let traced = played.iter().filter(|_| options.traces);
-    let traces = traced.map(|played| played.case.trial.trace(&played.case.series)).collect();
+    let traces = traced.map(|played| played.case.trial.trace(&played.case.name)).collect();
     let candidates = presets.into_iter().zip(played).map(|(preset, played)| Candidate::new(preset, played));
     let ranking = Ranking::of(candidates.collect(), &link);
     let comparison = Comparison { options, link: &link, bytes, planned, runs, ranking };

@@ -34,11 +34,13 @@ pub struct Experiment {
     pub runs: Vec<Row>,
 }
 
-/// Figure: a metric of one series at one point of the parameters, over all its runs.
+/// Figure: a metric of one case at one point of the parameters, over all its runs.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Record {
-    /// Series: a protocol with its settings, such as `tcpcl3`.
-    pub series: String,
+    /// Case: a protocol with its settings, such as `tcpcl3/tuned`, or another name. In JSON and CSV it is in two parts,
+    /// `protocol` and `settings`.
+    #[serde(flatten, serialize_with = "protocol_and_settings")]
+    pub case: String,
     /// Parameters of the point.
     pub params: Params,
     /// Name of the metric including its unit, such as `goodput_byte_per_s`.
@@ -80,7 +82,7 @@ impl Record {
     /// # Panics
     /// Panics without a sample ([`Summary::of`]).
     pub fn of(
-        series: impl Into<String>,
+        case: impl Into<String>,
         params: Params,
         metric: impl Into<String>,
         unit: impl Into<String>,
@@ -88,7 +90,7 @@ impl Record {
     ) -> Record {
         let summary = Summary::of(samples);
         Record {
-            series: series.into(),
+            case: case.into(),
             params,
             metric: metric.into(),
             n: summary.n,
@@ -159,8 +161,8 @@ impl fmt::Display for FigureKind {
 /// One run: one seed at one point.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Row {
-    /// Series of the run.
-    pub series: String,
+    /// Case of the run, as in [`Record`].
+    pub case: String,
     /// Parameters of the point.
     pub params: Params,
     /// Number of the run at that point, from 0.
@@ -349,9 +351,9 @@ impl Experiment {
             "limit",
             "ratio",
         ];
-        csv.write_record(["series"].into_iter().chain(names.iter().map(String::as_str)).chain(after))?;
+        csv.write_record(HEAD.into_iter().chain(names.iter().map(String::as_str)).chain(after))?;
         for record in &self.records {
-            let mut row = vec![record.series.clone()];
+            let mut row = protocol_cells(&record.case);
             row.extend(names.iter().map(|name| cell(&record.params, name)));
             row.extend([record.metric.clone(), record.n.to_string(), number(record.mean)]);
             row.extend([optional(record.ci95), number(record.min), number(record.max)]);
@@ -372,10 +374,10 @@ impl Experiment {
         let mut metrics = DistinctNames::default();
         self.runs.iter().flat_map(|run| &run.values).for_each(|(metric, _)| metrics.add(metric));
         let mut csv = csv::Writer::from_writer(out);
-        let head = ["series"].into_iter().chain(names.iter().map(String::as_str)).chain(["run", "seed"]);
+        let head = HEAD.into_iter().chain(names.iter().map(String::as_str)).chain(["run", "seed"]);
         csv.write_record(head.chain(metrics.in_order.iter().map(String::as_str)))?;
         for run in &self.runs {
-            let mut row = vec![run.series.clone()];
+            let mut row = protocol_cells(&run.case);
             row.extend(names.iter().map(|name| cell(&run.params, name)));
             row.extend([run.run.to_string(), run.seed.to_string()]);
             let mut values = vec![String::new(); metrics.in_order.len()];
@@ -415,6 +417,30 @@ fn cell(params: &Params, name: &str) -> String {
     params.get(name).map(Value::to_string).unwrap_or_default()
 }
 
+/// Columns of a case.
+const HEAD: [&str; 2] = ["protocol", "settings"];
+
+/// Returns protocol and settings of a case. Protocols with settings have lowercase names: `TCP/IP` is one name.
+fn parts(case: &str) -> (&str, Option<&str>) {
+    match case.split_once('/') {
+        Some((protocol, settings)) if !protocol.contains(char::is_uppercase) => (protocol, Some(settings)),
+        _ => (case, None),
+    }
+}
+
+fn protocol_cells(case: &str) -> Vec<String> {
+    let (protocol, settings) = parts(case);
+    vec![protocol.to_owned(), settings.unwrap_or_default().to_owned()]
+}
+
+fn protocol_and_settings<S: Serializer>(case: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    let (protocol, settings) = parts(case);
+    let mut map = serializer.serialize_map(Some(2))?;
+    map.serialize_entry(HEAD[0], protocol)?;
+    map.serialize_entry(HEAD[1], &settings)?;
+    map.end()
+}
+
 fn optional(value: Option<f64>) -> String {
     value.map(number).unwrap_or_default()
 }
@@ -449,13 +475,14 @@ mod tests {
 
     fn experiment() -> Experiment {
         let point = Params::new().with("delay_ms", 2000u32).with("ber", 1e-6).with("outage_s", 0.0);
-        let record = Record::of("tcpcl3", point.clone(), "goodput_byte_per_s", "byte/s", &[2400.0, 2500.1])
-            .with_reference(2550.0, "section III.A")
-            .with_limit(13_700.0);
-        let plain = Record::of("tcp", Params::new().with("file", "a, b"), "time_s", "s", &[0.1 + 0.2])
+        let record =
+            Record::of("tcpcl3/dtn2", point.clone(), "goodput_byte_per_s", "byte/s", &[2400.0, 2500.1])
+                .with_reference(2550.0, "section III.A")
+                .with_limit(13_700.0);
+        let plain = Record::of("TCP/IP", Params::new().with("file", "a, b"), "time_s", "s", &[0.1 + 0.2])
             .with_kind(FigureKind::ClosedForm);
         let run = |number: u32, values: &[(&str, f64)]| Row {
-            series: "tcpcl3".into(),
+            case: "tcpcl3/dtn2".into(),
             params: point.clone(),
             run: number,
             seed: u64::MAX,
@@ -482,7 +509,8 @@ mod tests {
   "seed": 1,
   "records": [
     {
-      "series": "tcpcl3",
+      "protocol": "tcpcl3",
+      "settings": "dtn2",
       "params": {
         "delay_ms": 2000,
         "ber": 1e-6,
@@ -502,7 +530,8 @@ mod tests {
       "ratio": 0.178835766423
     },
     {
-      "series": "tcp",
+      "protocol": "TCP/IP",
+      "settings": null,
       "params": {
         "file": "a, b"
       },
@@ -593,17 +622,17 @@ mod tests {
         let mut out = Vec::new();
         experiment().write_records_csv(&mut out).unwrap();
         let expected = "\
-series,delay_ms,ber,outage_s,file,metric,n,mean,ci95,min,max,reference,source,kind,unit,limit,ratio
-tcpcl3,2000,1e-6,0,,goodput_byte_per_s,2,2450.05,635.945547046,2400,2500.1,2550,section III.A,predicted,byte/s,13700,0.178835766423
-tcp,,,,\"a, b\",time_s,1,0.3,,0.3,0.3,,,closed-form,s,,
+protocol,settings,delay_ms,ber,outage_s,file,metric,n,mean,ci95,min,max,reference,source,kind,unit,limit,ratio
+tcpcl3,dtn2,2000,1e-6,0,,goodput_byte_per_s,2,2450.05,635.945547046,2400,2500.1,2550,section III.A,predicted,byte/s,13700,0.178835766423
+TCP/IP,,,,,\"a, b\",time_s,1,0.3,,0.3,0.3,,,closed-form,s,,
 ";
         assert_eq!(String::from_utf8(out).unwrap(), expected);
         let mut out = Vec::new();
         experiment().write_runs_csv(&mut out).unwrap();
         let expected = "\
-series,delay_ms,ber,outage_s,run,seed,time_s,goodput_byte_per_s
-tcpcl3,2000,1e-6,0,0,18446744073709551615,185.25,
-tcpcl3,2000,1e-6,0,1,18446744073709551615,7,1e-9
+protocol,settings,delay_ms,ber,outage_s,run,seed,time_s,goodput_byte_per_s
+tcpcl3,dtn2,2000,1e-6,0,0,18446744073709551615,185.25,
+tcpcl3,dtn2,2000,1e-6,0,1,18446744073709551615,7,1e-9
 ";
         assert_eq!(String::from_utf8(out).unwrap(), expected);
     }

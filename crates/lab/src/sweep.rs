@@ -37,7 +37,7 @@ pub fn run(options: &Options, progress: &Progress) -> Result<Finding, Error> {
     let base = options.scenario.parent().unwrap_or(Path::new("."));
     let mut cases: Vec<Case<Chain>> = Vec::new();
     for point in scenario.points(&options.sweeps)? {
-        let series = point.scenario.protocol.clone();
+        let name = point.scenario.protocol.clone();
         let runs = point.scenario.runs;
         // Points with the same workload share its files.
         let before = cases.last().map(|case| &case.trial.setup).filter(|before| {
@@ -48,7 +48,7 @@ pub fn run(options: &Options, progress: &Progress) -> Result<Finding, Error> {
             Some(files) => Setup::with_files(point.scenario, base, files)?,
             None => Setup::new(point.scenario, base)?,
         };
-        cases.push(Chain::case(series, point.params, setup, runs));
+        cases.push(Chain::case(name, point.params, setup, runs));
     }
     let played = Bench { threads: options.threads, shard: options.shard, ..Bench::new(progress) }.play(cases);
     let traces = if options.traces {
@@ -60,10 +60,10 @@ pub fn run(options: &Options, progress: &Progress) -> Result<Finding, Error> {
     Ok(Sweep { options, scenario: &scenario, played: &played, early_end }.finding(traces))
 }
 
-/// Name of the traces of a case: its point, or its series, if the scenario has no sweeps.
+/// Name of the traces of a case: its point, or its name if the scenario has no sweeps.
 fn name_of_point(case: &Case<Chain>) -> String {
     match finding::point_name(&case.params) {
-        name if name.is_empty() => case.series.clone(),
+        name if name.is_empty() => case.name.clone(),
         name => name,
     }
 }
@@ -124,7 +124,7 @@ impl Sweep<'_> {
             let words = chain::beyond_limit(&played.all())?;
             let point = label::point(&played.case.params);
             let at = if point.is_empty() { String::new() } else { format!(" at {point}") };
-            Some(format!("`{}`{at}: {words}.", played.case.series))
+            Some(format!("`{}`{at}: {words}.", played.case.name))
         };
         self.points().filter_map(of_point).collect()
     }
@@ -156,7 +156,7 @@ impl Sweep<'_> {
                 None => Cell::text(value.to_string()),
             };
             let mut cells: Vec<Cell> = case.params.iter().map(|(_, v)| value(v)).collect();
-            cells.extend([Cell::text(&case.series), Cell::number(outcomes.len() as f64)]);
+            cells.extend([Cell::text(&case.name), Cell::number(outcomes.len() as f64)]);
             cells.extend(figures(&outcomes));
             cells.extend(missed.then(|| Cell::text(chain::why_missed(&outcomes))));
             table.row(cells);
@@ -179,7 +179,7 @@ impl Sweep<'_> {
             let mut chart = chain::ledger_chart(&title, "");
             for played in self.points() {
                 let point = label::point(&played.case.params);
-                let name = if point.is_empty() { &played.case.series } else { &point };
+                let name = if point.is_empty() { &played.case.name } else { &point };
                 chart.bars.push(chain::ledger_bar(name, &played.all(), hop, 0, None));
             }
             ledgers = ledgers.with(chart);
@@ -252,10 +252,10 @@ impl Sweep<'_> {
             let others = record.params.iter().filter(|(name, _)| *name != across);
             let others = others.fold(Params::new(), |params, (name, value)| params.with(name, value.clone()));
             let x = record.params.get(&across).and_then(Value::as_f64).unwrap_or(0.0);
-            match plot.series.iter_mut().find(|series| series.name == record.series && series.at == others) {
+            match plot.series.iter_mut().find(|series| series.name == record.case && series.at == others) {
                 Some(series) => series.points.push(Point::of(x, record)),
                 None => {
-                    let series = PlotSeries::new(&record.series, vec![Point::of(x, record)]);
+                    let series = PlotSeries::new(&record.case, vec![Point::of(x, record)]);
                     plot = plot.with(series.at(others));
                 }
             }

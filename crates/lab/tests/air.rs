@@ -186,7 +186,7 @@ fn the_configuration_is_that_of_a_node() {
         (channel["rate-bps"].as_integer(), channel["tx-delay"].as_str()),
         (Some(9600), Some("150 ms"))
     );
-    let said: Vec<&str> = finding.experiment.records.iter().map(|record| record.series.as_str()).collect();
+    let said: Vec<&str> = finding.experiment.records.iter().map(|record| record.case.as_str()).collect();
     assert!(said.contains(&"uicl/one") && said.contains(&"tcp-ax25/link-k4"));
     assert!(
         finding

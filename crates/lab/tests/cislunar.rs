@@ -120,7 +120,7 @@ fn the_same_seed_gives_the_same_bytes_on_any_number_of_threads() {
     let calls = one.experiment.records.iter().find(|record| record.metric == "syns_in_a_cluster").unwrap();
     assert_eq!(calls.mean, 6.0, "a call is one SYN and five more");
     let chosen = |record: &&Record| {
-        record.series.ends_with("second hop only")
+        record.case.ends_with("second hop only")
             && record.metric == "goodput_byte_per_s"
             && record.reference.is_some()
             && record.params.get("ber").and_then(Value::as_f64).is_some_and(|ber| ber > 0.0)

@@ -35,7 +35,7 @@ fn it_is_compared_on_the_links_of_its_media_and_its_settings_are_changed_by_name
         let options = Options { files, link, runs: Some(1), seed: 1, threads: 1, traces: false };
         let finding = compare(&options, &Progress::new()).unwrap();
         let records = &finding.experiment.records;
-        assert!(records.iter().any(|record| record.series == "dummy/patient"), "{}", options.link);
+        assert!(records.iter().any(|record| record.case == "dummy/patient"), "{}", options.link);
     }
     std::fs::remove_file(&file).unwrap();
     let lan = "[[link]]\nprofile = 'lan'\n";

@@ -76,9 +76,9 @@ fn the_same_seed_is_the_same_world_and_prints_the_same() {
     };
     let (one, two) = (show(), show());
     assert_eq!(one.experiment, two.experiment);
-    let series: Vec<&str> = one.experiment.records.iter().map(|record| record.series.as_str()).collect();
+    let names: Vec<&str> = one.experiment.records.iter().map(|record| record.case.as_str()).collect();
     for router in ["static", "contact-plan", "epidemic", "spray-and-wait"] {
-        assert_eq!(series.iter().filter(|name| **name == router).count(), 6, "{router}");
+        assert_eq!(names.iter().filter(|name| **name == router).count(), 6, "{router}");
     }
     assert_eq!(one.experiment.runs.len(), 8);
     println!("{}", longwire_lab::output::terminal(&one.summary, 110, false));

@@ -32,13 +32,13 @@ impl<O> Metric<O> {
     }
 
     /// Returns the record of these runs, with the ideal value of those that have the metric; `None` if none has it.
-    pub fn record(&self, series: &str, params: &Params, outcomes: &[&O]) -> Option<Record> {
+    pub fn record(&self, case: &str, params: &Params, outcomes: &[&O]) -> Option<Record> {
         let has_one = |outcome: &&O| (self.value)(outcome).is_some();
         let measured: Vec<&O> = outcomes.iter().copied().filter(has_one).collect();
         if measured.is_empty() {
             return None;
         }
-        let record = Record::of(series, params.clone(), self.key, self.unit, &self.samples(&measured));
+        let record = Record::of(case, params.clone(), self.key, self.unit, &self.samples(&measured));
         Some(match self.limit {
             Some(limit) => record.with_limit(limit(&measured)),
             None => record,

@@ -54,8 +54,8 @@ pub trait Trial: Sync {
 /// Trial at one point of the parameters.
 #[derive(Clone, Debug)]
 pub struct Case<T> {
-    /// Series of the runs.
-    pub series: String,
+    /// Name: a protocol with its settings, such as `tcpcl3/tuned`, or another one.
+    pub name: String,
     /// Parameters of the point.
     pub params: Params,
     /// What is played.
@@ -70,8 +70,8 @@ pub struct Case<T> {
 
 impl<T> Case<T> {
     /// Creates a case with a run in each of these rounds.
-    pub fn new(series: impl Into<String>, params: Params, trial: T, seed: u64, rounds: u32) -> Case<T> {
-        Case { series: series.into(), params, trial, seed, rounds, every: 1 }
+    pub fn new(name: impl Into<String>, params: Params, trial: T, seed: u64, rounds: u32) -> Case<T> {
+        Case { name: name.into(), params, trial, seed, rounds, every: 1 }
     }
 
     /// Limits the runs to the first of every `every` rounds, for trials that are long.
@@ -209,7 +209,7 @@ impl<T: Trial> Played<T> {
 
     /// Returns the record of a metric; `None` if no run has it.
     pub fn record(&self, key: &str) -> Option<Record> {
-        T::metric(key).record(&self.case.series, &self.case.params, &self.all())
+        T::metric(key).record(&self.case.name, &self.case.params, &self.all())
     }
 
     /// Returns the records of all metrics.
@@ -235,7 +235,7 @@ impl<T: Trial> Played<T> {
     /// Returns a row for each run.
     pub fn rows(&self) -> Vec<Row> {
         let row = |(run, outcome): &(Run, T::Outcome)| Row {
-            series: self.case.series.clone(),
+            case: self.case.name.clone(),
             params: self.case.params.clone(),
             run: run.number,
             seed: run.seed,

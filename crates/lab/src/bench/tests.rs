@@ -19,8 +19,8 @@ impl Trial for Echo {
     }
 }
 
-fn case(series: &str, rounds: u32) -> Case<Echo> {
-    Case::new(series, Params::new().with("rounds", rounds), Echo, 7, rounds)
+fn case(name: &str, rounds: u32) -> Case<Echo> {
+    Case::new(name, Params::new().with("rounds", rounds), Echo, 7, rounds)
 }
 
 fn cases() -> Vec<Case<Echo>> {

@@ -1,9 +1,9 @@
 //! Published figures as data: a CSV file for each paper.
 //!
-//! A row names the figure of ours that it is compared with by series, metric and point:
+//! A row names the figure of ours that it is compared with by case, metric and point:
 //!
 //! ```text
-//! place,what,series,metric,at,published,to,rule,kind,why
+//! place,what,case,metric,at,published,to,rule,kind,why
 //! "Table V","transfer time, k = 4","AX.25-CL, simulated",transfer_s,rate_bps=9600 window=4,24.27,,13 %,predicted,
 //! ```
 //!
@@ -21,7 +21,7 @@ use serde::Deserialize;
 struct Row {
     place: String,
     what: String,
-    series: String,
+    case: String,
     metric: String,
     at: String,
     published: f64,
@@ -33,7 +33,7 @@ struct Row {
 
 impl Row {
     fn is_about(&self, record: &Record) -> bool {
-        record.series == self.series && record.metric == self.metric && record.params.to_string() == self.at
+        record.case == self.case && record.metric == self.metric && record.params.to_string() == self.at
     }
 
     fn rule(&self) -> Option<Rule> {
@@ -83,8 +83,8 @@ fn rows(csv: &str) -> Vec<Row> {
 }
 
 /// Returns the published figures that are compared with these ones of ours, in the order of the file.
-pub fn published(csv: &str, series: &str, metric: &str) -> Vec<f64> {
-    let is_one = |row: &Row| row.series == series && row.metric == metric;
+pub fn published(csv: &str, case: &str, metric: &str) -> Vec<f64> {
+    let is_one = |row: &Row| row.case == case && row.metric == metric;
     rows(csv).into_iter().filter(is_one).map(|row| row.published).collect()
 }
 

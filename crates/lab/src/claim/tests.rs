@@ -1,7 +1,7 @@
 use super::*;
 use crate::record::Params;
 
-const CSV: &str = "place,what,series,metric,at,published,to,rule,kind,why
+const CSV: &str = "place,what,case,metric,at,published,to,rule,kind,why
 Table I,time,tcp,transfer_s,delay_ms=5 ber=1e-6,10,,10 %,predicted,
 Table I,range,tcp,transfer_s,delay_ms=6 ber=0,10,12,2 units,calibrated,
 Table I,nothing of ours,udp,transfer_s,delay_ms=6 ber=0,10,12,no,calibrated,not played

@@ -25,7 +25,7 @@ impl Candidate {
     }
 
     pub(super) fn name(&self) -> &str {
-        &self.played.case.series
+        &self.played.case.name
     }
 
     pub(super) fn arrived(&self) -> Vec<&Outcome> {

@@ -26,7 +26,7 @@ pub(super) fn table(played: &[Played<RouterTrial<'_>>]) -> Table {
     ];
     let mut table = Table::new("Routers compared in the same scenario, 95 % confidence intervals", columns);
     for router in played {
-        table.row([Cell::text(&router.case.series)].into_iter().chain(router.cells()));
+        table.row([Cell::text(&router.case.name)].into_iter().chain(router.cells()));
     }
     table
 }
@@ -45,7 +45,7 @@ pub(super) fn plot(played: &[Played<RouterTrial<'_>>]) -> Plot {
     for router in played.iter().filter(|router| !router.runs.is_empty()) {
         let shares: Vec<f64> = router.samples(DELIVERED).into_iter().map(|share| share * 100.0).collect();
         let point = Point::of_both(&Summary::of(&router.samples(SENT)), &Summary::of(&shares));
-        plot = plot.with(PlotSeries::new(&router.case.series, vec![point]).shaped(Shape::Points));
+        plot = plot.with(PlotSeries::new(&router.case.name, vec![point]).shaped(Shape::Points));
     }
     plot.table = Some(table(played));
     plot
@@ -62,21 +62,20 @@ pub(super) fn answer(played: &[Played<RouterTrial<'_>>]) -> Option<String> {
     let mut answer = delivered(&winners, all.len());
     if let [winner] = winners[..] {
         let cheapest = least(&all, |router| router.mean(SENT))?;
-        if cheapest.case.series != winner.case.series {
+        if cheapest.case.name != winner.case.name {
             let times = winner.mean(SENT) / cheapest.mean(SENT);
-            answer +=
-                &format!(", for {times:.1} times the bytes of `{}`, the cheapest", cheapest.case.series);
+            answer += &format!(", for {times:.1} times the bytes of `{}`, the cheapest", cheapest.case.name);
         }
     } else {
         let of_these = if winners.len() < all.len() { "of these " } else { "" };
-        answer += &format!("; {of_these}`{}` sends the fewest bytes", cheapest.case.series);
+        answer += &format!("; {of_these}`{}` sends the fewest bytes", cheapest.case.name);
     }
     if differ(fastest, cheapest, DELAY) {
         let saved = (1.0 - fastest.mean(DELAY) / cheapest.mean(DELAY)) * 100.0;
         let times = fastest.mean(SENT) / cheapest.mean(SENT);
         answer += &format!(
             ", and `{}` takes {saved:.0} % less time for {times:.1} times the bytes",
-            fastest.case.series
+            fastest.case.name
         );
     }
     Some(answer + ".")
@@ -88,7 +87,7 @@ fn delivered(winners: &[&Played<RouterTrial<'_>>], of: usize) -> String {
     let [from, to] = [shares.clone().fold(100.0, f64::min), shares.fold(0.0, f64::max)];
     let [from, to] = [from, to].map(|share| figure((share * 10.0).round() / 10.0));
     let share = if from == to { format!("{to} %") } else { format!("{from} to {to} %") };
-    let names: Vec<String> = winners.iter().map(|router| format!("`{}`", router.case.series)).collect();
+    let names: Vec<String> = winners.iter().map(|router| format!("`{}`", router.case.name)).collect();
     match &names[..] {
         [name] if of == 1 => format!("{name} delivers {share} of the messages"),
         [name] => format!("{name} delivers the most messages, {share}"),

@@ -121,9 +121,10 @@ impl Options {
                     .with("rate_bps", rate)
                     .with("window", window)
                     .with("file_bytes", self.file_bytes)
+                    .with("model", self.name.as_str())
             };
             let record = |metric: &str, unit: &str, value: f64| {
-                Record::of(&self.name, params(), metric, unit, &[value]).with_kind(FigureKind::ClosedForm)
+                Record::of("ax25", params(), metric, unit, &[value]).with_kind(FigureKind::ClosedForm)
             };
             let mut records = vec![
                 record("cycles", "", self.model.cycles(window, self.file_bytes) as f64),

@@ -195,8 +195,8 @@ fn share(outcome: &Outcome, part: u32) -> Option<f64> {
     (outcome.frames > 0).then(|| f64::from(part) / f64::from(outcome.frames))
 }
 
-/// Series of all metrics.
-const SERIES: &str = "single frames";
+/// Name of all cases.
+const NAME: &str = "single frames";
 
 /// Runs a scenario with its sweeps.
 ///
@@ -217,7 +217,7 @@ pub fn run(
     for (params, table) in grid(table, &merged(&whole.sweep, &options.sweeps)?)? {
         let plan = RadioScenario::from_table(table, "with the sweeps applied")?;
         let (seed, runs) = (options.seed.unwrap_or(plan.seed), options.runs.unwrap_or(plan.runs));
-        cases.push(Case::new(SERIES, params, plan, seed, runs));
+        cases.push(Case::new(NAME, params, plan, seed, runs));
     }
     let played = Bench { threads: options.threads, shard: options.shard, ..Bench::new(progress) }.play(cases);
     let stem = options.scenario.file_stem().map_or("radio".into(), |stem| stem.to_string_lossy());

@@ -1,4 +1,4 @@
-//! Use of time: one stacked bar per series, and the same numbers as a table.
+//! Use of time: one bar for each case, divided into shares, and the same numbers as a table.
 
 use super::html::escape;
 use super::plot::STYLES;

@@ -353,7 +353,7 @@ impl Plot {
 
     fn table_of_series(&self) -> Table {
         let unit = |name: &str| Column::number(name, &self.y.unit);
-        let heads = [Column::text("series"), Column::number("points", "")];
+        let heads = [Column::text("name"), Column::number("points", "")];
         let x = ["first", "last"].map(|end| Column::number(format!("{end} {}", self.x.label), &self.x.unit));
         let mut table =
             Table::new(&self.title, heads.into_iter().chain(x).chain(["least", "greatest"].map(unit)));
@@ -370,7 +370,7 @@ impl Plot {
 
     /// All points as CSV.
     pub(super) fn csv(&self) -> String {
-        let columns = ["series", "published"].map(Column::text).into_iter();
+        let columns = ["name", "published"].map(Column::text).into_iter();
         let across = self.series.iter().flat_map(|series| &series.points).any(|point| point.across.is_some());
         let numbers = [self.x.head(), self.y.head(), "ci95".into(), "until".into()];
         let numbers = numbers.into_iter().chain(across.then(|| format!("ci95 of {}", self.x.head())));

@@ -23,8 +23,8 @@ pub(crate) fn sample() -> (Report, Experiment) {
             let samples: Vec<f64> = (0..4).map(|i| middle * (1.0 + ber * 4e3 * f64::from(i - 2))).collect();
             for (number, value) in (0u32..).zip(&samples) {
                 let values = vec![("goodput_byte_per_s".to_owned(), *value)];
-                let (series, seed) = ("tcpcl3".to_owned(), u64::from(number));
-                experiment.runs.push(Row { series, params: params.clone(), run: number, seed, values });
+                let (case, seed) = ("tcpcl3".to_owned(), u64::from(number));
+                experiment.runs.push(Row { case, params: params.clone(), run: number, seed, values });
             }
             let mut record = Record::of("tcpcl3", params, "goodput_byte_per_s", "byte/s", &samples);
             if delay == 2000.0 {

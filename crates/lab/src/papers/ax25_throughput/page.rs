@@ -49,9 +49,9 @@ impl Compared {
 
     fn records(&self) -> Vec<Record> {
         let params = Params::new().with("rate_bps", self.row.rate_bps as f64).with("window", 7u32);
-        let series = format!("{}, {}", self.row.who, self.row.role.word());
+        let case = format!("{}, {}", self.row.who, self.row.role.word());
         let record = |metric: &str, samples: &[f64]| {
-            Record::of(series.clone(), params.clone(), metric, "bit/s", samples).with_kind(self.kind)
+            Record::of(case.clone(), params.clone(), metric, "bit/s", samples).with_kind(self.kind)
         };
         let ours = record("throughput_bit_per_s", &self.samples);
         let mut records = vec![ours.with_reference(self.row.middle_bps(), self.row.place)];

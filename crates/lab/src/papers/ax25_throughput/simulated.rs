@@ -59,7 +59,7 @@ impl Simulated {
         let runs = bench.runs(RUNS);
         let case = |case: Case| {
             let every = if case.is_long() { LONG } else { 1 };
-            bench::Case::new(series(&case), params(&case), case, bench.seed, runs).every(every)
+            bench::Case::new(name(&case), params(&case), case, bench.seed, runs).every(every)
         };
         let played = bench.play(cases().into_iter().map(case).collect());
         let runs = bench::rounds(&played);
@@ -126,7 +126,7 @@ impl Simulated {
     }
 }
 
-fn series(case: &Case) -> String {
+fn name(case: &Case) -> String {
     format!("{} in {}, {}", case.program, case.machine, case.role.word())
 }
 

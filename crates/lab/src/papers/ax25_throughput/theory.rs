@@ -84,8 +84,8 @@ pub(super) fn serial_times() -> [(f64, f64); 4] {
 
 pub(super) fn records() -> Vec<Record> {
     let metric = "throughput_without_end_bit_per_s";
-    let closed = |series: &str, params: Params, metric: &str, unit: &str, value: f64| {
-        Record::of(series, params, metric, unit, &[value]).with_kind(FigureKind::ClosedForm)
+    let closed = |name: &str, params: Params, metric: &str, unit: &str, value: f64| {
+        Record::of(name, params, metric, unit, &[value]).with_kind(FigureKind::ClosedForm)
     };
     let at = |rate: f64, window: u32| Params::new().with("rate_bps", rate).with("window", window);
     let stated = THEORY.iter().map(|(rate, stated, _, place)| {
@@ -93,12 +93,12 @@ pub(super) fn records() -> Vec<Record> {
         closed("theory", at(*rate, WINDOW_MAX), metric, "bit/s", ours).with_reference(*stated, *place)
     });
     type Of = fn(f64) -> Model;
-    let series: [(&str, Of); 3] = [
+    let curves: [(&str, Of); 3] = [
         ("theory", |_| theory()),
         ("theory, T2", with_t2),
         ("theory, full duplex", |_| Model { duplex: Duplex::Full, ..theory() }),
     ];
-    let curves = series.into_iter().flat_map(|(name, model)| {
+    let curves = curves.into_iter().flat_map(|(name, model)| {
         let points =
             RATES_BPS.into_iter().flat_map(|rate| (1..=WINDOW_MAX).map(move |window| (rate, window)));
         points.map(move |(rate, window)| {

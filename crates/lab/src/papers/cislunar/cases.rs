@@ -112,9 +112,9 @@ fn of_program<T>(result: Result<T, Error>) -> T {
 }
 
 impl Plan {
-    fn case(&self, series: &str, params: Params, scenario: Scenario, more: u32) -> Case<Chain> {
+    fn case(&self, name: &str, params: Params, scenario: Scenario, more: u32) -> Case<Chain> {
         let setup = of_program(Setup::with_files(scenario, Path::new("."), self.files.clone()));
-        Chain::case(series, params, setup, self.scenario.runs * more)
+        Chain::case(name, params, setup, self.scenario.runs * more)
     }
 
     /// Returns the scenario at one point.

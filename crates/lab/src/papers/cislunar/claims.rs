@@ -52,8 +52,8 @@ impl Reproduction {
             let samples: Vec<f64> =
                 slopes(&points, "delay_ms", metric).iter().map(|slope| slope * 100.0).collect();
             let params = Params::new().with("ber", ber).with("outage_s", 0i64);
-            let series = &points.first()?.case.series;
-            (!samples.is_empty()).then(|| Record::of(series, params, name, "s per 100 ms", &samples))
+            let case = &points.first()?.case.name;
+            (!samples.is_empty()).then(|| Record::of(case, params, name, "s per 100 ms", &samples))
         };
         BERS.into_iter().flat_map(|ber| readings.map(|reading| (ber, reading))).filter_map(slope).collect()
     }

@@ -40,7 +40,7 @@ const BERS: [f64; 3] = [0.0, 1e-6, 1e-5];
 /// progress.
 const ANY_MOMENT_S: (f64, f64) = (10.0, 70.0);
 
-/// Series of the protocols used in the paper.
+/// Case of the protocols used in the paper.
 const MAIN: &str = "tcpcl3/dtn2";
 /// The same with a random start of the outage in every run.
 const ANY_MOMENT: &str = "tcpcl3/dtn2, outage at any moment";

@@ -63,7 +63,7 @@ fn published(records: &[Record], metric: &str, ber: f64) -> f64 {
     let ber = number(ber);
     let is_it = |record: &&Record| {
         let at = record.params.get("ber").map(ToString::to_string);
-        record.series == MAIN && record.metric == metric && at.as_deref() == Some(&ber)
+        record.case == MAIN && record.metric == metric && at.as_deref() == Some(&ber)
     };
     records.iter().filter(is_it).find_map(|record| record.reference).unwrap_or(f64::NAN)
 }
@@ -106,7 +106,7 @@ impl Reproduction {
         let beyond_limit = self.points().filter_map(|played: &Played| {
             let words = chain::beyond_limit(&played.all())?;
             let case = &played.case;
-            Some(format!("{} at {}: {words}.", case.series, label::point(&case.params)))
+            Some(format!("{} at {}: {words}.", case.name, label::point(&case.params)))
         });
         let section = text.section("readings").with(trend::CRITERION);
         beyond_limit.fold(section, Section::shown)

@@ -110,7 +110,7 @@ impl Beyond {
         let of_carrier = |played: &Played| {
             let share = played.samples("transfer_s").len() as f64 / played.runs.len() as f64;
             let case = &played.case;
-            let arrived = Record::of(&case.series, case.params.clone(), "arrived", "share of runs", &[share]);
+            let arrived = Record::of(&case.name, case.params.clone(), "arrived", "share of runs", &[share]);
             played.records().into_iter().chain([arrived])
         };
         let of_single = |single: &Single| {
@@ -185,7 +185,7 @@ impl Beyond {
         let title = format!("Frame loss at {rate_bps} bit/s, k = {WINDOW}");
         let plot = Plot::new(title, Axis::new("frame loss", "%"), Axis::new("transfer time", "s").log());
         CARRIERS.into_iter().fold(plot, |plot, (name, _)| {
-            let here = self.losses.iter().filter(|played| played.case.series == name);
+            let here = self.losses.iter().filter(|played| played.case.name == name);
             let here = here.filter(|played| played.param("rate_bps") == rate_bps);
             let point = |played: &Played| {
                 Some(Point::of(100.0 * played.param("loss"), &played.record("transfer_s")?))

@@ -82,21 +82,21 @@ pub(super) fn effects() -> [String; 3] {
 
 /// Figures of the model, with and without a turnaround.
 pub(super) fn records() -> Vec<Record> {
-    let closed = |series: &str, row: &Row, metric: &str, unit: &str, value: f64| {
-        Record::of(series, params(row), metric, unit, &[value]).with_kind(FigureKind::ClosedForm)
+    let closed = |case: &str, row: &Row, metric: &str, unit: &str, value: f64| {
+        Record::of(case, params(row), metric, unit, &[value]).with_kind(FigureKind::ClosedForm)
     };
     let (plain, turning) = (Model::ronan_2011(), with_turnaround());
-    let timed = |series, model: Model| {
-        ROWS.iter().map(move |row| closed(series, row, "transfer_s", "s", time_s(&model, row)))
+    let timed = |case, model: Model| {
+        ROWS.iter().map(move |row| closed(case, row, "transfer_s", "s", time_s(&model, row)))
     };
     // Table VI has the rows at the lower rate.
     let differences = ROWS[..7].iter().flat_map(|row| {
-        let series = "published AX.25-CL minus model ronan-2011";
+        let case = "published AX.25-CL minus model ronan-2011";
         let (cycles, difference_s, per_cycle_s) = difference(row);
         [
-            closed(series, row, "cycles", "", cycles),
-            closed(series, row, "difference_s", "s", difference_s),
-            closed(series, row, "difference_a_cycle_s", "s", per_cycle_s),
+            closed(case, row, "cycles", "", cycles),
+            closed(case, row, "difference_s", "s", difference_s),
+            closed(case, row, "difference_a_cycle_s", "s", per_cycle_s),
         ]
     });
     let with_turnaround = timed("model ronan-2011 with turnaround", turning);

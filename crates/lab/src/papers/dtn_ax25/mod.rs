@@ -30,13 +30,13 @@ const FILE_BYTES: u64 = 7182;
 /// Rates, bit/s.
 const RATES_BPS: [f64; 2] = [1200.0, 9600.0];
 
-/// Series of the published model.
+/// Case of the published model.
 const MODEL: &str = "model ronan-2011";
-/// Series of raw AX.25.
+/// Case of raw AX.25.
 const RAW: &str = "raw AX.25, simulated";
-/// Series of the convergence layer.
+/// Case of the convergence layer.
 const BUNDLES: &str = "AX.25-CL, simulated";
-/// Series of TCP/IP.
+/// Case of TCP/IP.
 const TCP: &str = "TCP/IP over UI frames, simulated";
 
 /// Tolerances of a predicted time compared with the published one: for most rows and for all rows.
@@ -57,7 +57,7 @@ struct Row {
 /// Rows of Tables II, III, V and VII. The constants come from the first one.
 static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| {
     let [model, bundles, tcp] =
-        [MODEL, BUNDLES, TCP].map(|series| claim::published(PUBLISHED, series, "transfer_s"));
+        [MODEL, BUNDLES, TCP].map(|case| claim::published(PUBLISHED, case, "transfer_s"));
     let points = RATES_BPS.into_iter().flat_map(|rate_bps| (1..=7).map(move |window| (rate_bps, window)));
     let row = |(at, (rate_bps, window)): (usize, (f64, u32))| {
         let (model_s, convergence_s, tcp_s) = (model[at], bundles[at], tcp[at]);

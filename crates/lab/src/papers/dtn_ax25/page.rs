@@ -54,10 +54,10 @@ fn order(simulated: &Simulated) -> Claim {
     }
 }
 
-/// Counts the claims about a series that hold, of those that are judged.
-fn held(claims: &[Claim], series: &str) -> String {
+/// Counts the claims about a case that hold, of those that are judged.
+fn held(claims: &[Claim], case: &str) -> String {
     let is_about = |claim: &&Claim| match &claim.ours {
-        Ours::Figures(records) => records.iter().any(|record| record.series == series),
+        Ours::Figures(records) => records.iter().any(|record| record.case == case),
         Ours::Words(_) => false,
     };
     claim::count(claims.iter().filter(|claim| claim.verdict() != Verdict::NotJudged).filter(is_about))

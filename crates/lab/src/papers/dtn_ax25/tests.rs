@@ -13,11 +13,11 @@ fn few() -> &'static Simulated {
     FEW.get_or_init(|| simulate(&Bench { runs: Some(20), threads: 2, ..Bench::new(&Progress::new()) }))
 }
 
-/// Claims about a series, or from a place of publication.
+/// Claims about a case, or from a place of publication.
 fn claims_about(words: &str) -> Vec<Claim> {
     let (_, claims) = records_and_claims(few());
     let is_about = |claim: &Claim| match &claim.ours {
-        Ours::Figures(records) => records[0].series == words || claim.place == words,
+        Ours::Figures(records) => records[0].case == words || claim.place == words,
         Ours::Words(_) => claim.place == words,
     };
     claims.into_iter().filter(is_about).collect()
@@ -93,7 +93,7 @@ fn the_convergence_layer_takes_what_is_published() {
     let within: Vec<usize> = simulated.rigs.iter().map(|fit| fit.rows_within(ALL)).collect();
     assert!(within[0] == 13 && within[4] < 13, "{within:?}");
     for record in records_and_claims(simulated).0 {
-        let fitted = record.reference == Some(ROWS[0].convergence_s) || record.series == TCP;
+        let fitted = record.reference == Some(ROWS[0].convergence_s) || record.case == TCP;
         assert_eq!(record.kind == FigureKind::Calibrated, fitted, "{record:?}");
     }
 }
@@ -103,7 +103,7 @@ fn our_convergence_layer_costs_little_in_every_row_with_an_aim() {
     assert_eq!(verdicts(&claims_about("aim")), (8, 0));
     // A broken link ends the transfer of AX.25-CL, and FTP fails; the link alone and Longwire's layer do not fail, and
     // none does while nine of ten frames arrive.
-    let stubborn = |record: &Record| record.series.starts_with("raw") || record.series.starts_with("AX25-CL");
+    let stubborn = |record: &Record| record.case.starts_with("raw") || record.case.starts_with("AX25-CL");
     let heavy = |record: &Record| record.params.get("loss").and_then(Value::as_f64) == Some(0.25);
     let (records, _) = records_and_claims(few());
     let lost: Vec<Record> = records

@@ -125,13 +125,13 @@ impl Plan<'_> {
     }
 
     /// Creates a case with all runs.
-    pub(super) fn case<T>(&self, series: &str, params: Params, trial: T) -> Case<T> {
-        Case::new(series, params, trial, self.bench.seed, self.runs)
+    pub(super) fn case<T>(&self, name: &str, params: Params, trial: T) -> Case<T> {
+        Case::new(name, params, trial, self.bench.seed, self.runs)
     }
 
     /// Simulates all runs of these rows, on a channel that loses nothing.
-    fn play(&self, series: &str, rows: &[Row], exchange: impl Fn(&Row) -> Exchange) -> Vec<Played> {
-        let cases = rows.iter().map(|row| self.case(series, params(row), exchange(row))).collect();
+    fn play(&self, name: &str, rows: &[Row], exchange: impl Fn(&Row) -> Exchange) -> Vec<Played> {
+        let cases = rows.iter().map(|row| self.case(name, params(row), exchange(row))).collect();
         let played = self.bench.play(cases);
         let all = played.iter().flat_map(Played::outcomes).all(Option::is_some);
         assert!(all, "a channel without errors delivers");
