@@ -2,9 +2,6 @@
 //! something, and how much it asks for is in one table.
 
 use crate::surfaces::message::Request;
-use Effect::{Change, Question};
-use Method::{Delete, Get, Post};
-use Weight::{Long, Payload, Short};
 
 /// Effect of an operation on the status of the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,225 +54,76 @@ pub(crate) struct Operation {
     pub(crate) weight: Weight,
 }
 
-const fn operation(
-    request: Option<&'static str>,
-    (effect, weight): (Effect, Weight),
-    http: Option<Place>,
-    about: &'static str,
-) -> Operation {
-    Operation { request, http, about, effect, weight }
-}
+/// Makes a static of each row, the list of all, and the operation of each request: name, (variant and name of the request), effect,
+/// weight, (method, path and ID over HTTP), and what it does. It is a macro because a row names a variant.
+macro_rules! operations {
+    ($($name:ident ($($request:ident $word:literal)?) $effect:ident $weight:ident
+       ($($method:ident $path:literal $id:literal)?) $about:literal;)*) => {
+        $(pub(crate) static $name: Operation = Operation {
+            request: [$(Some($word),)? None][0],
+            http: [$(Some(Place { method: Method::$method, path: $path, id: $id }),)? None][0],
+            about: $about,
+            effect: Effect::$effect,
+            weight: Weight::$weight,
+        };)*
 
-const fn at(method: Method, path: &'static str, id: &'static str) -> Option<Place> {
-    Some(Place { method, path, id })
-}
+        /// All operations.
+        pub(crate) static OPERATIONS: &[&Operation] = &[$(&$name),*];
 
-pub(crate) static SEND: Operation = operation(
-    Some("send"),
-    (Change, Payload),
-    at(Post, "/bundles", "send"),
-    "Sends a bundle; the request body is its payload, of any size",
-);
-pub(crate) static PIECE: Operation =
-    operation(Some("piece"), (Change, Payload), None, "Adds payload to a bundle that is being sent");
-pub(crate) static CANCEL: Operation =
-    operation(Some("cancel"), (Change, Short), None, "Cancels a bundle that is being sent");
-pub(crate) static REGISTER: Operation = operation(
-    Some("register"),
-    (Change, Short),
-    at(Post, "/registrations", "register"),
-    "Registers an endpoint for as long as it is used",
-);
-pub(crate) static UNREGISTER: Operation = operation(
-    Some("unregister"),
-    (Change, Short),
-    at(Delete, "/registrations/{*endpoint}", "unregister"),
-    "Removes a registration; deliveries not accepted wait for the next one",
-);
-pub(crate) static READ: Operation = operation(
-    Some("read"),
-    (Change, Long),
-    at(Get, "/deliveries/{id}", "download"),
-    "Payload of a delivery, or a part of it (Range); does not accept the delivery",
-);
-pub(crate) static TAKEN: Operation = operation(
-    Some("taken"),
-    (Change, Short),
-    at(Delete, "/deliveries/{id}", "take"),
-    "Accepts a delivery: the client has stored it, and the node deletes its copy",
-);
-pub(crate) static STATUS: Operation = operation(
-    Some("status"),
-    (Question, Long),
-    at(Get, "/status", "status"),
-    "State and counters of the node",
-);
-pub(crate) static NEXT_STATUS: Operation = operation(
-    Some("next-status"),
-    (Question, Long),
-    None,
-    "State and counters of the node once something has changed",
-);
-pub(crate) static BUNDLES: Operation = operation(
-    Some("bundles"),
-    (Question, Long),
-    at(Get, "/bundles", "bundles"),
-    "Bundles in the store and why each is still there, in pages",
-);
-pub(crate) static BUNDLE: Operation = operation(
-    Some("bundle"),
-    (Question, Long),
-    at(Get, "/bundles/{*id}", "bundle"),
-    "One bundle and its fragments in detail",
-);
-pub(crate) static DELETE: Operation = operation(
-    Some("delete"),
-    (Change, Long),
-    at(Delete, "/bundles/{*id}", "cancel_bundle"),
-    "Deletes a bundle and all its fragments on this node",
-);
-pub(crate) static LINKS: Operation =
-    operation(Some("links"), (Question, Long), at(Get, "/links", "links"), "All links");
-pub(crate) static ADD_LINK: Operation = operation(
-    Some("add-link"),
-    (Change, Long),
-    at(Post, "/links", "add_link"),
-    "Adds and opens a link until the node restarts",
-);
-pub(crate) static CUT_LINK: Operation = operation(
-    Some("cut-link"),
-    (Change, Long),
-    at(Post, "/links/{name}/cut", "cut_link"),
-    "Closes a link; bundles wait until it is opened again",
-);
-pub(crate) static OPEN_LINK: Operation = operation(
-    Some("open-link"),
-    (Change, Long),
-    at(Post, "/links/{name}/heal", "heal_link"),
-    "Opens a link that was closed",
-);
-pub(crate) static REMOVE_LINK: Operation = operation(
-    Some("remove-link"),
-    (Change, Long),
-    at(Delete, "/links/{name}", "remove_link"),
-    "Removes a link and the routes over it until the node restarts",
-);
-pub(crate) static ROUTES: Operation =
-    operation(Some("routes"), (Question, Long), at(Get, "/routes", "routes"), "All static routes");
-pub(crate) static ADD_ROUTE: Operation = operation(
-    Some("add-route"),
-    (Change, Long),
-    at(Post, "/routes", "add_route"),
-    "Adds a route, or changes its cost, until the node restarts",
-);
-pub(crate) static REMOVE_ROUTE: Operation = operation(
-    Some("remove-route"),
-    (Change, Long),
-    at(Delete, "/routes", "remove_route"),
-    "Removes a route until the node restarts",
-);
-pub(crate) static WATCH: Operation = operation(
-    Some("watch"),
-    (Change, Long),
-    at(Get, "/events", "events"),
-    "Stream of server-sent events; the data of each is an event record",
-);
-pub(crate) static TRUST_CLOCK: Operation = operation(
-    Some("trust-clock"),
-    (Change, Long),
-    at(Post, "/clock/trust", "trust_clock"),
-    "Confirms the clock after a jump: lifetimes follow it, and expired bundles are deleted",
-);
-pub(crate) static RELOAD: Operation = operation(
-    Some("reload"),
-    (Change, Long),
-    at(Post, "/reload", "reload"),
-    "Reloads the configuration: links and routes change at once",
-);
-pub(crate) static LINK: Operation =
-    operation(None, (Question, Long), at(Get, "/links/{name}", "link"), "One link");
-pub(crate) static METRICS: Operation =
-    operation(None, (Question, Long), at(Get, "/metrics", "metrics"), "Metrics for Prometheus");
-pub(crate) static REGISTRATIONS: Operation = operation(
-    None,
-    (Question, Long),
-    at(Get, "/registrations", "registrations"),
-    "Endpoints registered over HTTP",
-);
-pub(crate) static DELIVERIES: Operation = operation(
-    None,
-    (Question, Long),
-    at(Get, "/deliveries", "deliveries"),
-    "Deliveries for an endpoint that were not accepted",
-);
-pub(crate) static PING: Operation = operation(
-    None,
-    (Change, Long),
-    at(Post, "/ping", "ping"),
-    "Measures the round-trip time to an echo service with small bundles",
-);
-
-/// All operations.
-pub(crate) static OPERATIONS: [&Operation; 28] = [
-    &SEND,
-    &PIECE,
-    &CANCEL,
-    &REGISTER,
-    &UNREGISTER,
-    &READ,
-    &TAKEN,
-    &STATUS,
-    &NEXT_STATUS,
-    &BUNDLES,
-    &BUNDLE,
-    &DELETE,
-    &LINKS,
-    &ADD_LINK,
-    &CUT_LINK,
-    &OPEN_LINK,
-    &REMOVE_LINK,
-    &ROUTES,
-    &ADD_ROUTE,
-    &REMOVE_ROUTE,
-    &WATCH,
-    &TRUST_CLOCK,
-    &RELOAD,
-    &LINK,
-    &METRICS,
-    &REGISTRATIONS,
-    &DELIVERIES,
-    &PING,
-];
-
-impl Request {
-    /// Returns the operation that the request asks for.
-    pub(crate) fn operation(&self) -> &'static Operation {
-        match self {
-            Request::Send { .. } => &SEND,
-            Request::Piece { .. } => &PIECE,
-            Request::Cancel { .. } => &CANCEL,
-            Request::Register { .. } => &REGISTER,
-            Request::Unregister { .. } => &UNREGISTER,
-            Request::Read { .. } => &READ,
-            Request::Taken { .. } => &TAKEN,
-            Request::Status => &STATUS,
-            Request::NextStatus => &NEXT_STATUS,
-            Request::Bundles { .. } => &BUNDLES,
-            Request::Bundle(_) => &BUNDLE,
-            Request::Delete(_) => &DELETE,
-            Request::Links => &LINKS,
-            Request::AddLink { .. } => &ADD_LINK,
-            Request::CutLink { .. } => &CUT_LINK,
-            Request::OpenLink { .. } => &OPEN_LINK,
-            Request::RemoveLink { .. } => &REMOVE_LINK,
-            Request::Routes => &ROUTES,
-            Request::AddRoute { .. } => &ADD_ROUTE,
-            Request::RemoveRoute { .. } => &REMOVE_ROUTE,
-            Request::Watch => &WATCH,
-            Request::TrustClock => &TRUST_CLOCK,
-            Request::Reload => &RELOAD,
+        impl Request {
+            /// Returns the operation that the request asks for.
+            pub(crate) fn operation(&self) -> &'static Operation {
+                match self {
+                    $($(Request::$request { .. } => &$name,)?)*
+                }
+            }
         }
-    }
+    };
+}
+
+operations! {
+    SEND (Send "send") Change Payload (Post "/bundles" "send")
+        "Sends a bundle; the request body is its payload, of any size";
+    PIECE (Piece "piece") Change Payload () "Adds payload to a bundle that is being sent";
+    CANCEL (Cancel "cancel") Change Short () "Cancels a bundle that is being sent";
+    REGISTER (Register "register") Change Short (Post "/registrations" "register")
+        "Registers an endpoint for as long as it is used";
+    UNREGISTER (Unregister "unregister") Change Short (Delete "/registrations/{*endpoint}" "unregister")
+        "Removes a registration; deliveries not accepted wait for the next one";
+    READ (Read "read") Change Long (Get "/deliveries/{id}" "download")
+        "Payload of a delivery, or a part of it (Range); does not accept the delivery";
+    TAKEN (Taken "taken") Change Short (Delete "/deliveries/{id}" "take")
+        "Accepts a delivery: the client has stored it, and the node deletes its copy";
+    STATUS (Status "status") Question Long (Get "/status" "status") "State and counters of the node";
+    NEXT_STATUS (NextStatus "next-status") Question Long () "State and counters of the node once something has changed";
+    BUNDLES (Bundles "bundles") Question Long (Get "/bundles" "bundles")
+        "Bundles in the store and why each is still there, in pages";
+    BUNDLE (Bundle "bundle") Question Long (Get "/bundles/{*id}" "bundle") "One bundle and its fragments in detail";
+    DELETE (Delete "delete") Change Long (Delete "/bundles/{*id}" "cancel_bundle")
+        "Deletes a bundle and all its fragments on this node";
+    LINKS (Links "links") Question Long (Get "/links" "links") "All links";
+    ADD_LINK (AddLink "add-link") Change Long (Post "/links" "add_link") "Adds and opens a link until the node restarts";
+    CUT_LINK (CutLink "cut-link") Change Long (Post "/links/{name}/cut" "cut_link")
+        "Closes a link; bundles wait until it is opened again";
+    OPEN_LINK (OpenLink "open-link") Change Long (Post "/links/{name}/heal" "heal_link") "Opens a link that was closed";
+    REMOVE_LINK (RemoveLink "remove-link") Change Long (Delete "/links/{name}" "remove_link")
+        "Removes a link and the routes over it until the node restarts";
+    ROUTES (Routes "routes") Question Long (Get "/routes" "routes") "All static routes";
+    ADD_ROUTE (AddRoute "add-route") Change Long (Post "/routes" "add_route")
+        "Adds a route, or changes its cost, until the node restarts";
+    REMOVE_ROUTE (RemoveRoute "remove-route") Change Long (Delete "/routes" "remove_route")
+        "Removes a route until the node restarts";
+    WATCH (Watch "watch") Change Long (Get "/events" "events")
+        "Stream of server-sent events; the data of each is an event record";
+    TRUST_CLOCK (TrustClock "trust-clock") Change Long (Post "/clock/trust" "trust_clock")
+        "Confirms the clock after a jump: lifetimes follow it, and expired bundles are deleted";
+    RELOAD (Reload "reload") Change Long (Post "/reload" "reload")
+        "Reloads the configuration: links and routes change at once";
+    LINK () Question Long (Get "/links/{name}" "link") "One link";
+    METRICS () Question Long (Get "/metrics" "metrics") "Metrics for Prometheus";
+    REGISTRATIONS () Question Long (Get "/registrations" "registrations") "Endpoints registered over HTTP";
+    DELIVERIES () Question Long (Get "/deliveries" "deliveries") "Deliveries for an endpoint that were not accepted";
+    PING () Change Long (Post "/ping" "ping") "Measures the round-trip time to an echo service with small bundles";
 }
 
 #[cfg(test)]

@@ -33,15 +33,6 @@ fn filter(method: Method) -> MethodFilter {
     }
 }
 
-/// Name of a method in OpenAPI.
-fn name(method: Method) -> &'static str {
-    match method {
-        Method::Get => "get",
-        Method::Post => "post",
-        Method::Delete => "delete",
-    }
-}
-
 /// Parameters of a request.
 #[derive(Debug)]
 pub(super) struct ParameterSource<Q> {
@@ -238,7 +229,7 @@ impl Api {
             operation.insert("responses".into(), responses("200", "Done", answer));
         }
         let path = self.paths.entry(path.replace("{*", "{")).or_insert_with(|| object!({}));
-        path[name(method)] = Value::Object(operation);
+        path[format!("{method:?}").to_lowercase()] = Value::Object(operation);
     }
 
     /// The OpenAPI document.
