@@ -43,9 +43,9 @@ pub use tcp::TcpSettings;
 use crate::tls::{self, Credentials, Rule};
 use longwire_proto::bp::{Accept, Eid, Emit, PeerRules, agent};
 use longwire_proto::service::Priority;
-use longwire_proto::setting::{Fault, Settings as _};
+use longwire_proto::setting::Settings as _;
 use longwire_proto::tcpcl::{self, Tls};
-use longwire_settings::error::{Error, nearest};
+use longwire_settings::error::{Error, did_you_mean};
 use longwire_settings::toml_text;
 use longwire_towers::carriers::{self, Tcpcl};
 use longwire_towers::{AnyCarrier, CARRIERS, ChannelFacts, LinkFacts, Medium, Place, Plan};
@@ -269,10 +269,7 @@ impl LinkSettings {
     /// Fails if `kind` is unknown.
     pub(crate) fn carrier(&self) -> Result<&'static dyn AnyCarrier, Error> {
         carriers::find(&self.kind).ok_or_else(|| {
-            let hint = match nearest(&self.kind, kinds()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => kinds_in_words(),
-            };
+            let hint = did_you_mean(&self.kind, kinds(), kinds_in_words());
             Error::new(format!("link `{}`: unknown kind `{}`", self.name, self.kind)).hint(hint)
         })
     }
@@ -393,8 +390,7 @@ impl Config {
     pub fn parse(text: &str, place: &str, folder: &Path) -> Result<Config, Error> {
         let mut said = toml_text::parse(text, place)?;
         if let Some(toml::Value::Table(tcp)) = said.get("tcp") {
-            TcpSettings::check_keys(tcp)
-                .map_err(|error| Error { what: format!("{place}: {}", error.what), ..error })?;
+            TcpSettings::check_keys(tcp).map_err(|error| error.within(place))?;
         }
         let (carriers, links) = sections::take(&mut said, place)?;
         let mut table = toml_text::to_table(&Config::default());
@@ -413,7 +409,7 @@ impl Config {
         for path in config.receive.iter_mut().map(|receive| &mut receive.folder) {
             *path = folder.join(&*path);
         }
-        config.check().map_err(|error| Error { what: format!("{place}: {}", error.what), ..error })?;
+        config.check().map_err(|error| error.within(place))?;
         Ok(config)
     }
 
@@ -444,8 +440,8 @@ impl Config {
         }
         self.check_contacts()?;
         self.check_peers()?;
-        self.agent.check().map_err(|fault| out_of_range(fault.within("agent")))?;
-        self.routing.check().map_err(|fault| out_of_range(fault.within("routing")))?;
+        self.agent.check().map_err(|fault| fault.within("agent"))?;
+        self.routing.check().map_err(|fault| fault.within("routing"))?;
         self.tcp.check()?;
         if self.uses_tls() && self.clock == ClockSource::None {
             return Err(Error::new("TLS needs a clock to check certificates")
@@ -585,10 +581,7 @@ impl Config {
             return Ok(());
         }
         let names = self.link.iter().map(|link| link.name.as_str());
-        let hint = match nearest(&route.via, names) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => "use the name of a [[link]] or a node ID".to_owned(),
-        };
+        let hint = did_you_mean(&route.via, names, "use the name of a [[link]] or a node ID");
         Err(Error::new(format!("route to {}: no such link: `{}`", route.to, route.via)).hint(hint))
     }
 
@@ -699,11 +692,6 @@ fn is_address(text: &str) -> bool {
         None => !host.is_empty() && !host.contains([':', '[', ']']),
     };
     names && port.parse::<u16>().is_ok()
-}
-
-/// Returns the error for a setting outside its range.
-fn out_of_range(fault: Fault) -> Error {
-    Error::new(fault.to_string()).hint(fault.hint)
 }
 
 fn no_endpoint(text: &str) -> Error {

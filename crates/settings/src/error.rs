@@ -1,5 +1,6 @@
 //! Errors for the user, with hints.
 
+use longwire_proto::setting::Fault;
 use std::fmt;
 
 /// Error that the user can correct: what happened, and a hint.
@@ -21,6 +22,17 @@ impl Error {
     pub fn hint(mut self, hint: impl Into<String>) -> Error {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// Adds the place of the error in front.
+    pub fn within(self, place: impl fmt::Display) -> Error {
+        Error { what: format!("{place}: {}", self.what), ..self }
+    }
+}
+
+impl From<Fault> for Error {
+    fn from(fault: Fault) -> Error {
+        Error::new(fault.to_string()).hint(fault.hint)
     }
 }
 
@@ -44,6 +56,15 @@ pub fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
         .filter(|(distance, _)| *distance <= budget)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, name)| name)
+}
+
+/// Returns the hint for a name that does not exist: the nearest known one, or else `otherwise`.
+pub fn did_you_mean<'a>(
+    wrong: &str,
+    known: impl IntoIterator<Item = &'a str>,
+    otherwise: impl Into<String>,
+) -> String {
+    nearest(wrong, known).map_or_else(|| otherwise.into(), |near| format!("did you mean `{near}`?"))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! TOML texts and tables: reading with hints, merging, changes by dotted keys.
 
 use crate::duration::{self, DURATION_HINT};
-use crate::error::{Error, nearest};
+use crate::error::{Error, did_you_mean};
 use crate::reader::Reader;
 use longwire_proto::setting::Settings;
 use serde::Serialize;
@@ -22,13 +22,8 @@ pub fn parse(text: &str, place: &str) -> Result<Table, Error> {
 /// # Errors
 /// Fails on unknown keys, with the nearest known key as a hint, and on values of the wrong type.
 pub fn from_table<T: DeserializeOwned>(table: Table, place: &str) -> Result<T, Error> {
-    T::deserialize(Reader(Value::Table(table))).map_err(|fault| {
-        let plain = Error::new(format!("{place}: {fault}"));
-        match hint_of(&fault.message) {
-            Some(hint) => plain.hint(hint),
-            None => plain,
-        }
-    })
+    T::deserialize(Reader(Value::Table(table)))
+        .map_err(|fault| Error { hint: hint_of(&fault.message), ..Error::new(format!("{place}: {fault}")) })
 }
 
 /// Checks that a table has no other keys than these; `place` names it in errors, which are those of [`from_table`].
@@ -44,11 +39,7 @@ pub fn check_keys(table: &Table, known: &[&str], place: &str) -> Result<(), Erro
         all => format!("one of {}", all.join(", ")),
     };
     let message = format!("unknown field `{wrong}`, expected {expected}");
-    let error = Error::new(format!("{place}: {message}"));
-    Err(match hint_of(&message) {
-        Some(hint) => error.hint(hint),
-        None => error,
-    })
+    Err(Error { hint: hint_of(&message), ..Error::new(format!("{place}: {message}")) })
 }
 
 /// Deserializes the settings of an engine, as [`from_table`] does, and checks them.
@@ -57,10 +48,8 @@ pub fn check_keys(table: &Table, known: &[&str], place: &str) -> Result<(), Erro
 /// Fails as [`from_table`] does, and on values with which the engine could not work.
 pub fn read<T: DeserializeOwned + Settings>(table: Table, place: &str) -> Result<T, Error> {
     let settings: T = from_table(table, place)?;
-    match settings.check() {
-        Ok(()) => Ok(settings),
-        Err(fault) => Err(Error::new(format!("{place}: {fault}")).hint(fault.hint)),
-    }
+    settings.check().map_err(|fault| Error::from(fault).within(place))?;
+    Ok(settings)
 }
 
 /// Replaces durations, which serde writes as seconds and nanoseconds, with texts such as `200 ms`.
@@ -106,10 +95,7 @@ fn hint_of(message: &str) -> Option<String> {
     let mut quoted = rest.split('`').skip(1).step_by(2);
     let wrong = quoted.next()?;
     let known: Vec<&str> = quoted.collect();
-    Some(match nearest(wrong, known.iter().copied()) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!("known names: {}", known.join(", ")),
-    })
+    Some(did_you_mean(wrong, known.iter().copied(), format!("known names: {}", known.join(", "))))
 }
 
 /// Merges `over` into `table`: tables key by key, other values as a whole.

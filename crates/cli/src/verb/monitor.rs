@@ -50,9 +50,7 @@ impl Monitor {
             _ => Checksum::None,
         };
         let config = Config { port: self.port, checksum, ..Config::default() };
-        config
-            .check()
-            .map_err(|fault| CommandFailure::Usage(Error::new(fault.to_string()).hint(fault.hint)))?;
+        config.check().map_err(|fault| CommandFailure::Usage(fault.into()))?;
         if matches!(place, TncAddress::Agwpe(_)) && checksum != Checksum::None {
             let error = Error::new("AGWPE does not use a checksum".to_owned());
             return Err(CommandFailure::Usage(error.hint("use --checksum only with a TNC in KISS mode")));

@@ -180,10 +180,8 @@ impl Config {
                 .hint("use `every` for repeated contacts"));
         }
         for planned in &self.contact {
-            self.check_contact(planned).map_err(|error| Error {
-                what: format!("contact with `{}`: {}", planned.to, error.what),
-                ..error
-            })?;
+            let place = format!("contact with `{}`", planned.to);
+            self.check_contact(planned).map_err(|error| error.within(place))?;
         }
         Ok(())
     }

@@ -1,13 +1,13 @@
 //! `[[tnc]]`, and links over it: packet radio.
 
 use super::tnc_address::{LineAddress, TncAddress};
-use super::{Config, LinkSettings, out_of_range};
+use super::{Config, LinkSettings};
 use longwire_proto::ax25::{self, Callsign, DIGIPEATERS_MAX, LinkConfig, RadioParameters, Version};
 use longwire_proto::controller::{self, ChannelParameters};
 use longwire_proto::setting::Settings;
 use longwire_proto::{agwpe, ax25cl, kiss, tcpcl};
 use longwire_settings::duration::short;
-use longwire_settings::error::{Error, nearest};
+use longwire_settings::error::{Error, did_you_mean};
 use longwire_settings::toml_text;
 use longwire_towers::Medium;
 use longwire_towers::carriers::{Ax25Cl, Ax25Cm};
@@ -180,12 +180,10 @@ impl TncSettings {
         self.station()?;
         let place = format!("TNC `{}`", self.name);
         self.check_sections(&self.place()?)?;
-        self.controller_config()
-            .check()
-            .map_err(|fault| Error { what: format!("{place}: {fault}"), ..out_of_range(fault) })?;
-        self.kiss.check().map_err(|fault| out_of_range(fault.within(&format!("{place}: kiss"))))?;
-        self.agwpe.check().map_err(|fault| out_of_range(fault.within(&format!("{place}: agwpe"))))?;
-        self.ax25.check().map_err(|fault| out_of_range(fault.within(&format!("{place}: ax25"))))?;
+        self.controller_config().check().map_err(|fault| Error::from(fault).within(&place))?;
+        self.kiss.check().map_err(|fault| fault.within(&format!("{place}: kiss")))?;
+        self.agwpe.check().map_err(|fault| fault.within(&format!("{place}: agwpe")))?;
+        self.ax25.check().map_err(|fault| fault.within(&format!("{place}: ax25")))?;
         let wrong = |what: &str, hint: &str| Err(Error::new(format!("{place}: {what}")).hint(hint));
         if self.links_max == 0 {
             return wrong("`links-max` is 0", "64 is usual; to accept no connections, set `answer = false`");
@@ -392,10 +390,7 @@ impl Config {
 
     fn no_tnc(&self, link: &LinkSettings) -> Error {
         let names = self.tnc.iter().map(|tnc| tnc.name.as_str());
-        let hint = match nearest(&link.tnc, names) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => "set `tnc` to the `name` of a [[tnc]]".to_owned(),
-        };
+        let hint = did_you_mean(&link.tnc, names, "set `tnc` to the `name` of a [[tnc]]");
         Error::new(format!("link `{}`: no such TNC: `{}`", link.name, link.tnc)).hint(hint)
     }
 

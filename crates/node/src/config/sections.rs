@@ -71,7 +71,7 @@ pub(super) fn take(from: &mut Table, place: &str) -> Result<(CarrierSections, Ve
     let common = CarrierSections::take(from, &Config::default(), place)?;
     for carrier in CARRIERS {
         let read = carrier.document(&common.get(carrier.about().section));
-        read.map_err(|error| Error { what: format!("{place}: {}", error.what), ..error })?;
+        read.map_err(|error| error.within(place))?;
     }
     let links = match from.get_mut("link") {
         Some(Value::Array(links)) => &mut links[..],

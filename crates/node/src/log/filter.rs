@@ -5,7 +5,7 @@
 //! LONGWIRE_LOG=warn,store=info   the same, except for one target
 //! ```
 
-use longwire_settings::error::{Error, nearest};
+use longwire_settings::error::{Error, did_you_mean};
 use std::collections::BTreeMap;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 
@@ -60,13 +60,9 @@ fn target_of(name: &str) -> Result<&'static str, Error> {
 }
 
 fn unknown(kind: &str, name: &str, known: &[&'static str]) -> Error {
-    let hint = match nearest(name, known.iter().copied()) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => {
-            format!("use one of {}, for example `{VARIABLE}=warn,store=info`", known.join(", "))
-        }
-    };
-    Error::new(format!("environment variable {VARIABLE}: no such {kind}: `{name}`")).hint(hint)
+    let all = format!("use one of {}, for example `{VARIABLE}=warn,store=info`", known.join(", "));
+    Error::new(format!("environment variable {VARIABLE}: no such {kind}: `{name}`"))
+        .hint(did_you_mean(name, known.iter().copied(), all))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use crate::view;
 use longwire_proto::ax25::Callsign;
 use longwire_proto::service::{LinkId, ManagementRequest};
 use longwire_proto::time::Instant;
-use longwire_settings::error::nearest;
+use longwire_settings::error::did_you_mean;
 
 impl Task {
     /// Handles requests that are not about sends, registrations or deliveries.
@@ -148,9 +148,7 @@ impl Task {
 }
 
 fn no_link(config: &Config, name: &str) -> Reply {
-    let hint = match nearest(name, config.link.iter().map(|link| link.name.as_str())) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => "list links with `longwire links`".to_owned(),
-    };
+    let names = config.link.iter().map(|link| link.name.as_str());
+    let hint = did_you_mean(name, names, "list links with `longwire links`");
     Reply::error(format!("no such link: `{name}`"), Some(&hint))
 }

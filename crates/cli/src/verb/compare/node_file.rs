@@ -6,7 +6,7 @@ use longwire_lab::protocols::PROTOCOLS;
 use longwire_lab::record::{Configuration, Key, Setting};
 use longwire_node::Config;
 use longwire_node::config::LinkSettings;
-use longwire_settings::error::{Error, nearest};
+use longwire_settings::error::{Error, did_you_mean};
 use longwire_settings::{file, toml_text};
 use std::path::{Path, PathBuf};
 use toml_edit::{DocumentMut, Item, Table, TableLike, Value};
@@ -125,10 +125,8 @@ impl NodeFile {
         shared.sort();
         shared.dedup();
         let text = document.to_string();
-        checked(&self.path, &text).map_err(|error| Error {
-            what: format!("a node does not accept the settings of `{protocol}`: {}", error.what),
-            ..error
-        })?;
+        let place = format!("a node does not accept the settings of `{protocol}`");
+        checked(&self.path, &text).map_err(|error| error.within(place))?;
         Ok(Merged { text, remarks: self.remarks(protocol, &unchanged, &shared) })
     }
 
@@ -217,14 +215,11 @@ fn chosen(path: &Path, config: &Config, name: Option<&str>) -> Result<Option<usi
     let all = || names().collect::<Vec<&str>>().join(", ");
     match name {
         Some(name) => names().position(|known| known == name).map(Some).ok_or_else(|| {
-            let error = Error::new(format!("{}: no such link: `{name}`", path.display()));
-            match (nearest(name, names()), config.link.is_empty()) {
-                (Some(near), _) => error.hint(format!("did you mean `{near}`?")),
-                (None, false) => error.hint(format!("links of this node: {}", all())),
-                (None, true) => error.hint(
-                    "this node has no [[link]]; without --for, the connections that it accepts get the settings",
-                ),
-            }
+            let none = "this node has no [[link]]; without --for, the connections that it accepts get the settings";
+            let some = || format!("links of this node: {}", all());
+            let otherwise = if config.link.is_empty() { none.to_owned() } else { some() };
+            Error::new(format!("{}: no such link: `{name}`", path.display()))
+                .hint(did_you_mean(name, names(), otherwise))
         }),
         None if config.link.len() > 1 => {
             let what = format!("{} has {} links", path.display(), config.link.len());
