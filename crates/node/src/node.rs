@@ -69,9 +69,9 @@ impl Node {
             .enable_all()
             .build()
             .map_err(|error| Error::new(format!("cannot start the event loop: {error}")))?;
-        let client_factory = ClientFactory::new(Tell::to(&tell));
+        let client_factory = ClientFactory::new(Tell::to(&tell, TaskEvent::Client));
         let udp_addresses;
-        let counter_news = CounterChanges::new(Tell::to(&tell));
+        let counter_news = CounterChanges::new(Tell::to(&tell, TaskEvent::Counted));
         let counted_control =
             Arc::new(control::ControlCounters::new(&setup.config.applications, counter_news.clone()));
         let (addresses, folders) = {

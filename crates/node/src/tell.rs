@@ -8,10 +8,13 @@ use tokio::sync::mpsc::UnboundedSender;
 pub(crate) struct Tell<T>(Arc<dyn Fn(T) -> bool + Send + Sync>);
 
 impl<T: 'static> Tell<T> {
-    /// Tells whoever receives these events.
-    pub(crate) fn to<E: From<T> + Send + 'static>(events: &UnboundedSender<E>) -> Self {
+    /// Tells whoever receives these events; `event` puts it into the listener's words.
+    pub(crate) fn to<E: Send + 'static>(
+        events: &UnboundedSender<E>,
+        event: impl Fn(T) -> E + Send + Sync + 'static,
+    ) -> Self {
         let events = events.clone();
-        Tell(Arc::new(move |said| events.send(said.into()).is_ok()))
+        Tell(Arc::new(move |said| events.send(event(said)).is_ok()))
     }
 }
 
@@ -41,7 +44,7 @@ mod tests {
     #[test]
     fn a_listener_hears_it_in_its_own_words_until_it_has_gone() {
         let (events, mut heard) = tokio::sync::mpsc::unbounded_channel::<u64>();
-        let tell: Tell<u32> = Tell::to(&events);
+        let tell: Tell<u32> = Tell::to(&events, u64::from);
         assert!(tell.tell(7) && tell.clone().tell(8));
         assert_eq!([heard.try_recv(), heard.try_recv()], [Ok(7_u64), Ok(8)]);
         drop(heard);

@@ -425,7 +425,7 @@ mod tests {
         links: &[(LinkId, &str)],
     ) -> (Sockets, BTreeMap<LinkId, mpsc::UnboundedReceiver<PumpRequest>>) {
         let mut sockets =
-            Sockets::new(1 << 20, 1 << 20, Tell::to(&mpsc::unbounded_channel::<SocketReport>().0));
+            Sockets::new(1 << 20, 1 << 20, Tell::to(&mpsc::unbounded_channel::<SocketReport>().0, |said| said));
         let mut asked = BTreeMap::from([(HERE, sockets.enter(HERE, String::new()).0)]);
         for (link, at) in links {
             asked.insert(*link, sockets.enter(*link, String::new()).0);
@@ -514,7 +514,7 @@ mod tests {
         let [first, second] = ["192.0.2.8:1", "192.0.2.8:2"].map(|from| named(from).1);
         assert_eq!((first, named("192.0.2.8:1").1), (PeerId(1), first));
         let (tell, mut events) = mpsc::unbounded_channel::<SocketReport>();
-        all.tell = Tell::to(&tell);
+        all.tell = Tell::to(&tell, |said| said);
         for to in [second, PeerId(77)] {
             let (bytes, shares) = (Bytes::from_static(b"answer"), Shares::payload(6));
             let datagram = DatagramsRequest::Datagram { to, bytes, shares, token: Some(3) };

@@ -231,7 +231,7 @@ mod tests {
     impl Scene {
         fn new() -> Self {
             let (tell, said) = mpsc::unbounded_channel::<PumpReport<u8>>();
-            Scene { pumps: Pumps::new(ALL_BYTES, Tell::to(&tell)), said }
+            Scene { pumps: Pumps::new(ALL_BYTES, Tell::to(&tell, |said| said)), said }
         }
 
         fn open(&mut self, key: u8, source: Source, limit: QueueLimit) {

@@ -41,7 +41,7 @@ mod tests {
     #[test]
     fn one_event_is_told_until_it_is_heard() {
         let (tell, mut events) = tokio::sync::mpsc::unbounded_channel::<CounterChanges>();
-        let news = CounterChanges::new(Tell::to(&tell));
+        let news = CounterChanges::new(Tell::to(&tell, |said| said));
         for _ in 0..2 {
             news.changed();
             news.changed();

@@ -45,8 +45,12 @@ impl Connections {
     /// None yet; what pumps have to say goes to `tell`.
     pub(crate) fn new(stream: &StreamSettings, tell: &mpsc::UnboundedSender<TaskEvent>) -> Self {
         Connections {
-            pumps: Pumps::new(stream.queued_bytes_max, Tell::to(tell)),
-            sockets: Sockets::new(stream.window_bytes, stream.udp_receive_buffer_bytes, Tell::to(tell)),
+            pumps: Pumps::new(stream.queued_bytes_max, Tell::to(tell, TaskEvent::Pump)),
+            sockets: Sockets::new(
+                stream.window_bytes,
+                stream.udp_receive_buffer_bytes,
+                Tell::to(tell, TaskEvent::Datagrams),
+            ),
             receive_budget: Arc::new(ReceiveBudget::new(stream.received_bytes_max)),
             patience: WriteTimeout::new(stream.stall),
             certificates: BTreeMap::new(),

@@ -42,27 +42,3 @@ pub(crate) enum TaskEvent {
     /// The node must stop; with `at_once` as if it had crashed.
     Stop { at_once: bool },
 }
-
-impl From<PumpReport<PumpKey>> for TaskEvent {
-    fn from(said: PumpReport<PumpKey>) -> Self {
-        TaskEvent::Pump(said)
-    }
-}
-
-impl From<SocketReport> for TaskEvent {
-    fn from(said: SocketReport) -> Self {
-        TaskEvent::Datagrams(said)
-    }
-}
-
-impl From<ClientEvent> for TaskEvent {
-    fn from(said: ClientEvent) -> Self {
-        TaskEvent::Client(said)
-    }
-}
-
-impl From<CounterChanges> for TaskEvent {
-    fn from(said: CounterChanges) -> Self {
-        TaskEvent::Counted(said)
-    }
-}

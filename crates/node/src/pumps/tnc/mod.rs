@@ -54,7 +54,7 @@ where
     /// Creates a driver; the time of the engine starts now.
     pub fn new(engine: E, line: LineAddress) -> Self {
         let (tell, said) = mpsc::unbounded_channel::<PumpReport<()>>();
-        let pumps = Pumps::new(u64::MAX, Tell::to(&tell));
+        let pumps = Pumps::new(u64::MAX, Tell::to(&tell, |said| said));
         let began = tokio::time::Instant::now();
         Driver { engine, room: Default::default(), line, pumps, began, lost: 0, said }
     }

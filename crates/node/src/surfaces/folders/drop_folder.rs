@@ -681,7 +681,7 @@ mod tests {
     /// An application of the test, and the node's ends of its requests and replies.
     async fn talking() -> (NodeConnection, UnboundedReceiver<ClientEvent>, ClientEnd) {
         let (events, mut heard) = unbounded_channel::<ClientEvent>();
-        let client = AppClient::new(ClientId(1), Tell::to(&events));
+        let client = AppClient::new(ClientId(1), Tell::to(&events, |said| said));
         let Some(ClientEvent::Arrives(_, end)) = heard.recv().await else { panic!("an application comes") };
         (NodeConnection { client, waiting: VecDeque::new() }, heard, end)
     }

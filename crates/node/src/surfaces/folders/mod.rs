@@ -167,7 +167,7 @@ mod tests {
     #[tokio::test]
     async fn what_expires_before_its_turn_is_not_waited_for() {
         let (events, mut heard) = tokio::sync::mpsc::unbounded_channel::<ClientEvent>();
-        let client = AppClient::new(ClientId(1), Tell::to(&events));
+        let client = AppClient::new(ClientId(1), Tell::to(&events, |said| said));
         let mut talk = NodeConnection { client, waiting: VecDeque::new() };
         let Some(ClientEvent::Arrives(_, end)) = heard.recv().await else { panic!("an application comes") };
         let delivered = |delivery| {

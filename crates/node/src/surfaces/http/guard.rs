@@ -134,7 +134,7 @@ mod tests {
         let (head, ()) = request.body(()).expect("a request").into_parts();
         let (tell, _) = tokio::sync::mpsc::unbounded_channel::<CounterChanges>();
         let counted =
-            HttpCounters::new(std::time::Duration::from_secs(1), CounterChanges::new(Tell::to(&tell)));
+            HttpCounters::new(std::time::Duration::from_secs(1), CounterChanges::new(Tell::to(&tell, |said| said)));
         match guard.check(&head, &counted) {
             Ok(()) => 200,
             Err(failure) => failure.status.as_u16(),

@@ -246,9 +246,9 @@ mod tests {
     #[test]
     fn what_is_counted_is_told_when_it_happens() {
         let (tell, mut events) = tokio::sync::mpsc::unbounded_channel::<CounterChanges>();
-        let counter_changes = CounterChanges::new(Tell::to(&tell));
+        let counter_changes = CounterChanges::new(Tell::to(&tell, |said| said));
         let (clients, _heard) = tokio::sync::mpsc::unbounded_channel::<ClientEvent>();
-        let client_factory = ClientFactory::new(Tell::to(&clients));
+        let client_factory = ClientFactory::new(Tell::to(&clients, |said| said));
         let config =
             config::HttpSettings { listen: Some("127.0.0.1:0".into()), ..config::HttpSettings::default() };
         let http = HttpInterface::start(
