@@ -61,8 +61,11 @@ fn target_of(name: &str) -> Result<&'static str, Error> {
 
 fn unknown(kind: &str, name: &str, known: &[&'static str]) -> Error {
     let all = format!("use one of {}, for example `{VARIABLE}=warn,store=info`", known.join(", "));
-    Error::new(format!("environment variable {VARIABLE}: no such {kind}: `{name}`"))
-        .hint(did_you_mean(name, known.iter().copied(), all))
+    Error::new(format!("environment variable {VARIABLE}: no such {kind}: `{name}`")).hint(did_you_mean(
+        name,
+        known.iter().copied(),
+        all,
+    ))
 }
 
 #[cfg(test)]

@@ -424,8 +424,11 @@ mod tests {
     fn sockets(
         links: &[(LinkId, &str)],
     ) -> (Sockets, BTreeMap<LinkId, mpsc::UnboundedReceiver<PumpRequest>>) {
-        let mut sockets =
-            Sockets::new(1 << 20, 1 << 20, Tell::to(&mpsc::unbounded_channel::<SocketReport>().0, |said| said));
+        let mut sockets = Sockets::new(
+            1 << 20,
+            1 << 20,
+            Tell::to(&mpsc::unbounded_channel::<SocketReport>().0, |said| said),
+        );
         let mut asked = BTreeMap::from([(HERE, sockets.enter(HERE, String::new()).0)]);
         for (link, at) in links {
             asked.insert(*link, sockets.enter(*link, String::new()).0);

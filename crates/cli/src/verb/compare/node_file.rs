@@ -215,11 +215,15 @@ fn chosen(path: &Path, config: &Config, name: Option<&str>) -> Result<Option<usi
     let all = || names().collect::<Vec<&str>>().join(", ");
     match name {
         Some(name) => names().position(|known| known == name).map(Some).ok_or_else(|| {
-            let none = "this node has no [[link]]; without --for, the connections that it accepts get the settings";
+            let none =
+                "this node has no [[link]]; without --for, the connections that it accepts get the settings";
             let some = || format!("links of this node: {}", all());
             let otherwise = if config.link.is_empty() { none.to_owned() } else { some() };
-            Error::new(format!("{}: no such link: `{name}`", path.display()))
-                .hint(did_you_mean(name, names(), otherwise))
+            Error::new(format!("{}: no such link: `{name}`", path.display())).hint(did_you_mean(
+                name,
+                names(),
+                otherwise,
+            ))
         }),
         None if config.link.len() > 1 => {
             let what = format!("{} has {} links", path.display(), config.link.len());

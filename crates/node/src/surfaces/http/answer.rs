@@ -6,6 +6,9 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
+/// Answer of an operation.
+pub(super) type Answer<A> = Result<A, RequestFailure>;
+
 /// Reason why a request failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RequestFailure {

@@ -1,7 +1,7 @@
 //! Table of operations: it routes requests, and `/openapi.json` is generated from it, so the two cannot differ. Parameters and
 //! answers are types, which also contain their descriptions (OpenAPI 3.1, whose schemas are JSON Schema 2020-12).
 
-use super::answer::{RequestFailure, json};
+use super::answer::{Answer, RequestFailure, json};
 use super::{HttpState, operations};
 use crate::surfaces::operations::{Method, OPERATIONS, Operation, Place};
 use crate::view::Problem;
@@ -35,7 +35,7 @@ fn filter(method: Method) -> MethodFilter {
 
 /// Parameters of a request.
 #[derive(Debug)]
-pub(super) struct ParameterSource<Q> {
+pub(super) struct Parameters<Q = NoParameters> {
     /// Name in the path; empty if the path has none.
     pub(super) named: String,
     /// Query, or the JSON document of a POST.
@@ -120,8 +120,8 @@ impl Api {
     where
         Q: DeserializeOwned + JsonSchema + Send + 'static,
         A: Serialize + JsonSchema,
-        F: Fn(Arc<HttpState>, ParameterSource<Q>) -> R + Clone + Send + Sync + 'static,
-        R: Future<Output = Result<A, RequestFailure>> + Send,
+        F: Fn(Arc<HttpState>, Parameters<Q>) -> R + Clone + Send + Sync + 'static,
+        R: Future<Output = Answer<A>> + Send,
     {
         let answer = content("application/json", self.given.subschema_for::<A>().to_value());
         let mut rest = Map::new();
@@ -142,7 +142,7 @@ impl Api {
                 let asked = async {
                     let named = named(&mut head).await;
                     let query = if in_body { document(&shared, body).await? } else { query_of(&head)? };
-                    carry_out(shared, ParameterSource { named, query }).await
+                    carry_out(shared, Parameters { named, query }).await
                 };
                 match asked.await {
                     Ok(answer) => json(StatusCode::OK, &answer),
@@ -158,8 +158,8 @@ impl Api {
     where
         Q: DeserializeOwned + JsonSchema + Send + 'static,
         A: JsonSchema,
-        F: Fn(Arc<HttpState>, ParameterSource<Q>, Parts, Body) -> R + Clone + Send + Sync + 'static,
-        R: Future<Output = Result<Response, RequestFailure>> + Send,
+        F: Fn(Arc<HttpState>, Parameters<Q>, Parts, Body) -> R + Clone + Send + Sync + 'static,
+        R: Future<Output = Answer<Response>> + Send,
     {
         let any = || object!({"type": "string"});
         let described = self.given.subschema_for::<A>();
@@ -179,7 +179,7 @@ impl Api {
             async move {
                 let (mut head, body) = request.into_parts();
                 let answer = async {
-                    let asked = ParameterSource { named: named(&mut head).await, query: query_of(&head)? };
+                    let asked = Parameters { named: named(&mut head).await, query: query_of(&head)? };
                     carry_out(shared, asked, head, body).await
                 };
                 answer.await.unwrap_or_else(IntoResponse::into_response)
@@ -312,12 +312,12 @@ async fn named(head: &mut Parts) -> String {
     }
 }
 
-fn query_of<Q: DeserializeOwned>(head: &Parts) -> Result<Q, RequestFailure> {
+fn query_of<Q: DeserializeOwned>(head: &Parts) -> Answer<Q> {
     let read = Query::<Q>::try_from_uri(&head.uri);
     read.map(|Query(query)| query).map_err(|error| senseless(&error.body_text()))
 }
 
-async fn document<Q: DeserializeOwned>(shared: &HttpState, body: Body) -> Result<Q, RequestFailure> {
+async fn document<Q: DeserializeOwned>(shared: &HttpState, body: Body) -> Answer<Q> {
     let patience = &shared.counted.patience;
     let whole = tokio::time::timeout(patience.time(), axum::body::to_bytes(body, DOCUMENT_BYTES_MAX)).await;
     let whole = whole.map_err(|_| {

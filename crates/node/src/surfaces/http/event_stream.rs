@@ -10,8 +10,8 @@
 //! resumes from there. A client that reads too slowly gets the number of missed events: `event: missed`, without an `id`.
 
 use super::HttpState;
-use super::answer::RequestFailure;
-use super::api::ParameterSource;
+use super::answer::{Answer, RequestFailure};
+use super::api::Parameters;
 use crate::surfaces::event_log::EventReader;
 use crate::surfaces::message::Request;
 use crate::view::{Event, EventRecord};
@@ -41,10 +41,10 @@ pub(super) struct EventsQuery {
 
 pub(super) async fn watch(
     shared: Arc<HttpState>,
-    asked: ParameterSource<EventsQuery>,
+    asked: Parameters<EventsQuery>,
     head: Parts,
     _: Body,
-) -> Result<Response, RequestFailure> {
+) -> Answer<Response> {
     let seen = head.headers.get("last-event-id").and_then(|value| value.to_str().ok()?.parse().ok());
     let reader = shared.events.reader(seen.or(asked.query.after));
     // Starts the recording of events of bundles.

@@ -12,7 +12,7 @@
 //! | `Origin` | missing, or scheme and host of this interface | the same |
 //! | `Sec-Fetch-Site` | missing, `same-origin` or `none` | the same |
 
-use super::answer::RequestFailure;
+use super::answer::{Answer, RequestFailure};
 use super::{HttpCounters, count};
 use crate::config;
 use axum::http::{HeaderMap, StatusCode, header, request};
@@ -37,18 +37,18 @@ impl Guard {
     }
 
     /// Checks whether a request is allowed.
-    pub(super) fn check(&self, head: &request::Parts, counted: &HttpCounters) -> Result<(), RequestFailure> {
+    pub(super) fn check(&self, head: &request::Parts, counted: &HttpCounters) -> Answer<()> {
         let host = host(head).unwrap_or_default();
         match &self.token {
             Some(token) if !has_token(&head.headers, token) => {
-                count(&counted.refused_token);
+                count(&counted.counts.refused_token);
                 let hint = Some(
                     "send `Authorization: Bearer TOKEN` with the value of `http.token` or `http.token-file`",
                 );
                 return Err(RequestFailure::new(StatusCode::UNAUTHORIZED, "missing or wrong token", hint));
             }
             None if !self.is_here(host) => {
-                count(&counted.refused_host);
+                count(&counted.counts.refused_host);
                 let what = format!("unknown host `{host}`");
                 let hint = Some("use localhost or 127.0.0.1, or add the name to `http.hosts`");
                 return Err(RequestFailure::new(StatusCode::FORBIDDEN, what, hint));
@@ -56,7 +56,7 @@ impl Guard {
             _ => {}
         }
         if !self.same_origin(&head.headers, host) {
-            count(&counted.refused_origin);
+            count(&counted.counts.refused_origin);
             let hint = Some("requests from pages of other sites are not allowed");
             return Err(RequestFailure::new(StatusCode::FORBIDDEN, "cross-origin request refused", hint));
         }
@@ -133,8 +133,10 @@ mod tests {
         }
         let (head, ()) = request.body(()).expect("a request").into_parts();
         let (tell, _) = tokio::sync::mpsc::unbounded_channel::<CounterChanges>();
-        let counted =
-            HttpCounters::new(std::time::Duration::from_secs(1), CounterChanges::new(Tell::to(&tell, |said| said)));
+        let counted = HttpCounters::new(
+            std::time::Duration::from_secs(1),
+            CounterChanges::new(Tell::to(&tell, |said| said)),
+        );
         match guard.check(&head, &counted) {
             Ok(()) => 200,
             Err(failure) => failure.status.as_u16(),

@@ -10,8 +10,8 @@
 //! removed or was not used for its lease, deliveries that were not taken wait in the node for the next registration.
 
 use super::HttpState;
-use super::answer::RequestFailure;
-use super::api::ParameterSource;
+use super::answer::{Answer, RequestFailure};
+use super::api::Parameters;
 use crate::envelope;
 use crate::surfaces::client::AppClient;
 use crate::surfaces::message::full_endpoint;
@@ -82,8 +82,8 @@ pub(super) struct RegisterQuery {
 
 pub(super) async fn register(
     shared: Arc<HttpState>,
-    asked: ParameterSource<RegisterQuery>,
-) -> Result<Registration, RequestFailure> {
+    asked: Parameters<RegisterQuery>,
+) -> Answer<Registration> {
     let endpoint = full_endpoint(&shared.node, &asked.query.endpoint);
     let lease_s = asked.query.lease_s.unwrap_or(LEASE_S.0).clamp(1, LEASE_S.1);
     // An existing registration ends first: its lease may be different.
@@ -115,19 +115,13 @@ pub(super) async fn register(
     Ok(mailbox.registration(endpoint))
 }
 
-pub(super) async fn registrations(
-    shared: Arc<HttpState>,
-    _: ParameterSource<super::api::NoParameters>,
-) -> Result<Registrations, RequestFailure> {
+pub(super) async fn registrations(shared: Arc<HttpState>, _: Parameters) -> Answer<Registrations> {
     let boxes = shared.boxes().clone();
     let all = boxes.into_iter().map(|(endpoint, mailbox)| mailbox.registration(endpoint));
     Ok(Registrations { registrations: all.collect() })
 }
 
-pub(super) async fn unregister(
-    shared: Arc<HttpState>,
-    asked: ParameterSource<super::api::NoParameters>,
-) -> Result<Done, RequestFailure> {
+pub(super) async fn unregister(shared: Arc<HttpState>, asked: Parameters) -> Answer<Done> {
     let endpoint = full_endpoint(&shared.node, &asked.named);
     if !unregister_now(&shared, &endpoint).await {
         return Err(not_registered(&endpoint));
@@ -161,10 +155,7 @@ pub(super) struct DeliveriesQuery {
     wait_s: Option<u32>,
 }
 
-pub(super) async fn list(
-    shared: Arc<HttpState>,
-    asked: ParameterSource<DeliveriesQuery>,
-) -> Result<Deliveries, RequestFailure> {
+pub(super) async fn list(shared: Arc<HttpState>, asked: Parameters<DeliveriesQuery>) -> Answer<Deliveries> {
     let endpoint = full_endpoint(&shared.node, &asked.query.endpoint);
     let mut mailbox = shared.boxes().get(&endpoint).cloned().ok_or_else(|| not_registered(&endpoint))?;
     let _ = mailbox.asks.send(MailboxRequest::Touch).await;
@@ -175,10 +166,7 @@ pub(super) async fn list(
     Ok(Deliveries { endpoint, deliveries })
 }
 
-pub(super) async fn take(
-    shared: Arc<HttpState>,
-    asked: ParameterSource<super::api::NoParameters>,
-) -> Result<Done, RequestFailure> {
+pub(super) async fn take(shared: Arc<HttpState>, asked: Parameters) -> Answer<Done> {
     let (mailbox, delivery) = shared.delivery(&asked.named)?;
     let (answer, taken) = oneshot::channel();
     let delivery = number(&delivery.id);
@@ -205,10 +193,10 @@ pub(super) struct DownloadQuery {
 
 pub(super) async fn download(
     shared: Arc<HttpState>,
-    asked: ParameterSource<DownloadQuery>,
+    asked: Parameters<DownloadQuery>,
     head: Parts,
     _: Body,
-) -> Result<Response, RequestFailure> {
+) -> Answer<Response> {
     let (mailbox, delivery) = shared.delivery(&asked.named)?;
     let id = number(&delivery.id);
     let mut from = 0;
@@ -292,7 +280,7 @@ impl HttpState {
     }
 
     /// Finds a delivery and its mailbox.
-    fn delivery(&self, id: &str) -> Result<(Mailbox, Delivery), RequestFailure> {
+    fn delivery(&self, id: &str) -> Answer<(Mailbox, Delivery)> {
         let number = id.parse::<u64>().ok();
         let boxes = self.boxes();
         let found = boxes.values().find_map(|mailbox| {

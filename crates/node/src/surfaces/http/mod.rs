@@ -33,12 +33,13 @@ use crate::surfaces::client::{AppClient, ClientFactory};
 use crate::surfaces::counter_changes::CounterChanges;
 use crate::surfaces::event_log::EventLog;
 use crate::surfaces::message::{Message, Reply, Request};
-use crate::view::Counts;
+use crate::view::{Counts, counts};
 use crate::write_timeout::WriteTimeout;
-use answer::RequestFailure;
+use answer::{Answer, RequestFailure};
 use guard::Guard;
 use longwire_settings::error::Error;
 use mailbox::Mailboxes;
+use serde::Serialize;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -157,7 +158,7 @@ impl Drop for HttpInterface {
 impl HttpState {
     /// Sends a request that the node answers at once. One at a time: this limits the share of a pass of the event loop that the
     /// interface takes, however many clients there are.
-    async fn ask(&self, request: Request) -> Result<Reply, RequestFailure> {
+    async fn ask(&self, request: Request) -> Answer<Reply> {
         let status_client = self.status_client.clone();
         // Runs to its end even if the requester has gone: the next reply belongs to the next request.
         let asked = tokio::spawn(async move {
@@ -180,6 +181,16 @@ impl HttpState {
 /// Counters of the interface.
 #[derive(Debug)]
 pub(crate) struct HttpCounters {
+    counts: HttpCounts,
+    /// Limits the time for which a peer neither reads nor writes.
+    patience: WriteTimeout,
+    /// Notified of changes to any of the counters.
+    counter_changes: CounterChanges,
+}
+
+/// The counters that the status names.
+#[derive(Debug, Default, Serialize)]
+struct HttpCounts {
     connections: AtomicU64,
     requests: AtomicU64,
     refused_connections: AtomicU64,
@@ -189,45 +200,24 @@ pub(crate) struct HttpCounters {
     refused_origin: AtomicU64,
     refused_malformed: AtomicU64,
     refused_too_long: AtomicU64,
-    /// Limits the time for which a peer neither reads nor writes.
-    patience: WriteTimeout,
-    /// Notified of changes to any of the counters.
-    counter_changes: CounterChanges,
 }
 
 impl HttpCounters {
     fn new(patience: Duration, counter_changes: CounterChanges) -> Self {
-        HttpCounters {
-            connections: AtomicU64::new(0),
-            requests: AtomicU64::new(0),
-            refused_connections: AtomicU64::new(0),
-            gave_way: AtomicU64::new(0),
-            refused_token: AtomicU64::new(0),
-            refused_host: AtomicU64::new(0),
-            refused_origin: AtomicU64::new(0),
-            refused_malformed: AtomicU64::new(0),
-            refused_too_long: AtomicU64::new(0),
-            patience: WriteTimeout::new(patience),
-            counter_changes,
-        }
+        let (counts, patience) = (HttpCounts::default(), WriteTimeout::new(patience));
+        HttpCounters { counts, patience, counter_changes }
     }
 
     pub(crate) fn view(&self) -> Counts {
-        let all = [
-            ("connections", &self.connections),
-            ("requests", &self.requests),
-            ("refused_connections", &self.refused_connections),
-            ("gave_way", &self.gave_way),
-            ("refused_token", &self.refused_token),
-            ("refused_host", &self.refused_host),
-            ("refused_origin", &self.refused_origin),
-            ("refused_malformed", &self.refused_malformed),
-            ("refused_too_long", &self.refused_too_long),
-        ];
-        let all = all.map(|(name, count)| (name, count.load(Ordering::Relaxed)));
-        let stalled = ("stalled", self.patience.stalled());
-        all.into_iter().chain([stalled]).map(|(name, count)| (name.to_owned(), count)).collect()
+        let mut all = counts(&self.counts);
+        all.insert("stalled".to_owned(), self.patience.stalled());
+        all
     }
+}
+
+/// Passes a request to the node.
+async fn say(client: &AppClient, request: impl Into<Message<Request>>) -> Answer<()> {
+    if client.request(request).await { Ok(()) } else { Err(RequestFailure::gone()) }
 }
 
 /// Increments a counter.

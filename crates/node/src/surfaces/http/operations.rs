@@ -1,8 +1,8 @@
 //! Operations that are answered at once. Each one is a request of the control socket: the engines' task has one function for it,
 //! whichever interface it comes from.
 
-use super::answer::RequestFailure;
-use super::api::{Api, NoParameters, ParameterSource, PlainBody};
+use super::answer::{Answer, RequestFailure};
+use super::api::{Api, NoParameters, Parameters, PlainBody};
 use super::{HttpState, event_stream, mailbox, metrics, pinging, sending};
 use crate::surfaces::message::{Reply, Request};
 use crate::surfaces::operations as rows;
@@ -20,8 +20,6 @@ use std::sync::Arc;
 const PAGE_MAX: usize = 1000;
 const BYTES: &str = "application/octet-stream";
 const METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-
-type Answer<A> = Result<A, RequestFailure>;
 
 /// Adds all operations.
 pub(super) fn enter(api: &mut Api) {
@@ -78,15 +76,15 @@ impl HttpState {
     }
 }
 
-async fn status(shared: Arc<HttpState>, _: ParameterSource<NoParameters>) -> Answer<Status> {
+async fn status(shared: Arc<HttpState>, _: Parameters) -> Answer<Status> {
     shared.status().await
 }
 
-async fn links(shared: Arc<HttpState>, _: ParameterSource<NoParameters>) -> Answer<Links> {
+async fn links(shared: Arc<HttpState>, _: Parameters) -> Answer<Links> {
     Ok(Links { links: shared.links().await? })
 }
 
-async fn link(shared: Arc<HttpState>, asked: ParameterSource<NoParameters>) -> Answer<Link> {
+async fn link(shared: Arc<HttpState>, asked: Parameters) -> Answer<Link> {
     let found = shared.links().await?.into_iter().find(|link| link.name == asked.named);
     found.ok_or_else(|| {
         let what = format!("no such link: `{}`", asked.named);
@@ -104,37 +102,37 @@ struct NewLink {
     address: String,
 }
 
-async fn add_link(shared: Arc<HttpState>, asked: ParameterSource<NewLink>) -> Answer<Link> {
+async fn add_link(shared: Arc<HttpState>, asked: Parameters<NewLink>) -> Answer<Link> {
     let NewLink { name, address } = asked.query;
     shared.ask(Request::AddLink { name: name.clone(), address }).await?;
-    link(shared, ParameterSource { named: name, query: NoParameters {} }).await
+    link(shared, Parameters { named: name, query: NoParameters {} }).await
 }
 
-async fn remove_link(shared: Arc<HttpState>, asked: ParameterSource<NoParameters>) -> Answer<Done> {
+async fn remove_link(shared: Arc<HttpState>, asked: Parameters) -> Answer<Done> {
     let words = format!("removed link `{}`", asked.named);
     shared.done(Request::RemoveLink { name: asked.named }, words).await.map_err(RequestFailure::missing)
 }
 
-async fn cut_link(shared: Arc<HttpState>, asked: ParameterSource<NoParameters>) -> Answer<Link> {
+async fn cut_link(shared: Arc<HttpState>, asked: Parameters) -> Answer<Link> {
     let request = Request::CutLink { name: asked.named.clone() };
     shared.ask(request).await.map_err(RequestFailure::missing)?;
     link(shared, asked).await
 }
 
-async fn heal_link(shared: Arc<HttpState>, asked: ParameterSource<NoParameters>) -> Answer<Link> {
+async fn heal_link(shared: Arc<HttpState>, asked: Parameters) -> Answer<Link> {
     let request = Request::OpenLink { name: asked.named.clone() };
     shared.ask(request).await.map_err(RequestFailure::missing)?;
     link(shared, asked).await
 }
 
-async fn routes(shared: Arc<HttpState>, _: ParameterSource<NoParameters>) -> Answer<Routes> {
+async fn routes(shared: Arc<HttpState>, _: Parameters) -> Answer<Routes> {
     match shared.ask(Request::Routes).await? {
         Reply::Routes { routes } => Ok(Routes { routes }),
         _ => Err(RequestFailure::gone()),
     }
 }
 
-async fn add_route(shared: Arc<HttpState>, asked: ParameterSource<Route>) -> Answer<Done> {
+async fn add_route(shared: Arc<HttpState>, asked: Parameters<Route>) -> Answer<Done> {
     let Route { to, via, .. } = &asked.query;
     let words = format!("added the route to {to} via {via}");
     shared.done(Request::AddRoute { route: asked.query }, words).await
@@ -150,7 +148,7 @@ struct RouteToRemove {
     via: String,
 }
 
-async fn remove_route(shared: Arc<HttpState>, asked: ParameterSource<RouteToRemove>) -> Answer<Done> {
+async fn remove_route(shared: Arc<HttpState>, asked: Parameters<RouteToRemove>) -> Answer<Done> {
     let RouteToRemove { to, via } = asked.query;
     let words = format!("removed the route to {to} via {via}");
     shared.done(Request::RemoveRoute { to, via }, words).await.map_err(RequestFailure::missing)
@@ -172,7 +170,7 @@ struct BundlesQuery {
     state: Option<State>,
 }
 
-async fn bundles(shared: Arc<HttpState>, asked: ParameterSource<BundlesQuery>) -> Answer<Page> {
+async fn bundles(shared: Arc<HttpState>, asked: Parameters<BundlesQuery>) -> Answer<Page> {
     let BundlesQuery { limit, mut after, source, destination, state } = asked.query;
     let limit = limit.unwrap_or(PAGE_MAX).clamp(1, PAGE_MAX);
     let filter = Filter { source, destination, state };
@@ -202,7 +200,7 @@ fn bundle_named(id: &str) -> Answer<BundleName> {
     })
 }
 
-async fn bundle(shared: Arc<HttpState>, asked: ParameterSource<NoParameters>) -> Answer<Page> {
+async fn bundle(shared: Arc<HttpState>, asked: Parameters) -> Answer<Page> {
     let name = bundle_named(&asked.named)?;
     match shared.ask(Request::Bundle(name)).await.map_err(RequestFailure::missing)? {
         Reply::Bundles { page } => Ok(page),
@@ -210,26 +208,21 @@ async fn bundle(shared: Arc<HttpState>, asked: ParameterSource<NoParameters>) ->
     }
 }
 
-async fn cancel(shared: Arc<HttpState>, asked: ParameterSource<NoParameters>) -> Answer<Done> {
+async fn cancel(shared: Arc<HttpState>, asked: Parameters) -> Answer<Done> {
     let name = bundle_named(&asked.named)?;
     let words = format!("deleted {}", asked.named);
     shared.done(Request::Delete(name), words).await.map_err(RequestFailure::missing)
 }
 
-async fn trust_clock(shared: Arc<HttpState>, _: ParameterSource<NoParameters>) -> Answer<Done> {
+async fn trust_clock(shared: Arc<HttpState>, _: Parameters) -> Answer<Done> {
     shared.done(Request::TrustClock, "clock confirmed; lifetimes follow it".into()).await
 }
 
-async fn reload(shared: Arc<HttpState>, _: ParameterSource<NoParameters>) -> Answer<Done> {
+async fn reload(shared: Arc<HttpState>, _: Parameters) -> Answer<Done> {
     shared.done(Request::Reload, "configuration reloaded".into()).await
 }
 
-async fn measured(
-    shared: Arc<HttpState>,
-    _: ParameterSource<NoParameters>,
-    _: Parts,
-    _: Body,
-) -> Answer<Response> {
+async fn measured(shared: Arc<HttpState>, _: Parameters, _: Parts, _: Body) -> Answer<Response> {
     let text = metrics::text(shared.status().await?);
     Ok(([(header::CONTENT_TYPE, METRICS)], text).into_response())
 }

@@ -1,8 +1,8 @@
 //! Pings, one after the other.
 
-use super::HttpState;
-use super::answer::RequestFailure;
-use super::api::ParameterSource;
+use super::answer::{Answer, RequestFailure};
+use super::api::Parameters;
+use super::{HttpState, say};
 use crate::surfaces::client::AppClient;
 use crate::surfaces::message::{Message, MessageOptions, Reply, Request};
 use crate::surfaces::ping;
@@ -37,10 +37,7 @@ pub(super) struct PingQuery {
     timeout_s: Option<f64>,
 }
 
-pub(super) async fn ping(
-    shared: Arc<HttpState>,
-    asked: ParameterSource<PingQuery>,
-) -> Result<Pings, RequestFailure> {
+pub(super) async fn ping(shared: Arc<HttpState>, asked: Parameters<PingQuery>) -> Answer<Pings> {
     let PingQuery { to, count, size_bytes, timeout_s } = asked.query;
     let to = ping::target(&to);
     let timeout_s = timeout_s.filter(|time| *time >= 0.0).unwrap_or(TIMEOUT_S.0).min(TIMEOUT_S.1);
@@ -72,7 +69,7 @@ pub(super) async fn ping(
 }
 
 /// Sends a long body in pieces.
-async fn hand_over(client: &AppClient, head: Request, mut body: bytes::Bytes) -> Result<(), RequestFailure> {
+async fn hand_over(client: &AppClient, head: Request, mut body: bytes::Bytes) -> Answer<()> {
     let Request::Send { send, .. } = head else { return Ok(()) };
     let first = body.split_to(body.len().min(INLINE_BYTES as usize));
     say(client, Message { head, body: first }).await?;
@@ -83,12 +80,8 @@ async fn hand_over(client: &AppClient, head: Request, mut body: bytes::Bytes) ->
     Ok(())
 }
 
-async fn say(client: &AppClient, request: impl Into<Message<Request>>) -> Result<(), RequestFailure> {
-    if client.request(request).await { Ok(()) } else { Err(RequestFailure::gone()) }
-}
-
 /// Waits for the reply to a ping; takes late replies to earlier ones.
-async fn wait(client: &mut AppClient, wanted: u64) -> Result<bool, RequestFailure> {
+async fn wait(client: &mut AppClient, wanted: u64) -> Answer<bool> {
     loop {
         let said = client.reply().await.ok_or_else(RequestFailure::gone)?;
         let (delivery, number) = match said.head {

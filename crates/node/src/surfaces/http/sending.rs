@@ -1,9 +1,9 @@
 //! Sends: the payload is the body of a request and is passed to the node as it arrives, so its size is not limited. The answer is
 //! sent when the bundle is durable. A client that disconnects before has sent nothing.
 
-use super::HttpState;
-use super::answer::{RequestFailure, json};
-use super::api::ParameterSource;
+use super::answer::{Answer, RequestFailure, json};
+use super::api::Parameters;
+use super::{HttpState, say};
 use crate::envelope;
 use crate::surfaces::client::AppClient;
 use crate::surfaces::message::{Message, MessageOptions, Reply, Request};
@@ -34,7 +34,8 @@ pub(super) struct SendQuery {
     /// File name for the payload; the receiver stores it as a file of this name. If missing, only the payload is sent.
     name: Option<String>,
     /// Priority; default `normal`.
-    priority: Option<Urgency>,
+    #[schemars(with = "Option<Urgency>")]
+    priority: Option<Priority>,
     /// Lifetime, seconds; default one day.
     lifetime_s: Option<f64>,
     /// Source endpoint of this node; default the node ID.
@@ -59,7 +60,7 @@ pub(super) struct SendQuery {
 }
 
 impl SendQuery {
-    fn options(&self) -> Result<MessageOptions, RequestFailure> {
+    fn options(&self) -> Answer<MessageOptions> {
         let plain = MessageOptions::default();
         let lifetime_s = self.lifetime_s.unwrap_or(plain.lifetime_s);
         if !(lifetime_s > 0.0 && lifetime_s.is_finite()) {
@@ -71,11 +72,7 @@ impl SendQuery {
             ));
         }
         Ok(MessageOptions {
-            priority: match self.priority {
-                Some(Urgency::Bulk) => Priority::Bulk,
-                Some(Urgency::Expedited) => Priority::Expedited,
-                Some(Urgency::Normal) | None => Priority::Normal,
-            },
+            priority: self.priority.unwrap_or_default(),
             lifetime_s,
             report_delivery: self.report_delivery.unwrap_or(false),
             report_reception: self.report_reception.unwrap_or(false),
@@ -86,18 +83,17 @@ impl SendQuery {
             source: self.source.clone(),
             bundle_version: self.bundle_version,
             custody: self.custody.unwrap_or(false),
-            created: None,
-            note_name: false,
+            ..plain
         })
     }
 }
 
 pub(super) async fn send(
     shared: Arc<HttpState>,
-    asked: ParameterSource<SendQuery>,
+    asked: Parameters<SendQuery>,
     head: Parts,
     body: Body,
-) -> Result<Response, RequestFailure> {
+) -> Answer<Response> {
     let sending = asked.query;
     let length = head.headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
     let Some(length): Option<u64> = length else {
@@ -136,7 +132,7 @@ async fn hand_over(
     client: &mut AppClient,
     body: &mut BodyDataStream,
     length: u64,
-) -> Result<(), RequestFailure> {
+) -> Answer<()> {
     let mut piece = BytesMut::new();
     let mut left = length;
     while left > 0 {
@@ -180,12 +176,8 @@ async fn part(body: BodyDataStream) {
     let _ = tokio::time::timeout(patience, rest.for_each(|_| std::future::ready(()))).await;
 }
 
-async fn say(client: &AppClient, request: Message<Request>) -> Result<(), RequestFailure> {
-    if client.request(request).await { Ok(()) } else { Err(RequestFailure::gone()) }
-}
-
 /// Evaluates a reply about a send; returns the name of the bundle once it is durable.
-fn judge(said: Option<Message<Reply>>) -> Result<Option<BundleName>, RequestFailure> {
+fn judge(said: Option<Message<Reply>>) -> Answer<Option<BundleName>> {
     match said.ok_or_else(RequestFailure::gone)?.head {
         Reply::Accepted { source, created, .. } => Ok(Some(BundleName { source, created })),
         Reply::Failed { reason, code, .. } => {

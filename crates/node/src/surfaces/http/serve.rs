@@ -38,12 +38,12 @@ pub(super) async fn accept(listener: TcpListener, limits: Limits, shared: Arc<Ht
         };
         let place = places.clone().try_acquire_owned().ok();
         if place.is_none() && shared.waiting.one_gives_way() {
-            count(&shared.counted.gave_way);
+            count(&shared.counted.counts.gave_way);
         } else if place.is_none() {
             turn_away(&stream, &shared);
             continue;
         }
-        count(&shared.counted.connections);
+        count(&shared.counted.counts.connections);
         shared.counted.counter_changes.changed();
         let (service, places) = (service.clone(), places.clone());
         tokio::spawn(async move {
@@ -67,7 +67,7 @@ pub(super) async fn accept(listener: TcpListener, limits: Limits, shared: Arc<Ht
 }
 
 fn turn_away(stream: &TcpStream, shared: &HttpState) {
-    count(&shared.counted.refused_connections);
+    count(&shared.counted.counts.refused_connections);
     shared.counted.counter_changes.changed();
     // Only what fits into the empty socket buffer: the node does not wait for the client.
     let _ = stream.try_write(
@@ -99,16 +99,16 @@ async fn serve(stream: TcpStream, limits: Limits, service: Server) {
         if error.is_timeout() {
             counted.patience.count();
         } else if error.is_parse_too_large() {
-            count(&counted.refused_too_long);
+            count(&counted.counts.refused_too_long);
         } else if error.is_parse() {
-            count(&counted.refused_malformed);
+            count(&counted.counts.refused_malformed);
         }
     }
 }
 
 async fn carry_out(service: Server, request: Request<Incoming>) -> Result<Response, Infallible> {
     let Server { router, shared, number } = service;
-    count(&shared.counted.requests);
+    count(&shared.counted.counts.requests);
     let (head, body) = request.into_parts();
     let checked = shared.guard.check(&head, &shared.counted);
     shared.counted.counter_changes.changed();
