@@ -77,11 +77,11 @@ struct DiskStore {
 impl StorageDriver {
     /// Creates a store in memory of at most `bytes_max`: nothing survives the process.
     pub(crate) fn memory(bytes_max: usize) -> Self {
-        StorageDriver {
-            store: StoreKind::Memory(MemoryStore::new(bytes_max)),
-            answers: VecDeque::new(),
-            copies: false,
-        }
+        StorageDriver::of(StoreKind::Memory(MemoryStore::new(bytes_max)))
+    }
+
+    fn of(store: StoreKind) -> Self {
+        StorageDriver { store, answers: VecDeque::new(), copies: false }
     }
 
     /// Starts a store over a back end, which reports through `tell`.
@@ -115,7 +115,7 @@ impl StorageDriver {
             reader: Some(read),
             threads: vec![writing, reading],
         };
-        Ok(StorageDriver { store: StoreKind::Disk(disk), answers: VecDeque::new(), copies: false })
+        Ok(StorageDriver::of(StoreKind::Disk(disk)))
     }
 
     /// Handles a request of the engines.
@@ -137,12 +137,13 @@ impl StorageDriver {
         self.copies = copies;
     }
 
+    fn disk(&self) -> Option<&DiskStore> {
+        if let StoreKind::Disk(disk) = &self.store { Some(disk) } else { None }
+    }
+
     /// Returns the bytes of data not yet with the back end.
     pub(crate) fn waiting_bytes(&self) -> u64 {
-        match &self.store {
-            StoreKind::Memory(_) => 0,
-            StoreKind::Disk(disk) => disk.waiting.load(Ordering::Relaxed),
-        }
+        self.disk().map_or(0, |disk| disk.waiting.load(Ordering::Relaxed))
     }
 
     /// Processes an indication of a thread, before the engines receive it.
@@ -162,20 +163,13 @@ impl StorageDriver {
 
     /// Returns the number of durable batches, and their bytes of data.
     pub(crate) fn synced(&self) -> (u64, u64) {
-        match &self.store {
-            StoreKind::Memory(_) => (0, 0),
-            StoreKind::Disk(disk) => {
-                (disk.synced.batches.load(Ordering::Relaxed), disk.synced.bytes.load(Ordering::Relaxed))
-            }
-        }
+        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        self.disk().map_or((0, 0), |disk| (of(&disk.synced.batches), of(&disk.synced.bytes)))
     }
 
     /// Returns the number of appends refused for lack of space.
     pub(crate) fn full(&self) -> u64 {
-        match &self.store {
-            StoreKind::Memory(_) => 0,
-            StoreKind::Disk(disk) => disk.full,
-        }
+        self.disk().map_or(0, |disk| disk.full)
     }
 
     /// Returns the time at which an answer may be available without a further event.
@@ -188,10 +182,7 @@ impl StorageDriver {
 
     /// Returns true if a thread has failed: its outstanding requests are never answered.
     pub(crate) fn has_failed(&self) -> bool {
-        match &self.store {
-            StoreKind::Memory(_) => false,
-            StoreKind::Disk(disk) => disk.threads.iter().any(JoinHandle::is_finished),
-        }
+        self.disk().is_some_and(|disk| disk.threads.iter().any(JoinHandle::is_finished))
     }
 
     /// Passes all requests to the threads.
@@ -272,7 +263,7 @@ impl DiskStore {
     }
 
     fn refuse(&mut self, record: RecordId) {
-        self.recent.refuse(record);
+        self.recent.forget(record);
         self.refused.insert(record);
     }
 

@@ -64,11 +64,6 @@ impl Recent {
         }
     }
 
-    /// Drops a record whose remaining data was refused.
-    pub(super) fn refuse(&mut self, record: RecordId) {
-        self.forget(record);
-    }
-
     /// Drops a record.
     pub(super) fn forget(&mut self, record: RecordId) {
         if let Some(gone) = self.records.remove(&record) {

@@ -84,7 +84,7 @@ pub fn check(folder: &Path, progress: ProgressFn<'_>) -> Result<StoreCheck, Open
         lock => Some(Lock::take(lock?)?),
     };
     let quarantine = Quarantine::that_only_tells(folder);
-    let (damage, _) = collected(&quarantine);
+    let damage = collected(&quarantine);
     let mut parts = opening::parts(&names, secret)?;
     parts.put_away(&quarantine)?;
     let newest = lock.as_ref().and_then(|lock| NewestBatch::read(lock, secret));
@@ -100,7 +100,9 @@ pub fn check(folder: &Path, progress: ProgressFn<'_>) -> Result<StoreCheck, Open
     };
     look_through(&Mutex::new(found.index), &quarantine, progress);
     checked.damage = core::mem::take(&mut *damage.lock().expect("no thread panics with the list"));
-    checked.count();
+    let harmed: BTreeSet<RecordId> = checked.damage.iter().filter_map(|damage| damage.record).collect();
+    checked.harmed = harmed.len() as u64;
+    checked.whole = checked.records - checked.harmed;
     Ok(checked)
 }
 
@@ -112,7 +114,7 @@ pub fn check(folder: &Path, progress: ProgressFn<'_>) -> Result<StoreCheck, Open
 /// Fails like [`check`], or if the device fails; changes made before that stay.
 pub fn repair(folder: &Path, progress: ProgressFn<'_>) -> Result<StoreRepair, OpenError> {
     let quarantine = Quarantine::new(folder);
-    let (damage, _) = collected(&quarantine);
+    let damage = collected(&quarantine);
     // A folder without a store must not become one.
     let known = match opening::look(folder) {
         Err(OpenError::Device(error)) if error.kind() == io::ErrorKind::NotFound => None,
@@ -149,19 +151,11 @@ pub fn repair(folder: &Path, progress: ProgressFn<'_>) -> Result<StoreRepair, Op
     Ok(StoreRepair { damage, untold, removed: gone.len() as u64, now: check(folder, progress)? })
 }
 
-impl StoreCheck {
-    fn count(&mut self) {
-        let harmed: BTreeSet<RecordId> = self.damage.iter().filter_map(|damage| damage.record).collect();
-        self.harmed = harmed.len() as u64;
-        self.whole = self.records - self.harmed;
-    }
-}
-
-/// Returns a list of all reports, past and future, and the number of dropped ones.
-fn collected(quarantine: &Quarantine) -> (Arc<Mutex<Vec<StoreDamage>>>, u64) {
-    let all = Arc::new(Mutex::new(Vec::new()));
-    let untold = quarantine.listen(told(&all));
-    (all, untold)
+/// Returns a list of all reports, past and future.
+fn collected(quarantine: &Quarantine) -> Arc<Mutex<Vec<StoreDamage>>> {
+    let all = Arc::default();
+    quarantine.listen(told(&all));
+    all
 }
 
 /// Returns a listener that adds reports to a list.

@@ -39,6 +39,8 @@ pub(super) enum StoreFileKind {
 }
 
 impl StoreFileKind {
+    pub(super) const ALL: [StoreFileKind; 2] = [StoreFileKind::Segment, StoreFileKind::Listing];
+
     fn marker(self) -> &'static [u8; 5] {
         match self {
             StoreFileKind::Segment => b"LWSEG",
@@ -63,18 +65,14 @@ impl FileBeginning {
     pub(super) fn of(input: &[u8]) -> Self {
         let number =
             input.get(5..8).and_then(|digits| core::str::from_utf8(digits).ok()?.parse::<u32>().ok());
-        let known = [StoreFileKind::Segment, StoreFileKind::Listing].map(StoreFileKind::marker);
         if let Some(number) = number
-            && known.iter().any(|marker| input.starts_with(*marker))
+            && StoreFileKind::ALL.iter().any(|kind| input.starts_with(kind.marker()))
             && number != FORMAT
         {
             return FileBeginning::OtherFormat(number);
         }
         let of = |made| Some(FileBeginning::Ours(made, SealKey::of_preamble(made, input)?));
-        [StoreFileKind::Segment, StoreFileKind::Listing]
-            .into_iter()
-            .find_map(of)
-            .unwrap_or(FileBeginning::Unknown)
+        StoreFileKind::ALL.into_iter().find_map(of).unwrap_or(FileBeginning::Unknown)
     }
 }
 
@@ -112,7 +110,7 @@ impl SealKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EntryKind {
     /// Mark of a batch: everything before it is known to be durable.
-    Batch,
+    Batch = 1,
     /// Data of a record, new or moved from an old segment.
     Data,
     /// Removal of a record.
@@ -172,12 +170,7 @@ impl EntryHeader {
     pub(super) fn encode(&self, secret: SealKey, out: &mut Vec<u8>) {
         let start = out.len();
         out.put_slice(MAGIC);
-        out.put_u8(match self.kind {
-            EntryKind::Batch => 1,
-            EntryKind::Data => 2,
-            EntryKind::Remove => 3,
-            EntryKind::Lost => 4,
-        });
+        out.put_u8(self.kind as u8);
         out.put_slice(&[0; 3]);
         out.put_u64(self.record.0);
         out.put_u64(self.offset);
@@ -193,13 +186,8 @@ impl EntryHeader {
         if input[..4] != MAGIC[..] || secret.seal(&input[..HEADER_BYTES - 4]).to_be_bytes() != input[32..] {
             return None;
         }
-        let kind = match input[4] {
-            1 => EntryKind::Batch,
-            2 => EntryKind::Data,
-            3 => EntryKind::Remove,
-            4 => EntryKind::Lost,
-            _ => return None,
-        };
+        let kinds = [EntryKind::Batch, EntryKind::Data, EntryKind::Remove, EntryKind::Lost];
+        let kind = kinds.into_iter().find(|kind| *kind as u8 == input[4])?;
         input.advance(8);
         let header = EntryHeader {
             kind,

@@ -141,9 +141,7 @@ impl StoreFileNames {
     pub(super) fn last(&self) -> u32 {
         self.segments.iter().chain(&self.listings).map(|(number, _)| *number).max().unwrap_or(0)
     }
-}
 
-impl StoreFileNames {
     /// Removes the rights of others to these files; returns the number of files for which that is impossible.
     pub(super) fn close(&self) -> io::Result<u64> {
         let mut files = self.segments.iter().chain(&self.listings);
@@ -237,9 +235,7 @@ pub(super) fn look(folder: &Path) -> Result<(StoreFileNames, Option<SealKey>), O
 
 /// Returns the store's number from a file with another format, if its checksum shows that only the format is damaged.
 fn damaged_format(bytes: &[u8]) -> Option<SealKey> {
-    [StoreFileKind::Segment, StoreFileKind::Listing]
-        .into_iter()
-        .find_map(|made| SealKey::of_preamble(made, &with_format(made, bytes)))
+    StoreFileKind::ALL.into_iter().find_map(|made| SealKey::of_preamble(made, &with_format(made, bytes)))
 }
 
 /// Returns a preamble with the format of this version.

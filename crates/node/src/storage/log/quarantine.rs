@@ -80,6 +80,13 @@ pub struct StoreDamage {
     pub kept: Option<PathBuf>,
 }
 
+impl StoreDamage {
+    /// Damage of no known record.
+    fn new(harm: DamageKind, file: String, at: u64, bytes: u64, kept: Option<PathBuf>) -> Self {
+        StoreDamage { harm, record: None, file, at, bytes, kept }
+    }
+}
+
 impl core::fmt::Display for StoreDamage {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let what = match self.harm {
@@ -183,18 +190,13 @@ impl Quarantine {
         if kept.path.is_none() && harm != DamageKind::Missing {
             self.lock().unkept.insert(segment);
         }
-        let file = segment_name(segment);
-        self.tell(
-            StoreDamage { harm, record: None, file, at: from, bytes: to - from, kept: kept.path },
-            kept.before,
-        );
+        let damage = StoreDamage::new(harm, segment_name(segment), from, to - from, kept.path);
+        self.tell(damage, kept.before);
     }
 
     /// Reports that the end of the store is missing, starting in this segment, with unknown length.
     pub(super) fn end_missing(&self, segment: u32) {
-        let file = segment_name(segment);
-        let damage = StoreDamage { harm: DamageKind::End, record: None, file, at: 0, bytes: 0, kept: None };
-        self.tell(damage, false);
+        self.tell(StoreDamage::new(DamageKind::End, segment_name(segment), 0, 0, None), false);
     }
 
     /// Copies the preamble of a file before it is repaired.
@@ -205,28 +207,17 @@ impl Quarantine {
         let bytes = PREAMBLE_BYTES as u64;
         let kept = self.keep(&format!("{name}-bytes-0"), bytes, |out| copy(file, 0, bytes, out));
         if kept.path.is_none() {
-            return Err(io::Error::new(
-                io::ErrorKind::StorageFull,
-                "no space for a copy of the damaged data",
-            ));
+            let what = "no space for a copy of the damaged data";
+            return Err(io::Error::new(io::ErrorKind::StorageFull, what));
         }
-        let (harm, file) = (DamageKind::Preamble, name.to_owned());
-        let damage = StoreDamage { harm, record: None, file, at: 0, bytes, kept: kept.path };
+        let damage = StoreDamage::new(DamageKind::Preamble, name.to_owned(), 0, bytes, kept.path);
         self.tell(damage, kept.before);
         Ok(())
     }
 
     /// Reports missing records that cannot be identified.
     pub(super) fn unnamed(&self, records: u64) {
-        let damage = StoreDamage {
-            harm: DamageKind::Unnamed,
-            record: None,
-            file: String::new(),
-            at: 0,
-            bytes: records,
-            kept: None,
-        };
-        self.tell(damage, false);
+        self.tell(StoreDamage::new(DamageKind::Unnamed, String::new(), 0, records, None), false);
     }
 
     /// Moves a file that does not belong to the store to the quarantine; returns its new path.
@@ -234,9 +225,7 @@ impl Quarantine {
         let bytes = fs::metadata(path)?.len();
         let kept = if self.only_tells { None } else { Some(self.put_away(path)?) };
         let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let damage =
-            StoreDamage { harm: DamageKind::Stray, record: None, file, at: 0, bytes, kept: kept.clone() };
-        self.tell(damage, false);
+        self.tell(StoreDamage::new(DamageKind::Stray, file, 0, bytes, kept.clone()), false);
         Ok(kept)
     }
 
@@ -332,10 +321,8 @@ impl Quarantine {
                 self.lock().unkept.insert(chunk.segment);
             }
             let (file, bytes) = (segment_name(chunk.segment), u64::from(chunk.length));
-            let at = u64::from(chunk.at);
-            let kept_at = kept.path.clone();
-            let damage = StoreDamage { harm, record: Some(record), file, at, bytes, kept: kept_at };
-            self.tell(damage, kept.before);
+            let damage = StoreDamage::new(harm, file, u64::from(chunk.at), bytes, kept.path.clone());
+            self.tell(StoreDamage { record: Some(record), ..damage }, kept.before);
         }
     }
 
