@@ -5,8 +5,6 @@
 //!
 //! Units: connections. Limits: `stream.stall`, `applications.patience`, `http.patience`.
 
-use std::error::Error;
-use std::fmt;
 use std::future::Future;
 use std::io::{self, ErrorKind, IoSlice};
 use std::pin::Pin;
@@ -46,7 +44,8 @@ impl WriteTimeout {
 }
 
 /// The peer read nothing for too long.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("the peer stopped reading")]
 pub(crate) struct Stalled;
 
 impl Stalled {
@@ -55,14 +54,6 @@ impl Stalled {
         error.get_ref().is_some_and(|inner| inner.is::<Stalled>())
     }
 }
-
-impl fmt::Display for Stalled {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the peer stopped reading")
-    }
-}
-
-impl Error for Stalled {}
 
 /// A connection whose writes fail with [`Stalled`] after too long without progress.
 pub(crate) struct WriteTimeoutStream<W> {

@@ -1,44 +1,58 @@
 //! Failures of TLS.
 
 use super::day;
-use std::fmt;
 use std::io;
 
 /// Reason why a session is not secured.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TlsFailure {
     /// TLS is required but the peer does not offer it (RFC 9174 7.4: or an attacker in between removed the offer).
+    #[error("TLS is required but the peer does not offer it")]
     Plain,
     /// The peer's certificate is not signed by an authority in `tls.trust`.
+    #[error("the peer's certificate is not signed by an authority in `tls.trust`")]
     Untrusted,
     /// The peer's certificate expired at this time, Unix seconds.
+    #[error("the peer's certificate expired on {}", day(*.0))]
     Expired(i64),
     /// The peer's certificate is not valid before this time, Unix seconds.
+    #[error("the peer's certificate is not valid before {} (check the clock)", day(*.0))]
     NotYet(i64),
     /// This node has no valid time.
+    #[error("this node has no valid time, so it cannot check certificates")]
     NoClock,
     /// The key of the peer's certificate is not for bundles.
+    #[error("the key purposes of the peer's certificate do not include bundle security")]
     Purpose,
     /// The key of the peer's certificate is not allowed to sign.
+    #[error("the key of the peer's certificate is not allowed to sign")]
     KeyUsage,
     /// The peer's certificate is malformed or unacceptable for another reason.
+    #[error("the peer's certificate is not acceptable: {0}")]
     Certificate(String),
     /// The peer sent no certificate.
+    #[error("the peer sent no certificate")]
     NoCertificate,
     /// The certificate proves neither the host name to which this node connected nor the address.
+    #[error("the peer's certificate does not match its host name or address")]
     Network,
     /// The certificate proves other node IDs than the one that the peer claims or that is expected.
+    #[error("{}", wrong_node_id(.proven))]
     NodeId {
         /// Node IDs that the certificate proves.
         proven: Vec<String>,
     },
     /// The peer aborted TLS with this alert.
+    #[error("the peer aborted TLS: {0}")]
     Refused(String),
     /// The connection was lost during the handshake.
+    #[error("connection lost during the TLS handshake")]
     Broken,
     /// The handshake timed out, or the link was closed.
+    #[error("TLS handshake timed out or cancelled")]
     Unfinished,
     /// TLS failed for another reason.
+    #[error("TLS failed: {0}")]
     Failed(String),
 }
 
@@ -90,41 +104,12 @@ fn spaced(name: &str) -> String {
     out.to_lowercase()
 }
 
-impl fmt::Display for TlsFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            TlsFailure::Plain => f.write_str("TLS is required but the peer does not offer it"),
-            TlsFailure::Untrusted => {
-                f.write_str("the peer's certificate is not signed by an authority in `tls.trust`")
-            }
-            TlsFailure::Expired(at) => write!(f, "the peer's certificate expired on {}", day(*at)),
-            TlsFailure::NotYet(at) => {
-                write!(f, "the peer's certificate is not valid before {} (check the clock)", day(*at))
-            }
-            TlsFailure::NoClock => {
-                f.write_str("this node has no valid time, so it cannot check certificates")
-            }
-            TlsFailure::Purpose => {
-                f.write_str("the key purposes of the peer's certificate do not include bundle security")
-            }
-            TlsFailure::KeyUsage => f.write_str("the key of the peer's certificate is not allowed to sign"),
-            TlsFailure::Certificate(what) => write!(f, "the peer's certificate is not acceptable: {what}"),
-            TlsFailure::NoCertificate => f.write_str("the peer sent no certificate"),
-            TlsFailure::Network => {
-                f.write_str("the peer's certificate does not match its host name or address")
-            }
-            TlsFailure::NodeId { proven } if proven.is_empty() => {
-                f.write_str("the peer's certificate contains no node ID")
-            }
-            TlsFailure::NodeId { proven } => write!(
-                f,
-                "the peer's certificate proves {}, which is not the claimed or expected node ID",
-                proven.join(", ")
-            ),
-            TlsFailure::Refused(alert) => write!(f, "the peer aborted TLS: {alert}"),
-            TlsFailure::Broken => f.write_str("connection lost during the TLS handshake"),
-            TlsFailure::Unfinished => f.write_str("TLS handshake timed out or cancelled"),
-            TlsFailure::Failed(what) => write!(f, "TLS failed: {what}"),
-        }
+fn wrong_node_id(proven: &[String]) -> String {
+    match proven {
+        [] => "the peer's certificate contains no node ID".to_owned(),
+        all => format!(
+            "the peer's certificate proves {}, which is not the claimed or expected node ID",
+            all.join(", ")
+        ),
     }
 }

@@ -7,24 +7,15 @@ use longwire_proto::service::{
     Packets, PacketsIndication, PacketsRequest, Port,
 };
 use std::collections::BTreeMap;
-use std::fmt::{self, Debug};
+use std::fmt::Debug;
 
 /// Reason why a request is not passed to an engine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestRefused {
     /// The request needs more room than was granted and is unspent. Nothing was done.
+    #[error("no room; nothing was done, wait for `Room`")]
     NoRoom,
 }
-
-impl fmt::Display for RequestRefused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            RequestRefused::NoRoom => f.write_str("no room; nothing was done, wait for `Room`"),
-        }
-    }
-}
-
-impl std::error::Error for RequestRefused {}
 
 /// Service whose room can be counted from its requests and indications.
 pub trait CreditedService: Service {

@@ -17,7 +17,6 @@ use super::{FORMAT, SEGMENT_ENDING, segment_path};
 use crate::private_files;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
-use std::fmt;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt as _;
@@ -28,15 +27,22 @@ use std::sync::Arc;
 const NUMBERS: u32 = 1 << 31;
 
 /// Reason why a store is not opened. Nothing was changed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The operating system reports an error.
-    Device(io::Error),
+    #[error(transparent)]
+    Device(#[from] io::Error),
     /// The store is in use by another process.
+    #[error("in use by another process")]
     InUse,
     /// There is no store, and none is to be created.
+    #[error("not found")]
     Missing,
     /// A file has another format: an older or a newer version of Longwire wrote it.
+    #[error(
+        "{file} was written by {} version of Longwire (format {format}; this version reads format {FORMAT}); nothing was changed",
+        if *.format > FORMAT { "a newer" } else { "an older" }
+    )]
     OtherFormat {
         /// File name.
         file: String,
@@ -44,6 +50,7 @@ pub enum OpenError {
         format: u32,
     },
     /// A file belongs to another store.
+    #[error("{file} and {other} belong to different stores; nothing was changed")]
     OtherStore {
         /// File name.
         file: String,
@@ -51,59 +58,24 @@ pub enum OpenError {
         other: String,
     },
     /// The format number in a preamble is damaged: its checksum and the rest of the store show that it was this format.
+    #[error("the format number in {file} is damaged; nothing was changed")]
     DamagedFormat {
         /// File name.
         file: String,
     },
     /// The number in a file name is higher than those that a store uses.
+    #[error("the number in the name {file} is too high; nothing was changed")]
     NumberTooHigh {
         /// File name.
         file: String,
     },
     /// There are files of these names, but none begins like those of a store.
+    #[error("{file} exists, but no file identifies this folder as a store; nothing was changed")]
     Foreign {
         /// Name of one of them.
         file: String,
     },
 }
-
-impl From<io::Error> for OpenError {
-    fn from(error: io::Error) -> Self {
-        OpenError::Device(error)
-    }
-}
-
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            OpenError::Device(error) => error.fmt(f),
-            OpenError::InUse => f.write_str("in use by another process"),
-            OpenError::Missing => f.write_str("not found"),
-            OpenError::OtherFormat { file, format } => {
-                let version = if *format > FORMAT { "a newer" } else { "an older" };
-                write!(
-                    f,
-                    "{file} was written by {version} version of Longwire (format {format}; this version reads format \
-                     {FORMAT}); nothing was changed"
-                )
-            }
-            OpenError::DamagedFormat { file } => {
-                write!(f, "the format number in {file} is damaged; nothing was changed")
-            }
-            OpenError::OtherStore { file, other } => {
-                write!(f, "{file} and {other} belong to different stores; nothing was changed")
-            }
-            OpenError::NumberTooHigh { file } => {
-                write!(f, "the number in the name {file} is too high; nothing was changed")
-            }
-            OpenError::Foreign { file } => {
-                write!(f, "{file} exists, but no file identifies this folder as a store; nothing was changed")
-            }
-        }
-    }
-}
-
-impl std::error::Error for OpenError {}
 
 impl OpenError {
     /// Returns advice for the operator.
