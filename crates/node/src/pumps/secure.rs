@@ -60,36 +60,30 @@ impl Handshake {
             unix_s: self.unix_s,
             trouble: OnceLock::new(),
         });
-        let failed = |error: io::Error| verifier.trouble.get().cloned().unwrap_or_else(|| trouble(&error));
-        let (wire, facts): (Box<dyn ByteStream>, ConnectionFacts) = if self.client {
-            let config =
-                self.client_config(&verifier).map_err(|error| TlsFailure::Failed(error.to_string()))?;
-            let connecting = TlsConnector::from(Arc::new(config)).connect(self.server_name(), wire);
-            match connecting.into_fallible().await {
-                Ok(stream) => {
-                    let facts = facts(stream.get_ref().1);
-                    (Box::new(stream), facts)
-                }
-                Err((error, wire)) => {
-                    part(wire).await;
-                    return Err(failed(error));
-                }
-            }
+        let unusable = |error: rustls::Error| TlsFailure::Failed(error.to_string());
+        let secured = if self.client {
+            let config = Arc::new(self.client_config(&verifier).map_err(unusable)?);
+            let connecting = TlsConnector::from(config).connect(self.server_name(), wire);
+            connecting.into_fallible().await.map(|stream| {
+                let facts = facts(stream.get_ref().1);
+                let wire: Box<dyn ByteStream> = Box::new(stream);
+                (wire, facts)
+            })
         } else {
-            let config =
-                self.server_config(&verifier).map_err(|error| TlsFailure::Failed(error.to_string()))?;
-            match TlsAcceptor::from(Arc::new(config)).accept(wire).into_fallible().await {
-                Ok(stream) => {
-                    let facts = facts(stream.get_ref().1);
-                    (Box::new(stream), facts)
-                }
-                Err((error, wire)) => {
-                    part(wire).await;
-                    return Err(failed(error));
-                }
-            }
+            let config = Arc::new(self.server_config(&verifier).map_err(unusable)?);
+            TlsAcceptor::from(config).accept(wire).into_fallible().await.map(|stream| {
+                let facts = facts(stream.get_ref().1);
+                let wire: Box<dyn ByteStream> = Box::new(stream);
+                (wire, facts)
+            })
         };
-        self.conclude(wire, facts, address)
+        match secured {
+            Ok((wire, facts)) => self.conclude(wire, facts, address),
+            Err((error, wire)) => {
+                part(wire).await;
+                Err(verifier.trouble.get().cloned().unwrap_or_else(|| trouble(&error)))
+            }
+        }
     }
 
     fn client_config(&self, verifier: &Arc<Verifier>) -> Result<ClientConfig, rustls::Error> {
