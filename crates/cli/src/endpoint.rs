@@ -3,7 +3,7 @@
 use crate::failure::CommandFailure;
 use longwire_node::view::Link;
 use longwire_proto::bp::Eid;
-use longwire_settings::error::{Error, nearest};
+use longwire_settings::error::nearest;
 
 /// Parses an endpoint ID and refuses the null endpoint.
 pub(crate) fn check(text: &str) -> Result<Eid, CommandFailure> {
@@ -11,16 +11,14 @@ pub(crate) fn check(text: &str) -> Result<Eid, CommandFailure> {
         Ok(eid) if !eid.is_null() => Ok(eid),
         Ok(_) => {
             let what = format!("`{text}` is the null endpoint; bundles sent there are discarded");
-            Err(CommandFailure::Usage(
-                Error::new(what).hint("give an endpoint such as dtn://bob/files or ipn:7.1"),
-            ))
+            Err(CommandFailure::usage(what, "give an endpoint such as dtn://bob/files or ipn:7.1"))
         }
         Err(_) => {
             let hint = match meant(text) {
                 Some(meant) => format!("did you mean {meant}?"),
                 None => "an endpoint ID looks like dtn://bob/files or ipn:7.1".to_owned(),
             };
-            Err(CommandFailure::Usage(Error::new(format!("`{text}` is not a valid endpoint ID")).hint(hint)))
+            Err(CommandFailure::usage(format!("`{text}` is not a valid endpoint ID"), hint))
         }
     }
 }
@@ -32,13 +30,13 @@ fn meant(text: &str) -> Option<String> {
         return None;
     }
     let lower = text.to_ascii_lowercase();
+    let dtn = |rest: &str| format!("dtn://{rest}{}", if rest.contains('/') { "" } else { "/files" });
     let name = match lower.split_once(':') {
         // `dtn:bob`, `dnt://bob/files`, `http://bob`.
         Some((scheme, rest))
             if scheme == "dtn" || !rest.trim_start_matches('/').starts_with(|c: char| c.is_ascii_digit()) =>
         {
-            let rest = rest.trim_start_matches('/');
-            if rest.contains('/') { format!("dtn://{rest}") } else { format!("dtn://{rest}/files") }
+            dtn(rest.trim_start_matches('/'))
         }
         // `ipn:7`, `ipm:7.1`.
         Some((_, rest)) => {
@@ -48,10 +46,7 @@ fn meant(text: &str) -> Option<String> {
         // `7.1`.
         None if text.starts_with(|c: char| c.is_ascii_digit()) => format!("ipn:{text}"),
         // `bob`, `//bob/files`.
-        None => {
-            let rest = text.trim_start_matches('/');
-            if rest.contains('/') { format!("dtn://{rest}") } else { format!("dtn://{rest}/files") }
-        }
+        None => dtn(text.trim_start_matches('/')),
     };
     name.parse::<Eid>().is_ok_and(|eid| !eid.is_null()).then_some(name)
 }

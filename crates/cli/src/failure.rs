@@ -25,17 +25,23 @@ impl CommandFailure {
     /// Prints the error on stderr and returns the exit status.
     pub(crate) fn tell(&self) -> ExitCode {
         match self {
-            CommandFailure::Usage(error) => {
+            CommandFailure::Usage(error) | CommandFailure::Failed(error) => {
                 crate::output::talk(format_args!("error: {error}"));
-                ExitCode::from(2)
-            }
-            CommandFailure::Failed(error) => {
-                crate::output::talk(format_args!("error: {error}"));
-                ExitCode::from(1)
+                ExitCode::from(if matches!(self, CommandFailure::Usage(_)) { 2 } else { 1 })
             }
             CommandFailure::OutputClosed => ExitCode::SUCCESS,
             CommandFailure::Interrupted => ExitCode::from(INTERRUPTED),
         }
+    }
+
+    /// An operation that failed, with a hint.
+    pub(crate) fn failed(what: impl Into<String>, hint: impl Into<String>) -> CommandFailure {
+        CommandFailure::Failed(Error::new(what).hint(hint))
+    }
+
+    /// An invalid command line or configuration, with a hint.
+    pub(crate) fn usage(what: impl Into<String>, hint: impl Into<String>) -> CommandFailure {
+        CommandFailure::Usage(Error::new(what).hint(hint))
     }
 
     /// Failure to write to stdout.
@@ -44,20 +50,20 @@ impl CommandFailure {
             return CommandFailure::OutputClosed;
         }
         let what = format!("cannot write the result to standard output: {error}");
-        CommandFailure::Failed(Error::new(what).hint("use --out DIR to write files instead"))
+        CommandFailure::failed(what, "use --out DIR to write files instead")
     }
 
     /// Failure to create an output directory.
     pub(crate) fn of_directory(directory: &Path, error: &io::Error) -> CommandFailure {
         let what =
             format!("cannot create the directory {}: {error}\nNothing was computed.", directory.display());
-        CommandFailure::Failed(Error::new(what).hint("choose a directory that you can write to"))
+        CommandFailure::failed(what, "choose a directory that you can write to")
     }
 
     /// Failure to write files after the result was printed.
     pub(crate) fn of_file(error: &io::Error) -> CommandFailure {
         let what = format!("cannot write {error}\nThe result above is complete, but its files are not.");
-        CommandFailure::Failed(Error::new(what).hint("choose a writable directory with --out or --trace"))
+        CommandFailure::failed(what, "choose a writable directory with --out or --trace")
     }
 }
 

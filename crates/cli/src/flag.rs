@@ -1,5 +1,6 @@
 //! Parsers for the values of options. Numbers and durations have the same form everywhere.
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use longwire_settings::duration::{self, DURATION_HINT};
 use std::time::Duration;
 
@@ -39,6 +40,27 @@ where
 pub(crate) fn number(text: &str) -> Result<f64, String> {
     let number = text.parse::<f64>().ok().filter(|number| *number >= 0.0 && number.is_finite());
     number.ok_or_else(|| "must be a number, 0 or more".to_owned())
+}
+
+/// Words, each with its value.
+pub(crate) type Words<T> = &'static [(&'static str, T)];
+/// Words, each with its value and its meaning.
+pub(crate) type ExplainedWords<T> = &'static [(&'static str, T, &'static str)];
+
+/// Returns a parser for words.
+pub(crate) fn word<T: Copy + Send + Sync + 'static>(words: Words<T>) -> impl TypedValueParser<Value = T> {
+    let parser = PossibleValuesParser::new(words.iter().map(|(word, _)| *word));
+    parser.map(move |word| words.iter().find(|(known, _)| *known == word).expect("an allowed value").1)
+}
+
+/// Returns a parser for words whose meaning the help explains.
+pub(crate) fn explained<T>(words: ExplainedWords<T>) -> impl TypedValueParser<Value = T>
+where
+    T: Copy + Send + Sync + 'static,
+{
+    let parser = words.iter().map(|(word, _, meaning)| PossibleValue::new(*word).help(*meaning));
+    PossibleValuesParser::new(parser)
+        .map(move |word| words.iter().find(|(known, ..)| *known == word).expect("an allowed value").1)
 }
 
 #[cfg(test)]

@@ -60,34 +60,6 @@ impl NodeOptions {
         Ok(NodeConversation { connection })
     }
 
-    /// Connects to a node that may still be starting. Retries for `starting.node_within`, and reports the wait unless `quiet`.
-    pub(crate) fn connect_to_starting(
-        &self,
-        starting: &StartingNodeOptions,
-        quiet: bool,
-    ) -> Result<NodeConversation, CommandFailure> {
-        let path = self.path()?;
-        let began = Instant::now();
-        let mut said_so = quiet;
-        loop {
-            match ControlConnection::open(&path) {
-                Ok(connection) => return Ok(NodeConversation { connection }),
-                Err(error)
-                    if error.kind() == io::ErrorKind::PermissionDenied
-                        || began.elapsed() > starting.node_within =>
-                {
-                    return Err(unreachable_at(&path, &error));
-                }
-                Err(_) => {}
-            }
-            if !said_so && began.elapsed() > SILENT {
-                talk(format_args!("no node is listening at {} yet; waiting for it to start", path.display()));
-                said_so = true;
-            }
-            std::thread::sleep(BETWEEN_TRIES);
-        }
-    }
-
     /// Prints the result as JSON, or else as the given text.
     pub(crate) fn show(
         &self,
@@ -97,8 +69,7 @@ impl NodeOptions {
         if !self.json {
             return print(&words());
         }
-        let value = serde_json::to_value(found)
-            .map_err(|error| CommandFailure::Failed(Error::new(error.to_string())))?;
+        let value = serde_json::to_value(found).map_err(|error| Error::new(error.to_string()))?;
         print(&format!("{value:#}"))
     }
 }
@@ -113,9 +84,37 @@ pub(crate) fn print(text: &str) -> Result<(), CommandFailure> {
 /// Options for a node that may still be starting.
 #[derive(Debug, Args)]
 pub(crate) struct StartingNodeOptions {
+    /// Print only errors on stderr
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
     /// Time to wait for the node to start
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = flag::time)]
     node_within: Duration,
+    #[command(flatten)]
+    pub(crate) reach: NodeOptions,
+}
+
+impl StartingNodeOptions {
+    /// Connects to the node. Retries for `node_within`, and reports the wait unless `quiet`.
+    pub(crate) fn connect(&self) -> Result<NodeConversation, CommandFailure> {
+        let path = self.reach.path()?;
+        let began = Instant::now();
+        let mut said_so = self.quiet;
+        loop {
+            let error = match ControlConnection::open(&path) {
+                Ok(connection) => return Ok(NodeConversation { connection }),
+                Err(error) => error,
+            };
+            if error.kind() == io::ErrorKind::PermissionDenied || began.elapsed() > self.node_within {
+                return Err(unreachable_at(&path, &error));
+            }
+            if !said_so && began.elapsed() > SILENT {
+                talk(format_args!("no node is listening at {} yet; waiting for it to start", path.display()));
+                said_so = true;
+            }
+            std::thread::sleep(BETWEEN_TRIES);
+        }
+    }
 }
 
 /// Requests to a node, and its replies.
@@ -134,10 +133,8 @@ impl NodeConversation {
         &mut self,
         patience: Duration,
     ) -> Result<Option<Message<Reply>>, CommandFailure> {
-        match self.connection.hear(patience).map_err(|error| lost(&error))? {
-            Some(Message { head: Reply::Error { what, hint }, .. }) => {
-                Err(CommandFailure::Failed(Error { what, hint }))
-            }
+        match self.hear_all_within(patience)? {
+            Some(Message { head: Reply::Error { what, hint }, .. }) => Err(Error { what, hint }.into()),
             said => Ok(said),
         }
     }
@@ -164,7 +161,7 @@ impl NodeConversation {
                 }
                 None => {
                     let what = format!("the node has not responded for {} s", PATIENCE.as_secs());
-                    return Err(CommandFailure::Failed(Error::new(what).hint("check the log of the node")));
+                    return Err(CommandFailure::failed(what, "check the log of the node"));
                 }
             }
         }
@@ -184,9 +181,7 @@ impl NodeConversation {
             _ => None,
         })
     }
-}
 
-impl NodeConversation {
     /// Requests the state of all links.
     pub(crate) fn links(&mut self) -> Result<Vec<Link>, CommandFailure> {
         self.ask(Request::Links)?;
@@ -225,7 +220,7 @@ fn unreachable_at(path: &Path, error: &io::Error) -> CommandFailure {
 
 fn lost(error: &io::Error) -> CommandFailure {
     let hint = "start the node again; everything that it accepted is in its store";
-    CommandFailure::Failed(Error::new(format!("lost the connection to the node: {error}")).hint(hint))
+    CommandFailure::failed(format!("lost the connection to the node: {error}"), hint)
 }
 
 /// Formats a number of bytes: `1234567` is `1.2 MB`.

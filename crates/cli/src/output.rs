@@ -162,9 +162,7 @@ pub(crate) fn interrupts() -> Result<Arc<AtomicBool>, CommandFailure> {
     let stop = Arc::new(AtomicBool::new(false));
     let watched = signal_hook::flag::register_conditional_shutdown(SIGINT, INTERRUPTED.into(), stop.clone())
         .and_then(|_| signal_hook::flag::register(SIGINT, stop.clone()));
-    watched.map_err(|error| {
-        CommandFailure::Failed(Error::new(format!("cannot install a signal handler: {error}")))
-    })?;
+    watched.map_err(|error| Error::new(format!("cannot install a signal handler: {error}")))?;
     Ok(stop)
 }
 

@@ -3,11 +3,10 @@
 use crate::failure::CommandFailure;
 use crate::flag;
 use crate::node_connection::{NodeConversation, NodeOptions, bytes, seconds};
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use longwire_node::message::{Reply, Request};
 use longwire_node::view::{Bundle, Filter, Page, State};
 use longwire_proto::service::BundleName;
-use longwire_settings::error::Error;
 use serde_json::json;
 use std::fmt::Write;
 
@@ -26,64 +25,37 @@ pub(crate) struct Bundles {
     #[arg(long, value_name = "EID")]
     to: Option<String>,
     /// Only bundles in this state
-    #[arg(long, value_enum, value_name = "WHY")]
-    state: Option<StateOption>,
+    #[arg(long, value_parser = flag::explained(STATES), value_name = "WHY")]
+    state: Option<State>,
     #[command(flatten)]
     reach: NodeOptions,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum StateOption {
-    /// Being received
-    Arriving,
-    /// Being written to the store
-    Storing,
-    /// No route to the destination
-    NoRoute,
-    /// Every usable link is down
-    LinksDown,
-    /// Waiting for the next contact
-    NoContact,
-    /// Waiting for the preferred link, which is down
-    BetterHop,
-    /// Copies go to other nodes as they come into contact
-    Spread,
-    /// Queued for a link
-    Queued,
-    /// Being sent
-    OnTheWay,
-    /// The next hop had no space; waiting to retry
-    Resting,
-    /// Sent, but in the custody of this node until another node accepts custody
-    InCustody,
-    /// For this node; fragments are missing
-    InParts,
-    /// For this node; no application has registered the endpoint
-    NobodyRegistered,
-    /// For this node; the application has not taken them
-    NotTaken,
-}
-
-impl StateOption {
-    fn state(self) -> State {
-        match self {
-            StateOption::Arriving => State::Arriving,
-            StateOption::Storing => State::Storing,
-            StateOption::NoRoute => State::NoRoute,
-            StateOption::LinksDown => State::LinksDown,
-            StateOption::NoContact => State::NoContact,
-            StateOption::BetterHop => State::BetterHop,
-            StateOption::Spread => State::Spread,
-            StateOption::Queued => State::Queued,
-            StateOption::OnTheWay => State::OnTheWay,
-            StateOption::Resting => State::Resting,
-            StateOption::InCustody => State::InCustody,
-            StateOption::InParts => State::InParts,
-            StateOption::NobodyRegistered => State::NobodyRegistered,
-            StateOption::NotTaken => State::NotTaken,
-        }
-    }
-}
+/// States, with their meaning.
+const STATES: flag::ExplainedWords<State> = &[
+    ("arriving", State::Arriving, "Being received"),
+    ("storing", State::Storing, "Being written to the store"),
+    ("no-route", State::NoRoute, "No route to the destination"),
+    ("links-down", State::LinksDown, "Every usable link is down"),
+    ("no-contact", State::NoContact, "Waiting for the next contact"),
+    ("better-hop", State::BetterHop, "Waiting for the preferred link, which is down"),
+    ("spread", State::Spread, "Copies go to other nodes as they come into contact"),
+    ("queued", State::Queued, "Queued for a link"),
+    ("on-the-way", State::OnTheWay, "Being sent"),
+    ("resting", State::Resting, "The next hop had no space; waiting to retry"),
+    (
+        "in-custody",
+        State::InCustody,
+        "Sent, but in the custody of this node until another node accepts custody",
+    ),
+    ("in-parts", State::InParts, "For this node; fragments are missing"),
+    (
+        "nobody-registered",
+        State::NobodyRegistered,
+        "For this node; no application has registered the endpoint",
+    ),
+    ("not-taken", State::NotTaken, "For this node; the application has not taken them"),
+];
 
 #[derive(Debug, Subcommand)]
 enum BundlesAction {
@@ -119,11 +91,7 @@ impl Bundles {
     }
 
     fn list(&self) -> Result<(), CommandFailure> {
-        let filter = Filter {
-            source: self.from.clone(),
-            destination: self.to.clone(),
-            state: self.state.map(StateOption::state),
-        };
+        let filter = Filter { source: self.from.clone(), destination: self.to.clone(), state: self.state };
         let mut talk = self.reach.connect()?;
         let mut all = Page::default();
         loop {
@@ -149,7 +117,7 @@ fn ask(talk: &mut NodeConversation, request: Request) -> Result<Page, CommandFai
 fn parse(id: &str) -> Result<BundleName, CommandFailure> {
     id.parse().map_err(|_| {
         let hint = "use an ID such as dtn://alice/@842000000000-256; list the IDs with `longwire bundles`";
-        CommandFailure::Usage(Error::new(format!("`{id}` is not a valid bundle ID")).hint(hint))
+        CommandFailure::usage(format!("`{id}` is not a valid bundle ID"), hint)
     })
 }
 

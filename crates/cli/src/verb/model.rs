@@ -3,11 +3,10 @@
 use crate::failure::CommandFailure;
 use crate::flag;
 use crate::output::Show;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueEnum};
-use longwire_lab::error::Error;
 use longwire_lab::model::ax25::{
-    Csma, Duplex, KnobNames, LastFrame, Model as Ax25Model, PRESETS, Stuffed, Stuffing, Tail,
+    Csma, Duplex, LastFrame, Model as Ax25Model, PRESETS, Stuffed, Stuffing, Tail,
 };
 use longwire_lab::model::{Options, finding};
 use std::env;
@@ -57,10 +56,10 @@ struct Ax25 {
     #[arg(long, value_name = "HOW")]
     stuffing: Option<StuffingOption>,
     /// Length assumed for the last frame of the file
-    #[arg(long, value_name = "HOW", value_parser = word(LastFrame::NAMES))]
+    #[arg(long, value_name = "HOW", value_parser = flag::word(LastFrame::NAMES))]
     last_frame: Option<LastFrame>,
     /// Model of the mean wait for a slot
-    #[arg(long, value_name = "HOW", value_parser = word(Csma::NAMES))]
+    #[arg(long, value_name = "HOW", value_parser = flag::word(Csma::NAMES))]
     csma: Option<Csma>,
     /// Whether a station also waits for a slot before an acknowledgement
     #[arg(long, value_name = "BOOL")]
@@ -78,7 +77,7 @@ struct Ax25 {
     #[arg(long, value_name = "TIME", value_parser = flag::seconds)]
     txtail: Option<f64>,
     /// Transmissions that end with TXTAIL
-    #[arg(long, value_name = "HOW", value_parser = word(Tail::NAMES))]
+    #[arg(long, value_name = "HOW", value_parser = flag::word(Tail::NAMES))]
     tail: Option<Tail>,
     /// Time for which the receiver waits for another frame before it responds (T2)
     #[arg(long, value_name = "TIME", value_parser = flag::seconds)]
@@ -100,7 +99,7 @@ struct Ax25 {
     serial: Option<f64>,
     /// Half or full duplex. With `full` and a window of 2 or more, frames follow one another without a gap while
     /// acknowledgements go the other way; a window of 1 still waits for each acknowledgement, but not for a slot or TXTAIL
-    #[arg(long, value_name = "HOW", value_parser = word(Duplex::NAMES))]
+    #[arg(long, value_name = "HOW", value_parser = flag::word(Duplex::NAMES))]
     duplex: Option<Duplex>,
     /// Transmissions before the first window; 2 to connect
     #[arg(long, value_name = "N", value_parser = flag::whole::<u32>(0, u32::MAX.into()))]
@@ -122,13 +121,6 @@ enum StuffingOption {
     Exact,
 }
 
-/// Returns a parser for the named values of a parameter.
-fn word<T: Copy + Send + Sync + 'static>(names: KnobNames<T>) -> impl TypedValueParser<Value = T> {
-    let find = move |word: String| names.iter().find(|(name, _)| *name == word).map(|(_, value)| *value);
-    let words = names.iter().map(|(name, _)| *name).collect::<Vec<_>>();
-    PossibleValuesParser::new(words).map(move |word| find(word).expect("an allowed value"))
-}
-
 fn presets() -> PossibleValuesParser {
     PossibleValuesParser::new(PRESETS.map(|(name, ..)| name))
 }
@@ -145,8 +137,8 @@ fn after_help() -> String {
 
 fn read(path: &Path) -> Result<Vec<u8>, CommandFailure> {
     longwire_settings::file::read(path).map_err(|error| {
-        let what = Error::new(format!("cannot read {}: {error}", path.display()));
-        CommandFailure::Failed(what.hint("give a readable file with --file, or a length with --bytes"))
+        let what = format!("cannot read {}: {error}", path.display());
+        CommandFailure::failed(what, "give a readable file with --file, or a length with --bytes")
     })
 }
 
@@ -165,7 +157,7 @@ impl Ax25 {
         let model = self.over(preset);
         if let Some(flaw) = model.flaw() {
             let hint = "see `longwire model ax25 --help` for every parameter and its unit";
-            return Err(CommandFailure::Usage(Error::new(format!("invalid channel: {flaw}")).hint(hint)));
+            return Err(CommandFailure::usage(format!("invalid channel: {flaw}"), hint));
         }
         let model = Ax25Model { stuffing: self.stuffing(&model, contents.as_deref())?, ..model };
         let name = if model == preset { self.preset.clone() } else { format!("{} (modified)", self.preset) };
@@ -213,10 +205,8 @@ impl Ax25 {
             Some(StuffingOption::Payload) => Stuffing::Payload,
             Some(StuffingOption::None) => Stuffing::None,
             Some(StuffingOption::Exact) => {
-                let contents = contents.ok_or_else(|| {
-                    let what = Error::new("`--stuffing exact` needs a file");
-                    CommandFailure::Usage(what.hint("give it with --file"))
-                })?;
+                let needed = CommandFailure::usage("`--stuffing exact` needs a file", "give it with --file");
+                let contents = contents.ok_or(needed)?;
                 Stuffing::Exact(Stuffed::count(contents, model.information_bytes))
             }
         })

@@ -18,6 +18,10 @@ use std::fmt::Write;
 use std::ops::ControlFlow;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+/// Checksums on the line between host and TNC.
+const CHECKSUMS: flag::Words<Checksum> =
+    &[("none", Checksum::None), ("exclusive-or", Checksum::ExclusiveOr), ("smack", Checksum::Smack)];
+
 /// Show the AX.25 frames that a TNC receives, and a summary of the window sizes in use
 ///
 /// Press Ctrl-C to stop. Longwire sends nothing and does not change the parameters of the TNC. A window is the number of
@@ -32,8 +36,8 @@ pub(crate) struct Monitor {
     #[arg(long, value_name = "N", default_value = "0", value_parser = flag::whole::<u8>(0, 15))]
     port: u8,
     /// Checksum on the line between host and TNC
-    #[arg(long, value_name = "KIND", default_value = "none", value_parser = ["none", "exclusive-or", "smack"])]
-    checksum: String,
+    #[arg(long, value_name = "KIND", default_value = "none", value_parser = flag::word(CHECKSUMS))]
+    checksum: Checksum,
     /// Print JSON: one line per frame, then one with the windows
     #[arg(long)]
     json: bool,
@@ -42,18 +46,13 @@ pub(crate) struct Monitor {
 impl Monitor {
     pub(crate) fn run(&self) -> Result<(), CommandFailure> {
         let place: TncAddress = self.tnc.parse().map_err(|what| {
-            CommandFailure::Usage(Error::new(format!("`{}` is not a valid TNC address", self.tnc)).hint(what))
+            CommandFailure::usage(format!("`{}` is not a valid TNC address", self.tnc), what)
         })?;
-        let checksum = match self.checksum.as_str() {
-            "exclusive-or" => Checksum::ExclusiveOr,
-            "smack" => Checksum::Smack,
-            _ => Checksum::None,
-        };
-        let config = Config { port: self.port, checksum, ..Config::default() };
+        let config = Config { port: self.port, checksum: self.checksum, ..Config::default() };
         config.check().map_err(|fault| CommandFailure::Usage(fault.into()))?;
-        if matches!(place, TncAddress::Agwpe(_)) && checksum != Checksum::None {
-            let error = Error::new("AGWPE does not use a checksum".to_owned());
-            return Err(CommandFailure::Usage(error.hint("use --checksum only with a TNC in KISS mode")));
+        if matches!(place, TncAddress::Agwpe(_)) && self.checksum != Checksum::None {
+            let hint = "use --checksum only with a TNC in KISS mode";
+            return Err(CommandFailure::usage("AGWPE does not use a checksum", hint));
         }
         let mut watcher = ChannelMonitor::new();
         let mut outcome = Ok(());
@@ -62,7 +61,7 @@ impl Monitor {
             if outcome.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });
         outcome?;
-        listening.map_err(|error| CommandFailure::Failed(Error::new(format!("cannot listen: {error}"))))?;
+        listening.map_err(|error| Error::new(format!("cannot listen: {error}")))?;
         let windows = watcher.windows();
         print(&if self.json {
             json!({ "windows": by_name(&windows) }).to_string()

@@ -102,7 +102,7 @@ impl Ping {
                     self.came_back(number, &sent_at, &mut times)?;
                 }
                 Reply::Failed { send, reason, .. } => {
-                    return Err(CommandFailure::Failed(Error::new(format!("ping {send} failed: {reason}"))));
+                    return Err(Error::new(format!("ping {send} failed: {reason}")).into());
                 }
                 _ => {}
             }
@@ -135,7 +135,7 @@ impl Ping {
         }
         if pings.received == 0 {
             let hint = "use `longwire bundles` to see why pings are still here; other implementations use other echo services (HDTN: ipn:N.2047)";
-            return Err(CommandFailure::Failed(Error::new(format!("no reply from {}", pings.to)).hint(hint)));
+            return Err(CommandFailure::failed(format!("no reply from {}", pings.to), hint));
         }
         Ok(())
     }

@@ -1,12 +1,11 @@
 //! `longwire recv`.
 
 use crate::failure::CommandFailure;
-use crate::node_connection::{NodeConversation, NodeOptions, StartingNodeOptions, bytes, print};
+use crate::node_connection::{NodeConversation, StartingNodeOptions, bytes, print};
 use clap::Args;
 use longwire_node::inbox::{self, FileStart};
 use longwire_node::message::{Message, Reply, Request};
 use longwire_proto::service::BundleName;
-use longwire_settings::error::Error;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::io;
@@ -32,13 +31,8 @@ pub(crate) struct Recv {
     /// Keep receiving until Ctrl-C
     #[arg(long)]
     follow: bool,
-    /// Print only errors on stderr
-    #[arg(long, short)]
-    quiet: bool,
     #[command(flatten)]
-    starting: StartingNodeOptions,
-    #[command(flatten)]
-    reach: NodeOptions,
+    node: StartingNodeOptions,
 }
 
 #[derive(Debug)]
@@ -52,7 +46,7 @@ impl Recv {
     pub(crate) fn run(&self) -> Result<(), CommandFailure> {
         inbox::make(&self.folder).map_err(|error| self.failed(&error))?;
         inbox::tidy(&self.folder);
-        let mut talk = self.reach.connect_to_starting(&self.starting, self.quiet)?;
+        let mut talk = self.node.connect()?;
         let endpoint = self.endpoint(&mut talk)?;
         talk.ask(Request::Register { endpoint, inline_bytes: 0 })?;
         let endpoint = talk.wait(|said| match said.head {
@@ -61,7 +55,7 @@ impl Recv {
         })?;
         let mut waiting = VecDeque::new();
         let mut received = 0;
-        let mut said_so = self.quiet;
+        let mut said_so = self.node.quiet;
         loop {
             if let Some(delivery) = waiting.pop_front() {
                 self.receive(&mut talk, delivery, &mut waiting)?;
@@ -114,9 +108,7 @@ impl Recv {
             "cannot write to {}: {error}\nThe node keeps the files that were not received.",
             self.folder.display()
         );
-        CommandFailure::Failed(
-            Error::new(what).hint("free some space or choose another folder, then run the command again"),
-        )
+        CommandFailure::failed(what, "free some space or choose another folder, then run the command again")
     }
 
     fn receive(
@@ -146,8 +138,9 @@ impl Recv {
                     })?;
                     let Some(data) = data else {
                         let what = "the bundle expired while it was being received; no file was written";
-                        return Err(CommandFailure::Failed(
-                            Error::new(what).hint("ask the sender to send it again with a longer --lifetime"),
+                        return Err(CommandFailure::failed(
+                            what,
+                            "ask the sender to send it again with a longer --lifetime",
                         ));
                     };
                     file.write(&data).map_err(|error| self.failed(&error))?;
@@ -172,7 +165,7 @@ impl Recv {
     /// Prints the line of a file.
     fn tell(&self, path: &std::path::Path, origin: &BundleName, length: u64) -> Result<(), CommandFailure> {
         let value: Value = json!({"file": path, "source": origin.source, "created": origin.created, "payload_bytes": length});
-        match self.reach.json {
+        match self.node.reach.json {
             true => print(&value.to_string()),
             false => print(&format!("{} ({}) from {}", path.display(), bytes(length), origin.source)),
         }

@@ -4,10 +4,10 @@ use crate::endpoint;
 use crate::failure::CommandFailure;
 use crate::flag;
 use crate::meter::{Meter, Unit};
-use crate::node_connection::{NodeConversation, NodeOptions, StartingNodeOptions};
+use crate::node_connection::{NodeConversation, StartingNodeOptions};
 use crate::output::talk;
 use bytes::{Bytes, BytesMut};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use longwire_node::envelope;
 use longwire_node::message::{Message, MessageOptions, Reply, Request};
 use longwire_node::view::State;
@@ -45,8 +45,8 @@ pub(crate) struct Send {
     #[arg(long, value_name = "TIME", default_value = "1d", value_parser = flag::time_above_zero)]
     lifetime: Duration,
     /// Priority
-    #[arg(long, value_enum, default_value_t = PriorityOption::Normal)]
-    priority: PriorityOption,
+    #[arg(long, value_parser = flag::explained(PRIORITIES), default_value = "normal")]
+    priority: Priority,
     /// Version of the Bundle Protocol; use 6 for DTN2, ION and IBR-DTN [default: as the node is configured]
     #[arg(long, value_name = "6|7", value_parser = version)]
     bundle_version: Option<BundleVersion>,
@@ -59,24 +59,16 @@ pub(crate) struct Send {
     /// Send the content only, without the file name, for programs other than Longwire
     #[arg(long)]
     raw: bool,
-    /// Print only errors on stderr
-    #[arg(long, short)]
-    quiet: bool,
     #[command(flatten)]
-    starting: StartingNodeOptions,
-    #[command(flatten)]
-    reach: NodeOptions,
+    node: StartingNodeOptions,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum PriorityOption {
-    /// Sent when no other bundle is waiting
-    Bulk,
-    /// Default priority
-    Normal,
-    /// Sent before all others
-    Expedited,
-}
+/// Priorities, with their meaning.
+const PRIORITIES: flag::ExplainedWords<Priority> = &[
+    ("bulk", Priority::Bulk, "Sent when no other bundle is waiting"),
+    ("normal", Priority::Normal, "Default priority"),
+    ("expedited", Priority::Expedited, "Sent before all others"),
+];
 
 fn version(text: &str) -> Result<BundleVersion, String> {
     match text {
@@ -93,15 +85,15 @@ impl Send {
         let about = file.metadata().map_err(|error| self.unreadable(&error))?;
         if !about.is_file() {
             let what = format!("{} is not a file", self.file.display());
-            return Err(CommandFailure::Usage(Error::new(what).hint("to send a folder, archive it first")));
+            return Err(CommandFailure::usage(what, "to send a folder, archive it first"));
         }
         let head = self.name().map(|name| envelope::head(&name)).unwrap_or_default();
         let length = head.len() as u64 + about.len();
-        let mut talk = self.reach.connect_to_starting(&self.starting, self.quiet)?;
-        if !self.quiet {
+        let mut talk = self.node.connect()?;
+        if !self.node.quiet {
             talk.note_neighbour(&to)?;
         }
-        let mut stored = Meter::new(self.quiet, Unit::Bytes("stored"));
+        let mut stored = Meter::new(self.node.quiet, Unit::Bytes("stored"));
         let opening = Request::Send { send: 1, to: self.to.clone(), length, options: self.options() };
         talk.ask(Message { head: opening, body: head.clone() })?;
         let mut handed = head.len() as u64;
@@ -118,7 +110,7 @@ impl Send {
             }
         }
         let end = self.follow(&mut talk, stored, length, early)?;
-        self.reach.show(&end, || end["said"].as_str().unwrap_or_default().to_owned())
+        self.node.reach.show(&end, || end["said"].as_str().unwrap_or_default().to_owned())
     }
 
     fn is_stdin(&self) -> bool {
@@ -145,7 +137,7 @@ impl Send {
                 "cannot store standard input in {}: {error}\nNothing was sent.",
                 std::env::temp_dir().display()
             );
-            CommandFailure::Failed(Error::new(what).hint("set $TMPDIR to a folder with more space"))
+            CommandFailure::failed(what, "set $TMPDIR to a folder with more space")
         })
     }
 
@@ -160,22 +152,18 @@ impl Send {
 
     fn unreadable(&self, error: &io::Error) -> CommandFailure {
         let what = format!("cannot read {}: {error}\nNothing was sent.", self.file.display());
-        CommandFailure::Failed(Error::new(what).hint("check the path"))
+        CommandFailure::failed(what, "check the path")
     }
 
     fn options(&self) -> MessageOptions {
         MessageOptions {
-            priority: match self.priority {
-                PriorityOption::Bulk => Priority::Bulk,
-                PriorityOption::Normal => Priority::Normal,
-                PriorityOption::Expedited => Priority::Expedited,
-            },
+            priority: self.priority,
             lifetime_s: self.lifetime.as_secs_f64(),
             report_delivery: self.wait,
             report_deletion: self.wait,
             bundle_version: self.bundle_version,
             custody: self.custody,
-            note_name: !self.quiet,
+            note_name: !self.node.quiet,
             ..MessageOptions::default()
         }
     }
@@ -194,9 +182,7 @@ impl Send {
         let read = file.read(&mut piece).map_err(|error| self.unreadable(&error))?;
         if read == 0 {
             let what = format!("{} was truncated while being read; nothing was sent", self.file.display());
-            return Err(CommandFailure::Failed(
-                Error::new(what).hint("send it again when no program is writing to it"),
-            ));
+            return Err(CommandFailure::failed(what, "send it again when no program is writing to it"));
         }
         piece.truncate(read);
         Ok(piece.freeze())
@@ -226,7 +212,7 @@ impl Send {
         let mut whereabouts = BundleProgress { name, ..BundleProgress::default() };
         if !self.wait {
             // The state is final once the node has looked for a route.
-            while !self.quiet && whereabouts.is_open() {
+            while !self.node.quiet && whereabouts.is_open() {
                 whereabouts.ask(talk)?;
                 while whereabouts.asked {
                     if let Some(said) = talk.hear_all_within(REPLY_WAIT_MAX)? {
@@ -242,10 +228,10 @@ impl Send {
             let words = format!("queued as {id}");
             return Ok(json!({"bundle": id, "delivered": Value::Null, "said": words}));
         }
-        let mut sent = Meter::new(self.quiet, Unit::Bytes("transmitted"));
+        let mut sent = Meter::new(self.node.quiet, Unit::Bytes("transmitted"));
         let mut said_so = false;
         loop {
-            if !said_so && !self.quiet {
+            if !said_so && !self.node.quiet {
                 whereabouts.ask_again(talk)?;
             }
             let Some(said) = talk.hear_all_within(REPLY_WAIT_MAX)? else { continue };
@@ -261,7 +247,7 @@ impl Send {
                 continue;
             }
             match said.head {
-                Reply::Error { what, hint } => return Err(CommandFailure::Failed(Error { what, hint })),
+                Reply::Error { what, hint } => return Err(Error { what, hint }.into()),
                 Reply::Progress { up_to, .. } if !said_so => {
                     whereabouts.transmitted = whereabouts.transmitted.max(up_to);
                     sent.show(whereabouts.transmitted, length);
@@ -269,7 +255,7 @@ impl Send {
                 Reply::Sent { .. } if !said_so => {
                     said_so = true;
                     sent.clear();
-                    if !self.quiet {
+                    if !self.node.quiet {
                         talk_of_receipt();
                     }
                 }
@@ -284,7 +270,7 @@ impl Send {
                         let what = format!("deleted by {reporter} (reason code {reason})");
                         let hint =
                             "see RFC 9171 section 9.5 for reason codes; 1 means that the lifetime expired";
-                        return Err(CommandFailure::Failed(Error::new(what).hint(hint)));
+                        return Err(CommandFailure::failed(what, hint));
                     }
                 }
                 _ => {}
@@ -378,8 +364,9 @@ fn talk_of_receipt() {
 /// Fails if the reply is that of a failed send.
 fn refused(reply: &Reply) -> Result<(), CommandFailure> {
     match reply {
-        Reply::Failed { reason, .. } => Err(CommandFailure::Failed(
-            Error::new(format!("not sent: {reason}")).hint("check the node with `longwire status`"),
+        Reply::Failed { reason, .. } => Err(CommandFailure::failed(
+            format!("not sent: {reason}"),
+            "check the node with `longwire status`",
         )),
         _ => Ok(()),
     }

@@ -6,7 +6,6 @@ use crate::node_connection::bytes;
 use clap::{Args, Subcommand};
 use longwire_node::Config;
 use longwire_node::storage::{self, OpenError, ProgressFn, StoreCheck, StoreDamage, StoreRepair};
-use longwire_settings::error::Error;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -66,9 +65,9 @@ impl Store {
         self.print(&checked, || words(&checked))?;
         match checked.is_sound() {
             true => Ok(()),
-            false => Err(CommandFailure::Failed(
-                Error::new(format!("store {} is damaged; nothing was changed", folder.display()))
-                    .hint("back up the folder if you can, then run `longwire store repair`, which keeps all readable data"),
+            false => Err(CommandFailure::failed(
+                format!("store {} is damaged; nothing was changed", folder.display()),
+                "back up the folder if you can, then run `longwire store repair`, which keeps all readable data",
             )),
         }
     }
@@ -94,7 +93,7 @@ fn metered<T>(work: impl FnOnce(ProgressFn<'_>) -> T) -> T {
 
 fn unreadable(folder: &Path, error: &OpenError) -> CommandFailure {
     let what = format!("cannot open the store {}: {error}", folder.display());
-    CommandFailure::Failed(Error::new(what).hint(error.hint()))
+    CommandFailure::failed(what, error.hint())
 }
 
 fn words(checked: &StoreCheck) -> String {
