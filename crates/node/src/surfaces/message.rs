@@ -23,6 +23,7 @@
 use crate::view;
 use bytes::{BufMut, Bytes, BytesMut};
 use longwire_proto::service::{BundleName, BundleVersion, CreationTimestamp, Priority, SendOptions};
+use longwire_settings::error::Error;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -121,12 +122,11 @@ impl MessageOptions {
             report_deletion: self.report_deletion,
             must_not_fragment: self.must_not_fragment,
             hop_limit: self.hop_limit,
-            report_to: None,
             source: self.source.clone(),
             created: self.created,
             version: self.bundle_version,
             custody: self.custody,
-            report_custody: false,
+            ..SendOptions::default()
         }
     }
 }
@@ -367,6 +367,12 @@ impl Reply {
     /// An error with its reason and a hint.
     pub(crate) fn error(what: impl Into<String>, hint: Option<&str>) -> Self {
         Reply::Error { what: what.into(), hint: hint.map(str::to_owned) }
+    }
+}
+
+impl From<Error> for Reply {
+    fn from(Error { what, hint }: Error) -> Self {
+        Reply::Error { what, hint }
     }
 }
 

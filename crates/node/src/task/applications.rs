@@ -5,6 +5,7 @@
 //! slow disk slows the application down and does not fill the memory. An application is notified of deliveries up to a
 //! window; the deliveries beyond it wait in the agent's storage, and only their numbers wait here.
 
+use super::event_recording::status_word;
 use super::longwire_peers::LongwirePeers;
 use crate::envelope;
 use crate::surfaces::client::{ClientEnd, ClientId, MESSAGE_BYTES};
@@ -207,10 +208,6 @@ impl Applications {
         }
     }
 
-    fn full(&self, endpoint: &str) -> String {
-        full_endpoint(&self.node, endpoint)
-    }
-
     /// Handles a request of an application; returns requests that are not about sends, registrations or deliveries.
     pub(crate) fn request(&mut self, client: ClientId, message: Message<Request>) -> Option<Request> {
         let Message { head, body } = message;
@@ -256,7 +253,7 @@ impl Applications {
         let note_name = options.note_name && envelope::read(&body).is_some();
         let mut options = options.options();
         if let Some(source) = &mut options.source {
-            *source = self.full(source);
+            *source = full_endpoint(&self.node, source);
         }
         let app = self.apps.get_mut(&client).expect("it was just found");
         self.next_send += 1;
@@ -315,7 +312,7 @@ impl Applications {
     }
 
     fn register(&mut self, client: ClientId, endpoint: &str, inline_bytes: u32) {
-        let endpoint = self.full(endpoint);
+        let endpoint = full_endpoint(&self.node, endpoint);
         if endpoint.parse::<longwire_proto::bp::Eid>().map_or(true, |eid| eid.is_null()) {
             let hint = Some("an endpoint ID looks like dtn://name/inbox or ipn:3.1");
             return self.say(client, Reply::error(format!("`{endpoint}` is not a valid endpoint ID"), hint));
@@ -334,7 +331,7 @@ impl Applications {
     }
 
     fn unregister(&mut self, client: ClientId, endpoint: &str) {
-        let endpoint = self.full(endpoint);
+        let endpoint = full_endpoint(&self.node, endpoint);
         let Some(app) = self.apps.get_mut(&client) else { return };
         if app.registered.remove(&endpoint).is_some() {
             self.owners.remove(&endpoint);
@@ -413,15 +410,11 @@ impl Applications {
             app.sends.remove(&send);
             app.end.budget.add_permits(sending.pieces.iter().map(Bytes::len).sum());
         }
-        self.say(
-            client,
-            match failure {
-                None => Reply::Sent { send },
-                Some(failure) => {
-                    Reply::Failed { send, reason: words(failure).to_owned(), code: code(failure).to_owned() }
-                }
-            },
-        );
+        let end = match failure.map(code_and_words) {
+            None => Reply::Sent { send },
+            Some((code, words)) => Reply::Failed { send, reason: words.to_owned(), code: code.to_owned() },
+        };
+        self.say(client, end);
     }
 
     /// Destination of a bundle whose reports are expected.
@@ -431,11 +424,8 @@ impl Applications {
 
     fn report(&mut self, created: CreationTimestamp, status: ReportedStatus, reason: u64, reporter: &str) {
         let status = match status {
-            ReportedStatus::Received => "received",
-            ReportedStatus::Forwarded => "forwarded",
-            ReportedStatus::Delivered => "delivered",
-            ReportedStatus::Deleted => "deleted",
             ReportedStatus::CustodyAccepted => "in custody",
+            other => status_word(other),
         };
         let told: Vec<(ClientId, u64)> = self
             .apps
@@ -544,35 +534,25 @@ impl PendingDelivery {
     }
 }
 
-/// Reason of a failed send, as an identifier.
-fn code(failure: SendFailure) -> &'static str {
+/// Reason of a failed send, as an identifier and as text.
+fn code_and_words(failure: SendFailure) -> (&'static str, &'static str) {
     match failure {
-        SendFailure::BadEndpoint => "bad_endpoint",
-        SendFailure::Full => "full",
-        SendFailure::Expired => "expired",
-        SendFailure::Cancelled => "cancelled",
-        SendFailure::Limit => "limit",
-        SendFailure::Storage => "storage",
-        SendFailure::Refused(_) => "refused",
-        SendFailure::NoCustody => "no_custody",
-    }
-}
-
-/// Reason of a failed send, as text.
-fn words(failure: SendFailure) -> &'static str {
-    match failure {
-        SendFailure::BadEndpoint => "the destination or source is not a valid endpoint for this node",
-        SendFailure::Full => "the store or its disk is full",
-        SendFailure::Expired => "the lifetime expired before delivery",
-        SendFailure::Cancelled => "cancelled",
-        SendFailure::Limit => "the bundle exceeds a limit of this node",
-        SendFailure::Storage => "the store failed",
-        SendFailure::Refused(RefuseReason::NotAcceptable) => {
-            "every next hop rejected the bundle as not acceptable"
+        SendFailure::BadEndpoint => {
+            ("bad_endpoint", "the destination or source is not a valid endpoint for this node")
         }
-        SendFailure::Refused(_) => "every next hop refused the bundle",
+        SendFailure::Full => ("full", "the store or its disk is full"),
+        SendFailure::Expired => ("expired", "the lifetime expired before delivery"),
+        SendFailure::Cancelled => ("cancelled", "cancelled"),
+        SendFailure::Limit => ("limit", "the bundle exceeds a limit of this node"),
+        SendFailure::Storage => ("storage", "the store failed"),
+        SendFailure::Refused(RefuseReason::NotAcceptable) => {
+            ("refused", "every next hop rejected the bundle as not acceptable")
+        }
+        SendFailure::Refused(_) => ("refused", "every next hop refused the bundle"),
         SendFailure::NoCustody => {
-            "custody transfer needs a bundle of version 6 with a source and a singleton destination"
+            let words =
+                "custody transfer needs a bundle of version 6 with a source and a singleton destination";
+            ("no_custody", words)
         }
     }
 }

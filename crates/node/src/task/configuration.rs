@@ -8,6 +8,7 @@ use crate::tower::links::special;
 use crate::view::{self, Event};
 use longwire_proto::service::{LinkId, ManagementRequest};
 use longwire_proto::time::Instant;
+use longwire_settings::error::Error;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -41,46 +42,42 @@ impl Task {
             Ok((config, credentials)) => {
                 let needs_restart = self.configuration.config.needs_restart(&config);
                 match self.apply(now, config) {
-                    Reply::Error { what, hint } => Err((what, hint)),
+                    Reply::Error { what, hint } => Err(Error { what, hint }),
                     _ => {
                         self.configuration.credentials = credentials.map(Arc::new);
                         Ok(needs_restart)
                     }
                 }
             }
-            Err(error) => Err((error.what, error.hint)),
+            Err(error) => Err(error),
         };
         self.tell_reload(now, done)
     }
 
     /// Reports the result of a reload: to the requester, in `status`, as an event, and in the log, for operators who use the
     /// signal.
-    fn tell_reload(&mut self, now: Instant, done: Result<Vec<String>, (String, Option<String>)>) -> Reply {
+    fn tell_reload(&mut self, now: Instant, done: Result<Vec<String>, Error>) -> Reply {
         match done {
             Ok(needs_restart) => {
                 let list: Vec<String> = needs_restart.iter().map(|key| format!("`{key}`")).collect();
                 let later = match &list[..] {
                     [] => String::new(),
-                    list => {
-                        format!("; changes to {} take effect after a restart", list.join(", "))
-                    }
+                    list => format!("; changes to {} take effect after a restart", list.join(", ")),
                 };
                 tracing::info!(target: "configuration", "configuration reloaded{later}");
-                let configuration = view::Configuration { refused: None, needs_restart };
-                self.configuration.reloaded = configuration.clone();
-                let needs_restart = configuration.needs_restart;
+                self.configuration.reloaded =
+                    view::Configuration { refused: None, needs_restart: needs_restart.clone() };
                 self.note(now, Event::ConfigurationRead { needs_restart });
                 Reply::Done
             }
-            Err((what, hint)) => {
+            Err(Error { what, hint }) => {
                 tracing::error!(
                     target: "configuration",
                     hint,
                     "configuration not reloaded, the previous one stays in use: {what}"
                 );
                 self.configuration.reloaded.refused = Some(what.clone());
-                let event = Event::ConfigurationRefused { what: what.clone(), hint: hint.clone() };
-                self.note(now, event);
+                self.note(now, Event::ConfigurationRefused { what: what.clone(), hint: hint.clone() });
                 Reply::Error { what, hint }
             }
         }
@@ -90,9 +87,9 @@ impl Task {
     pub(super) fn apply(&mut self, now: Instant, new: Config) -> Reply {
         // Lines to TNCs are opened at startup only.
         let new = Config { tnc: self.configuration.config.tnc.clone(), ..new };
-        if let Err(error) = new.check() {
-            let hint = error.hint.or_else(|| Some("restart the node to use a new TNC".to_owned()));
-            return Reply::Error { what: error.what, hint };
+        if let Err(Error { what, hint }) = new.check() {
+            let hint = hint.or_else(|| Some("restart the node to use a new TNC".to_owned()));
+            return Reply::Error { what, hint };
         }
         let old = std::mem::take(&mut self.configuration.config);
         for route in

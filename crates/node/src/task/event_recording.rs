@@ -78,10 +78,8 @@ impl Task {
         match indication {
             ManagementIndication::ClockJumped { by_ms } => {
                 let ahead_ms = self.engines.upper.clock_ahead_ms();
-                self.note(
-                    now,
-                    Event::ClockJumped { by_s: in_seconds(*by_ms), ahead_s: in_seconds(ahead_ms) },
-                );
+                let (by_s, ahead_s) = (in_seconds(*by_ms), in_seconds(ahead_ms));
+                self.note(now, Event::ClockJumped { by_s, ahead_s });
             }
             ManagementIndication::Link { link, peer, down } => {
                 let is_ours = || self.engines.lower.second.radios.is_longwires(*link);
@@ -90,15 +88,11 @@ impl Task {
                 }
                 let down = down.map(|down| self.down_words(*link, down));
                 let (link, peer) = (self.link_name(*link), peer.clone());
-                self.note(
-                    now,
-                    match down {
-                        None => Event::LinkUp { link, peer },
-                        Some((reason, why)) => {
-                            Event::LinkDown { link, peer, reason: reason.to_owned(), why: why.to_owned() }
-                        }
-                    },
-                );
+                let event = match down.map(|(reason, why)| (reason.to_owned(), why.to_owned())) {
+                    None => Event::LinkUp { link, peer },
+                    Some((reason, why)) => Event::LinkDown { link, peer, reason, why },
+                };
+                self.note(now, event);
             }
             ManagementIndication::Bundle { name, destination, payload_bytes, what } => {
                 self.record_bundle_event(now, identification(name, destination, *payload_bytes), *what);
@@ -184,7 +178,7 @@ pub(crate) fn refuse_word(reason: RefuseReason) -> &'static str {
 }
 
 /// Status of a report, as an identifier.
-fn status_word(status: ReportedStatus) -> &'static str {
+pub(super) fn status_word(status: ReportedStatus) -> &'static str {
     match status {
         ReportedStatus::Received => "received",
         ReportedStatus::Forwarded => "forwarded",

@@ -98,7 +98,7 @@ impl Task {
                 self.ask(now, ManagementRequest::OpenLink { link: id });
                 Reply::Done
             }
-            Err(error) => Reply::Error { what: error.what, hint: error.hint },
+            Err(error) => error.into(),
         }
     }
 
@@ -130,7 +130,7 @@ impl Task {
         config.route.push(RouteSettings { to: route.to, via: route.via, cost: route.cost });
         match config.check() {
             Ok(()) => self.apply(now, config),
-            Err(error) => Reply::Error { what: error.what, hint: error.hint },
+            Err(error) => error.into(),
         }
     }
 
