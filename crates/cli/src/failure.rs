@@ -44,7 +44,6 @@ impl CommandFailure {
         CommandFailure::Usage(Error::new(what).hint(hint))
     }
 
-    /// Failure to write to stdout.
     pub(crate) fn of_stdout(error: &io::Error) -> CommandFailure {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return CommandFailure::OutputClosed;

@@ -23,7 +23,6 @@ const SILENT: Duration = Duration::from_secs(1);
 /// Interval between attempts to connect.
 const BETWEEN_TRIES: Duration = Duration::from_millis(50);
 
-/// Options that select the node.
 #[derive(Debug, Args)]
 pub(crate) struct NodeOptions {
     /// Configuration of the node, which names its control socket
@@ -53,7 +52,6 @@ impl NodeOptions {
         Ok(if here.exists() { here } else { PathBuf::from("/run/longwire/longwire.sock") })
     }
 
-    /// Connects to the node.
     pub(crate) fn connect(&self) -> Result<NodeConversation, CommandFailure> {
         let path = self.path()?;
         let connection = ControlConnection::open(&path).map_err(|error| unreachable_at(&path, &error))?;
@@ -123,7 +121,6 @@ pub(crate) struct NodeConversation {
 }
 
 impl NodeConversation {
-    /// Sends a request.
     pub(crate) fn ask(&mut self, request: impl Into<Message<Request>>) -> Result<(), CommandFailure> {
         self.connection.say(request).map_err(|error| lost(&error))
     }

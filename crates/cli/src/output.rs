@@ -166,7 +166,6 @@ pub(crate) fn interrupts() -> Result<Arc<AtomicBool>, CommandFailure> {
     Ok(stop)
 }
 
-/// Prints the finding on stdout.
 fn print(finding: &Finding, json: bool) -> Result<(), CommandFailure> {
     let mut out = io::stdout().lock();
     let written = if json {

@@ -527,7 +527,6 @@ impl Config {
         self.plan(link).map(drop)
     }
 
-    /// Checks the address of a link.
     fn check_place(&self, link: &LinkSettings) -> Result<(), Error> {
         let radio = link.medium().is_radio();
         let said = [

@@ -49,7 +49,6 @@ impl WriteTimeout {
 pub(crate) struct Stalled;
 
 impl Stalled {
-    /// True if an error is this one.
     pub(crate) fn is(error: &io::Error) -> bool {
         error.get_ref().is_some_and(|inner| inner.is::<Stalled>())
     }

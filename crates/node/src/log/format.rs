@@ -85,12 +85,10 @@ where
     }
 }
 
-/// True if a module belongs to this crate.
 fn is_of_this_crate(module: Option<&str>) -> bool {
     module.is_some_and(|module| module.split("::").next() == module_path!().split("::").next())
 }
 
-/// Parts of a message.
 #[derive(Default)]
 struct Message {
     /// The message, and fields for which there is no format, each with its name.

@@ -35,7 +35,6 @@ const SENDERS_MAX: usize = 4096;
 /// Datagrams read before other tasks run.
 const READS_MAX: usize = 64;
 
-/// Events of a pump.
 #[derive(Debug)]
 pub(crate) enum SocketEvent {
     /// The socket is open.
@@ -53,7 +52,6 @@ pub(crate) enum SocketEvent {
     Left(CloseReason),
 }
 
-/// Requests to a pump.
 #[derive(Debug)]
 enum PumpRequest {
     /// Sends a datagram, to the only peer of the socket or to this address.
@@ -87,7 +85,6 @@ struct Socket {
     lent: VecDeque<(LinkId, u64)>,
 }
 
-/// All UDP sockets.
 #[derive(Debug)]
 pub(crate) struct Sockets {
     sockets: BTreeMap<LinkId, Socket>,
@@ -160,7 +157,6 @@ impl Sockets {
         self.sockets.get(&link)?.at
     }
 
-    /// Adds a listening socket.
     pub(crate) fn listen(&mut self, link: LinkId, socket: UdpSocket, address: String) {
         let (requests, tell) = self.enter(link, address);
         self.buffer.set(&socket);

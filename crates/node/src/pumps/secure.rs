@@ -25,7 +25,6 @@ use webpki::EndEntityCert;
 /// bytes would discard the alert.
 const PARTING: (Duration, u64) = (Duration::from_secs(1), 64 * 1024);
 
-/// Handshake to be performed.
 #[derive(Debug)]
 pub(crate) struct Handshake {
     pub(crate) credentials: Arc<Credentials>,

@@ -34,7 +34,6 @@ use tokio::sync::mpsc;
 pub trait ByteStream: AsyncRead + AsyncWrite + Any + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Any + Send + Unpin> ByteStream for T {}
 
-/// Commands to a pump.
 #[derive(Debug)]
 pub(crate) enum PumpCommand {
     /// Sends these bytes.
@@ -49,7 +48,6 @@ pub(crate) enum PumpCommand {
     Abort,
 }
 
-/// Events of a pump.
 #[derive(Debug)]
 pub(crate) enum PumpEvent {
     /// The connection is established.
@@ -182,7 +180,6 @@ struct Pump<'a, T> {
     unreleased: UnreleasedBytes,
     window: u64,
     buffer: BytesMut,
-    /// Memory of the buffer.
     memory: Arc<BufferMemory>,
     /// Size of the next read: it grows as long as reads fill the buffer.
     read_bytes: usize,

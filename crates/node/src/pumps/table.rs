@@ -179,7 +179,6 @@ impl<Key: Copy + Ord + Send + Sync + Unpin + 'static> Pumps<Key> {
         self.pumps.get(&key).map(|pump| pump.address.as_str())
     }
 
-    /// Keys of all pumps.
     pub(crate) fn keys(&self) -> impl Iterator<Item = Key> {
         self.pumps.keys().copied()
     }

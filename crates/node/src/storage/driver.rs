@@ -326,7 +326,6 @@ fn read(reader: &dyn StoreReader, record: RecordId, offset: u64, length: u32) ->
     }
 }
 
-/// Writer thread.
 struct Writer<B> {
     backend: B,
     reader: Box<dyn StoreReader>,

@@ -22,7 +22,6 @@ const SHORT_BYTES: usize = 4096;
 /// Space for short appends when there is none for others.
 const SPARE_BYTES: usize = 1 << 20;
 
-/// Store in memory.
 pub(super) struct MemoryStore {
     records: Recent,
     bytes_max: usize,

@@ -37,12 +37,10 @@ impl Recent {
         self.bytes
     }
 
-    /// Returns the length of a record in the cache.
     pub(super) fn length(&self, record: RecordId) -> Option<u64> {
         self.records.get(&record).map(|cached| cached.end)
     }
 
-    /// Appends data at the end of a record.
     pub(super) fn append(&mut self, record: RecordId, offset: u64, data: Bytes) {
         let cached = self.records.entry(record).or_insert_with(|| Cached {
             end: offset,
@@ -64,7 +62,6 @@ impl Recent {
         }
     }
 
-    /// Drops a record.
     pub(super) fn forget(&mut self, record: RecordId) {
         if let Some(gone) = self.records.remove(&record) {
             self.bytes -= gone.chunks.iter().map(|(_, data)| data.len()).sum::<usize>();

@@ -15,11 +15,9 @@ pub(crate) const MESSAGE_BYTES: usize = 256;
 /// Maximum other requests that wait in the node, per application.
 const ASKED_MAX: usize = 1024;
 
-/// ID of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ClientId(pub(crate) u64);
 
-/// Events of an application.
 #[derive(Debug)]
 pub(crate) enum ClientEvent {
     /// It connects.

@@ -33,7 +33,6 @@ impl EventLog {
         EventLog { ring: Mutex::new(ring), newest: watch::Sender::new(0), readers: AtomicUsize::new(0) }
     }
 
-    /// Adds an event.
     pub(crate) fn add(&self, uptime_s: f64, dtn_ms: Option<u64>, event: Event) {
         let sequence = {
             let mut ring = self.ring.lock().expect("no thread panics while it has the events");
@@ -67,7 +66,6 @@ impl EventLog {
         EventReader { events: self.clone(), newest, after }
     }
 
-    /// Number of readers.
     pub(crate) fn readers(&self) -> usize {
         self.readers.load(Ordering::Relaxed)
     }

@@ -68,7 +68,6 @@ struct ConnectedApp {
 }
 
 impl ConnectedApp {
-    /// Removes a delivery from the window.
     fn close(&mut self, delivery: &PendingDelivery) {
         if delivery.said {
             self.said -= 1;
@@ -124,7 +123,6 @@ impl Applications {
         }
     }
 
-    /// Number of applications.
     pub(crate) fn applications(&self) -> usize {
         self.apps.len()
     }
@@ -166,7 +164,6 @@ impl Applications {
         self.deliveries.retain(|_, delivery| delivery.client != client);
     }
 
-    /// Returns the next request for the agent.
     pub(crate) fn next_request(&mut self) -> Option<AppRequest> {
         self.down.pop_front().or_else(|| self.next_piece())
     }

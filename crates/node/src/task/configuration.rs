@@ -12,7 +12,6 @@ use longwire_settings::error::Error;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The configuration in force.
 pub(crate) struct ActiveConfiguration {
     pub(super) config: Config,
     /// Path of the file, for reloads.

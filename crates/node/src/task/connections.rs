@@ -214,7 +214,6 @@ impl Task {
         self.connections.pumps.command(PumpKey::Link(link), command);
     }
 
-    /// Parameters of a handshake on this link.
     fn handshake(&self, link: LinkId, client: bool, name: Option<String>) -> Option<Handshake> {
         let links = &self.engines.lower.second.links;
         let known = links.get(link);

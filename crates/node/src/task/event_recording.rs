@@ -16,7 +16,6 @@ const LINGER: Duration = Duration::from_secs(60);
 /// Minimum time between two events about a full store.
 const BETWEEN_FULL: Duration = Duration::from_secs(10);
 
-/// The recording of events.
 #[derive(Debug)]
 pub(crate) struct EventRecording {
     log: Arc<EventLog>,
@@ -45,7 +44,6 @@ pub(crate) fn in_seconds(ms: i64) -> f64 {
 }
 
 impl Task {
-    /// Records an event.
     pub(super) fn note(&self, now: Instant, event: Event) {
         self.recording.log.add(now.as_secs_f64(), self.clock.dtn_ms(), event);
     }

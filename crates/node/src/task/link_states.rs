@@ -25,7 +25,6 @@ pub(super) struct LinkObservation {
     pub(super) was_up: bool,
 }
 
-/// State of all links.
 #[derive(Debug, Default)]
 pub(crate) struct LinkStates {
     pub(super) seen: BTreeMap<LinkId, LinkObservation>,

@@ -65,7 +65,6 @@ const CLOCK_EVERY: Duration = Duration::from_secs(5);
 /// Maximum events handled before the engines are drained.
 const BATCH_EVENTS: usize = 256;
 
-/// All engines of a node.
 pub(crate) type Engines = Stack<Agent, Beside<PassThrough<Storage>, Neighbours>>;
 
 /// The engines of a node and everything around them.

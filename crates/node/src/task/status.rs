@@ -12,7 +12,6 @@ use longwire_proto::time::Instant;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Counters and states of the surfaces.
 #[derive(Debug)]
 pub(crate) struct SurfaceStates {
     pub(crate) control: Arc<ControlCounters>,

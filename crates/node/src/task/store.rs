@@ -12,7 +12,6 @@ use longwire_proto::service::RecordId;
 use longwire_proto::time::Instant;
 use std::collections::VecDeque;
 
-/// The store of a running node.
 pub(crate) struct NodeStore {
     pub(crate) driver: StorageDriver,
     /// Checks of the stored records, if configured.

@@ -61,7 +61,6 @@ impl<Key: Copy + Ord + Send + Sync + Unpin + 'static> Pumps<Key> {
     }
 }
 
-/// Opens the line to a TNC.
 async fn open(line: LineAddress) -> io::Result<Box<dyn ByteStream>> {
     match line {
         LineAddress::Tcp(address) => {

@@ -106,7 +106,6 @@ impl SealKey {
     }
 }
 
-/// Kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EntryKind {
     /// Mark of a batch: everything before it is known to be durable.
@@ -119,7 +118,6 @@ pub(super) enum EntryKind {
     Lost,
 }
 
-/// Header of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct EntryHeader {
     pub(super) kind: EntryKind,

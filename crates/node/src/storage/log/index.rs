@@ -40,10 +40,8 @@ impl ChunkPlace {
     }
 }
 
-/// Record.
 #[derive(Debug, Default)]
 pub(super) struct RecordIndex {
-    /// Chunks in order.
     pub(super) chunks: Vec<ChunkPlace>,
 }
 
@@ -54,7 +52,6 @@ impl RecordIndex {
     }
 }
 
-/// Segment file.
 #[derive(Debug)]
 pub(super) struct SegmentFile {
     pub(super) file: Arc<File>,
@@ -67,7 +64,6 @@ pub(super) struct SegmentFile {
     pub(super) live: u64,
 }
 
-/// Index of a store.
 #[derive(Debug, Default)]
 pub(super) struct Index {
     pub(super) records: BTreeMap<RecordId, RecordIndex>,

@@ -17,7 +17,6 @@ use std::fs::{self, File};
 use std::io::{self, IoSlice};
 use std::path::{Path, PathBuf};
 
-/// Returns the path of the listing of a segment.
 pub(super) fn path(folder: &Path, segment: u32) -> PathBuf {
     folder.join(format!("{segment:08}.listing"))
 }
@@ -64,7 +63,6 @@ pub(super) fn placed(mark: EntryHeader, at: u64) -> EntryHeader {
     EntryHeader { length: at as u32, ..mark }
 }
 
-/// Contents of a listing.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Listed {
     /// Entries with their offsets in the segment.

@@ -19,7 +19,6 @@ use std::os::unix::fs::FileExt;
 
 const BYTES: usize = 32;
 
-/// Summary of the newest batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NewestBatch {
     /// Segment that contains it.

@@ -401,7 +401,6 @@ fn number_unsaid(all: &mut [SegmentCandidate]) {
     }
 }
 
-/// Contents of a store.
 #[derive(Debug, Default)]
 pub(super) struct LoadedStore {
     pub(super) index: Index,

@@ -38,7 +38,6 @@ pub(super) struct ScanFindings {
     pub(super) harmed: Vec<(RecordId, ChunkPlace)>,
 }
 
-/// Segment to be read.
 #[derive(Clone, Debug)]
 pub(super) struct SegmentToScan<'a> {
     pub(super) number: u32,
@@ -63,7 +62,6 @@ pub(super) struct ScannedSegment {
     pub(super) is_all: bool,
 }
 
-/// Returns the first mark in a file.
 pub(super) fn first_mark(file: &File, secret: SealKey) -> io::Result<Option<EntryHeader>> {
     let length = file.metadata()?.len();
     let mut headers = Headers::new(file, secret, length);

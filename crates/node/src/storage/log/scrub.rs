@@ -50,7 +50,6 @@ impl Scrub {
         Ok(Scrub { counted, ends: Some(ends), thread: Some(thread) })
     }
 
-    /// Returns true if its thread has failed.
     pub(crate) fn has_failed(&self) -> bool {
         self.thread.as_ref().is_some_and(JoinHandle::is_finished)
     }

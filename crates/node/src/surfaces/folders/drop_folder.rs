@@ -85,7 +85,6 @@ impl ClaimFolders {
         Ok(ClaimFolders { watched, parts, own })
     }
 
-    /// Opens the folder for sent files.
     fn sent(&self) -> io::Result<OpenFolder> {
         let sent = self.watched.some_folder(OsStr::new(SENT))?;
         sent.check_writable().map_err(|error| io::Error::new(error.kind(), format!("{SENT}: {error}")))?;
@@ -238,7 +237,6 @@ fn own_number() -> u64 {
     (1 << 52) | (random_u64() >> 12)
 }
 
-/// Creates missing folders.
 fn prepare(folder: &Path) -> io::Result<()> {
     private_files::make_folder(folder)?;
     OpenFolder::open(folder)?.some_folder(OsStr::new(PARTS)).map(drop)
@@ -260,7 +258,6 @@ fn claim(folder: &Path, name: &OsStr, created: CreationTimestamp) -> io::Result<
     Ok(ClaimedFile { own, name: name.to_owned(), created })
 }
 
-/// Lists the claimed files.
 fn claims(folder: &Path) -> io::Result<ClaimedFiles> {
     let parts = OpenFolder::open(folder)?.some_folder(OsStr::new(PARTS))?;
     let names = parts.names(CLAIMS_MAX)?;

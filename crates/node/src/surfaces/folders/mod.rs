@@ -33,10 +33,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// Status of all folders.
 pub(crate) type SharedStatus = Arc<Mutex<Vec<view::Folder>>>;
 
-/// Status of one folder.
 #[derive(Clone, Debug)]
 pub(crate) struct FolderStatus {
     shown: SharedStatus,
@@ -115,7 +113,6 @@ fn run<F: Future<Output = ()>>(
     Ok(())
 }
 
-/// The node has stopped.
 #[derive(Debug)]
 struct NodeGone;
 
@@ -131,7 +128,6 @@ impl NodeConnection {
         if self.client.request(request).await { Ok(()) } else { Err(NodeGone) }
     }
 
-    /// Returns the next reply of the node.
     async fn hear(&mut self) -> Result<Message<Reply>, NodeGone> {
         match self.waiting.pop_front() {
             Some(said) => Ok(said),

@@ -19,7 +19,6 @@ struct WaitingDelivery {
     length: u64,
 }
 
-/// Receives until the node stops.
 pub(super) async fn serve(receive: ReceiveFolder, mut talk: NodeConnection, line: FolderStatus) {
     let _: Result<(), NodeGone> = serve_on(&receive, &mut talk, &line).await;
 }

@@ -36,7 +36,6 @@ impl FileSnapshot {
     }
 }
 
-/// A watched folder.
 pub(super) struct FolderWatch {
     folder: PathBuf,
     settle: Duration,

@@ -6,7 +6,6 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
-/// Answer of an operation.
 pub(super) type Answer<A> = Result<A, RequestFailure>;
 
 /// Reason why a request failed.
@@ -49,7 +48,6 @@ impl IntoResponse for RequestFailure {
     }
 }
 
-/// A JSON document.
 pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Response {
     match serde_json::to_vec(value) {
         Ok(text) => {

@@ -24,7 +24,6 @@ use std::sync::Arc;
 /// Maximum length of a JSON request body, bytes.
 const DOCUMENT_BYTES_MAX: usize = 64 * 1024;
 
-/// Method of a route.
 fn filter(method: Method) -> MethodFilter {
     match method {
         Method::Get => MethodFilter::GET,
@@ -232,7 +231,6 @@ impl Api {
         path[format!("{method:?}").to_lowercase()] = Value::Object(operation);
     }
 
-    /// The OpenAPI document.
     fn document(&mut self) -> Value {
         let words = "This document";
         let place = Place { method: Method::Get, path: "/openapi.json", id: "describe" };

@@ -36,7 +36,6 @@ impl Guard {
         Ok(Guard { token, address, hosts: config.hosts.clone() })
     }
 
-    /// Checks whether a request is allowed.
     pub(super) fn check(&self, head: &request::Parts, counted: &HttpCounters) -> Answer<()> {
         let host = host(head).unwrap_or_default();
         match &self.token {

@@ -43,7 +43,6 @@ const LEASE_S: (u32, u32) = (300, 86_400);
 /// Maximum time to wait for the first delivery, seconds.
 const WAIT_S_MAX: u32 = 60;
 
-/// All mailboxes, by endpoint.
 pub(super) type Mailboxes = Mutex<BTreeMap<String, Mailbox>>;
 
 /// A mailbox, as used by operations.

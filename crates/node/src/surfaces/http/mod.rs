@@ -137,7 +137,6 @@ impl HttpInterface {
         self.address
     }
 
-    /// Counters of the interface.
     pub(crate) fn counted(&self) -> Arc<HttpCounters> {
         self.counted.clone()
     }
@@ -178,7 +177,6 @@ impl HttpState {
     }
 }
 
-/// Counters of the interface.
 #[derive(Debug)]
 pub(crate) struct HttpCounters {
     counts: HttpCounts,
@@ -220,7 +218,6 @@ async fn say(client: &AppClient, request: impl Into<Message<Request>>) -> Answer
     if client.request(request).await { Ok(()) } else { Err(RequestFailure::gone()) }
 }
 
-/// Increments a counter.
 fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
