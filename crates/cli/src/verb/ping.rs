@@ -6,15 +6,13 @@ use crate::flag;
 use crate::node_connection::{NodeOptions, print};
 use crate::output::interrupts;
 use clap::Args;
-use longwire_node::message::{Message, MessageOptions, Reply, Request};
+use longwire_node::message::{Reply, Request};
 use longwire_node::ping;
 use longwire_node::view::Pings;
 use longwire_settings::error::Error;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Largest part of a payload in one message to the node, bytes.
-const PIECE_BYTES: usize = 256 * 1024;
 /// Maximum time between two checks for Ctrl-C.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -54,6 +52,7 @@ impl Ping {
         let to = ping::target(&self.to);
         talk.note_neighbour(&endpoint::check(&to)?)?;
         let (interval, timeout) = (self.interval, self.timeout);
+        let lifetime_s = (interval.as_secs_f64() * f64::from(self.count) + timeout.as_secs_f64()).max(1.0);
         let stop = interrupts()?;
         let began = Instant::now();
         let mut sent_at: Vec<Instant> = Vec::new();
@@ -62,26 +61,10 @@ impl Ping {
         while times.iter().any(Option::is_none) && !stop.load(Ordering::Relaxed) {
             let now = Instant::now();
             if sent_at.len() < times.len() && now >= next {
-                let lifetime_s =
-                    (interval.as_secs_f64() * f64::from(self.count) + timeout.as_secs_f64()).max(1.0);
-                let options = MessageOptions {
-                    source: Some(endpoint.clone()),
-                    lifetime_s,
-                    ..MessageOptions::default()
-                };
-                let mut body = ping::payload(sent_at.len() as u64, self.size);
-                let head = Request::Send {
-                    send: sent_at.len() as u64,
-                    to: to.clone(),
-                    length: body.len() as u64,
-                    options,
-                };
-                let send = sent_at.len() as u64;
+                let requests = ping::requests(sent_at.len() as u64, &to, &endpoint, self.size, lifetime_s);
                 sent_at.push(Instant::now());
-                talk.ask(Message { head, body: body.split_to(body.len().min(PIECE_BYTES)) })?;
-                while !body.is_empty() {
-                    let body = body.split_to(body.len().min(PIECE_BYTES));
-                    talk.ask(Message { head: Request::Piece { send }, body })?;
+                for request in requests {
+                    talk.ask(request)?;
                 }
                 next = now + interval;
                 continue;

@@ -28,7 +28,7 @@ const WINDOWS_AHEAD: usize = 8;
 const CONTACTS_MAX: usize = 4096;
 
 /// Window, or series of windows, in which a link can be used.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct PlannedContact {
     /// Node ID of the sending node. Default: this node. Contacts of other nodes are ignored.
@@ -50,22 +50,6 @@ pub struct PlannedContact {
     /// One-way delay. Data that is unacknowledged when the window ends is resent, so no transfer begins whose
     /// acknowledgement cannot arrive before. Default zero.
     pub delay: Duration,
-}
-
-impl Default for PlannedContact {
-    fn default() -> Self {
-        PlannedContact {
-            from: None,
-            to: String::new(),
-            start: None,
-            after: Duration::ZERO,
-            lasts: Duration::ZERO,
-            every: Duration::ZERO,
-            until: None,
-            rate_bps: 0,
-            delay: Duration::ZERO,
-        }
-    }
 }
 
 /// Converts a date and time to DTN milliseconds; `None` if a part is missing or the time is before the year 2000.

@@ -19,7 +19,7 @@ use std::task::Waker;
 pub(crate) const SHARE_BYTES: u64 = 32 * 1024;
 
 /// Bytes received over all connections and not processed yet.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct ReceiveBudget {
     most: u64,
     unreleased: AtomicU64,
@@ -32,13 +32,7 @@ pub(crate) struct ReceiveBudget {
 
 impl ReceiveBudget {
     pub(crate) fn new(most: u64) -> Self {
-        ReceiveBudget {
-            most,
-            unreleased: AtomicU64::new(0),
-            store: AtomicU64::new(0),
-            buffers: AtomicU64::new(0),
-            waiting: Mutex::default(),
-        }
+        ReceiveBudget { most, ..ReceiveBudget::default() }
     }
 
     /// Bytes received and not released.

@@ -22,6 +22,7 @@ const SHORT_BYTES: usize = 4096;
 /// Space for short appends when there is none for others.
 const SPARE_BYTES: usize = 1 << 20;
 
+#[derive(Default)]
 pub(super) struct MemoryStore {
     records: Recent,
     bytes_max: usize,
@@ -36,14 +37,7 @@ pub(super) struct MemoryStore {
 
 impl MemoryStore {
     pub(super) fn new(bytes_max: usize) -> Self {
-        MemoryStore {
-            records: Recent::new(usize::MAX),
-            bytes_max,
-            late: VecDeque::new(),
-            late_of: BTreeMap::new(),
-            refused: BTreeSet::new(),
-            left_at: Instant::ZERO,
-        }
+        MemoryStore { records: Recent::new(usize::MAX), bytes_max, ..MemoryStore::default() }
     }
 
     /// Carries out a request; returns the answer if it is available immediately.

@@ -17,7 +17,7 @@ struct Cached {
 }
 
 /// Latest data of records.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Recent {
     records: BTreeMap<RecordId, Cached>,
     /// Record of each chunk, oldest first; removed records are skipped.
@@ -29,7 +29,7 @@ pub(super) struct Recent {
 impl Recent {
     /// Creates a cache for this number of bytes of durable data.
     pub(super) fn new(bytes_max: usize) -> Self {
-        Recent { records: BTreeMap::new(), order: VecDeque::new(), bytes: 0, bytes_max }
+        Recent { bytes_max, ..Recent::default() }
     }
 
     /// Returns the bytes of data in the cache.

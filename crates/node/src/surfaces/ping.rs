@@ -3,6 +3,7 @@
 //! A ping's payload begins with its number, eight bytes, big-endian; the rest is padding.
 
 use crate::surfaces::echo;
+use crate::surfaces::message::{Message, MessageOptions, Request};
 use crate::view::Pings;
 use bytes::{BufMut, Bytes, BytesMut};
 
@@ -10,6 +11,9 @@ use bytes::{BufMut, Bytes, BytesMut};
 pub const BYTES_MIN: u32 = 8;
 /// Maximum payload length of a ping: the longest that an echo service answers.
 pub const BYTES_MAX: u32 = echo::PAYLOAD_BYTES_MAX;
+
+/// Bytes of a payload in one request.
+const PIECE_BYTES: usize = 256 * 1024;
 
 /// Returns the echo service of a node given by its node ID; any other text is an endpoint ID already.
 pub fn target(to: &str) -> String {
@@ -25,13 +29,31 @@ pub fn target(to: &str) -> String {
     }
 }
 
-/// Payload of a ping.
-pub fn payload(number: u64, bytes: u32) -> Bytes {
+fn payload(number: u64, bytes: u32) -> Bytes {
     let bytes = bytes.clamp(BYTES_MIN, BYTES_MAX) as usize;
     let mut payload = BytesMut::with_capacity(bytes);
     payload.put_u64(number);
     payload.resize(bytes, b'.');
     payload.freeze()
+}
+
+/// Requests that send a ping: its beginning, and the rest of a long payload in pieces.
+pub fn requests(
+    number: u64,
+    to: &str,
+    source: &str,
+    bytes: u32,
+    lifetime_s: f64,
+) -> impl Iterator<Item = Message<Request>> {
+    let mut rest = payload(number, bytes);
+    let source = Some(source.to_owned());
+    let options = MessageOptions { source, lifetime_s, ..MessageOptions::default() };
+    let length = rest.len() as u64;
+    let mut head = Some(Request::Send { send: number, to: to.to_owned(), length, options });
+    std::iter::from_fn(move || {
+        let head = head.take().or((!rest.is_empty()).then_some(Request::Piece { send: number }))?;
+        Some(Message { head, body: rest.split_to(rest.len().min(PIECE_BYTES)) })
+    })
 }
 
 /// Number of a returned ping.
@@ -74,6 +96,22 @@ mod tests {
         ] {
             assert_eq!(super::target(to), target);
         }
+    }
+
+    #[test]
+    fn a_long_ping_is_sent_in_pieces() {
+        let lengths = |bytes| {
+            let requests = requests(3, "dtn://bob/echo", "ping-1", bytes, 10.0);
+            requests.map(|Message { head, body }| match head {
+                Request::Send { send: 3, length, .. } => (Some(length), body.len()),
+                Request::Piece { send: 3 } => (None, body.len()),
+                other => panic!("{other:?}"),
+            })
+        };
+        assert_eq!(lengths(64).collect::<Vec<_>>(), [(Some(64), 64)]);
+        let long = 2 * PIECE_BYTES + 1;
+        let expected = [(Some(long as u64), PIECE_BYTES), (None, PIECE_BYTES), (None, 1)];
+        assert_eq!(lengths(long as u32).collect::<Vec<_>>(), expected);
     }
 
     #[test]

@@ -91,7 +91,7 @@ struct PendingSend {
 }
 
 /// The applications of the node, with their sends, registrations and deliveries.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Applications {
     node: String,
     apps: BTreeMap<ClientId, ConnectedApp>,
@@ -109,18 +109,7 @@ pub(crate) struct Applications {
 impl Applications {
     /// No applications yet. `node` is the complete node ID.
     pub(crate) fn new(node: String) -> Self {
-        Applications {
-            apps: BTreeMap::new(),
-            next_send: 0,
-            sends: BTreeMap::new(),
-            waiting: VecDeque::new(),
-            room: 0,
-            owners: BTreeMap::new(),
-            deliveries: BTreeMap::new(),
-            longwire_peers: LongwirePeers::own(&node),
-            node,
-            down: VecDeque::new(),
-        }
+        Applications { longwire_peers: LongwirePeers::own(&node), node, ..Applications::default() }
     }
 
     pub(crate) fn applications(&self) -> usize {

@@ -10,7 +10,7 @@
 //! resumes from there. A client that reads too slowly gets the number of missed events: `event: missed`, without an `id`.
 
 use super::HttpState;
-use super::answer::{Answer, RequestFailure};
+use super::answer::Answer;
 use super::api::Parameters;
 use crate::surfaces::event_log::EventReader;
 use crate::surfaces::message::Request;

@@ -4,7 +4,7 @@ use super::answer::{Answer, RequestFailure};
 use super::api::Parameters;
 use super::{HttpState, say};
 use crate::surfaces::client::AppClient;
-use crate::surfaces::message::{Message, MessageOptions, Reply, Request};
+use crate::surfaces::message::{Reply, Request};
 use crate::surfaces::ping;
 use crate::view::Pings;
 use schemars::JsonSchema;
@@ -48,36 +48,18 @@ pub(super) async fn ping(shared: Arc<HttpState>, asked: Parameters<PingQuery>) -
     let mut client = shared.client_factory.client();
     say(&client, Request::Register { endpoint: endpoint.clone(), inline_bytes: INLINE_BYTES }).await?;
     let mut times = Vec::new();
-    for number in 0..count.unwrap_or(1).clamp(1, COUNT_MAX) {
-        let body = ping::payload(number.into(), size_bytes.unwrap_or(64));
-        let options = MessageOptions {
-            source: Some(endpoint.clone()),
-            lifetime_s: timeout_s.max(1.0),
-            ..MessageOptions::default()
-        };
-        let length = body.len() as u64;
-        let head = Request::Send { send: number.into(), to: to.clone(), length, options };
+    for number in 0..u64::from(count.unwrap_or(1).clamp(1, COUNT_MAX)) {
         let began = Instant::now();
-        hand_over(&client, head, body).await?;
-        let back = tokio::time::timeout(timeout, wait(&mut client, number.into())).await;
+        for request in ping::requests(number, &to, &endpoint, size_bytes.unwrap_or(64), timeout_s.max(1.0)) {
+            say(&client, request).await?;
+        }
+        let back = tokio::time::timeout(timeout, wait(&mut client, number)).await;
         times.push(match back {
             Ok(back) => back?.then(|| began.elapsed().as_secs_f64() * 1000.0),
             Err(_) => None,
         });
     }
     Ok(ping::add_up(to, times))
-}
-
-/// Sends a long body in pieces.
-async fn hand_over(client: &AppClient, head: Request, mut body: bytes::Bytes) -> Answer<()> {
-    let Request::Send { send, .. } = head else { return Ok(()) };
-    let first = body.split_to(body.len().min(INLINE_BYTES as usize));
-    say(client, Message { head, body: first }).await?;
-    while !body.is_empty() {
-        let piece = body.split_to(body.len().min(4 * INLINE_BYTES as usize));
-        say(client, Message { head: Request::Piece { send }, body: piece }).await?;
-    }
-    Ok(())
 }
 
 /// Waits for the reply to a ping; takes late replies to earlier ones.
