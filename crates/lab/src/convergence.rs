@@ -5,19 +5,18 @@ use crate::packets::{AT, LINK, Since, Transfer, way};
 use crate::world::{self, SimulationWithUser, User};
 use bytes::Bytes;
 use longwire_proto::ax25::Station;
-use longwire_proto::ax25cl;
-use longwire_proto::engine::Engine;
-use longwire_proto::joint::{Fan, OnFirst, Origin, Stack};
+use longwire_proto::joint::{OnFirst, Stack};
 use longwire_proto::rng::Rng;
 use longwire_proto::service::{
-    Bundles, BundlesIndication, BundlesRequest, LinkId, Many, Packets, Priority, TransferId,
+    Bundles, BundlesIndication, BundlesRequest, LinkId, Many, Priority, TransferId,
 };
-use longwire_proto::tcpcl::{Config, PacketStream, Session};
 use longwire_proto::time::Duration;
+use longwire_proto::{ax25cl, tcpcl};
 use longwire_sim::{FrameSink, NodeId, NodeIndication, OnRadio, Simulation};
+use longwire_towers::carriers::{Ax25Cl, Ax25Cm};
+use longwire_towers::{Neighbours, Plan, Provides};
 
 type Sessions = Many<LinkId, Bundles>;
-type Engines = Box<dyn Engine<Above = Sessions, Below = Many<LinkId, Packets>> + Send>;
 
 const TRANSFER: TransferId = TransferId(1);
 /// Time after which the set-up of the link is over; shorter than the keep-alive interval.
@@ -33,33 +32,22 @@ pub enum Layer {
 }
 
 impl Layer {
-    fn engines(self, at: usize, rng: &Rng) -> Engines {
-        match self {
-            Layer::Ax25Cm => ax25cm(&format!("dtn://n{at}"), rng),
+    /// Sessions of the calling (0) or the called station (1).
+    fn sessions(self, at: usize, rng: &Rng) -> Neighbours {
+        let plan = match self {
+            Layer::Ax25Cm => Plan::new(&Ax25Cm, tcpcl::Config::ax25(&format!("dtn://n{at}"))),
             Layer::Own => {
                 let name = |at| format!("ipn:{at}.0");
-                let config = ax25cl::Config {
-                    node_id: name(at),
-                    peer_node_id: (at == 0).then(|| name(1)),
-                    ..ax25cl::Config::default()
-                };
-                let configure: ax25cl::Configure = Box::new(move |_| Some(config.clone()));
-                Box::new(ax25cl::Sessions::new(configure, rng.clone()))
+                let peer_node_id = (at == 0).then(|| name(1));
+                let config = ax25cl::Config::default();
+                Plan::new(&Ax25Cl, ax25cl::Config { node_id: name(at), peer_node_id, ..config })
             }
-        }
-    }
-}
-
-fn ax25cm(name: &str, rng: &Rng) -> Engines {
-    let (config, rng) = (Config::ax25(name), rng.clone());
-    Box::new(Fan::new(move |link: LinkId, origin| {
-        let rng = rng.fork(&format!("{link:?}"));
-        let session = match origin {
-            Origin::Above => Session::active(config.clone(), rng),
-            Origin::Below => Session::passive(config.clone(), rng),
         };
-        Some(Stack::new(session, PacketStream::new()))
-    }))
+        let mut sessions = Neighbours::new(plan.carrier(), rng.clone());
+        sessions.set(LINK, plan.clone());
+        sessions.answer(plan);
+        sessions
+    }
 }
 
 /// Bundle carried from one station to the other.
@@ -109,8 +97,9 @@ impl Carried {
             let name = ["sender", "receiver"][at];
             let (rng, tnc, loss) = (rng.fork(name), transfer.tnc.clone(), transfer.loss);
             world::add_node(&mut simulation, name, move |_| {
-                let lower = Stack::new(OnFirst(Station::new(station.clone())), way(tnc.as_ref(), loss, &rng));
-                Box::new(OnRadio(Stack::new(layer.engines(at, &rng), lower)))
+                let station = Provides(OnFirst(Station::new(station.clone())));
+                let lower = Stack::new(station, way(tnc.as_ref(), loss, &rng));
+                Box::new(OnRadio(Stack::new(layer.sessions(at, &rng), lower)))
             })
         });
         let ends: Vec<_> = nodes.map(|node| (node, AT)).collect();

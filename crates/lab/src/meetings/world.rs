@@ -5,7 +5,7 @@ use crate::world;
 use bytes::Bytes;
 use longwire_proto::bp::agent::{self, Agent, LinkConfig, RouterChoice};
 use longwire_proto::engine::Engine;
-use longwire_proto::joint::{Beside, Fan, Origin, PassThrough, Stack};
+use longwire_proto::joint::{Beside, PassThrough, Stack};
 use longwire_proto::rng::Rng;
 use longwire_proto::service::{
     AppIndication, AppRequest, Bpa, BpaIndication, BpaRequest, BundleEvent, BundleName, Contact,
@@ -14,9 +14,11 @@ use longwire_proto::service::{
 };
 use longwire_proto::tcp::Host;
 use longwire_proto::tcp::config::{HostConfig, InterfaceConfig, PeerConfig};
-use longwire_proto::tcpcl::{self, Session};
+use longwire_proto::tcpcl;
 use longwire_proto::time::{Duration, Instant};
 use longwire_sim::{Boot, ChannelConfig, Delay, Fcs, LineConfig, NodeEngine, NodeId, Simulation, Window};
+use longwire_towers::carriers::Tcpcl;
+use longwire_towers::{Neighbours, Plan, Provides};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -208,9 +210,12 @@ impl NodeFactory {
             ..HostConfig::default()
         };
         let host = Host::new(host, boot.rng.fork("tcp"));
-        let sessions = Fan::new(sessions(&self.name, boot.rng.fork("tcpcl")));
+        let plan = session_plan(&self.name);
+        let mut neighbours = Neighbours::new(&Tcpcl, boot.rng.fork("tcpcl"));
+        self.ways.iter().for_each(|way| neighbours.set(way.link, plan.clone()));
+        neighbours.answer(plan);
         let agent = Agent::new(self.agent_config(), boot.rng.fork("agent")).expect("names are checked");
-        let links = Stack::new(sessions, host);
+        let links = Stack::new(neighbours, Provides(host));
         let ports = Beside { first: PassThrough::<Storage>::new(), second: links };
         let mut node = Stack::new(agent, ports);
         for request in self.setup(boot.dtn_ms) {
@@ -278,7 +283,7 @@ fn contacts(began_dtn_ms: u64, spans: &[(f64, f64)]) -> Vec<Contact> {
 }
 
 /// Sessions that detect soon when a neighbour comes or leaves.
-fn sessions(name: &str, rng: Rng) -> impl FnMut(LinkId, Origin) -> Option<Session> + Send + 'static {
+fn session_plan(name: &str) -> Plan {
     let config = tcpcl::Config {
         keepalive: Duration::from_secs(5),
         keepalive_timeout: Some(Duration::from_secs(12)),
@@ -289,14 +294,7 @@ fn sessions(name: &str, rng: Rng) -> impl FnMut(LinkId, Origin) -> Option<Sessio
         reconnect_max: Duration::from_secs(2),
         ..tcpcl::Config::version_4(&node_id(name))
     };
-    move |link, origin| {
-        let rng = rng.fork(&link.0.to_string());
-        match origin {
-            Origin::Above if link.is_incoming() => None,
-            Origin::Above => Some(Session::active(config.clone(), rng)),
-            Origin::Below => Some(Session::passive(config.clone(), rng)),
-        }
-    }
+    Plan::new(&Tcpcl, config)
 }
 
 /// Observations of a run.
