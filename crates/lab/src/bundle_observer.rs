@@ -13,6 +13,7 @@
 use bytes::{Bytes, BytesMut};
 use longwire_proto::bp::{BundleId, DecodePolicy, decode_head};
 use longwire_proto::engine::{Engine, Indication, Request};
+use longwire_proto::observe::Observation;
 use longwire_proto::service::{
     Bundles, BundlesIndication, BundlesRequest, DownReason, LinkId, Many, TransferId,
 };
@@ -256,6 +257,10 @@ impl<L: Engine<Above = Many<LinkId, Bundles>>> Engine for BundleObserver<L> {
 
     fn finished(&self) -> bool {
         self.lower.finished()
+    }
+
+    fn observe(&self, view: &mut Observation) {
+        self.lower.observe(view);
     }
 }
 

@@ -49,8 +49,8 @@ impl Trial for Chain {
         Metric::new("error_free_s", "s", |outcome| Some(outcome.bound().error_free_s)),
         Metric::new("limit_s", "s", |outcome| Some(outcome.bound().mean_s)),
         Metric::new("limit_streaming_s", "s", |outcome| Some(outcome.limit.streaming.mean_s)),
-        Metric::new("retransmissions", "segments", |outcome| Some(count(outcome, "tcp_retransmissions"))),
-        Metric::new("timeouts", "timeouts", |outcome| Some(count(outcome, "tcp_timeouts"))),
+        Metric::new("retransmissions", "segments", |outcome| Some(tcp_count(outcome, "retransmissions"))),
+        Metric::new("timeouts", "timeouts", |outcome| Some(tcp_count(outcome, "timeouts"))),
         Metric::new("damaged_frames", "frames", |outcome| {
             Some(outcome.hops.iter().map(|hop| hop.damaged_frames as f64).sum())
         }),
@@ -68,8 +68,8 @@ impl Trial for Chain {
     }
 }
 
-fn count(outcome: &Outcome, name: &str) -> f64 {
-    outcome.tally.get(name).copied().unwrap_or(0) as f64
+fn tcp_count(outcome: &Outcome, name: &str) -> f64 {
+    outcome.observed.sum("tcp").get(name).copied().unwrap_or(0) as f64
 }
 
 /// Ideal time for these runs, seconds: a single run is compared with the time without errors, the mean of several runs

@@ -11,12 +11,13 @@ use crate::format::figure;
 use crate::ledger::{HopDirection, Ledger};
 use crate::limit::{self, Bound, Limit};
 use crate::link::{FrameCheck, LinkProfile};
-use crate::protocols::{self, Assembly, INWARD, NodePosition, ONWARD, Tally};
+use crate::protocols::{self, Assembly, INWARD, NodePosition, ONWARD};
 use crate::scenario::{Outage, OutageFrom, Scenario};
 use crate::trace::CapturedFrame;
 use crate::workload::{FileTask, TaskIndication, TaskRequest, TryFailure};
 use crate::world;
 use bytes::Bytes;
+use longwire_proto::observe::Observation;
 use longwire_proto::rng::Rng;
 use longwire_proto::time::{Duration, Instant};
 use longwire_sim::{
@@ -62,8 +63,8 @@ pub struct Outcome {
     pub failures: Vec<TryFailure>,
     /// Outcome of each hop.
     pub hops: Vec<HopOutcome>,
-    /// Counters of the nodes, summed.
-    pub tally: Tally,
+    /// What the engines of all nodes showed at the end.
+    pub observed: Observation,
     /// True if connections were observed after the transfer, too.
     pub lingered: bool,
     /// Number of events of the simulation.
@@ -353,7 +354,6 @@ struct Stage<'a> {
     nodes: Vec<NodeId>,
     channels: Vec<ChannelId>,
     bundles: bundle_observer::SharedObservations,
-    tally: Arc<Mutex<Tally>>,
     gathered: Arc<Mutex<Gathered>>,
     /// Outages relative to data that have started: hop, start, end.
     outages: Vec<(usize, Instant, Instant)>,
@@ -369,7 +369,7 @@ struct Stage<'a> {
 impl<'a> Stage<'a> {
     fn set(setup: &'a Setup, seed: u64, scheduled: Vec<Outage>, wanted: Wanted) -> Stage<'a> {
         let hops = setup.links.len();
-        let (bundles, tally) = (bundle_observer::record(hops), Arc::new(Mutex::new(Tally::default())));
+        let bundles = bundle_observer::record(hops);
         let mut simulation = world::simulation(seed);
         let mut nodes = Vec::new();
         for (position, name) in setup.scenario.nodes.iter().enumerate() {
@@ -380,7 +380,6 @@ impl<'a> Stage<'a> {
                 radios: setup.links.iter().map(LinkProfile::believed_radio).collect(),
                 announced_outages: announced(&scheduled, position),
                 bundles: bundles.clone(),
-                tally: tally.clone(),
             };
             let assembly = setup.assembly.clone();
             nodes.push(world::add_node(&mut simulation, name, move |boot| assembly.node(&place, boot)));
@@ -400,7 +399,6 @@ impl<'a> Stage<'a> {
             nodes,
             channels,
             bundles,
-            tally,
             gathered,
             outages: Vec::new(),
             missing: setup.files.len(),
@@ -500,14 +498,12 @@ impl<'a> Stage<'a> {
     }
 
     fn outcome(self, run: u32) -> Outcome {
-        let Stage { setup, seed, simulation, bundles, tally, gathered, .. } = self;
+        let Stage { setup, seed, simulation, bundles, gathered, .. } = self;
         let names: Vec<String> = self.nodes.iter().map(|node| simulation.name(*node).to_owned()).collect();
         let events = simulation.events();
-        // The nodes add their counters when they are dropped.
-        drop(simulation);
+        let parts = self.nodes.iter().flat_map(|node| simulation.observe(*node).parts).collect();
         let gathered = std::mem::take(&mut *gathered.lock().expect("nobody panics"));
         let seen = std::mem::take(&mut *bundles.lock().expect("nobody panics"));
-        let tally = tally.lock().expect("nobody panics").clone();
         let elapsed = self.done_at.map(Instant::as_secs_f64);
         let mut hops = Vec::new();
         for (hop, (watched, seen)) in gathered.hops.iter().zip(seen).enumerate() {
@@ -527,7 +523,7 @@ impl<'a> Stage<'a> {
             missed: self.missed,
             failures: self.failures,
             hops,
-            tally,
+            observed: Observation { parts },
             lingered: self.wanted.linger_s > 0.0,
             events,
             frames: captured(gathered.frames, &names),

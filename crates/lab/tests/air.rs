@@ -128,7 +128,7 @@ fn a_protocol_on_a_link_that_does_not_suit_it_is_refused_with_those_that_do() {
 fn the_same_run_gives_the_same_outcome_and_another_run_another() {
     let text = "protocol = 'ax25cl'\n[workload]\nbytes = 5000\n[[link]]\nprofile = 'ax25-1200'";
     let [first, again, other] = [0, 0, 1].map(|run| play(text, run));
-    assert_eq!((first.transfer_s, &first.tally), (again.transfer_s, &again.tally));
+    assert_eq!((first.transfer_s, &first.observed), (again.transfer_s, &again.observed));
     assert_ne!(first.transfer_s, other.transfer_s);
 }
 

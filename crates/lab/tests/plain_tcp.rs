@@ -31,7 +31,7 @@ fn the_same_run_gives_the_same_outcome_and_another_run_another() {
         "protocol = 'tcp/rfc5681'\n[[link]]\nprofile = 'cislunar'\nber = 1e-5\n[workload]\nbytes = 200000";
     let (first, again, other) = (play(text, 0), play(text, 0), play(text, 1));
     assert!(first.delivered && other.delivered);
-    assert_eq!((first.transfer_s, &first.tally), (again.transfer_s, &again.tally));
+    assert_eq!((first.transfer_s, &first.observed), (again.transfer_s, &again.observed));
     assert_ne!(first.transfer_s, other.transfer_s);
     assert!(first.hops[0].damaged_frames > 0);
 }
@@ -69,8 +69,8 @@ fn a_repeated_syn_does_not_make_data_time_out_falsely() {
     scenario.settings.insert("tcp".into(), toml::Value::Table(profile));
     let outcome = Setup::new(scenario, Path::new(".")).unwrap().run(0, Wanted::default());
     assert!(outcome.delivered);
-    assert!(outcome.tally["tcp_timeouts"] >= 2, "the SYN is repeated twice");
-    assert_eq!(outcome.tally["tcp_retransmissions"], 0, "nothing was lost");
+    assert!(outcome.observed.sum("tcp")["timeouts"] >= 2, "the SYN is repeated twice");
+    assert_eq!(outcome.observed.sum("tcp")["retransmissions"], 0, "nothing was lost");
 }
 
 #[test]

@@ -22,9 +22,10 @@ fn a_clean_link_is_used_from_the_first_bit_to_the_last() {
         let outcome = play("'tx', 'rx'", link, 0);
         assert!(outcome.delivered, "{link}: {:?}", outcome.missed);
         let ratio = outcome.transfer_s.unwrap() / outcome.limit.streaming.error_free_s;
-        let fragments = outcome.tally["udp_datagrams"];
+        let counts = outcome.observed.sum("udp");
+        let fragments = counts["sent"];
         assert!((1.0..most).contains(&ratio), "{link}: {ratio} times the limit in {fragments} datagrams");
-        assert!(fragments > 200 && outcome.tally["udp_dropped"] == 0, "{:?}", outcome.tally);
+        assert!(fragments > 200 && counts["dropped"] == 0, "{counts:?}");
         assert_eq!(outcome.hops[0].repeated_frames, 0);
     }
 }

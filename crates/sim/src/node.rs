@@ -4,6 +4,7 @@ use crate::clock::ClockConfig;
 use crate::disk::Disk;
 use bytes::Bytes;
 use longwire_proto::engine::{Engine, Indication, Request, Service};
+use longwire_proto::observe::Observation;
 use longwire_proto::rng::Rng;
 use longwire_proto::service::{self, Both, Frames, InterfaceId, Many, Storage};
 use longwire_proto::time::Instant;
@@ -54,6 +55,9 @@ impl<E: Engine<Below = Frames>> Engine for OnRadio<E> {
     }
     fn poll_timeout(&self) -> Option<Instant> {
         self.0.poll_timeout()
+    }
+    fn observe(&self, view: &mut Observation) {
+        self.0.observe(view);
     }
 }
 

@@ -14,6 +14,7 @@ use crate::trace::{ChannelEnd, FrameFate, FrameSink};
 use crate::world::NodeIndication;
 use longwire_proto::engine::{Engine, Service, drain};
 use longwire_proto::joint::earlier;
+use longwire_proto::observe::Observation;
 use longwire_proto::rng::Rng;
 use longwire_proto::service::{FramesIndication, InterfaceId, RecordId};
 use longwire_proto::service::{Port as Side, StorageIndication};
@@ -254,9 +255,9 @@ impl<A: Service> Simulation<A> {
         &self.nodes[node.0 as usize].name
     }
 
-    /// True while a node is running.
-    pub fn is_running(&self, node: NodeId) -> bool {
-        self.nodes[node.0 as usize].engine.is_some()
+    /// Returns what the engines of a node show of themselves; nothing while the node is down.
+    pub fn observe(&self, node: NodeId) -> Observation {
+        self.nodes[node.0 as usize].engine.as_ref().map(Observation::of).unwrap_or_default()
     }
 
     /// Returns the records on the disk of a node with their durable lengths in bytes.

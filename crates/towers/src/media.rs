@@ -1,6 +1,7 @@
 //! [`Media`]: the services below convergence layers as one service, so that sessions of all kinds stand side by side.
 
 use longwire_proto::engine::{Engine, Indication, Request, Service};
+use longwire_proto::observe::Observation;
 use longwire_proto::service::{
     Bundles, Datagrams, DatagramsIndication, DatagramsRequest, Many, Packets, PacketsIndication,
     PacketsRequest, Stream, StreamIndication, StreamRequest,
@@ -184,6 +185,10 @@ where
     fn finished(&self) -> bool {
         self.0.finished()
     }
+
+    fn observe(&self, view: &mut Observation) {
+        self.0.observe(view);
+    }
 }
 
 /// An engine that provides one part of the service above it. A request of another part is an error of the owner.
@@ -224,5 +229,9 @@ where
 
     fn finished(&self) -> bool {
         self.0.finished()
+    }
+
+    fn observe(&self, view: &mut Observation) {
+        self.0.observe(view);
     }
 }

@@ -4,6 +4,7 @@ use crate::carrier::{AnyCarrier, Plan};
 use crate::media::{Media, Session};
 use longwire_proto::engine::{Engine, Indication, Request};
 use longwire_proto::joint::{Fan, Origin};
+use longwire_proto::observe::Observation;
 use longwire_proto::rng::Rng;
 use longwire_proto::service::{Bundles, LinkId, Many};
 use longwire_proto::time::Instant;
@@ -115,6 +116,10 @@ impl Engine for Neighbours {
 
     fn poll_timeout(&self) -> Option<Instant> {
         self.sessions.poll_timeout()
+    }
+
+    fn observe(&self, view: &mut Observation) {
+        self.sessions.observe(view);
     }
 }
 

@@ -3,23 +3,19 @@
 //! The station towards the destination connects, the one towards the source is called. Callsigns are `NODE-k` by the
 //! position of the node; only two stations are on each channel.
 
-use super::node::{ONWARD_LINK, TalliedEngine};
+use super::NodePosition;
+use super::node::ONWARD_LINK;
 use super::{INWARD, ONWARD};
-use super::{NodePosition, Tally};
 use longwire_proto::ax25::{
     self, Callsign, IpInterfaceConfig, IpInterfaces, IpMode, LinkConfig, PeerStation, Station,
 };
 use longwire_proto::engine::{Engine, Indication, Request};
+use longwire_proto::observe::Observation;
 use longwire_proto::service::{Both, Datagrams, Frames, InterfaceId, LinkId, Many, Packets, Port};
 use longwire_proto::time::Instant;
 
 /// Link towards the source, of every node but the first.
 pub(super) const INWARD_LINK: LinkId = LinkId(0);
-
-/// Stations of a node, which add their counters to the tally at its end.
-pub(super) fn stations(place: &NodePosition, link: &LinkConfig) -> TalliedEngine<Stations> {
-    TalliedEngine::new(Stations::new(place, link), place.tally.clone(), Stations::count)
-}
 
 type Links = Both<Many<LinkId, Packets>, Many<LinkId, Datagrams>>;
 
@@ -31,30 +27,13 @@ pub(super) struct Stations {
 
 impl Stations {
     /// Creates the stations of a node, with this configuration of their links.
-    fn new(place: &NodePosition, link: &LinkConfig) -> Stations {
+    pub(super) fn new(place: &NodePosition, link: &LinkConfig) -> Stations {
         let inward = (place.position > 0).then(|| (INWARD, place.position - 1));
         let onward = (!place.is_destination()).then_some((ONWARD, place.position));
         let station =
             |(interface, hop): (InterfaceId, usize)| (interface, station(place, link, interface, hop));
         let stations = inward.into_iter().chain(onward).map(station).collect();
         Stations { stations }
-    }
-
-    /// Adds their counters.
-    fn count(&self, tally: &mut Tally) {
-        for (_, station) in &self.stations {
-            let (counters, drops) = (station.counters(), station.drops());
-            for (name, count) in [
-                ("ax25_frames", counters.information_sent),
-                ("ax25_repeated", counters.information_repeated),
-                ("ax25_acknowledgements", counters.acknowledgements_sent),
-                ("ax25_rejects", counters.rejects_sent),
-                ("ax25_timeouts", counters.timeouts),
-                ("ax25_dropped", drops.overflow),
-            ] {
-                *tally.entry(name).or_default() += count;
-            }
-        }
     }
 
     fn of_link(&mut self, link: LinkId) -> &mut Station {
@@ -131,5 +110,9 @@ impl Engine for Stations {
 
     fn poll_timeout(&self) -> Option<Instant> {
         self.stations.iter().filter_map(|(_, station)| station.poll_timeout()).min()
+    }
+
+    fn observe(&self, view: &mut Observation) {
+        self.stations.iter().for_each(|(interface, station)| view.with_id(interface, station));
     }
 }

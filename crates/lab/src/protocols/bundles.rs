@@ -12,9 +12,9 @@
 //!                frames
 //! ```
 
-use super::air::{INWARD_LINK, stations};
-use super::node::{ONWARD_LINK, checked, checked_link, counted_host};
-use super::udp::counted_udp_host;
+use super::air::{INWARD_LINK, Stations};
+use super::node::{ONWARD_LINK, checked, checked_link, host};
+use super::udp::UdpHost;
 use super::{Assembly, Medium, NodePosition, hops};
 use crate::bundle_observer::BundleObserver;
 use crate::error::Error;
@@ -190,10 +190,10 @@ impl Tower {
     fn ground(&self, place: &NodePosition, boot: &Boot) -> Ground {
         let NodeSettings { tcp, ax25, .. } = &self.others;
         match self.medium {
-            CarrierMedium::Tcp => Box::new(Provides(counted_host(place, tcp, TCPCL_PORT, &boot.rng))),
-            CarrierMedium::Udp => Box::new(Provides(counted_udp_host(place))),
-            CarrierMedium::Ax25 => Box::new(Provides(OnFirst(stations(place, ax25)))),
-            CarrierMedium::Ui => Box::new(Provides(OnSecond(stations(place, ax25)))),
+            CarrierMedium::Tcp => Box::new(Provides(host(place, tcp, TCPCL_PORT, &boot.rng))),
+            CarrierMedium::Udp => Box::new(Provides(UdpHost::new(place))),
+            CarrierMedium::Ax25 => Box::new(Provides(OnFirst(Stations::new(place, ax25)))),
+            CarrierMedium::Ui => Box::new(Provides(OnSecond(Stations::new(place, ax25)))),
         }
     }
 }

@@ -22,8 +22,7 @@ use longwire_proto::time::Duration;
 use longwire_sim::{Boot, NodeEngine};
 use longwire_towers::path::{Hop, linux_6_as_installed, tuned_tcp};
 use longwire_towers::{AnyCarrier, CARRIERS, Family, Preset};
-use std::collections::BTreeMap;
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::{Arc, LazyLock};
 use toml::Table;
 
 /// Interface of a node towards the destination.
@@ -258,7 +257,7 @@ impl Assembly {
     }
 }
 
-/// Position of a node on its path, and the targets of its reports.
+/// Position of a node on its path, and the target of its observations.
 #[derive(Clone, Debug)]
 pub struct NodePosition {
     /// Position from zero, the source.
@@ -274,8 +273,6 @@ pub struct NodePosition {
     pub announced_outages: Vec<(f64, f64)>,
     /// Records of the bundle observer.
     pub bundles: bundle_observer::SharedObservations,
-    /// Target of its counters at the end.
-    pub tally: Arc<Mutex<Tally>>,
 }
 
 impl NodePosition {
@@ -284,9 +281,6 @@ impl NodePosition {
         self.position + 1 == self.names.len()
     }
 }
-
-/// Counters by name, summed over all nodes of a run.
-pub type Tally = BTreeMap<&'static str, u64>;
 
 /// Assembles a protocol: `name` is `protocol` or `protocol/settings`, `over` changes single settings.
 ///

@@ -10,7 +10,7 @@
 //!
 //! The hop after node `k` is network `10.0.k.0/24`; its source end is `.1` and its destination end `.2`.
 
-use super::{Assembly, NodePosition, Tally};
+use super::{Assembly, NodePosition};
 use super::{INWARD, ONWARD};
 use crate::error::Error;
 use crate::link::LinkProfile;
@@ -18,18 +18,16 @@ use crate::toml_text;
 use crate::workload::FileTask;
 use crate::workload::stream::{FilesOverStream, Retry};
 use longwire_proto::ax25::LinkConfig;
-use longwire_proto::engine::{Engine, Indication, Request};
 use longwire_proto::joint::{Beneath, Stack};
 use longwire_proto::rng::Rng;
 use longwire_proto::service::{InterfaceId, LinkId, Storage};
 use longwire_proto::setting::{Fault, Settings as _};
 use longwire_proto::tcp::Host;
 use longwire_proto::tcp::config::{HostConfig, InterfaceConfig, PeerConfig, Profile};
-use longwire_proto::time::Instant;
 use longwire_sim::{Boot, NodeEngine};
 use serde::{Deserialize, Serialize};
 use std::net::Ipv4Addr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use toml::Table;
 
 /// Link towards the destination, of every node but the last.
@@ -56,7 +54,7 @@ pub(super) fn assemble_stream(settings: Table) -> Result<Assembly, Error> {
     checked(parsed.tcp.check(), "tcp")?;
     let make = move |place: &NodePosition, boot: Boot| -> NodeEngine<FileTask> {
         let files = FilesOverStream::new(ONWARD_LINK, Retry::default());
-        let host = counted_host(place, &parsed.tcp, FILE_PORT, &boot.rng);
+        let host = host(place, &parsed.tcp, FILE_PORT, &boot.rng);
         Box::new(Beneath::<_, Storage>::new(Stack::new(files, host)))
     };
     Ok(Assembly { make: Arc::new(make), carries_bundles: false, cautions: Vec::new(), settings })
@@ -85,24 +83,9 @@ pub(super) fn checked_link(ax25: &LinkConfig, links: &[LinkProfile]) -> Result<(
         .hint(format!("set it to at most {longest}, or set `mtu-bytes` of each link to at least {said}")))
 }
 
-/// TCP/IP host of a node, which adds its counters to the tally at its end.
-pub(super) fn counted_host(
-    place: &NodePosition,
-    profile: &Profile,
-    port: u16,
-    rng: &Rng,
-) -> TalliedEngine<Host> {
-    let host = Host::new(host_config(place, profile.clone(), port), rng.fork("tcp"));
-    TalliedEngine::new(host, place.tally.clone(), |host, tally| {
-        let counters = host.counters();
-        for (name, count) in [
-            ("tcp_segments", counters.segments_sent),
-            ("tcp_retransmissions", counters.retransmissions),
-            ("tcp_timeouts", counters.timeouts),
-        ] {
-            *tally.entry(name).or_default() += count;
-        }
-    })
+/// TCP/IP host of a node.
+pub(super) fn host(place: &NodePosition, profile: &Profile, port: u16, rng: &Rng) -> Host {
+    Host::new(host_config(place, profile.clone(), port), rng.fork("tcp"))
 }
 
 fn host_config(place: &NodePosition, profile: Profile, port: u16) -> HostConfig {
@@ -127,59 +110,4 @@ fn host_config(place: &NodePosition, profile: Profile, port: u16) -> HostConfig 
 /// Address of an end of a hop: 1 towards the source, 2 towards the destination.
 pub(super) fn address(hop: usize, end: u8) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, hop as u8, end)
-}
-
-/// Engine that adds its counters to a tally at its end.
-pub(super) struct TalliedEngine<E> {
-    engine: E,
-    tally: Arc<Mutex<Tally>>,
-    enter: fn(&E, &mut Tally),
-}
-
-impl<E> TalliedEngine<E> {
-    pub(super) fn new(engine: E, tally: Arc<Mutex<Tally>>, enter: fn(&E, &mut Tally)) -> Self {
-        TalliedEngine { engine, tally, enter }
-    }
-}
-
-impl<E> Drop for TalliedEngine<E> {
-    fn drop(&mut self) {
-        // Counters are irrelevant while a panic unwinds.
-        if let Ok(mut tally) = self.tally.lock() {
-            (self.enter)(&self.engine, &mut tally);
-        }
-    }
-}
-
-impl<E: Engine> Engine for TalliedEngine<E> {
-    type Above = E::Above;
-    type Below = E::Below;
-
-    fn handle_request(&mut self, now: Instant, request: Request<E::Above>) {
-        self.engine.handle_request(now, request);
-    }
-
-    fn handle_indication(&mut self, now: Instant, indication: Indication<E::Below>) {
-        self.engine.handle_indication(now, indication);
-    }
-
-    fn handle_timeout(&mut self, now: Instant) {
-        self.engine.handle_timeout(now);
-    }
-
-    fn poll_indication(&mut self, now: Instant) -> Option<Indication<E::Above>> {
-        self.engine.poll_indication(now)
-    }
-
-    fn poll_request(&mut self, now: Instant) -> Option<Request<E::Below>> {
-        self.engine.poll_request(now)
-    }
-
-    fn poll_timeout(&self) -> Option<Instant> {
-        self.engine.poll_timeout()
-    }
-
-    fn finished(&self) -> bool {
-        self.engine.finished()
-    }
 }

@@ -10,8 +10,8 @@
 //!       Stations: one per channel
 //! ```
 
-use super::air::{internet, stations};
-use super::node::{FILE_PORT, ONWARD_LINK, checked, checked_link, counted_host};
+use super::air::{Stations, internet};
+use super::node::{FILE_PORT, ONWARD_LINK, checked, checked_link, host};
 use super::{Assembly, NodePosition, hops};
 use crate::error::Error;
 use crate::link::LinkProfile;
@@ -61,7 +61,7 @@ pub(super) fn assemble_link(settings: Table, links: &[LinkProfile]) -> Result<As
     let make = move |place: &NodePosition, _: Boot| -> NodeEngine<FileTask> {
         let files = FilesOverStream::new(ONWARD_LINK, Retry::default());
         let streams = Fan::new(|_: LinkId, _| Some(StreamOverPackets::default()));
-        let below = Stack::new(streams, OnFirst(stations(place, &parsed.ax25)));
+        let below = Stack::new(streams, OnFirst(Stations::new(place, &parsed.ax25)));
         Box::new(Beneath::<_, Storage>::new(Stack::new(files, below)))
     };
     Ok(Assembly { make: Arc::new(make), carries_bundles: false, cautions: Vec::new(), settings })
@@ -133,9 +133,9 @@ pub(super) fn assemble_internet(settings: Table, links: &[LinkProfile]) -> Resul
     checked_link(&parsed.ax25, links)?;
     let make = move |place: &NodePosition, boot: Boot| -> NodeEngine<FileTask> {
         let files = FilesOverStream::new(ONWARD_LINK, Retry::default());
-        let host = counted_host(place, &parsed.tcp, FILE_PORT, &boot.rng);
+        let host = host(place, &parsed.tcp, FILE_PORT, &boot.rng);
         let link = LinkConfig { protocol: pid::INTERNET, ..parsed.ax25.clone() };
-        let below = Stack::new(internet(place, parsed.carriage), stations(place, &link));
+        let below = Stack::new(internet(place, parsed.carriage), Stations::new(place, &link));
         Box::new(Beneath::<_, Storage>::new(Stack::new(files, Stack::new(host, below))))
     };
     Ok(Assembly { make: Arc::new(make), carries_bundles: false, cautions: Vec::new(), settings })

@@ -4,17 +4,19 @@
 //! ends of a hop. There is no IP fragmentation: the length of datagrams is limited by the MTU, and the agent fragments
 //! bundles.
 
-use super::node::{ONWARD_LINK, TalliedEngine, address};
+use super::NodePosition;
+use super::node::{ONWARD_LINK, address};
 use super::{INWARD, ONWARD};
-use super::{NodePosition, Tally};
 use bytes::{BufMut, Bytes, BytesMut};
 use longwire_proto::engine::Engine;
+use longwire_proto::observe::Observation;
 use longwire_proto::service::{
     CloseReason, Datagrams, DatagramsIndication, DatagramsRequest, Frames, FramesIndication, FramesRequest,
     InterfaceId, LinkId, Many, PeerId,
 };
 use longwire_proto::tcp::wire::{Ipv4Header, internet_checksum};
 use longwire_proto::time::Instant;
+use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
 
@@ -28,19 +30,12 @@ const UDP_HEADER_BYTES: u16 = 8;
 /// Maximum unreleased datagrams of an interface, bytes; more are dropped, as by the buffer of a socket.
 const UNRELEASED_MAX: u64 = 1 << 20;
 
-/// UDP and IPv4 of one node, which adds its counters to the tally at its end.
-pub(super) fn counted_udp_host(place: &NodePosition) -> TalliedEngine<UdpHost> {
-    TalliedEngine::new(UdpHost::new(place), place.tally.clone(), count)
-}
-
-fn count(host: &UdpHost, tally: &mut Tally) {
-    for port in &host.ports {
-        for (name, count) in
-            [("udp_datagrams", port.sent), ("udp_dropped", port.dropped), ("udp_damaged", port.damaged)]
-        {
-            *tally.entry(name).or_default() += count;
-        }
-    }
+/// Counts of the datagrams of one end.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+struct Counters {
+    sent: u64,
+    dropped: u64,
+    damaged: u64,
 }
 
 /// One end of a hop.
@@ -62,9 +57,7 @@ struct HopEnd {
     /// Room granted to the user.
     told: u64,
     unreleased: u64,
-    sent: u64,
-    dropped: u64,
-    damaged: u64,
+    counters: Counters,
 }
 
 impl HopEnd {
@@ -82,9 +75,7 @@ impl HopEnd {
             room: 0,
             told: 0,
             unreleased: 0,
-            sent: 0,
-            dropped: 0,
-            damaged: 0,
+            counters: Counters::default(),
         }
     }
 
@@ -99,7 +90,7 @@ impl HopEnd {
         let length = UDP_HEADER_BYTES + payload.len() as u16;
         let header = Ipv4Header {
             service: 0,
-            identification: self.sent as u16,
+            identification: self.counters.sent as u16,
             dont_fragment: true,
             more_fragments: false,
             fragment_offset: 0,
@@ -118,7 +109,7 @@ impl HopEnd {
         };
         [PORT, PORT, length, checksum].into_iter().for_each(|field| out.put_u16(field));
         out.put_slice(payload);
-        self.sent += 1;
+        self.counters.sent += 1;
         out.freeze()
     }
 
@@ -162,7 +153,7 @@ pub(super) struct UdpHost {
 }
 
 impl UdpHost {
-    fn new(place: &NodePosition) -> UdpHost {
+    pub(super) fn new(place: &NodePosition) -> UdpHost {
         let inward = (place.position > 0).then(|| HopEnd::new(place, INWARD, place.position - 1, 2));
         let onward = (!place.is_destination()).then(|| HopEnd::new(place, ONWARD, place.position, 1));
         let ports: Vec<HopEnd> = inward.into_iter().chain(onward).collect();
@@ -200,8 +191,8 @@ impl Engine for UdpHost {
                 port.told -= 1;
                 let bytes = port.packet(&payload);
                 let shares = shares.in_frame(payload.len(), bytes.len());
-                port.tokens.extend(token.map(|token| (port.sent, token)));
-                let token = token.map(|_| port.sent);
+                port.tokens.extend(token.map(|token| (port.counters.sent, token)));
+                let token = token.map(|_| port.counters.sent);
                 let frame = FramesRequest::Frame { bytes, token, last: true, shares };
                 self.down.push_back((port.interface, frame));
             }
@@ -213,9 +204,9 @@ impl Engine for UdpHost {
         match said {
             FramesIndication::Room(room) => port.room = room,
             FramesIndication::Frame(frame) => match port.datagram(frame) {
-                None => port.damaged += 1,
-                Some((_, true)) if !port.takes_damaged => port.damaged += 1,
-                Some(_) if !port.open || port.unreleased > UNRELEASED_MAX => port.dropped += 1,
+                None => port.counters.damaged += 1,
+                Some((_, true)) if !port.takes_damaged => port.counters.damaged += 1,
+                Some(_) if !port.open || port.unreleased > UNRELEASED_MAX => port.counters.dropped += 1,
                 Some((bytes, damaged)) => {
                     port.unreleased += bytes.len() as u64;
                     let from = PeerId::CONFIGURED;
@@ -253,13 +244,19 @@ impl Engine for UdpHost {
     fn poll_timeout(&self) -> Option<Instant> {
         None
     }
+
+    fn observe(&self, view: &mut Observation) {
+        let part = view.part("udp");
+        for port in &self.ports {
+            part.count(&port.counters);
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use longwire_proto::service::Shares;
-    use std::sync::{Arc, Mutex};
 
     fn port(interface: InterfaceId, end: u8) -> HopEnd {
         let place = NodePosition {
@@ -269,7 +266,6 @@ mod tests {
             radios: vec![None],
             announced_outages: Vec::new(),
             bundles: crate::bundle_observer::record(1),
-            tally: Arc::new(Mutex::new(Tally::new())),
         };
         HopEnd::new(&place, interface, 0, end)
     }
@@ -307,7 +303,10 @@ mod tests {
                 said.filter(|said| !matches!(said, DatagramsIndication::Joined { .. })).collect();
             let (from, bytes) = (PeerId::CONFIGURED, Bytes::from_static(b"hh"));
             let marked = DatagramsIndication::Datagram { from, to_group: false, bytes, damaged: true };
-            assert_eq!((risen, host.ports[0].damaged), if asked { (vec![marked], 0) } else { (vec![], 1) });
+            assert_eq!(
+                (risen, host.ports[0].counters.damaged),
+                if asked { (vec![marked], 0) } else { (vec![], 1) }
+            );
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::plan::{Plan, node_id};
 use crate::stage::Network;
 use longwire_proto::bp::agent::{self, Agent, LinkConfig};
-use longwire_proto::engine::{Engine, Indication, Request};
+use longwire_proto::engine::Engine;
 use longwire_proto::joint::{Beside, PassThrough, Stack};
 use longwire_proto::service::{
     App, AppRequest, Bpa, BpaIndication, InterfaceId, LinkId, ManagementRequest, NextHop, Storage,
@@ -13,7 +13,7 @@ use longwire_proto::tcp::config::{HostConfig, InterfaceConfig, PeerConfig};
 use longwire_proto::time::{Duration, Instant};
 use longwire_sim::{
     Boot, ChannelConfig, ChannelId, ClockConfig, Delay, Direction, Errors, Fcs, FrameFate, LineConfig,
-    NodeBelow, NodeEngine, NodeId, NodeIndication, Simulation, World,
+    NodeEngine, NodeId, NodeIndication, Simulation, World,
 };
 use longwire_towers::carriers::Tcpcl;
 use longwire_towers::{Neighbours, Provides};
@@ -27,18 +27,14 @@ const PORT: u16 = 4556;
 pub(crate) struct Simulated {
     simulation: Simulation<Bpa>,
     carried: Arc<Mutex<BTreeMap<ChannelId, u64>>>,
-    counters: Vec<Arc<Mutex<agent::Counters>>>,
 }
 
 impl Simulated {
     pub(crate) fn new(plan: &Plan, seed: u64) -> Simulated {
         let mut simulation = Simulation::new(seed);
-        let mut counters = Vec::new();
         for name in &plan.nodes {
-            let shown = Arc::new(Mutex::new(agent::Counters::default()));
-            counters.push(shown.clone());
             let own = plan.clone();
-            let factory = Box::new(move |boot: Boot| node(&own, &boot.name.clone(), boot, &shown));
+            let factory = Box::new(move |boot: Boot| node(&own, &boot.name.clone(), boot));
             simulation.add_node(name, plan.disk.clone(), ClockConfig::default(), factory);
         }
         for (number, line) in plan.line.iter().enumerate() {
@@ -63,7 +59,7 @@ impl Simulated {
                     frame.bytes.len() as u64;
             }
         }));
-        Simulated { simulation, carried, counters }
+        Simulated { simulation, carried }
     }
 }
 
@@ -72,7 +68,7 @@ fn address(line: usize, second: bool) -> Ipv4Addr {
 }
 
 /// Builds a node as its operator would configure it.
-fn node(plan: &Plan, name: &str, boot: Boot, shown: &Arc<Mutex<agent::Counters>>) -> NodeEngine<Bpa> {
+fn node(plan: &Plan, name: &str, boot: Boot) -> NodeEngine<Bpa> {
     let lines = || plan.line.iter().enumerate().filter(|(_, line)| line.from == name || line.to == name);
     let interfaces = lines().map(|(number, line)| InterfaceConfig {
         interface: InterfaceId(number as u16),
@@ -118,47 +114,7 @@ fn node(plan: &Plan, name: &str, boot: Boot, shown: &Arc<Mutex<agent::Counters>>
     for (link, _) in links {
         engine.handle_request(boot.now, ManagementRequest::OpenLink { link }.into());
     }
-    let agent_of = |engine: &Stack<Agent, _>| *engine.upper.counters();
-    Box::new(Watched { engine, counters: agent_of, shown: shown.clone() })
-}
-
-/// A node whose counters are visible to the test.
-struct Watched<E, F> {
-    engine: E,
-    counters: F,
-    shown: Arc<Mutex<agent::Counters>>,
-}
-
-impl<E, F> Engine for Watched<E, F>
-where
-    E: Engine<Above = Bpa, Below = NodeBelow>,
-    F: Fn(&E) -> agent::Counters,
-{
-    type Above = Bpa;
-    type Below = NodeBelow;
-
-    fn handle_request(&mut self, now: Instant, request: Request<Bpa>) {
-        self.engine.handle_request(now, request);
-    }
-    fn handle_indication(&mut self, now: Instant, indication: Indication<NodeBelow>) {
-        self.engine.handle_indication(now, indication);
-    }
-    fn handle_timeout(&mut self, now: Instant) {
-        self.engine.handle_timeout(now);
-    }
-    fn poll_indication(&mut self, now: Instant) -> Option<Indication<Bpa>> {
-        self.engine.poll_indication(now)
-    }
-    fn poll_request(&mut self, now: Instant) -> Option<Request<NodeBelow>> {
-        let request = self.engine.poll_request(now);
-        if request.is_none() {
-            *self.shown.lock().expect("one thread") = (self.counters)(&self.engine);
-        }
-        request
-    }
-    fn poll_timeout(&self) -> Option<Instant> {
-        self.engine.poll_timeout()
-    }
+    Box::new(engine)
 }
 
 impl World for Simulated {
@@ -211,9 +167,8 @@ impl Network for Simulated {
         self.carried.lock().expect("one thread").get(&line).copied().unwrap_or(0)
     }
     fn count(&mut self, node: NodeId, counter: &str) -> u64 {
-        let counters = *self.counters[node.0 as usize].lock().expect("one thread");
-        let value = serde_json::to_value(counters).expect("counters are numbers");
-        value[counter].as_u64().unwrap_or_else(|| panic!("there is no counter {counter}"))
+        let counts = self.simulation.observe(node).sum("agent");
+        *counts.get(counter).unwrap_or_else(|| panic!("there is no counter {counter}"))
     }
     fn patience(&self) -> Duration {
         Duration::from_secs(3600)

@@ -21,6 +21,7 @@ use bytes::Bytes;
 use longwire_proto::ax25::{Control, Frame, Modulo, Station};
 use longwire_proto::engine::{Engine, Indication, Request};
 use longwire_proto::joint::earlier;
+use longwire_proto::observe::Observation;
 use longwire_proto::service::{
     Frames, FramesIndication, FramesRequest, LinkId, Many, Packets, PacketsIndication, PacketsRequest, Port,
 };
@@ -334,5 +335,9 @@ impl Engine for Controller {
         let made = self.held.front().filter(|_| passes).map(|(at, _)| *at);
         let to_host = self.to_host.front().map(|(at, ..)| *at);
         earlier(earlier(made, to_host), earlier(self.turns_at(), self.station.poll_timeout()))
+    }
+
+    fn observe(&self, view: &mut Observation) {
+        self.station.observe(view);
     }
 }
