@@ -12,8 +12,7 @@
 
 use bytes::{Bytes, BytesMut};
 use longwire_proto::bp::{BundleId, DecodePolicy, decode_head};
-use longwire_proto::engine::{Engine, Indication, Request};
-use longwire_proto::observe::Observation;
+use longwire_proto::engine::{Engine, forward};
 use longwire_proto::service::{
     Bundles, BundlesIndication, BundlesRequest, DownReason, LinkId, Many, TransferId,
 };
@@ -222,19 +221,13 @@ impl<L: Engine<Above = Many<LinkId, Bundles>>> Engine for BundleObserver<L> {
     type Above = Many<LinkId, Bundles>;
     type Below = L::Below;
 
+    forward!(lower: handle_indication handle_timeout poll_request poll_timeout finished observe);
+
     fn handle_request(&mut self, now: Instant, (link, request): (LinkId, BundlesRequest)) {
         if self.is_watched(link) {
             self.see_request(now, &request);
         }
         self.lower.handle_request(now, (link, request));
-    }
-
-    fn handle_indication(&mut self, now: Instant, indication: Indication<L::Below>) {
-        self.lower.handle_indication(now, indication);
-    }
-
-    fn handle_timeout(&mut self, now: Instant) {
-        self.lower.handle_timeout(now);
     }
 
     fn poll_indication(&mut self, now: Instant) -> Option<(LinkId, BundlesIndication)> {
@@ -245,22 +238,6 @@ impl<L: Engine<Above = Many<LinkId, Bundles>>> Engine for BundleObserver<L> {
             self.note(|seen| seen.last_came = Some(now));
         }
         Some((link, indication))
-    }
-
-    fn poll_request(&mut self, now: Instant) -> Option<Request<L::Below>> {
-        self.lower.poll_request(now)
-    }
-
-    fn poll_timeout(&self) -> Option<Instant> {
-        self.lower.poll_timeout()
-    }
-
-    fn finished(&self) -> bool {
-        self.lower.finished()
-    }
-
-    fn observe(&self, view: &mut Observation) {
-        self.lower.observe(view);
     }
 }
 

@@ -120,6 +120,58 @@ impl<E: Engine + ?Sized> Engine for Box<E> {
     }
 }
 
+/// Writes methods of [`Engine`] that pass everything to an engine inside, for one that changes only the others:
+/// `forward!(0: handle_timeout poll_timeout)` calls those of `self.0`.
+#[macro_export]
+macro_rules! forward {
+    ($inner:tt: $($method:ident)+) => { $($crate::engine::forward!(@$method $inner);)+ };
+    (@handle_request $inner:tt) => {
+        fn handle_request(&mut self, now: $crate::time::Instant, request: $crate::engine::Request<Self::Above>) {
+            self.$inner.handle_request(now, request);
+        }
+    };
+    (@handle_indication $inner:tt) => {
+        fn handle_indication(
+            &mut self,
+            now: $crate::time::Instant,
+            indication: $crate::engine::Indication<Self::Below>,
+        ) {
+            self.$inner.handle_indication(now, indication);
+        }
+    };
+    (@handle_timeout $inner:tt) => {
+        fn handle_timeout(&mut self, now: $crate::time::Instant) {
+            self.$inner.handle_timeout(now);
+        }
+    };
+    (@poll_indication $inner:tt) => {
+        fn poll_indication(&mut self, now: $crate::time::Instant) -> Option<$crate::engine::Indication<Self::Above>> {
+            self.$inner.poll_indication(now)
+        }
+    };
+    (@poll_request $inner:tt) => {
+        fn poll_request(&mut self, now: $crate::time::Instant) -> Option<$crate::engine::Request<Self::Below>> {
+            self.$inner.poll_request(now)
+        }
+    };
+    (@poll_timeout $inner:tt) => {
+        fn poll_timeout(&self) -> Option<$crate::time::Instant> {
+            self.$inner.poll_timeout()
+        }
+    };
+    (@finished $inner:tt) => {
+        fn finished(&self) -> bool {
+            self.$inner.finished()
+        }
+    };
+    (@observe $inner:tt) => {
+        fn observe(&self, view: &mut $crate::observe::Observation) {
+            self.$inner.observe(view);
+        }
+    };
+}
+pub use forward;
+
 /// Drains an engine: alternates the two polls until both return `None`. The order is part of the contract: every
 /// indication goes up before the next request goes down.
 pub fn drain<E: Engine + ?Sized>(

@@ -3,8 +3,7 @@
 use crate::clock::ClockConfig;
 use crate::disk::Disk;
 use bytes::Bytes;
-use longwire_proto::engine::{Engine, Indication, Request, Service};
-use longwire_proto::observe::Observation;
+use longwire_proto::engine::{Engine, Indication, Request, Service, forward};
 use longwire_proto::rng::Rng;
 use longwire_proto::service::{self, Both, Frames, InterfaceId, Many, Storage};
 use longwire_proto::time::Instant;
@@ -36,28 +35,15 @@ impl<E: Engine<Below = Frames>> Engine for OnRadio<E> {
     type Above = E::Above;
     type Below = NodeBelow;
 
-    fn handle_request(&mut self, now: Instant, request: Request<E::Above>) {
-        self.0.handle_request(now, request);
-    }
+    forward!(0: handle_request handle_timeout poll_indication poll_timeout observe);
+
     fn handle_indication(&mut self, now: Instant, indication: Indication<NodeBelow>) {
         if let service::Port::Second((_, indication)) = indication {
             self.0.handle_indication(now, indication);
         }
     }
-    fn handle_timeout(&mut self, now: Instant) {
-        self.0.handle_timeout(now);
-    }
-    fn poll_indication(&mut self, now: Instant) -> Option<Indication<E::Above>> {
-        self.0.poll_indication(now)
-    }
     fn poll_request(&mut self, now: Instant) -> Option<Request<NodeBelow>> {
         self.0.poll_request(now).map(|request| service::Port::Second((OnRadio::INTERFACE, request)))
-    }
-    fn poll_timeout(&self) -> Option<Instant> {
-        self.0.poll_timeout()
-    }
-    fn observe(&self, view: &mut Observation) {
-        self.0.observe(view);
     }
 }
 

@@ -1,7 +1,6 @@
 //! [`Media`]: the services below convergence layers as one service, so that sessions of all kinds stand side by side.
 
-use longwire_proto::engine::{Engine, Indication, Request, Service};
-use longwire_proto::observe::Observation;
+use longwire_proto::engine::{Engine, Indication, Request, Service, forward};
 use longwire_proto::service::{
     Bundles, Datagrams, DatagramsIndication, DatagramsRequest, Many, Packets, PacketsIndication,
     PacketsRequest, Stream, StreamIndication, StreamRequest,
@@ -66,56 +65,28 @@ pub trait PartOf: Service {
     fn narrow_indication(indication: Indication<Self::Whole>) -> Option<Self::Indication>;
 }
 
-impl PartOf for Stream {
-    type Whole = Media;
+macro_rules! media {
+    ($($medium:ident)+) => { $(
+        impl PartOf for $medium {
+            type Whole = Media;
 
-    fn widen_request(request: StreamRequest) -> MediaRequest {
-        MediaRequest::Stream(request)
-    }
-    fn narrow_request(request: MediaRequest) -> Option<StreamRequest> {
-        if let MediaRequest::Stream(request) = request { Some(request) } else { None }
-    }
-    fn widen_indication(indication: StreamIndication) -> MediaIndication {
-        MediaIndication::Stream(indication)
-    }
-    fn narrow_indication(indication: MediaIndication) -> Option<StreamIndication> {
-        if let MediaIndication::Stream(indication) = indication { Some(indication) } else { None }
-    }
+            fn widen_request(request: Request<Self>) -> MediaRequest {
+                MediaRequest::$medium(request)
+            }
+            fn narrow_request(request: MediaRequest) -> Option<Request<Self>> {
+                if let MediaRequest::$medium(request) = request { Some(request) } else { None }
+            }
+            fn widen_indication(indication: Indication<Self>) -> MediaIndication {
+                MediaIndication::$medium(indication)
+            }
+            fn narrow_indication(indication: MediaIndication) -> Option<Indication<Self>> {
+                if let MediaIndication::$medium(indication) = indication { Some(indication) } else { None }
+            }
+        }
+    )+ };
 }
 
-impl PartOf for Datagrams {
-    type Whole = Media;
-
-    fn widen_request(request: DatagramsRequest) -> MediaRequest {
-        MediaRequest::Datagrams(request)
-    }
-    fn narrow_request(request: MediaRequest) -> Option<DatagramsRequest> {
-        if let MediaRequest::Datagrams(request) = request { Some(request) } else { None }
-    }
-    fn widen_indication(indication: DatagramsIndication) -> MediaIndication {
-        MediaIndication::Datagrams(indication)
-    }
-    fn narrow_indication(indication: MediaIndication) -> Option<DatagramsIndication> {
-        if let MediaIndication::Datagrams(indication) = indication { Some(indication) } else { None }
-    }
-}
-
-impl PartOf for Packets {
-    type Whole = Media;
-
-    fn widen_request(request: PacketsRequest) -> MediaRequest {
-        MediaRequest::Packets(request)
-    }
-    fn narrow_request(request: MediaRequest) -> Option<PacketsRequest> {
-        if let MediaRequest::Packets(request) = request { Some(request) } else { None }
-    }
-    fn widen_indication(indication: PacketsIndication) -> MediaIndication {
-        MediaIndication::Packets(indication)
-    }
-    fn narrow_indication(indication: MediaIndication) -> Option<PacketsIndication> {
-        if let MediaIndication::Packets(indication) = indication { Some(indication) } else { None }
-    }
-}
+media!(Stream Datagrams Packets);
 
 impl<Id: core::fmt::Debug, S: PartOf> PartOf for Many<Id, S> {
     type Whole = Many<Id, S::Whole>;
@@ -157,37 +128,15 @@ where
     type Above = E::Above;
     type Below = <E::Below as PartOf>::Whole;
 
-    fn handle_request(&mut self, now: Instant, request: Request<E::Above>) {
-        self.0.handle_request(now, request);
-    }
+    forward!(0: handle_request handle_timeout poll_indication poll_timeout finished observe);
 
     fn handle_indication(&mut self, now: Instant, indication: Indication<Self::Below>) {
         let indication = E::Below::narrow_indication(indication).expect("an indication of the link's medium");
         self.0.handle_indication(now, indication);
     }
 
-    fn handle_timeout(&mut self, now: Instant) {
-        self.0.handle_timeout(now);
-    }
-
-    fn poll_indication(&mut self, now: Instant) -> Option<Indication<E::Above>> {
-        self.0.poll_indication(now)
-    }
-
     fn poll_request(&mut self, now: Instant) -> Option<Request<Self::Below>> {
         self.0.poll_request(now).map(E::Below::widen_request)
-    }
-
-    fn poll_timeout(&self) -> Option<Instant> {
-        self.0.poll_timeout()
-    }
-
-    fn finished(&self) -> bool {
-        self.0.finished()
-    }
-
-    fn observe(&self, view: &mut Observation) {
-        self.0.observe(view);
     }
 }
 
@@ -202,36 +151,14 @@ where
     type Above = <E::Above as PartOf>::Whole;
     type Below = E::Below;
 
+    forward!(0: handle_indication handle_timeout poll_request poll_timeout finished observe);
+
     fn handle_request(&mut self, now: Instant, request: Request<Self::Above>) {
         let request = E::Above::narrow_request(request).expect("a request to the link's medium");
         self.0.handle_request(now, request);
     }
 
-    fn handle_indication(&mut self, now: Instant, indication: Indication<E::Below>) {
-        self.0.handle_indication(now, indication);
-    }
-
-    fn handle_timeout(&mut self, now: Instant) {
-        self.0.handle_timeout(now);
-    }
-
     fn poll_indication(&mut self, now: Instant) -> Option<Indication<Self::Above>> {
         self.0.poll_indication(now).map(E::Above::widen_indication)
-    }
-
-    fn poll_request(&mut self, now: Instant) -> Option<Request<E::Below>> {
-        self.0.poll_request(now)
-    }
-
-    fn poll_timeout(&self) -> Option<Instant> {
-        self.0.poll_timeout()
-    }
-
-    fn finished(&self) -> bool {
-        self.0.finished()
-    }
-
-    fn observe(&self, view: &mut Observation) {
-        self.0.observe(view);
     }
 }

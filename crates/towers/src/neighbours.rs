@@ -2,9 +2,8 @@
 
 use crate::carrier::{AnyCarrier, Plan};
 use crate::media::{Media, Session};
-use longwire_proto::engine::{Engine, Indication, Request};
+use longwire_proto::engine::{Engine, Indication, Request, forward};
 use longwire_proto::joint::{Fan, Origin};
-use longwire_proto::observe::Observation;
 use longwire_proto::rng::Rng;
 use longwire_proto::service::{Bundles, LinkId, Many};
 use longwire_proto::time::Instant;
@@ -85,6 +84,8 @@ impl Engine for Neighbours {
     type Above = Many<LinkId, Bundles>;
     type Below = Many<LinkId, Media>;
 
+    forward!(sessions: handle_timeout poll_indication poll_request poll_timeout observe);
+
     fn handle_request(&mut self, now: Instant, (link, request): Request<Self::Above>) {
         if self.sessions.has(link) || !link.is_incoming() && self.begin(link, Origin::Above) {
             self.sessions.handle_request(now, (link, request));
@@ -100,26 +101,6 @@ impl Engine for Neighbours {
         } else {
             self.declined += 1;
         }
-    }
-
-    fn handle_timeout(&mut self, now: Instant) {
-        self.sessions.handle_timeout(now);
-    }
-
-    fn poll_indication(&mut self, now: Instant) -> Option<Indication<Self::Above>> {
-        self.sessions.poll_indication(now)
-    }
-
-    fn poll_request(&mut self, now: Instant) -> Option<Request<Self::Below>> {
-        self.sessions.poll_request(now)
-    }
-
-    fn poll_timeout(&self) -> Option<Instant> {
-        self.sessions.poll_timeout()
-    }
-
-    fn observe(&self, view: &mut Observation) {
-        self.sessions.observe(view);
     }
 }
 

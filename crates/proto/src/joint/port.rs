@@ -1,7 +1,6 @@
 //! Engines with a port that nobody uses.
 
-use crate::engine::{Engine, Indication, Request, Service};
-use crate::observe::Observation;
+use crate::engine::{Engine, Indication, Request, Service, forward};
 use crate::service::{Both, Port};
 use crate::time::Instant;
 use core::marker::PhantomData;
@@ -19,16 +18,10 @@ where
     type Above = A;
     type Below = E::Below;
 
+    forward!(0: handle_indication handle_timeout poll_request poll_timeout finished observe);
+
     fn handle_request(&mut self, now: Instant, request: Request<A>) {
         self.0.handle_request(now, Port::First(request));
-    }
-
-    fn handle_indication(&mut self, now: Instant, indication: Indication<E::Below>) {
-        self.0.handle_indication(now, indication);
-    }
-
-    fn handle_timeout(&mut self, now: Instant) {
-        self.0.handle_timeout(now);
     }
 
     fn poll_indication(&mut self, now: Instant) -> Option<Indication<A>> {
@@ -37,22 +30,6 @@ where
                 return Some(indication);
             }
         }
-    }
-
-    fn poll_request(&mut self, now: Instant) -> Option<Request<E::Below>> {
-        self.0.poll_request(now)
-    }
-
-    fn poll_timeout(&self) -> Option<Instant> {
-        self.0.poll_timeout()
-    }
-
-    fn finished(&self) -> bool {
-        self.0.finished()
-    }
-
-    fn observe(&self, view: &mut Observation) {
-        self.0.observe(view);
     }
 }
 
@@ -69,16 +46,10 @@ where
     type Above = B;
     type Below = E::Below;
 
+    forward!(0: handle_indication handle_timeout poll_request poll_timeout finished observe);
+
     fn handle_request(&mut self, now: Instant, request: Request<B>) {
         self.0.handle_request(now, Port::Second(request));
-    }
-
-    fn handle_indication(&mut self, now: Instant, indication: Indication<E::Below>) {
-        self.0.handle_indication(now, indication);
-    }
-
-    fn handle_timeout(&mut self, now: Instant) {
-        self.0.handle_timeout(now);
     }
 
     fn poll_indication(&mut self, now: Instant) -> Option<Indication<B>> {
@@ -87,22 +58,6 @@ where
                 return Some(indication);
             }
         }
-    }
-
-    fn poll_request(&mut self, now: Instant) -> Option<Request<E::Below>> {
-        self.0.poll_request(now)
-    }
-
-    fn poll_timeout(&self) -> Option<Instant> {
-        self.0.poll_timeout()
-    }
-
-    fn finished(&self) -> bool {
-        self.0.finished()
-    }
-
-    fn observe(&self, view: &mut Observation) {
-        self.0.observe(view);
     }
 }
 
@@ -122,9 +77,7 @@ impl<E: Engine, Unused: Service> Engine for Beneath<E, Unused> {
     type Above = E::Above;
     type Below = Both<Unused, E::Below>;
 
-    fn handle_request(&mut self, now: Instant, request: Request<E::Above>) {
-        self.0.handle_request(now, request);
-    }
+    forward!(0: handle_request handle_timeout poll_indication poll_timeout finished observe);
 
     fn handle_indication(&mut self, now: Instant, indication: Indication<Self::Below>) {
         if let Port::Second(indication) = indication {
@@ -132,27 +85,7 @@ impl<E: Engine, Unused: Service> Engine for Beneath<E, Unused> {
         }
     }
 
-    fn handle_timeout(&mut self, now: Instant) {
-        self.0.handle_timeout(now);
-    }
-
-    fn poll_indication(&mut self, now: Instant) -> Option<Indication<E::Above>> {
-        self.0.poll_indication(now)
-    }
-
     fn poll_request(&mut self, now: Instant) -> Option<Request<Self::Below>> {
         self.0.poll_request(now).map(Port::Second)
-    }
-
-    fn poll_timeout(&self) -> Option<Instant> {
-        self.0.poll_timeout()
-    }
-
-    fn finished(&self) -> bool {
-        self.0.finished()
-    }
-
-    fn observe(&self, view: &mut Observation) {
-        self.0.observe(view);
     }
 }

@@ -1,6 +1,6 @@
 //! Breaks a working engine, to verify that the laws detect it.
 
-use crate::engine::{Engine, Indication, Request};
+use crate::engine::{Engine, Indication, forward};
 use crate::time::Instant;
 use std::collections::VecDeque;
 
@@ -21,17 +21,7 @@ impl<E: Engine, F: FnMut(Indication<E::Above>) -> Vec<Indication<E::Above>>> Eng
     type Above = E::Above;
     type Below = E::Below;
 
-    fn handle_request(&mut self, now: Instant, request: Request<Self::Above>) {
-        self.engine.handle_request(now, request);
-    }
-
-    fn handle_indication(&mut self, now: Instant, indication: Indication<Self::Below>) {
-        self.engine.handle_indication(now, indication);
-    }
-
-    fn handle_timeout(&mut self, now: Instant) {
-        self.engine.handle_timeout(now);
-    }
+    forward!(engine: handle_request handle_indication handle_timeout poll_request poll_timeout);
 
     fn poll_indication(&mut self, now: Instant) -> Option<Indication<Self::Above>> {
         while self.up.is_empty() {
@@ -39,13 +29,5 @@ impl<E: Engine, F: FnMut(Indication<E::Above>) -> Vec<Indication<E::Above>>> Eng
             self.up.extend((self.alter)(indication));
         }
         self.up.pop_front()
-    }
-
-    fn poll_request(&mut self, now: Instant) -> Option<Request<Self::Below>> {
-        self.engine.poll_request(now)
-    }
-
-    fn poll_timeout(&self) -> Option<Instant> {
-        self.engine.poll_timeout()
     }
 }

@@ -1,7 +1,6 @@
 //! [`Checked`] enforces the contract; [`CheckedService`] contains the rules of a service.
 
-use crate::engine::{Engine, Indication, Request, Service};
-use crate::observe::Observation;
+use crate::engine::{Engine, Indication, Request, Service, forward};
 use crate::time::Instant;
 use core::fmt;
 
@@ -235,6 +234,8 @@ where
     type Above = E::Above;
     type Below = E::Below;
 
+    forward!(engine: poll_timeout finished observe);
+
     fn handle_request(&mut self, now: Instant, request: Request<Self::Above>) {
         self.heard(now);
         if let Err(breach) = E::Above::request(&mut self.above, &request) {
@@ -294,17 +295,5 @@ where
             self.blame("the engine", format_args!("{breach} ({request:?})"));
         }
         Some(request)
-    }
-
-    fn poll_timeout(&self) -> Option<Instant> {
-        self.engine.poll_timeout()
-    }
-
-    fn finished(&self) -> bool {
-        self.engine.finished()
-    }
-
-    fn observe(&self, view: &mut Observation) {
-        self.engine.observe(view);
     }
 }

@@ -1,7 +1,6 @@
 //! [`Tap`] shows every message to a sink; [`Timeline`] is a sink that writes a line for each.
 
-use crate::engine::{Engine, Indication, Request, Service};
-use crate::observe::Observation;
+use crate::engine::{Engine, Indication, Request, Service, forward};
 use crate::time::Instant;
 use core::fmt;
 use std::sync::mpsc;
@@ -87,6 +86,8 @@ impl<E: Engine, F: Sink<E::Above, E::Below>> Engine for Tap<E, F> {
     type Above = E::Above;
     type Below = E::Below;
 
+    forward!(engine: poll_timeout finished observe);
+
     fn handle_request(&mut self, now: Instant, request: Request<Self::Above>) {
         self.sink.cross(now, Crossing::RequestIn(&request));
         self.engine.handle_request(now, request);
@@ -112,18 +113,6 @@ impl<E: Engine, F: Sink<E::Above, E::Below>> Engine for Tap<E, F> {
         let request = self.engine.poll_request(now)?;
         self.sink.cross(now, Crossing::RequestOut(&request));
         Some(request)
-    }
-
-    fn poll_timeout(&self) -> Option<Instant> {
-        self.engine.poll_timeout()
-    }
-
-    fn finished(&self) -> bool {
-        self.engine.finished()
-    }
-
-    fn observe(&self, view: &mut Observation) {
-        self.engine.observe(view);
     }
 }
 
