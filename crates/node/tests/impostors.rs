@@ -384,7 +384,7 @@ fn a_receipt_of_which_a_part_came_before_the_last_start_is_not_believed() {
             place.0.display()
         )))
     };
-    let [first, second] = in_two_parts(&receipt("dtn://carol/", (now_dtn_ms(), 1), 1));
+    let [first, second] = in_two_parts(&receipt("dtn://carol/", (now_dtn_ms(), 1).into(), 1));
     let before = alice();
     let mut stranger = Peer::stranger_4(before.addresses()[0]).unwrap().sender();
     stranger.send(&first);

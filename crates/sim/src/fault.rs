@@ -4,7 +4,6 @@ use crate::channel::{ChannelId, Direction};
 use crate::clock::ClockConfig;
 use crate::delay::Delay;
 use crate::node::NodeId;
-use longwire_proto::service::RecordId;
 
 /// Fault injected into the network. A fault without an effect is not an error: a channel can be cut again, and a node
 /// that is down can crash.
@@ -24,8 +23,6 @@ pub enum InjectedFault {
     Delay(ChannelId, Direction, Delay),
     /// Makes the disk of a node fail at every operation (true) or work again (false).
     DiskFails(NodeId, bool),
-    /// Makes a record unreadable.
-    DamageRecord(NodeId, RecordId),
     /// Makes a record of the node unreadable, chosen by the seed.
     DamageAnyRecord(NodeId),
 }

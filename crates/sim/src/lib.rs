@@ -69,7 +69,6 @@ pub mod simulation;
 pub mod swarm;
 pub mod trace;
 mod units;
-pub mod world;
 
 pub use airtime::Airtime;
 pub use channel::{
@@ -84,6 +83,5 @@ pub use radio::{
     Access, Controller, ControllerConfig, Firmware, PathConfig, RadioConfig, StationConfig, Tnc, TncConfig,
     TransmitReports,
 };
-pub use simulation::{Pause, Simulation};
+pub use simulation::{NodeIndication, Pause, Simulation};
 pub use trace::{ChannelEnd, FrameFate, FrameRecord, FrameSink};
-pub use world::{NodeIndication, World};

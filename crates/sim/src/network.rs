@@ -4,7 +4,7 @@
 use crate::channel::{ChannelId, Direction};
 use crate::line::{EnqueueOutcome, Line, QueuedFrame, TransmittedFrame};
 use crate::node::{Attachment, BoundInterface, NodeId, PendingIndication, find};
-use crate::queue::{EventQueue, SimEvent};
+use crate::queue::{EventQueue, SimEvent, Slots};
 use crate::radio::{ChannelContext, SharedChannel};
 use crate::trace::{ChannelEnd, FrameFate, FrameRecord, FrameSink};
 use longwire_proto::service::{FramesRequest, InterfaceId};
@@ -35,8 +35,7 @@ pub(crate) struct Network {
     pub(crate) channels: Vec<ChannelKind>,
     pub(crate) lines: Vec<Line>,
     pub(crate) radios: Vec<SharedChannel>,
-    flights: Vec<Option<FrameInFlight>>,
-    free_flights: Vec<u32>,
+    pub(crate) flights: Slots<FrameInFlight>,
     pub(crate) trace: Option<FrameSink>,
     /// Interfaces that have joined and have no channel yet.
     pub(crate) unattached: Vec<ChannelEnd>,
@@ -57,7 +56,7 @@ impl Network {
                 // An interface without a channel has no carrier.
                 FramesRequest::Join => {
                     self.unattached.push(ChannelEnd { node, interface });
-                    pending_indications.push_back(PendingIndication::Carrier(interface, false));
+                    pending_indications.push_back(PendingIndication::carrier(interface, false));
                 }
                 FramesRequest::Seize => {}
                 FramesRequest::Frame { .. } => panic!("a frame for {interface:?}, which has no channel"),
@@ -66,7 +65,7 @@ impl Network {
         };
         match (request, outlet) {
             (FramesRequest::Join, _) => {
-                pending_indications.push_back(PendingIndication::Carrier(interface, self.join(outlet)));
+                pending_indications.push_back(PendingIndication::carrier(interface, self.join(outlet)));
                 pending_indications.push_back(PendingIndication::Room(interface, outlet));
             }
             // A point-to-point line needs no seizing.
@@ -82,7 +81,7 @@ impl Network {
                     EnqueueOutcome::Starts(end) => self.queue.push(end, SimEvent::TransmissionEnds(index)),
                     EnqueueOutcome::Dropped(frame, fate) => {
                         pending_indications
-                            .extend(token.map(|token| PendingIndication::Transmitted(interface, token)));
+                            .extend(token.map(|token| PendingIndication::transmitted(interface, token)));
                         pending_indications.push_back(PendingIndication::Room(interface, outlet));
                         self.drop_frame(index, frame, fate);
                     }
@@ -93,7 +92,7 @@ impl Network {
                 let (radio, mut air) = self.radio(radio);
                 if !radio.hand(&mut air, post, frame, last) {
                     pending_indications
-                        .extend(token.map(|token| PendingIndication::Transmitted(interface, token)));
+                        .extend(token.map(|token| PendingIndication::transmitted(interface, token)));
                 }
                 pending_indications.push_back(PendingIndication::Room(interface, outlet));
             }
@@ -148,25 +147,9 @@ impl Network {
         (core::mem::replace(&mut line.told, room) != room).then_some(room)
     }
 
-    /// Removes an arriving frame from the frames in flight.
-    pub(crate) fn land(&mut self, index: u32) -> FrameInFlight {
-        self.free_flights.push(index);
-        self.flights[index as usize].take().expect("a flight arrives once")
-    }
-
     /// Adds a frame that has left and arrives at the given time.
     pub(crate) fn fly(&mut self, line: u32, frame: TransmittedFrame, arrival: Instant) {
-        let flight = Some(FrameInFlight { line, frame });
-        let index = match self.free_flights.pop() {
-            Some(index) => {
-                self.flights[index as usize] = flight;
-                index
-            }
-            None => {
-                self.flights.push(flight);
-                self.flights.len() as u32 - 1
-            }
-        };
+        let index = self.flights.insert(FrameInFlight { line, frame });
         self.queue.push(arrival, SimEvent::FrameArrives(index));
     }
 

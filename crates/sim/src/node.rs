@@ -2,10 +2,9 @@
 
 use crate::clock::ClockConfig;
 use crate::disk::Disk;
-use bytes::Bytes;
 use longwire_proto::engine::{Engine, Indication, Request, Service, forward};
 use longwire_proto::rng::Rng;
-use longwire_proto::service::{self, Both, Frames, InterfaceId, Many, Storage};
+use longwire_proto::service::{self, Both, Frames, FramesIndication, InterfaceId, Many, Storage};
 use longwire_proto::time::Instant;
 use std::collections::VecDeque;
 
@@ -83,16 +82,20 @@ pub(crate) struct BoundInterface {
 /// Indication that has not been delivered to a node yet.
 #[derive(Debug)]
 pub(crate) enum PendingIndication {
-    /// The frame with this token has been transmitted.
-    Transmitted(InterfaceId, u64),
+    /// Indication as it is.
+    Frames(InterfaceId, FramesIndication),
     /// The room may have changed.
     Room(InterfaceId, Attachment),
-    /// A frame was received over the radio.
-    Frame(InterfaceId, Bytes),
-    /// The radio channel has become busy (true) or clear (false).
-    Busy(InterfaceId, bool),
-    /// The carrier of the interface has changed.
-    Carrier(InterfaceId, bool),
+}
+
+impl PendingIndication {
+    pub(crate) fn transmitted(interface: InterfaceId, token: u64) -> Self {
+        PendingIndication::Frames(interface, FramesIndication::Transmitted(token))
+    }
+
+    pub(crate) fn carrier(interface: InterfaceId, carrier: bool) -> Self {
+        PendingIndication::Frames(interface, FramesIndication::Carrier(carrier))
+    }
 }
 
 /// State of a node.

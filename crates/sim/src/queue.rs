@@ -77,6 +77,37 @@ impl EventQueue {
     }
 }
 
+/// What pending events refer to, by number; the numbers of those that were taken are used again.
+#[derive(Debug)]
+pub(crate) struct Slots<T> {
+    slots: Vec<Option<T>>,
+    free: Vec<u32>,
+}
+
+impl<T> Default for Slots<T> {
+    fn default() -> Self {
+        Slots { slots: Vec::new(), free: Vec::new() }
+    }
+}
+
+impl<T> Slots<T> {
+    /// Stores a value and returns its number.
+    pub(crate) fn insert(&mut self, value: T) -> u32 {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            self.slots.len() as u32 - 1
+        });
+        self.slots[index as usize] = Some(value);
+        index
+    }
+
+    /// Takes the value with this number, which is taken once.
+    pub(crate) fn take(&mut self, index: u32) -> T {
+        self.free.push(index);
+        self.slots[index as usize].take().expect("an event happens once")
+    }
+}
+
 /// One deadline for each node, changed in place: a tree in which each parent has the earlier deadline of its children.
 #[derive(Debug, Default)]
 pub(crate) struct WakeUps {

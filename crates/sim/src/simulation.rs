@@ -8,11 +8,10 @@ use crate::fault::InjectedFault;
 use crate::line::Line;
 use crate::network::{ChannelKind, FrameInFlight, Network};
 use crate::node::{Attachment, Boot, BoundInterface, Factory, Node, NodeId, PendingIndication};
-use crate::queue::{SimEvent, WakeUps};
+use crate::queue::{SimEvent, Slots, WakeUps};
 use crate::radio::{RadioConfig, SharedChannel, StationEventKind};
 use crate::trace::{ChannelEnd, FrameFate, FrameSink};
-use crate::world::NodeIndication;
-use longwire_proto::engine::{Engine, Service, drain};
+use longwire_proto::engine::{Engine, Indication, Service, drain};
 use longwire_proto::joint::earlier;
 use longwire_proto::observe::Observation;
 use longwire_proto::rng::Rng;
@@ -24,6 +23,9 @@ use std::collections::VecDeque;
 /// Maximum number of events at one instant, or of rounds within one event; beyond it nodes are assumed to be in an
 /// endless loop.
 const CIRCLE_EVENTS_MAX: u64 = 1_000_000;
+
+/// Indication of a node to its user, with its time.
+pub type NodeIndication<A> = (Instant, NodeId, Indication<A>);
 
 /// Planned action.
 enum PlannedAction<A: Service> {
@@ -49,8 +51,7 @@ pub struct Simulation<A: Service> {
     nodes: Vec<Node<A>>,
     wakes: WakeUps,
     unstarted: VecDeque<NodeId>,
-    plans: Vec<Option<PlannedAction<A>>>,
-    free_plans: Vec<u32>,
+    plans: Slots<PlannedAction<A>>,
     /// Number of cuts of each channel that are not healed.
     cuts: Vec<u32>,
     indications: VecDeque<NodeIndication<A>>,
@@ -67,8 +68,7 @@ impl<A: Service> Simulation<A> {
             nodes: Vec::new(),
             wakes: WakeUps::default(),
             unstarted: VecDeque::new(),
-            plans: Vec::new(),
-            free_plans: Vec::new(),
+            plans: Slots::default(),
             cuts: Vec::new(),
             indications: VecDeque::new(),
             events: 0,
@@ -177,7 +177,7 @@ impl<A: Service> Simulation<A> {
             self.network.unattached.swap_remove(place);
             let carrier = self.network.join(out);
             let pending_indications = &mut self.nodes[end.node.0 as usize].pending_indications;
-            pending_indications.push_back(PendingIndication::Carrier(end.interface, carrier));
+            pending_indications.push_back(PendingIndication::carrier(end.interface, carrier));
             pending_indications.push_back(PendingIndication::Room(end.interface, out));
             self.settle(end.node, false);
         }
@@ -217,16 +217,7 @@ impl<A: Service> Simulation<A> {
 
     fn plan(&mut self, at: Instant, plan: PlannedAction<A>) {
         assert!(at >= self.network.now, "{at} has passed");
-        let index = match self.free_plans.pop() {
-            Some(index) => {
-                self.plans[index as usize] = Some(plan);
-                index
-            }
-            None => {
-                self.plans.push(Some(plan));
-                self.plans.len() as u32 - 1
-            }
-        };
+        let index = self.plans.insert(plan);
         self.network.queue.push(at, SimEvent::Planned(index));
     }
 
@@ -408,7 +399,7 @@ impl<A: Service> Simulation<A> {
         }
         let pending_indications = &mut self.nodes[sender.node.0 as usize].pending_indications;
         if let Some(token) = token {
-            pending_indications.push_back(PendingIndication::Transmitted(sender.interface, token));
+            pending_indications.push_back(PendingIndication::transmitted(sender.interface, token));
         }
         pending_indications.push_back(PendingIndication::Room(sender.interface, Attachment::Line(index)));
         self.settle(sender.node, false);
@@ -427,9 +418,7 @@ impl<A: Service> Simulation<A> {
                 StationEventKind::Room => {
                     PendingIndication::Room(interface, Attachment::Radio(index, note.station_number))
                 }
-                StationEventKind::Busy(busy) => PendingIndication::Busy(interface, busy),
-                StationEventKind::Frame(bytes) => PendingIndication::Frame(interface, bytes),
-                StationEventKind::Transmitted(token) => PendingIndication::Transmitted(interface, token),
+                StationEventKind::Frames(said) => PendingIndication::Frames(interface, said),
             };
             self.nodes[node.0 as usize].pending_indications.push_back(pending_indications);
             self.settle(node, false);
@@ -437,7 +426,7 @@ impl<A: Service> Simulation<A> {
     }
 
     fn arrives(&mut self, index: u32) {
-        let FrameInFlight { line, mut frame } = self.network.land(index);
+        let FrameInFlight { line, mut frame } = self.network.flights.take(index);
         let to = self.network.lines[line as usize].to;
         // The sender of the other direction is the receiver of this one.
         let heard = self.network.lines[(line ^ 1) as usize].joined;
@@ -481,7 +470,7 @@ impl<A: Service> Simulation<A> {
         let ChannelEnd { node, interface } = line.from;
         // The room is withdrawn before the carrier and granted after it.
         let mut pending_indications = [
-            PendingIndication::Carrier(interface, carrier),
+            PendingIndication::carrier(interface, carrier),
             PendingIndication::Room(interface, Attachment::Line(index)),
         ];
         if !carrier {
@@ -492,9 +481,7 @@ impl<A: Service> Simulation<A> {
     }
 
     fn falls_due(&mut self, index: u32) {
-        let plan = self.plans[index as usize].take().expect("a plan falls due once");
-        self.free_plans.push(index);
-        match plan {
+        match self.plans.take(index) {
             PlannedAction::Fault(fault) => self.apply(fault),
             PlannedAction::Request(node, request) => {
                 self.request(node, request);
@@ -535,9 +522,6 @@ impl<A: Service> Simulation<A> {
                 }
             }
             InjectedFault::DiskFails(node, failing) => self.nodes[node.0 as usize].disk.set_failing(failing),
-            InjectedFault::DamageRecord(node, record) => {
-                self.nodes[node.0 as usize].disk.damage(record);
-            }
             InjectedFault::DamageAnyRecord(node) => self.damage_any(node),
         }
     }
@@ -672,18 +656,7 @@ impl<A: Service> Simulation<A> {
                 );
             }
             let indication = match pending_indications.pop_front() {
-                Some(PendingIndication::Transmitted(interface, token)) => {
-                    Side::Second((interface, FramesIndication::Transmitted(token)))
-                }
-                Some(PendingIndication::Carrier(interface, carrier)) => {
-                    Side::Second((interface, FramesIndication::Carrier(carrier)))
-                }
-                Some(PendingIndication::Frame(interface, bytes)) => {
-                    Side::Second((interface, FramesIndication::Frame(bytes)))
-                }
-                Some(PendingIndication::Busy(interface, busy)) => {
-                    Side::Second((interface, FramesIndication::Busy(busy)))
-                }
+                Some(PendingIndication::Frames(interface, said)) => Side::Second((interface, said)),
                 Some(PendingIndication::Room(interface, outlet)) => match network.changed_room(outlet) {
                     Some(room) => Side::Second((interface, FramesIndication::Room(room))),
                     None => continue,

@@ -366,7 +366,7 @@ impl RunObserver {
         match said {
             BpaIndication::App(AppIndication::Room(room)) => self.rooms[here] = room,
             BpaIndication::App(AppIndication::Accepted { send, created }) => {
-                drop(self.accepted.insert(send.0, (here, created)))
+                self.accepted.insert(send.0, (here, created));
             }
             BpaIndication::Manage(ManagementIndication::Bundle { name, what, .. }) => {
                 if what == BundleEvent::Accepted {

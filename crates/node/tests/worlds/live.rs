@@ -9,13 +9,13 @@ use bytes::Bytes;
 use longwire_node::config::{self, Config};
 use longwire_node::message::{Message, MessageOptions, Reply, Request};
 use longwire_node::storage::VolatileStore;
-use longwire_node::{AppClient, Node, NodeSetup, system_dtn_ms};
+use longwire_node::{AppClient, Node, NodeSetup};
 use longwire_proto::service::{
     App, AppIndication, AppRequest, BundleName, DeliveryId, RefuseReason, ReportedStatus, SendFailure,
     SendId, SendOptions,
 };
 use longwire_proto::time::{Duration, Instant};
-use longwire_sim::{ChannelId, NodeId, NodeIndication, World};
+use longwire_sim::{ChannelId, NodeId, NodeIndication};
 use std::collections::BTreeMap;
 use tokio::sync::mpsc;
 
@@ -279,9 +279,7 @@ fn failure(words: &str) -> SendFailure {
     found.unwrap_or_else(|| panic!("what does this mean: {words}")).1
 }
 
-impl World for Live {
-    type App = App;
-
+impl Network for Live {
     fn now(&self) -> Instant {
         Instant::from_nanos(self.began.elapsed().as_nanos() as u64)
     }
@@ -346,12 +344,6 @@ impl World for Live {
         self.heard.push((self.now(), node, AppIndication::Room(1 << 40)));
     }
 
-    fn dtn_ms(&self, _: NodeId) -> Option<u64> {
-        system_dtn_ms()
-    }
-}
-
-impl Network for Live {
     fn carried(&self, line: ChannelId) -> u64 {
         self.lines[line.0 as usize].carried()
     }

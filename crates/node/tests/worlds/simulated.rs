@@ -13,7 +13,7 @@ use longwire_proto::tcp::config::{HostConfig, InterfaceConfig, PeerConfig};
 use longwire_proto::time::{Duration, Instant};
 use longwire_sim::{
     Boot, ChannelConfig, ChannelId, ClockConfig, Delay, Direction, Errors, Fcs, FrameFate, LineConfig,
-    NodeEngine, NodeId, NodeIndication, Simulation, World,
+    NodeEngine, NodeId, NodeIndication, Simulation,
 };
 use longwire_towers::carriers::Tcpcl;
 use longwire_towers::{Neighbours, Provides};
@@ -117,9 +117,7 @@ fn node(plan: &Plan, name: &str, boot: Boot) -> NodeEngine<Bpa> {
     Box::new(engine)
 }
 
-impl World for Simulated {
-    type App = App;
-
+impl Network for Simulated {
     fn now(&self) -> Instant {
         self.simulation.now()
     }
@@ -157,12 +155,6 @@ impl World for Simulated {
     fn restart(&mut self, node: NodeId) {
         self.simulation.restart(node);
     }
-    fn dtn_ms(&self, node: NodeId) -> Option<u64> {
-        self.simulation.dtn_ms(node)
-    }
-}
-
-impl Network for Simulated {
     fn carried(&self, line: ChannelId) -> u64 {
         self.carried.lock().expect("one thread").get(&line).copied().unwrap_or(0)
     }

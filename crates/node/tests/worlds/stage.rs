@@ -6,14 +6,33 @@ use longwire_proto::service::{
     App, AppIndication, AppRequest, BundleName, DeliveryId, SendFailure, SendId, SendOptions,
 };
 use longwire_proto::time::{Duration, Instant};
-use longwire_sim::{ChannelId, NodeId, NodeIndication, World};
+use longwire_sim::{ChannelId, NodeId, NodeIndication};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Payload bytes sent or read at once.
 const PIECE_BYTES: usize = 60_000;
 
-/// A world of bundle nodes. Its lines have the numbers of the plan.
-pub(crate) trait Network: World<App = App> {
+/// A network of bundle nodes, simulated or real. Its lines have the numbers of the plan.
+pub(crate) trait Network {
+    /// Returns the time since the run began.
+    fn now(&self) -> Instant;
+    /// Sends a request to a node; false if the node is down.
+    fn request(&mut self, node: NodeId, request: AppRequest) -> bool;
+    /// Runs until `until`.
+    fn run_until(&mut self, until: Instant);
+    /// Runs while `goes_on` returns true. It is evaluated after each possible event and may act on the network. Returns
+    /// false if `limit` was reached or no more events are pending.
+    fn run_while(&mut self, limit: Instant, goes_on: &mut dyn FnMut(&mut Self) -> bool) -> bool;
+    /// Removes and returns the indications of the nodes, in order of time.
+    fn take_indications(&mut self) -> Vec<NodeIndication<App>>;
+    /// Cuts a channel.
+    fn cut(&mut self, channel: ChannelId);
+    /// Restores a channel.
+    fn heal(&mut self, channel: ChannelId);
+    /// Kills a node at once; synced data on its disk survive.
+    fn crash(&mut self, node: NodeId);
+    /// Restarts a node.
+    fn restart(&mut self, node: NodeId);
     /// Bytes that a line has delivered to its second node.
     fn carried(&self, line: ChannelId) -> u64;
     /// One of the counters of a node's agent, since its last start.

@@ -10,6 +10,7 @@ use crate::queue::{EventQueue, SimEvent};
 use crate::trace::{ChannelEnd, FrameFate, FrameRecord, FrameSink};
 use bytes::Bytes;
 use longwire_proto::rng::Rng;
+use longwire_proto::service::FramesIndication;
 use longwire_proto::time::Instant;
 use std::collections::VecDeque;
 
@@ -42,12 +43,8 @@ pub(crate) struct StationEvent {
 pub(crate) enum StationEventKind {
     /// The room of the station may have changed.
     Room,
-    /// The channel has become busy (true) or clear (false) at the station.
-    Busy(bool),
-    /// The station has received a frame.
-    Frame(Bytes),
-    /// The frame with this token has left.
-    Transmitted(u64),
+    /// Indication of the channel.
+    Frames(FramesIndication),
     /// The user of the station has had its opportunity to send; the transmitter continues.
     GoOn,
 }
@@ -345,7 +342,7 @@ impl SharedChannel {
             path.counters.count(fate);
             if matches!(fate, FrameFate::Delivered | FrameFate::Damaged) {
                 let bytes = damaged.as_ref().unwrap_or(&sending.frame.bytes).clone();
-                self.note(hearer, StationEventKind::Frame(bytes));
+                self.note(hearer, StationEventKind::Frames(FramesIndication::Frame(bytes)));
             }
             if let Some(trace) = air.trace {
                 let record = self.record(at, hearer, &sending.frame, fate);
@@ -353,7 +350,7 @@ impl SharedChannel {
             }
         }
         if let Some(token) = sending.frame.token {
-            self.note(at, StationEventKind::Transmitted(token));
+            self.note(at, StationEventKind::Frames(FramesIndication::Transmitted(token)));
         }
         if self.config.full_duplex {
             self.note(at, StationEventKind::Room);
@@ -411,7 +408,7 @@ impl SharedChannel {
             _ => {}
         }
         if self.stations[at].joined {
-            self.note(at, StationEventKind::Busy(busy));
+            self.note(at, StationEventKind::Frames(FramesIndication::Busy(busy)));
         }
     }
 

@@ -2,9 +2,7 @@
 
 use super::world::{Payload, World};
 use crate::rng::Rng;
-use crate::service::{
-    AppIndication, AppRequest, ManagementRequest, NextHop, SendFailure, SendId, SendOptions,
-};
+use crate::service::{AppIndication, ManagementRequest, NextHop, SendFailure, SendId, SendOptions};
 use crate::time::Duration;
 use bytes::Bytes;
 
