@@ -1,13 +1,12 @@
 //! Account of the time of a line, in exact nanoseconds.
 
 use longwire_proto::service::Shares;
-use serde::{Deserialize, Serialize};
 
 /// Use of the time of one direction of a channel since the run began. The fields sum to the time elapsed.
 ///
 /// An outage counts whether or not a frame was sent during it. A frame interrupted by an outage counts under its shares
 /// for the part outside the outage.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Airtime {
     /// Headers, nanoseconds.
     pub header: u64,

@@ -26,7 +26,6 @@
 
 use crate::delay::Delay;
 use crate::trace::FrameFate;
-use crate::units::seconds;
 use longwire_proto::codec::crc;
 use longwire_proto::time::Instant;
 use serde::{Deserialize, Serialize};
@@ -36,8 +35,7 @@ use serde::{Deserialize, Serialize};
 pub struct ChannelId(pub u32);
 
 /// Direction of a channel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Direction {
     /// From the first end to the second.
     Forward,
@@ -51,8 +49,7 @@ impl Direction {
 }
 
 /// Configuration of both directions of a channel.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ChannelConfig {
     /// From the first end to the second.
     pub forward: LineConfig,
@@ -68,8 +65,7 @@ impl ChannelConfig {
 }
 
 /// Configuration of one direction of a channel.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+#[derive(Clone, Debug, PartialEq)]
 pub struct LineConfig {
     /// Rate, bit/s. Default: 1,000,000.
     pub rate_bps: u64,
@@ -115,14 +111,11 @@ impl Default for LineConfig {
 }
 
 /// Interval of time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// Beginning, seconds since the run began.
-    #[serde(rename = "from-s", with = "seconds")]
+    /// Beginning.
     pub from: Instant,
-    /// End, seconds since the run began.
-    #[serde(rename = "to-s", with = "seconds")]
+    /// End.
     pub to: Instant,
 }
 
@@ -192,8 +185,7 @@ impl Errors {
 }
 
 /// Frame check sequence of a line.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fcs {
     /// No check sequence.
     #[default]
@@ -235,7 +227,7 @@ impl Fcs {
 /// Counters of the frames of one direction, by their fate.
 ///
 /// `handed` is the sum of all others except `undetected`, which counts within `delivered`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Frames accepted from the sender.
     pub handed: u64,

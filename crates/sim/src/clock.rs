@@ -1,15 +1,12 @@
 //! Clock of a node.
 
-use crate::units::seconds;
 use longwire_proto::time::Instant;
-use serde::{Deserialize, Serialize};
 
 /// True DTN time at the beginning of a run: 2026-01-01 00:00:00 UTC, in milliseconds since 2000-01-01 (RFC 9171 4.2.6).
 pub const EPOCH_DTN_MS: u64 = 820_540_800_000;
 
 /// Configuration of the clock of a node. The default clock is right.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ClockConfig {
     /// False for a node without a clock. Default: true.
     pub present: bool,
@@ -22,11 +19,9 @@ pub struct ClockConfig {
 }
 
 /// Jump of a clock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Jump {
-    /// Time of the jump, seconds since the run began.
-    #[serde(rename = "at-s", with = "seconds")]
+    /// Time of the jump.
     pub at: Instant,
     /// Size of the jump, milliseconds (negative: back).
     pub by_ms: i64,

@@ -1,29 +1,22 @@
 //! One-way delays that change with time.
 
-use crate::units::{millis, seconds};
 use longwire_proto::time::{Duration, Instant};
-use serde::{Deserialize, Serialize};
 
 /// Delay as a function of time: constant, or piecewise linear.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Delay {
-    /// Constant delay, milliseconds.
-    #[serde(rename = "constant-ms")]
-    Constant(#[serde(with = "millis")] Duration),
+    /// Constant delay.
+    Constant(Duration),
     /// Linear interpolation between points in order of time; constant before the first and after the last point.
     Schedule(Vec<DelayPoint>),
 }
 
 /// Point of a [`Delay::Schedule`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DelayPoint {
-    /// Time, seconds since the run began.
-    #[serde(rename = "at-s", with = "seconds")]
+    /// Time.
     pub at: Instant,
-    /// One-way delay of bits that leave at this time, milliseconds.
-    #[serde(rename = "delay-ms", with = "millis")]
+    /// One-way delay of bits that leave at this time.
     pub delay: Duration,
 }
 

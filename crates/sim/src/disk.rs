@@ -14,26 +14,20 @@
 //!
 //! Payloads are shared, not copied; only a read across two appends copies bytes.
 
-use crate::units::millis;
 use bytes::{Bytes, BytesMut};
 use longwire_proto::rng::Rng;
 use longwire_proto::service::{RecordId, StorageFailure, StorageIndication, StorageRequest};
 use longwire_proto::time::{Duration, Instant};
-use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Configuration of a disk. The default disk has no latency and no capacity limit.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiskConfig {
-    /// Time before each write begins, milliseconds. Default: 0.
-    #[serde(rename = "write-latency-ms", with = "millis")]
+    /// Time before each write begins. Default: 0.
     pub write_latency: Duration,
-    /// Time of each sync, milliseconds. Default: 0.
-    #[serde(rename = "sync-latency-ms", with = "millis")]
+    /// Time of each sync. Default: 0.
     pub sync_latency: Duration,
-    /// Time before each read begins, milliseconds. Default: 0.
-    #[serde(rename = "read-latency-ms", with = "millis")]
+    /// Time before each read begins. Default: 0.
     pub read_latency: Duration,
     /// Throughput of reads and writes, bytes per second. Default: 0, unlimited.
     pub throughput_bytes_per_s: u64,
