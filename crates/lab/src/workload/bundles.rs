@@ -76,7 +76,6 @@ impl FilesOverBundles {
         let send = SendId(self.current as u64);
         if !self.opened {
             self.opened = true;
-            self.up.push_back(TaskIndication::Started { file: self.current });
             let (destination, options) = (self.destination.clone(), self.options.clone());
             return Some(AppRequest::Send { send, destination, length, options });
         }
@@ -128,11 +127,9 @@ impl FilesOverBundles {
         let file = fresh.or(reading.candidates.first().copied()).or(other);
         self.down.push_back(AppRequest::Taken { delivery }.into());
         let Some(file) = file else { return };
-        let again = core::mem::replace(&mut self.done[file], true);
-        self.up.push_back(match again {
-            true => TaskIndication::Again { file },
-            false => TaskIndication::Done { file, intact },
-        });
+        if !core::mem::replace(&mut self.done[file], true) {
+            self.up.push_back(TaskIndication::Done { file, intact });
+        }
     }
 
     fn data(&mut self, delivery: DeliveryId, offset: u64, data: &Bytes) {
@@ -163,18 +160,9 @@ impl Engine for FilesOverBundles {
     }
 
     fn handle_indication(&mut self, _now: Instant, indication: BpaIndication) {
-        let indication = match indication {
-            BpaIndication::App(indication) => indication,
-            BpaIndication::Manage(ManagementIndication::Link { link, down, .. }) => {
-                return self.up.push_back(TaskIndication::Link { link, up: down.is_none() });
-            }
-            BpaIndication::Manage(_) => return,
-        };
+        let BpaIndication::App(indication) = indication else { return };
         match indication {
             AppIndication::Room(room) => self.room = room,
-            AppIndication::Sent { send } => {
-                self.up.push_back(TaskIndication::HandedOver { file: send.0 as usize });
-            }
             AppIndication::Failed { send, reason } => {
                 let file = send.0 as usize;
                 let why = TryFailure::Bundle(reason);
@@ -189,6 +177,7 @@ impl Engine for FilesOverBundles {
                 self.reading.remove(&delivery);
             }
             AppIndication::Accepted { .. }
+            | AppIndication::Sent { .. }
             | AppIndication::Progress { .. }
             | AppIndication::Report { .. } => {}
         }
@@ -242,7 +231,6 @@ mod tests {
         let down = quiet(&mut source, &mut heard);
         assert!(matches!(&down[0], BpaRequest::App(AppRequest::Piece { data, .. }) if data.len() == 400));
         assert!(matches!(down[1], BpaRequest::App(AppRequest::Send { send: SendId(1), length: 0, .. })));
-        assert_eq!(heard, [TaskIndication::Started { file: 0 }, TaskIndication::Started { file: 1 }]);
     }
 
     /// Delivers `content`, each read answered in pieces of at most 300 bytes, and returns the indications of the
@@ -292,7 +280,7 @@ mod tests {
         let mut engine = FilesOverBundles::new(Vec::new(), String::new(), SendOptions::default());
         engine.handle_request(NOW, TaskRequest::Expect { files: vec![a.clone(), b.clone()] });
         assert_eq!(deliver(&mut engine, DeliveryId(1), &b), [TaskIndication::Done { file: 1, intact: true }]);
-        assert_eq!(deliver(&mut engine, DeliveryId(2), &b), [TaskIndication::Again { file: 1 }]);
+        assert!(deliver(&mut engine, DeliveryId(2), &b).is_empty(), "it is there already");
         let mut wrong = a.to_vec();
         wrong[650] ^= 1;
         let told = deliver(&mut engine, DeliveryId(3), &wrong.into());

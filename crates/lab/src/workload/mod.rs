@@ -14,7 +14,7 @@ pub mod stream;
 
 use bytes::Bytes;
 use longwire_proto::engine::Service;
-use longwire_proto::service::{CloseReason, LinkId, SendFailure};
+use longwire_proto::service::{CloseReason, SendFailure};
 
 /// Service between an experiment and a node.
 #[derive(Debug)]
@@ -43,16 +43,6 @@ pub enum TaskRequest {
 /// Indications of [`FileTask`]. Files are numbered from zero, in the order of [`TaskRequest::Start`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TaskIndication {
-    /// The source starts to pass this file down.
-    Started {
-        /// Number of the file.
-        file: usize,
-    },
-    /// The layer below has confirmed that the file is acknowledged by the next hop.
-    HandedOver {
-        /// Number of the file.
-        file: usize,
-    },
     /// One attempt at the source failed.
     Failed {
         /// Number of the file.
@@ -68,18 +58,6 @@ pub enum TaskIndication {
         file: usize,
         /// True if the received file equals the original.
         intact: bool,
-    },
-    /// The destination received a file that it already had.
-    Again {
-        /// Number of the file.
-        file: usize,
-    },
-    /// A bundle link came up (`true`) or went down.
-    Link {
-        /// Link.
-        link: LinkId,
-        /// True if the link is up.
-        up: bool,
     },
 }
 
