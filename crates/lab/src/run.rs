@@ -238,9 +238,7 @@ impl Setup {
 
     /// Simulates one run.
     pub fn play(&self, run: Run, wanted: Wanted) -> Outcome {
-        let mut stage = Stage::set(self, run.seed, self.outages(run), wanted);
-        stage.play();
-        stage.outcome(run.number)
+        Stage::set(self, run, wanted).play()
     }
 
     /// Outages of a run with random starts: a function of the run's seed only.
@@ -343,10 +341,10 @@ impl Watched {
     }
 }
 
-/// Run in progress.
+/// Simulation of a run, ready to start.
 struct Stage<'a> {
     setup: &'a Setup,
-    seed: u64,
+    run: Run,
     wanted: Wanted,
     /// Outages of this run.
     scheduled: Vec<Outage>,
@@ -355,22 +353,13 @@ struct Stage<'a> {
     channels: Vec<ChannelId>,
     bundles: bundle_observer::SharedObservations,
     gathered: Arc<Mutex<Gathered>>,
-    /// Outages relative to data that have started: hop, start, end.
-    outages: Vec<(usize, Instant, Instant)>,
-    missing: usize,
-    intact: bool,
-    missed: Option<NotDelivered>,
-    failures: Vec<TryFailure>,
-    /// Airtime until the end of the transfer.
-    ledgers: Vec<[Ledger; 2]>,
-    done_at: Option<Instant>,
 }
 
 impl<'a> Stage<'a> {
-    fn set(setup: &'a Setup, seed: u64, scheduled: Vec<Outage>, wanted: Wanted) -> Stage<'a> {
-        let hops = setup.links.len();
+    fn set(setup: &'a Setup, run: Run, wanted: Wanted) -> Stage<'a> {
+        let (hops, scheduled) = (setup.links.len(), setup.outages(run));
         let bundles = bundle_observer::record(hops);
-        let mut simulation = world::simulation(seed);
+        let mut simulation = world::simulation(run.seed);
         let mut nodes = Vec::new();
         for (position, name) in setup.scenario.nodes.iter().enumerate() {
             let place = NodePosition {
@@ -390,59 +379,39 @@ impl<'a> Stage<'a> {
         let gathered = Arc::new(Mutex::new(Gathered { hops: vec![Watched::default(); hops], frames }));
         let sink = gathered.clone();
         simulation.set_trace(Box::new(move |record| sink.lock().expect("nobody panics").note(record)));
-        Stage {
-            setup,
-            seed,
-            wanted,
-            scheduled,
-            simulation,
-            nodes,
-            channels,
-            bundles,
-            gathered,
-            outages: Vec::new(),
-            missing: setup.files.len(),
-            intact: true,
-            missed: None,
-            failures: Vec::new(),
-            ledgers: Vec::new(),
-            done_at: None,
-        }
+        Stage { setup, run, wanted, scheduled, simulation, nodes, channels, bundles, gathered }
     }
 
-    fn play(&mut self) {
-        let files = self.setup.files.clone();
-        let (source, destination) = (self.nodes[0], *self.nodes.last().expect("a chain has nodes"));
+    /// Plays the run to its end.
+    fn play(mut self) -> Outcome {
+        let Setup { scenario, links, files, assembly } = self.setup;
+        let (source, destination) = (self.nodes[0], self.nodes[links.len()]);
         self.simulation.request(destination, TaskRequest::Expect { files: files.clone() });
-        self.simulation.request(source, TaskRequest::Start { files });
-        let limit = at(self.setup.scenario.duration_limit_s);
+        self.simulation.request(source, TaskRequest::Start { files: files.clone() });
         let mut waiting = self.scheduled.clone();
         waiting.retain(|outage| outage.from == OutageFrom::Data);
-        let (mut missing, mut intact, mut failures) = (self.missing, self.intact, Vec::new());
-        let (mut begun, mut done_at) = (Vec::new(), None);
-        let bundles = self.bundles.clone();
-        let channels = self.channels.clone();
-        let mut given_up = false;
-        let pause = self.simulation.run_while(limit, |simulation| {
+        // Outages relative to data that have started: hop, start, end.
+        let mut begun: Vec<(usize, Instant, Instant)> = Vec::new();
+        let (mut missing, mut intact, mut done_at) = (files.len(), true, None);
+        let (mut failures, mut given_up) = (Vec::new(), false);
+        let (bundles, channels) = (&self.bundles, &self.channels);
+        let pause = self.simulation.run_while(at(scenario.duration_limit_s), |simulation| {
             waiting.retain(|outage| {
                 let hop = outage.hop - 1;
-                let stream = !self.setup.assembly.carries_bundles;
-                let radio = self.setup.links[hop].radio.is_some();
                 // The complete payload of a plain stream is file data.
-                let begins = match (stream, radio) {
-                    (false, _) => bundles.lock().expect("nobody panics")[hop].first_piece.is_some(),
-                    (true, false) => simulation.airtime(channels[hop], Direction::Forward).payload > 0,
-                    (true, true) => simulation.radio_channel_airtime(channels[hop]).payload > 0,
+                let begins = match (assembly.carries_bundles, links[hop].radio.is_some()) {
+                    (true, _) => bundles.lock().expect("nobody panics")[hop].first_piece.is_some(),
+                    (false, false) => simulation.airtime(channels[hop], Direction::Forward).payload > 0,
+                    (false, true) => simulation.radio_channel_airtime(channels[hop]).payload > 0,
                 };
-                if !begins {
-                    return true;
+                if begins {
+                    let from = simulation.now() + Duration::from_secs_f64(outage.after_s);
+                    let to = from + Duration::from_secs_f64(outage.length_s);
+                    simulation.fault_at(from, InjectedFault::Cut(channels[hop]));
+                    simulation.fault_at(to, InjectedFault::Heal(channels[hop]));
+                    begun.push((hop, from, to));
                 }
-                let from = simulation.now() + Duration::from_secs_f64(outage.after_s);
-                let to = from + Duration::from_secs_f64(outage.length_s);
-                simulation.fault_at(from, InjectedFault::Cut(channels[hop]));
-                simulation.fault_at(to, InjectedFault::Heal(channels[hop]));
-                begun.push((hop, from, to));
-                false
+                !begins
             });
             while let Some((when, _, indication)) = simulation.pop_indication() {
                 match indication {
@@ -453,83 +422,73 @@ impl<'a> Stage<'a> {
                     }
                     TaskIndication::Failed { why, for_good, .. } => {
                         failures.push(why);
-                        if for_good {
-                            given_up = true;
+                        given_up = for_good;
+                        if given_up {
                             return false;
                         }
                     }
-                    _ => {}
                 }
             }
             missing > 0
         });
-        self.missed = match (missing, failures.last()) {
+        let missed = match (missing, failures.last()) {
             (0, _) => (!intact).then_some(NotDelivered::Changed),
             (_, Some(why)) if given_up => Some(NotDelivered::GivenUp(failures.len(), *why)),
             _ if pause == Pause::Quiet => Some(NotDelivered::Silence),
-            _ => Some(NotDelivered::Time(self.setup.scenario.duration_limit_s)),
+            _ => Some(NotDelivered::Time(scenario.duration_limit_s)),
         };
-        (self.missing, self.intact, self.failures) = (missing, intact, failures);
-        (self.outages, self.done_at) = (begun, done_at);
-        self.close_ledgers();
-        if self.done_at.is_some() && self.wanted.linger_s > 0.0 {
-            self.simulation.run_until(self.simulation.now() + Duration::from_secs_f64(self.wanted.linger_s));
+        let ledgers = self.ledgers();
+        let linger_s = self.wanted.linger_s;
+        if done_at.is_some() && linger_s > 0.0 {
+            self.simulation.run_until(self.simulation.now() + Duration::from_secs_f64(linger_s));
         }
+        let gathered = std::mem::take(&mut *self.gathered.lock().expect("nobody panics"));
+        let seen = std::mem::take(&mut *self.bundles.lock().expect("nobody panics"));
+        let hops = gathered.hops.iter().zip(seen).zip(ledgers).enumerate().map(
+            |(hop, ((watched, seen), ledgers))| {
+                hop_outcome(watched, seen, outages_of(&self.scheduled, hop, &begun), ledgers)
+            },
+        );
+        let hops: Vec<HopOutcome> = hops.collect();
+        let path = links.iter().zip(&hops).map(|(link, hop)| link.hop(hop.outages.clone()));
+        let file_bytes = files.iter().map(|file| file.len() as u64).sum();
+        let parts = self.nodes.iter().flat_map(|node| self.simulation.observe(*node).parts);
+        let outcome = Outcome {
+            run: self.run.number,
+            seed: self.run.seed,
+            delivered: missing == 0 && intact,
+            transfer_s: done_at.map(Instant::as_secs_f64),
+            file_bytes,
+            limit: limit::limit(&path.collect::<Vec<_>>(), file_bytes),
+            missed,
+            failures,
+            hops,
+            observed: Observation { parts: parts.collect() },
+            lingered: linger_s > 0.0,
+            events: self.simulation.events(),
+            frames: captured(gathered.frames, &scenario.nodes),
+        };
+        outcome.check_limit();
+        outcome
     }
 
-    /// Takes the ledgers of all channels, which must account for every nanosecond.
-    fn close_ledgers(&mut self) {
-        let elapsed = self.simulation.now();
+    /// Returns the ledgers of all channels, which must account for every nanosecond.
+    fn ledgers(&self) -> Vec<[Ledger; 2]> {
         let closed = |channel: ChannelId, way, airtime: Airtime| {
-            let (total, elapsed) = (airtime.total(), elapsed.as_nanos());
+            let (total, elapsed) = (airtime.total(), self.simulation.now().as_nanos());
             assert_eq!(total, elapsed, "the ledger of {channel:?} {way:?} does not close");
             Ledger::of(way, &airtime)
         };
         let both = |(&channel, link): (&ChannelId, &LinkProfile)| {
             if link.radio.is_some() {
-                let ledger =
-                    closed(channel, HopDirection::Shared, self.simulation.radio_channel_airtime(channel));
+                let airtime = self.simulation.radio_channel_airtime(channel);
+                let ledger = closed(channel, HopDirection::Shared, airtime);
                 return [ledger.clone(), ledger];
             }
             let line = |direction, way| closed(channel, way, self.simulation.airtime(channel, direction));
             [line(Direction::Forward, HopDirection::There), line(Direction::Backward, HopDirection::Back)]
         };
-        self.ledgers = self.channels.iter().zip(&self.setup.links).map(both).collect();
-    }
-
-    fn outcome(self, run: u32) -> Outcome {
-        let Stage { setup, seed, simulation, bundles, gathered, .. } = self;
-        let names: Vec<String> = self.nodes.iter().map(|node| simulation.name(*node).to_owned()).collect();
-        let events = simulation.events();
-        let parts = self.nodes.iter().flat_map(|node| simulation.observe(*node).parts).collect();
-        let gathered = std::mem::take(&mut *gathered.lock().expect("nobody panics"));
-        let seen = std::mem::take(&mut *bundles.lock().expect("nobody panics"));
-        let elapsed = self.done_at.map(Instant::as_secs_f64);
-        let mut hops = Vec::new();
-        for (hop, (watched, seen)) in gathered.hops.iter().zip(seen).enumerate() {
-            let outages = outages_of(&self.scheduled, hop, &self.outages);
-            hops.push(hop_outcome(watched, seen, outages, self.ledgers[hop].clone()));
-        }
-        let file_bytes = setup.files.iter().map(|file| file.len() as u64).sum();
-        let path: Vec<limit::LimitHop> =
-            setup.links.iter().zip(&hops).map(|(link, hop)| link.hop(hop.outages.clone())).collect();
-        let outcome = Outcome {
-            run,
-            seed,
-            delivered: self.missing == 0 && self.intact,
-            transfer_s: elapsed,
-            file_bytes,
-            limit: limit::limit(&path, file_bytes),
-            missed: self.missed,
-            failures: self.failures,
-            hops,
-            observed: Observation { parts },
-            lingered: self.wanted.linger_s > 0.0,
-            events,
-            frames: captured(gathered.frames, &names),
-        };
-        outcome.check_limit();
-        outcome
+        self.channels.iter().zip(&self.setup.links).map(both).collect()
     }
 }
 
