@@ -115,6 +115,9 @@ fn section(section: &Section, number: usize) -> Markup {
 }
 
 fn block(block: &PageBlock) -> Markup {
+    let drawn = |title: &str, picture: &Markup, words: &str, table: &Table| {
+        figure(title, picture, words, table, &table.csv())
+    };
     match block {
         PageBlock::Text(text) => html! { p { (prose(text)) } },
         PageBlock::Code { caption, text } => html! {
@@ -125,18 +128,9 @@ fn block(block: &PageBlock) -> Markup {
         }
         PageBlock::Table(table) => full_table(table),
         PageBlock::Folded(table) => folded(&table.caption, table, &table.caption, &table.csv()),
-        PageBlock::Ledger(chart) => {
-            let table = chart.table();
-            figure(&chart.title, &chart.picture(), &chart.caption, &table, &table.csv())
-        }
-        PageBlock::Rank(chart) => {
-            let table = chart.table();
-            figure(&chart.title, &chart.svg(), &chart.caption, &table, &table.csv())
-        }
-        PageBlock::Scatter(chart) => {
-            let table = chart.table();
-            figure(&chart.title, &chart.picture(), &chart.caption, &table, &table.csv())
-        }
+        PageBlock::Ledger(chart) => drawn(&chart.title, &chart.picture(), &chart.caption, &chart.table()),
+        PageBlock::Rank(chart) => drawn(&chart.title, &chart.svg(), &chart.caption, &chart.table()),
+        PageBlock::Scatter(chart) => drawn(&chart.title, &chart.picture(), &chart.caption, &chart.table()),
     }
 }
 

@@ -106,41 +106,17 @@ impl From<&str> for PageBlock {
     }
 }
 
-impl From<String> for PageBlock {
-    fn from(text: String) -> PageBlock {
-        PageBlock::Text(text)
-    }
+macro_rules! blocks {
+    ($($kind:ident($content:ty))+) => { $(
+        impl From<$content> for PageBlock {
+            fn from(content: $content) -> PageBlock {
+                PageBlock::$kind(content)
+            }
+        }
+    )+ };
 }
 
-impl From<Plot> for PageBlock {
-    fn from(plot: Plot) -> PageBlock {
-        PageBlock::Plot(plot)
-    }
-}
-
-impl From<Table> for PageBlock {
-    fn from(table: Table) -> PageBlock {
-        PageBlock::Table(table)
-    }
-}
-
-impl From<LedgerChart> for PageBlock {
-    fn from(chart: LedgerChart) -> PageBlock {
-        PageBlock::Ledger(chart)
-    }
-}
-
-impl From<RankChart> for PageBlock {
-    fn from(chart: RankChart) -> PageBlock {
-        PageBlock::Rank(chart)
-    }
-}
-
-impl From<Scatter> for PageBlock {
-    fn from(chart: Scatter) -> PageBlock {
-        PageBlock::Scatter(chart)
-    }
-}
+blocks!(Text(String) Plot(Plot) Table(Table) Ledger(LedgerChart) Rank(RankChart) Scatter(Scatter));
 
 /// Assumption.
 #[derive(Clone, Debug, Default, serde::Deserialize)]
