@@ -1,20 +1,15 @@
 //! Transfer of a file from one host to another through two packet-radio controllers connected by wire.
 
-use crate::world::{self, SimulationWithUser, User};
+use crate::packets::{LINK, Links, PacketUsers, callsign};
+use crate::world::{self, SimulationWithUser};
 use bytes::Bytes;
-use longwire_proto::ax25::{
-    self, Callsign, ChannelMonitor, LinkConfig, PeerStation, Station, Version, Windows,
-};
+use longwire_proto::ax25::{self, ChannelMonitor, LinkConfig, PeerStation, Station, Version, Windows};
 use longwire_proto::rng::Rng;
-use longwire_proto::service::{LinkId, Many, Packets, PacketsIndication, PacketsRequest};
+use longwire_proto::service::PacketsRequest;
 use longwire_proto::time::Duration;
-use longwire_sim::{
-    Access, Controller, ControllerConfig, NodeId, NodeIndication, OnRadio, RadioConfig, Simulation,
-    StationConfig,
-};
+use longwire_sim::{Access, Controller, ControllerConfig, OnRadio, RadioConfig, StationConfig};
 use std::sync::{Arc, Mutex};
 
-const LINK: LinkId = LinkId(0);
 const SENDER: &str = "N0CALL-1";
 const RECIPIENT: &str = "N0CALL-2";
 /// Time after which the set-up of the link is over.
@@ -90,19 +85,20 @@ impl Transfer {
         let file = Bytes::from(file);
         let (mut world, watcher) = self.world(seed);
         world.simulation.request(world.user.sender, (LINK, PacketsRequest::Connect));
-        let run = |world: &mut SimulationWithUser<Links, Hosts>, goes_on: &dyn Fn(&Hosts) -> bool| {
+        let run = |world: &mut SimulationWithUser<Links, PacketUsers>,
+                   goes_on: &dyn Fn(&PacketUsers) -> bool| {
             let ends = world.run_while(goes_on);
             assert!(ends, "a transfer that does not end\n{}", world.simulation.status());
         };
-        run(&mut world, &|hosts| !hosts.connected);
+        run(&mut world, &|users| !users.connected);
         world.rest(CALM);
         let since = world.simulation.now();
         let bytes = self.information_bytes as usize;
         let pieces = (0..file.len()).step_by(bytes).rev();
         world.user.waiting = pieces.map(|at| file.slice(at..file.len().min(at + bytes))).collect();
         world.user.send(&mut world.simulation);
-        run(&mut world, &|hosts| hosts.heard.len() < file.len());
-        assert!(world.user.heard == file[..], "the file is what was sent");
+        run(&mut world, &|users| users.heard_bytes < file.len());
+        assert!(world.user.heard.concat() == file, "the file is what was sent");
         let seconds = world.simulation.now().saturating_since(since).as_secs_f64();
         let windows = watcher.lock().expect("nobody panics").windows();
         Outcome {
@@ -113,7 +109,7 @@ impl Transfer {
     }
 
     /// Creates both hosts with their controllers, and an observer of the channel.
-    fn world(&self, seed: u64) -> (SimulationWithUser<Links, Hosts>, Arc<Mutex<ChannelMonitor>>) {
+    fn world(&self, seed: u64) -> (SimulationWithUser<Links, PacketUsers>, Arc<Mutex<ChannelMonitor>>) {
         let mut simulation = world::simulation(seed);
         let sides = [(SENDER, Some(RECIPIENT), self.sender), (RECIPIENT, None, self.recipient)];
         let nodes = sides.map(|(own, peer, side)| {
@@ -131,9 +127,7 @@ impl Transfer {
             // All frames come from our own engine, so every one can be decoded.
             let _ = hears.lock().expect("nobody panics").hear(record.bytes);
         }));
-        let user =
-            Hosts { sender: nodes[0], connected: false, room: 0, waiting: Vec::new(), heard: Vec::new() };
-        (SimulationWithUser { simulation, user }, watcher)
+        (SimulationWithUser { simulation, user: PacketUsers::new(nodes[0]) }, watcher)
     }
 
     /// Wire as in the model of the paper: the sender waits for a slot, the acknowledging station does not.
@@ -174,52 +168,6 @@ impl Transfer {
         // The called station does not know the window of the caller.
         config.callers = Some(link(7));
         config
-    }
-}
-
-fn callsign(text: &str) -> Callsign {
-    text.parse().expect("a callsign")
-}
-
-type Links = Many<LinkId, Packets>;
-
-/// Hosts of a transfer in progress.
-struct Hosts {
-    sender: NodeId,
-    connected: bool,
-    room: u64,
-    /// Data to be written, in reverse order.
-    waiting: Vec<Bytes>,
-    heard: Vec<u8>,
-}
-
-impl User<Links> for Hosts {
-    fn hear(&mut self, simulation: &mut Simulation<Links>, said: NodeIndication<Links>) {
-        let (_, node, (link, said)) = said;
-        let sends = node == self.sender;
-        match said {
-            PacketsIndication::Connected { .. } => self.connected |= sends,
-            PacketsIndication::Room(room) if sends => self.room = room,
-            PacketsIndication::Packet(packet) => {
-                self.heard.extend_from_slice(&packet);
-                simulation.request(node, (link, PacketsRequest::Release(1)));
-            }
-            PacketsIndication::Sizes { .. }
-            | PacketsIndication::Room(_)
-            | PacketsIndication::Acknowledged(_) => {}
-            PacketsIndication::Closed(why) => panic!("a wire loses nothing: {why:?}"),
-        }
-        self.send(simulation);
-    }
-}
-
-impl Hosts {
-    fn send(&mut self, simulation: &mut Simulation<Links>) {
-        while self.room > 0 {
-            let Some(packet) = self.waiting.pop() else { return };
-            self.room -= 1;
-            simulation.request(self.sender, (LINK, PacketsRequest::payload(packet)));
-        }
     }
 }
 

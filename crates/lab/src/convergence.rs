@@ -12,7 +12,7 @@ use longwire_proto::service::{
 };
 use longwire_proto::time::Duration;
 use longwire_proto::{ax25cl, tcpcl};
-use longwire_sim::{FrameSink, NodeId, NodeIndication, OnRadio, Simulation};
+use longwire_sim::{NodeId, NodeIndication, OnRadio, Simulation};
 use longwire_towers::carriers::{Ax25Cl, Ax25Cm};
 use longwire_towers::{Neighbours, Plan, Provides};
 
@@ -69,13 +69,7 @@ impl Carried {
     /// Simulates the transfer; returns the seconds until the complete bundle is acknowledged, `None` if it does not
     /// arrive unchanged.
     pub fn seconds(&self, seed: u64) -> Option<f64> {
-        self.seconds_with(seed, None)
-    }
-
-    /// The same with a trace of every frame.
-    pub fn seconds_with(&self, seed: u64, trace: Option<FrameSink>) -> Option<f64> {
         let mut world = self.world(seed);
-        trace.into_iter().for_each(|sink| world.simulation.set_trace(sink));
         world.simulation.request(world.user.sender, (LINK, BundlesRequest::Connect));
         let mut began = world.simulation.now();
         world.run_while(|stations| !stations.up).then_some(())?;

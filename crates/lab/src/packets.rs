@@ -4,16 +4,16 @@ use crate::world::{self, SimulationWithUser, User};
 use bytes::Bytes;
 use longwire_proto::ax25::{self, Callsign, LinkConfig, PeerStation, Station, Version};
 use longwire_proto::engine::Engine;
-use longwire_proto::joint::{PassThrough, Stack};
+use longwire_proto::joint::{OnFirst, PassThrough, Stack};
 use longwire_proto::rng::Rng;
 use longwire_proto::service::{
-    Both, Datagrams, Frames, InterfaceId, LinkId, Many, Packets, PacketsIndication, PacketsRequest, Port,
+    Frames, InterfaceId, LinkId, Many, Packets, PacketsIndication, PacketsRequest,
 };
 use longwire_proto::time::Duration;
 use longwire_proto::wrap::{Impair, ImpairConfig};
 use longwire_sim::{NodeId, NodeIndication, OnRadio, RadioConfig, Simulation, Tnc, TncConfig};
 
-type Links = Both<Many<LinkId, Packets>, Many<LinkId, Datagrams>>;
+pub(crate) type Links = Many<LinkId, Packets>;
 
 pub(crate) const AT: InterfaceId = OnRadio::INTERFACE;
 pub(crate) const LINK: LinkId = LinkId(0);
@@ -73,8 +73,8 @@ impl Transfer {
     pub fn seconds(&self, since: Since, seed: u64) -> Option<f64> {
         let mut world = self.world(seed);
         let mut began = world.simulation.now();
-        world.simulation.request(world.user.sender, Port::First((LINK, PacketsRequest::Connect)));
-        world.run_while(|stations| !stations.connected).then_some(())?;
+        world.simulation.request(world.user.sender, (LINK, PacketsRequest::Connect));
+        world.run_while(|users| !users.connected).then_some(())?;
         if since == Since::Wish {
             world.rest(CALM);
             began = world.simulation.now();
@@ -82,31 +82,23 @@ impl Transfer {
         world.user.waiting = self.packets.iter().rev().cloned().collect();
         world.user.send(&mut world.simulation);
         let all = self.packets.len() as u64;
-        world.run_while(|stations| stations.acknowledged < all).then_some(())?;
+        world.run_while(|users| users.acknowledged < all).then_some(())?;
         let took = world.simulation.now().saturating_since(began);
         (world.user.heard == self.packets).then_some(took.as_secs_f64())
     }
 
-    fn world(&self, seed: u64) -> SimulationWithUser<Links, Stations> {
+    fn world(&self, seed: u64) -> SimulationWithUser<Links, PacketUsers> {
         let mut simulation = world::simulation(seed);
         let nodes = ["sender", "receiver"].into_iter().zip(self.stations()).map(|(name, config)| {
             let (tnc, loss, rng) = (self.tnc.clone(), self.loss, Rng::new(seed).fork(name));
             world::add_node(&mut simulation, name, move |_| {
-                Box::new(OnRadio(Stack::new(Station::new(config.clone()), way(tnc.as_ref(), loss, &rng))))
+                let station = OnFirst(Station::new(config.clone()));
+                Box::new(OnRadio(Stack::new(station, way(tnc.as_ref(), loss, &rng))))
             })
         });
         let ends: Vec<(NodeId, InterfaceId)> = nodes.map(|node| (node, AT)).collect();
         simulation.add_radio(self.radio.clone(), &ends);
-        let user = Stations {
-            sender: ends[0].0,
-            connected: false,
-            room: 0,
-            waiting: Vec::new(),
-            acknowledged: 0,
-            heard: Vec::new(),
-            closed: false,
-        };
-        SimulationWithUser { simulation, user }
+        SimulationWithUser { simulation, user: PacketUsers::new(ends[0].0) }
     }
 
     /// Configurations of both stations: the calling one and the called one.
@@ -157,38 +149,41 @@ pub(crate) fn station_radio(radio: &RadioConfig) -> ax25::RadioParameters {
     }
 }
 
-fn callsign(text: &str) -> Callsign {
+pub(crate) fn callsign(text: &str) -> Callsign {
     text.parse().expect("a callsign")
 }
 
-/// Sender and receiver of a transfer in progress.
-struct Stations {
-    sender: NodeId,
-    connected: bool,
+/// Users of both ends of a transfer in progress.
+pub(crate) struct PacketUsers {
+    pub(crate) sender: NodeId,
+    pub(crate) connected: bool,
     room: u64,
     /// Packets to be sent, in reverse order.
-    waiting: Vec<Bytes>,
+    pub(crate) waiting: Vec<Bytes>,
     acknowledged: u64,
-    heard: Vec<Bytes>,
+    pub(crate) heard: Vec<Bytes>,
+    pub(crate) heard_bytes: usize,
     /// True when a link has ended.
     closed: bool,
 }
 
-impl User<Links> for Stations {
-    fn hear(&mut self, simulation: &mut Simulation<Links>, (_, node, said): NodeIndication<Links>) {
-        let Port::First((id, said)) = said else { return };
+impl User<Links> for PacketUsers {
+    fn hear(&mut self, simulation: &mut Simulation<Links>, said: NodeIndication<Links>) {
+        let (_, node, (link, said)) = said;
         let sends = node == self.sender;
         match said {
             PacketsIndication::Connected { .. } => self.connected |= sends,
             PacketsIndication::Room(room) if sends => self.room = room,
-            PacketsIndication::Room(_) | PacketsIndication::Sizes { .. } => {}
             PacketsIndication::Acknowledged(count) if sends => self.acknowledged = count,
-            PacketsIndication::Acknowledged(_) => {}
             PacketsIndication::Packet(packet) => {
+                self.heard_bytes += packet.len();
                 self.heard.push(packet);
-                simulation.request(node, Port::First((id, PacketsRequest::Release(1))));
+                simulation.request(node, (link, PacketsRequest::Release(1)));
             }
             PacketsIndication::Closed(_) => self.closed = true,
+            PacketsIndication::Room(_)
+            | PacketsIndication::Sizes { .. }
+            | PacketsIndication::Acknowledged(_) => {}
         }
         self.send(simulation);
     }
@@ -198,12 +193,26 @@ impl User<Links> for Stations {
     }
 }
 
-impl Stations {
-    fn send(&mut self, simulation: &mut Simulation<Links>) {
+impl PacketUsers {
+    pub(crate) fn new(sender: NodeId) -> PacketUsers {
+        PacketUsers {
+            sender,
+            connected: false,
+            room: 0,
+            waiting: Vec::new(),
+            acknowledged: 0,
+            heard: Vec::new(),
+            heard_bytes: 0,
+            closed: false,
+        }
+    }
+
+    /// Sends as many packets as there is room for.
+    pub(crate) fn send(&mut self, simulation: &mut Simulation<Links>) {
         while self.room > 0 {
             let Some(packet) = self.waiting.pop() else { return };
             self.room -= 1;
-            simulation.request(self.sender, Port::First((LINK, PacketsRequest::payload(packet))));
+            simulation.request(self.sender, (LINK, PacketsRequest::payload(packet)));
         }
     }
 }

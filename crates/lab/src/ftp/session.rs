@@ -10,7 +10,7 @@ use bytes::Bytes;
 use longwire_proto::joint::Stack;
 use longwire_proto::rng::Rng;
 use longwire_proto::time::Instant;
-use longwire_sim::{FrameSink, NodeId, NodeIndication, OnRadio, Simulation};
+use longwire_sim::{NodeId, NodeIndication, OnRadio, Simulation};
 
 /// File that host 0 stores at host 1.
 #[derive(Clone, Debug)]
@@ -82,13 +82,7 @@ impl User<Files> for Observer {
 impl FtpSession {
     /// Simulates the session; `None` if it fails or the file does not arrive unchanged.
     pub fn play(&self, seed: u64) -> Option<SessionTimes> {
-        self.play_with(seed, None)
-    }
-
-    /// The same with a trace of every frame.
-    pub fn play_with(&self, seed: u64, trace: Option<FrameSink>) -> Option<SessionTimes> {
         let mut simulation = world::simulation(seed);
-        trace.into_iter().for_each(|sink| simulation.set_trace(sink));
         let ends = [0, 1].map(|at| (self.add_node(&mut simulation, at, seed), OnRadio::INTERFACE));
         simulation.add_radio(self.internet.radio.clone(), &ends);
         simulation.request(ends[0].0, FilesRequest::Store(self.file.clone()));
