@@ -1,4 +1,4 @@
-//! A scenario over any world, and nodes with their disks and clocks in one.
+//! Outages and crashes, and nodes with their disks and clocks in one.
 
 mod common;
 use common::*;
@@ -13,29 +13,24 @@ use longwire_proto::time::{Duration, Instant};
 use longwire_sim::*;
 use std::sync::{Arc, Mutex};
 
-/// Scenario that depends only on the trait of its world.
-fn storm<W: World<App = Talk>>(world: &mut W, a: NodeId, b: NodeId, channel: ChannelId) -> usize {
-    world.request(a, frame(100));
-    world.run_for(Duration::from_secs(1));
-    world.cut(channel);
-    world.request(a, frame(100));
-    world.run_for(Duration::from_secs(1));
-    world.heal(channel);
-    world.request(a, frame(100));
-    world.run_for(Duration::from_secs(1));
-    world.crash(b);
-    world.request(a, frame(100));
-    world.run_for(Duration::from_secs(1));
-    world.restart(b);
-    world.request(a, frame(100));
-    world.run_until(Instant::from_secs(9));
-    said(&world.take_indications(), b).iter().filter(|said| matches!(said.1, Hear::Frame(..))).count()
-}
-
 #[test]
-fn a_scenario_runs_in_any_world() {
+fn an_outage_and_a_crash_lose_a_frame_each() {
     let (mut world, a, b, channel) = pair(1, ChannelConfig::default());
-    assert_eq!(storm(&mut world, a, b, channel), 3);
+    let faults = [
+        InjectedFault::Cut(channel),
+        InjectedFault::Heal(channel),
+        InjectedFault::Crash(b),
+        InjectedFault::Restart(b),
+    ];
+    world.request(a, frame(100));
+    for (number, fault) in (1..).zip(faults) {
+        world.run_until(Instant::from_secs(number));
+        world.apply(fault);
+        world.request(a, frame(100));
+    }
+    world.run_until(Instant::from_secs(9));
+    let told = said(&world.take_indications(), b);
+    assert_eq!(told.iter().filter(|said| matches!(said.1, Hear::Frame(..))).count(), 3);
     let counters = world.counters(channel, Direction::Forward);
     assert_eq!((counters.outage, counters.unheard), (1, 1));
 }

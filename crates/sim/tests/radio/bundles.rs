@@ -5,11 +5,10 @@ use crate::nodes::*;
 use bytes::Bytes;
 use longwire_proto::ax25::{self, LinkConfig, PeerStation, Station};
 use longwire_proto::engine::{Engine, Indication, Request, Service};
-use longwire_proto::joint::{Fan, Origin, Stack};
+use longwire_proto::joint::{Fan, OnFirst, Origin, Stack};
 use longwire_proto::rng::Rng;
 use longwire_proto::service::{
-    Both, Bundles, BundlesIndication, BundlesRequest, Datagrams, LinkId, Many, Packets, Port, Priority,
-    TransferId,
+    Bundles, BundlesIndication, BundlesRequest, LinkId, Many, Packets, Priority, TransferId,
 };
 use longwire_proto::time::{Duration, Instant};
 use longwire_proto::wrap::Checked;
@@ -38,54 +37,12 @@ pub(crate) enum Done {
     Received(Vec<u8>),
 }
 
-pub(crate) type Below = Both<Many<LinkId, Packets>, Many<LinkId, Datagrams>>;
-pub(crate) type Layer = Box<dyn Engine<Above = Many<LinkId, Bundles>, Below = Below> + Send>;
-
-/// Layer over links or over UI frames: one side of the services of a station.
-pub(crate) struct OneSide<E, S: Service> {
-    pub(crate) layer: E,
-    /// Conversions to and from the side that is used.
-    pub(crate) down: fn(S::Request) -> Request<Below>,
-    pub(crate) up: fn(Indication<Below>) -> Option<S::Indication>,
-}
-
-impl<E: Engine<Below = S>, S: Service> Engine for OneSide<E, S> {
-    type Above = E::Above;
-    type Below = Below;
-
-    fn handle_request(&mut self, now: Instant, request: Request<E::Above>) {
-        self.layer.handle_request(now, request);
-    }
-    fn handle_indication(&mut self, now: Instant, indication: Indication<Below>) {
-        if let Some(said) = (self.up)(indication) {
-            self.layer.handle_indication(now, said);
-        }
-    }
-    fn handle_timeout(&mut self, now: Instant) {
-        self.layer.handle_timeout(now);
-    }
-    fn poll_indication(&mut self, now: Instant) -> Option<Indication<E::Above>> {
-        self.layer.poll_indication(now)
-    }
-    fn poll_request(&mut self, now: Instant) -> Option<Request<Below>> {
-        self.layer.poll_request(now).map(self.down)
-    }
-    fn poll_timeout(&self) -> Option<Instant> {
-        self.layer.poll_timeout()
-    }
-}
-
-fn over_links<E>(layer: E) -> Layer
-where
-    E: Engine<Above = Many<LinkId, Bundles>, Below = Many<LinkId, Packets>> + Send + 'static,
-{
-    let up = |said| if let Port::First(said) = said { Some(said) } else { None };
-    Box::new(OneSide { layer, down: Port::First, up })
-}
+pub(crate) type Layer<S> = Box<dyn Engine<Above = Many<LinkId, Bundles>, Below = S> + Send>;
+pub(crate) type Links = Many<LinkId, Packets>;
 
 /// User of a convergence layer: sends one bundle, and accepts received data when its store has them.
-pub(crate) struct Courier {
-    layer: Layer,
+pub(crate) struct Courier<S> {
+    layer: Layer<S>,
     now: Instant,
     /// Bundle, and the number of bytes passed to the layer.
     bundle: Option<(Bytes, usize)>,
@@ -95,8 +52,8 @@ pub(crate) struct Courier {
     room: u64,
 }
 
-impl Courier {
-    pub(crate) fn new(layer: Layer) -> Self {
+impl<S: Service> Courier<S> {
+    pub(crate) fn new(layer: Layer<S>) -> Self {
         Courier {
             layer,
             now: Instant::ZERO,
@@ -148,9 +105,9 @@ impl Courier {
     }
 }
 
-impl Engine for Courier {
+impl<S: Service> Engine for Courier<S> {
     type Above = Errands;
-    type Below = Below;
+    type Below = S;
 
     fn handle_request(&mut self, now: Instant, bundle: Option<Bytes>) {
         self.now = now;
@@ -193,7 +150,7 @@ impl Engine for Courier {
 }
 
 /// Makes an AX25-CL layer whose calling side knows the node ID of its peer.
-pub(crate) fn ours(at: usize, rng: Rng) -> Layer {
+pub(crate) fn ours(at: usize, rng: Rng) -> Layer<Links> {
     let name = |at| format!("ipn:{at}.0");
     let config = ax25cl::Config {
         node_id: name(at),
@@ -201,11 +158,11 @@ pub(crate) fn ours(at: usize, rng: Rng) -> Layer {
         ..ax25cl::Config::default()
     };
     let configure: ax25cl::Configure = Box::new(move |_| Some(config.clone()));
-    over_links(Checked::new("ours", ax25cl::Sessions::new(configure, rng)))
+    Box::new(Checked::new("ours", ax25cl::Sessions::new(configure, rng)))
 }
 
 /// Makes an AX25CM-CL layer with this acknowledgement window.
-fn ax25cm(at: usize, rng: Rng, ack_window: u32) -> Layer {
+fn ax25cm(at: usize, rng: Rng, ack_window: u32) -> Layer<Links> {
     let config = tcpcl::Config { ack_window, ..tcpcl::Config::ax25(&format!("dtn://n{at}")) };
     let make = move |_, origin| {
         let session = match origin {
@@ -214,7 +171,7 @@ fn ax25cm(at: usize, rng: Rng, ack_window: u32) -> Layer {
         };
         Some(Stack::new(session, tcpcl::PacketStream::new()))
     };
-    over_links(Checked::new("ax25cm", Fan::new(make)))
+    Box::new(Checked::new("ax25cm", Fan::new(make)))
 }
 
 pub(crate) fn radio(rate_bps: u64) -> RadioConfig {
@@ -228,7 +185,7 @@ pub(crate) fn radio(rate_bps: u64) -> RadioConfig {
 
 /// Returns the time from the connection request to the last acknowledgement, and the time of the frames of the
 /// receiver, seconds.
-fn carried(seed: u64, rate_bps: u64, window: u8, layer: fn(usize, Rng) -> Layer) -> (f64, f64) {
+fn carried(seed: u64, rate_bps: u64, window: u8, layer: fn(usize, Rng) -> Layer<Links>) -> (f64, f64) {
     let carried = carried_over(seed, radio(rate_bps), &link(window), layer);
     (carried.took_s, carried.answers_s)
 }
@@ -260,7 +217,7 @@ pub(crate) fn carried_over(
     seed: u64,
     radio: RadioConfig,
     link: &LinkConfig,
-    layer: fn(usize, Rng) -> Layer,
+    layer: fn(usize, Rng) -> Layer<Links>,
 ) -> Carried {
     let mut world: Simulation<Errands> = Simulation::new(seed);
     let nodes = [0, 1].map(|at| {
@@ -275,31 +232,32 @@ pub(crate) fn carried_over(
         let factory: Factory<Errands> = Box::new(move |boot| {
             let station = Checked::new(&boot.name, Station::new(config.clone()));
             let courier = Courier::new(layer(at, Rng::new(seed).fork(&boot.name)));
-            Box::new(OnRadio(Stack::new(courier, station)))
+            Box::new(OnRadio(Stack::new(courier, OnFirst(station))))
         });
         world.add_node(["A", "B"][at], DiskConfig::default(), ClockConfig::default(), factory)
     });
     let ends = nodes.map(|node| (node, AT));
     let channel = world.add_radio(radio, &ends);
     let bundle = bundle();
-    let since = world.now();
     world.request(nodes[0], Some(bundle.clone()));
+    let took_s = run_until_sent(&mut world, &bundle);
+    let answers_s = world.radio_airtime(channel, ends[1]).sent() as f64 / 1e9;
+    Carried { took_s, answers_s, keyed_s: keyed_s(&world, channel) }
+}
+
+/// Runs until the bundle is sent, which one node has received by then. Returns the time, seconds.
+pub(crate) fn run_until_sent(world: &mut Simulation<Errands>, bundle: &[u8]) -> f64 {
     let mut received = None;
-    loop {
-        while let Some((_, _, done)) = world.pop_indication() {
-            match done {
-                Done::Received(bytes) => received = Some(bytes),
-                Done::Sent => {
-                    assert_eq!(received.as_deref(), Some(&bundle[..]), "seed {seed}");
-                    let took_s = world.now().saturating_since(since).as_secs_f64();
-                    let answers_s = world.radio_airtime(channel, ends[1]).sent() as f64 / 1e9;
-                    return Carried { took_s, answers_s, keyed_s: keyed_s(&world, channel) };
-                }
-            }
+    run(world, |_, done| match done {
+        Done::Received(bytes) => {
+            received = Some(bytes);
+            false
         }
-        assert!(world.step(), "nothing happens any more\n{}", world.status());
-        assert!(world.now() < Instant::from_secs(5000), "not done\n{}", world.status());
-    }
+        Done::Sent => {
+            assert!(received.as_deref() == Some(bundle), "every byte is as it was sent");
+            true
+        }
+    })
 }
 
 const RUNS: u64 = 40;
@@ -324,7 +282,7 @@ fn our_convergence_layer_costs_little_beside_the_bare_link() {
 #[test]
 fn fewer_acknowledgements_take_less_time() {
     for rate_bps in [1200, 9600] {
-        let layers: [fn(usize, Rng) -> Layer; 3] =
+        let layers: [fn(usize, Rng) -> Layer<Links>; 3] =
             [|at, rng| ax25cm(at, rng, 1), |at, rng| ax25cm(at, rng, 8), |at, rng| ax25cm(at, rng, 32)];
         let took = layers.map(|layer| {
             let took = mean(|seed| carried(seed, rate_bps, 4, layer).0);

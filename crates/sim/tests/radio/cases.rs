@@ -265,8 +265,17 @@ fn values_that_make_no_sense_are_named() {
     let read: RadioConfig = toml::from_str(text).expect("it reads");
     assert_eq!((read.stations[0].tx_delay, read.stations[0].access), (MS(150), Access::WaitThenDraw));
     assert_eq!((read.paths[0].heard, read.errors), (false, Errors::Ber(1e-5)));
-    let error = toml::from_str::<RadioConfig>("[[stations]]\ntx-delay = 150").expect_err("no unit");
-    assert!(error.to_string().contains("tx-delay"), "{error}");
+    let written = toml::to_string(&read).expect("it is written");
+    assert_eq!(toml::from_str::<RadioConfig>(&written).expect("and read again"), read);
+    for (text, hint) in [
+        ("[[stations]]\ntx-delay = 150", "unknown field `tx-delay`"),
+        ("[[stations]]\ntx-delay-ms = -1", "not a time in milliseconds"),
+        ("errors = \"many\"", "unknown variant `many`"),
+        ("[[paths]]\nfrom = 1", "missing field `to`"),
+    ] {
+        let error = toml::from_str::<RadioConfig>(text).expect_err(text).to_string();
+        assert!(error.contains(hint), "{error}");
+    }
 }
 
 /// The propagation delay is zero, and a plan of faults drawn for any channel contains nothing invalid.

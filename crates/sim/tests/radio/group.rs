@@ -4,11 +4,11 @@ use crate::ax25::{believed, call};
 use crate::bundles::*;
 use crate::nodes::*;
 use longwire_proto::ax25::{self, LinkConfig, PeerStation, Station};
-use longwire_proto::joint::{Fan, Origin, Stack};
+use longwire_proto::joint::{Fan, OnSecond, Origin, Stack};
 use longwire_proto::rng::Rng;
-use longwire_proto::service::{LinkId, Port};
+use longwire_proto::service::{Datagrams, LinkId, Many};
 use longwire_proto::setting::Settings as _;
-use longwire_proto::time::{Duration, Instant};
+use longwire_proto::time::Duration;
 use longwire_proto::uicl::{self, Group};
 use longwire_proto::wrap::Checked;
 use longwire_sim::*;
@@ -22,7 +22,7 @@ fn name(at: usize) -> String {
     format!("ipn:{at}.0")
 }
 
-fn group(at: usize, rate_bps: u64, needed: Option<u32>, rng: Rng) -> Courier {
+fn group(at: usize, rate_bps: u64, needed: Option<u32>, rng: Rng) -> Courier<Many<LinkId, Datagrams>> {
     let members = if at == 0 { (1..=RECEIVERS).map(name).collect() } else { Vec::new() };
     let config = uicl::Config {
         node_id: name(at),
@@ -37,9 +37,7 @@ fn group(at: usize, rate_bps: u64, needed: Option<u32>, rng: Rng) -> Courier {
     let make = move |link, origin| {
         (origin == Origin::Above).then(|| Group::new(config.clone(), rng.fork(&format!("{link:?}"))))
     };
-    let layer = Checked::new("group", Fan::new(make));
-    let up = |said| if let Port::Second(said) = said { Some(said) } else { None };
-    Courier::new(Box::new(OneSide { layer, down: Port::Second, up }))
+    Courier::new(Box::new(Checked::new("group", Fan::new(make))))
 }
 
 /// Returns the time until the sender knew that all members, or as many as needed, have the bundle, and the time in
@@ -56,7 +54,7 @@ fn told(seed: u64, radio: &RadioConfig, needed: Option<u32>) -> (f64, f64) {
             let factory: Factory<Errands> = Box::new(move |boot| {
                 let station = Checked::new(&boot.name, Station::new(config.clone()));
                 let courier = group(at, rate_bps, needed, Rng::new(seed).fork(&boot.name));
-                Box::new(OnRadio(Stack::new(courier, station)))
+                Box::new(OnRadio(Stack::new(courier, OnSecond(station))))
             });
             world.add_node(&format!("N{at}"), DiskConfig::default(), ClockConfig::default(), factory)
         })
@@ -69,22 +67,18 @@ fn told(seed: u64, radio: &RadioConfig, needed: Option<u32>) -> (f64, f64) {
     }
     world.request(nodes[0], Some(bundle.clone()));
     let (mut received, wanted) = (0, needed.map_or(RECEIVERS, |needed| needed as usize));
-    loop {
-        while let Some((_, node, done)) = world.pop_indication() {
-            match done {
-                Done::Received(bytes) => {
-                    assert_eq!(bytes, bundle, "{node:?}, seed {seed}");
-                    received += 1;
-                }
-                Done::Sent => {
-                    assert_eq!((received, node), (wanted, nodes[0]), "seed {seed}");
-                    return (world.now().as_secs_f64(), keyed_s(&world, channel));
-                }
-            }
+    let took_s = run(&mut world, |node, done| match done {
+        Done::Received(bytes) => {
+            assert_eq!(bytes, bundle, "{node:?}, seed {seed}");
+            received += 1;
+            false
         }
-        assert!(world.step(), "nothing happens any more\n{}", world.status());
-        assert!(world.now() < Instant::from_secs(5000), "not done\n{}", world.status());
-    }
+        Done::Sent => {
+            assert_eq!((received, node), (wanted, nodes[0]), "seed {seed}");
+            true
+        }
+    });
+    (took_s, keyed_s(&world, channel))
 }
 
 /// Channel that loses this share of full frames on every path; the first two receivers of the group are out of range of

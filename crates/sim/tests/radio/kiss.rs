@@ -2,15 +2,15 @@
 //! informed neither when the channel is won nor when a frame has left.
 
 use crate::ax25::{Do, Met, Transfers, User, call};
-use crate::bundles::{Courier, Done, Errands, Layer, ours};
-use crate::nodes::AT;
+use crate::bundles::{Courier, Errands, ours, run_until_sent};
+use crate::nodes::{AT, run};
 use bytes::{Bytes, BytesMut};
 use longwire_proto::ax25::{
     self, ChannelMonitor, Control, Frame, LinkConfig, Modulo, PeerStation, Station, Unnumbered, Version,
 };
 use longwire_proto::controller::{self, ChannelParameters};
 use longwire_proto::engine::{Engine, Service};
-use longwire_proto::joint::Stack;
+use longwire_proto::joint::{OnFirst, Stack};
 use longwire_proto::kiss::{self, Acknowledgement, Checksum, Command, Deframer, enclose};
 use longwire_proto::rng::Rng;
 use longwire_proto::service::{
@@ -274,26 +274,12 @@ impl Air {
     /// Transfers a file from node to node, until the sender has its acknowledgement.
     fn nodes(self, seed: u64) -> Carried {
         let (mut world, said) = self.world::<Errands>(seed, |at, rng, lower| {
-            let layer: Layer = ours(at, rng);
-            Box::new(Stack::new(Courier::new(layer), lower))
+            Box::new(Stack::new(Courier::new(ours(at, rng)), OnFirst(lower)))
         });
         let mut bundle = vec![0; FILE_BYTES + 100];
         Rng::new(1).fork("file").fill(&mut bundle);
         world.request(NodeId(0), Some(bundle.clone().into()));
-        let mut received = None;
-        let took_s = run(&mut world, |_, done| match done {
-            Done::Received(bytes) => {
-                received = Some(bytes);
-                false
-            }
-            Done::Sent => {
-                assert!(
-                    received.as_deref() == Some(&bundle[..]),
-                    "seed {seed}: every byte is as it was sent"
-                );
-                true
-            }
-        });
+        let took_s = run_until_sent(&mut world, &bundle);
         let said = said.lock().expect("one thread").clone();
         Carried { took_s, said }
     }
@@ -321,18 +307,6 @@ impl Air {
         assert!(heard == file, "seed {seed}: every byte is as it was sent");
         let said = said.lock().expect("one thread").clone();
         Carried { took_s, said }
-    }
-}
-
-fn run<A: Service>(world: &mut Simulation<A>, mut is_done: impl FnMut(NodeId, A::Indication) -> bool) -> f64 {
-    loop {
-        while let Some((at, node, said)) = world.pop_indication() {
-            if is_done(node, said) {
-                return at.as_secs_f64();
-            }
-        }
-        assert!(world.step(), "nothing happens any more\n{}", world.status());
-        assert!(world.now() < Instant::from_secs(5000), "not done\n{}", world.status());
     }
 }
 

@@ -136,3 +136,19 @@ pub(crate) fn talkers_of(
     let channel = world.add_radio(config, &ends);
     (world, nodes, channel)
 }
+
+/// Runs until an indication ends it. Returns its time, seconds.
+pub(crate) fn run<A: Service>(
+    world: &mut Simulation<A>,
+    mut is_done: impl FnMut(NodeId, A::Indication) -> bool,
+) -> f64 {
+    loop {
+        while let Some((at, node, said)) = world.pop_indication() {
+            if is_done(node, said) {
+                return at.as_secs_f64();
+            }
+        }
+        assert!(world.step(), "nothing happens any more\n{}", world.status());
+        assert!(world.now() < Instant::from_secs(5000), "not done\n{}", world.status());
+    }
+}

@@ -1,8 +1,9 @@
 //! TCP/IP over AX.25: over UI frames, and over links, which retransmit lost frames without involving TCP.
 
+use crate::ax25::call;
 use bytes::Bytes;
 use longwire_proto::ax25::{
-    self, Callsign, IpInterfaceConfig, IpInterfaces, IpMode, LinkConfig, PeerStation, Station, Version, pid,
+    self, IpInterfaceConfig, IpInterfaces, IpMode, LinkConfig, PeerStation, Station, Version, pid,
 };
 use longwire_proto::joint::Stack;
 use longwire_proto::rng::Rng;
@@ -17,10 +18,6 @@ type Streams = Many<LinkId, Stream>;
 
 const OWN: LinkId = LinkId(0);
 const LENGTH: usize = 7182;
-
-fn call(text: &str) -> Callsign {
-    text.parse().expect("a callsign")
-}
 
 /// Makes a node with TCP/IP over an interface to the other station.
 fn node(boot: &Boot, at: usize, carriage: IpMode) -> NodeEngine<Streams> {
