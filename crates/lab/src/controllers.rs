@@ -115,7 +115,7 @@ impl Transfer {
         let nodes = sides.map(|(own, peer, side)| {
             let station = self.station(own, peer, side.polls);
             let (controller, bytes) = (side.controller, self.information_bytes);
-            world::add_node(&mut simulation, own, move |_| {
+            simulation.add_node(own, move |_| {
                 let station = Station::new(station.clone());
                 Box::new(OnRadio(Controller::new(controller, station, bytes)))
             })

@@ -90,7 +90,7 @@ impl Carried {
         let nodes = transfer.stations().into_iter().enumerate().map(|(at, station)| {
             let name = ["sender", "receiver"][at];
             let (rng, tnc, loss) = (rng.fork(name), transfer.tnc.clone(), transfer.loss);
-            world::add_node(&mut simulation, name, move |_| {
+            simulation.add_node(name, move |_| {
                 let station = Provides(OnFirst(Station::new(station.clone())));
                 let lower = Stack::new(station, way(tnc.as_ref(), loss, &rng));
                 Box::new(OnRadio(Stack::new(layer.sessions(at, &rng), lower)))

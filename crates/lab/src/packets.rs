@@ -91,7 +91,7 @@ impl Transfer {
         let mut simulation = world::simulation(seed);
         let nodes = ["sender", "receiver"].into_iter().zip(self.stations()).map(|(name, config)| {
             let (tnc, loss, rng) = (self.tnc.clone(), self.loss, Rng::new(seed).fork(name));
-            world::add_node(&mut simulation, name, move |_| {
+            simulation.add_node(name, move |_| {
                 let station = OnFirst(Station::new(config.clone()));
                 Box::new(OnRadio(Stack::new(station, way(tnc.as_ref(), loss, &rng))))
             })

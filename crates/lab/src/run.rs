@@ -371,7 +371,7 @@ impl<'a> Stage<'a> {
                 bundles: bundles.clone(),
             };
             let assembly = setup.assembly.clone();
-            nodes.push(world::add_node(&mut simulation, name, move |boot| assembly.node(&place, boot)));
+            nodes.push(simulation.add_node(name, move |boot| assembly.node(&place, boot)));
         }
         let channels =
             (0..hops).map(|hop| add_channel(&mut simulation, setup, &scheduled, &nodes, hop)).collect();

@@ -2,7 +2,7 @@
 
 use longwire_proto::engine::Service;
 use longwire_proto::time::Duration;
-use longwire_sim::{Boot, ClockConfig, DiskConfig, NodeEngine, NodeId, NodeIndication, Simulation};
+use longwire_sim::{NodeIndication, Simulation};
 
 /// Time limit of what a user waits for, seconds.
 const WATCHED_S: u64 = 100_000;
@@ -11,15 +11,6 @@ const WATCHED_S: u64 = 100_000;
 #[expect(clippy::disallowed_methods, reason = "the place where simulations are built")]
 pub fn simulation<A: Service>(seed: u64) -> Simulation<A> {
     Simulation::new(seed)
-}
-
-/// Adds a node with the usual disk and clock.
-pub fn add_node<A: Service>(
-    simulation: &mut Simulation<A>,
-    name: &str,
-    make: impl FnMut(Boot) -> NodeEngine<A> + Send + 'static,
-) -> NodeId {
-    simulation.add_node(name, DiskConfig::default(), ClockConfig::default(), Box::new(make))
 }
 
 /// User of all nodes of a simulation.

@@ -80,10 +80,8 @@ fn ping_pong(name: &str, pairs: u16, errors: Errors) {
         LineConfig { rate_bps: 1_000_000, delay: Delay::constant_ms(1), errors, ..LineConfig::default() };
     let mut world: Simulation<Serve> = Simulation::new(1);
     for pair in 0..pairs {
-        let [a, b] = ["a", "b"].map(|side| {
-            let factory: Factory<Serve> = Box::new(|_| Box::new(Player::default()));
-            world.add_node(&format!("{side}{pair}"), DiskConfig::default(), ClockConfig::default(), factory)
-        });
+        let [a, b] =
+            ["a", "b"].map(|side| world.add_node(&format!("{side}{pair}"), |_| Box::new(Player::default())));
         let at = InterfaceId(0);
         world.add_channel((a, at), (b, at), ChannelConfig::symmetric(line.clone()));
         world.request(a, Bytes::from_static(&[0; 1000]));
@@ -129,10 +127,8 @@ fn cislunar(runs: u64) {
             queue_bytes: 64_000,
             ..LineConfig::default()
         };
-        let [moon, earth] = [("moon", 1, 2), ("earth", 2, 1)].map(|(name, number, other)| {
-            let factory: Factory<Tcp> = Box::new(move |boot| host(number, other, &boot));
-            world.add_node(name, DiskConfig::default(), ClockConfig::default(), factory)
-        });
+        let [moon, earth] = [("moon", 1, 2), ("earth", 2, 1)]
+            .map(|(name, number, other)| world.add_node(name, move |boot| host(number, other, &boot)));
         let at = InterfaceId(0);
         world.add_channel((moon, at), (earth, at), ChannelConfig::symmetric(line));
         world.request(moon, Port::Second((LINK, StreamRequest::Connect)));

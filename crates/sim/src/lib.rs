@@ -19,15 +19,14 @@
 //! use longwire_proto::joint::{Beside, PassThrough};
 //! use longwire_proto::service::{Frames, FramesIndication, FramesRequest, InterfaceId, Many, Port, Shares, Storage};
 //! use longwire_proto::time::Instant;
-//! use longwire_sim::{ChannelConfig, ClockConfig, Delay, DiskConfig, LineConfig, NodeBelow, Simulation};
+//! use longwire_sim::{ChannelConfig, Delay, LineConfig, NodeBelow, Simulation};
 //!
 //! let mut world: Simulation<NodeBelow> = Simulation::new(1);
 //! let [moon, earth] = ["moon", "earth"].map(|name| {
-//!     let (disk, clock) = (DiskConfig::default(), ClockConfig::default());
-//!     world.add_node(name, disk, clock, Box::new(|_| {
+//!     world.add_node(name, |_| {
 //!         let (disk, interfaces) = (PassThrough::<Storage>::new(), PassThrough::<Many<InterfaceId, Frames>>::new());
 //!         Box::new(Beside { first: disk, second: interfaces })
-//!     }))
+//!     })
 //! });
 //! let line = LineConfig { rate_bps: 115_200, delay: Delay::constant_ms(1280), ..LineConfig::default() };
 //! let at = InterfaceId(0);
@@ -78,7 +77,7 @@ pub use clock::{ClockConfig, EPOCH_DTN_MS, Jump};
 pub use delay::{Delay, DelayPoint};
 pub use disk::DiskConfig;
 pub use fault::InjectedFault;
-pub use node::{Boot, Factory, NodeBelow, NodeEngine, NodeId, OnRadio};
+pub use node::{Boot, NodeBelow, NodeEngine, NodeId, OnRadio};
 pub use radio::{
     Access, Controller, ControllerConfig, Firmware, PathConfig, RadioConfig, StationConfig, Tnc, TncConfig,
     TransmitReports,

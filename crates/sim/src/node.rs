@@ -19,7 +19,7 @@ pub type NodeBelow = Both<Storage, Many<InterfaceId, Frames>>;
 pub type NodeEngine<A> = Box<dyn Engine<Above = A, Below = NodeBelow> + Send>;
 
 /// Makes the engine of a node at the first start and after each crash.
-pub type Factory<A> = Box<dyn FnMut(Boot) -> NodeEngine<A> + Send>;
+type Factory<A> = Box<dyn FnMut(Boot) -> NodeEngine<A> + Send>;
 
 /// Engine over frames on interface 0 of a node with no other interface and no disk, such as one with a radio.
 #[derive(Debug)]

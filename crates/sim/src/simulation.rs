@@ -7,7 +7,7 @@ use crate::disk::{Disk, DiskConfig};
 use crate::fault::InjectedFault;
 use crate::line::Line;
 use crate::network::{ChannelKind, FrameInFlight, Network};
-use crate::node::{Attachment, Boot, BoundInterface, Factory, Node, NodeId, PendingIndication};
+use crate::node::{Attachment, Boot, BoundInterface, Node, NodeEngine, NodeId, PendingIndication};
 use crate::queue::{SimEvent, Slots, WakeUps};
 use crate::radio::{RadioConfig, SharedChannel, StationEventKind};
 use crate::trace::{ChannelEnd, FrameFate, FrameSink};
@@ -76,23 +76,32 @@ impl<A: Service> Simulation<A> {
         }
     }
 
+    /// Adds a node with a disk without latency and a clock that is right; otherwise as [`Simulation::add_node_with`].
+    pub fn add_node(
+        &mut self,
+        name: &str,
+        make: impl FnMut(Boot) -> NodeEngine<A> + Send + 'static,
+    ) -> NodeId {
+        self.add_node_with(name, DiskConfig::default(), ClockConfig::default(), make)
+    }
+
     /// Adds a node. It starts when time first passes or with the first request to a node, so that its channels can be
     /// added before.
     ///
     /// # Panics
     /// Panics if there is a node of this name, because names separate the random generators.
-    pub fn add_node(
+    pub fn add_node_with(
         &mut self,
         name: &str,
         disk: DiskConfig,
         clock: ClockConfig,
-        factory: Factory<A>,
+        make: impl FnMut(Boot) -> NodeEngine<A> + Send + 'static,
     ) -> NodeId {
         assert!(self.nodes.iter().all(|node| node.name != name), "there are two nodes called {name}");
         let id = NodeId(self.nodes.len() as u32);
         self.nodes.push(Node {
             name: name.to_owned(),
-            factory,
+            factory: Box::new(make),
             engine: None,
             boots: 0,
             disk: Disk::new(disk),

@@ -341,8 +341,7 @@ fn a_delay_that_shrinks_brings_frames_closer_together() {
 #[test]
 fn an_interface_without_a_channel_has_no_carrier() {
     let mut world: Simulation<Talk> = Simulation::new(1);
-    let factory: Factory<Talk> = Box::new(|boot| station(&boot.name, &[4]));
-    let node = world.add_node("alone", DiskConfig::default(), ClockConfig::default(), factory);
+    let node = world.add_node("alone", |boot| station(&boot.name, &[4]));
     world.request(node, frame(10));
     assert_eq!(said(&world.take_indications(), node), [(0.0, Hear::Carrier(4, false))]);
     assert_eq!(world.run_while(Instant::from_secs(5), |_| true), Pause::Quiet);

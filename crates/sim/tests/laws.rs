@@ -30,8 +30,8 @@ fn run(seed: u64, mut probe: impl FnMut(&Simulation<Talk>, &[ChannelId])) -> Run
     let count = 2 + rng.below(4) as u16;
     let nodes: Vec<NodeId> = (0..count)
         .map(|index| {
-            let factory: Factory<Talk> = Box::new(|boot| station(&boot.name, &[0, 1]));
-            world.add_node(&format!("n{index}"), swarm::disk(&mut rng), swarm::clock(&mut rng), factory)
+            let (disk, clock) = (swarm::disk(&mut rng), swarm::clock(&mut rng));
+            world.add_node_with(&format!("n{index}"), disk, clock, |boot| station(&boot.name, &[0, 1]))
         })
         .collect();
     let channels: Vec<ChannelId> = nodes

@@ -68,13 +68,13 @@ fn a_factory_hears_which_boot_it_is() {
     let boots = Arc::new(Mutex::new(Vec::new()));
     let sink = boots.clone();
     let mut world: Simulation<Talk> = Simulation::new(7);
-    let factory: Factory<Talk> = Box::new(move |mut boot: Boot| {
+    let make = move |mut boot: Boot| {
         let drawn = boot.rng.next_u64();
         sink.lock().expect("one thread").push((boot.name.clone(), boot.boot, boot.now, boot.dtn_ms, drawn));
         station(&boot.name, &[])
-    });
+    };
     let clock = ClockConfig { offset_ms: 250, ..ClockConfig::default() };
-    let node = world.add_node("moon", DiskConfig::default(), clock, factory);
+    let node = world.add_node_with("moon", DiskConfig::default(), clock, make);
     world.fault_at(Instant::from_secs(1), InjectedFault::Crash(node));
     world.fault_at(Instant::from_secs(2), InjectedFault::Clock(node, ClockConfig::none()));
     world.fault_at(Instant::from_secs(3), InjectedFault::Restart(node));
@@ -94,8 +94,7 @@ fn one_more_node_moves_nobody_elses_noise() {
     let run = |bystander: bool| {
         let mut world: Simulation<Talk> = Simulation::new(3);
         let add = |world: &mut Simulation<Talk>, name: &str| {
-            let factory: Factory<Talk> = Box::new(|boot| station(&boot.name, &[0, 1]));
-            world.add_node(name, DiskConfig::default(), ClockConfig::default(), factory)
+            world.add_node(name, |boot| station(&boot.name, &[0, 1]))
         };
         let noisy = LineConfig { errors: Errors::Ber(1e-4), ..LineConfig::default() };
         let config = ChannelConfig::symmetric(noisy);
@@ -122,10 +121,7 @@ fn one_more_node_moves_nobody_elses_noise() {
 #[test]
 fn an_interface_may_be_joined_before_it_has_a_channel() {
     let mut world: Simulation<Talk> = Simulation::new(3);
-    let [a, b] = ["a", "b"].map(|name| {
-        let factory: Factory<Talk> = Box::new(|boot| station(&boot.name, &[0]));
-        world.add_node(name, DiskConfig::default(), ClockConfig::default(), factory)
-    });
+    let [a, b] = ["a", "b"].map(|name| world.add_node(name, |boot| station(&boot.name, &[0])));
     world.request(a, frame(125));
     world.run_until(Instant::from_secs(1));
     let at = InterfaceId(0);
@@ -179,8 +175,7 @@ impl Engine for Restless {
 #[should_panic(expected = "time stands still")]
 fn a_node_that_runs_in_a_circle_is_found_out() {
     let mut world: Simulation<Talk> = Simulation::new(3);
-    let factory: Factory<Talk> = Box::new(|_| Box::new(Restless));
-    world.add_node("restless", DiskConfig::default(), ClockConfig::default(), factory);
+    world.add_node("restless", |_| Box::new(Restless));
     world.run_until(Instant::from_secs(1));
 }
 
@@ -189,11 +184,10 @@ fn a_node_that_runs_in_a_circle_is_found_out() {
 fn a_frame_without_room_is_the_senders_mistake() {
     let mut world: Simulation<NodeBelow> = Simulation::new(3);
     let [a, b] = ["a", "b"].map(|name| {
-        let factory: Factory<NodeBelow> = Box::new(|_| {
+        world.add_node(name, |_| {
             let interfaces = PassThrough::<Many<InterfaceId, Frames>>::new();
             Box::new(Beside { first: PassThrough::<Storage>::new(), second: interfaces })
-        });
-        world.add_node(name, DiskConfig::default(), ClockConfig::default(), factory)
+        })
     });
     let at = InterfaceId(0);
     world.add_channel((a, at), (b, at), ChannelConfig::default());

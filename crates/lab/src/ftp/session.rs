@@ -94,7 +94,7 @@ impl FtpSession {
     fn add_node(&self, simulation: &mut Simulation<Files>, at: usize, seed: u64) -> NodeId {
         let (session, name) = (self.clone(), ["client", "server"][at]);
         let rng = Rng::new(seed).fork("internet").fork(name);
-        world::add_node(simulation, name, move |_| session.node(at, &rng))
+        simulation.add_node(name, move |_| session.node(at, &rng))
     }
 
     fn node(&self, at: usize, rng: &Rng) -> longwire_sim::NodeEngine<Files> {

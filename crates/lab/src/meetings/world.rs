@@ -139,7 +139,7 @@ pub(super) fn play(plan: &MeetingScenario, router: RouterChoice, seed: u64) -> O
     let mut simulation = world::simulation(seed);
     for (number, name) in plan.nodes.iter().enumerate() {
         let maker = NodeFactory::new(plan, router, &drawn, number, name);
-        world::add_node(&mut simulation, name, move |boot| maker.make(&boot));
+        simulation.add_node(name, move |boot| maker.make(&boot));
     }
     for (line, ((a, b), spans)) in drawn.meetings.iter().enumerate() {
         let end = |node: usize| (NodeId(node as u32), InterfaceId(line as u16));

@@ -149,7 +149,7 @@ fn number(bytes: &Bytes) -> Option<usize> {
 
 fn add_station(world: &mut Simulation<FrameLoadService>, name: &str, plan: &RadioScenario) -> NodeId {
     let tnc = plan.tnc.clone();
-    world::add_node(world, name, move |_| match &tnc {
+    world.add_node(name, move |_| match &tnc {
         None => Box::new(OnRadio(FrameSource::default())),
         Some(tnc) => Box::new(OnRadio(Stack::new(FrameSource::default(), Tnc::new(tnc.clone())))),
     })

@@ -34,8 +34,8 @@ impl Simulated {
         let mut simulation = Simulation::new(seed);
         for name in &plan.nodes {
             let own = plan.clone();
-            let factory = Box::new(move |boot: Boot| node(&own, &boot.name.clone(), boot));
-            simulation.add_node(name, plan.disk.clone(), ClockConfig::default(), factory);
+            let make = move |boot: Boot| node(&own, &boot.name.clone(), boot);
+            simulation.add_node_with(name, plan.disk.clone(), ClockConfig::default(), make);
         }
         for (number, line) in plan.line.iter().enumerate() {
             let end = |name: &String| {

@@ -168,8 +168,7 @@ pub fn pair_on(
 ) -> (Simulation<Talk>, NodeId, NodeId, ChannelId) {
     let mut simulation = Simulation::new(seed);
     let mut add = |name: &str| {
-        let factory: Factory<Talk> = Box::new(|boot| station(&boot.name, &[0]));
-        simulation.add_node(name, disk.clone(), ClockConfig::default(), factory)
+        simulation.add_node_with(name, disk.clone(), ClockConfig::default(), |boot| station(&boot.name, &[0]))
     };
     let (a, b) = (add("a"), add("b"));
     let channel = simulation.add_channel((a, InterfaceId(0)), (b, InterfaceId(0)), config);

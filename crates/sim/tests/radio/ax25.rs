@@ -166,7 +166,7 @@ impl Rig {
                 config.peers.insert(OWN, PeerStation { station: call("B"), path, link: link.clone() });
             }
             let tnc = tnc.cloned();
-            let factory: Factory<Transfers> = Box::new(move |boot| {
+            world.add_node(name, move |boot| {
                 let station = Checked::new(&boot.name, Station::new(config.clone()));
                 let station = Stack::new(User::default(), station);
                 match &tnc {
@@ -176,8 +176,7 @@ impl Rig {
                         Box::new(OnRadio(Stack::new(station, tnc)))
                     }
                 }
-            });
-            world.add_node(name, DiskConfig::default(), ClockConfig::default(), factory)
+            })
         };
         let nodes: Vec<NodeId> = names.iter().enumerate().map(add).collect();
         let ends: Vec<_> = nodes.iter().map(|node| (*node, AT)).collect();

@@ -229,12 +229,11 @@ pub(crate) fn carried_over(
                 .peers
                 .insert(OWN, PeerStation { station: call("B"), path: Vec::new(), link: link.clone() });
         }
-        let factory: Factory<Errands> = Box::new(move |boot| {
+        world.add_node(["A", "B"][at], move |boot| {
             let station = Checked::new(&boot.name, Station::new(config.clone()));
             let courier = Courier::new(layer(at, Rng::new(seed).fork(&boot.name)));
             Box::new(OnRadio(Stack::new(courier, OnFirst(station))))
-        });
-        world.add_node(["A", "B"][at], DiskConfig::default(), ClockConfig::default(), factory)
+        })
     });
     let ends = nodes.map(|node| (node, AT));
     let channel = world.add_radio(radio, &ends);

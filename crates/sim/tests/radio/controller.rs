@@ -73,11 +73,10 @@ impl Pair {
             if own == 0 {
                 config.peers.insert(OWN, PeerStation { station: call("B"), path: Vec::new(), link });
             }
-            let factory: Factory<Many<LinkId, Packets>> = Box::new(move |boot| {
+            world.add_node(["A", "B"][own], move |boot| {
                 let controller = Controller::new(controller, Station::new(config.clone()), FRAME_BYTES);
                 Box::new(OnRadio(Checked::new(&boot.name, controller)))
-            });
-            world.add_node(["A", "B"][own], DiskConfig::default(), ClockConfig::default(), factory)
+            })
         });
         world.add_radio(radio, &nodes.map(|node| (node, AT)));
         let watcher = Arc::new(Mutex::new(ChannelMonitor::new()));

@@ -51,12 +51,11 @@ fn told(seed: u64, radio: &RadioConfig, needed: Option<u32>) -> (f64, f64) {
             let all = PeerStation { station: call("ALL"), path: Vec::new(), link: LinkConfig::default() };
             config.unconnected.insert(GROUP, all);
             let rate_bps = radio.rate_bps;
-            let factory: Factory<Errands> = Box::new(move |boot| {
+            world.add_node(&format!("N{at}"), move |boot| {
                 let station = Checked::new(&boot.name, Station::new(config.clone()));
                 let courier = group(at, rate_bps, needed, Rng::new(seed).fork(&boot.name));
                 Box::new(OnRadio(Stack::new(courier, OnSecond(station))))
-            });
-            world.add_node(&format!("N{at}"), DiskConfig::default(), ClockConfig::default(), factory)
+            })
         })
         .collect();
     let ends: Vec<_> = nodes.iter().map(|node| (*node, AT)).collect();

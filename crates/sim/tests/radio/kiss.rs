@@ -213,13 +213,12 @@ impl Air {
         let nodes = [0, 1].map(|at: usize| {
             let upper = upper.clone();
             let name = ["A", "B"][at];
-            let factory: Factory<A> = Box::new(move |boot| {
+            world.add_node(name, move |boot| {
                 let lower = Stack::new(self.station(at), self.tnc(at));
                 let program = Program::new(self.acknowledges, self.lost, boot.rng.fork("lost"));
                 let host = upper(at, Rng::new(seed).fork(&boot.name), lower);
                 Box::new(OnRadio(Stack::new(host, program)))
-            });
-            world.add_node(name, DiskConfig::default(), ClockConfig::default(), factory)
+            })
         });
         let radio =
             RadioConfig { rate_bps: self.rate_bps, stations: vec![station], ..RadioConfig::default() };

@@ -127,9 +127,7 @@ pub(crate) fn talkers_of(
 ) -> (Simulation<Talk>, Vec<NodeId>, ChannelId) {
     let mut world = Simulation::new(seed);
     let add = |(index, kind): (usize, fn() -> Talker)| {
-        let factory: Factory<Talk> =
-            Box::new(move |boot| Box::new(OnRadio(Checked::new(&boot.name, kind()))));
-        world.add_node(&format!("t{index}"), DiskConfig::default(), ClockConfig::default(), factory)
+        world.add_node(&format!("t{index}"), move |boot| Box::new(OnRadio(Checked::new(&boot.name, kind()))))
     };
     let nodes: Vec<NodeId> = kinds.enumerate().map(add).collect();
     let ends: Vec<(NodeId, InterfaceId)> = nodes.iter().map(|node| (*node, AT)).collect();

@@ -57,12 +57,8 @@ fn node(boot: &Boot, at: usize, carriage: IpMode) -> NodeEngine<Streams> {
 /// Transfers a file. Returns the time at which it arrived completely, the file, and the data received.
 fn transfer(seed: u64, carriage: IpMode, errors: Errors) -> (Instant, Vec<u8>, Vec<u8>) {
     let mut world: Simulation<Streams> = Simulation::new(seed);
-    let nodes: Vec<NodeId> = (0..2)
-        .map(|at| {
-            let factory: Factory<Streams> = Box::new(move |boot| node(&boot, at, carriage));
-            world.add_node(["A", "B"][at], DiskConfig::default(), ClockConfig::default(), factory)
-        })
-        .collect();
+    let nodes: Vec<NodeId> =
+        (0..2).map(|at| world.add_node(["A", "B"][at], move |boot| node(&boot, at, carriage))).collect();
     let radio = RadioConfig { rate_bps: 9600, errors, ..RadioConfig::default() };
     world.add_radio(radio, &[(nodes[0], InterfaceId(0)), (nodes[1], InterfaceId(0))]);
     let mut file = vec![0; LENGTH];

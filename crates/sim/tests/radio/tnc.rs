@@ -28,11 +28,10 @@ fn talkers_behind(
 ) -> (Simulation<Talk>, Vec<NodeId>, ChannelId) {
     let mut world = Simulation::new(seed);
     let add = |(index, tnc): (usize, TncConfig)| {
-        let factory: Factory<Talk> = Box::new(move |boot| {
+        world.add_node(&format!("t{index}"), move |boot| {
             let tnc = Checked::new("tnc", Tnc::new(tnc.clone()));
             Box::new(OnRadio(Stack::new(Checked::new(&boot.name, Talker::default()), tnc)))
-        });
-        world.add_node(&format!("t{index}"), DiskConfig::default(), ClockConfig::default(), factory)
+        })
     };
     let nodes: Vec<NodeId> = tncs.into_iter().enumerate().map(add).collect();
     let ends: Vec<_> = nodes.iter().map(|node| (*node, AT)).collect();
