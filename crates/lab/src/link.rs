@@ -12,7 +12,7 @@ use crate::limit;
 use crate::toml_text::{self, merge};
 use longwire_proto::ax25;
 use longwire_proto::time::Duration;
-use longwire_sim::{Direction, Errors, GilbertElliott};
+use longwire_sim::{Direction, Errors, Fcs, GilbertElliott};
 use longwire_towers::path::Hop;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -66,7 +66,7 @@ pub struct LinkProfile {
     pub tail_drop: bool,
     /// Frame check that the link adds: `none` (damaged frames are delivered unchanged), `crc16` (2 bytes) or `crc32` (4
     /// bytes). Default `crc16`.
-    pub fcs: FrameCheck,
+    pub fcs: Fcs,
     /// Shared radio channel with AX.25, with its own delays, queues and checks. Default: each direction has its own
     /// line.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -88,7 +88,7 @@ impl Default for LinkProfile {
             mtu_bytes: 1500,
             queue_bytes: 20_000,
             tail_drop: false,
-            fcs: FrameCheck::Crc16,
+            fcs: Fcs::Crc16,
             radio: None,
         }
     }
@@ -116,19 +116,6 @@ pub struct Bursts {
     pub good_bits: f64,
     /// Mean length of the bad state, bits.
     pub bad_bits: f64,
-}
-
-/// Frame check of a link.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum FrameCheck {
-    /// Nothing.
-    None,
-    /// Two bytes.
-    #[default]
-    Crc16,
-    /// Four bytes.
-    Crc32,
 }
 
 impl LinkProfile {

@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::format::figure;
 use crate::ledger::{HopDirection, Ledger};
 use crate::limit::{self, Bound, Limit};
-use crate::link::{FrameCheck, LinkProfile};
+use crate::link::LinkProfile;
 use crate::protocols::{self, Assembly, INWARD, NodePosition, ONWARD};
 use crate::scenario::{Outage, OutageFrom, Scenario};
 use crate::trace::CapturedFrame;
@@ -21,8 +21,8 @@ use longwire_proto::observe::Observation;
 use longwire_proto::rng::Rng;
 use longwire_proto::time::{Duration, Instant};
 use longwire_sim::{
-    Airtime, ChannelConfig, ChannelId, Delay, DelayPoint, Direction, Fcs, FrameFate, FrameRecord,
-    InjectedFault, LineConfig, NodeId, Pause, Simulation, Window,
+    Airtime, ChannelConfig, ChannelId, Delay, DelayPoint, Direction, FrameFate, FrameRecord, InjectedFault,
+    LineConfig, NodeId, Pause, Simulation, Window,
 };
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -274,11 +274,7 @@ impl Setup {
             backpressure: !link.tail_drop,
             mtu_bytes: link.mtu_bytes,
             errors: link.errors(direction),
-            fcs: match link.fcs {
-                FrameCheck::None => Fcs::None,
-                FrameCheck::Crc16 => Fcs::Crc16,
-                FrameCheck::Crc32 => Fcs::Crc32,
-            },
+            fcs: link.fcs,
             outages: windows,
             announced: outages.clone().any(|outage| outage.announced),
             ..LineConfig::default()

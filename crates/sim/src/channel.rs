@@ -185,7 +185,8 @@ impl Errors {
 }
 
 /// Frame check sequence of a line.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Fcs {
     /// No check sequence.
     #[default]
