@@ -6,9 +6,7 @@ use crate::node_connection::print;
 use crate::output::talk;
 use clap::Args;
 use longwire_node::tnc::{ListenEvent, TncAddress, listen};
-use longwire_proto::ax25::{
-    self, Callsign, ChannelMonitor, Control, Frame, Modulo, Supervisory, Unnumbered, Windows,
-};
+use longwire_proto::ax25::{self, Callsign, ChannelMonitor, Control, Frame, Modulo, Unnumbered, Windows};
 use longwire_proto::kiss::{Checksum, Config};
 use longwire_proto::setting::Settings as _;
 use longwire_settings::error::Error;
@@ -109,25 +107,8 @@ fn via(frame: &Frame) -> Vec<String> {
 
 fn kind(control: Control) -> String {
     match control {
-        Control::Information { .. } => "I".into(),
-        Control::Supervisory { function, .. } => match function {
-            Supervisory::ReceiveReady => "RR".into(),
-            Supervisory::ReceiveNotReady => "RNR".into(),
-            Supervisory::Reject => "REJ".into(),
-            Supervisory::SelectiveReject => "SREJ".into(),
-        },
-        Control::Unnumbered { function, .. } => match function {
-            Unnumbered::SetModeExtended => "SABME".into(),
-            Unnumbered::SetMode => "SABM".into(),
-            Unnumbered::Disconnect => "DISC".into(),
-            Unnumbered::DisconnectedMode => "DM".into(),
-            Unnumbered::Acknowledge => "UA".into(),
-            Unnumbered::FrameReject => "FRMR".into(),
-            Unnumbered::Information => "UI".into(),
-            Unnumbered::ExchangeIdentification => "XID".into(),
-            Unnumbered::Test => "TEST".into(),
-            Unnumbered::Unknown(octet) => format!("U {octet:02X}"),
-        },
+        Control::Unnumbered { function: Unnumbered::Unknown(octet), .. } => format!("U {octet:02X}"),
+        known => known.name().to_owned(),
     }
 }
 

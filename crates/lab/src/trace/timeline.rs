@@ -9,7 +9,7 @@
 
 use super::{CapturedFrame, FrameFate, is_packet, tcp, words};
 use bytes::Bytes;
-use longwire_proto::ax25::{Control, Frame, Modulo, Supervisory, Unnumbered};
+use longwire_proto::ax25::{Control, Frame, Modulo, Unnumbered};
 use longwire_proto::tcp::wire::{Flags, Segment};
 use longwire_proto::time::Instant;
 use std::collections::BTreeMap;
@@ -134,27 +134,9 @@ impl Wording {
 fn frame_in_words(frame: &Frame) -> String {
     let what = match frame.control {
         Control::Information { send, receive, .. } => format!("I N(S)={send} N(R)={receive}"),
-        Control::Supervisory { function, receive, .. } => {
-            let name = match function {
-                Supervisory::ReceiveReady => "RR",
-                Supervisory::ReceiveNotReady => "RNR",
-                Supervisory::Reject => "REJ",
-                Supervisory::SelectiveReject => "SREJ",
-            };
-            format!("{name} N(R)={receive}")
-        }
-        Control::Unnumbered { function, .. } => match function {
-            Unnumbered::SetModeExtended => "SABME".into(),
-            Unnumbered::SetMode => "SABM".into(),
-            Unnumbered::Disconnect => "DISC".into(),
-            Unnumbered::DisconnectedMode => "DM".into(),
-            Unnumbered::Acknowledge => "UA".into(),
-            Unnumbered::FrameReject => "FRMR".into(),
-            Unnumbered::Information => "UI".into(),
-            Unnumbered::ExchangeIdentification => "XID".into(),
-            Unnumbered::Test => "TEST".into(),
-            Unnumbered::Unknown(octet) => format!("U {octet:02X}"),
-        },
+        Control::Supervisory { receive, .. } => format!("{} N(R)={receive}", frame.control.name()),
+        Control::Unnumbered { function: Unnumbered::Unknown(octet), .. } => format!("U {octet:02X}"),
+        Control::Unnumbered { .. } => frame.control.name().to_owned(),
     };
     let poll = match (frame.control.poll_final(), frame.is_command()) {
         (false, _) => "",

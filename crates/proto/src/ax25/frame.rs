@@ -174,6 +174,31 @@ impl Control {
         )
     }
 
+    /// Returns the abbreviation of the specification (4.3), such as `SABM`; `U` for an unknown unnumbered function.
+    pub fn name(self) -> &'static str {
+        match self {
+            Control::Information { .. } => "I",
+            Control::Supervisory { function, .. } => match function {
+                Supervisory::ReceiveReady => "RR",
+                Supervisory::ReceiveNotReady => "RNR",
+                Supervisory::Reject => "REJ",
+                Supervisory::SelectiveReject => "SREJ",
+            },
+            Control::Unnumbered { function, .. } => match function {
+                Unnumbered::SetModeExtended => "SABME",
+                Unnumbered::SetMode => "SABM",
+                Unnumbered::Disconnect => "DISC",
+                Unnumbered::DisconnectedMode => "DM",
+                Unnumbered::Acknowledge => "UA",
+                Unnumbered::FrameReject => "FRMR",
+                Unnumbered::Information => "UI",
+                Unnumbered::ExchangeIdentification => "XID",
+                Unnumbered::Test => "TEST",
+                Unnumbered::Unknown(_) => "U",
+            },
+        }
+    }
+
     /// Returns the P/F bit.
     pub fn poll_final(self) -> bool {
         match self {

@@ -87,13 +87,8 @@ impl Bench {
 /// Returns short names of the frames.
 fn names(frames: &[Frame]) -> Vec<&'static str> {
     let name = |frame: &Frame| match frame.control {
-        Control::Unnumbered { function: Unnumbered::SetModeExtended, .. } => "SABME",
-        Control::Unnumbered { function: Unnumbered::Acknowledge, .. } => "UA",
-        Control::Unnumbered { function: Unnumbered::ExchangeIdentification, .. } => "XID",
         Control::Information { poll: true, .. } => "I P",
-        Control::Information { .. } => "I",
-        Control::Supervisory { function: Supervisory::ReceiveReady, .. } => "RR",
-        _ => "other",
+        control => control.name(),
     };
     frames.iter().map(name).collect()
 }
@@ -359,7 +354,7 @@ fn whoever_ends_the_link_is_asked_nothing_more() {
     let mut bench = Bench::new(|link| link.version = Version::Extended);
     bench.call();
     bench.ask(PacketsRequest::Close);
-    assert_eq!(names(&bench.turn(None)), ["other"]);
+    assert_eq!(names(&bench.turn(None)), ["DISC"]);
     // A late answer to an earlier XID is no violation.
     bench.turn(Some(identification(CommandResponse::Response, 256, 32, true)));
     assert_eq!(bench.station.engine.counters().violations, 0);

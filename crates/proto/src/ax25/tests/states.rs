@@ -125,32 +125,11 @@ fn words(frame: &Frame) -> String {
         (true, true) => " P",
         (true, false) => " F",
     };
+    let name = frame.control.name();
     match frame.control {
-        Control::Information { send, receive, .. } => format!("I s{send} r{receive}{mark}"),
-        Control::Supervisory { function, receive, .. } => {
-            let name = match function {
-                Supervisory::ReceiveReady => "RR",
-                Supervisory::ReceiveNotReady => "RNR",
-                Supervisory::Reject => "REJ",
-                Supervisory::SelectiveReject => "SREJ",
-            };
-            format!("{name} r{receive}{mark}")
-        }
-        Control::Unnumbered { function, .. } => {
-            let name = match function {
-                Unnumbered::SetModeExtended => "SABME",
-                Unnumbered::SetMode => "SABM",
-                Unnumbered::Disconnect => "DISC",
-                Unnumbered::DisconnectedMode => "DM",
-                Unnumbered::Acknowledge => "UA",
-                Unnumbered::FrameReject => "FRMR",
-                Unnumbered::Information => "UI",
-                Unnumbered::ExchangeIdentification => "XID",
-                Unnumbered::Test => "TEST",
-                Unnumbered::Unknown(_) => "U",
-            };
-            format!("{name}{mark}")
-        }
+        Control::Information { send, receive, .. } => format!("{name} s{send} r{receive}{mark}"),
+        Control::Supervisory { receive, .. } => format!("{name} r{receive}{mark}"),
+        Control::Unnumbered { .. } => format!("{name}{mark}"),
     }
 }
 
