@@ -275,6 +275,7 @@ impl PayloadRanges {
 mod tests {
     use super::*;
     use longwire_proto::bp::{Bundle, CreationTimestamp, DtnTime, Eid, Head, PrimaryBlock};
+    use longwire_proto::engine::no_timers;
     use longwire_proto::service::{Priority, TransferFailure};
     use std::collections::VecDeque;
 
@@ -287,18 +288,16 @@ mod tests {
     impl Engine for ScriptedLayer {
         type Above = Many<LinkId, Bundles>;
         type Below = Many<LinkId, Bundles>;
+
+        no_timers!();
         fn handle_request(&mut self, _: Instant, _: (LinkId, BundlesRequest)) {}
         fn handle_indication(&mut self, _: Instant, indication: (LinkId, BundlesIndication)) {
             self.0.push_back(indication);
         }
-        fn handle_timeout(&mut self, _: Instant) {}
         fn poll_indication(&mut self, _now: Instant) -> Option<(LinkId, BundlesIndication)> {
             self.0.pop_front()
         }
         fn poll_request(&mut self, _: Instant) -> Option<(LinkId, BundlesRequest)> {
-            None
-        }
-        fn poll_timeout(&self) -> Option<Instant> {
             None
         }
     }

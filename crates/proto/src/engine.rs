@@ -172,6 +172,19 @@ macro_rules! forward {
 }
 pub use forward;
 
+/// Writes the methods of [`Engine`] that concern time, for one without timers.
+#[macro_export]
+macro_rules! no_timers {
+    () => {
+        fn handle_timeout(&mut self, _now: $crate::time::Instant) {}
+
+        fn poll_timeout(&self) -> Option<$crate::time::Instant> {
+            None
+        }
+    };
+}
+pub use no_timers;
+
 /// Drains an engine: alternates the two polls until both return `None`. The order is part of the contract: every
 /// indication goes up before the next request goes down.
 pub fn drain<E: Engine + ?Sized>(

@@ -8,7 +8,7 @@ mod port;
 pub use fan::{Fan, Origin};
 pub use port::{Beneath, OnFirst, OnSecond};
 
-use crate::engine::{Engine, Indication, Request};
+use crate::engine::{Engine, Indication, Request, no_timers};
 use crate::observe::Observation;
 use crate::service::{Both, Port};
 use crate::time::Instant;
@@ -189,21 +189,19 @@ impl<S: crate::engine::Service> Default for PassThrough<S> {
 impl<S: crate::engine::Service> Engine for PassThrough<S> {
     type Above = S;
     type Below = S;
+
+    no_timers!();
     fn handle_request(&mut self, _now: Instant, request: S::Request) {
         self.down.push_back(request);
     }
     fn handle_indication(&mut self, _now: Instant, indication: S::Indication) {
         self.up.push_back(indication);
     }
-    fn handle_timeout(&mut self, _now: Instant) {}
     fn poll_indication(&mut self, _now: Instant) -> Option<S::Indication> {
         self.up.pop_front()
     }
     fn poll_request(&mut self, _now: Instant) -> Option<S::Request> {
         self.down.pop_front()
-    }
-    fn poll_timeout(&self) -> Option<Instant> {
-        None
     }
     fn finished(&self) -> bool {
         self.up.is_empty() && self.down.is_empty()

@@ -3,7 +3,7 @@
 #![expect(clippy::disallowed_types, clippy::disallowed_methods, reason = "a benchmark measures real time")]
 
 use bytes::Bytes;
-use longwire_proto::engine::{Engine, Service};
+use longwire_proto::engine::{Engine, Service, no_timers};
 use longwire_proto::joint::{Beside, PassThrough};
 use longwire_proto::service::{
     Both, FramesIndication, FramesRequest, InterfaceId, LinkId, Many, Port, Shares, Storage,
@@ -35,6 +35,8 @@ impl Engine for Player {
     type Above = Serve;
     type Below = NodeBelow;
 
+    no_timers!();
+
     fn handle_request(&mut self, _now: Instant, ball: Bytes) {
         self.ball = Some(ball);
     }
@@ -51,8 +53,6 @@ impl Engine for Player {
         }
     }
 
-    fn handle_timeout(&mut self, _now: Instant) {}
-
     fn poll_indication(&mut self, _now: Instant) -> Option<()> {
         None
     }
@@ -68,10 +68,6 @@ impl Engine for Player {
         self.room -= 1;
         let frame = FramesRequest::Frame { bytes, token: None, last: true, shares: Shares::default() };
         Some(Port::Second((InterfaceId(0), frame)))
-    }
-
-    fn poll_timeout(&self) -> Option<Instant> {
-        None
     }
 }
 

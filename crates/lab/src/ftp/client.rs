@@ -5,7 +5,7 @@ use super::{
     Milestone, place,
 };
 use bytes::Bytes;
-use longwire_proto::engine::Engine;
+use longwire_proto::engine::{Engine, no_timers};
 use longwire_proto::service::{CloseReason, LinkId, Many, Stream, StreamIndication, StreamRequest};
 use longwire_proto::time::Instant;
 use std::collections::VecDeque;
@@ -178,6 +178,8 @@ impl Engine for FtpClient {
     type Above = Files;
     type Below = Many<LinkId, Stream>;
 
+    no_timers!();
+
     fn handle_request(&mut self, _: Instant, request: FilesRequest) {
         let FilesRequest::Store(file) = request;
         self.file = Some(file);
@@ -192,17 +194,11 @@ impl Engine for FtpClient {
         self.send();
     }
 
-    fn handle_timeout(&mut self, _: Instant) {}
-
     fn poll_indication(&mut self, _now: Instant) -> Option<FilesIndication> {
         self.up.pop_front()
     }
 
     fn poll_request(&mut self, _: Instant) -> Option<(LinkId, StreamRequest)> {
         self.down.pop_front()
-    }
-
-    fn poll_timeout(&self) -> Option<Instant> {
-        None
     }
 }

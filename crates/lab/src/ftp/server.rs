@@ -2,7 +2,7 @@
 
 use super::{ControlLine, DATA, DATA_PORT, Files, FilesIndication, FilesRequest, place};
 use bytes::BytesMut;
-use longwire_proto::engine::Engine;
+use longwire_proto::engine::{Engine, no_timers};
 use longwire_proto::service::{CloseReason, LinkId, Many, Stream, StreamIndication, StreamRequest};
 use longwire_proto::time::Instant;
 use std::collections::VecDeque;
@@ -140,6 +140,8 @@ impl Engine for FtpServer {
     type Above = Files;
     type Below = Many<LinkId, Stream>;
 
+    no_timers!();
+
     /// A server has no requests.
     fn handle_request(&mut self, _: Instant, request: FilesRequest) {
         panic!("{request:?}: a server stores what clients send");
@@ -157,18 +159,12 @@ impl Engine for FtpServer {
         self.control.flush(&mut self.down);
     }
 
-    fn handle_timeout(&mut self, _: Instant) {}
-
     fn poll_indication(&mut self, _now: Instant) -> Option<FilesIndication> {
         self.up.pop_front()
     }
 
     fn poll_request(&mut self, _: Instant) -> Option<(LinkId, StreamRequest)> {
         self.down.pop_front()
-    }
-
-    fn poll_timeout(&self) -> Option<Instant> {
-        None
     }
 }
 

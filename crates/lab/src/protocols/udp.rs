@@ -8,7 +8,7 @@ use super::NodePosition;
 use super::node::{ONWARD_LINK, address};
 use super::{INWARD, ONWARD};
 use bytes::{BufMut, Bytes, BytesMut};
-use longwire_proto::engine::Engine;
+use longwire_proto::engine::{Engine, no_timers};
 use longwire_proto::observe::Observation;
 use longwire_proto::service::{
     CloseReason, Datagrams, DatagramsIndication, DatagramsRequest, Frames, FramesIndication, FramesRequest,
@@ -168,6 +168,8 @@ impl Engine for UdpHost {
     type Above = Many<LinkId, Datagrams>;
     type Below = Many<InterfaceId, Frames>;
 
+    no_timers!();
+
     fn handle_request(&mut self, _now: Instant, (link, request): (LinkId, DatagramsRequest)) {
         let Some(port) = self.ports.iter_mut().find(|port| port.link == link) else {
             if matches!(request, DatagramsRequest::Join { .. }) {
@@ -225,8 +227,6 @@ impl Engine for UdpHost {
         }
     }
 
-    fn handle_timeout(&mut self, _now: Instant) {}
-
     fn poll_indication(&mut self, _now: Instant) -> Option<(LinkId, DatagramsIndication)> {
         if let Some(indication) = self.up.pop_front() {
             return Some(indication);
@@ -239,10 +239,6 @@ impl Engine for UdpHost {
 
     fn poll_request(&mut self, _now: Instant) -> Option<(InterfaceId, FramesRequest)> {
         self.down.pop_front()
-    }
-
-    fn poll_timeout(&self) -> Option<Instant> {
-        None
     }
 
     fn observe(&self, view: &mut Observation) {

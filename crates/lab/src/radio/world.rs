@@ -4,7 +4,7 @@ use super::RadioScenario;
 use crate::world;
 use bytes::Bytes;
 use longwire_proto::ax25::{Address, Callsign, CommandResponse, Control, Frame, Modulo, Unnumbered, pid};
-use longwire_proto::engine::{Engine, Service};
+use longwire_proto::engine::{Engine, Service, no_timers};
 use longwire_proto::joint::Stack;
 use longwire_proto::rng::Rng;
 use longwire_proto::service::{Frames, FramesIndication, FramesRequest, InterfaceId, Shares};
@@ -178,6 +178,8 @@ impl Engine for FrameSource {
     type Above = FrameLoadService;
     type Below = Frames;
 
+    no_timers!();
+
     fn handle_request(&mut self, _: Instant, frame: Bytes) {
         if self.waiting.len() < WAITING_MAX {
             self.waiting.push_back(frame);
@@ -194,8 +196,6 @@ impl Engine for FrameSource {
             FramesIndication::Transmitted(_) | FramesIndication::Busy(_) | FramesIndication::Carrier(_) => {}
         }
     }
-
-    fn handle_timeout(&mut self, _: Instant) {}
 
     fn poll_indication(&mut self, _now: Instant) -> Option<Bytes> {
         self.heard.pop_front()
@@ -217,9 +217,5 @@ impl Engine for FrameSource {
         self.seized &= !last;
         let shares = Shares { payload: bytes.len() as u32, ..Shares::default() };
         Some(FramesRequest::Frame { bytes, token: None, last, shares })
-    }
-
-    fn poll_timeout(&self) -> Option<Instant> {
-        None
     }
 }

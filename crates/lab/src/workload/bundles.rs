@@ -6,10 +6,9 @@
 
 use super::{FileTask, TaskIndication, TaskRequest, TryFailure};
 use bytes::Bytes;
-use longwire_proto::engine::Engine;
+use longwire_proto::engine::{Engine, no_timers};
 use longwire_proto::service::{
-    AppIndication, AppRequest, Bpa, BpaIndication, BpaRequest, DeliveryId, ManagementIndication, SendId,
-    SendOptions,
+    AppIndication, AppRequest, Bpa, BpaIndication, BpaRequest, DeliveryId, SendId, SendOptions,
 };
 use longwire_proto::time::Instant;
 use std::collections::{BTreeMap, VecDeque};
@@ -149,6 +148,8 @@ impl Engine for FilesOverBundles {
     type Above = FileTask;
     type Below = Bpa;
 
+    no_timers!();
+
     fn handle_request(&mut self, _now: Instant, request: TaskRequest) {
         match request {
             TaskRequest::Start { files } => self.files.extend(files),
@@ -183,18 +184,12 @@ impl Engine for FilesOverBundles {
         }
     }
 
-    fn handle_timeout(&mut self, _now: Instant) {}
-
     fn poll_indication(&mut self, _now: Instant) -> Option<TaskIndication> {
         self.up.pop_front()
     }
 
     fn poll_request(&mut self, _now: Instant) -> Option<BpaRequest> {
         self.down.pop_front().or_else(|| self.send().map(BpaRequest::App))
-    }
-
-    fn poll_timeout(&self) -> Option<Instant> {
-        None
     }
 }
 

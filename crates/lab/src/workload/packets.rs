@@ -3,7 +3,7 @@
 //! Packets are as long as a frame of the link allows; only the last one before the end is shorter.
 
 use bytes::{Bytes, BytesMut};
-use longwire_proto::engine::Engine;
+use longwire_proto::engine::{Engine, no_timers};
 use longwire_proto::service::{
     CloseReason, Packets, PacketsIndication, PacketsRequest, Stream, StreamIndication, StreamRequest,
 };
@@ -45,6 +45,8 @@ impl StreamOverPackets {
 impl Engine for StreamOverPackets {
     type Above = Stream;
     type Below = Packets;
+
+    no_timers!();
 
     fn handle_request(&mut self, _now: Instant, request: StreamRequest) {
         match request {
@@ -91,8 +93,6 @@ impl Engine for StreamOverPackets {
         }
     }
 
-    fn handle_timeout(&mut self, _now: Instant) {}
-
     fn poll_indication(&mut self, _now: Instant) -> Option<StreamIndication> {
         if let Some(indication) = self.up.pop_front() {
             return Some(indication);
@@ -114,10 +114,6 @@ impl Engine for StreamOverPackets {
             self.open = false;
             PacketsRequest::Close
         })
-    }
-
-    fn poll_timeout(&self) -> Option<Instant> {
-        None
     }
 
     fn finished(&self) -> bool {

@@ -4,7 +4,7 @@
 //! because a frame with another one inside it would be lost. The line stays open until its far end closes it.
 
 use crate::controller::take_piece;
-use crate::engine::{Engine, Indication, Request};
+use crate::engine::{Engine, Indication, Request, no_timers};
 use crate::service::{Many, Stream, StreamIndication, StreamRequest};
 use crate::time::Instant;
 use bytes::Bytes;
@@ -100,6 +100,8 @@ impl Engine for SharedLine {
     type Above = Many<usize, Stream>;
     type Below = Stream;
 
+    no_timers!();
+
     fn handle_request(&mut self, _now: Instant, (user, request): Request<Self::Above>) {
         match request {
             StreamRequest::Connect => self.connect(user),
@@ -131,8 +133,6 @@ impl Engine for SharedLine {
         }
     }
 
-    fn handle_timeout(&mut self, _now: Instant) {}
-
     fn poll_indication(&mut self, _now: Instant) -> Option<Indication<Self::Above>> {
         if let Some(said) = self.up.pop_front() {
             return Some(said);
@@ -157,9 +157,5 @@ impl Engine for SharedLine {
             return Some(StreamRequest::Release(core::mem::take(&mut self.to_release)));
         }
         take_piece(&mut self.out, &mut self.room).map(StreamRequest::Write)
-    }
-
-    fn poll_timeout(&self) -> Option<Instant> {
-        None
     }
 }

@@ -12,7 +12,7 @@
 use super::v3::wire::{ContactHeader, Message};
 use crate::codec::DecodeError;
 use crate::codec::crc::crc32;
-use crate::engine::Engine;
+use crate::engine::{Engine, no_timers};
 use crate::service::{
     CloseReason, Packets, PacketsIndication, PacketsRequest, Stream, StreamIndication, StreamRequest,
 };
@@ -220,6 +220,8 @@ impl Engine for PacketStream {
     type Above = Stream;
     type Below = Packets;
 
+    no_timers!();
+
     fn handle_request(&mut self, _now: Instant, request: StreamRequest) {
         match request {
             StreamRequest::Connect => {
@@ -254,8 +256,6 @@ impl Engine for PacketStream {
         }
     }
 
-    fn handle_timeout(&mut self, _now: Instant) {}
-
     fn poll_indication(&mut self, _now: Instant) -> Option<StreamIndication> {
         if let Some(indication) = self.up.pop_front() {
             return Some(indication);
@@ -285,10 +285,6 @@ impl Engine for PacketStream {
             self.state = PacketStreamState::Closing(CloseReason::Finished);
             return Some(PacketsRequest::Close);
         }
-        None
-    }
-
-    fn poll_timeout(&self) -> Option<Instant> {
         None
     }
 

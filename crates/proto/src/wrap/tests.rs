@@ -1,7 +1,7 @@
 //! Each wrapper does what it promises, and [`Checked`] detects every breach.
 
 use super::*;
-use crate::engine::{Engine, Indication, Request, Service, drain};
+use crate::engine::{Engine, Indication, Request, Service, drain, no_timers};
 use crate::rng::Rng;
 use crate::service::*;
 use crate::time::{Duration, Instant};
@@ -516,16 +516,14 @@ mod engines {
     impl Engine for Chatterbox {
         type Above = Frames;
         type Below = Frames;
+
+        no_timers!();
         fn handle_request(&mut self, _now: Instant, _request: Request<Frames>) {}
         fn handle_indication(&mut self, _now: Instant, _indication: Indication<Frames>) {}
-        fn handle_timeout(&mut self, _now: Instant) {}
         fn poll_indication(&mut self, _now: Instant) -> Option<Indication<Frames>> {
             Some(FramesIndication::Carrier(true))
         }
         fn poll_request(&mut self, _now: Instant) -> Option<Request<Frames>> {
-            None
-        }
-        fn poll_timeout(&self) -> Option<Instant> {
             None
         }
     }

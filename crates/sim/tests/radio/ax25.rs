@@ -3,7 +3,7 @@
 use crate::nodes::*;
 use bytes::Bytes;
 use longwire_proto::ax25::{self, Callsign, LinkConfig, PeerStation, Station, Version};
-use longwire_proto::engine::{Engine, Indication, Request, Service};
+use longwire_proto::engine::{Engine, Indication, Request, Service, no_timers};
 use longwire_proto::joint::Stack;
 use longwire_proto::rng::Rng;
 use longwire_proto::service::{
@@ -52,6 +52,8 @@ impl Engine for User {
     type Above = Transfers;
     type Below = Both<Many<LinkId, Packets>, Many<LinkId, Datagrams>>;
 
+    no_timers!();
+
     fn handle_request(&mut self, _: Instant, request: Do) {
         match request {
             Do::Connect => self.requests.push_back((OWN, PacketsRequest::Connect)),
@@ -72,7 +74,6 @@ impl Engine for User {
             PacketsIndication::Closed(why) => self.met.push_back(Met::Closed(why)),
         }
     }
-    fn handle_timeout(&mut self, _: Instant) {}
     fn poll_indication(&mut self, _now: Instant) -> Option<Met> {
         self.met.pop_front()
     }
@@ -83,9 +84,6 @@ impl Engine for User {
         let packet = if self.room > 0 { self.to_send.pop_front() } else { None }?;
         self.room -= 1;
         Some(Port::First((OWN, PacketsRequest::payload(packet))))
-    }
-    fn poll_timeout(&self) -> Option<Instant> {
-        None
     }
 }
 

@@ -9,7 +9,7 @@ use longwire_proto::ax25::{
     self, ChannelMonitor, Control, Frame, LinkConfig, Modulo, PeerStation, Station, Unnumbered, Version,
 };
 use longwire_proto::controller::{self, ChannelParameters};
-use longwire_proto::engine::{Engine, Service};
+use longwire_proto::engine::{Engine, Service, no_timers};
 use longwire_proto::joint::{OnFirst, Stack};
 use longwire_proto::kiss::{self, Acknowledgement, Checksum, Command, Deframer, enclose};
 use longwire_proto::rng::Rng;
@@ -79,6 +79,8 @@ impl Engine for Program {
     type Above = Stream;
     type Below = Frames;
 
+    no_timers!();
+
     fn handle_request(&mut self, _: Instant, request: StreamRequest) {
         match request {
             StreamRequest::Connect => {
@@ -100,7 +102,6 @@ impl Engine for Program {
             FramesIndication::Busy(_) | FramesIndication::Carrier(_) => {}
         }
     }
-    fn handle_timeout(&mut self, _: Instant) {}
     fn poll_indication(&mut self, _now: Instant) -> Option<StreamIndication> {
         self.said.pop_front()
     }
@@ -118,9 +119,6 @@ impl Engine for Program {
         self.room -= 1;
         // A frame that arrives before the transmitter is unkeyed joins the transmission.
         Some(FramesRequest::Frame { bytes, token, last: false, shares: Shares::default() })
-    }
-    fn poll_timeout(&self) -> Option<Instant> {
-        None
     }
 }
 

@@ -1,7 +1,7 @@
 //! Nodes for tests: a talker that sends on request, and any engine over frames.
 
 use bytes::Bytes;
-use longwire_proto::engine::{Engine, Service};
+use longwire_proto::engine::{Engine, Service, no_timers};
 use longwire_proto::service::{Frames, FramesIndication, FramesRequest, InterfaceId, Shares};
 use longwire_proto::time::Instant;
 use longwire_proto::wrap::{Checked, CheckedService, ContractBreach};
@@ -72,6 +72,8 @@ impl Engine for Talker {
     type Above = Talk;
     type Below = Frames;
 
+    no_timers!();
+
     fn handle_request(&mut self, _: Instant, request: Say) {
         self.waiting.push_back(request);
     }
@@ -82,7 +84,6 @@ impl Engine for Talker {
         }
         self.heard.push_back(indication);
     }
-    fn handle_timeout(&mut self, _: Instant) {}
     fn poll_indication(&mut self, _now: Instant) -> Option<FramesIndication> {
         self.heard.pop_front()
     }
@@ -105,9 +106,6 @@ impl Engine for Talker {
         let last = self.waiting.is_empty() || self.room == 0;
         self.seized &= !last;
         Some(FramesRequest::Frame { bytes, token, last, shares })
-    }
-    fn poll_timeout(&self) -> Option<Instant> {
-        None
     }
 }
 
