@@ -142,10 +142,7 @@ pub fn mean_ledger(outcomes: &[&Outcome], hop: usize, way: usize) -> Vec<f64> {
 
 /// Creates an empty chart with the entries of the ledger as shares.
 pub fn ledger_chart(title: &str, caption: &str) -> LedgerChart {
-    let share = |(name, meaning, silent): &(&str, &str, bool)| match silent {
-        true => LedgerShare::idle(*name, *meaning),
-        false => LedgerShare::new(*name, *meaning),
-    };
+    let share = |(name, meaning, idle): &(&str, &str, bool)| LedgerShare::new(*name, *meaning, *idle);
     LedgerChart {
         title: title.to_owned(),
         caption: caption.to_owned(),

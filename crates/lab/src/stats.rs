@@ -74,15 +74,11 @@ impl Summary {
     }
 }
 
-/// Line `intercept + slope * x`, fitted by least squares.
+/// Line fitted by least squares.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FittedLine {
     /// Growth per unit of x.
     pub slope: f64,
-    /// Half the width of the 95 % confidence interval of the slope; `None` with fewer than three points.
-    pub slope_ci95: Option<f64>,
-    /// Value at x = 0.
-    pub intercept: f64,
     /// Share of the variance that the line explains, 0 to 1.
     pub r_squared: f64,
 }
@@ -101,45 +97,13 @@ impl FittedLine {
         }
         let slope = xy / xx;
         let unexplained = (yy - slope * xy).max(0.0);
-        let slope_ci95 = (points.len() > 2).then(|| {
-            let degrees = points.len() - 2;
-            student_t_95(degrees) * (unexplained / degrees as f64 / xx).sqrt()
-        });
-        let r_squared = if yy == 0.0 { 1.0 } else { 1.0 - unexplained / yy };
-        Some(FittedLine { slope, slope_ci95, intercept: mean_y - slope * mean_x, r_squared })
+        Some(FittedLine { slope, r_squared: if yy == 0.0 { 1.0 } else { 1.0 - unexplained / yy } })
     }
 
-    /// Value of the line at `x`.
-    pub fn at(&self, x: f64) -> f64 {
-        self.intercept + self.slope * x
-    }
-}
-
-/// Exponential `scale * exp(rate * x)`, fitted as a line through the logarithms.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Exponential {
-    /// Growth per unit of x; negative for decay.
-    pub rate: f64,
-    /// Value at x = 0.
-    pub scale: f64,
-    /// Share of the variance of the logarithms that it explains, 0 to 1.
-    pub r_squared: f64,
-}
-
-impl Exponential {
-    /// Fits an exponential; `None` with fewer than two different x, or if a value is not positive.
-    pub fn fit(points: &[(f64, f64)]) -> Option<Exponential> {
-        if points.iter().any(|p| p.1 <= 0.0) {
-            return None;
-        }
+    /// Fits an exponential, as a line through the logarithms; `None` also if a value is not positive.
+    pub fn fit_exponential(points: &[(f64, f64)]) -> Option<FittedLine> {
         let logarithms: Vec<(f64, f64)> = points.iter().map(|p| (p.0, libm::log(p.1))).collect();
-        let line = FittedLine::fit(&logarithms)?;
-        Some(Exponential { rate: line.slope, scale: libm::exp(line.intercept), r_squared: line.r_squared })
-    }
-
-    /// Value of the exponential at `x`.
-    pub fn at(&self, x: f64) -> f64 {
-        self.scale * libm::exp(self.rate * x)
+        if points.iter().any(|p| p.1 <= 0.0) { None } else { FittedLine::fit(&logarithms) }
     }
 }
 
@@ -270,15 +234,12 @@ mod tests {
         let points: Vec<(f64, f64)> = (0..9).map(|i| (1280.0 + 400.0 * f64::from(i), 0.0)).collect();
         let line: Vec<_> = points.iter().map(|p| (p.0, 20.0 + 0.08 * p.0)).collect();
         let fit = FittedLine::fit(&line).unwrap();
-        assert!(
-            close(fit.slope, 0.08, 1e-12) && close(fit.intercept, 20.0, 1e-8) && fit.r_squared > 0.999_999
-        );
-        assert!(fit.slope_ci95.unwrap() < 1e-6 && close(fit.at(1000.0), 100.0, 1e-8));
+        assert!(close(fit.slope, 0.08, 1e-12) && fit.r_squared > 0.999_999);
         let decay: Vec<_> = points.iter().map(|p| (p.0, 9000.0 * libm::exp(-0.0005 * p.0))).collect();
-        let fit = Exponential::fit(&decay).unwrap();
-        assert!(close(fit.rate, -0.0005, 1e-12) && close(fit.at(0.0), 9000.0, 1e-6));
+        let fit = FittedLine::fit_exponential(&decay).unwrap();
+        assert!(close(fit.slope, -0.0005, 1e-12) && close(fit.r_squared, 1.0, 1e-9));
         assert_eq!(FittedLine::fit(&[(1.0, 2.0), (1.0, 3.0)]), None, "one x makes no line");
-        assert_eq!(Exponential::fit(&[(1.0, 2.0), (2.0, 0.0)]), None, "zero has no logarithm");
+        assert_eq!(FittedLine::fit_exponential(&[(1.0, 2.0), (2.0, 0.0)]), None, "zero has no logarithm");
     }
 }
 

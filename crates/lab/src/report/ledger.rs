@@ -34,14 +34,9 @@ pub struct LedgerShare {
 }
 
 impl LedgerShare {
-    /// Creates a share of time in which something is sent.
-    pub fn new(name: impl Into<String>, meaning: impl Into<String>) -> LedgerShare {
-        LedgerShare { name: name.into(), meaning: meaning.into(), idle: false }
-    }
-
-    /// Creates a share of time in which nothing is sent.
-    pub fn idle(name: impl Into<String>, meaning: impl Into<String>) -> LedgerShare {
-        LedgerShare { name: name.into(), meaning: meaning.into(), idle: true }
+    /// Creates a share of time.
+    pub fn new(name: impl Into<String>, meaning: impl Into<String>, idle: bool) -> LedgerShare {
+        LedgerShare { name: name.into(), meaning: meaning.into(), idle }
     }
 }
 

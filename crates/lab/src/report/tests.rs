@@ -97,11 +97,11 @@ pub(crate) fn sample() -> (Report, Experiment) {
             ("repair", "redundancy"),
             ("framing", "what the link adds"),
         ]
-        .map(|(name, meaning)| LedgerShare::new(name, meaning))
+        .map(|(name, meaning)| LedgerShare::new(name, meaning, false))
         .into_iter()
         .chain([
-            LedgerShare::idle("outage", "the link was away"),
-            LedgerShare::idle("idle", "nothing to send, or no window"),
+            LedgerShare::new("outage", "the link was away", true),
+            LedgerShare::new("idle", "nothing to send, or no window", true),
         ])
         .collect(),
         bars: vec![

@@ -5,7 +5,7 @@ use crate::claim::trend::{Trend, slopes};
 use crate::claim::{self, Claim, Ours, Published, Rule};
 use crate::record::{FigureKind, Params, Record};
 use crate::run::Outcome;
-use crate::stats::Exponential;
+use crate::stats::FittedLine;
 use crate::trace::CapturedFrame;
 use crate::trace::conversation::{Conversation, SegmentSeen, conversations};
 use longwire_proto::tcp::wire::Flags;
@@ -155,7 +155,7 @@ impl Reproduction {
             let curve = Self::without_outage(&self.groups[GRID], ber).into_iter();
             let points: Vec<(f64, f64)> =
                 curve.map(|played| (played.param("delay_ms"), played.mean("goodput_byte_per_s"))).collect();
-            Exponential::fit(&points).map_or(0.0, |fit| fit.r_squared)
+            FittedLine::fit_exponential(&points).map_or(0.0, |fit| fit.r_squared)
         });
         statement(
             "Goodput falls roughly exponentially with the delay.",
