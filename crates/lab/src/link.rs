@@ -203,12 +203,6 @@ impl LinkProfile {
         scheduled.reduce(f64::max).unwrap_or(constant) / 1e3
     }
 
-    /// Bandwidth-delay product of both directions: data in transit during the round trip of a byte and its
-    /// acknowledgement, bytes.
-    pub fn bandwidth_delay_bytes(&self) -> f64 {
-        self.round_trip_s() * self.rate_bps as f64 / 8.0
-    }
-
     /// Mean bit-error rate forward.
     pub fn mean_ber(&self) -> f64 {
         self.errors(Direction::Forward).mean_ber()
