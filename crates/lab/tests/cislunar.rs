@@ -3,7 +3,7 @@
 use longwire_lab::bench::Bench;
 use longwire_lab::finding::Finding;
 use longwire_lab::papers;
-use longwire_lab::papers::cislunar::{Cislunar, SCENARIO};
+use longwire_lab::papers::cislunar::{PAPER, SCENARIO};
 use longwire_lab::progress::Progress;
 use longwire_lab::record::{FigureKind, Record, Value};
 use longwire_lab::run::{Outcome, Setup, Wanted};
@@ -98,7 +98,7 @@ fn every_ledger_accounts_for_the_whole_transfer() {
 fn small(threads: usize) -> Finding {
     let progress = Progress::new();
     let bench = Bench { runs: Some(1), seed: 7, threads, traces: true, ..Bench::new(&progress) };
-    papers::reproduce(&Cislunar, &bench)
+    papers::reproduce(&PAPER, &bench)
 }
 
 #[test]

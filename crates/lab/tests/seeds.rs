@@ -23,13 +23,13 @@ fn papers_with_many_seeds() {
                     thin: true,
                     ..Bench::new(&progress)
                 };
-                let finding = reproduce(*paper, &bench);
+                let finding = reproduce(paper, &bench);
                 let page = finding.report.html(&finding.experiment);
                 assert!(!finding.experiment.records.is_empty() && !page.contains("NaN"), "a page of numbers");
             }))
             .is_err()
         };
-        failed.extend(SEEDS.filter(fails).map(|seed| format!("{} with seed {seed}", paper.name())));
+        failed.extend(SEEDS.filter(fails).map(|seed| format!("{} with seed {seed}", paper.name)));
     }
     assert!(failed.is_empty(), "these fail: {failed:?}; the reasons stand above");
 }

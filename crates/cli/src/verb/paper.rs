@@ -22,7 +22,7 @@ pub(crate) struct Paper {
 }
 
 fn names() -> PossibleValuesParser {
-    let papers = PAPERS.iter().map(|paper| PossibleValue::new(paper.name()).help(paper.about()));
+    let papers = PAPERS.iter().map(|paper| PossibleValue::new(paper.name).help(paper.about));
     let all = PossibleValue::new(ALL).help("All of them, each with a directory of its own");
     PossibleValuesParser::new(papers.chain([all]))
 }
@@ -36,7 +36,7 @@ impl Paper {
         if self.name != ALL {
             return self.measure.carry_out(|progress| play(&self.name, progress));
         }
-        let names: Vec<&str> = PAPERS.iter().map(|paper| paper.name()).collect();
+        let names: Vec<&str> = PAPERS.iter().map(|paper| paper.name).collect();
         self.measure.carry_out_all(&names, play)
     }
 

@@ -19,44 +19,41 @@ use crate::record::{Experiment, Record, Row};
 use crate::report::{Assumption, PageBlock, Report, Section, Table};
 
 /// All papers.
-pub const PAPERS: &[&dyn Paper] = &[
-    &cislunar::Cislunar,
-    &dtn_ax25::DtnAx25,
-    &ax25_throughput::Ax25Throughput,
+pub const PAPERS: &[Paper] = &[
+    cislunar::PAPER,
+    dtn_ax25::PAPER,
+    ax25_throughput::PAPER,
     #[cfg(any(test, feature = "dummy"))]
-    &dummy::Dummy,
+    dummy::PAPER,
 ];
 
 /// Published evaluation.
-pub trait Paper: Sync {
+pub struct Paper {
     /// Name on the command line, such as `cislunar`.
-    fn name(&self) -> &'static str;
-
+    pub name: &'static str,
+    /// Title of its page.
+    pub title: &'static str,
     /// Subject, as a line of help.
-    fn about(&self) -> &'static str;
-
+    pub about: &'static str,
     /// Authors and title.
-    fn citation(&self) -> &'static str;
-
+    pub citation: &'static str,
     /// Plays all runs.
-    fn play(&self, bench: &Bench<'_>) -> Page;
+    pub play: fn(&Bench<'_>) -> Page,
 }
 
 /// Returns the paper with this name.
-pub fn find(name: &str) -> Option<&'static dyn Paper> {
-    PAPERS.iter().copied().find(|paper| paper.name() == name)
+pub fn find(name: &str) -> Option<&'static Paper> {
+    PAPERS.iter().find(|paper| paper.name == name)
 }
 
 /// Reproduces a paper.
-pub fn reproduce(paper: &dyn Paper, bench: &Bench<'_>) -> Finding {
-    paper.play(bench).finding(paper, bench)
+pub fn reproduce(paper: &Paper, bench: &Bench<'_>) -> Finding {
+    (paper.play)(bench).finding(paper, bench)
 }
 
 /// Result of a paper.
 #[derive(Clone, Debug, Default)]
 pub struct Page {
-    /// Title.
-    pub title: &'static str,
     /// Result, in a sentence or two.
     pub answer: String,
     /// Fewest and most runs made of a case that has all runs, and what such a case is called.
@@ -79,7 +76,7 @@ pub struct Page {
 
 impl Page {
     /// Completes the page with what all papers have in common.
-    fn finding(self, paper: &dyn Paper, bench: &Bench<'_>) -> Finding {
+    fn finding(self, paper: &Paper, bench: &Bench<'_>) -> Finding {
         let (fewest, most, of) = self.runs;
         let lead = match bench.progress.early_end() {
             Some(words) => format!("{} {words}", self.answer),
@@ -88,24 +85,24 @@ impl Page {
         let runs = if fewest == most { fewest.to_string() } else { format!("{fewest} to {most}") };
         let mut facts = vec![("seed".to_owned(), bench.seed.to_string()), (format!("runs per {of}"), runs)];
         facts.extend(self.facts);
-        facts.push(("published in".into(), paper.citation().into()));
+        facts.push(("published in".into(), paper.citation.into()));
         let claims = answer(&self.claims);
         let lead_text = [PageBlock::Text(lead.clone())].into_iter();
         let summary = lead_text.chain(on_terminal(&claims)).chain(self.sections.iter().flat_map(on_terminal));
         Finding {
             summary: summary.collect(),
             experiment: Experiment {
-                experiment: paper.name().into(),
+                experiment: paper.name.into(),
                 seed: bench.seed,
                 records: self.records,
                 runs: self.rows,
                 ..Experiment::default()
             },
             report: Report {
-                title: self.title.into(),
+                title: paper.title.into(),
                 lead,
                 answer: claims.blocks,
-                command: format!("longwire paper {} --seed {} --runs {fewest}", paper.name(), bench.seed),
+                command: format!("longwire paper {} --seed {} --runs {fewest}", paper.name, bench.seed),
                 facts,
                 sections: self.sections,
                 assumptions: self.assumptions,

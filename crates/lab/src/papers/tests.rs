@@ -44,7 +44,7 @@ fn an_early_stop_is_said_on_the_page_and_in_its_command() {
 
 #[test]
 fn papers_have_names_of_their_own() {
-    let names: Vec<&str> = PAPERS.iter().map(|paper| paper.name()).collect();
+    let names: Vec<&str> = PAPERS.iter().map(|paper| paper.name).collect();
     assert_eq!(names, ["cislunar", "dtn-ax25", "ax25-throughput", "dummy"]);
     assert!(find("dumy").is_none());
 }
@@ -55,9 +55,9 @@ fn no_verdict_is_without_a_reason() {
     let progress = Progress::new();
     let bench = Bench { runs: Some(2), thin: true, threads: 2, ..Bench::new(&progress) };
     for paper in PAPERS {
-        for claim in paper.play(&bench).claims {
+        for claim in (paper.play)(&bench).claims {
             let holds = claim.verdict() == Verdict::Holds;
-            assert!(holds || !claim.why.is_empty(), "{}: {} ({})", paper.name(), claim.what, claim.place);
+            assert!(holds || !claim.why.is_empty(), "{}: {} ({})", paper.name, claim.what, claim.place);
         }
     }
 }

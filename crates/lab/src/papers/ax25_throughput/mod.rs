@@ -29,39 +29,30 @@ use simulated::{Alternative, Simulated};
 use theory::{RATES_BPS, theory};
 
 /// The evaluation.
-pub struct Ax25Throughput;
+pub const PAPER: Paper = Paper {
+    name: "ax25-throughput",
+    title: "Throughput of connected-mode AX.25: a published evaluation, reproduced",
+    about: "Throughput of connected-mode AX.25 with different packet-radio controllers",
+    citation: "B. Zieliński: Effective throughput of AX.25 protocol, Bull. Pol. Ac.: Tech. 61(3), 2013",
+    play,
+};
 
 fn said(holds: bool) -> Cell {
     if holds { Cell::text("yes").toned(Tone::Good) } else { Cell::text("NO").toned(Tone::Bad) }
 }
 
-impl Paper for Ax25Throughput {
-    fn name(&self) -> &'static str {
-        "ax25-throughput"
-    }
-
-    fn about(&self) -> &'static str {
-        "Throughput of connected-mode AX.25 with different packet-radio controllers"
-    }
-
-    fn citation(&self) -> &'static str {
-        "B. Zieliński: Effective throughput of AX.25 protocol, Bull. Pol. Ac.: Tech. 61(3), 2013"
-    }
-
-    fn play(&self, bench: &Bench<'_>) -> Page {
-        let simulated = Simulated::play(bench);
-        let alternatives = alternatives(&simulated, bench);
-        Page {
-            title: "Throughput of connected-mode AX.25: a published evaluation, reproduced",
-            answer: answer(&simulated, bench.progress.left_out() == 0),
-            runs: (simulated.runs(), simulated.runs(), "transfer"),
-            sections: sections(&simulated),
-            assumptions: assumptions(alternatives),
-            claims: claims::claims(&simulated),
-            records: records(&simulated),
-            rows: simulated.rows(),
-            ..Page::default()
-        }
+fn play(bench: &Bench<'_>) -> Page {
+    let simulated = Simulated::play(bench);
+    let alternatives = alternatives(&simulated, bench);
+    Page {
+        answer: answer(&simulated, bench.progress.left_out() == 0),
+        runs: (simulated.runs(), simulated.runs(), "transfer"),
+        sections: sections(&simulated),
+        assumptions: assumptions(alternatives),
+        claims: claims::claims(&simulated),
+        records: records(&simulated),
+        rows: simulated.rows(),
+        ..Page::default()
     }
 }
 

@@ -119,7 +119,7 @@ fn the_figures_of_the_page() {
 
 #[test]
 fn constants_are_from_1200_bit_per_s_alone() {
-    let finding = with(2, |bench| reproduce(&Ax25Throughput, bench));
+    let finding = with(2, |bench| reproduce(&PAPER, bench));
     let mut kinds = std::collections::BTreeSet::new();
     for record in &finding.experiment.records {
         let at = record.params.get("rate_bps").map(ToString::to_string);
@@ -132,7 +132,7 @@ fn constants_are_from_1200_bit_per_s_alone() {
 #[test]
 fn the_same_seed_gives_the_same_page_on_any_number_of_threads() {
     let page = |threads| {
-        let finding = with(threads, |bench| reproduce(&Ax25Throughput, bench));
+        let finding = with(threads, |bench| reproduce(&PAPER, bench));
         (finding.report.html(&finding.experiment), finding.experiment)
     };
     let one = page(1);

@@ -23,7 +23,14 @@ use crate::run::Outcome;
 use cases::Variant;
 
 /// The evaluation.
-pub struct Cislunar;
+pub const PAPER: Paper = Paper {
+    name: "cislunar",
+    title: "Bundles between Moon and Earth: a published evaluation, reproduced",
+    about: "Bundles over TCP between the Moon and the Earth, through an orbiter",
+    citation: "R. Wang, X. Wu, T. Wang, T. Taleb: Experimental Evaluation of Delay Tolerant Networking (DTN) Protocols for \
+         Long-Delay Cislunar Communications",
+    play,
+};
 
 /// Text of the scenario file.
 pub const SCENARIO: &str = include_str!("../../../../../scenarios/cislunar.toml");
@@ -74,25 +81,10 @@ struct Reproduction {
     traced: Vec<Traced>,
 }
 
-impl Paper for Cislunar {
-    fn name(&self) -> &'static str {
-        "cislunar"
-    }
-
-    fn about(&self) -> &'static str {
-        "Bundles over TCP between the Moon and the Earth, through an orbiter"
-    }
-
-    fn citation(&self) -> &'static str {
-        "R. Wang, X. Wu, T. Wang, T. Taleb: Experimental Evaluation of Delay Tolerant Networking (DTN) Protocols for \
-         Long-Delay Cislunar Communications"
-    }
-
-    fn play(&self, bench: &Bench<'_>) -> Page {
-        let reproduction = cases::play(bench);
-        let (records, claims) = reproduction.records_and_claims();
-        page::page(&reproduction, bench, records, claims)
-    }
+fn play(bench: &Bench<'_>) -> Page {
+    let reproduction = cases::play(bench);
+    let (records, claims) = reproduction.records_and_claims();
+    page::page(&reproduction, bench, records, claims)
 }
 
 impl Reproduction {
@@ -130,7 +122,7 @@ mod tests {
     fn every_published_figure_has_a_record() {
         let progress = Progress::new();
         let bench = Bench { threads: 2, runs: Some(1), thin: true, ..Bench::new(&progress) };
-        let page = Cislunar.play(&bench);
+        let page = (PAPER.play)(&bench);
         let with_a_figure = page.records.iter().filter(|record| record.reference.is_some()).count();
         assert_eq!((claim::published_figures(PUBLISHED), with_a_figure), (36, 36));
     }

@@ -30,7 +30,6 @@ pub(super) fn page(all: &Reproduction, bench: &Bench<'_>, records: Vec<Record>, 
     let text = Text::read(include_str!("text.toml"));
     let traces = if bench.traces { all.traced.iter().map(trace).collect() } else { Vec::new() };
     Page {
-        title: "Bundles between Moon and Earth: a published evaluation, reproduced",
         answer: all.answer(&records, &claims),
         runs: (made, made, "point"),
         facts: vec![("runs in the grid".into(), in_grid.to_string())],

@@ -21,7 +21,13 @@ use crate::record::Params;
 use std::sync::LazyLock;
 
 /// The evaluation.
-pub struct DtnAx25;
+pub const PAPER: Paper = Paper {
+    name: "dtn-ax25",
+    title: "Bundles over connected-mode AX.25: a published evaluation, reproduced",
+    about: "Bundles over connected-mode AX.25 between two radios, compared with TCP/IP",
+    citation: "J. Ronan, D. Long, K. Walsh: More experiments with Delay and Disruption Tolerant Networking over AX.25 Networks",
+    play,
+};
 
 /// Published figures.
 const PUBLISHED: &str = include_str!("published.csv");
@@ -70,20 +76,6 @@ fn params(row: &Row) -> Params {
     Params::new().with("rate_bps", row.rate_bps).with("window", row.window).with("file_bytes", FILE_BYTES)
 }
 
-impl Paper for DtnAx25 {
-    fn name(&self) -> &'static str {
-        "dtn-ax25"
-    }
-
-    fn about(&self) -> &'static str {
-        "Bundles over connected-mode AX.25 between two radios, compared with TCP/IP"
-    }
-
-    fn citation(&self) -> &'static str {
-        "J. Ronan, D. Long, K. Walsh: More experiments with Delay and Disruption Tolerant Networking over AX.25 Networks"
-    }
-
-    fn play(&self, bench: &Bench<'_>) -> Page {
-        page::page(&trials::simulate(bench))
-    }
+fn play(bench: &Bench<'_>) -> Page {
+    page::page(&trials::simulate(bench))
 }

@@ -74,7 +74,6 @@ pub(super) fn page(simulated: &Simulated) -> Page {
         assumption.effect = Some(effect);
     }
     Page {
-        title: "Bundles over connected-mode AX.25: a published evaluation, reproduced",
         answer: format!(
             "{} entries of the model's tables are reproduced to the printed digit. With a turnaround from one row, \
              {:.3} s in the closed form and {:.3} s simulated, {} and {} times of AX.25-CL are within 13 %, and {} of \
