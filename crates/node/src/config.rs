@@ -617,6 +617,15 @@ impl Config {
         carrier.plan(&self.carriers.get(carrier.about().section), &facts, Place::Configuration)
     }
 
+    /// Returns the settings of the sessions that peers open, of each convergence layer that has such.
+    ///
+    /// # Errors
+    /// Fails if the section of a convergence layer is invalid.
+    pub(crate) fn all_callers(&self) -> Result<Vec<Plan>, Error> {
+        let called = CARRIERS.iter().filter(|carrier| carrier.about().is_called);
+        called.map(|carrier| self.callers(*carrier)).collect()
+    }
+
     /// Returns the TCPCL settings of sessions that peers open.
     fn tcp_callers(&self) -> tcpcl::Config {
         let plan = self.callers(&Tcpcl).ok();

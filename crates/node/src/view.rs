@@ -3,6 +3,7 @@
 //! Names are in snake_case and end with their unit, if any. Counters are a map from names to numbers, so a new counter
 //! appears everywhere at once.
 
+use longwire_proto::observe;
 use longwire_proto::service::{CreationTimestamp, Priority};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -360,6 +361,12 @@ pub struct Proven {
 pub struct Link {
     /// Name of the link.
     pub name: String,
+    /// Convergence layer, as in `kind` of a `[[link]]`.
+    #[serde(default)]
+    pub carrier: String,
+    /// True for a link to a group, which has no peer.
+    #[serde(default)]
+    pub group: bool,
     /// Address of the peer: host and port.
     pub address: Option<String>,
     /// True for an incoming connection.
@@ -680,6 +687,11 @@ pub struct Problem {
 pub struct Done {
     /// Description of the result, as text.
     pub done: String,
+}
+
+/// Converts the names of counts.
+pub(crate) fn named(counts: observe::Counts) -> Counts {
+    counts.into_iter().map(|(name, count)| (name.to_owned(), count)).collect()
 }
 
 /// Converts counters to a map.

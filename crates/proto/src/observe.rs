@@ -67,7 +67,7 @@ impl From<String> for Value {
 }
 
 /// What one engine shows.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Part {
     /// Name of the engine: that of its module.
     pub engine: &'static str,
@@ -93,6 +93,21 @@ impl Part {
     pub fn tell(&mut self, name: &'static str, value: impl Into<Value>) -> &mut Self {
         self.state.insert(name, value.into());
         self
+    }
+
+    /// Returns a number of the state; `None` if there is none of this name.
+    pub fn number(&self, name: &str) -> Option<u64> {
+        if let Value::Number(number) = self.state.get(name)? { Some(*number) } else { None }
+    }
+
+    /// Returns a text of the state; `None` if there is none of this name.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        if let Value::Text(text) = self.state.get(name)? { Some(text) } else { None }
+    }
+
+    /// Returns true if the state has a flag of this name and it is set.
+    pub fn flag(&self, name: &str) -> bool {
+        self.state.get(name) == Some(&Value::Flag(true))
     }
 }
 
@@ -230,7 +245,7 @@ impl Serializer for Reader<'_> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::engine::Engine;
     use crate::joint::{Beside, Fan, PassThrough, Stack};
@@ -238,31 +253,28 @@ mod tests {
     use crate::service::{BundlesRequest, Frames, LinkId, Storage};
     use crate::time::Instant;
     use crate::wrap::{Checked, Impair, ImpairConfig};
-    use crate::{agwpe, ax25, ax25cl, bp, controller, kiss, tcp, tcpcl, udpcl, uicl};
+    use crate::{agwpe, ax25, ax25cl, bp, controller, kiss, tcp, tcpcl};
 
-    /// Each engine shows every counter that its structs have, under names that metrics can have.
+    /// Checks that an engine shows every counter that its structs have, under names that metrics can have.
+    pub(crate) fn expect(engine: &impl Engine, name: &str, structs: &[Counts]) {
+        let shown = Observation::of(engine);
+        assert_eq!(shown.parts[0].engine, name);
+        let fields: usize = structs.iter().map(Counts::len).sum();
+        let counts = &shown.parts[0].counts;
+        assert_eq!(counts.len(), fields, "two counters of {name} have one name: {counts:?}");
+        assert!(structs.iter().flatten().all(|(field, _)| counts.contains_key(field)), "{name}");
+        let snake = |name: &&str| name.bytes().all(|byte| byte == b'_' || byte.is_ascii_lowercase());
+        assert!(counts.keys().all(snake), "{counts:?}");
+    }
+
     #[test]
     fn every_engine_that_counts_shows_all_its_counters() {
-        fn expect(engine: &impl Engine, name: &str, structs: &[Counts]) {
-            let shown = Observation::of(engine);
-            assert_eq!(shown.parts[0].engine, name);
-            let fields: usize = structs.iter().map(Counts::len).sum();
-            let counts = &shown.parts[0].counts;
-            assert_eq!(counts.len(), fields, "two counters of {name} have one name: {counts:?}");
-            assert!(structs.iter().flatten().all(|(field, _)| counts.contains_key(field)), "{name}");
-            let snake = |name: &&str| name.bytes().all(|byte| byte == b'_' || byte.is_ascii_lowercase());
-            assert!(counts.keys().all(snake), "{counts:?}");
-        }
         let rng = || Rng::new(1);
         let node = bp::agent::Config { node: "dtn://a/".to_owned(), ..Default::default() };
         let agent = bp::agent::Agent::new(node, rng()).expect("a node ID");
         expect(&agent, "agent", &[counts(&bp::agent::Counters::default())]);
         let tcpcl = tcpcl::Session::active(tcpcl::Config::default(), rng());
-        expect(&tcpcl, "tcpcl", &[counts(&tcpcl::Counters::default())]);
-        let udpcl = udpcl::Link::new(udpcl::Config::default());
-        expect(&Checked::new("udpcl", udpcl), "udpcl", &[counts(&udpcl::Counters::default())]);
-        let uicl = uicl::Group::new(uicl::Config::default(), rng());
-        expect(&uicl, "uicl", &[counts(&uicl::Counters::default())]);
+        expect(&Checked::new("tcpcl", tcpcl), "tcpcl", &[counts(&tcpcl::Counters::default())]);
         let ax25cl = ax25cl::Session::active(ax25cl::Config::default(), rng());
         expect(&ax25cl, "ax25cl", &[counts(&ax25cl::Counters::default())]);
         let station = ax25::Station::new(ax25::Config::new("N0CALL".parse().expect("a callsign")));
@@ -281,7 +293,8 @@ mod tests {
     fn joints_show_what_is_in_them_from_top_to_bottom() {
         let node = bp::agent::Config { node: "dtn://a/".to_owned(), ..Default::default() };
         let agent = bp::agent::Agent::new(node, Rng::new(1)).expect("a node ID");
-        let links = Fan::new(|_: LinkId, _| Some(udpcl::Link::new(udpcl::Config::default())));
+        let session = |_: LinkId, _| Some(tcpcl::Session::active(tcpcl::Config::default(), Rng::new(2)));
+        let links = Fan::new(session);
         let mut below = Beside { first: PassThrough::<Storage>::new(), second: links };
         for link in [7, 9] {
             below.second.handle_request(Instant::ZERO, (LinkId(link), BundlesRequest::Connect));
@@ -289,9 +302,9 @@ mod tests {
         let node = Box::new(Stack::new(agent, below));
         let shown = Observation::of(&node);
         let parts: Vec<_> = shown.parts.iter().map(|part| (part.engine, part.id.join(" "))).collect();
-        let link = |id: &str| ("udpcl", format!("LinkId({id})"));
+        let link = |id: &str| ("tcpcl", format!("LinkId({id})"));
         assert_eq!(parts, [("agent", String::new()), link("7"), link("9")]);
-        assert_eq!(shown.sum("udpcl").len(), counts(&udpcl::Counters::default()).len());
+        assert_eq!(shown.sum("tcpcl").len(), counts(&tcpcl::Counters::default()).len());
         assert!(shown.sum("another").is_empty());
     }
 

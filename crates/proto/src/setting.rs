@@ -123,12 +123,10 @@ mod tests {
     }
 
     #[test]
-    fn the_defaults_of_all_settings_are_valid() {
-        let all: [(&str, &dyn Settings); 14] = [
+    fn the_defaults_of_settings_are_valid() {
+        let all: [(&str, &dyn Settings); 12] = [
             ("tcp", &crate::tcp::config::Profile::default()),
             ("tcpcl", &crate::tcpcl::Config::default()),
-            ("udpcl", &crate::udpcl::Config::default()),
-            ("uicl", &crate::uicl::Config::default()),
             ("ax25cl", &crate::ax25cl::Config::default()),
             ("ax25", &crate::ax25::LinkConfig::default()),
             ("kiss", &crate::kiss::Config::default()),

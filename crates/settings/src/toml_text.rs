@@ -248,12 +248,12 @@ mod tests {
 
     #[test]
     fn settings_out_of_their_range_are_refused_with_their_place_and_a_hint() {
-        use longwire_proto::udpcl::Config;
-        assert!(read::<Config>(table("open-max = 1"), "[udp]").is_ok());
-        let error = read::<Config>(table("open-max = 0"), "link `b`: [udp]").unwrap_err();
-        assert_eq!(error.what, "link `b`: [udp]: `open-max` is 0; it must be at least 1");
+        use longwire_proto::ax25cl::Config;
+        assert!(read::<Config>(table("open-max = 1"), "[ax25cl]").is_ok());
+        let error = read::<Config>(table("open-max = 0"), "link `b`: [ax25cl]").unwrap_err();
+        assert_eq!(error.what, "link `b`: [ax25cl]: `open-max` is 0; it must be at least 1");
         assert_eq!(error.hint.as_deref(), Some("with 0 nothing can be sent"));
-        assert!(read::<Config>(table("open = 0"), "[udp]").unwrap_err().what.starts_with("[udp]: "));
+        assert!(read::<Config>(table("open = 0"), "[ax25cl]").unwrap_err().what.starts_with("[ax25cl]: "));
     }
 
     #[test]

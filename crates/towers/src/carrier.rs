@@ -40,6 +40,12 @@ pub trait Carrier: Sync + 'static {
     /// Creates a session.
     fn session(settings: &Self::Settings, origin: Origin, rng: Rng) -> Session;
 
+    /// Returns true if a caller that begins like this may be one of this carrier. Asked in the order of the table, where
+    /// peers may call with several carriers. By default every caller may be.
+    fn recognises(_first: &[u8]) -> bool {
+        true
+    }
+
     /// Creates the empty set of all sessions. By default there is one session for each link.
     fn sessions(_rng: &Rng) -> Box<dyn SessionLayer> {
         Box::new(independent_sessions())
@@ -74,6 +80,8 @@ pub struct About {
     pub acknowledges: bool,
     /// True if a bundle resumes after a break, false if it restarts.
     pub resumes: bool,
+    /// True if peers may open links: a node that listens on a medium of the carrier meets them.
+    pub is_called: bool,
     /// True if a link leads to a group, whose nodes are listed in the setting `members`.
     pub is_group: bool,
     /// Settings on which two nodes of this program agree by themselves, with the value on which they agree.
@@ -279,6 +287,9 @@ pub trait AnyCarrier: Sync {
     /// Panics if the plan is that of another carrier.
     fn session(&self, plan: &Plan, origin: Origin, rng: Rng) -> Session;
 
+    /// Returns true if a caller that begins like this may be one of this carrier.
+    fn recognises(&self, first: &[u8]) -> bool;
+
     /// Creates the empty set of all sessions.
     fn sessions(&self, rng: &Rng) -> Box<dyn SessionLayer>;
 
@@ -319,6 +330,10 @@ impl<C: Carrier> AnyCarrier for C {
 
     fn session(&self, plan: &Plan, origin: Origin, rng: Rng) -> Session {
         C::session(of_carrier::<C>(plan), origin, rng)
+    }
+
+    fn recognises(&self, first: &[u8]) -> bool {
+        C::recognises(first)
     }
 
     fn sessions(&self, rng: &Rng) -> Box<dyn SessionLayer> {

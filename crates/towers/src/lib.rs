@@ -8,7 +8,7 @@
 //! ```text
 //!   Agent
 //!     |   Many<LinkId, Bundles>
-//!   Neighbours: sessions of a carrier by link
+//!   Neighbours: sessions by link
 //!     |   Many<LinkId, Media>
 //!   Provides: a TCP host, UDP sockets, AX.25 stations
 //! ```
@@ -20,8 +20,9 @@ pub mod carriers;
 pub mod media;
 pub mod neighbours;
 pub mod path;
+mod reception;
 
 pub use carrier::{About, AnyCarrier, Carrier, ChannelFacts, Family, LinkFacts, Medium, Place, Plan, Preset};
 pub use carriers::CARRIERS;
-pub use media::{Media, MediaIndication, MediaRequest, Provides, Session, session_over};
+pub use media::{Admission, Media, MediaIndication, MediaRequest, Provides, Session, session_over};
 pub use neighbours::{Neighbours, SessionLayer};

@@ -1,10 +1,12 @@
 //! [`Media`]: the services below convergence layers as one service, so that sessions of all kinds stand side by side.
 
+use crate::carrier::Medium;
 use longwire_proto::engine::{Engine, Indication, Request, Service, forward};
 use longwire_proto::service::{
-    Bundles, Datagrams, DatagramsIndication, DatagramsRequest, Many, Packets, PacketsIndication,
-    PacketsRequest, Stream, StreamIndication, StreamRequest,
+    Both, Bundles, Datagrams, DatagramsIndication, DatagramsRequest, Many, Packets, PacketsIndication,
+    PacketsRequest, Port, Stream, StreamIndication, StreamRequest,
 };
+use longwire_proto::tcpcl::{AdmissionDecision, CallerIdentity};
 use longwire_proto::time::Instant;
 
 /// The service of the medium of a link, whichever it is.
@@ -47,6 +49,15 @@ impl MediaIndication {
                 | MediaIndication::Datagrams(DatagramsIndication::Joined { .. })
                 | MediaIndication::Packets(PacketsIndication::Connected { .. })
         )
+    }
+
+    /// Returns true if it may come from this medium.
+    pub fn is_of(&self, medium: Medium) -> bool {
+        match self {
+            MediaIndication::Stream(_) => medium == Medium::Tcp,
+            MediaIndication::Datagrams(_) => matches!(medium, Medium::Udp | Medium::Ui),
+            MediaIndication::Packets(_) => medium == Medium::Ax25,
+        }
     }
 }
 
@@ -105,13 +116,64 @@ impl<Id: core::fmt::Debug, S: PartOf> PartOf for Many<Id, S> {
     }
 }
 
+/// Packets and datagrams side by side, as AX.25 stations provide them.
+impl<Id: core::fmt::Debug> PartOf for Both<Many<Id, Packets>, Many<Id, Datagrams>> {
+    type Whole = Many<Id, Media>;
+
+    fn widen_request(request: Request<Self>) -> Request<Self::Whole> {
+        match request {
+            Port::First((id, request)) => (id, MediaRequest::Packets(request)),
+            Port::Second((id, request)) => (id, MediaRequest::Datagrams(request)),
+        }
+    }
+    fn narrow_request((id, request): Request<Self::Whole>) -> Option<Request<Self>> {
+        match request {
+            MediaRequest::Stream(_) => None,
+            MediaRequest::Packets(request) => Some(Port::First((id, request))),
+            MediaRequest::Datagrams(request) => Some(Port::Second((id, request))),
+        }
+    }
+    fn widen_indication(indication: Indication<Self>) -> Indication<Self::Whole> {
+        match indication {
+            Port::First((id, indication)) => (id, MediaIndication::Packets(indication)),
+            Port::Second((id, indication)) => (id, MediaIndication::Datagrams(indication)),
+        }
+    }
+    fn narrow_indication((id, indication): Indication<Self::Whole>) -> Option<Indication<Self>> {
+        match indication {
+            MediaIndication::Stream(_) => None,
+            MediaIndication::Packets(indication) => Some(Port::First((id, indication))),
+            MediaIndication::Datagrams(indication) => Some(Port::Second((id, indication))),
+        }
+    }
+}
+
+/// The admission of a caller, on which the owner of a session may decide. By default no session asks.
+pub trait Admission {
+    /// Makes the session of a caller wait for a decision.
+    fn await_admission(&mut self) {}
+
+    /// Returns the identity of a caller that waits.
+    fn claim(&self) -> Option<CallerIdentity<'_>> {
+        None
+    }
+
+    /// Decides on a caller that waits.
+    fn judge(&mut self, _now: Instant, _decision: AdmissionDecision) {}
+}
+
 /// A session of any carrier, over any medium.
-pub type Session = Box<dyn Engine<Above = Bundles, Below = Media> + Send>;
+pub type Session = Box<dyn AnySession>;
+
+/// What a [`Session`] is.
+pub trait AnySession: Engine<Above = Bundles, Below = Media> + Admission + Send {}
+
+impl<E: Engine<Above = Bundles, Below = Media> + Admission + Send> AnySession for E {}
 
 /// Returns an engine that carries bundles over one medium as a [`Session`].
 pub fn session_over<E>(engine: E) -> Session
 where
-    E: Engine<Above = Bundles> + Send + 'static,
+    E: Engine<Above = Bundles> + Admission + Send + 'static,
     E::Below: PartOf<Whole = Media>,
 {
     Box::new(Uses(engine))
@@ -137,6 +199,20 @@ where
 
     fn poll_request(&mut self, now: Instant) -> Option<Request<Self::Below>> {
         self.0.poll_request(now).map(E::Below::widen_request)
+    }
+}
+
+impl<E: Admission> Admission for Uses<E> {
+    fn await_admission(&mut self) {
+        self.0.await_admission();
+    }
+
+    fn claim(&self) -> Option<CallerIdentity<'_>> {
+        self.0.claim()
+    }
+
+    fn judge(&mut self, now: Instant, decision: AdmissionDecision) {
+        self.0.judge(now, decision);
     }
 }
 

@@ -1,13 +1,21 @@
 //! [`Neighbours`]: the sessions of a node by link, made from the plans of its links.
 
-use crate::carrier::{AnyCarrier, Plan};
-use crate::media::{Media, Session};
-use longwire_proto::engine::{Engine, Indication, Request, forward};
-use longwire_proto::joint::{Fan, Origin};
+use crate::carrier::{About, AnyCarrier, Medium, Plan};
+use crate::media::{Media, MediaIndication, Session};
+use crate::reception::Reception;
+use longwire_proto::engine::{Engine, Indication, Request};
+use longwire_proto::joint::{Fan, Origin, earlier};
+use longwire_proto::observe::{Counts, Observation, Part};
 use longwire_proto::rng::Rng;
-use longwire_proto::service::{Bundles, LinkId, Many};
+use longwire_proto::service::{Bundles, LinkId, Many, PacketsIndication};
+use longwire_proto::tcpcl::{AdmissionDecision, CallerIdentity};
 use longwire_proto::time::Instant;
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+/// Maximum number of sessions that callers who are held until their first packet may make, with those that this node has
+/// opened. A session whose link is lost counts until the time to resume has passed.
+const SESSIONS_MAX: usize = 256;
 
 /// All sessions of one carrier.
 pub trait SessionLayer: Engine<Above = Many<LinkId, Bundles>, Below = Many<LinkId, Media>> + Send {
@@ -16,6 +24,31 @@ pub trait SessionLayer: Engine<Above = Many<LinkId, Bundles>, Below = Many<LinkI
 
     /// Creates a session, before the first message of its link: a request, or the indication that a peer has opened it.
     fn begin(&mut self, link: LinkId, plan: &Plan, origin: Origin, rng: Rng);
+
+    /// Removes a session, even if it has not finished.
+    fn remove(&mut self, link: LinkId);
+
+    /// Returns the number of sessions.
+    fn count(&self) -> usize;
+
+    /// Shows the session of a link, if there is one.
+    fn show(&self, link: LinkId, view: &mut Observation);
+
+    /// Returns the link below on which the session is now.
+    fn connection_of(&self, link: LinkId) -> LinkId {
+        link
+    }
+
+    /// Returns the identity of a caller that waits for its admission. By default no session asks for it.
+    fn claim(&self, _link: LinkId) -> Option<CallerIdentity<'_>> {
+        None
+    }
+
+    /// Changes the session of a link, if admission is asked for with it.
+    fn change(&mut self, _link: LinkId, _act: &mut dyn FnMut(&mut Session)) {}
+
+    /// Adds the counts of sessions that end to a sum. By default they are not kept.
+    fn keep_counts(&mut self, _sum: Arc<Mutex<Counts>>) {}
 }
 
 /// Sessions that are independent of each other, one for each link.
@@ -34,27 +67,90 @@ impl SessionLayer for IndependentSessions {
     fn begin(&mut self, link: LinkId, plan: &Plan, origin: Origin, rng: Rng) {
         self.insert(link, plan.session(origin, rng));
     }
+
+    fn remove(&mut self, link: LinkId) {
+        self.remove(link);
+    }
+
+    fn count(&self) -> usize {
+        self.iter().count()
+    }
+
+    fn show(&self, link: LinkId, view: &mut Observation) {
+        if let Some(session) = self.get(link) {
+            session.observe(view);
+        }
+    }
+
+    fn claim(&self, link: LinkId) -> Option<CallerIdentity<'_>> {
+        self.get(link)?.claim()
+    }
+
+    fn change(&mut self, link: LinkId, act: &mut dyn FnMut(&mut Session)) {
+        self.change(link, act);
+    }
+
+    fn keep_counts(&mut self, sum: Arc<Mutex<Counts>>) {
+        self.on_end(move |_, session| {
+            add(&mut sum.lock().expect("no thread panics with it"), &Observation::of(&session));
+        });
+    }
+}
+
+/// Adds the counts of all engines.
+fn add(sum: &mut Counts, view: &Observation) {
+    for (name, count) in view.parts.iter().flat_map(|part| &part.counts) {
+        *sum.entry(name).or_default() += count;
+    }
+}
+
+/// Sessions of a carrier.
+struct CarrierSessions {
+    carrier: &'static dyn AnyCarrier,
+    sessions: Box<dyn SessionLayer>,
+    rng: Rng,
+    /// Sum of the counts of sessions that have ended.
+    past: Arc<Mutex<Counts>>,
 }
 
 /// The neighbours of a node: a session for each link that the node opens or a peer has opened.
 ///
-/// A session is created from the plan of its link by the first request for it, or from the plan for callers when a peer
-/// opens the link. It draws its random numbers from those of the carrier by its link ID: an ID stands for one link only,
-/// and is never used again. Messages for which there is neither a session nor a plan are counted and dropped.
+/// A session is created from the plan of its link by the first request for it, or from a plan for callers when a peer opens
+/// the link. Where a caller may be one of several carriers, it is held until its first packet. A session draws its random
+/// numbers from those of the carrier by its link ID: an ID stands for one link only, and is never used again. Messages for
+/// which there is neither a session nor a plan are counted and dropped.
 pub struct Neighbours {
-    sessions: Box<dyn SessionLayer>,
+    layers: Vec<CarrierSessions>,
     plans: BTreeMap<LinkId, Plan>,
-    callers: Option<Plan>,
+    /// Plans for the links that peers open, in the order in which they are tried.
+    callers: Vec<Plan>,
+    reception: Reception,
+    judges: bool,
     rng: Rng,
     /// Number of messages for links without a session.
     pub declined: u64,
+    /// Number of callers turned away at the limit of sessions.
+    pub turned_away: u64,
 }
 
 impl Neighbours {
-    /// Creates the neighbours of a node that has links of one carrier, without any plan.
-    pub fn new(carrier: &dyn AnyCarrier, rng: Rng) -> Neighbours {
-        let sessions = carrier.sessions(&rng);
-        Neighbours { sessions, plans: BTreeMap::new(), callers: None, rng, declined: 0 }
+    /// Creates the neighbours of a node, without any plan.
+    pub fn new(rng: Rng) -> Neighbours {
+        Neighbours {
+            layers: Vec::new(),
+            plans: BTreeMap::new(),
+            callers: Vec::new(),
+            reception: Reception::default(),
+            judges: false,
+            rng,
+            declined: 0,
+            turned_away: 0,
+        }
+    }
+
+    /// Makes the sessions of callers wait until they are [judged](Neighbours::judge), if their carrier can.
+    pub fn judge_callers(&mut self) {
+        self.judges = true;
     }
 
     /// Sets the plan of a link that this node opens. A present session keeps its settings.
@@ -62,21 +158,125 @@ impl Neighbours {
         self.plans.insert(link, plan);
     }
 
-    /// Sets the plan for the links that peers open.
-    pub fn answer(&mut self, plan: Plan) {
-        self.callers = Some(plan);
+    /// Removes the plan of a link. A present session ends by itself.
+    pub fn unset(&mut self, link: LinkId) {
+        self.plans.remove(&link);
     }
 
-    /// Creates a session, if there is a plan for it.
-    fn begin(&mut self, link: LinkId, origin: Origin) -> bool {
-        let plan = match origin {
-            Origin::Above => self.plans.get(&link),
-            Origin::Below => self.callers.as_ref(),
-        };
-        if let Some(plan) = plan {
-            self.sessions.begin(link, plan, origin, self.rng.fork(&link.0.to_string()));
+    /// Removes the session of a link, even if it has not finished.
+    pub fn forget(&mut self, link: LinkId) {
+        self.layers.iter_mut().for_each(|layer| layer.sessions.remove(link));
+    }
+
+    /// Sets the plan of a carrier for the links that peers open.
+    pub fn answer(&mut self, plan: Plan) {
+        let name = plan.carrier().about().name;
+        match self.callers.iter_mut().find(|other| other.carrier().about().name == name) {
+            Some(other) => *other = plan,
+            None => self.callers.push(plan),
         }
-        plan.is_some()
+    }
+
+    /// Returns the carrier of a link that has a session or a plan.
+    pub fn carrier(&self, link: LinkId) -> Option<&'static About> {
+        let carrier = self.layer(link).map(|layer| layer.carrier);
+        carrier.or_else(|| self.plans.get(&link).map(Plan::carrier)).map(AnyCarrier::about)
+    }
+
+    /// Returns what the session of a link shows; `None` if there is no session, or it shows nothing.
+    pub fn shown(&self, link: LinkId) -> Option<Part> {
+        let mut view = Observation::default();
+        self.layers.iter().for_each(|layer| layer.sessions.show(link, &mut view));
+        view.parts.into_iter().next()
+    }
+
+    /// Returns the link below on which the session of a link is now.
+    pub fn connection_of(&self, link: LinkId) -> LinkId {
+        self.layer(link).map_or(link, |layer| layer.sessions.connection_of(link))
+    }
+
+    /// Returns the identity of a caller that waits for its admission.
+    pub fn claim(&self, link: LinkId) -> Option<CallerIdentity<'_>> {
+        self.layer(link)?.sessions.claim(link)
+    }
+
+    /// Decides on a caller that waits for its admission.
+    pub fn judge(&mut self, now: Instant, link: LinkId, decision: AdmissionDecision) {
+        if let Some(at) = self.position(link) {
+            self.layers[at].sessions.change(link, &mut |session| session.judge(now, decision));
+        }
+    }
+
+    /// Returns the sums of the counts of all sessions of a carrier, including those that have ended.
+    pub fn counts(&self, carrier: &str) -> Counts {
+        let mut sum = Counts::new();
+        for layer in self.layers.iter().filter(|layer| layer.carrier.about().name == carrier) {
+            sum.clone_from(&layer.past.lock().expect("no thread panics with it"));
+            let mut view = Observation::default();
+            layer.sessions.observe(&mut view);
+            add(&mut sum, &view);
+        }
+        sum
+    }
+
+    fn position(&self, link: LinkId) -> Option<usize> {
+        self.layers.iter().position(|layer| layer.sessions.has(link))
+    }
+
+    fn layer(&self, link: LinkId) -> Option<&CarrierSessions> {
+        self.position(link).map(|at| &self.layers[at])
+    }
+
+    /// Creates a session, and returns the position of its layer.
+    fn begin(&mut self, link: LinkId, plan: &Plan, origin: Origin) -> usize {
+        let about = plan.carrier().about();
+        let known = self.layers.iter().position(|layer| layer.carrier.about().name == about.name);
+        let at = known.unwrap_or_else(|| {
+            let (rng, past) = (self.rng.fork(about.random_label), Arc::default());
+            let mut sessions = plan.carrier().sessions(&rng);
+            sessions.keep_counts(Arc::clone(&past));
+            self.layers.push(CarrierSessions { carrier: plan.carrier(), sessions, rng, past });
+            self.layers.len() - 1
+        });
+        let CarrierSessions { sessions, rng, .. } = &mut self.layers[at];
+        sessions.begin(link, plan, origin, rng.fork(&link.0.to_string()));
+        if self.judges && origin == Origin::Below {
+            sessions.change(link, &mut |session| session.await_admission());
+        }
+        at
+    }
+
+    /// Creates the session of a caller, or holds the caller; returns the position of a new layer.
+    fn meet(&mut self, now: Instant, link: LinkId, said: &MediaIndication) -> Option<usize> {
+        let fits = |plan: &&Plan| plan.carrier().about().media.iter().any(|medium| said.is_of(*medium));
+        let mut plans = self.callers.iter().filter(fits);
+        let (first, others) = (plans.next().cloned(), plans.next().is_some());
+        match said {
+            MediaIndication::Packets(connected) if others => {
+                self.reception.hold(now, link, connected.clone());
+                None
+            }
+            _ => first.map(|plan| self.begin(link, &plan, Origin::Below)),
+        }
+    }
+
+    /// Hears a held caller, and creates its session with its first packet, unless there are too many.
+    fn hear_held(&mut self, now: Instant, link: LinkId, said: &PacketsIndication) -> Option<usize> {
+        let first = self.reception.hear(link, said)?;
+        let runs = |carrier: &dyn AnyCarrier| carrier.about().media.contains(&Medium::Ax25);
+        let layers = self.layers.iter().filter(|layer| runs(layer.carrier));
+        if layers.map(|layer| layer.sessions.count()).sum::<usize>() >= SESSIONS_MAX {
+            self.turned_away += 1;
+            self.reception.turn_away(link);
+            return None;
+        }
+        let mut plans = self.callers.iter().filter(|plan| runs(plan.carrier()));
+        let plan = plans.find(|plan| plan.carrier().recognises(first))?.clone();
+        let at = self.begin(link, &plan, Origin::Below);
+        for said in self.reception.release(link) {
+            self.layers[at].sessions.handle_indication(now, (link, said));
+        }
+        Some(at)
     }
 }
 
@@ -84,23 +284,57 @@ impl Engine for Neighbours {
     type Above = Many<LinkId, Bundles>;
     type Below = Many<LinkId, Media>;
 
-    forward!(sessions: handle_timeout poll_indication poll_request poll_timeout observe);
-
     fn handle_request(&mut self, now: Instant, (link, request): Request<Self::Above>) {
-        if self.sessions.has(link) || !link.is_incoming() && self.begin(link, Origin::Above) {
-            self.sessions.handle_request(now, (link, request));
-        } else {
-            self.declined += 1;
+        let present = self.position(link);
+        let at = present.or_else(|| {
+            let plan = self.plans.get(&link).filter(|_| !link.is_incoming())?.clone();
+            Some(self.begin(link, &plan, Origin::Above))
+        });
+        match at {
+            Some(at) => self.layers[at].sessions.handle_request(now, (link, request)),
+            None => self.declined += 1,
         }
     }
 
-    fn handle_indication(&mut self, now: Instant, (link, indication): Indication<Self::Below>) {
-        let calls = link.is_incoming() && indication.is_opening();
-        if self.sessions.has(link) || calls && self.begin(link, Origin::Below) {
-            self.sessions.handle_indication(now, (link, indication));
-        } else {
-            self.declined += 1;
+    fn handle_indication(&mut self, now: Instant, (link, said): Indication<Self::Below>) {
+        let was_held = self.reception.has(link);
+        let at = match (self.position(link), &said) {
+            (Some(at), _) => Some(at),
+            (None, MediaIndication::Packets(packets)) if was_held => self.hear_held(now, link, packets),
+            (None, _) if link.is_incoming() && said.is_opening() => self.meet(now, link, &said),
+            (None, _) => None,
+        };
+        match at {
+            Some(at) => self.layers[at].sessions.handle_indication(now, (link, said)),
+            None => self.declined += u64::from(!was_held && !self.reception.has(link)),
         }
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        for CarrierSessions { sessions, .. } in &mut self.layers {
+            if sessions.poll_timeout().is_some_and(|at| at <= now) {
+                sessions.handle_timeout(now);
+            }
+        }
+        self.reception.handle_timeout(now);
+    }
+
+    fn poll_indication(&mut self, now: Instant) -> Option<Indication<Self::Above>> {
+        self.layers.iter_mut().find_map(|layer| layer.sessions.poll_indication(now))
+    }
+
+    fn poll_request(&mut self, now: Instant) -> Option<Request<Self::Below>> {
+        let held = self.reception.poll_request();
+        held.or_else(|| self.layers.iter_mut().find_map(|layer| layer.sessions.poll_request(now)))
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        let sessions = self.layers.iter().filter_map(|layer| layer.sessions.poll_timeout()).min();
+        earlier(self.reception.poll_timeout(), sessions)
+    }
+
+    fn observe(&self, view: &mut Observation) {
+        self.layers.iter().for_each(|layer| layer.sessions.observe(view));
     }
 }
 
@@ -113,13 +347,14 @@ impl std::fmt::Debug for Neighbours {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::carriers::{Ax25Cl, Udp};
+    use crate::carrier::Carrier;
+    use crate::carriers::{Ax25Cl, Ax25Cm, Udp};
     use crate::media::{MediaIndication, MediaRequest};
+    use longwire_proto::ax25cl;
     use longwire_proto::service::{
         BundlesIndication, BundlesRequest, DatagramsIndication, DatagramsRequest, PacketsIndication,
         PacketsRequest,
     };
-    use longwire_proto::{ax25cl, udpcl};
 
     const NOW: Instant = Instant::ZERO;
     const OWN: LinkId = LinkId(7);
@@ -130,11 +365,21 @@ mod tests {
     }
 
     fn neighbours() -> Neighbours {
-        Neighbours::new(&Udp, Rng::new(1))
+        Neighbours::new(Rng::new(1))
     }
 
     fn plan() -> Plan {
-        Plan::new(&Udp, udpcl::Config::default())
+        Plan::new(&Udp, <Udp as Carrier>::defaults())
+    }
+
+    fn ours() -> Plan {
+        let config = ax25cl::Config { node_id: "dtn://a/".into(), ..ax25cl::Config::default() };
+        Plan::new(&Ax25Cl, config)
+    }
+
+    fn connected() -> MediaIndication {
+        let peer = "OE1XYZ".to_owned();
+        MediaIndication::Packets(PacketsIndication::Connected { bytes_max: 256, bytes_best: 256, peer })
     }
 
     #[test]
@@ -177,13 +422,10 @@ mod tests {
     /// A session of AX25-CL outlives its link, and is created once.
     #[test]
     fn a_carrier_may_keep_a_session_without_a_link() {
-        let mut neighbours = Neighbours::new(&Ax25Cl, Rng::new(1));
-        let config = ax25cl::Config { node_id: "dtn://a/".into(), ..ax25cl::Config::default() };
-        neighbours.answer(Plan::new(&Ax25Cl, config));
-        let peer = "OE1XYZ".to_owned();
-        let connected = PacketsIndication::Connected { bytes_max: 256, bytes_best: 256, peer };
-        neighbours.handle_indication(NOW, (CALLER, MediaIndication::Packets(connected)));
-        assert_eq!((neighbours.declined, neighbours.sessions.has(CALLER)), (0, true));
+        let mut neighbours = Neighbours::new(Rng::new(1));
+        neighbours.answer(ours());
+        neighbours.handle_indication(NOW, (CALLER, connected()));
+        assert_eq!((neighbours.declined, neighbours.layer(CALLER).is_some()), (0, true));
         neighbours.handle_request(NOW, (CALLER, BundlesRequest::Close));
         let closes = std::iter::from_fn(|| {
             while neighbours.poll_indication(NOW).is_some() {}
@@ -194,5 +436,64 @@ mod tests {
                 && matches!(request, MediaRequest::Packets(PacketsRequest::Close | PacketsRequest::Abort))
         });
         assert_eq!(closed.count(), 1);
+    }
+
+    /// The first packet says which of two carriers a caller uses; without one, the link is closed.
+    #[test]
+    fn a_caller_of_two_carriers_is_held_until_its_first_packet() {
+        let packets = MediaIndication::Packets;
+        let name = |neighbours: &Neighbours, link| neighbours.carrier(link).map(|about| about.name);
+        let mut neighbours = neighbours();
+        neighbours.answer(Plan::new(&Ax25Cm, <Ax25Cm as Carrier>::defaults()));
+        neighbours.answer(ours());
+        let (silent, header) = (LinkId(CALLER.0 + 1000), &b"dtn!\x03\0\0\x1e\x08dtn://b/"[..]);
+        neighbours.handle_indication(NOW, (silent, connected()));
+        for (number, (first, carrier)) in
+            [(header, "ax25cm"), (&b"hello"[..], "ax25cl")].into_iter().enumerate()
+        {
+            let link = LinkId(CALLER.0 + number as u32);
+            neighbours.handle_indication(NOW, (link, connected()));
+            neighbours.handle_indication(NOW, (link, packets(PacketsIndication::Room(7))));
+            assert_eq!((name(&neighbours, link), neighbours.poll_indication(NOW)), (None, None));
+            neighbours.handle_indication(NOW, (link, packets(PacketsIndication::Packet(first.into()))));
+            assert_eq!(name(&neighbours, link), Some(carrier));
+        }
+        let called = neighbours.shown(CALLER).expect("a session");
+        assert_eq!((called.counts["sessions"], neighbours.declined), (1, 0), "it has heard the header");
+        // Each further caller makes a session, up to a limit.
+        for number in 2..=SESSIONS_MAX as u32 {
+            let link = LinkId(CALLER.0 + number);
+            neighbours.handle_indication(NOW, (link, connected()));
+            neighbours.handle_indication(NOW, (link, packets(PacketsIndication::Packet(header.into()))));
+            assert_eq!(name(&neighbours, link).is_some(), number < SESSIONS_MAX as u32, "{number}");
+        }
+        assert_eq!(neighbours.turned_away, 1);
+        let refused = (LinkId(CALLER.0 + SESSIONS_MAX as u32), MediaRequest::Packets(PacketsRequest::Abort));
+        assert_eq!(neighbours.poll_request(NOW), Some(refused));
+        // The silent one.
+        let at = NOW + longwire_proto::time::Duration::from_secs(120);
+        neighbours.handle_timeout(at);
+        let closed = (silent, MediaRequest::Packets(PacketsRequest::Close));
+        assert_eq!(neighbours.poll_request(at), Some(closed));
+        neighbours.handle_indication(at, (silent, packets(PacketsIndication::Packet(header.into()))));
+        assert_eq!((name(&neighbours, silent), neighbours.declined), (None, 0));
+    }
+
+    #[test]
+    fn the_counts_of_sessions_outlive_them() {
+        let mut neighbours = neighbours();
+        neighbours.answer(plan());
+        let drain = |neighbours: &mut Neighbours| {
+            while neighbours.poll_indication(NOW).is_some() || neighbours.poll_request(NOW).is_some() {}
+        };
+        for caller in [CALLER, LinkId(CALLER.0 + 1)] {
+            neighbours.handle_indication(NOW, (caller, joined()));
+            drain(&mut neighbours);
+        }
+        let left = DatagramsIndication::Left(longwire_proto::service::CloseReason::Finished);
+        neighbours.handle_indication(NOW, (CALLER, MediaIndication::Datagrams(left)));
+        drain(&mut neighbours);
+        assert_eq!((neighbours.shown(CALLER), neighbours.counts("udp")["joined"]), (None, 2));
+        assert!(neighbours.counts("tcp").is_empty());
     }
 }

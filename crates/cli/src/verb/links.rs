@@ -76,9 +76,8 @@ pub(super) fn words(links: &[Link]) -> String {
                 let version = link.tcpcl.map(|version| format!(", TCPCL {version}")).unwrap_or_default();
                 let version =
                     if link.fell_back { format!("{version} (no answer to version 4)") } else { version };
-                let is_group = link.radio.as_ref().is_some_and(|radio| radio.convergence == "uicl");
                 let udp = if link.unacknowledged { ", UDP, unacknowledged" } else { "" };
-                let peer = if is_group { "a group".to_owned() } else { format!("peer {peer}") };
+                let peer = if link.group { "a group".to_owned() } else { format!("peer {peer}") };
                 format!(
                     "up for {since}{version}{udp}, {peer}{}",
                     link.tls.as_ref().map(secured).unwrap_or_default()

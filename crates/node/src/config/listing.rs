@@ -2,20 +2,13 @@
 
 use super::Config;
 use longwire_settings::duration;
+use longwire_towers::CARRIERS;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Settings whose value comes from other keys: `node`, `[[link]]`, `[[peer]]`, `[routing]`.
-pub(super) const ELSEWHERE: [&str; 7] = [
-    "agent.links",
-    "agent.node",
-    "agent.peers",
-    "agent.routing",
-    "tcpcl.node-id",
-    "uicl.members",
-    "uicl.node-id",
-];
+const ELSEWHERE: [&str; 5] = ["agent.links", "agent.node", "agent.peers", "agent.routing", "tcpcl.node-id"];
 /// Setting whose value is never printed.
 const SECRET: &str = "http.token";
 
@@ -23,11 +16,7 @@ const SECRET: &str = "http.token";
 pub(super) fn settings(config: &Config) -> BTreeMap<String, Option<String>> {
     let mut all = BTreeMap::new();
     enter(&mut all, String::new(), &config.document());
-    all.retain(|key, _| {
-        !ELSEWHERE
-            .iter()
-            .any(|other| key.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
-    });
+    all.retain(|key, _| !is_elsewhere(key));
     if let Some(Some(secret)) = all.get_mut(SECRET) {
         *secret = "\"..\"".into();
     }
@@ -50,6 +39,17 @@ pub(super) fn lines(config: &Config) -> Vec<String> {
         }
     };
     settings(config).into_iter().map(line).collect()
+}
+
+/// Returns true for a setting whose value comes from other keys: one of the list, and of a group what only its link says.
+pub(super) fn is_elsewhere(key: &str) -> bool {
+    let is_below =
+        |other: &str| key.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+    let mut groups = CARRIERS.iter().map(|carrier| carrier.about()).filter(|about| about.is_group);
+    ELSEWHERE.into_iter().any(is_below)
+        || groups.any(|about| {
+            ["members", "node-id"].iter().any(|own| is_below(&format!("{}.{own}", about.section)))
+        })
 }
 
 fn enter(all: &mut BTreeMap<String, Option<String>>, key: String, value: &Value) {

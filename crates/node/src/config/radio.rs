@@ -5,12 +5,11 @@ use super::{Config, LinkSettings};
 use longwire_proto::ax25::{self, Callsign, DIGIPEATERS_MAX, LinkConfig, RadioParameters, Version};
 use longwire_proto::controller::{self, ChannelParameters};
 use longwire_proto::setting::Settings;
-use longwire_proto::{agwpe, ax25cl, kiss, tcpcl};
+use longwire_proto::{agwpe, kiss};
 use longwire_settings::duration::short;
 use longwire_settings::error::{Error, did_you_mean};
 use longwire_settings::toml_text;
 use longwire_towers::Medium;
-use longwire_towers::carriers::{Ax25Cl, Ax25Cm};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -355,16 +354,6 @@ impl Config {
         let is_connected = link.medium() != Medium::Ui;
         let link = merged(&tnc.ax25, &link.ax25, &format!("{place}: [ax25]"))?;
         Ok(Some(RadioNeighbour { tnc: at, peer: ax25::PeerStation { station, path, link }, is_connected }))
-    }
-
-    /// Returns the settings of sessions that peers open over AX.25: AX25-CL and TCPCL 3.
-    ///
-    /// # Errors
-    /// Fails if the section of a convergence layer is invalid.
-    pub(crate) fn radio_callers(&self) -> Result<(ax25cl::Config, tcpcl::Config), Error> {
-        let (ours, cm) = (self.callers(&Ax25Cl)?, self.callers(&Ax25Cm)?);
-        let ours = ours.settings::<Ax25Cl>().cloned().unwrap_or_default();
-        Ok((ours, cm.settings::<Ax25Cm>().cloned().unwrap_or_default()))
     }
 
     /// Checks that the unconnected frames of a link have a callsign that no other link of its TNC has.

@@ -5,6 +5,7 @@ use super::link_states::LinkObservation;
 use crate::clock::clock_time;
 use crate::surfaces::message::Reply;
 use crate::tower::links::KnownLink;
+use crate::tower::radio::frames_there;
 use crate::view::{self, Bundle, Filter, Page, State};
 use longwire_proto::bp::agent::{BundleStatus, RetentionReason};
 use longwire_proto::bp::eid::Eid;
@@ -82,13 +83,13 @@ impl Task {
     /// kernel queues many bytes, the bytes that the next hop has acknowledged.
     fn transmitted_bytes(&self, bundle: &BundleStatus) -> u64 {
         let RetentionReason::OnTheWay(link) = bundle.why else { return bundle.safe_bytes };
-        let radios = &self.engines.lower.second.radios;
-        let gone = match radios.frames_there(link) {
+        let neighbours = &self.engines.lower.second;
+        let gone = match neighbours.shown(link).as_ref().and_then(frames_there) {
             Some((there, all)) => {
                 let share = u128::from(bundle.payload_bytes) * u128::from(there.min(all));
                 (share / u128::from(all.max(1))) as u64
             }
-            None if radios.owns(link) => bundle.handed_bytes,
+            None if neighbours.radios.owns(link) => bundle.handed_bytes,
             None => 0,
         };
         gone.clamp(bundle.safe_bytes, bundle.payload_bytes.max(bundle.safe_bytes))

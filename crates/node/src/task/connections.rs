@@ -11,12 +11,12 @@ use crate::pumps::stream::{ByteStream, ConnectionLimits, PumpCommand, PumpEvent}
 use crate::pumps::table::{PumpReport, Pumps, QueueLimit, Source};
 use crate::tell::Tell;
 use crate::tls::TlsFailure;
-use crate::tower::sessions::Layer;
 use crate::view::{self, Proven};
 use crate::write_timeout::WriteTimeout;
 use longwire_proto::engine::Engine;
 use longwire_proto::service::{CloseReason, DownReason, LinkId, Port, StreamIndication, StreamRequest};
 use longwire_proto::time::Instant;
+use longwire_towers::MediaIndication;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -122,7 +122,8 @@ impl Task {
 
     /// Passes an indication to the engine of a connection.
     fn stream_rises(&mut self, now: Instant, link: LinkId, indication: StreamIndication) {
-        self.engines.handle_indication(now, Port::Second(Port::First((link, Port::First(indication)))));
+        let indication = (link, MediaIndication::Stream(indication));
+        self.engines.handle_indication(now, Port::Second(Port::First(indication)));
     }
 
     /// Tells each connection its room, once per batch.
@@ -144,12 +145,11 @@ impl Task {
 
     /// Records the reason if a session has ended for lack of security.
     fn note_refusal(&mut self, now: Instant, link: LinkId) {
-        let session = self.engines.lower.second.internet.get(link).and_then(Layer::session);
-        let down = session.and_then(|session| session.last_down());
-        let certificate = self.connections.certificates.get(&link);
-        let trouble = match (down, certificate) {
-            (Some(DownReason::Insecure), _) => TlsFailure::Plain,
-            (Some(DownReason::Identity), Some(PeerCertificate { proven, trusted: true })) => {
+        let session = self.engines.lower.second.shown(link).unwrap_or_default();
+        let is = |reason: DownReason| session.text("last_down") == Some(&format!("{reason:?}"));
+        let trouble = match self.connections.certificates.get(&link) {
+            _ if is(DownReason::Insecure) => TlsFailure::Plain,
+            Some(PeerCertificate { proven, trusted: true }) if is(DownReason::Identity) => {
                 TlsFailure::NodeId { proven: proven.node_ids.clone() }
             }
             _ => return,
@@ -189,11 +189,11 @@ impl Task {
 
     /// Checks which callers carry bundles.
     pub(super) fn look_at_callers(&mut self, now: Instant) {
-        let sessions = &self.engines.lower.second.internet;
+        let neighbours = &self.engines.lower.second;
         let carried = |link| {
-            let counters = sessions.get(link).and_then(Layer::session).map(|session| *session.counters());
-            let counters = counters.unwrap_or_default();
-            (counters.payload_sent + counters.payload_received, counters.refused)
+            let counts = neighbours.shown(link).unwrap_or_default().counts;
+            let count = |name| counts.get(name).copied().unwrap_or(0);
+            (count("payload_sent") + count("payload_received"), count("refused"))
         };
         self.link_states.callers.look(now, carried);
     }

@@ -5,6 +5,7 @@ use crate::pumps::datagram::{SocketEvent, SocketReport};
 use longwire_proto::engine::Engine;
 use longwire_proto::service::{DatagramsRequest, LinkId, Port};
 use longwire_proto::time::Instant;
+use longwire_towers::MediaIndication;
 
 impl Task {
     /// Passes an event of a pump to the engines.
@@ -20,7 +21,8 @@ impl Task {
             }
         }
         for (link, indication) in heard {
-            self.engines.handle_indication(now, Port::Second(Port::First((link, Port::Second(indication)))));
+            let indication = (link, MediaIndication::Datagrams(indication));
+            self.engines.handle_indication(now, Port::Second(Port::First(indication)));
         }
     }
 

@@ -9,6 +9,8 @@ use longwire_proto::service::{
     ReportedStatus, SendFailure,
 };
 use longwire_proto::time::{Duration, Instant};
+use longwire_towers::Carrier as _;
+use longwire_towers::carriers::Ax25Cl;
 use std::sync::Arc;
 
 /// Time for which events of bundles are still recorded after the last reader has disconnected: it may reconnect.
@@ -80,7 +82,8 @@ impl Task {
                 self.note(now, Event::ClockJumped { by_s, ahead_s });
             }
             ManagementIndication::Link { link, peer, down } => {
-                let is_ours = || self.engines.lower.second.radios.is_longwires(*link);
+                let carrier = self.engines.lower.second.carrier(*link);
+                let is_ours = || carrier.is_some_and(|about| about.name == Ax25Cl::ABOUT.name);
                 if let Some(peer) = peer.as_deref().filter(|_| down.is_none() && is_ours()) {
                     self.applications.longwire_peers.add(peer);
                 }

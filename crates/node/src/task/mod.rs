@@ -58,6 +58,7 @@ use longwire_proto::service::{
     AppRequest, BpaIndication, BpaRequest, LinkId, ManagementRequest, Port, Storage,
 };
 use longwire_proto::time::{Duration, Instant};
+use longwire_towers::MediaRequest;
 use tokio::sync::mpsc;
 
 /// Interval at which the wall clock is passed to the agent.
@@ -271,12 +272,11 @@ impl Task {
             }
             match self.engines.poll_request(now) {
                 Some(Port::First(request)) => self.store.driver.request(now, request),
-                Some(Port::Second(Port::First((link, Port::First(request))))) => {
-                    self.stream_request(link, request);
-                }
-                Some(Port::Second(Port::First((link, Port::Second(request))))) => {
-                    self.datagrams_request(link, request);
-                }
+                Some(Port::Second(Port::First((link, request)))) => match request {
+                    MediaRequest::Stream(request) => self.stream_request(link, request),
+                    MediaRequest::Datagrams(request) => self.datagrams_request(link, request),
+                    MediaRequest::Packets(_) => unreachable!("stations are below the sessions over them"),
+                },
                 Some(Port::Second(Port::Second((line, request)))) => self.line_request(line, request),
                 None => {
                     if let Some(answer) = self.store.driver.answer(now) {

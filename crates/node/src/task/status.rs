@@ -5,7 +5,7 @@ use super::{Task, turn_meter};
 use crate::surfaces::control::ControlCounters;
 use crate::surfaces::folders::SharedStatus;
 use crate::surfaces::http::HttpCounters;
-use crate::tower::sessions::Layer;
+use crate::tower::neighbours::Neighbours;
 use crate::view::{self, Status};
 use longwire_proto::service::{CloseReason, DownReason, LinkId};
 use longwire_proto::time::Instant;
@@ -54,7 +54,7 @@ impl Task {
                 latest_damage: self.store.damage.latest.iter().cloned().collect(),
             },
             callers: self.link_states.callers.view(),
-            sessions: view::counts(&self.engines.lower.second.session_counters()),
+            sessions: view::named(self.engines.lower.second.session_counters()),
             configuration: self.configuration.reloaded.clone(),
             folders: self.surfaces.folders.lock().expect("no thread panics with it").clone(),
             control: self.surfaces.control.view(),
@@ -74,20 +74,22 @@ impl Task {
     }
 
     pub(super) fn link_views(&self, now: Instant) -> Vec<view::Link> {
-        let links = &self.engines.lower.second.links;
+        let neighbours = &self.engines.lower.second;
+        let Neighbours { links, radios, identities, .. } = neighbours;
         let mut ids: BTreeSet<LinkId> = links.iter().map(|(id, _)| id).collect();
         ids.extend(self.link_states.seen.keys().copied());
-        let sessions = &self.engines.lower.second.internet;
-        let radios = &self.engines.lower.second.radios;
-        let identities = &self.engines.lower.second.identities;
         let shown = ids.into_iter().map(|id| {
             let seen = self.link_states.seen.get(&id).cloned().unwrap_or_default();
-            let layer = sessions.get(id);
-            let session = layer.and_then(Layer::session);
+            let session = neighbours.shown(id);
+            let carrier = neighbours.carrier(id);
+            let is_present = session.is_some();
+            let session = session.unwrap_or_default();
             let address = self.address(id).map(str::to_owned);
             let down = seen.down.filter(|_| !seen.up).map(|down| self.down_words(id, down));
             view::Link {
                 name: links.name(id),
+                carrier: carrier.map_or("", |about| about.name).to_owned(),
+                group: carrier.is_some_and(|about| about.is_group),
                 address: address.or_else(|| {
                     links.get(id).map(|known| known.link.address.clone()).filter(|_| !radios.owns(id))
                 }),
@@ -98,13 +100,10 @@ impl Task {
                     None => seen.peer,
                 },
                 claims: identities.claims(id).map(plain),
-                tcpcl: session
-                    .and_then(|session| session.version())
-                    .map(|version| version.number())
-                    .or_else(|| radios.version(id)),
-                fell_back: session.is_some_and(|session| session.fell_back()),
+                tcpcl: session.number("version").map(|version| version as u8),
+                fell_back: session.flag("fell_back"),
                 radio: radios.link_view(id, &self.configuration.config.tnc),
-                unacknowledged: matches!(layer, Some(Layer::Udp(_))),
+                unacknowledged: is_present && carrier.is_some_and(|about| !about.acknowledges),
                 down_reason: down.map(|(reason, _)| reason.to_owned()),
                 why_down: down.map(|(_, words)| self.link_states.tls.of(id).unwrap_or(words).to_owned()),
                 tls: self.proven(id).filter(|_| seen.up).cloned(),
@@ -116,7 +115,7 @@ impl Task {
                     .collect(),
                 since_s: now.saturating_since(seen.since).as_secs_f64(),
                 was_up: seen.was_up,
-                counters: layer.map(Layer::counts).or_else(|| radios.counts(id)).unwrap_or_default(),
+                counters: view::named(session.counts),
             }
         });
         shown.collect()

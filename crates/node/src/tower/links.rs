@@ -6,7 +6,6 @@ use longwire_proto::bp::agent::LinkConfig;
 use longwire_proto::service::LinkId;
 use longwire_settings::error::Error;
 use longwire_towers::Plan;
-use longwire_towers::carriers::{Tcpcl, Udp};
 use std::collections::{BTreeMap, VecDeque};
 
 /// A link and its settings.
@@ -23,18 +22,14 @@ pub(crate) struct KnownLink {
 /// Names of removed links that are kept.
 const REMOVED_MAX: usize = 64;
 
-/// Links of the configuration, and the settings of those that peers open.
+/// Links of the configuration, and the names of those that peers open.
 #[derive(Debug)]
 pub(crate) struct LinkTable {
     known: BTreeMap<LinkId, KnownLink>,
     /// Names of recently removed links, the oldest first: events about their end still follow.
     removed: VecDeque<(LinkId, String)>,
-    /// Settings of the sessions of callers over TCP.
-    callers: Plan,
     /// Listening UDP sockets and their addresses.
     listening: BTreeMap<LinkId, String>,
-    /// Settings of listening UDP sockets.
-    listening_plan: Plan,
     next: u32,
     pub(crate) caller_ids: CallerIds,
 }
@@ -62,9 +57,7 @@ impl LinkTable {
         let mut links = LinkTable {
             known: BTreeMap::new(),
             removed: VecDeque::new(),
-            callers: config.callers(&Tcpcl)?,
             listening: BTreeMap::new(),
-            listening_plan: config.callers(&Udp)?,
             next: 1,
             caller_ids: CallerIds::new(),
         };
@@ -130,19 +123,6 @@ impl LinkTable {
         let id = self.caller_ids.next();
         self.listening.insert(id, at);
         id
-    }
-
-    /// Settings of the sessions of callers: of a listening UDP socket, or over TCP.
-    pub(crate) fn callers(&self, id: LinkId) -> &Plan {
-        if self.listening.contains_key(&id) { &self.listening_plan } else { &self.callers }
-    }
-
-    /// Takes over the settings for callers from a reloaded configuration.
-    pub(crate) fn set_callers(&mut self, config: &Config) {
-        // The configuration was checked before.
-        if let Ok(callers) = config.callers(&Tcpcl) {
-            self.callers = callers;
-        }
     }
 }
 

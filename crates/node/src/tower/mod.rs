@@ -4,4 +4,3 @@ pub(crate) mod identities;
 pub(crate) mod links;
 pub(crate) mod neighbours;
 pub(crate) mod radio;
-pub(crate) mod sessions;

@@ -2,21 +2,19 @@
 
 use crate::config::{Config, LinkSettings};
 use crate::tower::identities::{CallerRefusal, Identities, IdentityChange};
-use crate::tower::links::LinkTable;
-
+use crate::tower::links::{KnownLink, LinkTable};
 use crate::tower::radio::{LineId, Radios};
-use crate::tower::sessions::{Layer, SessionMaker, Sessions};
 use longwire_proto::engine::{Engine, Indication, Request};
-use longwire_proto::joint::{Fan, Origin, earlier};
+use longwire_proto::joint::earlier;
+use longwire_proto::observe::{Counts, Part, counts};
 use longwire_proto::rng::Rng;
-use longwire_proto::service::{
-    Both, Bundles, BundlesIndication, BundlesRequest, Datagrams, LinkId, Many, Port, Stream,
-};
+use longwire_proto::service::{Both, Bundles, BundlesIndication, BundlesRequest, LinkId, Many, Port, Stream};
 use longwire_proto::tcpcl::{self, AdmissionDecision};
 use longwire_proto::time::Instant;
 use longwire_settings::error::Error;
+use longwire_towers::carriers::Tcpcl;
+use longwire_towers::{About, Carrier as _, Media, Plan, neighbours};
 use std::collections::VecDeque;
-use std::sync::mpsc;
 
 /// A caller whose session was refused.
 #[derive(Clone, Debug)]
@@ -33,12 +31,7 @@ pub(crate) struct Neighbours {
     /// Settings of the links.
     pub(crate) links: LinkTable,
     /// Sessions over TCP and UDP.
-    pub(crate) internet: Sessions,
-    maker: SessionMaker,
-    /// Counters of sessions that have ended and are not in `closed` yet.
-    ended: mpsc::Receiver<tcpcl::Counters>,
-    /// Sum of the counters of closed sessions.
-    closed: tcpcl::Counters,
+    internet: neighbours::Neighbours,
     /// Sessions over TNCs.
     pub(crate) radios: Radios,
     /// Node IDs of the sessions over TCP and UDP.
@@ -58,30 +51,29 @@ impl Neighbours {
     /// Fails if a setting of a link or of a TNC is invalid.
     pub(crate) fn new(config: &Config, rng: &Rng) -> Result<Self, Error> {
         let links = LinkTable::new(config)?;
+        let mut internet = neighbours::Neighbours::new(rng.clone());
+        internet.judge_callers();
         let mut radios = Radios::new(config, rng)?;
-        for (id, known) in links.iter() {
-            radios.add(id, known.neighbour.as_ref(), &known.plan);
-        }
-        let (tell, ended) = mpsc::channel();
-        let mut internet: Sessions = Fan::new(|_, _| None);
-        internet.on_end(move |_, layer: Layer| {
-            if let Some(session) = layer.session() {
-                // The owner has gone, and the counters do not matter.
-                let _ = tell.send(*session.counters());
-            }
-        });
-        Ok(Neighbours {
+        links.iter().for_each(|(id, known)| open(&mut internet, &mut radios, id, known));
+        let mut neighbours = Neighbours {
             links,
             internet,
-            maker: SessionMaker::new(rng.fork("tcpcl")),
-            ended,
-            closed: tcpcl::Counters::default(),
             radios,
             identities: Identities::new(config),
             refused: Vec::new(),
             up: VecDeque::new(),
             down: VecDeque::new(),
-        })
+        };
+        neighbours.answer(&config.all_callers()?);
+        Ok(neighbours)
+    }
+
+    /// Sets the settings for callers.
+    fn answer(&mut self, plans: &[Plan]) {
+        for plan in plans {
+            self.internet.answer(plan.clone());
+            self.radios.answer(plan);
+        }
     }
 
     /// Adds a link, as configured.
@@ -91,7 +83,7 @@ impl Neighbours {
     pub(crate) fn add_link(&mut self, config: &Config, link: &LinkSettings) -> Result<LinkId, Error> {
         let id = self.links.add(config, link)?;
         if let Some(known) = self.links.get(id) {
-            self.radios.add(id, known.neighbour.as_ref(), &known.plan);
+            open(&mut self.internet, &mut self.radios, id, known);
         }
         Ok(id)
     }
@@ -99,37 +91,45 @@ impl Neighbours {
     /// Removes a link; an open one over a TNC ends by itself and is forgotten then.
     pub(crate) fn remove_link(&mut self, id: LinkId) {
         self.radios.remove(id);
+        self.internet.unset(id);
         self.links.remove(id);
     }
 
     /// Takes over the settings for callers from a reloaded configuration.
     pub(crate) fn set_callers(&mut self, config: &Config) {
-        self.links.set_callers(config);
         // The configuration was checked before.
-        if let Ok(callers) = config.radio_callers() {
-            self.radios.set_callers(&callers);
+        if let Ok(plans) = config.all_callers() {
+            self.answer(&plans);
         }
     }
 
-    /// Sum of the counters of all sessions of TCPCL over TCP, including closed ones.
-    pub(crate) fn session_counters(&self) -> tcpcl::Counters {
-        let sessions = self.internet.iter().filter_map(|(_, layer)| layer.session());
-        sessions.fold(self.closed, |sum, session| sum.plus(session.counters()))
+    /// Sums of the counters of all sessions of TCPCL over TCP, including closed ones; zeros if there were none.
+    pub(crate) fn session_counters(&self) -> Counts {
+        let mut sums = counts(&tcpcl::Counters::default());
+        sums.extend(self.internet.counts(Tcpcl::ABOUT.name));
+        sums
     }
 
-    /// Creates the session of a link that occurs for the first time, if there is one to create.
-    fn make(&mut self, id: LinkId, origin: Origin) {
-        if self.internet.get(id).is_none()
-            && let Some(layer) = self.maker.session(&self.links, id, origin)
-        {
-            self.internet.insert(id, layer);
-        }
+    /// Sessions among which that of a link is, and its ID there.
+    fn sessions_of(&self, id: LinkId) -> (&neighbours::Neighbours, LinkId) {
+        self.radios.sessions_of(id).unwrap_or((&self.internet, id))
+    }
+
+    /// Returns what the session of a link shows; `None` without a session.
+    pub(crate) fn shown(&self, id: LinkId) -> Option<Part> {
+        let (sessions, own) = self.sessions_of(id);
+        sessions.shown(own)
+    }
+
+    /// Returns the convergence layer of a link.
+    pub(crate) fn carrier(&self, id: LinkId) -> Option<&'static About> {
+        let (sessions, own) = self.sessions_of(id);
+        sessions.carrier(own)
     }
 
     /// Judges a caller that has sent its node ID.
     fn judge(&mut self, now: Instant, link: LinkId) {
-        let Some(session) = self.internet.get(link).and_then(Layer::session) else { return };
-        let Some(claim) = session.claim() else { return };
+        let Some(claim) = self.internet.claim(link) else { return };
         let verdict = match self.identities.judge(link, claim) {
             Ok(()) => AdmissionDecision::Admit,
             Err(refusal) => {
@@ -142,16 +142,16 @@ impl Neighbours {
                 refusal.verdict()
             }
         };
-        self.internet.change(link, |layer| layer.judge(now, verdict));
+        self.internet.judge(now, link, verdict);
     }
 
     /// Assigns node IDs to sessions as they come up and go down.
     fn rises(&mut self, link: LinkId, said: BundlesIndication) -> (LinkId, BundlesIndication) {
         match said {
             BundlesIndication::Up { peer: Some(peer), interleave, transfer_bytes_max } => {
-                let session = self.internet.get(link).and_then(Layer::session);
-                let proven = session.is_some_and(|session| session.is_proven());
-                let (named, changes) = self.identities.up(link, &peer, proven, session.is_some());
+                let proven = self.internet.shown(link).is_some_and(|session| session.flag("proven"));
+                let acknowledges = self.internet.carrier(link).is_some_and(|about| about.acknowledges);
+                let (named, changes) = self.identities.up(link, &peer, proven, acknowledges);
                 changes.into_iter().for_each(|change| self.change(change));
                 let peer = Some(peer).filter(|_| named);
                 self.up.push_back((link, BundlesIndication::Up { peer, interleave, transfer_bytes_max }));
@@ -173,24 +173,28 @@ impl Neighbours {
     }
 }
 
+/// Sets the plan of a link, and its radio neighbour if it has one.
+fn open(internet: &mut neighbours::Neighbours, radios: &mut Radios, id: LinkId, known: &KnownLink) {
+    match &known.neighbour {
+        Some(neighbour) => radios.add(id, neighbour, &known.plan),
+        None => internet.set(id, known.plan.clone()),
+    }
+}
+
 impl Engine for Neighbours {
     type Above = Many<LinkId, Bundles>;
-    type Below = Both<Many<LinkId, Both<Stream, Datagrams>>, Many<LineId, Stream>>;
+    type Below = Both<Many<LinkId, Media>, Many<LineId, Stream>>;
 
     fn handle_request(&mut self, now: Instant, (id, request): Request<Self::Above>) {
         match self.radios.owns(id) {
             true => self.radios.handle_request(now, (id, request)),
-            false => {
-                self.make(id, Origin::Above);
-                self.internet.handle_request(now, (id, request));
-            }
+            false => self.internet.handle_request(now, (id, request)),
         }
     }
 
     fn handle_indication(&mut self, now: Instant, indication: Indication<Self::Below>) {
         match indication {
             Port::First((link, said)) => {
-                self.make(link, Origin::Below);
                 self.internet.handle_indication(now, (link, said));
                 self.judge(now, link);
             }
@@ -219,13 +223,10 @@ impl Engine for Neighbours {
 
     fn poll_request(&mut self, now: Instant) -> Option<Request<Self::Below>> {
         while let Some((link, request)) = self.down.pop_front() {
-            // A session that has ended in the meantime is not created again.
-            self.internet.change(link, |layer| layer.handle_request(now, request));
+            // Both are requests to callers: one that has ended in the meantime is not created again.
+            self.internet.handle_request(now, (link, request));
         }
         let internet = self.internet.poll_request(now).map(Port::First);
-        for counters in self.ended.try_iter() {
-            self.closed = self.closed.plus(&counters);
-        }
         internet.or_else(|| self.radios.poll_request(now).map(Port::Second))
     }
 

@@ -165,19 +165,13 @@ impl Session {
         self.state.up && matches!(self.link, LinkPhase::Closed | LinkPhase::Connecting)
     }
 
-    /// Returns the bytes sent and the total bytes of the open bundles; `None` if none is open.
-    pub fn under_way(&self) -> Option<(u64, u64)> {
-        self.state.outgoing.under_way()
-    }
-
-    /// Returns the number of packets sent and not acknowledged, each in one frame.
-    pub fn unacknowledged(&self) -> usize {
-        self.state.unacknowledged.len()
-    }
-
-    /// Returns the bytes that fit in a frame of the link; zero without a link.
-    pub fn frame_bytes(&self) -> usize {
-        self.current.bytes_best
+    /// Returns the number of frames that the peer has of the open bundles, and their total number of frames; `None` if
+    /// none is open or there has been no link.
+    fn frames(&self) -> Option<(u64, u64)> {
+        let (sent, all) = self.state.outgoing.under_way()?;
+        let frame = self.current.bytes_best as u64;
+        let on_the_way = self.state.unacknowledged.len() as u64;
+        (frame > 0).then(|| (sent.div_ceil(frame).saturating_sub(on_the_way), all.div_ceil(frame)))
     }
 
     /// Returns the peer's tag; `None` until it is known.
@@ -748,6 +742,9 @@ impl Engine for Session {
 
     fn observe(&self, view: &mut Observation) {
         let part = view.part("ax25cl").count(&self.counters);
-        part.tell("detached", self.is_detached()).tell("unacknowledged", self.unacknowledged());
+        part.tell("detached", self.is_detached()).tell("unacknowledged", self.state.unacknowledged.len());
+        if let Some((there, all)) = self.frames() {
+            part.tell("frames_acknowledged", there).tell("frames_in_all", all);
+        }
     }
 }

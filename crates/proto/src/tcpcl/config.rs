@@ -415,26 +415,3 @@ pub struct Counters {
     /// Number of times the peer sent too many messages without content.
     pub floods: u64,
 }
-
-impl Counters {
-    /// Returns the sums of both.
-    #[must_use]
-    pub fn plus(&self, other: &Counters) -> Counters {
-        Counters {
-            sessions: self.sessions + other.sessions,
-            attempts: self.attempts + other.attempts,
-            segments_sent: self.segments_sent + other.segments_sent,
-            segments_received: self.segments_received + other.segments_received,
-            payload_sent: self.payload_sent + other.payload_sent,
-            payload_received: self.payload_received + other.payload_received,
-            keepalives_sent: self.keepalives_sent + other.keepalives_sent,
-            keepalives_received: self.keepalives_received + other.keepalives_received,
-            violations: self.violations + other.violations,
-            rejected: self.rejected + other.rejected,
-            refused: self.refused + other.refused,
-            late: self.late + other.late,
-            silent: self.silent + other.silent,
-            floods: self.floods + other.floods,
-        }
-    }
-}

@@ -574,8 +574,12 @@ impl Engine for Session {
 
     fn observe(&self, view: &mut Observation) {
         let part = view.part("tcpcl").count(&self.counters).tell("up", self.version().is_some());
+        part.tell("fell_back", self.fell_back()).tell("proven", self.is_proven());
         if let Some(version) = self.version() {
             part.tell("version", u64::from(version.number()));
+        }
+        if let Some(reason) = self.last_down {
+            part.tell("last_down", format!("{reason:?}"));
         }
     }
 }

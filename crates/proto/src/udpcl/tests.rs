@@ -236,3 +236,9 @@ fn links_keep_the_laws() {
         })
     });
 }
+
+#[test]
+fn a_link_shows_all_its_counters() {
+    let counters = crate::observe::counts(&super::Counters::default());
+    crate::observe::tests::expect(&Link::new(Config::default()), "udpcl", &[counters]);
+}

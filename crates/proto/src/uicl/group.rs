@@ -2,7 +2,7 @@
 
 use super::config::{Config, Counters};
 use super::incoming::Incoming;
-use super::outgoing::{GroupProgress, Outgoing, Recipients, TransferOutcome};
+use super::outgoing::{Outgoing, Recipients, TransferOutcome};
 use super::wire::{self, Packet};
 use crate::engine::Engine;
 use crate::joint::earlier;
@@ -142,11 +142,6 @@ impl Group {
     /// True if the channel is joined.
     pub fn is_up(&self) -> bool {
         self.state == ChannelState::Up
-    }
-
-    /// Progress of the bundle being sent; `None` if there is none.
-    pub fn progress(&self) -> Option<GroupProgress> {
-        self.active.as_ref().map(Outgoing::progress)
     }
 
     // -----------------------------------------------------------------------------------------------------------
@@ -665,6 +660,13 @@ impl Engine for Group {
     }
 
     fn observe(&self, view: &mut Observation) {
-        view.part("uicl").count(&self.counters).tell("up", self.is_up());
+        let part = view.part("uicl").count(&self.counters).tell("up", self.is_up());
+        match &self.active {
+            Some(outgoing) => outgoing.observe(part),
+            None => {
+                let words = if self.is_up() { "listening" } else { "not joined" };
+                part.tell("words", words.to_owned());
+            }
+        }
     }
 }

@@ -38,4 +38,3 @@ pub mod wire;
 
 pub use config::{Config, Counters, MEMBERS_MAX};
 pub use group::Group;
-pub use outgoing::GroupProgress;

@@ -2,6 +2,7 @@
 
 use super::incoming::is_set;
 use super::wire::Packet;
+use crate::observe::Part;
 use crate::service::{RefuseReason, TransferId};
 use crate::time::Instant;
 use bytes::Bytes;
@@ -68,21 +69,6 @@ pub(super) struct Outgoing {
     quiet: u8,
 }
 
-/// Progress of a bundle to a group, for display.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct GroupProgress {
-    /// Number of queries sent.
-    pub round: u16,
-    /// Number of segments of the bundle.
-    pub segments: u16,
-    /// Number of segments to send or resend.
-    pub to_send: u16,
-    /// Number of members queried.
-    pub members: usize,
-    /// Number of members that have confirmed the bundle.
-    pub have_it: usize,
-}
-
 /// Members that must receive a bundle, and the limits of its rounds.
 #[derive(Debug)]
 pub(super) struct Recipients<'a> {
@@ -127,16 +113,22 @@ impl Outgoing {
         self.segments.len() as u16
     }
 
-    /// Progress of the bundle.
-    pub(super) fn progress(&self) -> GroupProgress {
+    /// Shows the progress of the bundle.
+    pub(super) fn observe(&self, part: &mut Part) {
         let has = |member: &&Member| member.standing == MemberState::HasBundle;
-        GroupProgress {
-            round: self.round,
-            segments: self.count(),
-            to_send: self.pending.len() as u16,
-            members: self.members.len(),
-            have_it: self.members.iter().filter(has).count(),
-        }
+        let (members, have_it) = (self.members.len(), self.members.iter().filter(has).count());
+        let (all, left) = (self.segments.len(), self.pending.len());
+        let what = match (left, self.round) {
+            (0, _) => "asking members for missing segments".to_owned(),
+            (_, 0) => format!("sending {} of {all} frames", all - left),
+            (_, round) => format!("resending {left} of {all} frames (round {round})"),
+        };
+        let words = match members {
+            0 => what,
+            members => format!("{what}; {have_it} of {members} members have the bundle"),
+        };
+        part.tell("words", words).tell("frames_in_all", all);
+        part.tell("members", members).tell("members_that_have_it", have_it);
     }
 
     /// True if a segment or a query is to be sent.

@@ -392,3 +392,9 @@ fn groups_keep_the_laws() {
     hold("uicl", 500, true);
     hold("uicl, nobody named", 300, false);
 }
+
+#[test]
+fn a_group_shows_all_its_counters() {
+    let counters = crate::observe::counts(&super::Counters::default());
+    crate::observe::tests::expect(&Group::new(Config::default(), Rng::new(1)), "uicl", &[counters]);
+}

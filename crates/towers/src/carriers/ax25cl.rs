@@ -2,12 +2,14 @@
 
 use super::ax25cm::connection;
 use crate::carrier::{About, Carrier, Family, LinkFacts, Medium, Plan, Preset, sections};
-use crate::media::{Session, Uses, session_over};
+use crate::media::{Admission, Session, Uses, session_over};
 use crate::neighbours::SessionLayer;
 use crate::path::{extended_ax25, plain_ax25};
 use longwire_proto::ax25::LinkConfig;
 use longwire_proto::ax25cl::{self, Config, Sessions};
+use longwire_proto::engine::Engine;
 use longwire_proto::joint::Origin;
+use longwire_proto::observe::Observation;
 use longwire_proto::rng::Rng;
 use longwire_proto::service::LinkId;
 use longwire_settings::error::Error;
@@ -27,6 +29,7 @@ impl Carrier for Ax25Cl {
         media: &[Medium::Ax25],
         acknowledges: true,
         resumes: true,
+        is_called: true,
         is_group: false,
         negotiated: &[],
         families: &[Family {
@@ -89,6 +92,8 @@ impl Carrier for Ax25Cl {
     }
 }
 
+impl Admission for ax25cl::Session {}
+
 impl SessionLayer for Uses<Sessions> {
     fn has(&self, link: LinkId) -> bool {
         self.0.session(link).is_some() || self.0.owns(link)
@@ -97,6 +102,26 @@ impl SessionLayer for Uses<Sessions> {
     fn begin(&mut self, link: LinkId, plan: &Plan, _origin: Origin, _rng: Rng) {
         let config = plan.settings::<Ax25Cl>().expect("a plan of this carrier");
         self.0.configure_next(link, config.clone());
+    }
+
+    fn remove(&mut self, link: LinkId) {
+        self.0.remove(link);
+    }
+
+    fn count(&self) -> usize {
+        self.0.count()
+    }
+
+    fn show(&self, link: LinkId, view: &mut Observation) {
+        let Some(session) = self.0.session(link) else { return };
+        session.observe(view);
+        if let (Some(part), Some(caller)) = (view.parts.last_mut(), self.0.caller(link)) {
+            part.tell("caller", caller.to_owned());
+        }
+    }
+
+    fn connection_of(&self, link: LinkId) -> LinkId {
+        self.0.link_of(link).unwrap_or(link)
     }
 }
 

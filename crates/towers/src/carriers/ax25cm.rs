@@ -2,7 +2,7 @@
 
 use super::tcpcl;
 use crate::carrier::{About, Carrier, Family, LinkFacts, Medium, Preset, sections};
-use crate::media::{Session, session_over};
+use crate::media::{Admission, Session, session_over};
 use crate::path::{Hop, plain_ax25};
 use longwire_proto::joint::{Origin, Stack};
 use longwire_proto::rng::Rng;
@@ -25,6 +25,7 @@ impl Carrier for Ax25Cm {
         media: &[Medium::Ax25],
         acknowledges: true,
         resumes: true,
+        is_called: true,
         is_group: false,
         negotiated: &[],
         families: &[Family {
@@ -80,10 +81,17 @@ impl Carrier for Ax25Cm {
         session_over(Stack::new(tcpcl::session(settings, origin, rng), PacketStream::new()))
     }
 
+    /// By the beginning of a contact header of TCPCL 3 (RFC 7242 4.1).
+    fn recognises(first: &[u8]) -> bool {
+        first.starts_with(b"dtn!")
+    }
+
     fn explain(_settings: &Config, link: &LinkFacts<'_>) -> Vec<String> {
         vec![connection(link, "TCPCL 3 over AX.25, as in DTN2")]
     }
 }
+
+impl Admission for Stack<longwire_proto::tcpcl::Session, PacketStream> {}
 
 /// Describes a link over AX.25 and its convergence layer.
 pub(super) fn connection(link: &LinkFacts<'_>, layer: &str) -> String {

@@ -5,11 +5,12 @@
 //! time.
 
 use crate::carrier::{About, Carrier, Family, LinkFacts, Medium, Preset, sections};
-use crate::media::{Session, session_over};
+use crate::media::{Admission, Session, session_over};
 use crate::path::round_trip;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use longwire_proto::engine::Engine;
 use longwire_proto::joint::Origin;
+use longwire_proto::observe::Observation;
 use longwire_proto::rng::Rng;
 use longwire_proto::service::{
     Bundles, BundlesIndication, BundlesRequest, Datagrams, DatagramsIndication, DatagramsRequest, DownReason,
@@ -65,6 +66,7 @@ impl Carrier for Dummy {
         media: &[Medium::Udp, Medium::Ui],
         acknowledges: true,
         resumes: false,
+        is_called: false,
         is_group: false,
         negotiated: &[],
         families: &[Family {
@@ -137,6 +139,13 @@ struct Incoming {
     length: u64,
 }
 
+/// Counters of a link.
+#[derive(Debug, Default, Serialize)]
+struct Counters {
+    bundles_sent: u64,
+    bundles_received: u64,
+}
+
 /// Link to one peer, or endpoint to which any peer may send.
 #[derive(Debug)]
 struct DummyLink {
@@ -163,6 +172,7 @@ struct DummyLink {
     release: u64,
     up: VecDeque<BundlesIndication>,
     told: u64,
+    counters: Counters,
 }
 
 impl DummyLink {
@@ -189,6 +199,7 @@ impl DummyLink {
             release: 0,
             up: VecDeque::new(),
             told: 0,
+            counters: Counters::default(),
         }
     }
 
@@ -276,6 +287,7 @@ impl DummyLink {
                 let acknowledged = self.sending.take_if(|sending| (self.tag, sending.number) == name);
                 if let Some(Sending { transfer, .. }) = acknowledged {
                     self.retry_at = None;
+                    self.counters.bundles_sent += 1;
                     self.up.push_back(BundlesIndication::Sent { transfer });
                 }
                 false
@@ -298,6 +310,7 @@ impl DummyLink {
         }
         let Incoming { from, name, length } = self.incoming.remove(&transfer).expect("it was just found");
         self.release += length;
+        self.counters.bundles_received += 1;
         self.stored.push_back(name);
         if self.stored.len() > PAST_MAX {
             self.stored.pop_front();
@@ -350,6 +363,8 @@ fn datagram(kind: u8, (tag, number): DatagramName, bundle: &[u8]) -> Bytes {
     bytes.put_slice(bundle);
     bytes.freeze()
 }
+
+impl Admission for DummyLink {}
 
 impl Engine for DummyLink {
     type Above = Bundles;
@@ -459,5 +474,9 @@ impl Engine for DummyLink {
             && self.state == EndpointState::Closed
             && self.up.is_empty()
             && self.orders.is_empty()
+    }
+
+    fn observe(&self, view: &mut Observation) {
+        view.part("dummy").count(&self.counters);
     }
 }

@@ -97,6 +97,7 @@ mod tests {
                 let link = LinkFacts { own: own.clone(), ..LinkFacts::default() };
                 carrier.plan(section, &link, Place::Experiment)
             };
+            assert!(plan(&Table::new(), &Table::new()).is_ok(), "the defaults of {}", about.name);
             for preset in about.families.iter().flat_map(|family| family.presets) {
                 for path in paths() {
                     let section =

@@ -1,13 +1,13 @@
 //! TCPCL over TCP: version 3 (RFC 7242) and version 4 (RFC 9174).
 
 use crate::carrier::{About, Carrier, Family, LinkFacts, Medium, Preset, sections};
-use crate::media::{Session, session_over};
+use crate::media::{Admission, Session, session_over};
 use crate::path::{Hop, linux_6_as_installed, round_trip, tuned_tcp};
 use longwire_proto::joint::Origin;
 use longwire_proto::rng::Rng;
 use longwire_proto::tcp::config::Profile;
-use longwire_proto::tcpcl::{self, Config, Tls, Versions};
-use longwire_proto::time::Duration;
+use longwire_proto::tcpcl::{self, AdmissionDecision, CallerIdentity, Config, Tls, Versions};
+use longwire_proto::time::{Duration, Instant};
 use longwire_settings::error::Error;
 use longwire_settings::figure::figure;
 use longwire_settings::toml_text::to_table;
@@ -29,6 +29,7 @@ impl Carrier for Tcpcl {
         media: &[Medium::Tcp],
         acknowledges: true,
         resumes: true,
+        is_called: true,
         is_group: false,
         // Two nodes that both support both versions use the newer one.
         negotiated: &[("versions", "4")],
@@ -122,6 +123,20 @@ impl Carrier for Tcpcl {
 
     fn tls(settings: &Config) -> Tls {
         settings.tls
+    }
+}
+
+impl Admission for tcpcl::Session {
+    fn await_admission(&mut self) {
+        self.await_admission();
+    }
+
+    fn claim(&self) -> Option<CallerIdentity<'_>> {
+        self.claim()
+    }
+
+    fn judge(&mut self, now: Instant, decision: AdmissionDecision) {
+        self.judge(now, decision);
     }
 }
 

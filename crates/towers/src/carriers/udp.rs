@@ -1,7 +1,7 @@
 //! Bundles over UDP (RFC 7122).
 
 use crate::carrier::{About, Carrier, Family, LinkFacts, Medium, Preset, sections};
-use crate::media::{Session, session_over};
+use crate::media::{Admission, Session, session_over};
 use crate::path::Hop;
 use longwire_proto::joint::Origin;
 use longwire_proto::rng::Rng;
@@ -26,6 +26,7 @@ impl Carrier for Udp {
         media: &[Medium::Udp],
         acknowledges: false,
         resumes: false,
+        is_called: true,
         is_group: false,
         negotiated: &[],
         families: &[Family {
@@ -80,6 +81,8 @@ impl Carrier for Udp {
         )]
     }
 }
+
+impl Admission for Link {}
 
 /// Datagrams as long as the packets of the path, at the rate of its slowest link.
 fn paced(path: &[Hop]) -> Table {

@@ -1,7 +1,7 @@
 //! Bundles over UI frames of AX.25, for groups of stations.
 
 use crate::carrier::{About, Carrier, ChannelFacts, Family, LinkFacts, Medium, Preset, sections};
-use crate::media::{Session, session_over};
+use crate::media::{Admission, Session, session_over};
 use crate::path::{Hop, plain_ax25};
 use longwire_proto::ax25::ADDRESS_BYTES;
 use longwire_proto::bp::Eid;
@@ -27,6 +27,7 @@ impl Carrier for Uicl {
         media: &[Medium::Ui],
         acknowledges: true,
         resumes: false,
+        is_called: false,
         is_group: true,
         negotiated: &[],
         families: &[Family {
@@ -122,6 +123,8 @@ impl Carrier for Uicl {
         )]
     }
 }
+
+impl Admission for Group {}
 
 /// Length of a question to three members, or of an answer, with its frame, bytes.
 const SHORT_FRAME_BYTES: u64 = 64;

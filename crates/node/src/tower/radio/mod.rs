@@ -5,8 +5,8 @@
 //!            |
 //!        [ Radios ]                which link uses which TNC
 //!            |
-//!        [ Convergence ]           Longwire's sessions over AX.25, TCPCL 3's, and groups
-//!            |                     Many<LinkId, Packets>, Many<LinkId, Datagrams>
+//!        [ Neighbours ]            of crates/towers: sessions by link
+//!            |                     Many<LinkId, Media>
 //!        [ Station ]               of AX.25
 //!            |                     Frames
 //!        [ Controller ]            KISS, or AGWPE
@@ -20,27 +20,25 @@
 //! still, and their bundles stay in the store.
 
 pub(crate) mod controller;
-mod convergence;
 #[cfg(test)]
 mod tests;
 mod views;
+
+pub(crate) use views::frames_there;
 
 use crate::config::tnc_address::{LineAddress, TncAddress};
 use crate::config::{Config, RadioNeighbour};
 use crate::tower::links::CallerIds;
 use controller::TncEngine;
-use convergence::RadioConvergence;
 use longwire_proto::ax25::Station;
-use longwire_proto::ax25cl;
 use longwire_proto::engine::Engine;
 use longwire_proto::joint::Stack;
 use longwire_proto::kiss::SharedLine;
 use longwire_proto::rng::Rng;
 use longwire_proto::service::{BundlesIndication, BundlesRequest, LinkId, StreamIndication, StreamRequest};
-use longwire_proto::tcpcl;
 use longwire_proto::time::Instant;
 use longwire_settings::error::Error;
-use longwire_towers::Plan;
+use longwire_towers::{Neighbours, Plan, Provides};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// TNC: its index in the configuration.
@@ -52,7 +50,7 @@ pub(crate) struct TncId(pub(crate) usize);
 pub(crate) struct LineId(pub(crate) usize);
 
 /// All engines of one TNC.
-type TncTower = Stack<RadioConvergence, Stack<Station, TncEngine>>;
+type TncTower = Stack<Neighbours, Stack<Provides<Station>, TncEngine>>;
 
 /// TNC, and the sessions over it that peers opened: each station numbers its own.
 #[derive(Debug)]
@@ -96,8 +94,8 @@ impl Radios {
         let mut wires: Vec<(TncAddress, Vec<TncId>)> = Vec::new();
         for (at, tnc) in config.tnc.iter().enumerate() {
             let station = Station::new(tnc.station()?);
-            let lower = Stack::new(station, TncEngine::new(tnc)?);
-            let convergence = RadioConvergence::new(config.radio_callers()?, rng.fork(&format!("tnc {at}")));
+            let lower = Stack::new(Provides(station), TncEngine::new(tnc)?);
+            let sessions = Neighbours::new(rng.fork(&format!("tnc {at}")));
             let place = tnc.place()?;
             let shared =
                 |(other, _): &(TncAddress, _)| matches!(place, TncAddress::Kiss(_)) && *other == place;
@@ -108,7 +106,7 @@ impl Radios {
             let users = &mut wires[line].1;
             users.push(TncId(at));
             radios.push(TncSessions {
-                tower: Stack::new(convergence, lower),
+                tower: Stack::new(sessions, lower),
                 callers: BTreeMap::new(),
                 line: (LineId(line), users.len() - 1),
                 told: None,
@@ -151,12 +149,11 @@ impl Radios {
         self.radios[at].told.replace(up) != Some(up)
     }
 
-    /// Adds a link to this neighbour, unless it is `None`.
-    pub(crate) fn add(&mut self, id: LinkId, neighbour: Option<&RadioNeighbour>, plan: &Plan) {
-        let Some(neighbour) = neighbour else { return };
+    /// Adds a link to this neighbour.
+    pub(crate) fn add(&mut self, id: LinkId, neighbour: &RadioNeighbour, plan: &Plan) {
         let Some(radio) = self.radios.get_mut(neighbour.tnc) else { return };
-        radio.tower.upper.add(id, plan.clone());
-        let (station, peer) = (&mut radio.tower.lower.upper, Some(neighbour.peer.clone()));
+        radio.tower.upper.set(id, plan.clone());
+        let (station, peer) = (&mut radio.tower.lower.upper.0, Some(neighbour.peer.clone()));
         match neighbour.is_connected {
             true => station.set_peer(id, peer),
             false => station.set_unconnected(id, peer),
@@ -168,9 +165,9 @@ impl Radios {
     pub(crate) fn remove(&mut self, id: LinkId) {
         let Some((TncId(at), own)) = self.owners.get(&id).copied() else { return };
         let tower = &mut self.radios[at].tower;
-        tower.upper.remove(own);
-        tower.lower.upper.set_peer(own, None);
-        tower.lower.upper.set_unconnected(own, None);
+        tower.upper.unset(own);
+        tower.lower.upper.0.set_peer(own, None);
+        tower.lower.upper.0.set_unconnected(own, None);
         if self.opened.contains(&id) {
             self.leaving.insert(id);
         } else {
@@ -178,11 +175,15 @@ impl Radios {
         }
     }
 
-    /// Takes over the settings for callers: of AX25-CL (Longwire) and of TCPCL 3.
-    pub(crate) fn set_callers(&mut self, callers: &(ax25cl::Config, tcpcl::Config)) {
-        for radio in &mut self.radios {
-            radio.tower.upper.set_callers(callers.clone());
-        }
+    /// Sets the settings for callers of a convergence layer.
+    pub(crate) fn answer(&mut self, plan: &Plan) {
+        self.radios.iter_mut().for_each(|radio| radio.tower.upper.answer(plan.clone()));
+    }
+
+    /// Returns the sessions among which that of a link is, and its ID there; `None` if it uses no TNC.
+    pub(crate) fn sessions_of(&self, id: LinkId) -> Option<(&Neighbours, LinkId)> {
+        let (TncId(at), own) = self.owners.get(&id)?;
+        Some((&self.radios[*at].tower.upper, *own))
     }
 
     /// Forgets everything about a link.
@@ -201,8 +202,8 @@ impl Radios {
     pub(crate) fn busy(&self) -> Vec<LinkId> {
         let stands = |(_, (TncId(at), own)): &(&LinkId, &(TncId, LinkId))| {
             let tower = &self.radios[*at].tower;
-            let link = tower.upper.ours.link_of(*own).unwrap_or(*own);
-            tower.lower.lower.line().is_open() && tower.lower.upper.standing(link).is_some()
+            let link = tower.upper.connection_of(*own);
+            tower.lower.lower.line().is_open() && tower.lower.upper.0.standing(link).is_some()
         };
         self.owners.iter().filter(stands).map(|(id, _)| *id).collect()
     }

@@ -3,53 +3,36 @@
 use super::controller::TncEngine;
 use super::{Radios, TncId};
 use crate::config::TncSettings;
-use crate::view::{self, Counts};
+use crate::view;
 use longwire_proto::ax25::{LinkPhase, LinkStatus, Modulo};
+use longwire_proto::observe::Part;
 use longwire_proto::service::LinkId;
-use longwire_proto::uicl::{Group, GroupProgress};
 
 /// Frames that the peer has of the bundles being sent, and their total number of frames.
 pub(crate) type Sending = Option<(u64, u64)>;
 
 impl Radios {
-    /// Returns the number of frames that the peer has of the bundles being sent, and their total number of frames; `None` if
-    /// nothing is being sent or the progress is unknown.
-    pub(crate) fn frames_there(&self, id: LinkId) -> Sending {
-        let (TncId(at), own) = self.owners.get(&id).copied()?;
-        let session = self.radios.get(at)?.tower.upper.ours.session(own)?;
-        let (gone, all) = session.under_way()?;
-        let frame = session.frame_bytes() as u64;
-        let on_the_way = session.unacknowledged() as u64;
-        (frame > 0).then(|| (gone.div_ceil(frame).saturating_sub(on_the_way), all.div_ceil(frame)))
-    }
-
-    /// Returns true for a link that uses AX25-CL.
-    pub(crate) fn is_longwires(&self, id: LinkId) -> bool {
-        let Some((TncId(at), own)) = self.owners.get(&id).copied() else { return false };
-        self.radios.get(at).is_some_and(|radio| radio.tower.upper.ours.session(own).is_some())
-    }
-
     /// Describes a link; `None` if it uses no TNC.
     pub(crate) fn link_view(&self, id: LinkId, tncs: &[TncSettings]) -> Option<view::Radio> {
         let (TncId(at), own) = self.owners.get(&id).copied()?;
         let (radio, tnc) = (self.radios.get(at)?, tncs.get(at)?);
-        let (convergence, lower) = (&radio.tower.upper, &radio.tower.lower);
-        let session = convergence.ours.session(own);
-        let link = convergence.ours.link_of(own).unwrap_or(own);
-        let station = &lower.upper;
+        let (sessions, lower) = (&radio.tower.upper, &radio.tower.lower);
+        let session = sessions.shown(own).unwrap_or_default();
+        let link = sessions.connection_of(own);
+        let station = &lower.upper.0;
         let standing = station.standing(link);
-        let sending = self.frames_there(id);
-        let detached = session.is_some_and(|session| session.is_detached());
-        let group = convergence.groups.get(own);
-        let progress = group.and_then(Group::progress);
+        let sending = frames_there(&session);
         let short_of_air = station.air_time().waiting.then_some("waiting: `air-time-max` is used up");
         let waits = || lower.lower.waits().then_some("waiting for a clear channel");
-        let state = match (lower.lower.line().is_open(), group) {
+        let state = match (lower.lower.line().is_open(), session.text("words")) {
             (false, _) => {
                 "TNC disconnected; waiting bundles are kept and sending resumes when it is back".to_owned()
             }
-            (true, Some(group)) => short_of_air.map_or_else(|| group_words(group), str::to_owned),
-            (true, None) => state_words(standing, sending, detached, short_of_air.or_else(waits)),
+            (true, Some(words)) => short_of_air.unwrap_or(words).to_owned(),
+            (true, None) => {
+                let detached = session.flag("detached");
+                state_words(standing, sending, detached, short_of_air.or_else(waits))
+            }
         };
         let way = station.way_to(link);
         let peer = way.map(|(peer, _)| peer.to_string());
@@ -58,9 +41,9 @@ impl Radios {
         Some(view::Radio {
             tnc: tnc.name.clone(),
             callsign: tnc.callsign.to_ascii_uppercase(),
-            peer: peer.or_else(|| convergence.ours.caller(own).map(str::to_owned)).unwrap_or_default(),
+            peer: peer.or_else(|| session.text("caller").map(str::to_owned)).unwrap_or_default(),
             via,
-            convergence: convergence.layer(own).unwrap_or_default().to_owned(),
+            convergence: sessions.carrier(own).map_or("", |about| about.name).to_owned(),
             state,
             retries: standing.map_or(0, |standing| standing.tries.0.into()),
             retries_max: standing.map_or(0, |standing| standing.tries.1.into()),
@@ -68,31 +51,11 @@ impl Radios {
             window_frames: standing.map_or(0, |standing| standing.frames.1.into()),
             modulo: standing.map_or(0, |standing| if standing.modulo == Modulo::Eight { 8 } else { 128 }),
             frames_acknowledged: sending.map(|(there, _)| there),
-            frames_in_all: sending.map(|(_, all)| all).or(progress.map(|bundle| bundle.segments.into())),
-            members: progress.map_or(0, |bundle| bundle.members as u64),
-            members_that_have_it: progress.map_or(0, |bundle| bundle.have_it as u64),
+            frames_in_all: session.number("frames_in_all"),
+            members: session.number("members").unwrap_or(0),
+            members_that_have_it: session.number("members_that_have_it").unwrap_or(0),
             link: standing_counts,
         })
-    }
-
-    /// Returns the counters of a link's session.
-    pub(crate) fn counts(&self, id: LinkId) -> Option<Counts> {
-        let (TncId(at), own) = self.owners.get(&id).copied()?;
-        let convergence = &self.radios.get(at)?.tower.upper;
-        match convergence.cm.get(own) {
-            Some(session) => Some(view::counts(session.upper.counters())),
-            None => match convergence.groups.get(own) {
-                Some(group) => Some(view::counts(group.counters())),
-                None => convergence.ours.counters(own).map(view::counts),
-            },
-        }
-    }
-
-    /// Returns the TCPCL version of a link.
-    pub(crate) fn version(&self, id: LinkId) -> Option<u8> {
-        let (TncId(at), own) = self.owners.get(&id).copied()?;
-        let session = self.radios.get(at)?.tower.upper.cm.get(own)?;
-        session.upper.version().map(|version| version.number())
     }
 
     /// Returns the controller of a TNC.
@@ -103,7 +66,7 @@ impl Radios {
     /// Describes all TNCs.
     pub(crate) fn tnc_views(&self, tncs: &[TncSettings]) -> Vec<view::Tnc> {
         let view = |(at, (radio, tnc)): (usize, (&super::TncSessions, &TncSettings))| {
-            let (station, controller) = (&radio.tower.lower.upper, &radio.tower.lower.lower);
+            let (station, controller) = (&radio.tower.lower.upper.0, &radio.tower.lower.lower);
             let up = controller.line().is_open();
             let why = controller.why_down().filter(|_| !up).map(str::to_owned);
             let mut counters = controller.counts();
@@ -130,20 +93,9 @@ impl Radios {
     }
 }
 
-/// Describes the state of a group.
-fn group_words(group: &Group) -> String {
-    let Some(GroupProgress { round, segments, to_send, members, have_it }) = group.progress() else {
-        return if group.is_up() { "listening" } else { "not joined" }.to_owned();
-    };
-    let what = match (to_send, round) {
-        (0, _) => "asking members for missing segments".to_owned(),
-        (_, 0) => format!("sending {} of {segments} frames", segments - to_send),
-        (_, round) => format!("resending {to_send} of {segments} frames (round {round})"),
-    };
-    match members {
-        0 => what,
-        members => format!("{what}; {have_it} of {members} members have the bundle"),
-    }
+/// Returns what a session shows of frames.
+pub(crate) fn frames_there(session: &Part) -> Sending {
+    session.number("frames_acknowledged").zip(session.number("frames_in_all"))
 }
 
 /// Describes the state of a link.

@@ -56,10 +56,8 @@ impl AwaitingAdmission {
 impl Session {
     /// Makes the session ask its owner for admission: [`Session::claim`] returns the identity of the waiting peer, and
     /// [`Session::judge`] decides. Until then no further input is processed, and `contact_timeout` runs.
-    #[must_use]
-    pub fn judged(mut self) -> Self {
+    pub fn await_admission(&mut self) {
         self.owner_admits = self.role == Role::Passive;
-        self
     }
 
     /// Returns the identity of the peer that waits for admission, if any.

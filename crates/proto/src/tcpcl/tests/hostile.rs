@@ -510,7 +510,8 @@ fn any_bytes_at_all() {
 
 /// A session whose owner decides on admission, with its output so far.
 fn judged() -> (Session, impl FnMut(&mut Session) -> (Vec<u8>, Vec<BundlesIndication>)) {
-    let mut session = Session::passive(Solo::config(), Rng::new(1)).judged();
+    let mut session = Session::passive(Solo::config(), Rng::new(1));
+    session.await_admission();
     let now = Instant::from_secs(1);
     session.handle_indication(now, StreamIndication::Connected);
     session.handle_indication(now, StreamIndication::Room(1 << 20));
@@ -570,7 +571,8 @@ fn what_a_caller_says_before_it_is_let_in_is_heard_afterwards() {
 #[test]
 fn what_a_caller_says_that_is_not_let_in_is_not_kept() {
     for end in ["a verdict", "a close", "a time-out", "the owner"] {
-        let mut session = Session::passive(Solo::config(), Rng::new(1)).judged();
+        let mut session = Session::passive(Solo::config(), Rng::new(1));
+        session.await_admission();
         let now = Instant::from_secs(1);
         let released = |session: &mut Session, now| {
             let (mut released, mut closed) = (0, false);

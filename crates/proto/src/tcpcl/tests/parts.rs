@@ -4,31 +4,9 @@ use crate::engine::{Engine, drain};
 use crate::rng::Rng;
 use crate::service::{CloseReason, StreamIndication};
 use crate::tcpcl::stream_buffer::StreamBuffer;
-use crate::tcpcl::{Config, Counters, Session};
+use crate::tcpcl::{Config, Session};
 use crate::time::Instant;
 use bytes::Bytes;
-
-#[test]
-fn sums_of_counters_have_each_by_itself() {
-    let counters = |times: u64| Counters {
-        sessions: times,
-        attempts: 2 * times,
-        segments_sent: 3 * times,
-        segments_received: 4 * times,
-        payload_sent: 5 * times,
-        payload_received: 6 * times,
-        keepalives_sent: 7 * times,
-        keepalives_received: 8 * times,
-        violations: 9 * times,
-        rejected: 10 * times,
-        refused: 11 * times,
-        late: 12 * times,
-        silent: 13 * times,
-        floods: 14 * times,
-    };
-    assert_eq!(counters(100).plus(&counters(7)), counters(107));
-    assert_eq!(counters(3).plus(&Counters::default()), counters(3));
-}
 
 /// A message that begins before there is room for any of it delays later, more urgent messages.
 #[test]

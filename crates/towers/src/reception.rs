@@ -1,0 +1,88 @@
+//! Callers over packets whose convergence layer is unknown until their first packet, where peers may call with several.
+
+use crate::media::{MediaIndication, MediaRequest};
+use longwire_proto::service::{LinkId, PacketsIndication, PacketsRequest};
+use longwire_proto::time::{Duration, Instant};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Maximum time between the connection and the first packet of a caller.
+const SILENCE_MAX: Duration = Duration::from_secs(120);
+
+/// A caller without a first packet.
+#[derive(Debug)]
+struct HeldCaller {
+    connected: PacketsIndication,
+    /// Packet sizes, if reported since.
+    takes: Option<PacketsIndication>,
+    room: u64,
+    /// Time at which the link is closed.
+    until: Instant,
+    /// True while the link is being closed.
+    ending: bool,
+}
+
+/// Callers that are held.
+#[derive(Debug, Default)]
+pub(crate) struct Reception {
+    held: BTreeMap<LinkId, HeldCaller>,
+    orders: VecDeque<(LinkId, PacketsRequest)>,
+}
+
+impl Reception {
+    /// Returns true if the caller is held.
+    pub(crate) fn has(&self, link: LinkId) -> bool {
+        self.held.contains_key(&link)
+    }
+
+    /// Holds a caller that has connected.
+    pub(crate) fn hold(&mut self, now: Instant, link: LinkId, connected: PacketsIndication) {
+        let until = now + SILENCE_MAX;
+        self.held.insert(link, HeldCaller { connected, takes: None, room: 0, until, ending: false });
+    }
+
+    /// Hears a held caller. Returns its first packet.
+    pub(crate) fn hear<'a>(&mut self, link: LinkId, said: &'a PacketsIndication) -> Option<&'a [u8]> {
+        let held = self.held.get_mut(&link)?;
+        match said {
+            PacketsIndication::Packet(packet) if !held.ending => return Some(packet),
+            PacketsIndication::Sizes { .. } => held.takes = Some(said.clone()),
+            PacketsIndication::Room(room) => held.room = *room,
+            PacketsIndication::Closed(_) => drop(self.held.remove(&link)),
+            _ => {}
+        }
+        None
+    }
+
+    /// Ends a caller for which there is no place.
+    pub(crate) fn turn_away(&mut self, link: LinkId) {
+        if let Some(held) = self.held.get_mut(&link) {
+            held.ending = true;
+            self.orders.push_back((link, PacketsRequest::Abort));
+        }
+    }
+
+    /// Releases a caller, and returns what it has said so far.
+    pub(crate) fn release(&mut self, link: LinkId) -> impl Iterator<Item = MediaIndication> + use<> {
+        let held = self.held.remove(&link);
+        let said =
+            held.map(|held| [Some(held.connected), held.takes, Some(PacketsIndication::Room(held.room))]);
+        said.into_iter().flatten().flatten().map(MediaIndication::Packets)
+    }
+
+    /// Closes the links of callers that have been silent for too long.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        for (link, held) in self.held.iter_mut().filter(|(_, held)| held.until <= now && !held.ending) {
+            held.ending = true;
+            self.orders.push_back((*link, PacketsRequest::Close));
+        }
+    }
+
+    pub(crate) fn poll_request(&mut self) -> Option<(LinkId, MediaRequest)> {
+        let (link, order) = self.orders.pop_front()?;
+        Some((link, MediaRequest::Packets(order)))
+    }
+
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        self.held.values().filter(|held| !held.ending).map(|held| held.until).min()
+    }
+}
