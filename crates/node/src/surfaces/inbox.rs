@@ -11,13 +11,14 @@
 use crate::envelope;
 use crate::private_files;
 use longwire_proto::service::BundleName;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Maximum files of one name.
-const NUMBERS_MAX: u32 = 100_000;
+pub(crate) const NUMBERS_MAX: u32 = 100_000;
 
 /// Name of the part of a file that comes from this bundle.
 fn part_name(origin: &BundleName) -> String {
@@ -141,7 +142,7 @@ impl ArrivingFile {
 
     fn place(&self, name: &str) -> io::Result<PathBuf> {
         for number in 1..NUMBERS_MAX {
-            let path = self.folder.join(numbered(name, number));
+            let path = self.folder.join(numbered(name.as_ref(), number));
             match fs::hard_link(&self.part, &path) {
                 Ok(()) => return Ok(path),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -158,14 +159,18 @@ impl ArrivingFile {
 }
 
 /// Returns the name itself for number 1, and a name with the number before the extension for others.
-fn numbered(name: &str, number: u32) -> String {
+pub(crate) fn numbered(name: &OsStr, number: u32) -> OsString {
     if number == 1 {
         return name.to_owned();
     }
-    match name.rsplit_once('.') {
-        Some((stem, ending)) if !stem.is_empty() => format!("{stem}-{number}.{ending}"),
-        _ => format!("{name}-{number}"),
+    let path = Path::new(name);
+    let mut out = path.file_stem().unwrap_or(name).to_owned();
+    out.push(format!("-{number}"));
+    if let Some(ending) = path.extension() {
+        out.push(".");
+        out.push(ending);
     }
+    out
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use crate::config::DropFolder;
 use crate::envelope;
 use crate::private_files;
 use crate::storage::random_u64;
+use crate::surfaces::inbox::{NUMBERS_MAX, numbered};
 use crate::surfaces::message::{Message, MessageOptions, Reply, Request};
 use bytes::{Bytes, BytesMut};
 use longwire_proto::service::CreationTimestamp;
@@ -24,8 +25,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 const AGAIN_AFTER: Duration = Duration::from_secs(5);
 /// Bytes of a file that are passed to the node at once.
 const PIECE_BYTES: usize = 256 * 1024;
-/// Maximum files of one name in `sent`.
-const NUMBERS_MAX: u32 = 100_000;
 /// Maximum claimed files handled in one round.
 const CLAIMS_MAX: usize = 10_000;
 /// Folder for claimed files.
@@ -490,20 +489,6 @@ fn put(to: &OpenFolder, claim: &ClaimedFile, place: &ClaimFolders) -> io::Result
         }
     }
     Err(io::Error::new(io::ErrorKind::AlreadyExists, "too many files with that name"))
-}
-
-fn numbered(name: &OsStr, number: u32) -> OsString {
-    if number == 1 {
-        return name.to_owned();
-    }
-    let path = Path::new(name);
-    let mut out = path.file_stem().unwrap_or(name).to_owned();
-    out.push(format!("-{number}"));
-    if let Some(ending) = path.extension() {
-        out.push(".");
-        out.push(ending);
-    }
-    out
 }
 
 #[cfg(test)]

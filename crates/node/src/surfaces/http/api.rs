@@ -10,7 +10,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::{FromRequestParts, Path, Query, Request, State};
 use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use axum::routing::{MethodFilter, on};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
@@ -134,22 +134,15 @@ impl Api {
         }
         let query = (!in_body).then(|| fields::<Q>());
         self.describe(place, row.about, &rest, query);
-        let handler = move |State(shared): State<Arc<HttpState>>, request: Request| {
+        self.route(place, move |shared, mut head, body| {
             let carry_out = carry_out.clone();
             async move {
-                let (mut head, body) = request.into_parts();
-                let asked = async {
-                    let named = named(&mut head).await;
-                    let query = if in_body { document(&shared, body).await? } else { query_of(&head)? };
-                    carry_out(shared, Parameters { named, query }).await
-                };
-                match asked.await {
-                    Ok(answer) => json(StatusCode::OK, &answer),
-                    Err(failure) => failure.into_response(),
-                }
+                let named = named(&mut head).await;
+                let query = if in_body { document(&shared, body).await? } else { query_of(&head)? };
+                let answer = carry_out(shared, Parameters { named, query }).await?;
+                Answer::Ok(json(StatusCode::OK, &answer))
             }
-        };
-        self.route(place, handler);
+        });
     }
 
     /// Adds an operation whose request body or answer is not JSON: it gets the header and the body of the request as they are.
@@ -173,18 +166,13 @@ impl Api {
         }
         let place = self.place(row);
         self.describe(place, row.about, &rest, Some(fields::<Q>()));
-        let handler = move |State(shared): State<Arc<HttpState>>, request: Request| {
+        self.route(place, move |shared, mut head, body| {
             let carry_out = carry_out.clone();
             async move {
-                let (mut head, body) = request.into_parts();
-                let answer = async {
-                    let asked = Parameters { named: named(&mut head).await, query: query_of(&head)? };
-                    carry_out(shared, asked, head, body).await
-                };
-                answer.await.unwrap_or_else(IntoResponse::into_response)
+                let asked = Parameters { named: named(&mut head).await, query: query_of(&head)? };
+                carry_out(shared, asked, head, body).await
             }
-        };
-        self.route(place, handler);
+        });
     }
 
     /// Returns the place of an operation that gets its function.
@@ -194,11 +182,15 @@ impl Api {
         place
     }
 
-    fn route<F, R>(&mut self, place: Place, handler: F)
+    fn route<F, R>(&mut self, place: Place, carry_out: F)
     where
-        F: Fn(State<Arc<HttpState>>, Request) -> R + Clone + Send + Sync + 'static,
-        R: Future<Output = Response> + Send + 'static,
+        F: Fn(Arc<HttpState>, Parts, Body) -> R + Clone + Send + Sync + 'static,
+        R: Future<Output = Answer<Response>> + Send + 'static,
     {
+        let handler = move |State(shared): State<Arc<HttpState>>, request: Request| {
+            let (head, body) = request.into_parts();
+            carry_out(shared, head, body)
+        };
         let router = std::mem::take(&mut self.router);
         self.router = router.route(place.path, on(filter(place.method), handler));
     }

@@ -232,19 +232,24 @@ fn help(counter: &str) -> &'static str {
     }
 }
 
+/// Each counter, with its value for each name.
+fn by_counter<'a>(all: impl Iterator<Item = (&'a String, &'a Counts)>) -> BTreeMap<&'a str, Family> {
+    let mut families: BTreeMap<&str, Family> = BTreeMap::new();
+    for (name, counters) in all {
+        for (counter, count) in counters {
+            families.entry(counter).or_default().insert(name.clone(), *count as f64);
+        }
+    }
+    families
+}
+
 fn links(out: &mut Out<'_>, status: &Status) -> fmt::Result {
     let links: Vec<&Link> = status.links.iter().filter(|link| !link.calls).collect();
     let up: Family = links.iter().map(|link| (link.name.clone(), f64::from(u8::from(link.up)))).collect();
     out.family(("longwire_link_up", "1 while the link is up"), None, MetricType::Gauge, "link", &up)?;
-    let mut families: BTreeMap<&str, Family> = BTreeMap::new();
-    for link in &links {
-        for (counter, count) in &link.counters {
-            families.entry(counter).or_default().insert(link.name.clone(), *count as f64);
-        }
-    }
-    for (counter, family) in &families {
+    for (counter, family) in by_counter(links.iter().map(|link| (&link.name, &link.counters))) {
         let (name, unit) = name_of("longwire_link", counter);
-        out.family((&name, help(counter)), unit.as_ref(), MetricType::Counter, "link", family)?;
+        out.family((&name, help(counter)), unit.as_ref(), MetricType::Counter, "link", &family)?;
     }
     for (counter, count) in &status.sessions {
         let (name, unit) = name_of("longwire_tcpcl", counter);
@@ -262,15 +267,9 @@ fn tncs(out: &mut Out<'_>, status: &Status) -> fmt::Result {
     let waiting = by_name(|tnc| tnc.frames_waiting as f64);
     let words = ("longwire_tnc_waiting_frames", "Frames in the TNC that are not yet transmitted");
     out.family(words, None, MetricType::Gauge, "tnc", &waiting)?;
-    let mut families: BTreeMap<&str, Family> = BTreeMap::new();
-    for tnc in &status.tncs {
-        for (counter, count) in &tnc.counters {
-            families.entry(counter).or_default().insert(tnc.name.clone(), *count as f64);
-        }
-    }
-    for (counter, family) in &families {
+    for (counter, family) in by_counter(status.tncs.iter().map(|tnc| (&tnc.name, &tnc.counters))) {
         let name = format!("longwire_tnc_{counter}");
-        out.family((&name, tnc_help(counter)), None, MetricType::Counter, "tnc", family)?;
+        out.family((&name, tnc_help(counter)), None, MetricType::Counter, "tnc", &family)?;
     }
     let retries: Family = status
         .links
