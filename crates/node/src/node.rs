@@ -189,18 +189,6 @@ impl Node {
         self.join();
     }
 
-    /// Returns a function that shuts the node down, for use from other threads.
-    pub fn stopper(&self) -> impl Fn() + Send + Sync + 'static {
-        let events = self.events.clone();
-        move || drop(events.send(TaskEvent::Stop { at_once: false }))
-    }
-
-    /// Returns a function that reloads the configuration, for use from other threads.
-    pub fn reloader(&self) -> impl Fn() + Send + Sync + 'static {
-        let events = self.events.clone();
-        move || drop(events.send(TaskEvent::Reload))
-    }
-
     fn end(&mut self, at_once: bool) {
         let _ = self.events.send(TaskEvent::Stop { at_once });
         self.join();

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 /// each. Ranks the results, shows how close each comes to the limit of the channel and where the time goes, and prints
 /// the configuration of the winner.
 #[derive(Debug, Args)]
-#[command(after_help = after_help())]
+#[command(after_help = format!("Built-in links: {}.", link::shipped_names()))]
 pub(crate) struct Compare {
     /// Files to transfer
     #[arg(value_name = "FILE", required = true)]
@@ -35,10 +35,6 @@ pub(crate) struct Compare {
     for_link: Option<String>,
     #[command(flatten)]
     measure: Measure,
-}
-
-fn after_help() -> String {
-    format!("Built-in links: {}.", link::shipped_names())
 }
 
 impl Compare {

@@ -43,13 +43,8 @@ fn needs(config: &Config) -> [(u64, &'static str); 4] {
     ]
 }
 
-/// Describes the limit for an operator.
-pub(crate) fn explain(config: &Config) -> String {
-    explain_with(config, limits().1)
-}
-
-/// Describes a given limit for an operator.
-fn explain_with(config: &Config, most: u64) -> String {
+/// Describes the limit `most` for an operator.
+pub(crate) fn explain(config: &Config, most: u64) -> String {
     let needs = needs(config);
     let sum: u64 = needs.iter().map(|(count, _)| count).sum();
     let some = needs.iter().filter(|(count, _)| *count > 0);
@@ -90,15 +85,13 @@ mod tests {
     #[test]
     fn what_a_node_needs_follows_its_limits() {
         let mut config = Config { listen: vec!["[::]:4556".into()], ..Config::default() };
-        assert!(
-            explain_with(&config, 1 << 20).contains("512 for incoming connections, 256 for applications")
-        );
+        assert!(explain(&config, 1 << 20).contains("512 for incoming connections, 256 for applications"));
         config.agent.limits.store_bytes_max = 1 << 40;
-        let words = explain_with(&config, 2000);
+        let words = explain(&config, 2000);
         assert!(!words.contains("WARNING") && words.contains("enough for 40 GB in the store"), "{words}");
         config.agent.limits.store_bytes_max = 1 << 30;
-        assert!(!explain_with(&config, 2000).contains("GB"));
+        assert!(!explain(&config, 2000).contains("GB"));
         config.stream.callers_max = 100_000;
-        assert!(explain_with(&config, 2000).starts_with("WARNING: "));
+        assert!(explain(&config, 2000).starts_with("WARNING: "));
     }
 }

@@ -1,6 +1,6 @@
 //! Description of a configuration for an operator.
 
-use super::{ClockSource, Config, LinkSettings, StorageKind};
+use super::{ClockSource, Config, LinkSettings, StorageKind, descriptors};
 use crate::tls::{self, Rule};
 use longwire_proto::bp::agent::RouterChoice as RouterKind;
 use longwire_proto::bp::{Accept, Emit};
@@ -193,7 +193,7 @@ impl Config {
         line(format!("Control socket: {}", self.control().display()));
         line(self.http.explain());
         self.explain_tcp(&mut line);
-        match crate::config::descriptors::explain(self) {
+        match descriptors::explain(self, descriptors::limits().1) {
             warning if warning.starts_with("WARNING") => line(warning),
             words => details.push(words),
         }

@@ -89,10 +89,12 @@ impl HttpSettings {
             .hint("remove them to use the defaults"));
         }
         let Some(listen) = &self.listen else { return Ok(()) };
-        let Some(first) = self.addresses()?.first().copied() else {
+        let addresses = self.addresses()?;
+        let Some(first) = addresses.first() else {
             return Err(Error::new(format!("http: `{listen}` resolves to no address")));
         };
-        if !self.needs_no_token()? && self.token.is_none() && self.token_file.is_none() {
+        let others_reach_it = addresses.iter().any(|address| !is_loopback(address.ip()));
+        if others_reach_it && self.token.is_none() && self.token_file.is_none() {
             let what = format!("http: listening on {first}, which others can reach, needs a token");
             return Err(Error::new(what)
                 .hint("set `http.token` or `http.token-file`, or listen on 127.0.0.1 and use `ssh -L`"));
@@ -111,11 +113,6 @@ impl HttpSettings {
                 .hint("use host:port, such as 127.0.0.1:4580")
         })?;
         Ok(found.collect())
-    }
-
-    /// Returns true if only this machine can reach the interface.
-    pub(crate) fn needs_no_token(&self) -> Result<bool, Error> {
-        Ok(self.addresses()?.iter().all(|address| is_loopback(address.ip())))
     }
 
     /// Returns the token, from the configuration or its file.

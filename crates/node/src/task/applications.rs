@@ -184,7 +184,7 @@ impl Applications {
         None
     }
 
-    fn say(&mut self, client: ClientId, reply: impl Into<Message<Reply>>) {
+    pub(crate) fn say(&mut self, client: ClientId, reply: impl Into<Message<Reply>>) {
         let Some(app) = self.apps.get(&client) else { return };
         let waiting = app.end.waiting.fetch_add(1, Ordering::Relaxed);
         let heard = app.end.replies.send(reply.into()).is_ok();
@@ -500,11 +500,6 @@ impl Applications {
         }
         self.say(delivery.client, Reply::Gone { delivery: id.0, taken });
         self.say_deliveries(delivery.client);
-    }
-
-    /// Answers a request that [`request`](Self::request) has returned.
-    pub(crate) fn answer(&mut self, client: ClientId, reply: Reply) {
-        self.say(client, reply);
     }
 }
 

@@ -22,7 +22,7 @@ const BETWEEN_FULL: Duration = Duration::from_secs(10);
 pub(crate) struct EventRecording {
     log: Arc<EventLog>,
     /// True while events of bundles are recorded.
-    bundles: bool,
+    pub(super) bundles: bool,
     /// Time at which there was a reader last.
     read_at: Instant,
     full_at: Option<Instant>,
@@ -32,11 +32,6 @@ impl EventRecording {
     /// Records events in this log; those of bundles while there are readers.
     pub(crate) fn new(log: Arc<EventLog>) -> Self {
         EventRecording { log, bundles: false, read_at: Instant::ZERO, full_at: None }
-    }
-
-    /// True while events of bundles are recorded.
-    pub(crate) fn has_bundles(&self) -> bool {
-        self.bundles
     }
 }
 

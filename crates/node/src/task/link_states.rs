@@ -61,7 +61,7 @@ impl Task {
             return;
         }
         if down.is_none() {
-            self.link_states.tls.up(*link);
+            self.link_states.tls.forget(*link);
         }
         let peer = peer.as_deref().map(plain);
         let before = self.link_states.seen.remove(link);

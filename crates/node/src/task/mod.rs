@@ -251,7 +251,7 @@ impl Task {
                 _ => {}
             }
             let reply = self.operate(now, request);
-            self.applications.answer(id, reply);
+            self.applications.say(id, reply);
         }
     }
 

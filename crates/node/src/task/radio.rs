@@ -4,7 +4,7 @@ use super::Task;
 use super::event::PumpKey;
 use crate::pumps::table::PumpReport;
 use crate::tower::radio::{LineId, TncId};
-use crate::view::{self, Event};
+use crate::view::Event;
 use longwire_proto::engine::Engine;
 use longwire_proto::service::{Port, StreamIndication, StreamRequest};
 use longwire_proto::time::Instant;
@@ -48,10 +48,5 @@ impl Task {
         let hint = place.hint().to_owned();
         tracing::warn!(target: "tnc", hint, "TNC `{name}` at {place} is down: {why}; {kept}");
         self.note(now, Event::TncDown { tnc: name, why: why.to_owned(), kept, hint });
-    }
-
-    pub(super) fn tnc_views(&self) -> Vec<view::Tnc> {
-        let radios = &self.engines.lower.second.radios;
-        radios.tnc_views(&self.configuration.config.tnc)
     }
 }

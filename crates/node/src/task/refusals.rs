@@ -175,7 +175,7 @@ impl Task {
         if let Some(line) = &line {
             tracing::warn!(target: "peers", hint = hint(accept), "{line}");
         }
-        if line.is_some() || self.recording.has_bundles() {
+        if line.is_some() || self.recording.bundles {
             self.note(
                 now,
                 Event::TransferRefused {

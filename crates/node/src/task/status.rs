@@ -68,7 +68,7 @@ impl Task {
             turns: self.turns.view(),
             process: turn_meter::process(),
             http: self.surfaces.http.as_ref().map(|counted| counted.view()).unwrap_or_default(),
-            tncs: self.tnc_views(),
+            tncs: self.engines.lower.second.radios.tnc_views(&self.configuration.config.tnc),
             links: self.link_views(now),
         }
     }

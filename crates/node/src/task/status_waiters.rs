@@ -90,7 +90,7 @@ impl Task {
         }
         for client in self.status_waiters.due(now) {
             let status = self.operate(now, Request::Status);
-            self.applications.answer(client, status);
+            self.applications.say(client, status);
         }
     }
 }

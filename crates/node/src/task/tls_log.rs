@@ -26,12 +26,7 @@ impl TlsLog {
         self.secured += 1;
     }
 
-    /// Clears the failure of a link that is up.
-    pub(crate) fn up(&mut self, link: LinkId) {
-        self.last.remove(&link);
-    }
-
-    /// Removes the entry of a deleted link.
+    /// Clears the failure of a link that is up or was removed.
     pub(crate) fn forget(&mut self, link: LinkId) {
         self.last.remove(&link);
     }

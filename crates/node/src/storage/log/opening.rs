@@ -308,7 +308,9 @@ pub(super) fn parts(names: &StoreFileNames, secret: SealKey) -> io::Result<Segme
         let part = match parts.segments.get_mut(&number) {
             Some(part) => part,
             None => {
-                let (path, file) = (segment_path(path.parent().unwrap_or(path), number), no_file()?);
+                // An empty file stands for a missing segment.
+                let file = Arc::new(File::open("/dev/null")?);
+                let path = segment_path(path.parent().unwrap_or(path), number);
                 parts.segments.entry(number).or_insert(SegmentPart::new(path, file, false))
             }
         };
@@ -355,11 +357,6 @@ impl SegmentParts {
         }
         Ok(())
     }
-}
-
-/// Returns an empty file for a missing segment.
-fn no_file() -> io::Result<Arc<File>> {
-    File::open("/dev/null").map(Arc::new)
 }
 
 /// Returns all segment files; of those with the same number the authentic one first.

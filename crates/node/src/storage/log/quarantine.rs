@@ -506,8 +506,3 @@ fn copy(file: &File, from: u64, to: u64, out: &mut File) -> io::Result<u64> {
     }
     Ok(good)
 }
-
-/// Reports a damaged preamble of a segment.
-pub(super) fn preamble(quarantine: &Quarantine, segment: u32, file: &File) {
-    quarantine.stretch(DamageKind::Preamble, segment, file, 0, PREAMBLE_BYTES as u64);
-}

@@ -11,7 +11,7 @@ use super::frame::{EntryHeader, EntryKind, HEADER_BYTES, PREAMBLE_BYTES, SealKey
 use super::index::{ChunkPlace, Index, chunk_of};
 use super::listing::{Listed, Placed};
 use super::newest::NewestBatch;
-use super::quarantine::{self, DamageKind, Quarantine};
+use super::quarantine::{DamageKind, Quarantine};
 use super::reading;
 use longwire_proto::codec::crc::crc32c;
 use longwire_proto::service::RecordId;
@@ -88,7 +88,7 @@ pub(super) fn scan(
     // Except for an interrupted creation this is damage; the other files contain the number, too.
     if length > PREAMBLE_BYTES as u64 && headers.secret()? != Some(secret) {
         met.damaged += 1;
-        quarantine::preamble(quarantine, number, file);
+        quarantine.stretch(DamageKind::Preamble, number, file, 0, PREAMBLE_BYTES as u64);
     }
     let mut found = Vec::new();
     while let Some(entry) = headers.next()? {
