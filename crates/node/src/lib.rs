@@ -19,6 +19,10 @@
 // Printing panics once the reader has gone and blocks the node while the reader stops: see `log`.
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
+// Unit tests share a store with the other tests, which call this crate by its name.
+#[cfg(test)]
+extern crate self as longwire_node;
+
 mod clock;
 pub mod config;
 pub mod ending;

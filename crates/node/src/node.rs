@@ -238,8 +238,8 @@ fn open_store(setup: &NodeSetup, tell: &mpsc::UnboundedSender<TaskEvent>) -> Res
         Error::new(format!("cannot open the store {}: {error}", storage.path.display())).hint(error.hint())
     };
     let no_thread = |error| Error::new(format!("cannot start a thread: {error}"));
-    if let Some(forgetful) = &setup.forgetful {
-        let drive = StorageDriver::start(forgetful.open(), storage.cache_bytes, tell).map_err(no_thread)?;
+    if let Some(open) = &setup.store {
+        let drive = StorageDriver::start(open(), storage.cache_bytes, tell).map_err(no_thread)?;
         return Ok((drive, None, Opened::default()));
     }
     match storage.kind {
@@ -250,7 +250,8 @@ fn open_store(setup: &NodeSetup, tell: &mpsc::UnboundedSender<TaskEvent>) -> Res
                 log.quarantine().listen(move |damage| drop(damaged.send(TaskEvent::Damage(damage))));
             let pace = ScrubPace { every: storage.scrub_every, bytes_per_s: storage.scrub_bytes_per_s };
             let scrub = (!pace.every.is_zero()).then(|| log.scrub(pace)).transpose().map_err(no_thread)?;
-            Ok((StorageDriver::start(log, storage.cache_bytes, tell).map_err(no_thread)?, scrub, opened))
+            let drive = StorageDriver::start(Box::new(log), storage.cache_bytes, tell).map_err(no_thread)?;
+            Ok((drive, scrub, opened))
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::clock::{WallClock, system_dtn_ms};
 use crate::config::{ClockSource, Config};
 use crate::pumps::connect::{Connector, call};
-use crate::storage::VolatileStore;
+use crate::storage::StoreOpener;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -21,8 +21,8 @@ pub struct NodeSetup {
     /// True if the node handles the signals of the process: SIGHUP reloads the configuration, SIGINT and SIGTERM stop the
     /// node in an orderly way.
     pub signals: bool,
-    /// Store that loses unsynced data, used instead of the configured one.
-    pub forgetful: Option<VolatileStore>,
+    /// Store that is opened instead of the configured one.
+    pub store: Option<StoreOpener>,
 }
 
 impl NodeSetup {
@@ -38,7 +38,7 @@ impl NodeSetup {
             wall_clock,
             connector: Arc::new(|to, config| Box::pin(call(to, config.clone()))),
             signals: false,
-            forgetful: None,
+            store: None,
         }
     }
 }

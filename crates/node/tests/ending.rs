@@ -2,9 +2,9 @@
 
 mod common;
 
+use common::volatile::VolatileStore;
 use common::{App, DEADLINE, config, payload};
 use longwire_node::message::MessageOptions;
-use longwire_node::storage::VolatileStore;
 use longwire_node::{Node, NodeSetup, ending};
 use rustix::fs::{Mode, OFlags, open};
 use std::os::fd::AsRawFd;
@@ -38,7 +38,7 @@ fn a_part_fails() {
 }
 
 fn with(forgetful: &VolatileStore) -> NodeSetup {
-    NodeSetup { forgetful: Some(forgetful.clone()), ..NodeSetup::new(config("node = 'dtn://alice/'")) }
+    NodeSetup { store: Some(forgetful.opener()), ..NodeSetup::new(config("node = 'dtn://alice/'")) }
 }
 
 /// A node whose store fails on the bundle that it has just received.

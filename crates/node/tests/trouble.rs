@@ -2,9 +2,9 @@
 
 mod common;
 
+use common::volatile::VolatileStore;
 use common::{App, DEADLINE, config, payload, reserved, start, wait_acknowledged};
 use longwire_node::message::{Message, MessageOptions, Reply, Request};
-use longwire_node::storage::VolatileStore;
 use longwire_node::{Config, Node, NodeSetup};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 const QUICK: &str = "[tcpcl]\nreconnect-min = '20 ms'\nreconnect-max = '100 ms'\n";
 
 fn on(disk: &VolatileStore, text: &str) -> Node {
-    let setup = NodeSetup { forgetful: Some(disk.clone()), ..NodeSetup::new(config(text)) };
+    let setup = NodeSetup { store: Some(disk.opener()), ..NodeSetup::new(config(text)) };
     Node::start(setup).expect("it starts")
 }
 

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use longwire_proto::service::{RecordId, StorageFailure};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Change in a batch.
@@ -61,6 +62,9 @@ pub trait Backend: Send + 'static {
     /// Returns a reader that works in parallel with the writer.
     fn reader(&self) -> Box<dyn StoreReader>;
 }
+
+/// Function that opens a store.
+pub type StoreOpener = Arc<dyn Fn() -> Box<dyn Backend> + Send + Sync>;
 
 /// Reader of durable data for another thread.
 pub trait StoreReader: Send {

@@ -85,7 +85,7 @@ impl StorageDriver {
     }
 
     /// Starts a store over a back end, which reports through `tell`.
-    pub(crate) fn start(backend: impl Backend, cache_bytes: usize, tell: Tell) -> std::io::Result<Self> {
+    pub(crate) fn start(backend: Box<dyn Backend>, cache_bytes: usize, tell: Tell) -> std::io::Result<Self> {
         let (lengths, reader) = (backend.reader(), backend.reader());
         let tell = std::sync::Arc::new(tell);
         let told = tell.clone();
@@ -326,8 +326,8 @@ fn read(reader: &dyn StoreReader, record: RecordId, offset: u64, length: u32) ->
     }
 }
 
-struct Writer<B> {
-    backend: B,
+struct Writer {
+    backend: Box<dyn Backend>,
     reader: Box<dyn StoreReader>,
     waiting: VecDeque<Job>,
     /// Records whose appends are dropped until they are removed.
@@ -337,8 +337,8 @@ struct Writer<B> {
     synced: Arc<SyncCounters>,
 }
 
-impl<B: Backend> Writer<B> {
-    fn new(backend: B, unwritten: Arc<AtomicU64>, synced: Arc<SyncCounters>) -> Self {
+impl Writer {
+    fn new(backend: Box<dyn Backend>, unwritten: Arc<AtomicU64>, synced: Arc<SyncCounters>) -> Self {
         let reader = backend.reader();
         Writer { backend, reader, waiting: VecDeque::new(), refused: BTreeSet::new(), unwritten, synced }
     }
@@ -505,7 +505,7 @@ mod tests {
         let disk = VolatileStore::default();
         let (sender, said) = mpsc::channel();
         let tell: Tell = Box::new(move |answers| drop(sender.send(answers)));
-        let mut drive = StorageDriver::start(disk.open(), 1 << 20, tell).expect("threads");
+        let mut drive = StorageDriver::start(Box::new(disk.open()), 1 << 20, tell).expect("threads");
         let ask = |drive: &mut StorageDriver, request| {
             drive.request(Instant::ZERO, request);
             drive.flush();
@@ -540,7 +540,7 @@ mod tests {
     ) -> (StorageDriver, impl FnMut(&mut StorageDriver, StorageRequest) -> Vec<StorageIndication>) {
         let (sender, said) = mpsc::channel();
         let tell: Tell = Box::new(move |answers| drop(sender.send(answers)));
-        let drive = StorageDriver::start(disk.open(), cache_bytes, tell).expect("threads");
+        let drive = StorageDriver::start(Box::new(disk.open()), cache_bytes, tell).expect("threads");
         let ask = move |drive: &mut StorageDriver, request| {
             drive.request(Instant::ZERO, request);
             drive.flush();
@@ -623,7 +623,7 @@ mod tests {
         for (length, steps) in [(9, &[9][..]), (10, &[10]), (11, &[10, 11]), (30, &[10, 20, 30])] {
             let disk = VolatileStore::default();
             let mut writer =
-                Writer::new(Narrow(disk.open()), Arc::new(AtomicU64::new(length)), Arc::default());
+                Writer::new(Box::new(Narrow(disk.open())), Arc::new(AtomicU64::new(length)), Arc::default());
             let data = Bytes::from((1..=length as u8).collect::<Vec<u8>>());
             writer.waiting.push_back(Job::Write(StoreWrite::Append {
                 record: RECORD,
@@ -676,7 +676,7 @@ mod tests {
     fn what_rests_is_tended_again_though_nobody_writes() {
         let (tended, times) = mpsc::channel();
         let backend = Restless { disk: VolatileStore::default().open(), tended, left: 3 };
-        let _drive = StorageDriver::start(backend, 0, Box::new(|_| {})).expect("threads");
+        let _drive = StorageDriver::start(Box::new(backend), 0, Box::new(|_| {})).expect("threads");
         for time in 1..=3 {
             times
                 .recv_timeout(Duration::from_secs(60))
@@ -713,7 +713,7 @@ mod tests {
         let disk = VolatileStore::default();
         let (sender, said) = mpsc::channel();
         let tell: Tell = Box::new(move |answers| drop(sender.send(answers)));
-        let mut drive = StorageDriver::start(disk.open(), 1 << 20, tell).expect("threads");
+        let mut drive = StorageDriver::start(Box::new(disk.open()), 1 << 20, tell).expect("threads");
         disk.set_size(Some(20));
         let data = Bytes::from_static(&[7; 30]);
         for request in [
@@ -734,7 +734,7 @@ mod tests {
         let StoreKind::Disk(store) = &drive.store else { panic!("it is on a disk") };
         assert_eq!(store.refused, BTreeSet::new());
         // Both in one batch.
-        let mut writer = Writer::new(disk.open(), Arc::new(AtomicU64::new(30)), Arc::default());
+        let mut writer = Writer::new(Box::new(disk.open()), Arc::new(AtomicU64::new(30)), Arc::default());
         writer.waiting.push_back(Job::Write(StoreWrite::Append { record: RECORD, offset: 0, data }));
         writer.waiting.push_back(Job::Write(StoreWrite::Remove { record: RECORD }));
         assert_eq!(writer.step(), answers);

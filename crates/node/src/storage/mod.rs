@@ -23,16 +23,17 @@ mod driver;
 mod log;
 mod memory_store;
 mod recent;
+#[cfg(test)]
+#[path = "../../tests/common/volatile.rs"]
 mod volatile;
 
-pub use backend::{Backend, BatchRefusal, StoreReader, StoreWrite};
+pub use backend::{Backend, BatchRefusal, StoreOpener, StoreReader, StoreWrite};
 pub(crate) use driver::StorageDriver;
 pub(crate) use log::{DAMAGE_WAITING_MAX, SEGMENT_BYTES, Scrub, ScrubPace, can_be_read};
 pub use log::{
     DamageKind, FORMAT, Log, OpenError, Opened, ProgressFn, Quarantine, StoreCheck, StoreDamage, StoreRepair,
     check, repair,
 };
-pub use volatile::VolatileStore;
 
 /// Returns a number that cannot be guessed, for purposes other than keys: the standard library seeds its hashers with one.
 pub(crate) fn random_u64() -> u64 {

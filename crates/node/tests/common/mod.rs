@@ -14,6 +14,7 @@ use std::time::Duration;
 
 pub(crate) mod air;
 pub(crate) mod segments;
+pub(crate) mod volatile;
 pub(crate) mod watch;
 pub(crate) mod web;
 

@@ -1,6 +1,7 @@
 //! The plan over real sockets: nodes in this process on loopback, links over lines that have the plan's rate and can be cut, and
 //! stores on disks that outlive their nodes.
 
+use crate::common::volatile::VolatileStore;
 use crate::common::{DEADLINE, Place};
 use crate::lines::{Cut, Line};
 use crate::plan::{Plan, node_id};
@@ -8,7 +9,6 @@ use crate::stage::Network;
 use bytes::Bytes;
 use longwire_node::config::{self, Config};
 use longwire_node::message::{Message, MessageOptions, Reply, Request};
-use longwire_node::storage::VolatileStore;
 use longwire_node::{AppClient, Node, NodeSetup};
 use longwire_proto::service::{
     App, AppIndication, AppRequest, BundleName, DeliveryId, RefuseReason, ReportedStatus, SendFailure,
@@ -131,14 +131,14 @@ impl Live {
     fn start(&self, node: NodeId) -> Running {
         let station = &self.stations[node.0 as usize];
         let mut config = self.config(&station.name);
-        let forgetful = match &station.disk {
+        let store = match &station.disk {
             Disk::Real(place) => {
                 config.storage.path = place.0.join("store");
                 None
             }
-            Disk::Forgetful(disk) => Some(disk.clone()),
+            Disk::Forgetful(disk) => Some(disk.opener()),
         };
-        let there = Node::start(NodeSetup { forgetful, ..NodeSetup::new(config) }).expect("it starts");
+        let there = Node::start(NodeSetup { store, ..NodeSetup::new(config) }).expect("it starts");
         for (line, at) in self.plan.line.iter().zip(&self.lines) {
             if line.to == station.name {
                 at.lead_to(Some(there.addresses()[0]));

@@ -1,7 +1,9 @@
-//! Store that loses unsynced data, as after a power cut, for tests.
+//! Store that loses unsynced data, as after a power cut; unit tests of the crate have it, too.
 
-use super::backend::{Backend, BatchRefusal, StoreReader, StoreWrite};
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
 use bytes::{Bytes, BytesMut};
+use longwire_node::storage::{Backend, BatchRefusal, StoreOpener, StoreReader, StoreWrite};
 use longwire_proto::service::{RecordId, StorageFailure};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -10,7 +12,7 @@ use std::time::Duration;
 /// Disk in memory that survives its node. Each opening invalidates the previous one: its later writes are lost, as after a
 /// power cut.
 #[derive(Clone, Debug, Default)]
-pub struct VolatileStore {
+pub(crate) struct VolatileStore {
     disk: Arc<VolatileDisk>,
     /// Number of the opening.
     age: u64,
@@ -35,36 +37,42 @@ struct VolatileState {
 
 impl VolatileStore {
     /// Opens the durable contents, as after a power cut. Unsynced data of the previous opening is lost.
-    pub fn open(&self) -> VolatileStore {
+    pub(crate) fn open(&self) -> VolatileStore {
         let mut state = self.lock();
         state.age += 1;
         self.disk.changed.notify_all();
         VolatileStore { disk: self.disk.clone(), age: state.age }
     }
 
+    /// Opens the disk for a node.
+    pub(crate) fn opener(&self) -> StoreOpener {
+        let disk = self.clone();
+        Arc::new(move || Box::new(disk.open()))
+    }
+
     /// Blocks or releases syncs.
-    pub fn hold(&self, held: bool) {
+    pub(crate) fn hold(&self, held: bool) {
         self.lock().held = held;
         self.disk.changed.notify_all();
     }
 
     /// Sets the size of the disk; `None` for no limit.
-    pub fn set_size(&self, bytes_max: Option<u64>) {
+    pub(crate) fn set_size(&self, bytes_max: Option<u64>) {
         self.lock().bytes_max = bytes_max;
     }
 
     /// Makes the writer thread panic at its next batch, as after a bug.
-    pub fn fail(&self) {
+    pub(crate) fn fail(&self) {
         self.lock().fails = true;
     }
 
     /// Returns the number of durable batches.
-    pub fn syncs(&self) -> u64 {
+    pub(crate) fn syncs(&self) -> u64 {
         self.lock().syncs
     }
 
     /// Waits until this number of batches is durable, for at most `patience`.
-    pub fn wait_for_syncs(&self, syncs: u64, patience: Duration) {
+    pub(crate) fn wait_for_syncs(&self, syncs: u64, patience: Duration) {
         let waits = |state: &mut VolatileState| state.syncs < syncs;
         let waited = self.disk.changed.wait_timeout_while(self.lock(), patience, waits);
         drop(waited.expect("no thread panics with the disk"));
