@@ -1,7 +1,6 @@
 //! Answers: JSON documents and errors.
 
 use crate::view::Problem;
-use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
@@ -49,18 +48,6 @@ impl IntoResponse for RequestFailure {
 }
 
 pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Response {
-    match serde_json::to_vec(value) {
-        Ok(text) => {
-            let mut response = Response::new(Body::from(text));
-            *response.status_mut() = status;
-            let kind = HeaderValue::from_static("application/json");
-            response.headers_mut().insert(header::CONTENT_TYPE, kind);
-            response
-        }
-        Err(error) => {
-            let mut response = Response::new(Body::from(error.to_string()));
-            *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
-            response
-        }
-    }
+    let text = serde_json::to_vec(value).expect("answers are documents");
+    (status, [(header::CONTENT_TYPE, "application/json")], text).into_response()
 }

@@ -16,9 +16,9 @@ use crate::surfaces::event_log::EventReader;
 use crate::surfaces::message::Request;
 use crate::view::{Event, EventRecord};
 use axum::body::{Body, Bytes};
+use axum::http::header;
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, header};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::convert::Infallible;
@@ -50,11 +50,8 @@ pub(super) async fn watch(
     // Starts the recording of events of bundles.
     shared.ask(Request::Watch).await?;
     let parts = futures_util::stream::unfold(reader, async |reader| Some(part(reader).await));
-    let mut response = Response::new(Body::from_stream(parts));
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    Ok(response)
+    let headers = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
+    Ok((headers, Body::from_stream(parts)).into_response())
 }
 
 /// Next part of the stream.
