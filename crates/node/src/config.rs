@@ -17,6 +17,28 @@
 //! unchanged. `[tcp]` has those settings of the kernel's TCP that a program can change. Durations are written `"200 ms"`,
 //! `"90 s"`, `"20 min"`.
 
+/// Makes a struct of settings, each with its default if that is not the one of its type, so that a key and its default stand in one
+/// place.
+macro_rules! settings {
+    (@) => { Default::default() };
+    (@ $default:expr) => { $default };
+    ($(#[$of:meta])* pub struct $Name:ident {
+        $($(#[$about:meta])* pub $field:ident: $Type:ty $(= $default:expr)?,)*
+    }) => {
+        $(#[$of])*
+        #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+        pub struct $Name {
+            $($(#[$about])* pub $field: $Type,)*
+        }
+
+        impl Default for $Name {
+            fn default() -> Self {
+                $Name { $($field: settings!(@ $($default)?),)* }
+            }
+        }
+    };
+}
+
 pub mod contacts;
 pub(crate) mod descriptors;
 mod explain;
@@ -53,96 +75,66 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Configuration of a node.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Config {
-    /// Node ID: `dtn://name/` or `ipn:N.0`. No default: each node needs its own. RFC 9171 4.2.5.
-    pub node: String,
-    /// Addresses on which the node accepts TCPCL connections, `host:port`; the port of TCPCL is 4556. Default: none. RFC
-    /// 9174 8.1.
-    pub listen: Vec<String>,
-    /// Addresses on which the node accepts bundles over UDP from anyone, `host:port`; the port is 4556. Default: none. RFC
-    /// 7122 3.2.2.
-    pub listen_udp: Vec<String>,
-    /// Peers whose incoming TCP connections are accepted, by the node ID that they claim: `known`, `proven` or `any`.
-    /// Default: `any` from this machine, `known` from elsewhere. RFC 9174 4.6.
-    pub peers: Option<PeerPolicy>,
-    /// Control socket for applications. Default: `longwire.sock` next to the store.
-    pub control: Option<PathBuf>,
-    /// Further endpoints, of other node IDs, for which this node accepts bundles: groups. Default: none.
-    pub endpoints: Vec<String>,
-    /// Source of DTN time. Default: the system's clock.
-    pub clock: ClockSource,
-    /// Answers pings at service 7 or `echo`. Default: true.
-    pub echo: bool,
-    /// Limits for applications on the control socket.
-    pub applications: ApplicationLimits,
-    /// HTTP interface, with events and metrics. Default: off.
-    pub http: HttpSettings,
-    /// Store.
-    pub storage: StorageSettings,
-    /// Limits of the buffers between connections and engines.
-    pub stream: StreamSettings,
-    /// TNCs for packet radio.
-    pub tnc: Vec<TncSettings>,
-    /// Links to neighbours.
-    pub link: Vec<LinkSettings>,
-    /// Exceptions for single peers, whichever side opens the connection.
-    pub peer: Vec<PeerRules>,
-    /// Routes to nodes that are not neighbours.
-    pub route: Vec<RouteSettings>,
-    /// Contact plan: the times at which links can be used.
-    pub contact: Vec<crate::config::contacts::PlannedContact>,
-    /// Folders from which files are sent.
-    pub drop: Vec<DropFolder>,
-    /// Folders to which received files are written.
-    pub receive: Vec<ReceiveFolder>,
-    /// Routing of bundles.
-    pub routing: agent::RoutingConfig,
-    /// Bundle agent.
-    pub agent: agent::Config,
-    /// Certificate of the node and trusted authorities, for sessions with TLS.
-    pub tls: tls::TlsSettings,
-    /// Common settings of all links of each convergence layer, each in a section: `[tcpcl]`, `[udp]`, `[ax25cl]`, `[ax25cm]`,
-    /// `[uicl]`.
-    #[serde(skip)]
-    pub carriers: CarrierSections,
-    /// Settings of the kernel's TCP, which the node uses.
-    pub tcp: TcpSettings,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Config {
-            node: String::new(),
-            listen: Vec::new(),
-            listen_udp: Vec::new(),
-            peers: None,
-            control: None,
-            endpoints: Vec::new(),
-            clock: ClockSource::default(),
-            echo: true,
-            applications: ApplicationLimits::default(),
-            http: HttpSettings::default(),
-            storage: StorageSettings::default(),
-            stream: StreamSettings::default(),
-            tnc: Vec::new(),
-            link: Vec::new(),
-            peer: Vec::new(),
-            route: Vec::new(),
-            contact: Vec::new(),
-            drop: Vec::new(),
-            receive: Vec::new(),
-            routing: agent::RoutingConfig::default(),
-            agent: agent::Config {
-                limits: agent::Limits { buffer_bytes_max: 8 << 20, ..agent::Limits::default() },
-                ..agent::Config::default()
-            },
-            tls: tls::TlsSettings::default(),
-            carriers: CarrierSections::default(),
-            tcp: TcpSettings::default(),
-        }
+settings! {
+    /// Configuration of a node.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    pub struct Config {
+        /// Node ID: `dtn://name/` or `ipn:N.0`. No default: each node needs its own. RFC 9171 4.2.5.
+        pub node: String,
+        /// Addresses on which the node accepts TCPCL connections, `host:port`; the port of TCPCL is 4556. Default: none. RFC
+        /// 9174 8.1.
+        pub listen: Vec<String>,
+        /// Addresses on which the node accepts bundles over UDP from anyone, `host:port`; the port is 4556. Default: none. RFC
+        /// 7122 3.2.2.
+        pub listen_udp: Vec<String>,
+        /// Peers whose incoming TCP connections are accepted, by the node ID that they claim: `known`, `proven` or `any`.
+        /// Default: `any` from this machine, `known` from elsewhere. RFC 9174 4.6.
+        pub peers: Option<PeerPolicy>,
+        /// Control socket for applications. Default: `longwire.sock` next to the store.
+        pub control: Option<PathBuf>,
+        /// Further endpoints, of other node IDs, for which this node accepts bundles: groups. Default: none.
+        pub endpoints: Vec<String>,
+        /// Source of DTN time. Default: the system's clock.
+        pub clock: ClockSource,
+        /// Answers pings at service 7 or `echo`. Default: true.
+        pub echo: bool = true,
+        /// Limits for applications on the control socket.
+        pub applications: ApplicationLimits,
+        /// HTTP interface, with events and metrics. Default: off.
+        pub http: HttpSettings,
+        /// Store.
+        pub storage: StorageSettings,
+        /// Limits of the buffers between connections and engines.
+        pub stream: StreamSettings,
+        /// TNCs for packet radio.
+        pub tnc: Vec<TncSettings>,
+        /// Links to neighbours.
+        pub link: Vec<LinkSettings>,
+        /// Exceptions for single peers, whichever side opens the connection.
+        pub peer: Vec<PeerRules>,
+        /// Routes to nodes that are not neighbours.
+        pub route: Vec<RouteSettings>,
+        /// Contact plan: the times at which links can be used.
+        pub contact: Vec<contacts::PlannedContact>,
+        /// Folders from which files are sent.
+        pub drop: Vec<DropFolder>,
+        /// Folders to which received files are written.
+        pub receive: Vec<ReceiveFolder>,
+        /// Routing of bundles.
+        pub routing: agent::RoutingConfig,
+        /// Bundle agent.
+        pub agent: agent::Config = agent::Config {
+            limits: agent::Limits { buffer_bytes_max: 8 << 20, ..agent::Limits::default() },
+            ..agent::Config::default()
+        },
+        /// Certificate of the node and trusted authorities, for sessions with TLS.
+        pub tls: tls::TlsSettings,
+        /// Common settings of all links of each convergence layer, each in a section: `[tcpcl]`, `[udp]`, `[ax25cl]`, `[ax25cm]`,
+        /// `[uicl]`.
+        #[serde(skip)]
+        pub carriers: CarrierSections,
+        /// Settings of the kernel's TCP, which the node uses.
+        pub tcp: TcpSettings,
     }
 }
 
@@ -157,36 +149,24 @@ pub enum ClockSource {
     None,
 }
 
-/// Settings of the store.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct StorageSettings {
-    /// Folder of the store. Default: `store`, relative to the configuration file.
-    pub path: PathBuf,
-    /// Storage medium. Default: disk.
-    pub kind: StorageKind,
-    /// Cache for the most recently written data, bytes. Default 16 MiB.
-    pub cache_bytes: usize,
-    /// Maximum size of a store in memory, bytes; further bundles are refused. When an eighth of it is in use, applications
-    /// and peers are slowed to the rate at which bundles leave it. Default 256 MiB.
-    pub memory_bytes: usize,
-    /// Interval between the end of one pass over the store and the start of the next, to find damage early; `0 s` turns
-    /// scrubbing off. Default 7 d.
-    pub scrub_every: Duration,
-    /// Rate at which scrubbing reads, bytes per second. Default 1 MiB.
-    pub scrub_bytes_per_s: u64,
-}
-
-impl Default for StorageSettings {
-    fn default() -> Self {
-        StorageSettings {
-            path: "store".into(),
-            kind: StorageKind::Disk,
-            cache_bytes: 16 << 20,
-            memory_bytes: 256 << 20,
-            scrub_every: Duration::from_secs(7 * 86_400),
-            scrub_bytes_per_s: 1 << 20,
-        }
+settings! {
+    /// Settings of the store.
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct StorageSettings {
+        /// Folder of the store. Default: `store`, relative to the configuration file.
+        pub path: PathBuf = "store".into(),
+        /// Storage medium. Default: disk.
+        pub kind: StorageKind = StorageKind::Disk,
+        /// Cache for the most recently written data, bytes. Default 16 MiB.
+        pub cache_bytes: usize = 16 << 20,
+        /// Maximum size of a store in memory, bytes; further bundles are refused. When an eighth of it is in use, applications
+        /// and peers are slowed to the rate at which bundles leave it. Default 256 MiB.
+        pub memory_bytes: usize = 256 << 20,
+        /// Interval between the end of one pass over the store and the start of the next, to find damage early; `0 s` turns
+        /// scrubbing off. Default 7 d.
+        pub scrub_every: Duration = Duration::from_secs(7 * 86_400),
+        /// Rate at which scrubbing reads, bytes per second. Default 1 MiB.
+        pub scrub_bytes_per_s: u64 = 1 << 20,
     }
 }
 
@@ -201,65 +181,61 @@ pub enum StorageKind {
     Memory,
 }
 
-/// Limits for applications on the control socket (`control`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct ApplicationLimits {
-    /// Maximum concurrent connections; further ones are refused. Default 256.
-    pub connections_max: usize,
-    /// Time after which an application that reads nothing is disconnected; deliveries that it has not accepted wait for the
-    /// next application that registers. Default 5 min.
-    pub patience: Duration,
-}
-
-impl Default for ApplicationLimits {
-    fn default() -> Self {
-        ApplicationLimits { connections_max: 256, patience: Duration::from_secs(300) }
+settings! {
+    /// Limits for applications on the control socket (`control`).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct ApplicationLimits {
+        /// Maximum concurrent connections; further ones are refused. Default 256.
+        pub connections_max: usize = 256,
+        /// Time after which an application that reads nothing is disconnected; deliveries that it has not accepted wait for the
+        /// next application that registers. Default 5 min.
+        pub patience: Duration = Duration::from_secs(300),
     }
 }
 
-/// Settings of a link to a neighbour.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct LinkSettings {
-    /// Name of the link, for routes and commands.
-    pub name: String,
-    /// Convergence layer: `tcp` (TCPCL), `udp`, `ax25cl`, `ax25cm` or `uicl`. Default: tcp.
-    pub kind: String,
-    /// Address of the neighbour: `host:port`. Over AX.25, `tnc` and `callsign` are used instead.
-    pub address: String,
-    /// AX.25 only: name of the `[[tnc]]` that carries the link.
-    pub tnc: String,
-    /// AX.25 only: callsign of the neighbour, with its SSID if it has one; for a group, a callsign such as `QST`.
-    pub callsign: String,
-    /// AX.25 only: callsigns of the digipeaters on the path, nearest first; at most eight. Default: none. AX.25 3.12.5.
-    pub path: Vec<String>,
-    /// Node ID that the neighbour must have; over UDP, the node ID that it is assumed to have. Default: any; over UDP the
-    /// node ID is then unknown, and bundles use the link only through a route.
-    pub peer: Option<String>,
-    /// Opened at startup. Default: true.
-    pub open: bool,
-    /// Rate of the link, bit/s, for fitting bundles into the rest of a contact; over UDP also the sending rate. Zero if
-    /// unknown. Default zero.
-    pub rate_bps: u64,
-    /// Bundles longer than this are fragmented, bytes; zero: only if the peer limits the length. Default zero. RFC 9171 5.8.
-    pub bundle_bytes_max: u64,
-    /// Deviations that are accepted from the peer: `primary-without-crc`, `no-time-no-age`, `fragment-blocks-numbered-zero`.
-    /// Default: none. docs/peers.md.
-    pub accept: Vec<Accept>,
-    /// Deviations in bundles sent over the link: `no-payload-crc`, `two-element-ipn`, `three-element-ipn`. Default: none, as
-    /// in RFC 9171.
-    pub emit: Vec<Emit>,
-    /// The link uses an amateur radio band, where encryption is not allowed: it never uses TLS. Default: false.
-    pub amateur: bool,
-    /// Requirements for the peer's certificate that differ from `[tls.policy]`, with the same keys.
-    pub tls: toml::Table,
-    /// Settings of the AX.25 link that differ from `[tnc.ax25]`, with the same keys.
-    pub ax25: toml::Table,
-    /// Settings that differ from those of the section of the convergence layer, with the same keys; of a group also its
-    /// `members`.
-    #[serde(skip)]
-    pub carriers: CarrierSections,
+settings! {
+    /// Settings of a link to a neighbour.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    pub struct LinkSettings {
+        /// Name of the link, for routes and commands.
+        pub name: String,
+        /// Convergence layer: `tcp` (TCPCL), `udp`, `ax25cl`, `ax25cm` or `uicl`. Default: tcp.
+        pub kind: String = "tcp".into(),
+        /// Address of the neighbour: `host:port`. Over AX.25, `tnc` and `callsign` are used instead.
+        pub address: String,
+        /// AX.25 only: name of the `[[tnc]]` that carries the link.
+        pub tnc: String,
+        /// AX.25 only: callsign of the neighbour, with its SSID if it has one; for a group, a callsign such as `QST`.
+        pub callsign: String,
+        /// AX.25 only: callsigns of the digipeaters on the path, nearest first; at most eight. Default: none. AX.25 3.12.5.
+        pub path: Vec<String>,
+        /// Node ID that the neighbour must have; over UDP, the node ID that it is assumed to have. Default: any; over UDP the
+        /// node ID is then unknown, and bundles use the link only through a route.
+        pub peer: Option<String>,
+        /// Opened at startup. Default: true.
+        pub open: bool = true,
+        /// Rate of the link, bit/s, for fitting bundles into the rest of a contact; over UDP also the sending rate. Zero if
+        /// unknown. Default zero.
+        pub rate_bps: u64,
+        /// Bundles longer than this are fragmented, bytes; zero: only if the peer limits the length. Default zero. RFC 9171 5.8.
+        pub bundle_bytes_max: u64,
+        /// Deviations that are accepted from the peer: `primary-without-crc`, `no-time-no-age`, `fragment-blocks-numbered-zero`.
+        /// Default: none. docs/peers.md.
+        pub accept: Vec<Accept>,
+        /// Deviations in bundles sent over the link: `no-payload-crc`, `two-element-ipn`, `three-element-ipn`. Default: none, as
+        /// in RFC 9171.
+        pub emit: Vec<Emit>,
+        /// The link uses an amateur radio band, where encryption is not allowed: it never uses TLS. Default: false.
+        pub amateur: bool,
+        /// Requirements for the peer's certificate that differ from `[tls.policy]`, with the same keys.
+        pub tls: toml::Table,
+        /// Settings of the AX.25 link that differ from `[tnc.ax25]`, with the same keys.
+        pub ax25: toml::Table,
+        /// Settings that differ from those of the section of the convergence layer, with the same keys; of a group also its
+        /// `members`.
+        #[serde(skip)]
+        pub carriers: CarrierSections,
+    }
 }
 
 impl LinkSettings {
@@ -290,29 +266,6 @@ fn kinds_in_words() -> String {
     format!("`kind` is one of {}", kinds().collect::<Vec<_>>().join(", "))
 }
 
-impl Default for LinkSettings {
-    fn default() -> Self {
-        LinkSettings {
-            name: String::new(),
-            kind: "tcp".into(),
-            address: String::new(),
-            tnc: String::new(),
-            callsign: String::new(),
-            path: Vec::new(),
-            peer: None,
-            open: true,
-            rate_bps: 0,
-            bundle_bytes_max: 0,
-            accept: Vec::new(),
-            emit: Vec::new(),
-            amateur: false,
-            tls: toml::Table::new(),
-            ax25: toml::Table::new(),
-            carriers: CarrierSections::default(),
-        }
-    }
-}
-
 /// Route to nodes that are not neighbours.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
@@ -325,37 +278,24 @@ pub struct RouteSettings {
     pub cost: u32,
 }
 
-/// Folder from which files are sent.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct DropFolder {
-    /// Path of the folder, which is created if necessary.
-    pub folder: PathBuf,
-    /// Destination endpoint: `dtn://bob/files`.
-    pub to: String,
-    /// Lifetime of the bundles. Default 1 day.
-    pub lifetime: Duration,
-    /// Priority. Default normal.
-    pub priority: Priority,
-    /// Sends the contents alone, without the file's name. Default: false.
-    pub raw: bool,
-    /// Moves sent files to the subfolder `sent` instead of removing them. Default: true.
-    pub keep: bool,
-    /// If the system does not report when a file is complete: time without changes after which it is sent. Default 2 s.
-    pub settle: Duration,
-}
-
-impl Default for DropFolder {
-    fn default() -> Self {
-        DropFolder {
-            folder: PathBuf::new(),
-            to: String::new(),
-            lifetime: Duration::from_secs(86_400),
-            priority: Priority::Normal,
-            raw: false,
-            keep: true,
-            settle: Duration::from_secs(2),
-        }
+settings! {
+    /// Folder from which files are sent.
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct DropFolder {
+        /// Path of the folder, which is created if necessary.
+        pub folder: PathBuf,
+        /// Destination endpoint: `dtn://bob/files`.
+        pub to: String,
+        /// Lifetime of the bundles. Default 1 day.
+        pub lifetime: Duration = Duration::from_secs(86_400),
+        /// Priority. Default normal.
+        pub priority: Priority = Priority::Normal,
+        /// Sends the contents alone, without the file's name. Default: false.
+        pub raw: bool,
+        /// Moves sent files to the subfolder `sent` instead of removing them. Default: true.
+        pub keep: bool = true,
+        /// If the system does not report when a file is complete: time without changes after which it is sent. Default 2 s.
+        pub settle: Duration = Duration::from_secs(2),
     }
 }
 

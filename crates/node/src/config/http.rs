@@ -10,43 +10,29 @@ use std::time::Duration;
 /// Minimum length of a token, characters: the token alone protects the node from the network.
 const TOKEN_LENGTH_MIN: usize = 16;
 
-/// Settings of the HTTP interface.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct HttpSettings {
-    /// Address on which to listen, `host:port`, such as `127.0.0.1:4580`. Every address except loopback needs a token.
-    /// Default: none, HTTP is off.
-    pub listen: Option<String>,
-    /// Token that every request must carry as `Authorization: Bearer TOKEN`; at least 16 characters. Default: none. RFC 6750
-    /// 2.1.
-    pub token: Option<String>,
-    /// File that contains the token, instead of `token`; its path is relative to the configuration file. Default: none.
-    pub token_file: Option<PathBuf>,
-    /// Further host names, without port, under which browsers may reach the interface, in addition to `localhost` and its
-    /// own address. Default: none.
-    pub hosts: Vec<String>,
-    /// Maximum concurrent connections; further ones are refused. Default 64.
-    pub connections_max: usize,
-    /// Maximum size of a request before its body, bytes. Default 16,384, at least 8,192.
-    pub header_bytes_max: usize,
-    /// Time to wait for a client that neither reads nor writes. Default 30 s.
-    pub patience: Duration,
-    /// Events kept for slow readers; a reader that falls further behind misses events and is informed. Default 4,096.
-    pub events_max: usize,
-}
-
-impl Default for HttpSettings {
-    fn default() -> Self {
-        HttpSettings {
-            listen: None,
-            token: None,
-            token_file: None,
-            hosts: Vec::new(),
-            connections_max: 64,
-            header_bytes_max: 16 * 1024,
-            patience: Duration::from_secs(30),
-            events_max: 4096,
-        }
+settings! {
+    /// Settings of the HTTP interface.
+    #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct HttpSettings {
+        /// Address on which to listen, `host:port`, such as `127.0.0.1:4580`. Every address except loopback needs a token.
+        /// Default: none, HTTP is off.
+        pub listen: Option<String>,
+        /// Token that every request must carry as `Authorization: Bearer TOKEN`; at least 16 characters. Default: none. RFC 6750
+        /// 2.1.
+        pub token: Option<String>,
+        /// File that contains the token, instead of `token`; its path is relative to the configuration file. Default: none.
+        pub token_file: Option<PathBuf>,
+        /// Further host names, without port, under which browsers may reach the interface, in addition to `localhost` and its
+        /// own address. Default: none.
+        pub hosts: Vec<String>,
+        /// Maximum concurrent connections; further ones are refused. Default 64.
+        pub connections_max: usize = 64,
+        /// Maximum size of a request before its body, bytes. Default 16,384, at least 8,192.
+        pub header_bytes_max: usize = 16 * 1024,
+        /// Time to wait for a client that neither reads nor writes. Default 30 s.
+        pub patience: Duration = Duration::from_secs(30),
+        /// Events kept for slow readers; a reader that falls further behind misses events and is informed. Default 4,096.
+        pub events_max: usize = 4096,
     }
 }
 

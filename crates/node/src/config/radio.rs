@@ -19,79 +19,52 @@ const NODE_ID_BYTES_MAX: usize = 100;
 /// Space that a hello needs in a frame in addition to the node ID, for the tags of the session and its resumption, bytes.
 const BESIDE_NODE_ID_BYTES: usize = 40;
 
-/// TNC: a controller between this node and a radio, in KISS mode or behind an AGWPE server; Dire Wolf offers both.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct TncSettings {
-    /// Name of the TNC, for links.
-    pub name: String,
-    /// Address over TCP: `host:port` in KISS mode, such as `127.0.0.1:8001`; `agwpe:host:port` for a port of an AGWPE
-    /// server, such as `agwpe:127.0.0.1:8000`. Default: none, the TNC is on a serial line.
-    pub address: Option<String>,
-    /// Device of the serial line, such as `/dev/ttyUSB0`; 8 data bits, no parity, one stop bit. Default: none, the TNC is
-    /// reached over TCP. KISS 3.
-    pub serial: Option<String>,
-    /// Speed of the serial line, bit/s. Default 9,600.
-    pub serial_rate_bps: u32,
-    /// Callsign of this station, with its SSID if it has one: `EI7IG-3`. Each station on a channel needs its own. AX.25
-    /// 3.12.2.
-    pub callsign: String,
-    /// Accepts incoming connections. Default: true.
-    pub answer: bool,
-    /// Repeats frames that name this station as a digipeater. Default: false. AX.25 3.12.4.
-    pub repeats: bool,
-    /// Maximum concurrent links; further connection requests are refused. Default 64.
-    pub links_max: usize,
-    /// Time that stations, their controllers and the lines between them need for an answer. Default 500 ms.
-    pub turnaround: Duration,
-    /// Maximum duration of frames per key-up; further frames wait for the next one. Default 60 s. AX.25 6.7.1 (T107).
-    pub transmission_max: Duration,
-    /// Maximum transmission time in any `air-time-window`, key-ups included, for all frames including answers; further
-    /// frames wait. A peer that waits too long for an answer drops its link. Default: none, air time is not limited.
-    pub air_time_max: Option<Duration>,
-    /// Window of `air-time-max`. Default 10 min.
-    pub air_time_window: Duration,
-    /// Maximum frames that the TNC holds at a time. Default 64.
-    pub burst_frames_max: u32,
-    /// Delay between the loss of the line and the first attempt to reconnect; doubled after each attempt. Default 1 s.
-    pub reconnect_min: Duration,
-    /// Maximum delay between attempts. Default 60 s.
-    pub reconnect_max: Duration,
-    /// Parameters of the radio channel.
-    pub channel: ChannelParameters,
-    /// Settings for KISS mode.
-    pub kiss: kiss::Config,
-    /// Settings for an AGWPE server.
-    pub agwpe: agwpe::Config,
-    /// Settings of AX.25 links.
-    pub ax25: LinkConfig,
-}
-
-impl Default for TncSettings {
-    fn default() -> Self {
-        let controller::Config { channel, burst_frames_max, reconnect_min, reconnect_max } =
-            controller::Config::default();
-        TncSettings {
-            name: String::new(),
-            address: None,
-            serial: None,
-            serial_rate_bps: 9600,
-            callsign: String::new(),
-            answer: true,
-            repeats: false,
-            links_max: 64,
-            turnaround: Duration::from_millis(500),
-            transmission_max: Duration::from_secs(60),
-            air_time_max: None,
-            air_time_window: Duration::from_secs(600),
-            burst_frames_max,
-            reconnect_min,
-            reconnect_max,
-            channel,
-            kiss: kiss::Config::default(),
-            agwpe: agwpe::Config::default(),
-            ax25: LinkConfig::default(),
-        }
+settings! {
+    /// TNC: a controller between this node and a radio, in KISS mode or behind an AGWPE server; Dire Wolf offers both.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    pub struct TncSettings {
+        /// Name of the TNC, for links.
+        pub name: String,
+        /// Address over TCP: `host:port` in KISS mode, such as `127.0.0.1:8001`; `agwpe:host:port` for a port of an AGWPE
+        /// server, such as `agwpe:127.0.0.1:8000`. Default: none, the TNC is on a serial line.
+        pub address: Option<String>,
+        /// Device of the serial line, such as `/dev/ttyUSB0`; 8 data bits, no parity, one stop bit. Default: none, the TNC is
+        /// reached over TCP. KISS 3.
+        pub serial: Option<String>,
+        /// Speed of the serial line, bit/s. Default 9,600.
+        pub serial_rate_bps: u32 = 9600,
+        /// Callsign of this station, with its SSID if it has one: `EI7IG-3`. Each station on a channel needs its own. AX.25
+        /// 3.12.2.
+        pub callsign: String,
+        /// Accepts incoming connections. Default: true.
+        pub answer: bool = true,
+        /// Repeats frames that name this station as a digipeater. Default: false. AX.25 3.12.4.
+        pub repeats: bool,
+        /// Maximum concurrent links; further connection requests are refused. Default 64.
+        pub links_max: usize = 64,
+        /// Time that stations, their controllers and the lines between them need for an answer. Default 500 ms.
+        pub turnaround: Duration = Duration::from_millis(500),
+        /// Maximum duration of frames per key-up; further frames wait for the next one. Default 60 s. AX.25 6.7.1 (T107).
+        pub transmission_max: Duration = Duration::from_secs(60),
+        /// Maximum transmission time in any `air-time-window`, key-ups included, for all frames including answers; further
+        /// frames wait. A peer that waits too long for an answer drops its link. Default: none, air time is not limited.
+        pub air_time_max: Option<Duration>,
+        /// Window of `air-time-max`. Default 10 min.
+        pub air_time_window: Duration = Duration::from_secs(600),
+        /// Maximum frames that the TNC holds at a time. Default 64.
+        pub burst_frames_max: u32 = controller::Config::default().burst_frames_max,
+        /// Delay between the loss of the line and the first attempt to reconnect; doubled after each attempt. Default 1 s.
+        pub reconnect_min: Duration = controller::Config::default().reconnect_min,
+        /// Maximum delay between attempts. Default 60 s.
+        pub reconnect_max: Duration = controller::Config::default().reconnect_max,
+        /// Parameters of the radio channel.
+        pub channel: ChannelParameters = controller::Config::default().channel,
+        /// Settings for KISS mode.
+        pub kiss: kiss::Config,
+        /// Settings for an AGWPE server.
+        pub agwpe: agwpe::Config,
+        /// Settings of AX.25 links.
+        pub ax25: LinkConfig,
     }
 }
 

@@ -4,50 +4,35 @@ use longwire_settings::error::Error;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Limits of the buffers between connections and engines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct StreamSettings {
-    /// Maximum bytes per connection that are queued but not yet passed to the kernel. A small limit keeps urgent bundles
-    /// from waiting behind others. Default 262,144.
-    pub queue_bytes: u64,
-    /// Maximum bytes per connection that are received but not yet stored; beyond it the peer must wait. Default 4 MiB.
-    pub window_bytes: u64,
-    /// Maximum incoming connections. Beyond it, a new connection replaces one without a session, then one of the address
-    /// with the most connections, then one whose session carries no bundles; if there is none, it is refused. Default 512.
-    pub callers_max: usize,
-    /// Maximum incoming connections from one IPv4 address or one IPv6 /64 network. Default 128.
-    pub callers_per_address_max: usize,
-    /// Time without bundles after which a new connection may replace a session that a peer opened. Default 60 s.
-    pub caller_idle: Duration,
-    /// Maximum bytes over all connections that are received but not yet stored; beyond it, each connection reads only small
-    /// amounts. The same limit applies to buffers of which a part stays in memory; beyond it, that part is copied. Default
-    /// 32 MiB.
-    pub received_bytes_max: u64,
-    /// Maximum bytes over all connections that are queued but not yet passed to the kernel; beyond it, each connection
-    /// accepts only small amounts. Default 8 MiB.
-    pub queued_bytes_max: u64,
-    /// Time after which a connection is closed if its peer reads nothing of the queued data; its link then connects again.
-    /// Default 5 min.
-    pub stall: Duration,
-    /// Receive buffer of a UDP socket in the kernel, for datagrams not yet read, bytes (SO_RCVBUF); further datagrams are
-    /// lost. The kernel allows at most net.core.rmem_max; the node reports if it gets less. From 4,096 to 2^30. Default 4 MiB.
-    pub udp_receive_buffer_bytes: u32,
-}
-
-impl Default for StreamSettings {
-    fn default() -> Self {
-        StreamSettings {
-            queue_bytes: 256 * 1024,
-            window_bytes: 4 << 20,
-            callers_max: 512,
-            callers_per_address_max: 128,
-            caller_idle: Duration::from_secs(60),
-            received_bytes_max: 32 << 20,
-            queued_bytes_max: 8 << 20,
-            stall: Duration::from_secs(300),
-            udp_receive_buffer_bytes: 4 << 20,
-        }
+settings! {
+    /// Limits of the buffers between connections and engines.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct StreamSettings {
+        /// Maximum bytes per connection that are queued but not yet passed to the kernel. A small limit keeps urgent bundles
+        /// from waiting behind others. Default 262,144.
+        pub queue_bytes: u64 = 256 * 1024,
+        /// Maximum bytes per connection that are received but not yet stored; beyond it the peer must wait. Default 4 MiB.
+        pub window_bytes: u64 = 4 << 20,
+        /// Maximum incoming connections. Beyond it, a new connection replaces one without a session, then one of the address
+        /// with the most connections, then one whose session carries no bundles; if there is none, it is refused. Default 512.
+        pub callers_max: usize = 512,
+        /// Maximum incoming connections from one IPv4 address or one IPv6 /64 network. Default 128.
+        pub callers_per_address_max: usize = 128,
+        /// Time without bundles after which a new connection may replace a session that a peer opened. Default 60 s.
+        pub caller_idle: Duration = Duration::from_secs(60),
+        /// Maximum bytes over all connections that are received but not yet stored; beyond it, each connection reads only small
+        /// amounts. The same limit applies to buffers of which a part stays in memory; beyond it, that part is copied. Default
+        /// 32 MiB.
+        pub received_bytes_max: u64 = 32 << 20,
+        /// Maximum bytes over all connections that are queued but not yet passed to the kernel; beyond it, each connection
+        /// accepts only small amounts. Default 8 MiB.
+        pub queued_bytes_max: u64 = 8 << 20,
+        /// Time after which a connection is closed if its peer reads nothing of the queued data; its link then connects again.
+        /// Default 5 min.
+        pub stall: Duration = Duration::from_secs(300),
+        /// Receive buffer of a UDP socket in the kernel, for datagrams not yet read, bytes (SO_RCVBUF); further datagrams are
+        /// lost. The kernel allows at most net.core.rmem_max; the node reports if it gets less. From 4,096 to 2^30. Default 4 MiB.
+        pub udp_receive_buffer_bytes: u32 = 4 << 20,
     }
 }
 
