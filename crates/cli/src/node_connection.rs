@@ -150,16 +150,12 @@ impl NodeConversation {
         mut wanted: impl FnMut(Message<Reply>) -> Option<T>,
     ) -> Result<T, CommandFailure> {
         loop {
-            match self.hear_within(PATIENCE)? {
-                Some(said) => {
-                    if let Some(found) = wanted(said) {
-                        return Ok(found);
-                    }
-                }
-                None => {
-                    let what = format!("the node has not responded for {} s", PATIENCE.as_secs());
-                    return Err(CommandFailure::failed(what, "check the log of the node"));
-                }
+            let Some(said) = self.hear_within(PATIENCE)? else {
+                let what = format!("the node has not responded for {} s", PATIENCE.as_secs());
+                return Err(CommandFailure::failed(what, "check the log of the node"));
+            };
+            if let Some(found) = wanted(said) {
+                return Ok(found);
             }
         }
     }
@@ -173,19 +169,13 @@ impl NodeConversation {
     /// Requests the state of the node.
     pub(crate) fn status(&mut self) -> Result<Status, CommandFailure> {
         self.ask(Request::Status)?;
-        self.wait(|said| match said.head {
-            Reply::Status { status } => Some(*status),
-            _ => None,
-        })
+        self.wait(|said| if let Reply::Status { status } = said.head { Some(*status) } else { None })
     }
 
     /// Requests the state of all links.
     pub(crate) fn links(&mut self) -> Result<Vec<Link>, CommandFailure> {
         self.ask(Request::Links)?;
-        self.wait(|said| match said.head {
-            Reply::Links { links } => Some(links),
-            _ => None,
-        })
+        self.wait(|said| if let Reply::Links { links } = said.head { Some(links) } else { None })
     }
 
     /// Prints a note on stderr if the destination is unknown and closely resembles a neighbour.

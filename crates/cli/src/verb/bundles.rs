@@ -108,10 +108,7 @@ impl Bundles {
 
 fn ask(talk: &mut NodeConversation, request: Request) -> Result<Page, CommandFailure> {
     talk.ask(request)?;
-    talk.wait(|said| match said.head {
-        Reply::Bundles { page } => Some(page),
-        _ => None,
-    })
+    talk.wait(|said| if let Reply::Bundles { page } = said.head { Some(page) } else { None })
 }
 
 fn parse(id: &str) -> Result<BundleName, CommandFailure> {
