@@ -4,16 +4,13 @@ use crate::failure::CommandFailure;
 use crate::node_connection::{NodeConversation, StartingNodeOptions, bytes, print};
 use clap::Args;
 use longwire_node::inbox::{self, FileStart};
-use longwire_node::message::{Message, Reply, Request};
+use longwire_node::message::{Message, PART_BYTES, Reply, Request};
 use longwire_proto::service::BundleName;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
-
-/// Bytes requested in one read.
-const READ_BYTES: u32 = 256 * 1024;
 
 /// Receive files into a folder, under their original names
 ///
@@ -123,8 +120,8 @@ impl Recv {
         if let FileStart::Arriving(mut file) = begun {
             let mut at = 0;
             while at < length {
-                talk.ask(Request::Read { delivery: number, offset: at, length: READ_BYTES })?;
-                let end = length.min(at + u64::from(READ_BYTES));
+                talk.ask(Request::Read { delivery: number, offset: at, length: PART_BYTES })?;
+                let end = length.min(at + u64::from(PART_BYTES));
                 while at < end {
                     let data = talk.wait(|said| match said.head {
                         Reply::Data { delivery, offset } if delivery == number && offset == at => {

@@ -9,7 +9,7 @@ use crate::output::talk;
 use bytes::{Bytes, BytesMut};
 use clap::Args;
 use longwire_node::envelope;
-use longwire_node::message::{Message, MessageOptions, Reply, Request};
+use longwire_node::message::{Message, MessageOptions, PART_BYTES, Reply, Request};
 use longwire_node::view::State;
 use longwire_proto::service::{BundleName, BundleVersion, Priority};
 use longwire_settings::error::Error;
@@ -20,8 +20,6 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Largest part of the file in one message to the node, bytes.
-const PIECE_BYTES: usize = 256 * 1024;
 /// Longest wait for a reply before it is checked whether to ask again.
 const REPLY_WAIT_MAX: Duration = Duration::from_millis(250);
 /// Interval between requests for the state of the bundle.
@@ -178,7 +176,7 @@ impl Send {
     }
 
     fn next_piece(&self, file: &mut File, left: u64) -> Result<Bytes, CommandFailure> {
-        let mut piece = BytesMut::zeroed(PIECE_BYTES.min(usize::try_from(left).unwrap_or(usize::MAX)));
+        let mut piece = BytesMut::zeroed(left.min(PART_BYTES.into()) as usize);
         let read = file.read(&mut piece).map_err(|error| self.unreadable(&error))?;
         if read == 0 {
             let what = format!("{} was truncated while being read; nothing was sent", self.file.display());

@@ -4,15 +4,13 @@
 //! them would never stop. A long payload is returned in parts, one payload at a time, so that only a part is in memory.
 
 use crate::surfaces::client::AppClient;
-use crate::surfaces::message::{Message, MessageOptions, Reply, Request};
+use crate::surfaces::message::{Message, MessageOptions, PART_BYTES, Reply, Request};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Maximum payload length that is answered.
 pub(crate) const PAYLOAD_BYTES_MAX: u32 = 16 << 20;
 /// Maximum payload length that is delivered together with its notification.
 const INLINE_BYTES: u32 = 64 * 1024;
-/// Bytes per read.
-const READ_BYTES: u32 = 256 * 1024;
 /// Maximum answers that are not durable yet or wait for their turn.
 const PENDING_MAX: usize = 256;
 
@@ -139,7 +137,7 @@ impl Echo {
             self.copying = Some(long);
         }
         let Some(long) = self.copying.as_mut().filter(|long| long.at >= long.asked) else { return true };
-        let length = (long.length - long.at).min(u64::from(READ_BYTES)) as u32;
+        let length = (long.length - long.at).min(u64::from(PART_BYTES)) as u32;
         long.asked = long.at + u64::from(length);
         let (delivery, offset) = (long.delivery, long.at);
         self.client.request(Request::Read { delivery, offset, length }).await

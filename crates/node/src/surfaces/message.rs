@@ -31,6 +31,8 @@ use std::time::Duration;
 pub const HEAD_BYTES_MAX: usize = 64 * 1024;
 /// Maximum length of a header from a node, bytes: lists of links and bundles are long.
 pub const REPLY_HEAD_BYTES_MAX: usize = 4 << 20;
+/// Bytes of a payload that one message carries: a read returns at most as many, and a send is passed on in parts of that length.
+pub const PART_BYTES: u32 = 256 * 1024;
 /// Maximum length of a body, bytes.
 pub const BODY_BYTES_MAX: usize = 1 << 20;
 

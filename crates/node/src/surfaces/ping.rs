@@ -3,7 +3,7 @@
 //! A ping's payload begins with its number, eight bytes, big-endian; the rest is padding.
 
 use crate::surfaces::echo;
-use crate::surfaces::message::{Message, MessageOptions, Request};
+use crate::surfaces::message::{Message, MessageOptions, PART_BYTES, Request};
 use crate::view::Pings;
 use bytes::{BufMut, Bytes, BytesMut};
 
@@ -11,9 +11,6 @@ use bytes::{BufMut, Bytes, BytesMut};
 pub const BYTES_MIN: u32 = 8;
 /// Maximum payload length of a ping: the longest that an echo service answers.
 pub const BYTES_MAX: u32 = echo::PAYLOAD_BYTES_MAX;
-
-/// Bytes of a payload in one request.
-const PIECE_BYTES: usize = 256 * 1024;
 
 /// Returns the echo service of a node given by its node ID; any other text is an endpoint ID already.
 pub fn target(to: &str) -> String {
@@ -52,7 +49,7 @@ pub fn requests(
     let mut head = Some(Request::Send { send: number, to: to.to_owned(), length, options });
     std::iter::from_fn(move || {
         let head = head.take().or((!rest.is_empty()).then_some(Request::Piece { send: number }))?;
-        Some(Message { head, body: rest.split_to(rest.len().min(PIECE_BYTES)) })
+        Some(Message { head, body: rest.split_to(rest.len().min(PART_BYTES as usize)) })
     })
 }
 
@@ -109,9 +106,9 @@ mod tests {
             })
         };
         assert_eq!(lengths(64).collect::<Vec<_>>(), [(Some(64), 64)]);
-        let long = 2 * PIECE_BYTES + 1;
-        let expected = [(Some(long as u64), PIECE_BYTES), (None, PIECE_BYTES), (None, 1)];
-        assert_eq!(lengths(long as u32).collect::<Vec<_>>(), expected);
+        let (long, part) = (2 * PART_BYTES + 1, PART_BYTES as usize);
+        let expected = [(Some(long.into()), part), (None, part), (None, 1)];
+        assert_eq!(lengths(long).collect::<Vec<_>>(), expected);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::event_recording::status_word;
 use super::longwire_peers::LongwirePeers;
 use crate::envelope;
 use crate::surfaces::client::{ClientEnd, ClientId, MESSAGE_BYTES};
-use crate::surfaces::message::{Message, MessageOptions, Reply, Request, full_endpoint};
+use crate::surfaces::message::{Message, MessageOptions, PART_BYTES, Reply, Request, full_endpoint};
 use crate::surfaces::operations::Weight;
 use bytes::{Bytes, BytesMut};
 use longwire_proto::service::{
@@ -27,10 +27,6 @@ const WINDOW_BYTES: u64 = 4 << 20;
 const REPLIES_MAX: usize = 65_536;
 /// Number of unread replies from which progress is not reported.
 const REPLIES_BUSY: usize = 1024;
-/// Maximum bytes that one read returns.
-const READ_BYTES_MAX: u32 = 256 * 1024;
-/// Maximum payload bytes passed to the agent at once.
-const PIECE_BYTES_MAX: usize = 256 * 1024;
 /// Maximum bundles per application whose reports are still expected.
 const REPORTABLE_MAX: usize = 65_536;
 
@@ -163,8 +159,7 @@ impl Applications {
             let send = self.waiting.pop_front()?;
             let Some(sending) = self.sends.get_mut(&send) else { continue };
             let Some(front) = sending.pieces.front_mut() else { continue };
-            let length =
-                front.len().min(PIECE_BYTES_MAX).min(usize::try_from(self.room).unwrap_or(usize::MAX));
+            let length = self.room.min(PART_BYTES.into()).min(front.len() as u64) as usize;
             let data = front.split_to(length);
             if front.is_empty() {
                 sending.pieces.pop_front();
@@ -337,7 +332,7 @@ impl Applications {
         if !known {
             return self.say(client, Reply::error(format!("no such delivery: {delivery}"), None));
         }
-        let length = length.min(READ_BYTES_MAX);
+        let length = length.min(PART_BYTES);
         self.down.push_back(AppRequest::Read { delivery: DeliveryId(delivery), offset, length });
     }
 
@@ -448,7 +443,7 @@ impl Applications {
             let Some(id) = app.backlog.pop_front() else { return };
             let Some(delivery) = self.deliveries.get_mut(&id) else { continue };
             let inline_bytes = app.registered.get(&delivery.destination).copied().unwrap_or(0);
-            let inline_bytes = inline_bytes.min(READ_BYTES_MAX);
+            let inline_bytes = inline_bytes.min(PART_BYTES);
             delivery.said = true;
             app.said += 1;
             if delivery.length > 0 && delivery.length <= u64::from(inline_bytes) {

@@ -2,14 +2,14 @@
 
 use super::open_folder::OpenFolder;
 use super::watch::{FileSnapshot, FolderWatch};
-use super::{FolderStatus, NodeConnection, NodeGone};
+use super::{AGAIN_AFTER, FolderStatus, NodeConnection, NodeGone};
 use crate::clock::WallClock;
 use crate::config::DropFolder;
 use crate::envelope;
 use crate::private_files;
 use crate::storage::random_u64;
 use crate::surfaces::inbox::{NUMBERS_MAX, numbered};
-use crate::surfaces::message::{Message, MessageOptions, Reply, Request};
+use crate::surfaces::message::{Message, MessageOptions, PART_BYTES, Reply, Request};
 use bytes::{Bytes, BytesMut};
 use longwire_proto::service::CreationTimestamp;
 use std::collections::BTreeSet;
@@ -21,10 +21,6 @@ use std::time::{Duration, Instant};
 
 /// Interval between checks of the folder.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// Time before a failed step is tried again.
-const AGAIN_AFTER: Duration = Duration::from_secs(5);
-/// Bytes of a file that are passed to the node at once.
-const PIECE_BYTES: usize = 256 * 1024;
 /// Maximum claimed files handled in one round.
 const CLAIMS_MAX: usize = 10_000;
 /// Folder for claimed files.
@@ -440,7 +436,7 @@ async fn give_up(
 }
 
 fn next_piece(file: &mut File, left: u64) -> io::Result<Bytes> {
-    let mut piece = BytesMut::zeroed(PIECE_BYTES.min(usize::try_from(left).unwrap_or(usize::MAX)));
+    let mut piece = BytesMut::zeroed(left.min(PART_BYTES.into()) as usize);
     let read = file.read(&mut piece)?;
     piece.truncate(read);
     Ok(piece.freeze())

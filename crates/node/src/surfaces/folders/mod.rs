@@ -32,6 +32,7 @@ use longwire_settings::error::Error;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
 pub(crate) type SharedStatus = Arc<Mutex<Vec<view::Folder>>>;
 
@@ -66,6 +67,9 @@ impl FolderStatus {
         });
     }
 }
+
+/// Time before a failed step is tried again.
+const AGAIN_AFTER: Duration = Duration::from_secs(5);
 
 /// Starts the threads of all folders.
 pub(crate) fn start(

@@ -1,17 +1,11 @@
 //! A folder in which deliveries become files.
 
-use super::{FolderStatus, NodeConnection, NodeGone};
+use super::{AGAIN_AFTER, FolderStatus, NodeConnection, NodeGone};
 use crate::config::ReceiveFolder;
 use crate::surfaces::inbox::{self, FileStart};
-use crate::surfaces::message::{Reply, Request};
+use crate::surfaces::message::{PART_BYTES, Reply, Request};
 use longwire_proto::service::BundleName;
 use std::io;
-use std::time::Duration;
-
-/// Bytes per read.
-const READ_BYTES: u32 = 256 * 1024;
-/// Time before a failed write is tried again.
-const AGAIN_AFTER: Duration = Duration::from_secs(5);
 
 struct WaitingDelivery {
     number: u64,
@@ -76,8 +70,8 @@ async fn take(
     };
     let (number, mut at) = (delivery.number, 0);
     while at < delivery.length {
-        talk.ask(Request::Read { delivery: number, offset: at, length: READ_BYTES }).await?;
-        let end = delivery.length.min(at + u64::from(READ_BYTES));
+        talk.ask(Request::Read { delivery: number, offset: at, length: PART_BYTES }).await?;
+        let end = delivery.length.min(at + u64::from(PART_BYTES));
         while at < end {
             let data = talk.wait(|said| match &said.head {
                 Reply::Data { delivery, offset } if *delivery == number && *offset == at => {

@@ -14,7 +14,7 @@ use super::answer::{Answer, RequestFailure};
 use super::api::Parameters;
 use crate::envelope;
 use crate::surfaces::client::AppClient;
-use crate::surfaces::message::{Message, Reply, Request, full_endpoint};
+use crate::surfaces::message::{Message, PART_BYTES, Reply, Request, full_endpoint};
 use crate::view::{Deliveries, Delivery, Done, Registration, Registrations};
 use axum::body::Body;
 use axum::http::request::Parts;
@@ -33,8 +33,6 @@ use tokio::time::Instant;
 
 /// Maximum number of mailboxes.
 const MAILBOXES_MAX: usize = 64;
-/// Bytes per read.
-const READ_BYTES: u32 = 256 * 1024;
 /// Maximum requests that wait for a mailbox.
 const ASKS_MAX: usize = 64;
 /// Time without use after which a mailbox ends, seconds: default and maximum.
@@ -312,7 +310,7 @@ impl Mailbox {
             if left == 0 {
                 return Ok(None);
             }
-            let length = left.min(u64::from(READ_BYTES)) as u32;
+            let length = left.min(u64::from(PART_BYTES)) as u32;
             match mailbox.read(delivery, at, length).await.filter(|data| !data.is_empty()) {
                 Some(data) => {
                     let at = at + data.len() as u64;

@@ -6,7 +6,7 @@ use super::api::Parameters;
 use super::{HttpState, say};
 use crate::envelope;
 use crate::surfaces::client::AppClient;
-use crate::surfaces::message::{Message, MessageOptions, Reply, Request};
+use crate::surfaces::message::{Message, MessageOptions, PART_BYTES, Reply, Request};
 use crate::view::{Accepted, Urgency};
 use axum::body::{Body, BodyDataStream};
 use axum::http::request::Parts;
@@ -20,8 +20,6 @@ use serde::Deserialize;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Payload bytes passed on at once.
-const PIECE_BYTES: usize = 256 * 1024;
 /// Maximum time and bytes for discarding the rest of a refused payload.
 const PARTING: (Duration, usize) = (Duration::from_secs(1), 8 << 20);
 
@@ -143,8 +141,8 @@ async fn hand_over(
                 Ok(Some(Ok(bytes))) => {
                     left = left.saturating_sub(bytes.len() as u64);
                     piece.extend_from_slice(&bytes);
-                    while piece.len() >= PIECE_BYTES || (left == 0 && !piece.is_empty()) {
-                        let some = piece.split_to(piece.len().min(PIECE_BYTES)).freeze();
+                    while piece.len() >= PART_BYTES as usize || (left == 0 && !piece.is_empty()) {
+                        let some = piece.split_to(piece.len().min(PART_BYTES as usize)).freeze();
                         say(client, Message { head: Request::Piece { send: 1 }, body: some }).await?;
                     }
                 }
