@@ -9,13 +9,11 @@ pub(crate) fn time(text: &str) -> Result<Duration, String> {
     duration::parse(text).ok_or_else(|| format!("not a valid duration; {DURATION_HINT}"))
 }
 
-/// Parses a duration greater than zero.
 pub(crate) fn time_above_zero(text: &str) -> Result<Duration, String> {
     let time = time(text)?;
     if time.is_zero() { Err("must be greater than zero".to_owned()) } else { Ok(time) }
 }
 
-/// Parses a duration and returns it in seconds.
 pub(crate) fn seconds(text: &str) -> Result<f64, String> {
     time(text).map(|time| time.as_secs_f64())
 }

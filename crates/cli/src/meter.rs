@@ -7,7 +7,6 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Delay before the first line.
 const BEFORE_FIRST: Duration = Duration::from_secs(2);
 /// Interval between updates of the line.
 const BETWEEN: Duration = Duration::from_millis(250);
@@ -29,7 +28,6 @@ pub(crate) struct Meter {
     began: Instant,
     /// Time of the next update.
     due: Instant,
-    /// Line on the terminal, if there is one.
     line: Option<ProgressBar>,
 }
 

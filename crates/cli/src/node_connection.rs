@@ -72,7 +72,6 @@ impl NodeOptions {
     }
 }
 
-/// Prints lines on stdout.
 pub(crate) fn print(text: &str) -> Result<(), CommandFailure> {
     let mut out = io::stdout().lock();
     let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
@@ -166,13 +165,11 @@ impl NodeConversation {
         self.wait(|said| (said.head == Reply::Done).then_some(()))
     }
 
-    /// Requests the state of the node.
     pub(crate) fn status(&mut self) -> Result<Status, CommandFailure> {
         self.ask(Request::Status)?;
         self.wait(|said| if let Reply::Status { status } = said.head { Some(*status) } else { None })
     }
 
-    /// Requests the state of all links.
     pub(crate) fn links(&mut self) -> Result<Vec<Link>, CommandFailure> {
         self.ask(Request::Links)?;
         self.wait(|said| if let Reply::Links { links } = said.head { Some(links) } else { None })

@@ -4,7 +4,6 @@ use std::fmt;
 use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedSender;
 
-/// Tells a listener something.
 pub(crate) struct Tell<T>(Arc<dyn Fn(T) -> bool + Send + Sync>);
 
 impl<T: 'static> Tell<T> {

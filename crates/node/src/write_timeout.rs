@@ -32,12 +32,10 @@ impl WriteTimeout {
         self.time
     }
 
-    /// Counts a stalled peer.
     pub(crate) fn count(&self) {
         self.stalled.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Number of stalled peers.
     pub(crate) fn stalled(&self) -> u64 {
         self.stalled.load(Ordering::Relaxed)
     }

@@ -153,7 +153,6 @@ impl Config {
         (!apart.is_empty()).then_some(apart)
     }
 
-    /// Returns true if the link has a contact plan.
     pub(crate) fn is_planned(&self, link: &LinkSettings) -> bool {
         self.contact.iter().any(|planned| planned.concerns(self, link))
     }

@@ -56,7 +56,6 @@ impl HttpSettings {
         }
     }
 
-    /// Checks that the settings are valid.
     pub(super) fn check(&self) -> Result<(), Error> {
         if let Some(token) = &self.token {
             check_token(token)?;

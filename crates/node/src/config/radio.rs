@@ -281,7 +281,6 @@ impl TncSettings {
     }
 }
 
-/// Neighbour over a TNC.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RadioNeighbour {
     /// Index of its TNC in the configuration.

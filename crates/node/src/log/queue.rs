@@ -97,7 +97,6 @@ fn write_all(out: &mut impl LineSink, mut bytes: &[u8], until: Option<Instant>) 
     true
 }
 
-/// Queue of lines to be written.
 struct LineQueue {
     waiting: Mutex<WaitingLines>,
     /// Signalled when a line was added or all are written.

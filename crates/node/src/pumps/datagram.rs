@@ -60,7 +60,6 @@ enum PumpRequest {
     Release(u64),
 }
 
-/// Event of the socket of a link.
 #[derive(Debug)]
 pub(crate) struct SocketReport {
     pub(crate) link: LinkId,

@@ -32,7 +32,6 @@ impl Recent {
         Recent { bytes_max, ..Recent::default() }
     }
 
-    /// Returns the bytes of data in the cache.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }

@@ -27,7 +27,6 @@ struct EventRing {
 }
 
 impl EventLog {
-    /// An empty ring for `events_max` events.
     pub(crate) fn new(events_max: usize) -> Self {
         let ring = EventRing { events: VecDeque::new(), events_max, next: 1 };
         EventLog { ring: Mutex::new(ring), newest: watch::Sender::new(0), readers: AtomicUsize::new(0) }

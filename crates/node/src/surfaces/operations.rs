@@ -71,7 +71,6 @@ macro_rules! operations {
         pub(crate) static OPERATIONS: &[&Operation] = &[$(&$name),*];
 
         impl Request {
-            /// Returns the operation that the request asks for.
             pub(crate) fn operation(&self) -> &'static Operation {
                 match self {
                     $($(Request::$request { .. } => &$name,)?)*

@@ -112,7 +112,6 @@ impl Applications {
         self.apps.len()
     }
 
-    /// Endpoints that applications have registered.
     pub(crate) fn endpoints(&self) -> impl Iterator<Item = &str> {
         self.owners.keys().map(String::as_str)
     }
@@ -342,7 +341,6 @@ impl Applications {
         }
     }
 
-    /// Handles an indication of the agent.
     pub(crate) fn indication(&mut self, indication: AppIndication) {
         match indication {
             AppIndication::Room(room) => self.room = room,

@@ -14,7 +14,6 @@ use std::sync::Arc;
 
 pub(crate) struct ActiveConfiguration {
     pub(super) config: Config,
-    /// Path of the file, for reloads.
     path: Option<PathBuf>,
     /// Certificate of the node and trusted authorities.
     pub(super) credentials: Option<Arc<Credentials>>,

@@ -78,7 +78,6 @@ impl Connections {
 }
 
 impl Task {
-    /// Handles an event of a pump.
     pub(super) fn hear_pump(&mut self, now: Instant, said: PumpReport<PumpKey>) {
         match said.key {
             PumpKey::Line(line) => self.hear_line(now, line, said),

@@ -35,7 +35,6 @@ impl EventRecording {
     }
 }
 
-/// Converts milliseconds to seconds.
 pub(crate) fn in_seconds(ms: i64) -> f64 {
     ms as f64 / 1000.0
 }

@@ -35,7 +35,6 @@ pub(crate) struct LinkStates {
 }
 
 impl Task {
-    /// Records refused callers.
     pub(super) fn see_refused(&mut self, now: Instant) {
         for RefusedCaller { link, claim, refusal } in std::mem::take(&mut self.engines.lower.second.refused) {
             self.link_states.callers.refused(refusal);

@@ -110,7 +110,6 @@ impl TlsSettings {
     }
 }
 
-/// Formats a day for operators.
 pub(crate) fn day(unix_s: i64) -> String {
     time::OffsetDateTime::from_unix_timestamp(unix_s)
         .map_or_else(|_| format!("second {unix_s}"), |at| at.date().to_string())

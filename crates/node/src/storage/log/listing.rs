@@ -46,7 +46,6 @@ impl Listing {
         }
     }
 
-    /// Appends encoded headers.
     pub(super) fn add(&mut self, device: &Device, headers: &[u8]) -> io::Result<()> {
         let added = device.append(&self.file, self.bytes, &mut [IoSlice::new(headers)]);
         match &added {
@@ -72,7 +71,6 @@ pub(super) struct Listed {
 }
 
 impl Listed {
-    /// Returns the end of the last entry.
     pub(super) fn end(&self) -> u64 {
         self.entries.last().map_or(0, |(at, header)| match header.kind {
             // Everything before a mark is durable, but perhaps not the mark itself.
@@ -92,7 +90,6 @@ fn bytes(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads the valid entries of a listing.
 pub(super) fn read(path: &Path, secret: SealKey) -> io::Result<Listed> {
     let bytes = bytes(path, u64::MAX)?;
     let preamble = SealKey::of_preamble(StoreFileKind::Listing, &bytes);

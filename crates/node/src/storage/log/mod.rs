@@ -318,7 +318,6 @@ impl Log {
         let _ = newest.write(&self.lock, self.secret);
     }
 
-    /// Returns the file of the active segment, and its end.
     fn end(&self) -> (Arc<File>, u64) {
         let index = lock_index(&self.index);
         let segment = &index.segments[&self.active];

@@ -87,7 +87,6 @@ impl ClaimFolders {
     }
 }
 
-/// Reason why a file waits.
 #[derive(Debug)]
 struct WaitReason {
     words: String,
@@ -107,7 +106,6 @@ impl WaitReason {
     }
 }
 
-/// Result of an attempt to send.
 enum SendOutcome {
     /// The node has queued the bundle.
     Accepted,

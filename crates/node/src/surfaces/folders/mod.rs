@@ -120,7 +120,6 @@ fn run<F: Future<Output = ()>>(
 #[derive(Debug)]
 struct NodeGone;
 
-/// A folder's connection to the node.
 struct NodeConnection {
     client: AppClient,
     /// Replies received while waiting for another one.

@@ -31,7 +31,6 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
-/// Maximum number of mailboxes.
 const MAILBOXES_MAX: usize = 64;
 /// Maximum requests that wait for a mailbox.
 const ASKS_MAX: usize = 64;

@@ -69,7 +69,6 @@ pub(crate) struct HttpState {
     mailboxes: Mailboxes,
     /// Connections that have not been authenticated yet.
     waiting: unauthenticated::UnauthenticatedConnections,
-    /// Number of requested pings.
     pings: AtomicU64,
 }
 
@@ -213,7 +212,6 @@ impl HttpCounters {
     }
 }
 
-/// Passes a request to the node.
 async fn say(client: &AppClient, request: impl Into<Message<Request>>) -> Answer<()> {
     if client.request(request).await { Ok(()) } else { Err(RequestFailure::gone()) }
 }
