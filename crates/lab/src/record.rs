@@ -252,21 +252,9 @@ impl Value {
     }
 }
 
-impl From<i64> for Value {
-    fn from(value: i64) -> Value {
-        Value::Integer(value)
-    }
-}
-
 impl From<u64> for Value {
     fn from(value: u64) -> Value {
         i64::try_from(value).map_or(Value::Number(value as f64), Value::Integer)
-    }
-}
-
-impl From<u32> for Value {
-    fn from(value: u32) -> Value {
-        Value::Integer(value.into())
     }
 }
 
@@ -278,17 +266,17 @@ impl From<f64> for Value {
     }
 }
 
-impl From<&str> for Value {
-    fn from(value: &str) -> Value {
-        Value::Text(value.to_owned())
-    }
+macro_rules! values {
+    ($($kind:ident($value:ty))+) => { $(
+        impl From<$value> for Value {
+            fn from(value: $value) -> Value {
+                Value::$kind(value.into())
+            }
+        }
+    )+ };
 }
 
-impl From<String> for Value {
-    fn from(value: String) -> Value {
-        Value::Text(value)
-    }
-}
+values!(Integer(i64) Integer(u32) Text(&str) Text(String));
 
 impl fmt::Display for Value {
     /// Formats very small and very large numbers as `1e-6`.
@@ -335,34 +323,16 @@ impl Experiment {
     /// # Errors
     /// Returns errors of the writer.
     pub fn write_records_csv(&self, out: impl Write) -> io::Result<()> {
-        let names = param_names(self.records.iter().map(|record| &record.params));
-        let mut csv = csv::Writer::from_writer(out);
-        let after = [
-            "metric",
-            "n",
-            "mean",
-            "ci95",
-            "min",
-            "max",
-            "reference",
-            "source",
-            "kind",
-            "unit",
-            "limit",
-            "ratio",
-        ];
-        csv.write_record(HEAD.into_iter().chain(names.iter().map(String::as_str)).chain(after))?;
-        for record in &self.records {
-            let mut row = protocol_cells(&record.case);
-            row.extend(names.iter().map(|name| cell(&record.params, name)));
-            row.extend([record.metric.clone(), record.n.to_string(), number(record.mean)]);
-            row.extend([optional(record.ci95), number(record.min), number(record.max)]);
-            row.extend([optional(record.reference), record.source.clone().unwrap_or_default()]);
-            row.extend([record.kind.to_string(), record.unit.clone()]);
-            row.extend([optional(record.limit), optional(record.ratio)]);
-            csv.write_record(&row)?;
-        }
-        csv.flush()
+        let after = "metric n mean ci95 min max reference source kind unit limit ratio".split(' ');
+        let rows = self.records.iter().map(|record| {
+            let mut cells = vec![record.metric.clone(), record.n.to_string(), number(record.mean)];
+            cells.extend([optional(record.ci95), number(record.min), number(record.max)]);
+            cells.extend([optional(record.reference), record.source.clone().unwrap_or_default()]);
+            cells.extend([record.kind.to_string(), record.unit.clone()]);
+            cells.extend([optional(record.limit), optional(record.ratio)]);
+            (&record.case, &record.params, cells)
+        });
+        write_csv(out, &after.collect::<Vec<_>>(), rows.collect())
     }
 
     /// Writes `runs.csv`: one row per run, one column per parameter, one column per metric.
@@ -370,24 +340,18 @@ impl Experiment {
     /// # Errors
     /// Returns errors of the writer.
     pub fn write_runs_csv(&self, out: impl Write) -> io::Result<()> {
-        let names = param_names(self.runs.iter().map(|run| &run.params));
         let mut metrics = DistinctNames::default();
         self.runs.iter().flat_map(|run| &run.values).for_each(|(metric, _)| metrics.add(metric));
-        let mut csv = csv::Writer::from_writer(out);
-        let head = HEAD.into_iter().chain(names.iter().map(String::as_str)).chain(["run", "seed"]);
-        csv.write_record(head.chain(metrics.in_order.iter().map(String::as_str)))?;
-        for run in &self.runs {
-            let mut row = protocol_cells(&run.case);
-            row.extend(names.iter().map(|name| cell(&run.params, name)));
-            row.extend([run.run.to_string(), run.seed.to_string()]);
-            let mut values = vec![String::new(); metrics.in_order.len()];
+        let rows = self.runs.iter().map(|run| {
+            let mut cells = vec![String::new(); 2 + metrics.in_order.len()];
+            (cells[0], cells[1]) = (run.run.to_string(), run.seed.to_string());
             for (metric, value) in &run.values {
-                values[metrics.index[metric]] = number(*value);
+                cells[2 + metrics.index[metric]] = number(*value);
             }
-            row.extend(values);
-            csv.write_record(&row)?;
-        }
-        csv.flush()
+            (&run.case, &run.params, cells)
+        });
+        let after = ["run", "seed"].into_iter().chain(metrics.in_order.iter().map(String::as_str));
+        write_csv(out, &after.collect::<Vec<_>>(), rows.collect())
     }
 }
 
@@ -407,14 +371,22 @@ impl DistinctNames {
     }
 }
 
-fn param_names<'a>(points: impl Iterator<Item = &'a Params>) -> Vec<String> {
+/// Writes rows of a case, its parameters, each in a column, and cells for the columns after them.
+fn write_csv(out: impl Write, after: &[&str], rows: Vec<(&String, &Params, Vec<String>)>) -> io::Result<()> {
     let mut names = DistinctNames::default();
-    points.flat_map(Params::iter).for_each(|(name, _)| names.add(name));
-    names.in_order
-}
-
-fn cell(params: &Params, name: &str) -> String {
-    params.get(name).map(Value::to_string).unwrap_or_default()
+    rows.iter().flat_map(|(_, params, _)| params.iter()).for_each(|(name, _)| names.add(name));
+    let names = names.in_order;
+    let mut csv = csv::Writer::from_writer(out);
+    csv.write_record(
+        HEAD.into_iter().chain(names.iter().map(String::as_str)).chain(after.iter().copied()),
+    )?;
+    for (case, params, cells) in rows {
+        let (protocol, settings) = parts(case);
+        let cell = |name: &String| params.get(name).map(Value::to_string).unwrap_or_default();
+        let row = [protocol, settings.unwrap_or_default()].map(str::to_owned);
+        csv.write_record(row.into_iter().chain(names.iter().map(cell)).chain(cells))?;
+    }
+    csv.flush()
 }
 
 /// Columns of a case.
@@ -426,11 +398,6 @@ fn parts(case: &str) -> (&str, Option<&str>) {
         Some((protocol, settings)) if !protocol.contains(char::is_uppercase) => (protocol, Some(settings)),
         _ => (case, None),
     }
-}
-
-fn protocol_cells(case: &str) -> Vec<String> {
-    let (protocol, settings) = parts(case);
-    vec![protocol.to_owned(), settings.unwrap_or_default().to_owned()]
 }
 
 fn protocol_and_settings<S: Serializer>(case: &str, serializer: S) -> Result<S::Ok, S::Error> {

@@ -324,6 +324,17 @@ fn slug(text: &str) -> String {
     if out.is_empty() { "data".to_owned() } else { out }
 }
 
+/// Writes a picture of this size with its content, which is SVG.
+pub(super) fn svg(class: &str, width: f64, height: f64, label: &str, content: String) -> Markup {
+    html! {
+        svg class=(class) viewBox={ "0 0 " (width) " " (height) } role="img"
+            aria-label={ (label) ". The numbers are in the table below." } {
+            "\n" (PreEscaped(content))
+        }
+        "\n"
+    }
+}
+
 /// Escapes text for HTML, for pictures that are drawn as text.
 pub(super) fn escape(text: &str) -> String {
     html! { (text) }.into_string()

@@ -1,6 +1,6 @@
 //! Use of time: one bar for each case, divided into shares, and the same numbers as a table.
 
-use super::html::escape;
+use super::html::{escape, svg};
 use super::plot::STYLES;
 use super::table::{Cell, Column, Table, Tone};
 use crate::format::figure;
@@ -93,25 +93,18 @@ impl LedgerChart {
 
     /// Draws the chart with its legend.
     pub(super) fn picture(&self) -> Markup {
-        html! { (self.legend()) (PreEscaped(self.svg())) }
+        html! { (self.legend()) (self.svg()) }
     }
 
-    fn svg(&self) -> String {
+    fn svg(&self) -> Markup {
         let most =
             self.bars.iter().flat_map(|b| [Self::total(b), b.limit.unwrap_or(0.0)]).fold(0.0, f64::max);
         let height = ROW * self.bars.len() as f64 + 16.0;
         let mut out = String::new();
-        let _ = writeln!(
-            out,
-            "<svg class=\"plot ledger\" viewBox=\"0 0 {WIDTH} {height:.0}\" role=\"img\" aria-label=\"{}. The numbers \
-             are in the table below.\">",
-            escape(&self.title)
-        );
         for (row, bar) in self.bars.iter().enumerate() {
             self.bar(&mut out, bar, 8.0 + ROW * row as f64, if most > 0.0 { most } else { 1.0 });
         }
-        out.push_str("</svg>\n");
-        out
+        svg("plot ledger", WIDTH, height, &self.title, out)
     }
 
     fn bar(&self, out: &mut String, bar: &Bar, top: f64, most: f64) {

@@ -4,7 +4,7 @@
 //! Colours are classes (`s0` to `s6`) whose values come from the style of the page, for light, dark and print. A series
 //! is one path whatever its number of points; markers show their values on hover.
 
-use super::html::escape;
+use super::html::{escape, svg};
 use super::panels::{Drawn, Panels};
 use super::scale::Scale;
 use super::table::{Cell, Column, Table};
@@ -269,7 +269,7 @@ impl Plot {
                     @if named {
                         (legend(drawn))
                     }
-                    (PreEscaped(self.svg(&WHOLE, &self.title, drawn)))
+                    (self.svg(&WHOLE, &self.title, drawn))
                 }
             }
             Panels { panels, legend: common } => html! {
@@ -285,7 +285,7 @@ impl Plot {
                             @if common.is_none() {
                                 (legend(&panel.drawn))
                             }
-                            (PreEscaped(self.svg(&PANEL, &panel.name(&self.title), &panel.drawn)))
+                            (self.svg(&PANEL, &panel.name(&self.title), &panel.drawn))
                         }
                     }
                 }
@@ -294,29 +294,19 @@ impl Plot {
     }
 
     /// Draws some of the series on the scale of all.
-    fn svg(&self, frame: &Frame, title: &str, drawn: &[Drawn<'_>]) -> String {
+    fn svg(&self, frame: &Frame, title: &str, drawn: &[Drawn<'_>]) -> Markup {
         let width = self.series.iter().flat_map(|s| s.points.iter().flat_map(Point::width));
         let xs = Scale::of(&self.x, width, frame.left, frame.right);
         let reach = self.series.iter().flat_map(|s| s.points.iter().flat_map(Point::reach));
         let ys = Scale::of(&self.y, reach, frame.bottom, frame.top);
         let mut out = String::new();
-        let _ = writeln!(
-            out,
-            "<svg class=\"plot\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}: {} over {}. The numbers are \
-             in the table below.\">",
-            frame.width,
-            frame.height,
-            escape(title),
-            escape(&self.y.head()),
-            escape(&self.x.head())
-        );
         axes(&mut out, frame, [(&self.x, &xs), (&self.y, &ys)]);
         let order = |published: bool| drawn.iter().filter(move |one| one.series.published == published);
         for one in order(false).chain(order(true)) {
             draw(&mut out, one, &xs, &ys);
         }
-        out.push_str("</svg>\n");
-        out
+        let label = format!("{title}: {} over {}", self.y.head(), self.x.head());
+        svg("plot", frame.width, frame.height, &label, out)
     }
 
     /// Table for display: that of the author, or a row for each x, or a row for each series if there are too many.

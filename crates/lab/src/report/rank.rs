@@ -1,11 +1,11 @@
 //! Ranking of several protocols by one figure: a bar for each with its 95 % confidence interval, and the ideal value.
 
-use super::html::escape;
+use super::html::{escape, svg};
 use super::ledger::left_of;
 use super::table::{Cell, Column, Table};
 use crate::format::{figure, with_error};
 use crate::stats::Summary;
-use maud::{Markup, PreEscaped};
+use maud::Markup;
 use std::fmt::Write;
 
 /// Chart with a bar for each protocol, in the order given.
@@ -56,12 +56,6 @@ impl RankChart {
         let scale = if most > 0.0 { (right - left) / most } else { 0.0 };
         let height = TOP + ROW * self.rows.len() as f64 + 6.0;
         let mut out = String::new();
-        let _ = writeln!(
-            out,
-            "<svg class=\"plot\" viewBox=\"0 0 {WIDTH} {height:.0}\" role=\"img\" aria-label=\"{}. The numbers are in \
-             the table below.\">",
-            escape(&self.title)
-        );
         for (index, row) in self.rows.iter().enumerate() {
             self.row(&mut out, row, index, left, scale);
         }
@@ -77,8 +71,7 @@ impl RankChart {
                 escape(&self.unit)
             );
         }
-        out.push_str("</svg>\n");
-        PreEscaped(out)
+        svg("plot", WIDTH, height, &self.title, out)
     }
 
     fn label(&self, row: &RankRow) -> String {

@@ -1,6 +1,6 @@
 //! Published figures against ours: a point for each, by its verdict.
 
-use super::html::escape;
+use super::html::{escape, svg};
 use super::plot::{Axis, Frame, axes, marker};
 use super::scale::Scale;
 use super::table::{Cell, Column, Table, Tone};
@@ -111,7 +111,7 @@ impl Scatter {
                     "equal, and 10 % around it"
                 }
             }
-            (PreEscaped(self.svg()))
+            (self.svg())
         }
     }
 
@@ -119,7 +119,7 @@ impl Scatter {
         self.points.iter().any(|point| point.verdict == verdict)
     }
 
-    fn svg(&self) -> String {
+    fn svg(&self) -> Markup {
         let axis = |name: &str| {
             let axis = Axis::new(name, "");
             if self.is_log() { axis.log() } else { axis.from_zero() }
@@ -128,14 +128,6 @@ impl Scatter {
         let xs = Scale::of(&x, self.values(), SQUARE.left, SQUARE.right);
         let ys = Scale::of(&y, self.values(), SQUARE.bottom, SQUARE.top);
         let mut out = String::new();
-        let _ = writeln!(
-            out,
-            "<svg class=\"plot square\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}: ours over published. The \
-             numbers are in the table below.\">",
-            SQUARE.width,
-            SQUARE.height,
-            escape(&self.title)
-        );
         axes(&mut out, &SQUARE, [(&x, &xs), (&y, &ys)]);
         let _ = writeln!(out, "<path class=\"band\" d=\"{}\"/>", band(&xs, &ys));
         let _ = writeln!(
@@ -157,8 +149,8 @@ impl Scatter {
                 out.push('\n');
             }
         }
-        out.push_str("</svg>\n");
-        out
+        let label = format!("{}: ours over published", self.title);
+        svg("plot square", SQUARE.width, SQUARE.height, &label, out)
     }
 
     /// Table of the same numbers.
