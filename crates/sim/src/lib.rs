@@ -46,8 +46,6 @@
 //! ```
 //!
 //! A simulation is `Send`, so independent runs with different seeds can be distributed over threads.
-//!
-//! The feature `testing` adds `swarm`: random configurations and faults for tests.
 
 #![forbid(unsafe_code)]
 
@@ -64,8 +62,6 @@ mod noise;
 mod queue;
 pub mod radio;
 pub mod simulation;
-#[cfg(any(test, feature = "testing"))]
-pub mod swarm;
 pub mod trace;
 mod units;
 

@@ -1,6 +1,8 @@
 //! Properties of every world: worlds, traffic and faults are drawn from seeds.
 
 mod common;
+mod swarm;
+
 use common::*;
 use longwire_proto::rng::Rng;
 use longwire_proto::service::{InterfaceId, RecordId, Shares, StorageRequest};

@@ -76,12 +76,25 @@ impl Model {
     }
 }
 
+/// Draws latencies over several orders of magnitude.
+fn drawn(rng: &mut Rng) -> DiskConfig {
+    let mut spread = |low: f64, high: f64| low * libm::exp(rng.unit() * libm::log(high / low));
+    DiskConfig {
+        write_latency: Duration::from_secs_f64(spread(1e-6, 1e-2)),
+        sync_latency: Duration::from_secs_f64(spread(1e-5, 0.2)),
+        read_latency: Duration::from_secs_f64(spread(1e-6, 2e-2)),
+        throughput_bytes_per_s: spread(1e5, 1e9) as u64,
+        group_commit: rng.chance(0.8),
+        ..DiskConfig::default()
+    }
+}
+
 #[test]
 fn what_was_answered_survives_every_crash() {
     let mut torn = 0;
     for seed in 0..300 {
         let mut rng = Rng::new(seed).fork("disk law");
-        let config = if rng.chance(0.2) { DiskConfig::default() } else { crate::swarm::disk(&mut rng) };
+        let config = if rng.chance(0.2) { DiskConfig::default() } else { drawn(&mut rng) };
         let mut disk = Disk::new(config);
         let (mut model, mut now) = (Model::default(), Instant::ZERO);
         for _ in 0..200 {

@@ -5,14 +5,10 @@
 //! sequences, noise, disks, clocks. All values stay within the range that a robust protocol survives: every line
 //! carries most of its shorter frames, every fault ends, no disk is too small.
 
-use crate::channel::{ChannelConfig, ChannelId, Errors, Fcs, GilbertElliott, LineConfig};
-use crate::clock::ClockConfig;
-use crate::delay::{Delay, DelayPoint};
-use crate::disk::DiskConfig;
-use crate::fault::InjectedFault;
-use crate::node::NodeId;
 use longwire_proto::rng::Rng;
 use longwire_proto::time::{Duration, Instant};
+use longwire_sim::*;
+use std::collections::BTreeSet;
 
 /// Returns a number between `low` and `high`, uniform over orders of magnitude.
 fn spread(rng: &mut Rng, low: f64, high: f64) -> f64 {
@@ -24,14 +20,14 @@ fn duration(seconds: f64) -> Duration {
 }
 
 /// Draws a channel, whose two directions may have the same rate and delay.
-pub fn channel(rng: &mut Rng) -> ChannelConfig {
+pub(crate) fn channel(rng: &mut Rng) -> ChannelConfig {
     let forward = line(rng);
     let backward = if rng.chance(0.5) { forward.clone() } else { line(rng) };
     ChannelConfig { forward, backward }
 }
 
 /// Draws one direction of a channel, without scheduled outages, which [`faults`] draws.
-pub fn line(rng: &mut Rng) -> LineConfig {
+pub(crate) fn line(rng: &mut Rng) -> LineConfig {
     let backpressure = rng.chance(0.7);
     // A router without any queue would drop most of every burst.
     let queue_bytes_min = if backpressure { 0 } else { 8_000 };
@@ -78,7 +74,7 @@ fn errors(rng: &mut Rng) -> Errors {
 }
 
 /// Draws a disk of sufficient size.
-pub fn disk(rng: &mut Rng) -> DiskConfig {
+pub(crate) fn disk(rng: &mut Rng) -> DiskConfig {
     if rng.chance(0.3) {
         return DiskConfig::default();
     }
@@ -93,7 +89,7 @@ pub fn disk(rng: &mut Rng) -> DiskConfig {
 }
 
 /// Draws a clock: right, somewhat wrong, or absent.
-pub fn clock(rng: &mut Rng) -> ClockConfig {
+pub(crate) fn clock(rng: &mut Rng) -> ClockConfig {
     match rng.below(4) {
         0 | 1 => ClockConfig::default(),
         2 => ClockConfig {
@@ -107,28 +103,28 @@ pub fn clock(rng: &mut Rng) -> ClockConfig {
 
 /// Kinds and numbers of faults of a world.
 #[derive(Clone, Debug)]
-pub struct FaultLimits {
+pub(crate) struct FaultLimits {
     /// Channels that may be cut.
-    pub channels: Vec<ChannelId>,
+    pub(crate) channels: Vec<ChannelId>,
     /// Nodes that may crash.
-    pub nodes: Vec<NodeId>,
+    pub(crate) nodes: Vec<NodeId>,
     /// Earliest time of a fault.
-    pub from: Instant,
+    pub(crate) from: Instant,
     /// Latest end of a fault: from then on every channel, node and disk works.
-    pub until: Instant,
+    pub(crate) until: Instant,
     /// Maximum number of cuts over all channels.
-    pub cuts_max: u32,
+    pub(crate) cuts_max: u32,
     /// Maximum number of crashes over all nodes.
-    pub crashes_max: u32,
+    pub(crate) crashes_max: u32,
     /// Maximum number of disk failures over all nodes.
-    pub disk_failures_max: u32,
+    pub(crate) disk_failures_max: u32,
     /// Maximum number of damaged records over all nodes. Damage is permanent.
-    pub damages_max: u32,
+    pub(crate) damages_max: u32,
 }
 
 /// Draws faults, in order of time. Faults of one kind may overlap at the same channel or node: a channel is up again
 /// when the last cut has ended, while the first end of a crash or failure ends all of them.
-pub fn faults(rng: &mut Rng, misfortune: &FaultLimits) -> Vec<(Instant, InjectedFault)> {
+pub(crate) fn faults(rng: &mut Rng, misfortune: &FaultLimits) -> Vec<(Instant, InjectedFault)> {
     let mut plan = Vec::new();
     let mut spells =
         |rng: &mut Rng, count_max: u32, victims: usize, make: &dyn Fn(usize, bool) -> InjectedFault| {
@@ -169,60 +165,51 @@ fn spell(rng: &mut Rng, from: Instant, until: Instant) -> (Instant, Instant) {
     (at(begin), at((begin + length).min(span)))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::collections::BTreeSet;
-
-    #[test]
-    fn every_fault_is_mended_in_time() {
-        let misfortune = FaultLimits {
-            channels: vec![ChannelId(0), ChannelId(1)],
-            nodes: vec![NodeId(0), NodeId(1), NodeId(2)],
-            from: Instant::from_secs(10),
-            until: Instant::from_secs(100),
-            cuts_max: 8,
-            crashes_max: 8,
-            disk_failures_max: 4,
-            damages_max: 2,
-        };
-        let mut kinds = [0; 4];
-        for seed in 0..500 {
-            let (mut cut, mut down, mut failing) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
-            for (at, fault) in faults(&mut Rng::new(seed), &misfortune) {
-                assert!(at >= misfortune.from && at <= misfortune.until);
-                match fault {
-                    InjectedFault::Cut(channel) => kinds[0] += u32::from(cut.insert(channel)),
-                    InjectedFault::Heal(channel) => drop(cut.remove(&channel)),
-                    InjectedFault::Crash(node) => kinds[1] += u32::from(down.insert(node)),
-                    InjectedFault::Restart(node) => drop(down.remove(&node)),
-                    InjectedFault::DiskFails(node, true) => kinds[2] += u32::from(failing.insert(node)),
-                    InjectedFault::DiskFails(node, false) => drop(failing.remove(&node)),
-                    InjectedFault::DamageAnyRecord(_) => kinds[3] += 1,
-                    other => panic!("{other:?}"),
-                }
+#[test]
+fn every_fault_is_mended_in_time() {
+    let misfortune = FaultLimits {
+        channels: vec![ChannelId(0), ChannelId(1)],
+        nodes: vec![NodeId(0), NodeId(1), NodeId(2)],
+        from: Instant::from_secs(10),
+        until: Instant::from_secs(100),
+        cuts_max: 8,
+        crashes_max: 8,
+        disk_failures_max: 4,
+        damages_max: 2,
+    };
+    let mut kinds = [0; 4];
+    for seed in 0..500 {
+        let (mut cut, mut down, mut failing) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        for (at, fault) in faults(&mut Rng::new(seed), &misfortune) {
+            assert!(at >= misfortune.from && at <= misfortune.until);
+            match fault {
+                InjectedFault::Cut(channel) => kinds[0] += u32::from(cut.insert(channel)),
+                InjectedFault::Heal(channel) => drop(cut.remove(&channel)),
+                InjectedFault::Crash(node) => kinds[1] += u32::from(down.insert(node)),
+                InjectedFault::Restart(node) => drop(down.remove(&node)),
+                InjectedFault::DiskFails(node, true) => kinds[2] += u32::from(failing.insert(node)),
+                InjectedFault::DiskFails(node, false) => drop(failing.remove(&node)),
+                InjectedFault::DamageAnyRecord(_) => kinds[3] += 1,
+                other => panic!("{other:?}"),
             }
-            assert!(cut.is_empty() && down.is_empty() && failing.is_empty(), "seed {seed}");
         }
-        assert!(kinds.iter().all(|count| *count > 100), "every kind of fault is drawn: {kinds:?}");
+        assert!(cut.is_empty() && down.is_empty() && failing.is_empty(), "seed {seed}");
     }
+    assert!(kinds.iter().all(|count| *count > 100), "every kind of fault is drawn: {kinds:?}");
+}
 
-    #[test]
-    fn worlds_that_are_drawn_make_sense() {
-        for seed in 0..500 {
-            let mut rng = Rng::new(seed);
-            let config = channel(&mut rng);
-            assert_eq!(config.forward.validate().and(config.backward.validate()), Ok(()));
-            match config.forward.errors {
-                Errors::GilbertElliott(model) => {
-                    assert!(
-                        model.bad_bits_mean * 9.0 < model.good_bits_mean,
-                        "good most of the time: {model:?}"
-                    );
-                }
-                even => assert!(even.mean_ber() < 1e-4, "{even:?}"),
+#[test]
+fn worlds_that_are_drawn_make_sense() {
+    for seed in 0..500 {
+        let mut rng = Rng::new(seed);
+        let config = channel(&mut rng);
+        assert_eq!(config.forward.validate().and(config.backward.validate()), Ok(()));
+        match config.forward.errors {
+            Errors::GilbertElliott(model) => {
+                assert!(model.bad_bits_mean * 9.0 < model.good_bits_mean, "good most of the time: {model:?}");
             }
-            assert!(disk(&mut rng).sync_latency < Duration::from_secs(1));
+            even => assert!(even.mean_ber() < 1e-4, "{even:?}"),
         }
+        assert!(disk(&mut rng).sync_latency < Duration::from_secs(1));
     }
 }
