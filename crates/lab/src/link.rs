@@ -6,6 +6,7 @@
 mod radio;
 
 pub use radio::RadioChannel;
+pub(crate) use radio::millis;
 
 use crate::error::{Error, nearest};
 use crate::limit;

@@ -1,7 +1,7 @@
 //! Output of figures and pages to a terminal or a directory.
 
 use crate::record::Experiment;
-use crate::report::{PageBlock, Report};
+use crate::report::{PageBlock, Report, wrapped};
 use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 pub fn terminal(blocks: &[PageBlock], width: usize, colour: bool) -> String {
     // Limits the length of text lines, because long lines are hard to read however wide the terminal is.
     const WORDS_MAX: usize = 100;
-    let words = |text: &str| wrapped(&text.replace('`', ""), width.min(WORDS_MAX));
+    let words = |text: &str| wrapped(&text.replace('`', ""), width.min(WORDS_MAX)).join("\n") + "\n";
     let part = |block: &PageBlock| match block {
         PageBlock::Text(text) => words(text),
         PageBlock::Code { caption, text } => format!("{}\n{}\n", words(caption), indented(text)),
@@ -61,27 +61,6 @@ pub(crate) fn file(
 
 fn named(error: io::Error, path: &Path) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
-}
-
-/// Wraps a text between words.
-fn wrapped(text: &str, width: usize) -> String {
-    let mut out = String::new();
-    let mut column = 0;
-    for word in text.split_whitespace() {
-        let length = word.chars().count();
-        if column > 0 && column + 1 + length > width {
-            out.push('\n');
-            column = 0;
-        }
-        if column > 0 {
-            out.push(' ');
-            column += 1;
-        }
-        out.push_str(word);
-        column += length;
-    }
-    out.push('\n');
-    out
 }
 
 fn indented(text: &str) -> String {

@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::format::figure;
 use crate::ledger::{HopDirection, Ledger};
 use crate::limit::{self, Bound, Limit};
-use crate::link::LinkProfile;
+use crate::link::{LinkProfile, millis};
 use crate::protocols::{self, Assembly, INWARD, NodePosition, ONWARD};
 use crate::scenario::{Outage, OutageFrom, Scenario};
 use crate::trace::CapturedFrame;
@@ -282,12 +282,9 @@ impl Setup {
     }
 }
 
-fn at(seconds: f64) -> Instant {
+/// Time of this number of seconds since the start of a run.
+pub(crate) fn at(seconds: f64) -> Instant {
     Instant::from_nanos((seconds * 1e9) as u64)
-}
-
-fn millis(millis: f64) -> Duration {
-    Duration::from_nanos((millis * 1e6) as u64)
 }
 
 /// Frame statistics of one hop.

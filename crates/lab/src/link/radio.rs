@@ -58,7 +58,8 @@ const ALIENS: [Alien; 7] = [
     ("fcs", |link, plain| link.fcs != plain.fcs),
 ];
 
-fn millis(millis: f64) -> Duration {
+/// Duration of this number of milliseconds.
+pub(crate) fn millis(millis: f64) -> Duration {
     Duration::from_nanos((millis * 1e6) as u64)
 }
 

@@ -1,6 +1,7 @@
 //! One run: nodes, lines between them, and observations.
 
 use super::{MeetingRoute, MeetingScenario};
+use crate::run::at;
 use crate::world;
 use bytes::Bytes;
 use longwire_proto::bp::agent::{self, Agent, LinkConfig, RouterChoice};
@@ -101,10 +102,6 @@ fn apart(spans: &mut Spans) {
         }
     }
     *spans = merged;
-}
-
-fn at(seconds: f64) -> Instant {
-    Instant::from_nanos((seconds * 1e9) as u64)
 }
 
 /// Link of a node: neighbour, line and meetings.

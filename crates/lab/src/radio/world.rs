@@ -1,6 +1,7 @@
 //! One run: stations that send single frames, and the fate of the frames.
 
 use super::RadioScenario;
+use crate::run::at;
 use crate::world;
 use bytes::Bytes;
 use longwire_proto::ax25::{Address, Callsign, CommandResponse, Control, Frame, Modulo, Unnumbered, pid};
@@ -118,7 +119,7 @@ fn draw(plan: &RadioScenario, rng: &mut Rng) -> Vec<PlannedFrame> {
                 break;
             }
             let to = others[rng.below(others.len() as u64) as usize];
-            wishes.push(PlannedFrame { at: Instant::from_nanos((at_s * 1e9) as u64), from, to });
+            wishes.push(PlannedFrame { at: at(at_s), from, to });
         }
     }
     wishes.sort_by_key(|wish| (wish.at, wish.from));

@@ -16,6 +16,7 @@ pub use ledger::{Bar, LedgerChart, LedgerShare};
 pub use plot::{Axis, Plot, PlotSeries, Point, Shape};
 pub use rank::{RankChart, RankRow};
 pub use scatter::{Scatter, ScatterPoint, Verdict};
+pub(crate) use table::wrapped;
 pub use table::{Cell, Column, Table, Tone};
 
 use crate::record::Experiment;

@@ -574,26 +574,20 @@ pub(super) fn marker(style: usize, x: f64, y: f64, r: f64) -> String {
             let r = r * 0.9;
             format!("M{:.1} {:.1}h{2:.1}v{2:.1}h-{2:.1}z", x - r, y - r, 2.0 * r)
         }
-        2 => format!(
-            "M{:.1} {:.1}L{:.1} {3:.1}H{4:.1}z",
-            x,
-            y - r * 1.2,
-            x + r * 1.15,
-            y + r * 0.85,
-            x - r * 1.15
-        ),
+        2 | 4 => {
+            let up = if style == 2 { r } else { -r };
+            format!(
+                "M{x:.1} {:.1}L{:.1} {2:.1}H{3:.1}z",
+                y - up * 1.2,
+                x + r * 1.15,
+                y + up * 0.85,
+                x - r * 1.15
+            )
+        }
         3 => {
             let r = r * 1.25;
             format!("M{x:.1} {:.1}l{r:.1} {r:.1}l-{r:.1} {r:.1}l-{r:.1} -{r:.1}z", y - r)
         }
-        4 => format!(
-            "M{:.1} {:.1}L{:.1} {3:.1}H{4:.1}z",
-            x,
-            y + r * 1.2,
-            x + r * 1.15,
-            y - r * 0.85,
-            x - r * 1.15
-        ),
         5 => {
             let (a, b) = (r * 0.4, r * 1.1);
             format!(

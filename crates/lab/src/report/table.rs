@@ -265,11 +265,13 @@ fn line_width(widths: impl Iterator<Item = usize>) -> usize {
     sum + 2 * usize::saturating_sub(count, 1)
 }
 
-/// Wraps a text at this width between words; a longer word has its own line.
+/// Lines of a cell of this width.
 fn broken(text: &str, width: usize) -> Vec<String> {
-    if columns_of(text) <= width {
-        return vec![text.to_owned()];
-    }
+    if columns_of(text) <= width { vec![text.to_owned()] } else { wrapped(text, width) }
+}
+
+/// Wraps a text at this width between words; a longer word has its own line.
+pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
         match lines.last_mut() {
