@@ -291,16 +291,6 @@ impl Trial for RouterTrial<'_> {
     }
 }
 
-/// Name of a router in scenario files.
-fn name(router: RouterChoice) -> &'static str {
-    match router {
-        RouterChoice::Static => "static",
-        RouterChoice::ContactPlan => "contact-plan",
-        RouterChoice::Epidemic => "epidemic",
-        RouterChoice::SprayAndWait => "spray-and-wait",
-    }
-}
-
 /// Runs a scenario.
 ///
 /// # Errors
@@ -314,7 +304,7 @@ pub fn run(mut plan: MeetingScenario, options: &Options, progress: &Progress) ->
     plan.seed = options.seed.unwrap_or(plan.seed);
     let case = |router: &RouterChoice| {
         let trial = RouterTrial { plan: &plan, router: *router };
-        Case::new(name(*router), Params::new(), trial, plan.seed, plan.runs)
+        Case::new(router.name(), Params::new(), trial, plan.seed, plan.runs)
     };
     let cases = plan.routers.iter().map(case).collect();
     let played = Bench { threads: options.threads, shard: options.shard, ..Bench::new(progress) }.play(cases);
