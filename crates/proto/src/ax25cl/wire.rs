@@ -182,7 +182,7 @@ pub(super) fn encode_control(message: &Message, out: &mut BytesMut) {
             sdnv::encode(up_to, out);
         }
         Message::Refuse { number, reason } => {
-            out.put_u8(REFUSE | refuse_code(reason));
+            out.put_u8(REFUSE | reason.code() & 0xf);
             sdnv::encode(number, out);
         }
         Message::Cancel { number } => {
@@ -200,7 +200,7 @@ fn decode_message(input: &mut Bytes) -> Result<Message, DecodeError> {
         PROGRESS => Message::Progress { number: sdnv::decode(input)?, up_to: sdnv::decode(input)? },
         CANCEL => Message::Cancel { number: sdnv::decode(input)? },
         kind if kind & 0xf0 == REFUSE => {
-            Message::Refuse { number: sdnv::decode(input)?, reason: refuse_reason(kind & 0xf) }
+            Message::Refuse { number: sdnv::decode(input)?, reason: RefuseReason::from_code(kind & 0xf) }
         }
         kind if kind & !(BEGINS | NAMED | MEASURED) == DATA => {
             let mut given = |flag| if kind & flag == 0 { Ok(None) } else { sdnv::decode(input).map(Some) };
@@ -227,30 +227,4 @@ fn take(input: &mut Bytes, length: usize) -> Result<Bytes, DecodeError> {
 
 fn u32_of(bytes: &[u8]) -> u32 {
     u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
-}
-
-fn refuse_code(reason: RefuseReason) -> u8 {
-    match reason {
-        RefuseReason::Unknown => 0,
-        RefuseReason::Completed => 1,
-        RefuseReason::NoResources => 2,
-        RefuseReason::Retransmit => 3,
-        RefuseReason::NotAcceptable => 4,
-        RefuseReason::ExtensionFailure => 5,
-        RefuseReason::SessionTerminating => 6,
-        RefuseReason::Other(code) => code & 0xf,
-    }
-}
-
-fn refuse_reason(code: u8) -> RefuseReason {
-    match code {
-        0 => RefuseReason::Unknown,
-        1 => RefuseReason::Completed,
-        2 => RefuseReason::NoResources,
-        3 => RefuseReason::Retransmit,
-        4 => RefuseReason::NotAcceptable,
-        5 => RefuseReason::ExtensionFailure,
-        6 => RefuseReason::SessionTerminating,
-        other => RefuseReason::Other(other),
-    }
 }

@@ -6,7 +6,7 @@
 
 use super::eid::Eid;
 use super::time::{CreationTimestamp, DtnTime};
-use crate::codec::{DecodeError, cbor};
+use crate::codec::{DecodeError, cbor, codes};
 use bytes::{BufMut, Bytes, BytesMut};
 
 const RECORD: &str = "RFC 9171 6.1";
@@ -112,41 +112,14 @@ pub enum ReasonCode {
     Unknown(u64),
 }
 
-const REASONS: [ReasonCode; 17] = [
-    ReasonCode::NoAdditionalInformation,
-    ReasonCode::LifetimeExpired,
-    ReasonCode::ForwardedOverUnidirectionalLink,
-    ReasonCode::TransmissionCanceled,
-    ReasonCode::DepletedStorage,
-    ReasonCode::DestinationUnavailable,
-    ReasonCode::NoRoute,
-    ReasonCode::NoTimelyContact,
-    ReasonCode::BlockUnintelligible,
-    ReasonCode::HopLimitExceeded,
-    ReasonCode::TrafficPared,
-    ReasonCode::BlockUnsupported,
-    ReasonCode::MissingSecurityOperation,
-    ReasonCode::UnknownSecurityOperation,
-    ReasonCode::UnexpectedSecurityOperation,
-    ReasonCode::FailedSecurityOperation,
-    ReasonCode::ConflictingSecurityOperation,
-];
-
-impl ReasonCode {
-    /// Converts from the reason code.
-    pub fn from_number(number: u64) -> Self {
-        let known = usize::try_from(number).ok().and_then(|index| REASONS.get(index));
-        known.copied().unwrap_or(ReasonCode::Unknown(number))
-    }
-
-    /// Reason code.
-    pub fn number(self) -> u64 {
-        match self {
-            ReasonCode::Unknown(number) => number,
-            known => REASONS.iter().position(|&reason| reason == known).expect("the table is whole") as u64,
-        }
-    }
-}
+codes!(
+    ReasonCode: u64, from_number, number,
+    0 NoAdditionalInformation, 1 LifetimeExpired, 2 ForwardedOverUnidirectionalLink, 3 TransmissionCanceled,
+    4 DepletedStorage, 5 DestinationUnavailable, 6 NoRoute, 7 NoTimelyContact, 8 BlockUnintelligible,
+    9 HopLimitExceeded, 10 TrafficPared, 11 BlockUnsupported, 12 MissingSecurityOperation,
+    13 UnknownSecurityOperation, 14 UnexpectedSecurityOperation, 15 FailedSecurityOperation,
+    16 ConflictingSecurityOperation, Unknown
+);
 
 impl AdminRecord {
     /// Decodes an administrative record from the front of the input.

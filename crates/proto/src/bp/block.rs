@@ -2,10 +2,45 @@
 
 use super::eid::Eid;
 use super::time::CreationTimestamp;
-use crate::codec::{DecodeError, cbor};
+use crate::codec::{DecodeError, cbor, codes};
 use crate::service::Priority;
 use bytes::{Bytes, BytesMut};
-use core::ops::{BitOr, BitOrAssign};
+
+/// The operations of a set of flags.
+macro_rules! flag_operations {
+    ($flags:ident) => {
+        impl $flags {
+            /// All bits, including unknown ones.
+            pub const fn bits(self) -> u64 {
+                self.0
+            }
+
+            /// True if all bits of `flags` are set.
+            pub const fn contains(self, flags: $flags) -> bool {
+                self.0 & flags.0 == flags.0
+            }
+
+            /// True if any bit of `flags` is set.
+            pub const fn intersects(self, flags: $flags) -> bool {
+                self.0 & flags.0 != 0
+            }
+        }
+
+        impl core::ops::BitOr for $flags {
+            type Output = Self;
+            fn bitor(self, other: Self) -> Self {
+                $flags(self.0 | other.0)
+            }
+        }
+
+        impl core::ops::BitOrAssign for $flags {
+            fn bitor_assign(&mut self, other: Self) {
+                self.0 |= other.0;
+            }
+        }
+    };
+}
+pub(super) use flag_operations;
 
 /// Bundle processing control flags (RFC 9171 4.2.3), without "bundle is a fragment", which is
 /// [`PrimaryBlock::fragment`]. Unknown bits are kept and ignored.
@@ -35,35 +70,9 @@ impl BundleFlags {
     pub const REPORTS: BundleFlags = BundleFlags(0x7_4000);
     /// "Bundle is a fragment", which only the encoded flags contain.
     pub(super) const FRAGMENT_BIT: u64 = 0x01;
-
-    /// All bits, including unknown ones.
-    pub const fn bits(self) -> u64 {
-        self.0
-    }
-
-    /// True if all bits of `flags` are set.
-    pub const fn contains(self, flags: BundleFlags) -> bool {
-        self.0 & flags.0 == flags.0
-    }
-
-    /// True if any bit of `flags` is set.
-    pub const fn intersects(self, flags: BundleFlags) -> bool {
-        self.0 & flags.0 != 0
-    }
 }
 
-impl BitOr for BundleFlags {
-    type Output = Self;
-    fn bitor(self, other: Self) -> Self {
-        BundleFlags(self.0 | other.0)
-    }
-}
-
-impl BitOrAssign for BundleFlags {
-    fn bitor_assign(&mut self, other: Self) {
-        self.0 |= other.0;
-    }
-}
+flag_operations!(BundleFlags);
 
 /// Block processing control flags (RFC 9171 4.2.4). Unknown bits are kept and ignored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -80,30 +89,9 @@ impl BlockFlags {
     pub const DELETE_BUNDLE: BlockFlags = BlockFlags(0x04);
     /// The block must be discarded if it cannot be processed.
     pub const DISCARD: BlockFlags = BlockFlags(0x10);
-
-    /// All bits, including unknown ones.
-    pub const fn bits(self) -> u64 {
-        self.0
-    }
-
-    /// True if all bits of `flags` are set.
-    pub const fn contains(self, flags: BlockFlags) -> bool {
-        self.0 & flags.0 == flags.0
-    }
 }
 
-impl BitOr for BlockFlags {
-    type Output = Self;
-    fn bitor(self, other: Self) -> Self {
-        BlockFlags(self.0 | other.0)
-    }
-}
-
-impl BitOrAssign for BlockFlags {
-    fn bitor_assign(&mut self, other: Self) {
-        self.0 |= other.0;
-    }
-}
+flag_operations!(BlockFlags);
 
 /// CRC type of a block (RFC 9171 4.2.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
@@ -233,37 +221,11 @@ pub enum BlockType {
     Unknown(u64),
 }
 
-impl BlockType {
-    /// Converts from the block type code.
-    pub const fn from_number(number: u64) -> Self {
-        match number {
-            1 => BlockType::Payload,
-            6 => BlockType::PreviousNode,
-            7 => BlockType::BundleAge,
-            10 => BlockType::HopCount,
-            11 => BlockType::BlockIntegrity,
-            12 => BlockType::BlockConfidentiality,
-            193 => BlockType::QualityOfService,
-            194 => BlockType::Copies,
-            number => BlockType::Unknown(number),
-        }
-    }
-
-    /// Block type code.
-    pub const fn number(self) -> u64 {
-        match self {
-            BlockType::Payload => 1,
-            BlockType::PreviousNode => 6,
-            BlockType::BundleAge => 7,
-            BlockType::HopCount => 10,
-            BlockType::BlockIntegrity => 11,
-            BlockType::BlockConfidentiality => 12,
-            BlockType::QualityOfService => 193,
-            BlockType::Copies => 194,
-            BlockType::Unknown(number) => number,
-        }
-    }
-}
+codes!(
+    BlockType: u64, from_number, number,
+    1 Payload, 6 PreviousNode, 7 BundleAge, 10 HopCount, 11 BlockIntegrity, 12 BlockConfidentiality,
+    193 QualityOfService, 194 Copies, Unknown
+);
 
 /// Extension block (RFC 9171 4.3.2): any canonical block except the payload block. Its data are kept as
 /// received; [`Block::content`] decodes them.

@@ -10,6 +10,31 @@ pub mod sdnv;
 
 use core::fmt;
 
+/// Implements the conversions between an enum and its codes. Codes without a variant of their own are kept in the last one,
+/// with the bits of its mask.
+macro_rules! codes {
+    ($name:ident: $number:ty, $from:ident, $to:ident, $($code:literal $variant:ident,)+ $other:ident $(& $mask:literal)?) => {
+        impl $name {
+            /// Converts from the code.
+            pub const fn $from(code: $number) -> Self {
+                match code {
+                    $($code => $name::$variant,)+
+                    other => $name::$other(other $(& $mask)?),
+                }
+            }
+
+            /// Returns the code.
+            pub const fn $to(self) -> $number {
+                match self {
+                    $($name::$variant => $code,)+
+                    $name::$other(other) => other $(& $mask)?,
+                }
+            }
+        }
+    };
+}
+pub(crate) use codes;
+
 /// Reason why bytes cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecodeError {

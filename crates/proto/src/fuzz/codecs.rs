@@ -570,7 +570,9 @@ pub(super) fn tcpcl3_message(rng: &mut Rng) -> v3::Message {
             v3::Message::DataSegment { start, end, length: rng.below(40) }
         }
         3 => v3::Message::AckSegment { up_to: number(rng) >> rng.below(32) },
-        4 => v3::Message::RefuseBundle { reason: v3::RefuseReason::from_code(rng.below(16) as u8) },
+        4 => {
+            v3::Message::RefuseBundle { reason: crate::service::RefuseReason::from_code(rng.below(16) as u8) }
+        }
         5 => v3::Message::KeepAlive,
         6 => v3::Message::Length { total: number(rng) >> rng.below(32) },
         _ => v3::Message::Shutdown {

@@ -31,26 +31,19 @@ pub enum BpaIndication {
     Manage(ManagementIndication),
 }
 
-impl From<AppRequest> for BpaRequest {
-    fn from(request: AppRequest) -> Self {
-        BpaRequest::App(request)
-    }
+macro_rules! one_of {
+    ($($whole:ident::$kind:ident($part:ident)),+) => {
+        $(impl From<$part> for $whole {
+            fn from(part: $part) -> Self {
+                $whole::$kind(part)
+            }
+        })+
+    };
 }
 
-impl From<ManagementRequest> for BpaRequest {
-    fn from(request: ManagementRequest) -> Self {
-        BpaRequest::Manage(request)
-    }
-}
-
-impl From<AppIndication> for BpaIndication {
-    fn from(indication: AppIndication) -> Self {
-        BpaIndication::App(indication)
-    }
-}
-
-impl From<ManagementIndication> for BpaIndication {
-    fn from(indication: ManagementIndication) -> Self {
-        BpaIndication::Manage(indication)
-    }
-}
+one_of!(
+    BpaRequest::App(AppRequest),
+    BpaRequest::Manage(ManagementRequest),
+    BpaIndication::App(AppIndication),
+    BpaIndication::Manage(ManagementIndication)
+);

@@ -4,6 +4,7 @@ use super::CloseReason;
 use crate::engine::Service;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
 
 /// The service of a convergence layer: it carries bundles, in pieces, to and from one neighbour.
 ///
@@ -207,6 +208,20 @@ pub enum BundlesIndication {
     },
 }
 
+impl BundlesIndication {
+    /// Returns the next indication of a convergence layer: one of those that wait, or else the room if it differs from what
+    /// the user was told. After `Down` the user has none.
+    pub(crate) fn next(waiting: &mut VecDeque<Self>, told: &mut u64, room: u64) -> Option<Self> {
+        if let Some(indication) = waiting.pop_front() {
+            if let BundlesIndication::Down { .. } = indication {
+                *told = 0;
+            }
+            return Some(indication);
+        }
+        (core::mem::replace(told, room) != room).then_some(BundlesIndication::Room(room))
+    }
+}
+
 /// Reason for the failure of an outgoing transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TransferFailure {
@@ -222,7 +237,7 @@ pub enum TransferFailure {
     TooLong,
 }
 
-/// Reason of a receiver for refusing a bundle (RFC 9174 5.2.4, RFC 7242 5.4).
+/// Reason of a receiver for refusing a bundle (RFC 9174 5.2.4, RFC 7242 5.4). Its codes are those of RFC 9174.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RefuseReason {
     /// The reason is unspecified.
@@ -242,6 +257,12 @@ pub enum RefuseReason {
     /// The reason has a code that this implementation does not know.
     Other(u8),
 }
+
+crate::codec::codes!(
+    RefuseReason: u8, from_code, code,
+    0 Unknown, 1 Completed, 2 NoResources, 3 Retransmit, 4 NotAcceptable, 5 ExtensionFailure, 6 SessionTerminating,
+    Other
+);
 
 /// Reason for a link to be down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -532,19 +532,11 @@ impl Engine for Session {
     }
 
     fn poll_indication(&mut self, _now: Instant) -> Option<BundlesIndication> {
-        if let Some(indication) = self.up.pop_front() {
-            if let BundlesIndication::Down { .. } = indication {
-                self.told = 0;
-            }
-            return Some(indication);
-        }
-        let Phase::Up(channel) = &self.phase else { return None };
-        let room = channel.room(&self.pipe);
-        if room == self.told {
-            return None;
-        }
-        self.told = room;
-        Some(BundlesIndication::Room(room))
+        let room = match &self.phase {
+            Phase::Up(channel) => channel.room(&self.pipe),
+            _ => self.told,
+        };
+        BundlesIndication::next(&mut self.up, &mut self.told, room)
     }
 
     fn poll_request(&mut self, now: Instant) -> Option<StreamRequest> {

@@ -604,14 +604,8 @@ impl Engine for Group {
     }
 
     fn poll_indication(&mut self, _now: Instant) -> Option<BundlesIndication> {
-        if let Some(indication) = self.up.pop_front() {
-            if let BundlesIndication::Down { .. } = indication {
-                self.told = 0;
-            }
-            return Some(indication);
-        }
         let room = self.room();
-        (core::mem::replace(&mut self.told, room) != room).then_some(BundlesIndication::Room(room))
+        BundlesIndication::next(&mut self.up, &mut self.told, room)
     }
 
     fn poll_request(&mut self, now: Instant) -> Option<DatagramsRequest> {

@@ -149,7 +149,11 @@ impl Packet {
             }
             REFUSE => {
                 fixed(&body, 5)?;
-                Packet::Refuse { transfer, member: body.get_u32(), reason: reason_of(body.get_u8()) }
+                Packet::Refuse {
+                    transfer,
+                    member: body.get_u32(),
+                    reason: RefuseReason::from_code(body.get_u8()),
+                }
             }
             CANCEL => Packet::Cancel { transfer },
             _ => return Err(DecodeError::invalid("the kind of a packet", CLAUSE)),
@@ -190,7 +194,7 @@ impl Packet {
             Packet::Refuse { transfer, member, reason } => {
                 begin(out, REFUSE, *transfer);
                 out.put_u32(*member);
-                out.put_u8(number_of(*reason));
+                out.put_u8(reason.code());
             }
             Packet::Cancel { transfer } => begin(out, CANCEL, *transfer),
         }
@@ -209,28 +213,4 @@ impl Packet {
 fn begin(out: &mut BytesMut, kind: u8, transfer: u32) {
     out.put_u8(kind);
     out.put_u32(transfer);
-}
-
-/// Reasons by their numbers.
-const REASONS: [RefuseReason; 7] = [
-    RefuseReason::Unknown,
-    RefuseReason::Completed,
-    RefuseReason::NoResources,
-    RefuseReason::Retransmit,
-    RefuseReason::NotAcceptable,
-    RefuseReason::ExtensionFailure,
-    RefuseReason::SessionTerminating,
-];
-
-fn reason_of(number: u8) -> RefuseReason {
-    REASONS.get(usize::from(number)).copied().unwrap_or(RefuseReason::Other(number))
-}
-
-fn number_of(reason: RefuseReason) -> u8 {
-    let known = REASONS.iter().position(|other| *other == reason);
-    match (known, reason) {
-        (Some(place), _) => place as u8,
-        (None, RefuseReason::Other(number)) => number,
-        (None, _) => 0,
-    }
 }

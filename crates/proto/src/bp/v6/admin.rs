@@ -1,7 +1,7 @@
 //! Administrative records (RFC 5050 6.1): the payload of a bundle with the administrative record flag.
 
 use crate::bp::{CreationTimestamp, Eid, ReasonCode};
-use crate::codec::{DecodeError, sdnv};
+use crate::codec::{DecodeError, codes, sdnv};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 const RECORD: &str = "RFC 5050 6.1";
@@ -113,35 +113,11 @@ pub enum CustodyReason {
     Unknown(u8),
 }
 
-impl CustodyReason {
-    /// Converts from the reason code.
-    pub const fn from_number(number: u8) -> Self {
-        match number {
-            0 => CustodyReason::NoAdditionalInformation,
-            3 => CustodyReason::RedundantReception,
-            4 => CustodyReason::DepletedStorage,
-            5 => CustodyReason::DestinationUnintelligible,
-            6 => CustodyReason::NoRoute,
-            7 => CustodyReason::NoTimelyContact,
-            8 => CustodyReason::BlockUnintelligible,
-            number => CustodyReason::Unknown(number & 0x7f),
-        }
-    }
-
-    /// Reason code.
-    pub const fn number(self) -> u8 {
-        match self {
-            CustodyReason::NoAdditionalInformation => 0,
-            CustodyReason::RedundantReception => 3,
-            CustodyReason::DepletedStorage => 4,
-            CustodyReason::DestinationUnintelligible => 5,
-            CustodyReason::NoRoute => 6,
-            CustodyReason::NoTimelyContact => 7,
-            CustodyReason::BlockUnintelligible => 8,
-            CustodyReason::Unknown(number) => number & 0x7f,
-        }
-    }
-}
+codes!(
+    CustodyReason: u8, from_number, number,
+    0 NoAdditionalInformation, 3 RedundantReception, 4 DepletedStorage, 5 DestinationUnintelligible, 6 NoRoute,
+    7 NoTimelyContact, 8 BlockUnintelligible, Unknown & 0x7f
+);
 
 const TYPE_REPORT: u8 = 1;
 const TYPE_SIGNAL: u8 = 2;

@@ -2,10 +2,10 @@
 
 use super::primary::EidReference;
 use crate::bp::Eid;
-use crate::codec::{DecodeError, sdnv};
+use crate::bp::block::flag_operations;
+use crate::codec::{DecodeError, codes, sdnv};
 use crate::service::Priority;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use core::ops::{BitOr, BitOrAssign};
 
 /// Bundle processing control flags (RFC 5050 4.2), without "bundle is a fragment", which is
 /// [`PrimaryBlock::fragment`](super::PrimaryBlock::fragment). Unknown bits are kept and ignored.
@@ -41,21 +41,6 @@ impl BundleFlags {
     pub(super) const FRAGMENT_BIT: u64 = 0x01;
     const PRIORITY_SHIFT: u32 = 7;
 
-    /// All bits, including unknown ones.
-    pub const fn bits(self) -> u64 {
-        self.0
-    }
-
-    /// True if all bits of `flags` are set.
-    pub const fn contains(self, flags: BundleFlags) -> bool {
-        self.0 & flags.0 == flags.0
-    }
-
-    /// True if any bit of `flags` is set.
-    pub const fn intersects(self, flags: BundleFlags) -> bool {
-        self.0 & flags.0 != 0
-    }
-
     /// Class of service as a priority; the reserved class counts as expedited, because higher numbers have
     /// higher priority.
     pub const fn priority(self) -> Priority {
@@ -78,18 +63,7 @@ impl BundleFlags {
     }
 }
 
-impl BitOr for BundleFlags {
-    type Output = Self;
-    fn bitor(self, other: Self) -> Self {
-        BundleFlags(self.0 | other.0)
-    }
-}
-
-impl BitOrAssign for BundleFlags {
-    fn bitor_assign(&mut self, other: Self) {
-        self.0 |= other.0;
-    }
-}
+flag_operations!(BundleFlags);
 
 /// Block processing control flags (RFC 5050 4.3), without "contains an EID-reference field", which is
 /// [`Block::references`], and "last block", which follows from the position of the block. Unknown bits are
@@ -114,30 +88,9 @@ impl BlockFlags {
     pub(super) const LAST_BIT: u64 = 0x08;
     /// "Contains an EID-reference field", which only the encoded flags contain.
     pub(super) const REFERENCES_BIT: u64 = 0x40;
-
-    /// All bits, including unknown ones.
-    pub const fn bits(self) -> u64 {
-        self.0
-    }
-
-    /// True if all bits of `flags` are set.
-    pub const fn contains(self, flags: BlockFlags) -> bool {
-        self.0 & flags.0 == flags.0
-    }
 }
 
-impl BitOr for BlockFlags {
-    type Output = Self;
-    fn bitor(self, other: Self) -> Self {
-        BlockFlags(self.0 | other.0)
-    }
-}
-
-impl BitOrAssign for BlockFlags {
-    fn bitor_assign(&mut self, other: Self) {
-        self.0 |= other.0;
-    }
-}
+flag_operations!(BlockFlags);
 
 /// Block type code (RFC 5050 4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -164,39 +117,11 @@ pub enum BlockType {
     Unknown(u8),
 }
 
-impl BlockType {
-    /// Converts from the block type code.
-    pub const fn from_number(number: u8) -> Self {
-        match number {
-            1 => BlockType::Payload,
-            2 => BlockType::Authentication,
-            3 => BlockType::PayloadIntegrity,
-            4 => BlockType::PayloadConfidentiality,
-            5 => BlockType::PreviousHop,
-            8 => BlockType::Metadata,
-            9 => BlockType::ExtensionSecurity,
-            10 => BlockType::Age,
-            19 => BlockType::ClassOfService,
-            number => BlockType::Unknown(number),
-        }
-    }
-
-    /// Block type code.
-    pub const fn number(self) -> u8 {
-        match self {
-            BlockType::Payload => 1,
-            BlockType::Authentication => 2,
-            BlockType::PayloadIntegrity => 3,
-            BlockType::PayloadConfidentiality => 4,
-            BlockType::PreviousHop => 5,
-            BlockType::Metadata => 8,
-            BlockType::ExtensionSecurity => 9,
-            BlockType::Age => 10,
-            BlockType::ClassOfService => 19,
-            BlockType::Unknown(number) => number,
-        }
-    }
-}
+codes!(
+    BlockType: u8, from_number, number,
+    1 Payload, 2 Authentication, 3 PayloadIntegrity, 4 PayloadConfidentiality, 5 PreviousHop, 8 Metadata,
+    9 ExtensionSecurity, 10 Age, 19 ClassOfService, Unknown
+);
 
 /// Extension block (RFC 5050 4.5.2): any block except the primary block and the payload block. Its data are
 /// kept as received; [`Block::content`] decodes them.

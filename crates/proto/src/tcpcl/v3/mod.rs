@@ -76,7 +76,7 @@ impl SessionParameters {
                 fault: None,
             }),
             Message::AckSegment { up_to } => Received::Ack { id: None, up_to },
-            Message::RefuseBundle { reason } => Received::Refuse { id: None, reason: refuse_heard(reason) },
+            Message::RefuseBundle { reason } => Received::Refuse { id: None, reason },
             Message::KeepAlive => Received::KeepAlive,
             Message::Shutdown { reason, delay } => {
                 Received::Terminate { reply: false, reason: shutdown_heard(reason), delay }
@@ -147,25 +147,10 @@ fn shutdown_heard(reason: Option<ShutdownReason>) -> TermReason {
     }
 }
 
-fn refuse_heard(reason: wire::RefuseReason) -> RefuseReason {
+/// Returns the reason that version 3 has a code for.
+fn refuse_said(reason: RefuseReason) -> RefuseReason {
     match reason {
-        wire::RefuseReason::Unknown => RefuseReason::Unknown,
-        wire::RefuseReason::Completed => RefuseReason::Completed,
-        wire::RefuseReason::NoResources => RefuseReason::NoResources,
-        wire::RefuseReason::Retransmit => RefuseReason::Retransmit,
-        wire::RefuseReason::Other(code) => RefuseReason::Other(code),
-    }
-}
-
-fn refuse_said(reason: RefuseReason) -> wire::RefuseReason {
-    match reason {
-        RefuseReason::Completed => wire::RefuseReason::Completed,
-        RefuseReason::NoResources => wire::RefuseReason::NoResources,
-        RefuseReason::Retransmit => wire::RefuseReason::Retransmit,
-        RefuseReason::Unknown
-        | RefuseReason::NotAcceptable
-        | RefuseReason::ExtensionFailure
-        | RefuseReason::SessionTerminating
-        | RefuseReason::Other(_) => wire::RefuseReason::Unknown,
+        RefuseReason::Completed | RefuseReason::NoResources | RefuseReason::Retransmit => reason,
+        _ => RefuseReason::Unknown,
     }
 }

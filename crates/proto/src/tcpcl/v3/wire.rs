@@ -2,7 +2,8 @@
 //!
 //! A DATA_SEGMENT is only its header here: the segment's bytes follow it in the stream.
 
-use crate::codec::{DecodeError, sdnv};
+use crate::codec::{DecodeError, codes, sdnv};
+use crate::service::RefuseReason;
 use crate::tcpcl::contact::MAGIC;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
@@ -71,45 +72,6 @@ impl ContactHeader {
     }
 }
 
-/// Reason for refusing a bundle (RFC 7242 5.4).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RefuseReason {
-    /// 0: unspecified.
-    Unknown,
-    /// 1: the receiver has the complete bundle.
-    Completed,
-    /// 2: the receiver's resources are exhausted.
-    NoResources,
-    /// 3: the bundle must be sent again from the beginning.
-    Retransmit,
-    /// Any other code; four bits.
-    Other(u8),
-}
-
-impl RefuseReason {
-    /// Converts from the wire value.
-    pub const fn from_code(code: u8) -> Self {
-        match code {
-            0 => RefuseReason::Unknown,
-            1 => RefuseReason::Completed,
-            2 => RefuseReason::NoResources,
-            3 => RefuseReason::Retransmit,
-            other => RefuseReason::Other(other & 0xf),
-        }
-    }
-
-    /// Returns the wire value.
-    pub const fn code(self) -> u8 {
-        match self {
-            RefuseReason::Unknown => 0,
-            RefuseReason::Completed => 1,
-            RefuseReason::NoResources => 2,
-            RefuseReason::Retransmit => 3,
-            RefuseReason::Other(other) => other & 0xf,
-        }
-    }
-}
-
 /// Reason for shutting down a connection (RFC 7242 6.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShutdownReason {
@@ -123,27 +85,7 @@ pub enum ShutdownReason {
     Other(u8),
 }
 
-impl ShutdownReason {
-    /// Converts from the wire value.
-    pub const fn from_code(code: u8) -> Self {
-        match code {
-            0 => ShutdownReason::IdleTimeout,
-            1 => ShutdownReason::VersionMismatch,
-            2 => ShutdownReason::Busy,
-            other => ShutdownReason::Other(other),
-        }
-    }
-
-    /// Returns the wire value.
-    pub const fn code(self) -> u8 {
-        match self {
-            ShutdownReason::IdleTimeout => 0,
-            ShutdownReason::VersionMismatch => 1,
-            ShutdownReason::Busy => 2,
-            ShutdownReason::Other(other) => other,
-        }
-    }
-}
+codes!(ShutdownReason: u8, from_code, code, 0 IdleTimeout, 1 VersionMismatch, 2 Busy, Other);
 
 /// Message (RFC 7242 5.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,7 +106,7 @@ pub enum Message {
     },
     /// Refusal of a bundle (5.4).
     RefuseBundle {
-        /// Reason.
+        /// Reason: one of the first four, or another code of four bits.
         reason: RefuseReason,
     },
     /// Keepalive (5.6).
@@ -201,6 +143,7 @@ impl Message {
                 length: sdnv::decode(input)?,
             },
             2 => Message::AckSegment { up_to: sdnv::decode(input)? },
+            3 if flags > 3 => Message::RefuseBundle { reason: RefuseReason::Other(flags) },
             3 => Message::RefuseBundle { reason: RefuseReason::from_code(flags) },
             4 => Message::KeepAlive,
             5 => {
@@ -230,7 +173,7 @@ impl Message {
                 out.put_u8(0x20);
                 sdnv::encode(up_to, out);
             }
-            Message::RefuseBundle { reason } => out.put_u8(0x30 | reason.code()),
+            Message::RefuseBundle { reason } => out.put_u8(0x30 | reason.code() & 0xf),
             Message::KeepAlive => out.put_u8(0x40),
             Message::Shutdown { reason, delay } => {
                 out.put_u8(0x50 | u8::from(reason.is_some()) << 1 | u8::from(delay.is_some()));

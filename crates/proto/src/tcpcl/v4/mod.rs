@@ -69,9 +69,7 @@ impl SessionParameters {
         Ok(match Message::decode(input)? {
             Message::XferSegment(segment) => Received::Segment(segment_heard(&segment)),
             Message::XferAck { id, up_to, .. } => Received::Ack { id: Some(id), up_to },
-            Message::XferRefuse { reason, id } => {
-                Received::Refuse { id: Some(id), reason: refuse_heard(reason) }
-            }
+            Message::XferRefuse { reason, id } => Received::Refuse { id: Some(id), reason },
             Message::KeepAlive => Received::KeepAlive,
             Message::SessTerm { reply, reason } => Received::Terminate { reply, reason, delay: None },
             Message::MsgReject { header, .. } => Received::Rejected { header },
@@ -95,7 +93,7 @@ impl SessionParameters {
     pub(super) fn answer(&self, answer: SegmentAnswer, out: &mut BytesMut) {
         match answer {
             SegmentAnswer::Ack { id, flags, up_to } => Message::XferAck { flags, id, up_to },
-            SegmentAnswer::Refuse { id, reason } => Message::XferRefuse { reason: refuse_said(reason), id },
+            SegmentAnswer::Refuse { id, reason } => Message::XferRefuse { reason, id },
         }
         .encode(out);
     }
@@ -157,30 +155,4 @@ fn encoded(message: &Message) -> Bytes {
     let mut out = BytesMut::new();
     message.encode(&mut out);
     out.freeze()
-}
-
-fn refuse_heard(reason: wire::RefuseReason) -> RefuseReason {
-    match reason {
-        wire::RefuseReason::Unknown => RefuseReason::Unknown,
-        wire::RefuseReason::Completed => RefuseReason::Completed,
-        wire::RefuseReason::NoResources => RefuseReason::NoResources,
-        wire::RefuseReason::Retransmit => RefuseReason::Retransmit,
-        wire::RefuseReason::NotAcceptable => RefuseReason::NotAcceptable,
-        wire::RefuseReason::ExtensionFailure => RefuseReason::ExtensionFailure,
-        wire::RefuseReason::SessionTerminating => RefuseReason::SessionTerminating,
-        wire::RefuseReason::Other(code) => RefuseReason::Other(code),
-    }
-}
-
-fn refuse_said(reason: RefuseReason) -> wire::RefuseReason {
-    match reason {
-        RefuseReason::Unknown => wire::RefuseReason::Unknown,
-        RefuseReason::Completed => wire::RefuseReason::Completed,
-        RefuseReason::NoResources => wire::RefuseReason::NoResources,
-        RefuseReason::Retransmit => wire::RefuseReason::Retransmit,
-        RefuseReason::NotAcceptable => wire::RefuseReason::NotAcceptable,
-        RefuseReason::ExtensionFailure => wire::RefuseReason::ExtensionFailure,
-        RefuseReason::SessionTerminating => wire::RefuseReason::SessionTerminating,
-        RefuseReason::Other(code) => wire::RefuseReason::Other(code),
-    }
 }

@@ -4,7 +4,8 @@
 //! received, so that an invalid list affects its own message and not the framing of those after it; [`items`] decodes
 //! them.
 
-use crate::codec::DecodeError;
+use crate::codec::{DecodeError, codes};
+pub use crate::service::RefuseReason;
 use crate::tcpcl::contact::MAGIC;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
@@ -118,57 +119,6 @@ pub struct XferSegment {
     pub length: u64,
 }
 
-/// Reason for refusing a bundle (RFC 9174 5.2.4).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RefuseReason {
-    /// 0: unspecified.
-    Unknown,
-    /// 1: the receiver has the complete bundle.
-    Completed,
-    /// 2: the receiver's resources are exhausted.
-    NoResources,
-    /// 3: the bundle must be sent again from the beginning.
-    Retransmit,
-    /// 4: the bundle or its extensions are not acceptable.
-    NotAcceptable,
-    /// 5: an extension failed.
-    ExtensionFailure,
-    /// 6: the session is ending.
-    SessionTerminating,
-    /// Any other code.
-    Other(u8),
-}
-
-impl RefuseReason {
-    /// Converts from the wire value.
-    pub const fn from_code(code: u8) -> Self {
-        match code {
-            0 => RefuseReason::Unknown,
-            1 => RefuseReason::Completed,
-            2 => RefuseReason::NoResources,
-            3 => RefuseReason::Retransmit,
-            4 => RefuseReason::NotAcceptable,
-            5 => RefuseReason::ExtensionFailure,
-            6 => RefuseReason::SessionTerminating,
-            other => RefuseReason::Other(other),
-        }
-    }
-
-    /// Returns the wire value.
-    pub const fn code(self) -> u8 {
-        match self {
-            RefuseReason::Unknown => 0,
-            RefuseReason::Completed => 1,
-            RefuseReason::NoResources => 2,
-            RefuseReason::Retransmit => 3,
-            RefuseReason::NotAcceptable => 4,
-            RefuseReason::ExtensionFailure => 5,
-            RefuseReason::SessionTerminating => 6,
-            RefuseReason::Other(other) => other,
-        }
-    }
-}
-
 /// Reason for the end of a session (RFC 9174 6.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TermReason {
@@ -188,33 +138,10 @@ pub enum TermReason {
     Other(u8),
 }
 
-impl TermReason {
-    /// Converts from the wire value.
-    pub const fn from_code(code: u8) -> Self {
-        match code {
-            0 => TermReason::Unknown,
-            1 => TermReason::IdleTimeout,
-            2 => TermReason::VersionMismatch,
-            3 => TermReason::Busy,
-            4 => TermReason::ContactFailure,
-            5 => TermReason::ResourceExhaustion,
-            other => TermReason::Other(other),
-        }
-    }
-
-    /// Returns the wire value.
-    pub const fn code(self) -> u8 {
-        match self {
-            TermReason::Unknown => 0,
-            TermReason::IdleTimeout => 1,
-            TermReason::VersionMismatch => 2,
-            TermReason::Busy => 3,
-            TermReason::ContactFailure => 4,
-            TermReason::ResourceExhaustion => 5,
-            TermReason::Other(other) => other,
-        }
-    }
-}
+codes!(
+    TermReason: u8, from_code, code,
+    0 Unknown, 1 IdleTimeout, 2 VersionMismatch, 3 Busy, 4 ContactFailure, 5 ResourceExhaustion, Other
+);
 
 /// Reason for rejecting a message (RFC 9174 5.1.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -229,27 +156,7 @@ pub enum RejectReason {
     Other(u8),
 }
 
-impl RejectReason {
-    /// Converts from the wire value.
-    pub const fn from_code(code: u8) -> Self {
-        match code {
-            1 => RejectReason::TypeUnknown,
-            2 => RejectReason::Unsupported,
-            3 => RejectReason::Unexpected,
-            other => RejectReason::Other(other),
-        }
-    }
-
-    /// Returns the wire value.
-    pub const fn code(self) -> u8 {
-        match self {
-            RejectReason::TypeUnknown => 1,
-            RejectReason::Unsupported => 2,
-            RejectReason::Unexpected => 3,
-            RejectReason::Other(other) => other,
-        }
-    }
-}
+codes!(RejectReason: u8, from_code, code, 1 TypeUnknown, 2 Unsupported, 3 Unexpected, Other);
 
 /// Message (RFC 9174 4.5).
 #[derive(Clone, Debug, PartialEq, Eq)]
