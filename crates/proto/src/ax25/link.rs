@@ -494,18 +494,9 @@ impl Link {
                 self.close(CloseReason::Finished);
             }
             (
-                Unnumbered::DisconnectedMode,
+                Unnumbered::DisconnectedMode | Unnumbered::FrameReject,
                 State::AwaitingConnection(rung) | State::AwaitingConfirmation(rung),
-            ) if poll_final => {
-                self.answered(now);
-                if !self.next_rung(rung, false) {
-                    self.close(CloseReason::Refused);
-                }
-            }
-            (
-                Unnumbered::FrameReject,
-                State::AwaitingConnection(rung) | State::AwaitingConfirmation(rung),
-            ) => {
+            ) if poll_final || function == Unnumbered::FrameReject => {
                 self.answered(now);
                 if !self.next_rung(rung, false) {
                     self.close(CloseReason::Refused);
@@ -736,8 +727,8 @@ impl Link {
     pub(super) fn wants_air(&self) -> bool {
         !self.controls.is_empty()
             || self.question_wants_air()
-            || (self.state == State::Connected && self.wants_numbered())
-            || (matches!(self.state, State::AwaitingConfirmation(_)) && self.wants_numbered())
+            || (matches!(self.state, State::Connected | State::AwaitingConfirmation(_))
+                && self.wants_numbered())
     }
 
     /// Returns the next frame to send; `more` tells whether the key-up has time for another after it.

@@ -292,14 +292,6 @@ impl Agent {
 }
 
 #[cfg(test)]
-impl Agent {
-    /// Panics unless the accounts match the bundles held.
-    pub(super) fn check_accounts(&self) {
-        self.holdings.check(&self.node().to_string());
-    }
-}
-
-#[cfg(test)]
 mod tests {
     use super::*;
 

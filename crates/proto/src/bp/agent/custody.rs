@@ -287,13 +287,10 @@ impl Agent {
         }
         self.unroute(record);
         let held = self.holdings.get_mut(&record).expect("the caller has it");
-        let closed = held.closed;
         let custody = held.custody.as_mut().expect("the caller has looked");
         custody.sent = Some(now);
-        if !core::mem::replace(&mut custody.awaited, true) && !closed {
-            let note = Note::HandedOver.encode(held.nonce, held.appended);
-            held.appended += note.len() as u64;
-            self.store.append(record, note);
+        if !core::mem::replace(&mut custody.awaited, true) {
+            self.note(record, Note::HandedOver);
         }
         self.arm(now, record);
     }

@@ -72,8 +72,6 @@
 //!
 
 mod accounts;
-#[cfg(test)]
-mod audit;
 mod clock;
 mod config;
 mod counters;
@@ -106,8 +104,6 @@ mod taken;
 mod tests;
 mod watch;
 
-#[cfg(test)]
-pub(crate) use audit::{PayloadPart, part_in};
 pub use config::{
     Config, CustodyConfig, EvictionPolicy, Limits, LinkConfig, ReportConfig, RouterKind as RouterChoice,
     RoutingConfig, Version6Config,
@@ -115,6 +111,8 @@ pub use config::{
 pub use counters::Counters;
 pub use security::Security;
 pub use status::{BundleStatus, RetentionReason};
+#[cfg(test)]
+pub(crate) use tests::audit::{PayloadPart, part_in};
 
 use crate::bp::{DecodePolicy, Eid, ReasonCode};
 use crate::codec::DecodeError;

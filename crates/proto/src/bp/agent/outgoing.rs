@@ -570,16 +570,10 @@ impl Agent {
 
     /// Records how much the next hop has, so that a restart does not resend it.
     fn note_safe(&mut self, record: RecordId) {
-        let held = self.holdings.get(&record).expect("the caller has it");
-        let safe = self.safe_prefix(held);
-        let held = self.holdings.get_mut(&record).expect("the caller has it");
-        // No note may follow a prefix: see the storage format in `record`.
-        if held.closed || safe == 0 {
-            return;
+        let safe = self.safe_prefix(&self.holdings[&record]);
+        if safe > 0 {
+            self.note(record, Note::SafeUpTo(safe));
         }
-        let note = Note::SafeUpTo(safe).encode(held.nonce, held.appended);
-        held.appended += note.len() as u64;
-        self.store.append(record, note);
     }
 
     fn end_transfer(&mut self, id: LinkId, transfer: TransferId) -> Option<OutgoingTransfer> {

@@ -252,8 +252,8 @@ impl Agent {
         self.holdings.get_mut(&record)?.replication.as_deref_mut()
     }
 
-    /// Appends a note to the record of a bundle, if permitted.
-    pub(super) fn note(&mut self, record: RecordId, note: Note) {
+    /// Appends a note to the record of a bundle, unless the record ends with a prefix: see the storage format in `record`.
+    pub(in super::super) fn note(&mut self, record: RecordId, note: Note) {
         let held = self.holdings.get_mut(&record).expect("the caller has it");
         if held.closed {
             return;

@@ -130,7 +130,8 @@ pub(super) trait Router: Debug + Send {
     fn ways(&self, bundle: &RoutedBundle, hops: Hops) -> NextHops;
 
     /// True if this link should be used now, given the hops of [`Router::ways`]. `may` is true for the links
-    /// over which the bundle may be sent. By default, the available hop of lowest cost is used.
+    /// over which the bundle may be sent. By default, the available hop of lowest cost is used, unless one of lower cost
+    /// is waited for.
     fn takes(&self, link: LinkId, hops: &Hops, may: MayUse<'_>, view: &RoutingView<'_>) -> bool {
         let mut tier = None;
         for (cost, hop) in hops {
@@ -143,7 +144,15 @@ pub(super) trait Router: Debug + Send {
                 }
                 tier = Some(*cost);
             }
+            if tier.is_none() && self.may_come_up(hop, view.now) {
+                tier = Some(*cost);
+            }
         }
+        false
+    }
+
+    /// True if an unavailable hop may come up in time.
+    fn may_come_up(&self, _hop: &Hop, _now: Instant) -> bool {
         false
     }
 

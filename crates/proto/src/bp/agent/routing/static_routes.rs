@@ -4,12 +4,11 @@
 //! configured time, so that a short break does not divert traffic to a hop of higher cost. A part that was
 //! sent over one hop is not resent over another.
 
-use crate::service::LinkId;
 use crate::time::{Duration, Instant};
 use std::collections::BTreeMap;
 
 use super::table::Hops;
-use super::{Hop, LinkEvent, MayUse, NextHops, RoutedBundle, Router, RoutingView};
+use super::{Hop, LinkEvent, NextHops, RoutedBundle, Router, RoutingView};
 
 /// Maximum number of remembered hops whose last link is down.
 const GONE_MAX: usize = 4096;
@@ -38,10 +37,6 @@ impl StaticRouter {
             (None, Hop::Node(_)) => return None,
         };
         Some(gone + self.failover_after)
-    }
-
-    fn waits_for(&self, hop: &Hop, now: Instant) -> bool {
-        self.waited_until(hop).is_some_and(|until| now < until)
     }
 
     fn went(&mut self, now: Instant, hop: Hop) {
@@ -76,27 +71,8 @@ impl Router for StaticRouter {
         NextHops::Hops(hops)
     }
 
-    fn takes(&self, link: LinkId, hops: &Hops, may: MayUse<'_>, view: &RoutingView<'_>) -> bool {
-        let mut tier = None;
-        for (cost, hop) in hops {
-            if tier.is_some_and(|tier| *cost > tier) {
-                return false;
-            }
-            let mut there = false;
-            for candidate in view.open(hop, may) {
-                if candidate == link {
-                    return true;
-                }
-                there = true;
-            }
-            if there {
-                tier = Some(*cost);
-            } else if tier.is_none() && self.waits_for(hop, view.now) {
-                // A preferred hop may come up in time.
-                tier = Some(*cost);
-            }
-        }
-        false
+    fn may_come_up(&self, hop: &Hop, now: Instant) -> bool {
+        self.waited_until(hop).is_some_and(|until| now < until)
     }
 
     fn waits_until(&self, hops: &Hops, view: &RoutingView<'_>) -> Option<Instant> {

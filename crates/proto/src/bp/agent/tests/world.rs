@@ -560,11 +560,10 @@ impl World {
         self.check_accounts();
     }
 
+    /// Panics unless the accounts of each node match the bundles that it has.
     fn check_accounts(&self) {
-        self.nodes
-            .iter()
-            .filter_map(|node| node.agent.as_ref())
-            .for_each(|agent| agent.engine.check_accounts());
+        let agents = self.nodes.iter().filter_map(|node| node.agent.as_ref());
+        agents.for_each(|agent| agent.engine.holdings.check(&agent.engine.node().to_string()));
     }
 
     pub(super) fn all_counters(&self) -> Vec<String> {

@@ -3,8 +3,8 @@
 use crate::bp::{CreationTimestamp, DecodePolicy};
 use bytes::Bytes;
 
-use super::head::decode_head;
-use super::record::{RecordHeader, RecordKind};
+use crate::bp::agent::head::decode_head;
+use crate::bp::agent::record::{RecordHeader, RecordKind};
 
 /// Part of a payload, or the complete payload.
 #[derive(Debug)]
