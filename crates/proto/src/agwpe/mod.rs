@@ -16,9 +16,9 @@
 //! server in one write, and until it has left there is no room for more. The server reports how many frames wait on the
 //! port. When none waits, they are being sent, and the time at which they have left is computed from there.
 //!
-//! Implemented: the frames of both directions and their contents: registration, version, ports and their capabilities,
-//! links (with and without digipeaters), unconnected frames, raw frames, queue lengths, monitored frames as text. Not
-//! interpreted: login (`P`) and the list of stations heard (`H`), whose data are passed unchanged.
+//! Implemented: the frames of both directions and their contents: registration, ports, links (with and without
+//! digipeaters), unconnected frames, raw frames, queue lengths, monitored frames as text. Not interpreted: login (`P`),
+//! version (`R`), capabilities of a port (`g`) and the list of stations heard (`H`), whose data are passed unchanged.
 
 mod config;
 mod raw;
@@ -30,6 +30,6 @@ mod tests;
 pub use config::{Config, Counters};
 pub use raw::{RawPort, ServerFault};
 pub use wire::{
-    Capabilities, DATA_BYTES_MAX, Frame, HEADER_BYTES, Kind, NAME_BYTES, Ports, Queued, Registered,
-    StationName, VIA_MAX, Version, Via,
+    DATA_BYTES_MAX, Frame, HEADER_BYTES, Kind, NAME_BYTES, Ports, Queued, Registered, StationName, VIA_MAX,
+    Via,
 };

@@ -4,7 +4,7 @@ mod raw;
 
 use super::*;
 use crate::codec::DecodeError;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 
 fn name(text: &str) -> StationName {
     text.parse().unwrap()
@@ -48,14 +48,6 @@ fn what_servers_leave_in_headers_is_no_matter() {
 
 #[test]
 fn replies_are_read() {
-    let version = Bytes::from_static(&[0xd5, 7, 0, 0, 0x7f, 0, 0, 0]);
-    assert_eq!(Version::decode(&mut version.clone()), Ok(Version { major: 2005, minor: 127 }));
-    let port = Bytes::from_static(&[3, 0xff, 30, 10, 63, 10, 4, 0, 1, 2, 0, 0]);
-    let capabilities = Capabilities::decode(&mut port.clone()).unwrap();
-    assert_eq!((capabilities.rate, capabilities.window_frames, capabilities.received_bytes), (3, 4, 513));
-    let mut again = BytesMut::new();
-    capabilities.encode(&mut again);
-    assert_eq!(again, port);
     assert_eq!(Registered::decode(&mut Bytes::from_static(&[1])), Ok(Registered(true)));
     let ports = Ports::decode(&mut Bytes::from_static(b"2;Port1 9600 baud;Port3 HF;\0"));
     assert_eq!(ports, Ok(Ports([0, 2].into())));

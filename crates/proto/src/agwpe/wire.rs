@@ -1,6 +1,6 @@
 //! Frames between a program and an AGWPE server, and the structures in their data.
 
-use crate::codec::DecodeError;
+use crate::codec::{DecodeError, codes};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use core::fmt;
 use core::str::FromStr;
@@ -70,46 +70,13 @@ pub enum Kind {
     Unknown(u8),
 }
 
-const KINDS: [(u8, Kind); 23] = [
-    (b'P', Kind::Login),
-    (b'X', Kind::Register),
-    (b'x', Kind::Unregister),
-    (b'R', Kind::Version),
-    (b'G', Kind::Ports),
-    (b'g', Kind::Capabilities),
-    (b'm', Kind::Monitor),
-    (b'k', Kind::MonitorRaw),
-    (b'H', Kind::Heard),
-    (b'y', Kind::QueuedOnPort),
-    (b'Y', Kind::QueuedOnLink),
-    (b'M', Kind::Unconnected),
-    (b'V', Kind::UnconnectedVia),
-    (b'K', Kind::Raw),
-    (b'C', Kind::Connect),
-    (b'v', Kind::ConnectVia),
-    (b'c', Kind::ConnectWithPid),
-    (b'D', Kind::Data),
-    (b'd', Kind::Disconnect),
-    (b'I', Kind::MonitoredInformation),
-    (b'S', Kind::MonitoredSupervisory),
-    (b'U', Kind::MonitoredUnnumbered),
-    (b'T', Kind::MonitoredOwn),
-];
-
-impl Kind {
-    /// Returns the kind with this letter.
-    pub fn from_octet(octet: u8) -> Self {
-        KINDS.iter().find(|(letter, _)| *letter == octet).map_or(Kind::Unknown(octet), |(_, kind)| *kind)
-    }
-
-    /// Returns the letter of the kind.
-    pub fn octet(self) -> u8 {
-        match self {
-            Kind::Unknown(octet) => octet,
-            known => KINDS.iter().find(|(_, kind)| *kind == known).map_or(0, |(letter, _)| *letter),
-        }
-    }
-}
+codes!(
+    Kind: u8, from_octet, octet,
+    b'P' Login, b'X' Register, b'x' Unregister, b'R' Version, b'G' Ports, b'g' Capabilities, b'm' Monitor,
+    b'k' MonitorRaw, b'H' Heard, b'y' QueuedOnPort, b'Y' QueuedOnLink, b'M' Unconnected, b'V' UnconnectedVia,
+    b'K' Raw, b'C' Connect, b'v' ConnectVia, b'c' ConnectWithPid, b'D' Data, b'd' Disconnect,
+    b'I' MonitoredInformation, b'S' MonitoredSupervisory, b'U' MonitoredUnnumbered, b'T' MonitoredOwn, Unknown
+);
 
 /// Name of a station in a header: text of at most nine octets, such as `EI7IG-15`; may be empty.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -250,35 +217,6 @@ impl Frame {
     }
 }
 
-/// Data of [`Kind::Version`] from the server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Version {
-    /// Major version, such as 2005.
-    pub major: u16,
-    /// Minor version, such as 127.
-    pub minor: u16,
-}
-
-impl Version {
-    /// Consumes the version.
-    ///
-    /// # Errors
-    /// Fails if the data are incomplete.
-    pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
-        if input.len() < 8 {
-            return Err(DecodeError::Incomplete);
-        }
-        let (major, minor) = (input.get_u32_le() as u16, input.get_u32_le() as u16);
-        Ok(Version { major, minor })
-    }
-
-    /// Appends the version.
-    pub fn encode(&self, output: &mut BytesMut) {
-        output.put_u32_le(self.major.into());
-        output.put_u32_le(self.minor.into());
-    }
-}
-
 /// Data of [`Kind::Register`] from the server: true if the callsign is now registered for the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Registered(pub bool);
@@ -354,69 +292,6 @@ impl Ports {
         output.put_slice(self.0.len().to_string().as_bytes());
         self.0.iter().for_each(|port| output.put_slice(format!(";Port{}", u16::from(*port) + 1).as_bytes()));
         output.put_slice(b";\0");
-    }
-}
-
-/// Data of [`Kind::Capabilities`] from the server. Times are in units of 10 ms.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Capabilities {
-    /// Bit rate on the channel: 0 to 3 for 1,200, 2,400, 4,800 and 9,600 bit/s.
-    pub rate: u8,
-    /// Traffic on the channel; 0xFF if not measured.
-    pub traffic: u8,
-    /// TXDELAY.
-    pub tx_delay: u8,
-    /// TXTAIL.
-    pub tx_tail: u8,
-    /// P.
-    pub persistence: u8,
-    /// SLOTTIME.
-    pub slot_time: u8,
-    /// Maximum frames in flight.
-    pub window_frames: u8,
-    /// Number of links.
-    pub links: u8,
-    /// Octets received in the last two minutes.
-    pub received_bytes: u32,
-}
-
-impl Capabilities {
-    /// Consumes the capabilities.
-    ///
-    /// # Errors
-    /// Fails if the data are incomplete.
-    pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
-        if input.len() < 12 {
-            return Err(DecodeError::Incomplete);
-        }
-        Ok(Capabilities {
-            rate: input.get_u8(),
-            traffic: input.get_u8(),
-            tx_delay: input.get_u8(),
-            tx_tail: input.get_u8(),
-            persistence: input.get_u8(),
-            slot_time: input.get_u8(),
-            window_frames: input.get_u8(),
-            links: input.get_u8(),
-            received_bytes: input.get_u32_le(),
-        })
-    }
-
-    /// Appends the capabilities.
-    pub fn encode(&self, output: &mut BytesMut) {
-        let Capabilities {
-            rate,
-            traffic,
-            tx_delay,
-            tx_tail,
-            persistence,
-            slot_time,
-            window_frames,
-            links,
-            ..
-        } = *self;
-        output.put_slice(&[rate, traffic, tx_delay, tx_tail, persistence, slot_time, window_frames, links]);
-        output.put_u32_le(self.received_bytes);
     }
 }
 

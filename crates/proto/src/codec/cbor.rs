@@ -135,20 +135,6 @@ pub fn byte_string(
     take(input, length)
 }
 
-/// Consumes a text string of definite length; it must be UTF-8.
-pub fn text_string(
-    input: &mut Bytes,
-    what: &'static str,
-    clause: &'static str,
-) -> Result<Bytes, DecodeError> {
-    let length = expect(input, Major::TextString, what, clause)?.ok_or(DecodeError::invalid(what, clause))?;
-    let bytes = take(input, length)?;
-    match core::str::from_utf8(&bytes) {
-        Ok(_) => Ok(bytes),
-        Err(_) => Err(DecodeError::invalid(what, clause)),
-    }
-}
-
 /// Consumes a boolean.
 pub fn boolean(
     input: &mut impl Input,
@@ -267,12 +253,6 @@ pub fn put_break(out: &mut BytesMut) {
 pub fn put_byte_string(bytes: &[u8], out: &mut BytesMut) {
     put_head(Major::ByteString, bytes.len() as u64, out);
     out.extend_from_slice(bytes);
-}
-
-/// Appends a text string.
-pub fn put_text_string(text: &str, out: &mut BytesMut) {
-    put_head(Major::TextString, text.len() as u64, out);
-    out.extend_from_slice(text.as_bytes());
 }
 
 /// Appends a boolean.

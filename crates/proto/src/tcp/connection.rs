@@ -40,34 +40,6 @@ pub enum State {
     Closed,
 }
 
-/// Snapshot of a connection for traces and reports.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct Statistics {
-    /// State of the connection.
-    pub state: State,
-    /// Congestion window, bytes.
-    pub congestion_window_bytes: u64,
-    /// Slow-start threshold, bytes; `None` before the first loss.
-    pub slow_start_threshold_bytes: Option<u64>,
-    /// Data sent and not acknowledged, bytes.
-    pub flight_bytes: u64,
-    /// Smoothed round-trip time (SRTT, RFC 6298); `None` before the first sample.
-    pub smoothed_round_trip: Option<Duration>,
-    /// Round-trip time variation (RTTVAR, RFC 6298).
-    pub round_trip_variance: Duration,
-    /// Current retransmission timeout, including backoff.
-    pub retransmission_timeout: Duration,
-    /// Payload of a full segment, bytes.
-    pub segment_bytes: u64,
-    /// Payload acknowledged by the peer, bytes.
-    pub acknowledged_bytes: u64,
-    /// Payload delivered to the user, bytes.
-    pub received_bytes: u64,
-    /// Counters.
-    pub counters: Counters,
-}
-
 /// Counters of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
@@ -231,7 +203,6 @@ pub(super) struct Connection {
     pub(super) challenged: Option<Instant>,
     /// Receive offset of the last acknowledgement sent (RFC 7323 4.3, Last.ACK.sent).
     pub(super) acknowledged: u64,
-    pub(super) received_bytes: u64,
     pub(super) up: VecDeque<StreamIndication>,
 }
 
@@ -307,7 +278,6 @@ impl Connection {
             keep_alives: 0,
             challenged: None,
             acknowledged: 0,
-            received_bytes: 0,
             up: VecDeque::new(),
         }
     }
@@ -585,25 +555,6 @@ impl Connection {
     /// Returns true if nothing is left to send or to indicate.
     pub(super) fn is_finished(&self) -> bool {
         self.state == State::Closed && self.owed.reset.is_none() && self.up.is_empty()
-    }
-
-    pub(super) fn statistics(&self) -> Statistics {
-        let threshold = self.congestion.threshold;
-        let known = threshold != super::congestion::THRESHOLD_UNKNOWN;
-        let fin_acknowledged = self.fin_sent && self.unacknowledged == self.next;
-        Statistics {
-            state: self.state,
-            congestion_window_bytes: self.congestion.window,
-            slow_start_threshold_bytes: known.then_some(threshold),
-            flight_bytes: self.flight(),
-            smoothed_round_trip: self.rtt.smoothed(),
-            round_trip_variance: self.rtt.variation(),
-            retransmission_timeout: self.rtt.timeout(),
-            segment_bytes: self.segment,
-            acknowledged_bytes: self.unacknowledged.saturating_sub(1 + u64::from(fin_acknowledged)),
-            received_bytes: self.received_bytes,
-            counters: self.counters,
-        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Host: IPv4 and TCP of one node over all its interfaces.
 
 use super::config::{HostConfig, InterfaceConfig};
-use super::connection::{Connection, Counters, State, Statistics, Tuple};
+use super::connection::{Connection, Counters, State, Tuple};
 use super::output::control;
 use super::wire::{Flags, Packet, Segment, TcpOptions};
 use crate::engine::{Engine, Indication, Request};
@@ -14,7 +14,6 @@ use crate::service::{
 };
 use crate::time::Instant;
 use bytes::{Bytes, BytesMut};
-use core::fmt;
 use core::net::Ipv4Addr;
 use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
@@ -64,10 +63,8 @@ struct ConnectionSlot {
     may_send: bool,
 }
 
-/// Function that receives the state of connections, for traces.
-pub type Observer = Box<dyn FnMut(Instant, LinkId, &Statistics) + Send>;
-
 /// IPv4 and TCP of one node. The [module](super) lists what is implemented.
+#[derive(Debug)]
 pub struct Host {
     config: HostConfig,
     rng: Rng,
@@ -83,7 +80,6 @@ pub struct Host {
     next_port: u16,
     next_identification: u16,
     remembered: BTreeMap<Ipv4Addr, u64>,
-    observer: Option<Observer>,
     drops: Drops,
     /// Sums of the counters of ended connections.
     past: Counters,
@@ -112,20 +108,11 @@ impl Host {
             next_port: FIRST_EPHEMERAL_PORT + rng.below(8192) as u16,
             next_identification: rng.next_u32() as u16,
             remembered: BTreeMap::new(),
-            observer: None,
             drops: Drops::default(),
             past: Counters::default(),
             config,
             rng,
         }
-    }
-
-    /// Calls `observer` with the state of a connection after each segment or timeout that may have changed it, and once
-    /// at its end. For traces: without an observer nothing is computed.
-    #[must_use]
-    pub fn with_observer(mut self, observer: Observer) -> Self {
-        self.observer = Some(observer);
-        self
     }
 
     /// Sets the local port of the next outgoing connection.
@@ -135,20 +122,15 @@ impl Host {
         self
     }
 
-    /// Returns the state of the connection of a link; `None` if the link is not open.
-    pub fn statistics(&self, link: LinkId) -> Option<Statistics> {
-        let place = self.by_link.get(&link)?;
-        Some(self.places[place].connection.statistics())
-    }
-
     /// Returns all connections, including those in TIME-WAIT.
-    pub fn connections(&self) -> impl Iterator<Item = (LinkId, Statistics)> {
-        self.places.values().map(|place| (place.link, place.connection.statistics()))
+    #[cfg(test)]
+    pub(super) fn connections(&self) -> impl Iterator<Item = (LinkId, &Connection)> {
+        self.places.values().map(|place| (place.link, &place.connection))
     }
 
     /// Returns the sums of the counters of all connections, including ended ones.
     pub fn counters(&self) -> Counters {
-        self.places.values().fold(self.past, |sum, place| sum.plus(&place.connection.statistics().counters))
+        self.places.values().fold(self.past, |sum, place| sum.plus(&place.connection.counters))
     }
 
     /// Returns the counters of dropped frames and requests.
@@ -273,7 +255,6 @@ impl Host {
                 if !belongs {
                     self.reset_stranger(interface, &packet);
                 }
-                self.observe(now, id);
                 self.wake(id);
             }
             None => self.handle_call(now, interface, tuple, &packet),
@@ -391,7 +372,7 @@ impl Host {
         let Some(place) = self.places.remove(&id) else {
             return;
         };
-        self.past = self.past.plus(&place.connection.statistics().counters);
+        self.past = self.past.plus(&place.connection.counters);
         self.deadlines.remove(id, place.deadline);
         if place.may_indicate {
             self.indicating.retain(|other| *other != id);
@@ -423,13 +404,6 @@ impl Host {
         }
         let link = place.link;
         self.by_link.remove(&link);
-    }
-
-    fn observe(&mut self, now: Instant, id: u32) {
-        if let Some(observer) = &mut self.observer {
-            let place = &self.places[&id];
-            observer(now, place.link, &place.connection.statistics());
-        }
     }
 
     /// Returns the next request for one interface: a frame if the interface has room and there is something to send.
@@ -520,7 +494,6 @@ impl Engine for Host {
             let place = self.places.get_mut(&id).expect("deadlines belong to connections");
             place.deadline = None;
             place.connection.handle_timeout(now);
-            self.observe(now, id);
             self.wake(id);
         }
     }
@@ -564,16 +537,5 @@ impl Engine for Host {
 
     fn observe(&self, view: &mut Observation) {
         view.part("tcp").count(&self.counters()).count(&self.drops).tell("connections", self.places.len());
-    }
-}
-
-impl fmt::Debug for Host {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let connections = self.places.values().map(|place| (place.link, place.connection.statistics()));
-        f.debug_struct("Host")
-            .field("interfaces", &self.interfaces)
-            .field("connections", &connections.collect::<Vec<_>>())
-            .field("drops", &self.drops)
-            .finish()
     }
 }

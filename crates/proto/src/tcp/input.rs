@@ -545,7 +545,6 @@ impl Connection {
                 up.push_back(StreamIndication::Data(data));
             });
             let arrived = self.receiver.next() - before;
-            self.received_bytes += arrived;
             self.schedule_acknowledgement(now, arrival, arrived);
         }
         if self.receiver.consume_fin() {

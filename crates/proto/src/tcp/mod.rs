@@ -69,5 +69,5 @@ mod send;
 mod tests;
 pub mod wire;
 
-pub use connection::{Counters, State, Statistics};
-pub use host::{Drops, Host, Observer};
+pub use connection::{Counters, State};
+pub use host::{Drops, Host};

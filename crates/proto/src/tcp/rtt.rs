@@ -160,10 +160,12 @@ impl RttEstimator {
         now + self.timeout()
     }
 
+    #[cfg(test)]
     pub(super) fn smoothed(&self) -> Option<Duration> {
         self.smoothed.map(Duration::from_nanos)
     }
 
+    #[cfg(test)]
     pub(super) fn variation(&self) -> Duration {
         match self.rule {
             RtoRule::Rfc6298 => Duration::from_nanos(self.variation),

@@ -250,21 +250,6 @@ impl Config {
         }
     }
 
-    /// Preset for ION: version 3 with acknowledgements, a keepalive every 15 s with a generous timeout (ION stalls
-    /// while it handles large files), neither refusal nor LENGTH messages nor reactive fragmentation.
-    pub fn ion(node_id: &str) -> Self {
-        Config {
-            versions: Versions::Three,
-            node_id: node_id.to_owned(),
-            keepalive: Duration::from_secs(15),
-            keepalive_timeout: Some(Duration::from_secs(120)),
-            reactive_fragmentation: false,
-            refusal: false,
-            lengths: false,
-            ..Config::default()
-        }
-    }
-
     fn check_sizes(&self) -> Result<(), Fault> {
         const SEGMENT: &str = "16384 limits the loss in an interruption; 65536 saves headers";
         const COUNT: &str = "multiplied by the length of a bundle, this is the data per round trip";
@@ -348,13 +333,7 @@ mod check_tests {
 
     #[test]
     fn presets_make_sense_and_what_breaks_a_session_is_named() {
-        for preset in [
-            Config::default(),
-            Config::version_3("a"),
-            Config::dtn2("a"),
-            Config::ion("a"),
-            Config::ax25("a"),
-        ] {
+        for preset in [Config::default(), Config::version_3("a"), Config::dtn2("a"), Config::ax25("a")] {
             assert_eq!(preset.check(), Ok(()));
         }
         let plain = Config::default;

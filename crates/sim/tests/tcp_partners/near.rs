@@ -7,7 +7,7 @@ use longwire_proto::service::{
     CloseReason, FramesIndication, FramesRequest, InterfaceId, LinkId, StreamIndication, StreamRequest,
 };
 use longwire_proto::tcp::config::{HostConfig, InterfaceConfig, PeerConfig, Profile};
-use longwire_proto::tcp::{Host, Statistics};
+use longwire_proto::tcp::{Counters, Host};
 use longwire_proto::time::Instant;
 use std::net::Ipv4Addr;
 
@@ -39,7 +39,7 @@ pub(crate) struct Near {
     pub peer_closed: bool,
     pub received: Vec<u8>,
     pub closed: Option<CloseReason>,
-    pub statistics: Option<Statistics>,
+    pub counters: Counters,
 }
 
 impl Near {
@@ -66,7 +66,7 @@ impl Near {
             peer_closed: false,
             received: Vec::new(),
             closed: None,
-            statistics: None,
+            counters: Counters::default(),
         }
     }
 
@@ -105,7 +105,7 @@ impl Near {
                 None => break,
             }
         }
-        self.statistics = self.host.statistics(self.link).or(self.statistics.take());
+        self.counters = self.host.counters();
         frames
     }
 

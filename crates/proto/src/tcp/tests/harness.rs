@@ -7,8 +7,10 @@ use crate::service::{
     StreamRequest,
 };
 use crate::tcp::config::{HostConfig, InterfaceConfig, PeerConfig, Profile};
+use crate::tcp::congestion::THRESHOLD_UNKNOWN;
+use crate::tcp::connection::Connection;
 use crate::tcp::wire::{Flags, Packet};
-use crate::tcp::{Host, Statistics};
+use crate::tcp::{Counters, Host, State};
 use crate::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
 use core::net::Ipv4Addr;
@@ -351,12 +353,51 @@ impl World {
     /// Returns the statistics of a side's connection.
     pub(super) fn statistics(&self, side: usize) -> Statistics {
         let mut all = self.hosts[side].connections();
-        all.next().expect("there is a connection").1
+        Statistics::of(all.next().expect("there is a connection").1)
     }
 
     /// Returns the bytes that a side has received.
     pub(super) fn received(&self, side: usize) -> &[u8] {
         &self.users[side].received
+    }
+}
+
+/// Snapshot of a connection.
+#[derive(Clone, Debug)]
+pub(super) struct Statistics {
+    pub(super) state: State,
+    pub(super) congestion_window_bytes: u64,
+    /// Slow-start threshold, bytes; `None` before the first loss.
+    pub(super) slow_start_threshold_bytes: Option<u64>,
+    /// Data sent and not acknowledged, bytes.
+    pub(super) flight_bytes: u64,
+    pub(super) smoothed_round_trip: Option<Duration>,
+    pub(super) round_trip_variance: Duration,
+    /// Current retransmission timeout, including backoff.
+    pub(super) retransmission_timeout: Duration,
+    /// Payload of a full segment, bytes.
+    pub(super) segment_bytes: u64,
+    /// Payload acknowledged by the peer, bytes.
+    pub(super) acknowledged_bytes: u64,
+    pub(super) counters: Counters,
+}
+
+impl Statistics {
+    pub(super) fn of(connection: &Connection) -> Statistics {
+        let threshold = connection.congestion.threshold;
+        let fin_acknowledged = connection.fin_sent && connection.unacknowledged == connection.next;
+        Statistics {
+            state: connection.state,
+            congestion_window_bytes: connection.congestion.window,
+            slow_start_threshold_bytes: (threshold != THRESHOLD_UNKNOWN).then_some(threshold),
+            flight_bytes: connection.flight(),
+            smoothed_round_trip: connection.rtt.smoothed(),
+            round_trip_variance: connection.rtt.variation(),
+            retransmission_timeout: connection.rtt.timeout(),
+            segment_bytes: connection.segment,
+            acknowledged_bytes: connection.unacknowledged.saturating_sub(1 + u64::from(fin_acknowledged)),
+            counters: connection.counters,
+        }
     }
 }
 

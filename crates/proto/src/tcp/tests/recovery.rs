@@ -1,6 +1,6 @@
 //! Losses and their recovery.
 
-use super::harness::{World, fixed, pattern};
+use super::harness::{Statistics, World, fixed, pattern};
 use crate::service::{CloseReason, StreamRequest};
 use crate::tcp::config::{IdleRestart, Profile, Recovery, Reduction};
 use crate::tcp::send::Scoreboard;
@@ -242,7 +242,8 @@ fn the_threshold_of_the_last_connection_is_remembered() {
     world.run_while(Instant::from_secs(100), |world| world.users[0].closed.is_none());
     world.connect();
     world.run_until(world.now + Duration::from_secs(5));
-    let (_, second) = world.hosts[0].connections().last().expect("the second connection stands");
+    let second = world.hosts[0].connections().last().expect("the second connection stands").1;
+    let second = Statistics::of(second);
     assert!(
         second.slow_start_threshold_bytes.is_some_and(|bytes| (4_000..60_000).contains(&bytes)),
         "{second:?}"
@@ -288,7 +289,8 @@ fn the_threshold_of_a_connection_that_broke_in_an_outage_is_not_remembered() {
     world.run_until(Instant::from_secs(41));
     world.connect();
     world.run_until(world.now + Duration::from_secs(5));
-    let (_, second) = world.hosts[0].connections().last().expect("the second connection stands");
+    let second = world.hosts[0].connections().last().expect("the second connection stands").1;
+    let second = Statistics::of(second);
     assert_eq!(second.slow_start_threshold_bytes, None, "{second:?}");
 }
 
