@@ -377,9 +377,7 @@ fn write_csv(out: impl Write, after: &[&str], rows: Vec<(&String, &Params, Vec<S
     rows.iter().flat_map(|(_, params, _)| params.iter()).for_each(|(name, _)| names.add(name));
     let names = names.in_order;
     let mut csv = csv::Writer::from_writer(out);
-    csv.write_record(
-        HEAD.into_iter().chain(names.iter().map(String::as_str)).chain(after.iter().copied()),
-    )?;
+    csv.write_record(HEAD.into_iter().chain(names.iter().map(String::as_str)).chain(after.iter().copied()))?;
     for (case, params, cells) in rows {
         let (protocol, settings) = parts(case);
         let cell = |name: &String| params.get(name).map(Value::to_string).unwrap_or_default();

@@ -134,8 +134,15 @@ pub struct Neighbours {
 }
 
 impl Neighbours {
-    /// Creates the neighbours of a node, without any plan.
-    pub fn new(rng: Rng) -> Neighbours {
+    /// Creates the neighbours of a node that has links of one carrier, without any plan.
+    pub fn new(carrier: &'static dyn AnyCarrier, rng: Rng) -> Neighbours {
+        let mut neighbours = Neighbours::of_all_carriers(rng.clone());
+        neighbours.enter(carrier, rng);
+        neighbours
+    }
+
+    /// Creates the neighbours of a node that may have links of all carriers, without any plan.
+    pub fn of_all_carriers(rng: Rng) -> Neighbours {
         Neighbours {
             layers: Vec::new(),
             plans: BTreeMap::new(),
@@ -227,17 +234,19 @@ impl Neighbours {
         self.position(link).map(|at| &self.layers[at])
     }
 
+    /// Adds the sessions of a carrier, none yet, and returns their position.
+    fn enter(&mut self, carrier: &'static dyn AnyCarrier, rng: Rng) -> usize {
+        let (mut sessions, past) = (carrier.sessions(&rng), Arc::default());
+        sessions.keep_counts(Arc::clone(&past));
+        self.layers.push(CarrierSessions { carrier, sessions, rng, past });
+        self.layers.len() - 1
+    }
+
     /// Creates a session, and returns the position of its layer.
     fn begin(&mut self, link: LinkId, plan: &Plan, origin: Origin) -> usize {
         let about = plan.carrier().about();
         let known = self.layers.iter().position(|layer| layer.carrier.about().name == about.name);
-        let at = known.unwrap_or_else(|| {
-            let (rng, past) = (self.rng.fork(about.random_label), Arc::default());
-            let mut sessions = plan.carrier().sessions(&rng);
-            sessions.keep_counts(Arc::clone(&past));
-            self.layers.push(CarrierSessions { carrier: plan.carrier(), sessions, rng, past });
-            self.layers.len() - 1
-        });
+        let at = known.unwrap_or_else(|| self.enter(plan.carrier(), self.rng.fork(about.random_label)));
         let CarrierSessions { sessions, rng, .. } = &mut self.layers[at];
         sessions.begin(link, plan, origin, rng.fork(&link.0.to_string()));
         if self.judges && origin == Origin::Below {
@@ -355,6 +364,7 @@ mod tests {
         BundlesIndication, BundlesRequest, DatagramsIndication, DatagramsRequest, PacketsIndication,
         PacketsRequest,
     };
+    use longwire_proto::tcpcl::packet_stream::seal;
 
     const NOW: Instant = Instant::ZERO;
     const OWN: LinkId = LinkId(7);
@@ -365,7 +375,7 @@ mod tests {
     }
 
     fn neighbours() -> Neighbours {
-        Neighbours::new(Rng::new(1))
+        Neighbours::of_all_carriers(Rng::new(1))
     }
 
     fn plan() -> Plan {
@@ -422,7 +432,7 @@ mod tests {
     /// A session of AX25-CL outlives its link, and is created once.
     #[test]
     fn a_carrier_may_keep_a_session_without_a_link() {
-        let mut neighbours = Neighbours::new(Rng::new(1));
+        let mut neighbours = Neighbours::of_all_carriers(Rng::new(1));
         neighbours.answer(ours());
         neighbours.handle_indication(NOW, (CALLER, connected()));
         assert_eq!((neighbours.declined, neighbours.layer(CALLER).is_some()), (0, true));
@@ -446,25 +456,30 @@ mod tests {
         let mut neighbours = neighbours();
         neighbours.answer(Plan::new(&Ax25Cm, <Ax25Cm as Carrier>::defaults()));
         neighbours.answer(ours());
-        let (silent, header) = (LinkId(CALLER.0 + 1000), &b"dtn!\x03\0\0\x1e\x08dtn://b/"[..]);
+        let header = seal(b"dtn!\x03\0\0\x1e\x08dtn://b/");
+        let silent = LinkId(CALLER.0 + 1000);
         neighbours.handle_indication(NOW, (silent, connected()));
         for (number, (first, carrier)) in
-            [(header, "ax25cm"), (&b"hello"[..], "ax25cl")].into_iter().enumerate()
+            [(header.clone(), "ax25cm"), (b"hello"[..].into(), "ax25cl")].into_iter().enumerate()
         {
             let link = LinkId(CALLER.0 + number as u32);
             neighbours.handle_indication(NOW, (link, connected()));
             neighbours.handle_indication(NOW, (link, packets(PacketsIndication::Room(7))));
-            assert_eq!((name(&neighbours, link), neighbours.poll_indication(NOW)), (None, None));
-            neighbours.handle_indication(NOW, (link, packets(PacketsIndication::Packet(first.into()))));
+            assert_eq!(name(&neighbours, link), None);
+            neighbours.handle_indication(NOW, (link, packets(PacketsIndication::Packet(first))));
             assert_eq!(name(&neighbours, link), Some(carrier));
         }
+        let heard = neighbours
+            .poll_indication(NOW)
+            .map(|(link, said)| (link, matches!(said, BundlesIndication::Up { .. })));
+        assert_eq!(heard, Some((CALLER, true)), "it has heard the header");
         let called = neighbours.shown(CALLER).expect("a session");
-        assert_eq!((called.counts["sessions"], neighbours.declined), (1, 0), "it has heard the header");
+        assert_eq!((called.counts["sessions"], neighbours.declined), (1, 0));
         // Each further caller makes a session, up to a limit.
         for number in 2..=SESSIONS_MAX as u32 {
             let link = LinkId(CALLER.0 + number);
             neighbours.handle_indication(NOW, (link, connected()));
-            neighbours.handle_indication(NOW, (link, packets(PacketsIndication::Packet(header.into()))));
+            neighbours.handle_indication(NOW, (link, packets(PacketsIndication::Packet(header.clone()))));
             assert_eq!(name(&neighbours, link).is_some(), number < SESSIONS_MAX as u32, "{number}");
         }
         assert_eq!(neighbours.turned_away, 1);
@@ -475,7 +490,7 @@ mod tests {
         neighbours.handle_timeout(at);
         let closed = (silent, MediaRequest::Packets(PacketsRequest::Close));
         assert_eq!(neighbours.poll_request(at), Some(closed));
-        neighbours.handle_indication(at, (silent, packets(PacketsIndication::Packet(header.into()))));
+        neighbours.handle_indication(at, (silent, packets(PacketsIndication::Packet(header.clone()))));
         assert_eq!((name(&neighbours, silent), neighbours.declined), (None, 0));
     }
 

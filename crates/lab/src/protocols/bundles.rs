@@ -166,7 +166,7 @@ impl Tower {
     /// A link to the next node, and links from the previous one.
     fn neighbours(&self, place: &NodePosition, boot: &Boot) -> Neighbours {
         let next = (!place.is_destination()).then(|| place.node_id(place.position + 1));
-        let mut neighbours = Neighbours::new(boot.rng.clone());
+        let mut neighbours = Neighbours::new(self.carrier, boot.rng.fork(self.carrier.about().random_label));
         neighbours.set(ONWARD_LINK, self.plan(place, next));
         neighbours.set(INWARD_LINK, self.plan(place, None));
         neighbours.answer(self.plan(place, None));

@@ -105,7 +105,7 @@ fn what_makes_no_sense_is_refused_with_a_hint() {
         ("node = 'dtn://a/'\n[routing]\ncopies = 500", "`routing.copies` is 500", "8 is usual"),
         (
             "node = 'dtn://a/'\n[[link]]\nname = 'b'\naddress = 'b:1'\n[link.tcpcl]\nreconnect-min = '0 s'",
-            "link `b`: [tcpcl]: `reconnect-min` is 0ns",
+            "link `b`: [tcpcl]: `reconnect-min` is 0 s",
             "1 s is usual",
         ),
         (

@@ -51,7 +51,7 @@ impl Neighbours {
     /// Fails if a setting of a link or of a TNC is invalid.
     pub(crate) fn new(config: &Config, rng: &Rng) -> Result<Self, Error> {
         let links = LinkTable::new(config)?;
-        let mut internet = neighbours::Neighbours::new(rng.clone());
+        let mut internet = neighbours::Neighbours::of_all_carriers(rng.clone());
         internet.judge_callers();
         let mut radios = Radios::new(config, rng)?;
         links.iter().for_each(|(id, known)| open(&mut internet, &mut radios, id, known));

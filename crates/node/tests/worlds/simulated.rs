@@ -93,7 +93,7 @@ fn node(plan: &Plan, name: &str, boot: Boot) -> NodeEngine<Bpa> {
     };
     let host = Host::new(host, boot.rng.fork("tcp"));
     let session = longwire_towers::Plan::new(&Tcpcl, plan.tcpcl_of(name));
-    let mut neighbours = Neighbours::new(boot.rng.clone());
+    let mut neighbours = Neighbours::new(&Tcpcl, boot.rng.fork("tcpcl"));
     links.iter().for_each(|(link, _)| neighbours.set(*link, session.clone()));
     neighbours.answer(session);
     let special = links.iter().map(|(link, number)| LinkConfig {

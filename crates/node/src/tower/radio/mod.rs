@@ -95,7 +95,7 @@ impl Radios {
         for (at, tnc) in config.tnc.iter().enumerate() {
             let station = Station::new(tnc.station()?);
             let lower = Stack::new(Provides(station), TncEngine::new(tnc)?);
-            let sessions = Neighbours::new(rng.fork(&format!("tnc {at}")));
+            let sessions = Neighbours::of_all_carriers(rng.fork(&format!("tnc {at}")));
             let place = tnc.place()?;
             let shared =
                 |(other, _): &(TncAddress, _)| matches!(place, TncAddress::Kiss(_)) && *other == place;
