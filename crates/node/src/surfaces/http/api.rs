@@ -18,7 +18,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json as object};
 use std::collections::BTreeSet;
-use std::future::Future;
+use std::future::{Future, ready};
 use std::sync::Arc;
 
 /// Maximum length of a JSON request body, bytes.
@@ -74,26 +74,18 @@ pub(super) fn router(shared: Arc<HttpState>) -> Router {
     let all: BTreeSet<&str> = OPERATIONS.iter().filter_map(|row| row.http).map(|place| place.id).collect();
     assert_eq!(api.bound, all, "each operation over HTTP has a function");
     let document = Bytes::from(api.document().to_string());
-    let text = move || {
-        let document = document.clone();
-        async move { ([(header::CONTENT_TYPE, "application/json")], document) }
+    let text = move || ready(([(header::CONTENT_TYPE, "application/json")], document.clone()));
+    let refusal = |status, what: &'static str, hint: &'static str| {
+        move || ready(RequestFailure::new(status, what, Some(hint)))
     };
     api.router
         .route("/openapi.json", on(MethodFilter::GET, text))
-        .fallback(async || {
-            RequestFailure::new(
-                StatusCode::NOT_FOUND,
-                "nothing at this path",
-                Some("see /openapi.json for all paths"),
-            )
-        })
-        .method_not_allowed_fallback(async || {
-            RequestFailure::new(
-                StatusCode::METHOD_NOT_ALLOWED,
-                "method not allowed on this path",
-                Some("see /openapi.json for the methods"),
-            )
-        })
+        .fallback(refusal(StatusCode::NOT_FOUND, "nothing at this path", "see /openapi.json for all paths"))
+        .method_not_allowed_fallback(refusal(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "method not allowed on this path",
+            "see /openapi.json for the methods",
+        ))
         .with_state(shared)
 }
 
@@ -123,17 +115,12 @@ impl Api {
         R: Future<Output = Answer<A>> + Send,
     {
         let answer = content("application/json", self.given.subschema_for::<A>().to_value());
-        let mut rest = Map::new();
-        rest.insert("responses".into(), responses("200", "Done", answer));
         let place = self.place(row);
         let in_body = place.method == Method::Post;
-        if in_body && has_fields::<Q>() {
-            let schema = self.taken.subschema_for::<Q>().to_value();
-            let body = object!({"required": true, "content": content("application/json", schema)});
-            rest.insert("requestBody".into(), body);
-        }
+        let body = (in_body && has_fields::<Q>())
+            .then(|| content("application/json", self.taken.subschema_for::<Q>().to_value()));
         let query = (!in_body).then(|| fields::<Q>());
-        self.describe(place, row.about, &rest, query);
+        self.describe(place, row.about, responses("200", answer), body, query);
         self.route(place, move |shared, mut head, body| {
             let carry_out = carry_out.clone();
             async move {
@@ -159,13 +146,10 @@ impl Api {
             Some(kind) => content(kind, any()),
             None => content("application/json", described.to_value()),
         };
-        let mut rest = Map::new();
-        rest.insert("responses".into(), responses(&plain.status.to_string(), "Done", answer));
-        if let Some(kind) = plain.takes {
-            rest.insert("requestBody".into(), object!({"required": true, "content": content(kind, any())}));
-        }
+        let answers = responses(&plain.status.to_string(), answer);
+        let body = plain.takes.map(|kind| content(kind, any()));
         let place = self.place(row);
-        self.describe(place, row.about, &rest, Some(fields::<Q>()));
+        self.describe(place, row.about, answers, body, Some(fields::<Q>()));
         self.route(place, move |shared, mut head, body| {
             let carry_out = carry_out.clone();
             async move {
@@ -199,7 +183,8 @@ impl Api {
         &mut self,
         Place { method, path, id }: Place,
         words: &str,
-        rest: &Map<String, Value>,
+        responses: Value,
+        body: Option<Value>,
         query: Option<Value>,
     ) {
         let mut parameters = Vec::new();
@@ -209,24 +194,21 @@ impl Api {
             parameters.push(object!({"name": name, "in": "path", "required": true, "schema": schema}));
         }
         parameters.extend(query.iter().flat_map(in_query));
-        let mut operation = rest.clone();
-        operation.insert("operationId".into(), id.into());
-        operation.insert("summary".into(), words.into());
-        if !parameters.is_empty() {
-            operation.insert("parameters".into(), parameters.into());
+        let mut operation = object!({"operationId": id, "summary": words, "responses": responses});
+        if let Some(content) = body {
+            operation["requestBody"] = object!({"required": true, "content": content});
         }
-        if !operation.contains_key("responses") {
-            let answer = content("application/json", object!({"type": "object"}));
-            operation.insert("responses".into(), responses("200", "Done", answer));
+        if !parameters.is_empty() {
+            operation["parameters"] = parameters.into();
         }
         let path = self.paths.entry(path.replace("{*", "{")).or_insert_with(|| object!({}));
-        path[format!("{method:?}").to_lowercase()] = Value::Object(operation);
+        path[format!("{method:?}").to_lowercase()] = operation;
     }
 
     fn document(&mut self) -> Value {
-        let words = "This document";
         let place = Place { method: Method::Get, path: "/openapi.json", id: "describe" };
-        self.describe(place, words, &Map::new(), None);
+        let answer = content("application/json", object!({"type": "object"}));
+        self.describe(place, "This document", responses("200", answer), None, None);
         self.given.subschema_for::<Problem>();
         let mut schemas = self.taken.take_definitions(true);
         schemas.extend(self.given.take_definitions(true));
@@ -253,10 +235,10 @@ fn content(kind: &str, schema: Value) -> Value {
     object!({kind: {"schema": schema}})
 }
 
-fn responses(status: &str, words: &str, content: Value) -> Value {
+fn responses(status: &str, content: Value) -> Value {
     let problem = object!({"$ref": "#/components/schemas/Problem"});
     object!({
-        status: {"description": words, "content": content},
+        status: {"description": "Done", "content": content},
         "default": {
             "description": "Error",
             "content": {"application/json": {"schema": problem}},
