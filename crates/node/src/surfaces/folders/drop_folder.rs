@@ -118,19 +118,15 @@ enum SendOutcome {
 }
 
 /// Sends until the node stops.
-pub(super) async fn serve(drop: DropFolder, clock: WallClock, mut talk: NodeConnection, line: FolderStatus) {
-    let _: Result<(), NodeGone> = serve_on(&drop, &clock, &mut talk, &line).await;
-}
-
-async fn serve_on(
-    drop: &DropFolder,
-    clock: &WallClock,
-    talk: &mut NodeConnection,
-    line: &FolderStatus,
+pub(super) async fn serve(
+    drop: DropFolder,
+    clock: WallClock,
+    mut talk: NodeConnection,
+    line: FolderStatus,
 ) -> Result<(), NodeGone> {
     while let Err(error) = prepare(&drop.folder) {
         line.trouble(format!("cannot use {}: {error}", drop.folder.display()));
-        rest(talk, AGAIN_AFTER).await?;
+        rest(&mut talk, AGAIN_AFTER).await?;
     }
     let mut watch = FolderWatch::new(&drop.folder, drop.settle);
     let mut number = 0;
@@ -144,10 +140,10 @@ async fn serve_on(
                 line.trouble(format!("cannot read {}: {error}", drop.folder.join(PARTS).display()));
                 ClaimedFiles::default()
             });
-            forget_gone(&begun, line, &mut accepted);
+            forget_gone(&begun, &line, &mut accepted);
             for claim in begun.claims {
                 number += 1;
-                pause.after(send(drop, talk, line, &claim, number, &mut accepted).await?);
+                pause.after(send(&drop, &mut talk, &line, &claim, number, &mut accepted).await?);
             }
             begun.others.into_iter().for_each(|(_, error)| line.trouble(error.to_string()));
         }
@@ -161,7 +157,7 @@ async fn serve_on(
                     match claim(&drop.folder, &name, (clock().unwrap_or(0), own_number()).into()) {
                         Ok(claim) => {
                             number += 1;
-                            let waits = send(drop, talk, line, &claim, number, &mut accepted).await?;
+                            let waits = send(&drop, &mut talk, &line, &claim, number, &mut accepted).await?;
                             if waits.is_none() {
                                 line.change(|folder| folder.waiting = folder.waiting.saturating_sub(1));
                             }
@@ -370,11 +366,10 @@ async fn hand(
     place: &ClaimFolders,
     send: u64,
 ) -> Result<io::Result<SendOutcome>, NodeGone> {
-    let (mut file, look) = match place.own.file(&claim.name) {
-        Ok(Some(file)) => match file.metadata() {
-            Ok(about) => (file, FileSnapshot::of(&about)),
-            Err(error) => return Ok(Err(error)),
-        },
+    let opened = place.own.file(&claim.name);
+    let look = |file: File| Ok((FileSnapshot::of(&file.metadata()?), file));
+    let (look, mut file) = match opened.and_then(|file| file.map(look).transpose()) {
+        Ok(Some(opened)) => opened,
         Ok(None) => return Ok(Ok(SendOutcome::NoFile)),
         Err(error) => return Ok(Err(error)),
     };

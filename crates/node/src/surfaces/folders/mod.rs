@@ -30,6 +30,7 @@ use crate::surfaces::message::{Message, Reply, Request};
 use crate::view;
 use longwire_settings::error::Error;
 use std::collections::VecDeque;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -79,30 +80,22 @@ pub(crate) fn start(
     client_factory: &ClientFactory,
 ) -> Result<SharedStatus, Error> {
     let shown = SharedStatus::default();
+    let line = |folder: &Path, sends, endpoint: &str| {
+        let (folder, endpoint) = (folder.display().to_string(), endpoint.to_owned());
+        FolderStatus::new(&shown, view::Folder { folder, sends, endpoint, ..view::Folder::default() })
+    };
     for drop in drops {
-        let about = view::Folder {
-            folder: drop.folder.display().to_string(),
-            sends: true,
-            endpoint: drop.to.clone(),
-            ..view::Folder::default()
-        };
-        let (line, drop, clock) = (FolderStatus::new(&shown, about), drop.clone(), clock.clone());
+        let (line, drop, clock) = (line(&drop.folder, true, &drop.to), drop.clone(), clock.clone());
         run(client_factory, move |talk| drop_folder::serve(drop, clock, talk, line))?;
     }
     for receive in receives {
-        let about = view::Folder {
-            folder: receive.folder.display().to_string(),
-            sends: false,
-            endpoint: receive.endpoint.clone(),
-            ..view::Folder::default()
-        };
-        let (line, receive) = (FolderStatus::new(&shown, about), receive.clone());
+        let (line, receive) = (line(&receive.folder, false, &receive.endpoint), receive.clone());
         run(client_factory, move |talk| receive_folder::serve(receive, talk, line))?;
     }
     Ok(shown)
 }
 
-fn run<F: Future<Output = ()>>(
+fn run<F: Future<Output = Result<(), NodeGone>>>(
     client_factory: &ClientFactory,
     serve: impl FnOnce(NodeConnection) -> F + Send + 'static,
 ) -> Result<(), Error> {

@@ -13,24 +13,21 @@ struct WaitingDelivery {
     length: u64,
 }
 
-pub(super) async fn serve(receive: ReceiveFolder, mut talk: NodeConnection, line: FolderStatus) {
-    let _: Result<(), NodeGone> = serve_on(&receive, &mut talk, &line).await;
-}
-
-async fn serve_on(
-    receive: &ReceiveFolder,
-    talk: &mut NodeConnection,
-    line: &FolderStatus,
+/// Receives until the node stops.
+pub(super) async fn serve(
+    receive: ReceiveFolder,
+    mut talk: NodeConnection,
+    line: FolderStatus,
 ) -> Result<(), NodeGone> {
     inbox::tidy(&receive.folder);
-    register(receive, talk).await?;
+    register(&receive, &talk).await?;
     loop {
         match talk.hear().await?.head {
             Reply::Delivered { delivery, source, created, length, .. } => {
                 let delivery =
                     WaitingDelivery { number: delivery, origin: BundleName { source, created }, length };
                 line.change(|folder| folder.waiting = 1 + talk.waiting.len() as u64);
-                while let Err(error) = take(receive, talk, line, &delivery).await? {
+                while let Err(error) = take(&receive, &mut talk, &line, &delivery).await? {
                     line.trouble(format!(
                         "cannot write: {error}; the node keeps the files that were not received"
                     ));
@@ -42,7 +39,7 @@ async fn serve_on(
             Reply::Error { what, .. } => {
                 line.trouble(what);
                 tokio::time::sleep(AGAIN_AFTER).await;
-                register(receive, talk).await?;
+                register(&receive, &talk).await?;
             }
             Reply::Registered { .. } => line.change(|folder| folder.trouble = None),
             _ => {}
