@@ -8,7 +8,7 @@
 //! only` from the first large segment (at least half of the largest) until the last large one is acknowledged, which
 //! excludes the small segments before and after.
 
-use super::{CapturedFrame, tcp};
+use super::{CapturedFrame, Moment, moments, tcp};
 use crate::report::{Axis, Cell, Column, Plot, PlotSeries, Point, Shape, Table};
 use longwire_proto::tcp::wire::{Flags, Ipv4Header, Segment};
 use longwire_proto::time::Instant;
@@ -147,19 +147,13 @@ struct Connections {
 impl Connections {
     fn of(frames: &[CapturedFrame]) -> Connections {
         let mut all = Connections::default();
-        let mut events: Vec<(Instant, bool, &CapturedFrame)> = Vec::with_capacity(2 * frames.len());
-        for frame in frames {
-            events.extend(frame.sent.map(|at| (at, true, frame)));
-            events.extend(frame.received.filter(|_| frame.is_heard()).map(|at| (at, false, frame)));
-        }
-        events.sort_by_key(|(at, ..)| *at);
-        for (at, leaves, frame) in events {
-            let bytes = frame.damaged.as_ref().filter(|_| !leaves).unwrap_or(&frame.bytes);
-            let Some((ip, segment)) = tcp(bytes) else { continue };
-            if leaves {
-                all.leaves(at, &ip, &segment, frame);
-            } else {
-                all.arrives(at, &ip, &segment, frame);
+        for (at, moment, frame) in moments(frames) {
+            let sent = matches!(moment, Moment::Sent);
+            let bytes = frame.damaged.as_ref().filter(|_| !sent).unwrap_or(&frame.bytes);
+            match (moment, tcp(bytes)) {
+                (Moment::Sent, Some((ip, segment))) => all.leaves(at, &ip, &segment, frame),
+                (Moment::Heard, Some((ip, segment))) => all.arrives(at, &ip, &segment, frame),
+                _ => {}
             }
         }
         all

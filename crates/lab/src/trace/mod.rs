@@ -72,6 +72,31 @@ impl CapturedFrame {
     }
 }
 
+/// Kind of a moment in the life of a frame.
+#[derive(Clone, Copy)]
+enum Moment {
+    /// Its first bit left.
+    Sent,
+    /// Its bytes, correct or damaged, were passed up at the receiver.
+    Heard,
+    /// It was lost.
+    Ended,
+}
+
+/// Returns the moments of all frames, ordered by time and, at equal times, as the frames are.
+fn moments(frames: &[CapturedFrame]) -> Vec<(Instant, Moment, &CapturedFrame)> {
+    let mut moments = Vec::with_capacity(2 * frames.len());
+    for frame in frames {
+        moments.extend(frame.sent.map(|at| (at, Moment::Sent, frame)));
+        moments.push(match frame.received.filter(|_| frame.is_heard()) {
+            Some(at) => (at, Moment::Heard, frame),
+            None => (frame.ended, Moment::Ended, frame),
+        });
+    }
+    moments.sort_by_key(|(at, ..)| *at);
+    moments
+}
+
 /// Description of the fate of a frame.
 fn words(fate: FrameFate) -> &'static str {
     match fate {

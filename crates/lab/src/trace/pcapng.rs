@@ -8,9 +8,7 @@
 //! The format is that of draft-ietf-opsawg-pcapng: a section header (4.1), a description of each interface (4.2)
 //! and an enhanced packet block (4.3) for every observation of a frame, all little-endian.
 
-use super::{CapturedFrame, NodeInterface, is_packet, words};
-use bytes::Bytes;
-use longwire_proto::time::Instant;
+use super::{CapturedFrame, Moment, NodeInterface, is_packet, moments, words};
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
@@ -56,19 +54,27 @@ pub fn write(mut out: impl Write, frames: &[CapturedFrame], node: &str) -> io::R
             .option(TIMESTAMP_RESOLUTION, &[NANOSECONDS])
             .write(&mut out)?;
     }
-    for sight in sights(frames).into_iter().filter(|sight| sight.port.node == node) {
-        let interface = ports.binary_search(&sight.port).expect("every port is in the list") as u32;
-        let (nanos, length) = (sight.at.as_nanos(), (sight.bytes.len() as u32).to_le_bytes());
+    for (at, moment, frame) in moments(frames) {
+        let (port, direction, bytes, is_notable) = match moment {
+            Moment::Sent => (&frame.from, OUTBOUND, &frame.bytes, !frame.is_heard()),
+            Moment::Heard => {
+                let bytes = frame.damaged.as_ref().unwrap_or(&frame.bytes);
+                (&frame.to, INBOUND, bytes, frame.damaged.is_some())
+            }
+            Moment::Ended => continue,
+        };
+        let Ok(interface) = ports.binary_search(&port) else { continue };
+        let (nanos, length) = (at.as_nanos(), (bytes.len() as u32).to_le_bytes());
         let mut block = PcapBlock::new(ENHANCED_PACKET)
-            .bytes(&interface.to_le_bytes())
+            .bytes(&(interface as u32).to_le_bytes())
             .bytes(&((nanos >> 32) as u32).to_le_bytes())
             .bytes(&(nanos as u32).to_le_bytes())
             .bytes(&length)
             .bytes(&length)
-            .padded(sight.bytes)
-            .option(FLAGS, &sight.direction.to_le_bytes());
-        if let Some(comment) = sight.comment {
-            block = block.option(COMMENT, comment.as_bytes());
+            .padded(bytes)
+            .option(FLAGS, &direction.to_le_bytes());
+        if is_notable {
+            block = block.option(COMMENT, words(frame.fate).as_bytes());
         }
         block.write(&mut out)?;
     }
@@ -121,37 +127,4 @@ impl PcapBlock {
         out.write_all(&self.body)?;
         out.write_all(&length)
     }
-}
-
-/// Frame as seen by one interface.
-struct InterfaceSight<'a> {
-    at: Instant,
-    port: &'a NodeInterface,
-    direction: u32,
-    bytes: &'a Bytes,
-    comment: Option<String>,
-}
-
-/// Returns the frames seen by the interfaces of all nodes, ordered by time and, at equal times, as the frames are.
-fn sights(frames: &[CapturedFrame]) -> Vec<InterfaceSight<'_>> {
-    let mut sights = Vec::with_capacity(2 * frames.len());
-    for frame in frames {
-        if let Some(at) = frame.sent {
-            let comment = (!frame.is_heard()).then(|| words(frame.fate).to_owned());
-            sights.push(InterfaceSight {
-                at,
-                port: &frame.from,
-                direction: OUTBOUND,
-                bytes: &frame.bytes,
-                comment,
-            });
-        }
-        if let Some(at) = frame.received.filter(|_| frame.is_heard()) {
-            let bytes = frame.damaged.as_ref().unwrap_or(&frame.bytes);
-            let comment = frame.damaged.is_some().then(|| words(frame.fate).to_owned());
-            sights.push(InterfaceSight { at, port: &frame.to, direction: INBOUND, bytes, comment });
-        }
-    }
-    sights.sort_by_key(|sight| sight.at);
-    sights
 }

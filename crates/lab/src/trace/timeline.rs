@@ -7,11 +7,10 @@
 //!
 //! `>` means sent, `<` received, `x` lost. Sequence numbers count from the start of each connection.
 
-use super::{CapturedFrame, FrameFate, is_packet, tcp, words};
+use super::{CapturedFrame, FrameFate, Moment, is_packet, moments, tcp, words};
 use bytes::Bytes;
 use longwire_proto::ax25::{Control, Frame, Modulo, Unnumbered};
 use longwire_proto::tcp::wire::{Flags, Segment};
-use longwire_proto::time::Instant;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -22,29 +21,12 @@ use std::net::Ipv4Addr;
 /// # Errors
 /// Returns errors of the writer.
 pub fn write(mut out: impl Write, frames: &[CapturedFrame]) -> io::Result<()> {
-    let mut events: Vec<(Instant, TimelineEvent<'_>)> = Vec::with_capacity(2 * frames.len());
-    for frame in frames {
-        if let Some(at) = frame.sent {
-            events.push((at, TimelineEvent::Sent(frame)));
-        }
-        match frame.received {
-            Some(at) if frame.is_heard() => events.push((at, TimelineEvent::Heard(frame))),
-            _ => events.push((frame.ended, TimelineEvent::Ended(frame))),
-        }
-    }
-    events.sort_by_key(|(at, _)| *at);
     let width = frames.iter().flat_map(|f| [f.from.node.chars().count(), f.to.node.chars().count()]).max();
     let mut words = Wording { width: width.unwrap_or(0), first: BTreeMap::new() };
-    for (at, line) in events {
-        writeln!(out, "{at:>14}  {}", words.line(&line))?;
+    for (at, moment, frame) in moments(frames) {
+        writeln!(out, "{at:>14}  {}", words.line(moment, frame))?;
     }
     Ok(())
-}
-
-enum TimelineEvent<'a> {
-    Sent(&'a CapturedFrame),
-    Heard(&'a CapturedFrame),
-    Ended(&'a CapturedFrame),
 }
 
 /// Both ends of a connection, that of the sender first.
@@ -57,30 +39,22 @@ struct Wording {
 }
 
 impl Wording {
-    fn line(&mut self, line: &TimelineEvent<'_>) -> String {
-        match line {
-            TimelineEvent::Sent(frame) => {
-                let what = self.what(&frame.bytes);
-                self.between(&frame.from.node, '>', &frame.to.node, &what)
+    fn line(&mut self, moment: Moment, frame: &CapturedFrame) -> String {
+        let what = self.what(&frame.bytes);
+        let far = matches!(
+            frame.fate,
+            FrameFate::CheckFailed | FrameFate::Unheard | FrameFate::Collided | FrameFate::Deaf
+        );
+        let (from, to) = (&frame.from.node, &frame.to.node);
+        match moment {
+            Moment::Sent => self.between(from, '>', to, &what),
+            Moment::Heard if frame.damaged.is_some() => {
+                self.between(to, '<', from, &format!("{what} (damaged)"))
             }
-            TimelineEvent::Heard(frame) => {
-                let what = match &frame.damaged {
-                    Some(_) => format!("{} (damaged)", self.what(&frame.bytes)),
-                    None => self.what(&frame.bytes),
-                };
-                self.between(&frame.to.node, '<', &frame.from.node, &what)
-            }
-            TimelineEvent::Ended(frame) => {
-                let what = format!("{}: {}", words(frame.fate), self.what(&frame.bytes));
-                let far = matches!(
-                    frame.fate,
-                    FrameFate::CheckFailed | FrameFate::Unheard | FrameFate::Collided | FrameFate::Deaf
-                );
-                if far {
-                    self.between(&frame.to.node, 'x', &frame.from.node, &what)
-                } else {
-                    self.between(&frame.from.node, 'x', &frame.to.node, &what)
-                }
+            Moment::Heard => self.between(to, '<', from, &what),
+            Moment::Ended => {
+                let (node, peer) = if far { (to, from) } else { (from, to) };
+                self.between(node, 'x', peer, &format!("{}: {what}", words(frame.fate)))
             }
         }
     }
