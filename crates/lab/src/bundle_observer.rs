@@ -42,8 +42,6 @@ pub struct ObservedTraffic {
     pub acknowledged_again_bytes: u64,
     /// Payload bytes that the peer already had from another fragment of the same bundle (overlapping fragments).
     pub overlap_bytes: u64,
-    /// Bytes other than payload: headers and ends of bundles.
-    pub head_bytes: u64,
     /// Payload bytes acknowledged by the peer over time, summed over all bundles.
     pub acknowledged: Vec<(Instant, u64)>,
     /// Changes of the link: `None` for up, the reason for down.
@@ -155,12 +153,10 @@ impl<L> BundleObserver<L> {
             again = self.stretches.get(&placed.stretch()).map_or(0, |safe| safe.overlap(from, to));
             overlap = self.bundles.get(&placed.bundle).map_or(0, |safe| safe.overlap(from, to)) - again;
         }
-        let head = data.len() as u64 - payload;
         self.note(|seen| {
             seen.first_piece.get_or_insert(now);
             seen.last_piece = Some(now);
             seen.handed_bytes += payload;
-            seen.head_bytes += head;
             seen.acknowledged_again_bytes += again;
             seen.overlap_bytes += overlap;
         });
