@@ -19,12 +19,14 @@ use toml::{Table, Value};
 /// A convergence layer: its names, its settings, and its sessions.
 pub trait Carrier: Sync + 'static {
     /// Settings of a session, as in the section of the carrier.
-    type Settings: Settings + Clone + Serialize + DeserializeOwned + Send + Sync;
+    type Settings: Settings + Clone + Default + Serialize + DeserializeOwned + Send + Sync;
     /// Names and properties.
     const ABOUT: About;
 
     /// Default settings.
-    fn defaults() -> Self::Settings;
+    fn defaults() -> Self::Settings {
+        Self::Settings::default()
+    }
 
     /// Adapts the common settings to a link, before its own table is read: the rate of its channel.
     fn adapt(settings: Self::Settings, _link: &LinkFacts<'_>) -> Self::Settings {

@@ -60,10 +60,6 @@ impl Carrier for Ax25Cl {
         }],
     };
 
-    fn defaults() -> Config {
-        Config::default()
-    }
-
     fn finish(settings: Config, link: &LinkFacts<'_>) -> Result<Config, Error> {
         let peer_node_id = settings.peer_node_id.or_else(|| link.peer.map(str::to_owned));
         Ok(Config { node_id: link.node_id.to_owned(), peer_node_id, ..settings })

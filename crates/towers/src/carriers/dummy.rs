@@ -83,10 +83,6 @@ impl Carrier for Dummy {
         }],
     };
 
-    fn defaults() -> Config {
-        Config::default()
-    }
-
     fn finish(settings: Config, link: &LinkFacts<'_>) -> Result<Config, Error> {
         Ok(Config { peer_node_id: link.peer.map(str::to_owned), ..settings })
     }

@@ -75,10 +75,6 @@ impl Carrier for Tcpcl {
         ],
     };
 
-    fn defaults() -> Config {
-        Config::default()
-    }
-
     fn finish(settings: Config, link: &LinkFacts<'_>) -> Result<Config, Error> {
         let encrypts = link.own.get("tls").is_some_and(|tls| tls.as_str() != Some("off"));
         if link.is_amateur && encrypts {

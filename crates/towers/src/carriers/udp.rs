@@ -40,10 +40,6 @@ impl Carrier for Udp {
         }],
     };
 
-    fn defaults() -> Config {
-        Config::default()
-    }
-
     fn adapt(settings: Config, link: &LinkFacts<'_>) -> Config {
         if link.rate_bps > 0 { Config { rate_bps: link.rate_bps, ..settings } } else { settings }
     }

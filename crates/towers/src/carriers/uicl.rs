@@ -41,10 +41,6 @@ impl Carrier for Uicl {
         }],
     };
 
-    fn defaults() -> Config {
-        Config::default()
-    }
-
     /// Values that the section does not set follow from the channel.
     fn adapt(settings: Config, link: &LinkFacts<'_>) -> Config {
         let Some(ChannelFacts { parameters: radio, digipeaters, .. }) = &link.channel else {
