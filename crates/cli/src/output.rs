@@ -188,11 +188,14 @@ pub(crate) fn talk(what: fmt::Arguments<'_>) {
     let _ = writeln!(io::stderr(), "{what}");
 }
 
+/// Maximum width of a line in a file or a pipe, in which all columns of a comparison fit.
+const FILE_COLUMNS: usize = 120;
+
 /// Returns the maximum width of a line on stdout, and whether to use colour.
 fn stdout_style() -> (usize, bool) {
     let stdout = io::stdout();
     if !stdout.is_terminal() {
-        return (usize::MAX, false);
+        return (FILE_COLUMNS, false);
     }
     let width = terminal_size::terminal_size_of(&stdout).map_or(100, |(width, _)| usize::from(width.0));
     let plain = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())

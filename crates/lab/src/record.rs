@@ -206,6 +206,21 @@ impl Params {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value)
     }
 
+    /// Returns the value of the parameter for which `at` has `*`, such as the delay for `delay_ms=* ber=1e-6`, or 0 if it
+    /// has none. `None` at another point.
+    pub fn along(&self, at: &str) -> Option<f64> {
+        let words: Vec<&str> = at.split(' ').collect();
+        let mut along = 0.0;
+        for ((name, value), word) in self.iter().zip(&words) {
+            match word.strip_prefix(name)?.strip_prefix('=')? {
+                "*" => along = value.as_f64()?,
+                text if text == value.to_string() => {}
+                _ => return None,
+            }
+        }
+        (words.len() == self.0.len()).then_some(along)
+    }
+
     /// Iterates over all parameters in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
@@ -463,6 +478,19 @@ mod tests {
             ],
             ..Experiment::default()
         }
+    }
+
+    #[test]
+    fn a_point_is_found_by_its_text_and_a_curve_by_an_asterisk() {
+        let point = Params::new().with("delay_ms", 2000u32).with("ber", 1e-6).with("to", "b");
+        let along = |at| point.along(at);
+        assert_eq!(along("delay_ms=2000 ber=1e-6 to=b"), Some(0.0));
+        assert_eq!(along("delay_ms=* ber=1e-6 to=b"), Some(2000.0));
+        for other in ["delay_ms=2000 ber=1e-6", "delay_ms=* ber=1e-6 to=b x=1", "delay_ms=* ber=1e-5 to=b"] {
+            assert_eq!(along(other), None, "{other}");
+        }
+        assert_eq!(along("ber=1e-6 delay_ms=2000 to=b"), None, "another order");
+        assert_eq!(along("delay_ms=2000 ber=1e-6 to=*"), None, "a text is no place on an axis");
     }
 
     #[test]

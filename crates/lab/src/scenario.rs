@@ -405,7 +405,8 @@ fn param_name(key: &str) -> String {
     .replace('-', "_")
 }
 
-fn param_value(value: &Value) -> record::Value {
+/// Value of a parameter in records.
+pub(crate) fn param_value(value: &Value) -> record::Value {
     match value {
         Value::Integer(value) => (*value).into(),
         Value::Float(value) => (*value).into(),

@@ -148,10 +148,10 @@ impl<'a> Bench<'a> {
     }
 
     /// Plays several groups of cases together, round by round.
-    pub fn play_groups<T: Trial, const N: usize>(&self, groups: [Vec<Case<T>>; N]) -> [Vec<Played<T>>; N] {
-        let sizes = groups.each_ref().map(Vec::len);
+    pub fn play_groups<T: Trial>(&self, groups: Vec<Vec<Case<T>>>) -> Vec<Vec<Played<T>>> {
+        let sizes: Vec<usize> = groups.iter().map(Vec::len).collect();
         let mut played = self.play(groups.into_iter().flatten().collect()).into_iter();
-        sizes.map(|size| played.by_ref().take(size).collect())
+        sizes.into_iter().map(|size| played.by_ref().take(size).collect()).collect()
     }
 }
 

@@ -151,6 +151,15 @@ pub fn count<'a>(claims: impl IntoIterator<Item = &'a Claim>) -> String {
     format!("{holding} of {}", judged.len())
 }
 
+/// Describes how many claims about figures of this case hold.
+pub fn count_of(claims: &[Claim], case: &str) -> String {
+    let is_about = |claim: &&Claim| match &claim.ours {
+        Ours::Figures(records) => records.iter().any(|record| record.case == case),
+        Ours::Words(_) => false,
+    };
+    count(claims.iter().filter(is_about))
+}
+
 /// Creates the table of the places of publication, with the number of claims that hold.
 pub fn by_place(claims: &[Claim]) -> Table {
     let columns = [

@@ -12,9 +12,7 @@
 //! Differences are between the same runs and use Student's t. A step with runs that are all equal to the nanosecond is
 //! counted separately: it is not noise, the protocols wait for the same timer.
 
-use super::{Claim, Ours, Published, Rule};
 use crate::bench::{Played, Trial};
-use crate::record::FigureKind;
 use crate::stats::{FittedLine, Summary};
 
 /// Confidence level of a test.
@@ -111,26 +109,13 @@ impl Trend {
     }
 
     /// Returns true if the claim holds; `None` with too few runs to judge.
-    fn holds(&self) -> Option<bool> {
+    pub fn holds(&self) -> Option<bool> {
         let most_grow = self.ends.along * 2 > self.ends.total();
         (!self.single).then_some(self.steps_against_corrected == 0 && self.ends.against == 0 && most_grow)
     }
 
-    /// Returns the claim with this trend.
-    pub fn claim(&self, what: &str, place: &str, (way, against): (&str, &str)) -> Claim {
-        Claim {
-            what: what.into(),
-            place: place.into(),
-            published: Published::Statement,
-            ours: Ours::Words(self.words(way, against)),
-            rule: Rule::Criterion(self.holds()),
-            kind: FigureKind::Predicted,
-            why: "by the criterion for rising and falling curves".into(),
-        }
-    }
-
     /// Describes all counts; `way` and `against` are words such as "grow" and "fall".
-    fn words(&self, way: &str, against: &str) -> String {
+    pub fn words(&self, way: &str, against: &str) -> String {
         let words = |counts: &TrendCounts| {
             let equal =
                 if counts.equal > 0 { format!(", {} exactly equal", counts.equal) } else { String::new() };

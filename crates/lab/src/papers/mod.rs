@@ -8,6 +8,7 @@ pub mod cislunar;
 pub mod dtn_ax25;
 #[cfg(any(test, feature = "dummy"))]
 pub mod dummy;
+mod figures;
 #[cfg(test)]
 mod tests;
 mod text;

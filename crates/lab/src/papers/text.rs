@@ -1,7 +1,9 @@
-//! Text of a page as data: a TOML file for each paper, with the headings and paragraphs of its sections and its
-//! assumptions.
+//! Text of a page as data: a TOML file for each paper, with the headings and paragraphs of its sections, the headings of
+//! its tables and plots, its statements and its assumptions. A unit follows a heading in brackets.
 
-use crate::report::{Assumption, Section};
+use crate::claim::{Claim, Ours, Published, Rule};
+use crate::record::FigureKind;
+use crate::report::{Assumption, Axis, Cell, Column, Plot, Section, Table};
 use crate::toml_text;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -12,9 +14,17 @@ use std::collections::BTreeMap;
 #[serde(deny_unknown_fields)]
 pub(super) struct Text {
     section: BTreeMap<String, Part>,
-    /// Assumptions, without the effects that are computed.
     #[serde(default)]
-    pub(super) assumption: Vec<Assumption>,
+    table: BTreeMap<String, Headings>,
+    #[serde(default)]
+    plot: BTreeMap<String, Axes>,
+    #[serde(default)]
+    statement: BTreeMap<String, Statement>,
+    /// Sentences with places for figures, such as `{calls}`.
+    #[serde(default)]
+    words: BTreeMap<String, String>,
+    #[serde(default)]
+    assumption: Vec<Assumption>,
 }
 
 /// Heading and first paragraphs of a section.
@@ -26,6 +36,39 @@ struct Part {
     text: Vec<String>,
 }
 
+/// Headings of a table.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Headings {
+    caption: String,
+    columns: Vec<String>,
+    /// Columns of text; the others have numbers.
+    #[serde(default)]
+    text: Vec<String>,
+}
+
+/// Title and axes of a plot; the vertical one starts at zero or is logarithmic.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Axes {
+    title: String,
+    x: String,
+    y: String,
+    #[serde(default)]
+    log: bool,
+    #[serde(default)]
+    caption: String,
+}
+
+/// Published statement without a figure.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Statement {
+    what: String,
+    place: String,
+    why: String,
+}
+
 impl Text {
     /// Reads the text of a paper.
     pub(super) fn read(text: &str) -> Text {
@@ -34,9 +77,70 @@ impl Text {
 
     /// Creates a section with its paragraphs.
     pub(super) fn section(&self, name: &str) -> Section {
-        let part = self.section.get(name).unwrap_or_else(|| panic!("a section `{name}`"));
+        let part = entry(&self.section, name);
         Section::new(&part.heading).with_all(part.text.iter().map(String::as_str))
     }
+
+    /// Creates a table with these rows.
+    pub(super) fn table(&self, name: &str, rows: impl IntoIterator<Item = Vec<Cell>>) -> Table {
+        let Headings { caption, columns, text } = entry(&self.table, name);
+        let column = |head: &String| {
+            let (name, unit) = with_unit(head);
+            Column { right: !text.contains(head), ..Column::number(name, unit) }
+        };
+        let mut table = Table::new(caption, columns.iter().map(column));
+        rows.into_iter().for_each(|row| table.row(row));
+        table
+    }
+
+    /// Creates a plot without series.
+    pub(super) fn plot(&self, name: &str) -> Plot {
+        let Axes { title, x, y, log, caption } = entry(&self.plot, name);
+        let axis = |head| {
+            let (label, unit) = with_unit(head);
+            Axis::new(label, unit)
+        };
+        let y = if *log { axis(y).log() } else { axis(y).from_zero() };
+        Plot::new(title, axis(x), y).captioned(caption)
+    }
+
+    /// Returns the assumptions, the first ones with these effects, which are computed.
+    pub(super) fn assumptions(&self, effects: impl IntoIterator<Item = String>) -> Vec<Assumption> {
+        let mut all = self.assumption.clone();
+        all.iter_mut().zip(effects).for_each(|(assumption, effect)| assumption.effect = Some(effect));
+        all
+    }
+
+    /// Returns sentences with figures in their places.
+    pub(super) fn words(&self, name: &str, figures: &[(&str, String)]) -> String {
+        let fill =
+            |words: String, (place, figure): &(&str, String)| words.replace(&format!("{{{place}}}"), figure);
+        figures.iter().fold(entry(&self.words, name).clone(), fill)
+    }
+
+    /// Creates the claim about a statement, with what was found; `holds` is `None` with too few runs to judge.
+    pub(super) fn statement(&self, name: &str, holds: Option<bool>, found: String) -> Claim {
+        let Statement { what, place, why } = entry(&self.statement, name);
+        Claim {
+            what: what.clone(),
+            place: place.clone(),
+            published: Published::Statement,
+            ours: Ours::Words(found),
+            rule: Rule::Criterion(holds),
+            kind: FigureKind::Predicted,
+            why: why.clone(),
+        }
+    }
+}
+
+fn entry<'a, T>(entries: &'a BTreeMap<String, T>, name: &str) -> &'a T {
+    entries.get(name).unwrap_or_else(|| panic!("the text has no `{name}`"))
+}
+
+/// Divides a heading such as `time (s)`; the unit may be absent.
+fn with_unit(head: &str) -> (&str, &str) {
+    let parts = head.strip_suffix(')').and_then(|head| head.rsplit_once(" ("));
+    parts.unwrap_or((head, ""))
 }
 
 /// Reads a file that is a part of this program.

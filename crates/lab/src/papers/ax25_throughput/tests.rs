@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::claim::{Claim, Verdict};
+use crate::format::figure;
 use crate::papers::reproduce;
 use crate::progress::Progress;
 use crate::record::FigureKind;

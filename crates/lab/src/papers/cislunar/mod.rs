@@ -19,7 +19,7 @@ mod page;
 use super::{Page, Paper};
 use crate::bench::{self, Bench};
 use crate::chain::Chain;
-use crate::run::Outcome;
+use crate::record::number;
 use cases::Variant;
 
 /// The evaluation.
@@ -27,8 +27,8 @@ pub const PAPER: Paper = Paper {
     name: "cislunar",
     title: "Bundles between Moon and Earth: a published evaluation, reproduced",
     about: "Bundles over TCP between the Moon and the Earth, through an orbiter",
-    citation: "R. Wang, X. Wu, T. Wang, T. Taleb: Experimental Evaluation of Delay Tolerant Networking (DTN) Protocols for \
-         Long-Delay Cislunar Communications",
+    citation: "R. Wang, X. Wu, T. Wang, T. Taleb: Experimental Evaluation of Delay Tolerant Networking (DTN) \
+               Protocols for Long-Delay Cislunar Communications",
     play,
 };
 
@@ -37,78 +37,56 @@ pub const SCENARIO: &str = include_str!("../../../../../scenarios/cislunar.toml"
 /// Published figures.
 const PUBLISHED: &str = include_str!("published.csv");
 
-/// One-way delay at which the paper shows traces and states goodputs, ms.
-const DELAY_MS: i64 = 2000;
 /// Longest published outage, s.
 const OUTAGE_S: i64 = 120;
 /// Published bit-error rates.
 const BERS: [f64; 3] = [0.0, 1e-6, 1e-5];
-/// Range of the random start of an outage, seconds of data on the second hop; even the fastest transfer is still in
-/// progress.
-const ANY_MOMENT_S: (f64, f64) = (10.0, 70.0);
 
 /// Case of the protocols used in the paper.
 const MAIN: &str = "tcpcl3/dtn2";
-/// The same with a random start of the outage in every run.
-const ANY_MOMENT: &str = "tcpcl3/dtn2, outage at any moment";
 /// The same with bit errors on the second hop only.
 const SECOND_HOP: &str = "tcpcl3/dtn2, errors on the second hop only";
 
-/// Runs of one point.
-type Played = bench::Played<Chain>;
-
-/// Run whose frames are shown.
-struct Traced {
-    ber: f64,
-    outage_s: i64,
-    outcome: Outcome,
+/// Curve over the delay.
+fn over_delay(ber: f64, outage_s: i64) -> String {
+    format!("delay_ms=* ber={} outage_s={outage_s}", number(ber))
 }
 
-/// Groups of points, in the order of their records.
-const GRID: usize = 0;
-const ANY: usize = 1;
-const SECOND: usize = 2;
-const ANNOUNCED: usize = 4;
-const STARTS: usize = 5;
-const VARIED: usize = 7;
+/// Point with the delay at which the paper states goodputs and shows traces.
+fn stated(ber: f64, outage_s: i64) -> String {
+    over_delay(ber, outage_s).replace('*', "2000")
+}
+
+/// Runs of one point.
+type Played = bench::Played<Chain>;
 
 /// All results.
 struct Reproduction {
     /// Runs per point.
     planned: u32,
-    groups: [Vec<Played>; 8],
+    /// Groups of points by name, in the order of their records.
+    groups: Vec<(String, Vec<Played>)>,
     variants: Vec<Variant>,
-    traced: Vec<Traced>,
 }
 
 fn play(bench: &Bench<'_>) -> Page {
-    let reproduction = cases::play(bench);
-    let (records, claims) = reproduction.records_and_claims();
-    page::page(&reproduction, bench, records, claims)
+    page::page(&cases::play(bench), bench)
 }
 
 impl Reproduction {
-    /// Iterates over all points in the order of their records.
+    /// Iterates over all points that have records.
     fn points(&self) -> impl Iterator<Item = &Played> {
-        self.groups.iter().flatten()
+        self.groups.iter().filter(|(name, _)| name != "traced").flat_map(|(_, played)| played)
     }
 
-    fn grid_at(&self, delay_ms: f64, ber: f64, outage_s: f64) -> &Played {
-        let is_there = |played: &&Played| {
-            ["delay_ms", "ber", "outage_s"].map(|name| played.param(name)) == [delay_ms, ber, outage_s]
-        };
-        self.groups[GRID].iter().find(is_there).expect("the grid has every published point")
+    fn group(&self, name: &str) -> &[Played] {
+        let group = self.groups.iter().find(|(known, _)| known == name);
+        &group.unwrap_or_else(|| panic!("no cases are called `{name}`")).1
     }
 
-    /// Point at which the paper states figures.
-    fn stated(&self, ber: f64) -> &Played {
-        self.grid_at(DELAY_MS as f64, ber, 0.0)
-    }
-
-    /// Curve of a grid over the delay, without an outage.
-    fn without_outage(grid: &[Played], ber: f64) -> Vec<&Played> {
-        let is_on_it = |played: &&Played| played.param("ber") == ber && played.param("outage_s") == 0.0;
-        grid.iter().filter(is_on_it).collect()
+    /// Points of a group at this place, or along this curve.
+    fn along(&self, group: &str, at: &str) -> Vec<&Played> {
+        self.group(group).iter().filter(|played| played.case.params.along(at).is_some()).collect()
     }
 }
 
@@ -122,7 +100,7 @@ mod tests {
     fn every_published_figure_has_a_record() {
         let progress = Progress::new();
         let bench = Bench { threads: 2, runs: Some(1), thin: true, ..Bench::new(&progress) };
-        let page = (PAPER.play)(&bench);
+        let page = play(&bench);
         let with_a_figure = page.records.iter().filter(|record| record.reference.is_some()).count();
         assert_eq!((claim::published_figures(PUBLISHED), with_a_figure), (36, 36));
     }

@@ -1,25 +1,27 @@
 //! Results without a channel: the published model, and its explanation of the remaining time.
 
-use super::{FILE_BYTES, MODEL, ROWS, Row, params};
+use super::{FILE_BYTES, MODEL, ROWS, Row, TURNING, params};
 use crate::model::ax25::{Csma, LastFrame, Model, Stuffed, Stuffing, Tail};
+use crate::papers::text::Text;
 use crate::record::{FigureKind, Record};
 
 pub(super) fn time_s(model: &Model, row: &Row) -> f64 {
     model.transfer(row.rate_bps, row.window, FILE_BYTES).total_s()
 }
 
-/// Cycles, time beyond the model and the same per cycle, of the published convergence layer.
-fn difference(row: &Row) -> (f64, f64, f64) {
+/// Metrics with units of the published convergence layer: cycles, time beyond the model, and the same per cycle.
+fn difference(row: &Row) -> [(&'static str, &'static str, f64); 3] {
     let model = Model::ronan_2011();
     let cycles = model.cycles(row.window, FILE_BYTES) as f64;
     let difference_s = row.convergence_s - time_s(&model, row);
-    (cycles, difference_s, difference_s / cycles)
+    let per_cycle_s = difference_s / cycles;
+    [("cycles", "", cycles), ("difference_s", "s", difference_s), ("difference_a_cycle_s", "s", per_cycle_s)]
 }
 
 /// Published model with a turnaround for the authors' radios, from the first row alone: half of the difference per
 /// cycle between measurement and model, because both stations turn once per cycle.
 pub(super) fn with_turnaround() -> Model {
-    let (_, _, per_cycle_s) = difference(&ROWS[0]);
+    let [.., (_, _, per_cycle_s)] = difference(&ROWS[0]);
     Model { turnaround_s: per_cycle_s / 2.0, ..Model::ronan_2011() }
 }
 
@@ -42,25 +44,22 @@ pub(super) fn entries(model: &Model) -> usize {
     ROWS.iter().filter(|row| format!("{:.1}", time_s(model, row)) == format!("{:.1}", row.model_s)).count()
 }
 
-/// Readings of the printed formulas: description and model.
+/// Readings of the printed formulas: name of its words and model.
 pub(super) fn readings() -> [(&'static str, Model); 6] {
     let preset = Model::ronan_2011();
     let printed = Model { stuffing: Stuffing::All, ..preset };
     [
-        ("factor 63/62 on the 255 information bytes only; acknowledgement with TXTAIL", preset),
-        ("the formulas as printed: 63/62 on every frame", printed),
-        (
-            "as printed, acknowledgement without TXTAIL, as in the printed sum",
-            Model { tail: Tail::Data, ..printed },
-        ),
-        ("no bit stuffing", Model { stuffing: Stuffing::None, ..preset }),
-        ("256 information bytes instead of 255", Model { information_bytes: 256, ..preset }),
-        ("actual length of the last frame, 42 bytes", Model { last_frame: LastFrame::True, ..preset }),
+        ("preset", preset),
+        ("printed", printed),
+        ("no-tail", Model { tail: Tail::Data, ..printed }),
+        ("no-stuffing", Model { stuffing: Stuffing::None, ..preset }),
+        ("256-bytes", Model { information_bytes: 256, ..preset }),
+        ("short-last-frame", Model { last_frame: LastFrame::True, ..preset }),
     ]
 }
 
 /// Effects of other choices than those of the model, in the order of the assumptions.
-pub(super) fn effects() -> [String; 3] {
+pub(super) fn effects(text: &Text) -> [String; 3] {
     let preset = Model::ronan_2011();
     let others = [
         Model { csma: Csma::WaitThenDraw, ..preset },
@@ -68,15 +67,9 @@ pub(super) fn effects() -> [String; 3] {
         Model { stuffing: Stuffing::All, ..preset },
     ];
     others.map(|other| {
-        let change = |at: usize| (time_s(&other, &ROWS[at]) / time_s(&preset, &ROWS[at]) - 1.0) * 100.0;
-        format!(
-            "the model's times change by {:+.1} % (1200 bit/s) and {:+.1} % (9600 bit/s) at k = 1, by {:+.1} % and \
-             {:+.1} % at k = 7",
-            change(0),
-            change(7),
-            change(6),
-            change(13)
-        )
+        let change = |at: usize| 100.0 * (time_s(&other, &ROWS[at]) / time_s(&preset, &ROWS[at]) - 1.0);
+        let places = [("slow-1", 0), ("fast-1", 7), ("slow-7", 6), ("fast-7", 13)];
+        text.words("effect", &places.map(|(place, at)| (place, format!("{:+.1} %", change(at)))))
     })
 }
 
@@ -85,20 +78,13 @@ pub(super) fn records() -> Vec<Record> {
     let closed = |case: &str, row: &Row, metric: &str, unit: &str, value: f64| {
         Record::of(case, params(row), metric, unit, &[value]).with_kind(FigureKind::ClosedForm)
     };
-    let (plain, turning) = (Model::ronan_2011(), with_turnaround());
-    let timed = |case, model: Model| {
+    let timed = |case: &'static str, model: Model| {
         ROWS.iter().map(move |row| closed(case, row, "transfer_s", "s", time_s(&model, row)))
     };
     // Table VI has the rows at the lower rate.
     let differences = ROWS[..7].iter().flat_map(|row| {
         let case = "published AX.25-CL minus model ronan-2011";
-        let (cycles, difference_s, per_cycle_s) = difference(row);
-        [
-            closed(case, row, "cycles", "", cycles),
-            closed(case, row, "difference_s", "s", difference_s),
-            closed(case, row, "difference_a_cycle_s", "s", per_cycle_s),
-        ]
+        difference(row).map(|(metric, unit, value)| closed(case, row, metric, unit, value))
     });
-    let with_turnaround = timed("model ronan-2011 with turnaround", turning);
-    timed(MODEL, plain).chain(differences).chain(with_turnaround).collect()
+    timed(MODEL, Model::ronan_2011()).chain(differences).chain(timed(TURNING, with_turnaround())).collect()
 }
