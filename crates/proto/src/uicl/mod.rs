@@ -29,6 +29,8 @@
 //!
 
 mod config;
+#[cfg(any(test, feature = "testing"))]
+pub mod fuzz;
 mod group;
 mod incoming;
 mod outgoing;
