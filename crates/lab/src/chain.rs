@@ -85,14 +85,14 @@ pub fn limit_s(outcomes: &[&Outcome]) -> f64 {
     };
     match outcomes {
         [single] => bound(single).error_free_s,
-        many => stats::mean(&many.iter().map(|outcome| bound(outcome).mean_s).collect::<Vec<f64>>()),
+        many => stats::mean(many.iter().map(|outcome| bound(outcome).mean_s)),
     }
 }
 
 /// Ideal goodput for these runs, byte/s: without errors, because the mean of quotients has no other bound.
 fn goodput_limit(outcomes: &[&Outcome]) -> f64 {
     let most = |outcome: &&Outcome| outcome.file_bytes as f64 / outcome.bound().error_free_s;
-    stats::mean(&outcomes.iter().map(most).collect::<Vec<f64>>())
+    stats::mean(outcomes.iter().map(most))
 }
 
 /// Explains why completed runs were faster on average than the ideal time, by more than their interval; `None` if they
@@ -135,7 +135,7 @@ pub fn why_missed(outcomes: &[&Outcome]) -> String {
 pub fn mean_ledger(outcomes: &[&Outcome], hop: usize, way: usize) -> Vec<f64> {
     let entry = |index: usize| {
         let nanos = |outcome: &&Outcome| outcome.hops[hop].ledgers[way].nanos[index] as f64 / 1e9;
-        stats::mean(&outcomes.iter().map(nanos).collect::<Vec<f64>>())
+        stats::mean(outcomes.iter().map(nanos))
     };
     (0..ledger::ENTRIES.len()).map(entry).collect()
 }

@@ -1,6 +1,7 @@
 //! Transfer of a file from one host to another through two packet-radio controllers connected by wire.
 
 use crate::packets::{LINK, Links, PacketUsers, callsign};
+use crate::stats;
 use crate::world::{self, SimulationWithUser};
 use bytes::Bytes;
 use longwire_proto::ax25::{self, ChannelMonitor, LinkConfig, PeerStation, Station, Version, Windows};
@@ -66,15 +67,24 @@ impl Outcome {
         let frames: u64 = self.windows.iter().map(|(window, count)| u64::from(*window) * count).sum();
         frames as f64 / count as f64
     }
+}
 
-    /// Share of windows larger than this number of frames.
-    pub fn share_beyond(&self, frames: u32) -> f64 {
-        let beyond: u64 = self.windows.range(frames + 1..).map(|(_, count)| count).sum();
-        beyond as f64 / self.windows.values().sum::<u64>() as f64
+/// Shares of the windows of 1 to 7 frames in some transfers.
+pub fn shares<'a>(outcomes: impl IntoIterator<Item = &'a Outcome>) -> [f64; 7] {
+    let mut counts = [0; 7];
+    for (window, count) in outcomes.into_iter().flat_map(|outcome| &outcome.windows) {
+        counts[*window as usize - 1] += count;
     }
+    let all: u64 = counts.iter().sum();
+    counts.map(|count| count as f64 / all as f64)
 }
 
 impl Transfer {
+    /// Mean throughput of the transfers with the first `seeds` seeds, bit/s.
+    pub fn mean_throughput_bps(&self, seeds: u64) -> f64 {
+        stats::mean((0..seeds).map(|seed| self.play(seed).throughput_bps))
+    }
+
     /// Simulates the transfer.
     ///
     /// # Panics
@@ -206,7 +216,7 @@ mod tests {
                 let outcomes = [1, 2, 3, 4].map(|seed| transfer.play(seed));
                 let throughputs = outcomes.each_ref().map(|outcome| outcome.throughput_bps);
                 let theory = Model::zielinski().throughput_bps(rate_bps as f64, u32::from(window));
-                let off = stats::mean(&throughputs) / theory - 1.0;
+                let off = stats::mean(throughputs) / theory - 1.0;
                 assert!(off.abs() < 0.02, "{rate_bps} bit/s, k = {window}: {off}");
                 let full = |outcome: &Outcome| outcome.mean_window() > f64::from(window) - 0.1;
                 assert!(outcomes.iter().all(full), "{outcomes:?}");

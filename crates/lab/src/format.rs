@@ -16,3 +16,16 @@ pub fn with_error(summary: &Summary) -> String {
         None => figure(summary.mean),
     }
 }
+
+/// Formats the range of some values with this number of decimals: `25 to 42`.
+pub fn range(values: impl IntoIterator<Item = f64>, decimals: usize) -> String {
+    let mut values: Vec<f64> = values.into_iter().collect();
+    values.sort_by(f64::total_cmp);
+    match (values.first(), values.last()) {
+        (Some(from), Some(to)) if from != to => {
+            format!("{} to {}", fixed(*from, decimals), fixed(*to, decimals))
+        }
+        (Some(only), _) => fixed(*only, decimals),
+        _ => "none".into(),
+    }
+}

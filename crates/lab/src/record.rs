@@ -246,7 +246,8 @@ impl Serialize for Params {
 }
 
 /// Value of a parameter.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Deserialize)]
+#[serde(untagged)]
 pub enum Value {
     /// Integer.
     Integer(i64),
@@ -263,6 +264,14 @@ impl Value {
             Value::Integer(value) => Some(*value as f64),
             Value::Number(value) => Some(*value),
             Value::Text(_) => None,
+        }
+    }
+
+    /// Returns the value as text, if it is one.
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Value::Text(text) => Some(text),
+            _ => None,
         }
     }
 }

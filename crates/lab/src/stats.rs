@@ -4,6 +4,7 @@
 //! Sums run in the order of the samples and transcendental functions come from `libm`, so the same samples give the
 //! same bits on every machine.
 
+use core::borrow::Borrow;
 use core::f64::consts::PI;
 
 /// Summary of a set of samples.
@@ -111,9 +112,20 @@ impl FittedLine {
 ///
 /// # Panics
 /// Panics if there is no sample.
-pub fn mean(samples: &[f64]) -> f64 {
+pub fn mean(samples: impl IntoIterator<Item = impl Borrow<f64>>) -> f64 {
+    let samples: Vec<f64> = samples.into_iter().map(|sample| *sample.borrow()).collect();
     assert!(!samples.is_empty(), "a mean needs a sample");
     samples.iter().sum::<f64>() / samples.len() as f64
+}
+
+/// Least of these values.
+pub fn least(values: impl IntoIterator<Item = f64>) -> f64 {
+    values.into_iter().fold(f64::INFINITY, f64::min)
+}
+
+/// Greatest of these values.
+pub fn most(values: impl IntoIterator<Item = f64>) -> f64 {
+    values.into_iter().fold(f64::NEG_INFINITY, f64::max)
 }
 
 /// Number of standard errors either side of the mean that contain 95 % of Student's t distribution with this number of

@@ -26,7 +26,7 @@ fn at(delay_ms: u32, ber: f64, outage_s: u32, runs: u32) -> Vec<Outcome> {
 }
 
 fn goodput(outcomes: &[Outcome]) -> f64 {
-    mean(&outcomes.iter().map(Outcome::goodput).collect::<Vec<f64>>())
+    mean(outcomes.iter().map(Outcome::goodput))
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn without_errors_the_goodput_is_the_published_one() {
 #[test]
 fn at_1e_5_the_published_goodput_lies_between_the_two_readings() {
     let outcomes = at(2000, 1e-5, 0, 12);
-    let last = mean(&outcomes.iter().map(Outcome::last_hop_goodput).collect::<Vec<f64>>());
+    let last = mean(outcomes.iter().map(Outcome::last_hop_goodput));
     let whole = goodput(&outcomes);
     assert!(whole < 776.0 && 776.0 < last, "{whole} on the whole path, {last} from mx to rx");
 }

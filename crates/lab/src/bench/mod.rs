@@ -147,6 +147,21 @@ impl<'a> Bench<'a> {
         played
     }
 
+    /// Does work besides the runs; `None` with `thin` and after an early stop, which leaves it out.
+    pub fn besides<R>(&self, work: impl FnOnce() -> R) -> Option<R> {
+        if self.thin {
+            return None;
+        }
+        self.progress.expect(1);
+        if self.progress.is_stopped() {
+            self.progress.leave_out(1);
+            return None;
+        }
+        let result = work();
+        self.progress.advance(1);
+        Some(result)
+    }
+
     /// Plays several groups of cases together, round by round.
     pub fn play_groups<T: Trial>(&self, groups: Vec<Vec<Case<T>>>) -> Vec<Vec<Played<T>>> {
         let sizes: Vec<usize> = groups.iter().map(Vec::len).collect();

@@ -114,3 +114,15 @@ fn records_and_rows_have_what_the_runs_have() {
     let empty = Played { case: case("none", 1), runs: Vec::new() };
     assert!(empty.record("number").is_none() && empty.mean("number").is_nan());
 }
+
+#[test]
+fn work_besides_the_runs_is_left_out_of_a_thin_experiment_and_after_a_stop() {
+    let progress = Progress::new();
+    assert_eq!(bench(&progress, 1).besides(|| 5), Some(5));
+    assert_eq!((progress.done(), progress.left_out()), (1, 0));
+    assert_eq!(Bench { thin: true, ..bench(&progress, 1) }.besides(|| 5), None);
+    assert_eq!((progress.done(), progress.left_out()), (1, 0));
+    let stopped = Progress::up_to(0);
+    assert_eq!(bench(&stopped, 1).besides(|| 5), None);
+    assert_eq!((stopped.done(), stopped.left_out()), (0, 1));
+}

@@ -4,13 +4,16 @@
 //! judged or cannot be judged, it says why.
 
 mod published;
+mod statement;
 #[cfg(test)]
 mod tests;
 pub mod trend;
 
 #[cfg(test)]
 pub(crate) use published::published_figures;
+pub(crate) use published::rows;
 pub use published::{attach, published};
+pub use statement::{Check, Compared, Comparison, Selection, Statement};
 
 use crate::format::figure;
 use crate::record::{FigureKind, Record, number};
@@ -57,7 +60,8 @@ pub enum Ours {
 }
 
 /// Condition under which a claim holds.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Deserialize)]
+#[serde(try_from = "String")]
 pub enum Rule {
     /// Largest distance from the published figure, as a share of it: 0.1 is 10 %.
     Share(f64),
@@ -84,7 +88,7 @@ impl Claim {
             (Rule::Criterion(Some(holds)), _) => holds,
             (_, Ours::Words(_)) => return Verdict::NotJudged,
             (rule, Ours::Figures(records)) => {
-                records.iter().all(|record| satisfies(record.mean, rule, self.published))
+                records.iter().all(|record| rule.accepts(record.mean, self.published))
             }
         };
         if holds { Verdict::Holds } else { Verdict::Misses }
@@ -125,20 +129,23 @@ impl Claim {
     }
 }
 
-fn satisfies(ours: f64, rule: Rule, published: Published) -> bool {
-    let (from, to) = match published {
-        Published::Point(point) => (point, point),
-        Published::Range(from, to) => (from, to),
-        Published::Statement => return false,
-    };
-    let (bound, distance) = if ours < from { (from, from - ours) } else { (to, (ours - to).max(0.0)) };
-    match rule {
-        Rule::Share(share) => distance <= share * bound.abs(),
-        Rule::Units(units) => distance <= units,
-        Rule::Printed(decimals) => format!("{ours:.decimals$}") == format!("{bound:.decimals$}"),
-        Rule::Below => ours < to,
-        Rule::Above => ours > from,
-        Rule::Criterion(_) | Rule::NotJudged => false,
+impl Rule {
+    /// Returns true if our figure satisfies the rule; false for a rule that does not compare figures.
+    pub fn accepts(self, ours: f64, published: Published) -> bool {
+        let (from, to) = match published {
+            Published::Point(point) => (point, point),
+            Published::Range(from, to) => (from, to),
+            Published::Statement => return false,
+        };
+        let (bound, distance) = if ours < from { (from, from - ours) } else { (to, (ours - to).max(0.0)) };
+        match self {
+            Rule::Share(share) => distance <= share * bound.abs(),
+            Rule::Units(units) => distance <= units,
+            Rule::Printed(decimals) => format!("{ours:.decimals$}") == format!("{bound:.decimals$}"),
+            Rule::Below => ours < to,
+            Rule::Above => ours > from,
+            Rule::Criterion(_) | Rule::NotJudged => false,
+        }
     }
 }
 
@@ -162,15 +169,8 @@ pub fn count_of(claims: &[Claim], case: &str) -> String {
 
 /// Creates the table of the places of publication, with the number of claims that hold.
 pub fn by_place(claims: &[Claim]) -> Table {
-    let columns = [
-        Column::text("source"),
-        Column::number("hold", ""),
-        Column::number("miss", ""),
-        Column::number("too few runs", ""),
-        Column::number("not judged", ""),
-    ];
     let caption = format!("Claims: {} of those judged hold", count(claims));
-    let mut table = Table::new(caption, columns);
+    let mut table = Table::of(caption, "source|# hold|# miss|# too few runs|# not judged");
     let mut places: Vec<&str> = Vec::new();
     for claim in claims {
         if !places.contains(&claim.place.as_str()) {

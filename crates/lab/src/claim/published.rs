@@ -14,6 +14,7 @@
 use super::{Claim, Ours, Published, Rule};
 use crate::record::{FigureKind, Record};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 /// Row of a file.
 #[derive(Debug, Deserialize)]
@@ -26,7 +27,7 @@ struct Row {
     at: String,
     published: f64,
     to: Option<f64>,
-    rule: String,
+    rule: Rule,
     kind: FigureKind,
     why: String,
 }
@@ -35,17 +36,23 @@ impl Row {
     fn is_about(&self, record: &Record) -> bool {
         record.case == self.case && record.metric == self.metric && record.params.to_string() == self.at
     }
+}
 
-    fn rule(&self) -> Option<Rule> {
-        Some(match self.rule.split_once(' ') {
-            Some((share, "%")) => Rule::Share(share.parse::<f64>().ok()? / 100.0),
-            Some((units, "units")) => Rule::Units(units.parse().ok()?),
-            Some(("printed", decimals)) => Rule::Printed(decimals.parse().ok()?),
-            None if self.rule == "below" => Rule::Below,
-            None if self.rule == "above" => Rule::Above,
-            None if self.rule == "no" => Rule::NotJudged,
-            _ => return None,
-        })
+impl TryFrom<String> for Rule {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Rule, String> {
+        let number = |text: &str| text.parse::<f64>().ok();
+        let rule = match text.split_once(' ') {
+            Some((share, "%")) => number(share).map(|share| Rule::Share(share / 100.0)),
+            Some((units, "units")) => number(units).map(Rule::Units),
+            Some(("printed", decimals)) => decimals.parse().ok().map(Rule::Printed),
+            None if text == "below" => Some(Rule::Below),
+            None if text == "above" => Some(Rule::Above),
+            None if text == "no" => Some(Rule::NotJudged),
+            _ => None,
+        };
+        rule.ok_or_else(|| format!("`{text}` is no rule"))
     }
 }
 
@@ -62,34 +69,37 @@ pub fn attach(csv: &str, records: &mut [Record]) -> Vec<Claim> {
         record.reference = Some((from + to) / 2.0);
         record.source = Some(row.place.clone());
         record.kind = row.kind;
-        let rule = row.rule().unwrap_or_else(|| panic!("`{}` is no rule", row.rule));
         Some(Claim {
             published: row.to.map_or(Published::Point(from), |to| Published::Range(from, to)),
             ours: Ours::Figures(vec![record.clone()]),
-            rule,
+            rule: row.rule,
             kind: row.kind,
             what: row.what,
             place: row.place,
             why: row.why,
         })
     };
-    rows(csv).into_iter().filter_map(claim).collect()
+    rows::<Row>(csv).into_iter().filter_map(claim).collect()
 }
 
-fn rows(csv: &str) -> Vec<Row> {
+/// Reads a CSV file that is a part of this program.
+///
+/// # Panics
+/// Panics if a row is invalid.
+pub(crate) fn rows<T: DeserializeOwned>(csv: &str) -> Vec<T> {
     let mut reader = csv::Reader::from_reader(csv.as_bytes());
-    let row = |row: Result<Row, csv::Error>| row.unwrap_or_else(|error| panic!("published figures: {error}"));
+    let row = |row: Result<T, csv::Error>| row.unwrap_or_else(|error| panic!("data: {error}"));
     reader.deserialize().map(row).collect()
 }
 
 /// Returns the published figures that are compared with these ones of ours, in the order of the file.
 pub fn published(csv: &str, case: &str, metric: &str) -> Vec<f64> {
     let is_one = |row: &Row| row.case == case && row.metric == metric;
-    rows(csv).into_iter().filter(is_one).map(|row| row.published).collect()
+    rows::<Row>(csv).into_iter().filter(is_one).map(|row| row.published).collect()
 }
 
 /// Number of published figures in a file.
 #[cfg(test)]
 pub(crate) fn published_figures(csv: &str) -> usize {
-    rows(csv).len()
+    rows::<Row>(csv).len()
 }

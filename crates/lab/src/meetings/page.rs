@@ -5,7 +5,7 @@ use crate::bench::Played;
 use crate::finding::Finding;
 use crate::format::figure;
 use crate::record::Experiment;
-use crate::report::{Axis, Cell, Column, PageBlock, Plot, PlotSeries, Point, Report, Section, Shape, Table};
+use crate::report::{Axis, Cell, PageBlock, Plot, PlotSeries, Point, Report, Section, Shape, Table};
 use crate::stats::Summary;
 use std::path::Path;
 
@@ -15,16 +15,10 @@ const DELAY: &str = "delay_mean_s";
 
 /// Table of all metrics, a row for each router.
 pub(super) fn table(played: &[Played<RouterTrial<'_>>]) -> Table {
-    let columns = [
-        Column::text("router"),
-        Column::number("arrived", ""),
-        Column::number("delay", "s"),
-        Column::number("longest", "s"),
-        Column::number("copies", ""),
-        Column::number("most", ""),
-        Column::number("sent", "byte"),
-    ];
-    let mut table = Table::new("Routers compared in the same scenario, 95 % confidence intervals", columns);
+    let mut table = Table::of(
+        "Routers compared in the same scenario, 95 % confidence intervals",
+        "router|# arrived|# delay (s)|# longest (s)|# copies|# most|# sent (byte)",
+    );
     for router in played {
         table.row([Cell::text(&router.case.name)].into_iter().chain(router.cells()));
     }

@@ -1,7 +1,7 @@
 //! Published evaluations, reproduced and compared with their figures.
 //!
 //! A paper is a folder and an entry in [`PAPERS`]: the command line, its help and the tests take them from there. What
-//! is published stands in its `published.csv`.
+//! is published stands in its `published.csv` or `published.toml`, and its words in `text.toml`.
 
 pub mod ax25_throughput;
 pub mod cislunar;

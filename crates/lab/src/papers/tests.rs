@@ -146,3 +146,14 @@ fn figures_are_found_along_a_curve_with_what_they_are_compared_with() {
     assert!(figures.mean("udp", "transfer_s", "delay_ms=5 ber=1e-6").is_nan());
     assert_eq!(figures.cell("tcp", "transfer_s", "delay_ms=6 ber=0", "never").text, "never");
 }
+
+#[test]
+fn effects_have_their_figures_and_those_not_tested_are_left_out() {
+    let assumption =
+        |effect: &str| format!("[[assumption]]\ntext = 't'\nbasis = 'b'\nmoves-result = true\n{effect}\n");
+    let parts = ["effect = '{} instead of {}'", "effect = 'none'", "effect = '{}'", ""].map(assumption);
+    let text = text::Text::read(&format!("{}[section]\n", parts.concat()));
+    let effects = text.assumptions([vec!["5".to_owned(), "6".into()], Vec::new()]);
+    let effects: Vec<Option<&str>> = effects.iter().map(|one| one.effect.as_deref()).collect();
+    assert_eq!(effects, [Some("5 instead of 6"), Some("none"), None, None]);
+}

@@ -75,6 +75,23 @@ impl Text {
         data(text)
     }
 
+    /// Returns the assumptions, the first ones with effects that are computed: each `{}` in the words of an effect stands for
+    /// the next of its figures, and without words the effect is what was computed. An effect whose figures are missing was
+    /// not tested.
+    pub(super) fn assumptions(&self, effects: impl IntoIterator<Item = Vec<String>>) -> Vec<Assumption> {
+        let mut effects = effects.into_iter();
+        let fill = |words: String, figure: &String| words.replacen("{}", figure, 1);
+        let with_effect = |assumption: &Assumption| {
+            let words = assumption.effect.clone();
+            let effect = match effects.next() {
+                Some(figures) => Some(figures.iter().fold(words.unwrap_or("{}".to_owned()), fill)),
+                None => words.filter(|words| !words.contains("{}")),
+            };
+            Assumption { effect, ..assumption.clone() }
+        };
+        self.assumption.iter().map(with_effect).collect()
+    }
+
     /// Creates a section with its paragraphs.
     pub(super) fn section(&self, name: &str) -> Section {
         let part = entry(&self.section, name);
@@ -102,13 +119,6 @@ impl Text {
         };
         let y = if *log { axis(y).log() } else { axis(y).from_zero() };
         Plot::new(title, axis(x), y).captioned(caption)
-    }
-
-    /// Returns the assumptions, the first ones with these effects, which are computed.
-    pub(super) fn assumptions(&self, effects: impl IntoIterator<Item = String>) -> Vec<Assumption> {
-        let mut all = self.assumption.clone();
-        all.iter_mut().zip(effects).for_each(|(assumption, effect)| assumption.effect = Some(effect));
-        all
     }
 
     /// Returns sentences with figures in their places.

@@ -40,7 +40,7 @@ use crate::finding::Finding;
 use crate::label;
 use crate::progress::Progress;
 use crate::record::Experiment;
-use crate::report::{Cell, Column, PageBlock, Report, Section, Table};
+use crate::report::{Cell, PageBlock, Report, Section, Table};
 use crate::scenario::{Options, grid, merged};
 use crate::toml_text;
 use longwire_sim::{RadioConfig, TncConfig};
@@ -223,7 +223,10 @@ pub fn run(
     let stem = options.scenario.file_stem().map_or("radio".into(), |stem| stem.to_string_lossy());
     let seed = options.seed.unwrap_or(whole.seed);
     let mut experiment = Experiment { experiment: stem.into(), seed, ..Experiment::default() };
-    let mut table = Table::new("Single frames, 95 % confidence intervals", columns());
+    let mut table = Table::of(
+        "Single frames, 95 % confidence intervals",
+        "point|# arrived|# delay (s)|# 95 % (s)|# longest (s)|# collided|# deaf|# damaged|# keyed",
+    );
     for point in played.iter().filter(|point| !point.runs.is_empty()) {
         experiment.records.extend(point.records());
         experiment.runs.extend(point.rows());
@@ -238,20 +241,6 @@ pub fn run(
     let count = format!("{} stations, {runs} runs.{early_end}", whole.nodes.len());
     let command = format!("longwire run {} --runs {runs} --seed {seed}", options.scenario.display());
     Ok(finding(&whole, &count, command, experiment, table))
-}
-
-fn columns() -> [Column; 9] {
-    [
-        Column::text("point"),
-        Column::number("arrived", ""),
-        Column::number("delay", "s"),
-        Column::number("95 %", "s"),
-        Column::number("longest", "s"),
-        Column::number("collided", ""),
-        Column::number("deaf", ""),
-        Column::number("damaged", ""),
-        Column::number("keyed", ""),
-    ]
 }
 
 fn finding(

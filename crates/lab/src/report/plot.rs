@@ -235,6 +235,31 @@ impl Plot {
         Plot { title: title.into(), x, y, ..Plot::default() }
     }
 
+    /// Creates a plot of bars side by side at 1, 2, 3 and so on, with a table of their values.
+    pub fn bars(title: &str, x: Axis, y: Axis, groups: impl IntoIterator<Item = (String, Vec<f64>)>) -> Plot {
+        /// Distance between bars.
+        const APART: f64 = 0.13;
+        let groups: Vec<(String, Vec<f64>)> = groups.into_iter().collect();
+        let columns = groups.iter().map(|(name, _)| Column::number(name, &y.unit));
+        let columns = [Column::number(&x.label, &x.unit)].into_iter().chain(columns);
+        let mut table = Table::new(title, columns);
+        for at in 0..groups.iter().map(|(_, values)| values.len()).max().unwrap_or(0) {
+            let value = |(_, values): &(_, Vec<f64>)| {
+                values.get(at).map_or_else(Cell::empty, |value| Cell::precise(*value, 1))
+            };
+            table.row([Cell::number(at as f64 + 1.0)].into_iter().chain(groups.iter().map(value)));
+        }
+        let mut plot = Plot { table: Some(table), ..Plot::new(title, x, y) };
+        let middle = groups.len().saturating_sub(1) as f64 / 2.0;
+        for (index, (name, values)) in groups.into_iter().enumerate() {
+            let aside = APART * (index as f64 - middle);
+            let point = |(at, value): (u32, f64)| Point::new(f64::from(at) + aside, value);
+            let points = (1..).zip(values).filter(|(_, value)| *value > 0.0).map(point).collect();
+            plot = plot.with(PlotSeries::new(name, points).shaped(Shape::Bars));
+        }
+        plot.captioned("Bars are in the order of the legend.")
+    }
+
     /// Adds a series on top of the others.
     pub fn with(mut self, series: PlotSeries) -> Plot {
         self.series.push(series);

@@ -17,7 +17,7 @@ pub struct Table {
 }
 
 /// Column of a table.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Column {
     /// Heading.
     pub name: String,
@@ -120,6 +120,45 @@ impl Table {
     /// Creates a table without rows.
     pub fn new(caption: impl Into<String>, columns: impl IntoIterator<Item = Column>) -> Table {
         Table { caption: caption.into(), columns: columns.into_iter().collect(), rows: Vec::new() }
+    }
+
+    /// Creates a table without rows from the headings of its columns, divided by `|`. One that begins with `#` is of
+    /// numbers, and may have a unit in parentheses at its end: `rate|# time (s)`.
+    pub fn of(caption: impl Into<String>, heads: &str) -> Table {
+        let column = |head: &str| match head.strip_prefix("# ") {
+            None => Column::text(head),
+            Some(head) => match head.strip_suffix(')').and_then(|head| head.rsplit_once(" (")) {
+                Some((name, unit)) => Column::number(name, unit),
+                None => Column::number(head, ""),
+            },
+        };
+        Table::new(caption, heads.split('|').map(column))
+    }
+
+    /// Creates a table of the rows of a CSV file without its first one, each with `more` cells for its number. Cells of
+    /// `true` and `false` are shown as words.
+    ///
+    /// # Panics
+    /// Panics if the text is not such a file: it is a part of this program.
+    pub fn of_csv(
+        caption: impl Into<String>,
+        heads: &str,
+        csv: &str,
+        more: impl Fn(usize) -> Vec<Cell>,
+    ) -> Table {
+        let mut table = Table::of(caption, heads);
+        for (at, row) in csv::Reader::from_reader(csv.as_bytes()).into_records().enumerate() {
+            let row = row.expect("a row of text");
+            let cells = row.iter().zip(&table.columns).map(|(text, column)| match text {
+                "true" => Cell::text("yes"),
+                "false" => Cell::text("no"),
+                text if column.right && !text.is_empty() => Cell::number(text.parse().expect("a number")),
+                text => Cell::text(text),
+            });
+            let cells: Vec<Cell> = cells.chain(more(at)).collect();
+            table.row(cells);
+        }
+        table
     }
 
     /// Appends a row.

@@ -357,6 +357,27 @@ fn numbers_have_the_digits_they_are_worth() {
     assert_eq!(with_error(&summary(5.0, None)), "5");
 }
 
+#[test]
+fn a_table_of_a_file_has_its_rows_and_further_cells() {
+    let csv = "name,clock,fast\n68302,9.5,true\nZ80,,false\n";
+    let more = |row: usize| vec![Cell::number(row as f64)];
+    let table = Table::of_csv("Processors", "name|# clock (MHz)|is fast|# row", csv, more);
+    assert_eq!(table.csv(), "name,clock (MHz),is fast,row\n68302,9.5,yes,0\nZ80,,no,1\n");
+    assert_eq!(table.columns[1], Column::number("clock", "MHz"));
+    assert_eq!(table.rows[0][0].value, None, "a name of digits is a name");
+}
+
+#[test]
+fn bars_are_side_by_side_with_a_table_of_their_values() {
+    let groups = [("a".to_owned(), vec![10.0, 0.0]), ("b".to_owned(), vec![20.0, 30.0])];
+    let plot = Plot::bars("Shares", Axis::new("window", "frames"), Axis::new("share", "%"), groups);
+    let places: Vec<Vec<f64>> =
+        plot.series.iter().map(|series| series.points.iter().map(|point| point.x).collect()).collect();
+    assert_eq!(places, [vec![1.0 - 0.065], vec![1.0 + 0.065, 2.0 + 0.065]], "no bar of no height");
+    let table = plot.table.expect("a table");
+    assert_eq!(table.csv(), "window (frames),a (%),b (%)\n1,10,20\n2,0,30\n");
+}
+
 /// `cargo test -p longwire-lab sample_page -- --ignored` writes the page for inspection.
 #[test]
 #[ignore = "writes a file"]

@@ -1,104 +1,153 @@
-//! Claims: published throughputs, windows and statements beside ours, and what decides a miss.
+//! Claims: published figures and statements beside ours.
 
-use super::misses::{slowest_maker, why_statement, why_window};
-use super::page::{Compared, Seen, bounds_bps, compared, seen};
-use super::published::{self, THEORY};
+use super::PUBLISHED;
+use super::figures::{case, figure, value};
+use super::fleet::{Case, find};
+use super::leeway::Range;
 use super::simulated::Simulated;
-use super::statements::{Statement, statements};
-use super::theory::{self, ABOUT};
-use crate::claim::{Claim, Ours, Published, Rule};
-use crate::format::figure;
-use crate::record::{FigureKind, Record};
+use crate::claim::{Claim, Ours, Published, Rule, Selection, Statement, Verdict};
+use crate::format::range;
+use crate::record::{FigureKind, Params, Record};
+use crate::stats::most;
+use serde::Deserialize;
+use std::collections::BTreeSet;
 
-/// Tolerance of a throughput, as a share.
-pub(super) const WITHIN: f64 = 0.25;
-/// Tolerance of a window, frames.
-pub(super) const WITHIN_FRAMES: f64 = 1.0;
+/// Published figures and statements.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Publication {
+    pub(super) figures: Vec<Stated>,
+    statement: Vec<Statement>,
+}
+
+/// Published figure.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Stated {
+    place: String,
+    /// Firmware or controller.
+    pub(super) who: String,
+    /// Figure, with the wording where that is more than a number.
+    what: String,
+    /// Clock as in the text, MHz; only of windows.
+    #[serde(default)]
+    pub(super) clock: String,
+    of: Selection,
+    /// True if it is about the best of the transfers, not about each.
+    #[serde(default)]
+    best: bool,
+    from: f64,
+    to: Option<f64>,
+    kind: FigureKind,
+    rule: Rule,
+    /// What decides a miss.
+    why: Option<String>,
+}
+
+/// Published figure beside the simulated ones.
+pub(super) struct Compared {
+    pub(super) row: &'static Stated,
+    pub(super) figure: String,
+    /// Transfers that it is about.
+    pub(super) cases: Vec<Case>,
+    /// Ours, or the best of ours.
+    pub(super) samples: Vec<f64>,
+    /// Range over all allowed constants; `None` where nothing is predicted.
+    pub(super) open: Option<Range>,
+    pub(super) claim: Claim,
+}
+
+impl Stated {
+    /// Figure, and the transfers that it is about.
+    fn cases(&self) -> (String, Vec<Case>) {
+        let points = self.of.points();
+        (figure(&points[0]).to_owned(), points.iter().map(case).collect())
+    }
+
+    /// Middle of the published range.
+    pub(super) fn middle(&self) -> f64 {
+        (self.from + self.to.unwrap_or(self.from)) / 2.0
+    }
+
+    /// Record of our figures, with this word in the name of the metric.
+    fn record(&self, word: &str, samples: &[f64]) -> Record {
+        let (figure, cases) = self.cases();
+        let Case { role, rate_bps, window, machine, .. } = cases[0];
+        let with_role = format!("{}, {}", self.who, role.word());
+        let (subject, name, unit) = match &*figure {
+            "window" => (self.who.clone(), "window", "frames"),
+            "theory" => (self.who.clone(), "throughput_without_end", "bit/s"),
+            _ => (with_role, "throughput", "bit/s"),
+        };
+        let at = Params::new().with("rate_bps", rate_bps);
+        let at = match name {
+            "window" => at.with("clock_mhz", find(machine).clock_mhz),
+            _ => at.with("window", u32::from(window)),
+        };
+        let metric = format!("{name}{word}_{}", unit.replace('/', "_per_"));
+        Record::of(subject, at, metric, unit, samples).with_kind(self.kind)
+    }
+
+    fn compared(&'static self, simulated: &Simulated) -> Compared {
+        let (figure, cases) = self.cases();
+        let all: Vec<f64> = self.of.points().iter().map(|point| value(point, simulated)).collect();
+        let samples = if self.best { vec![most(all)] } else { all };
+        let published = self.to.map_or(Published::Point(self.from), |to| Published::Range(self.from, to));
+        let satisfies = |ours: f64| self.rule.accepts(ours, published);
+        let is_predicted = self.kind == FigureKind::Predicted;
+        let open = is_predicted.then(|| simulated.leeway.range(&cases, self.best, satisfies));
+        let mut claim = Claim {
+            what: self.what.clone(),
+            place: self.place.clone(),
+            published,
+            ours: Ours::Figures(samples.iter().map(|sample| self.record("", &[*sample])).collect()),
+            rule: self.rule,
+            kind: self.kind,
+            why: String::new(),
+        };
+        let decimals = usize::from(figure == "window");
+        let mut why: Vec<String> = Vec::new();
+        if let Some(Range { from, to, .. }) = open {
+            why.push(format!("with all allowed constants {}", range([from, to], decimals)));
+        }
+        if claim.verdict() == Verdict::Misses {
+            let unknown = || "no other reason is known".to_owned();
+            why.push(self.why.clone().unwrap_or_else(unknown));
+        }
+        claim.why = why.join("; ");
+        Compared { row: self, figure, cases, samples, open, claim }
+    }
+}
+
+impl Compared {
+    /// Returns our figure with the published one, and its range over all allowed constants.
+    pub(super) fn records(&self) -> impl Iterator<Item = Record> {
+        // A figure that only has to be larger than another one is no reference.
+        let is_reference = self.row.rule != Rule::Above;
+        let ours = is_reference
+            .then(|| self.row.record("", &self.samples).with_reference(self.row.middle(), &*self.row.place));
+        let open = self.open.into_iter().flat_map(|Range { from, to, .. }| {
+            [("_least_allowed", from), ("_most_allowed", to)].map(|(word, end)| self.row.record(word, &[end]))
+        });
+        ours.into_iter().chain(open)
+    }
+}
+
+/// Returns the transfers with predictions of which the text gives figures.
+pub(super) fn predicted() -> BTreeSet<Case> {
+    let rows = PUBLISHED.figures.iter().filter(|row| row.kind == FigureKind::Predicted);
+    rows.flat_map(|row| row.cases().1).collect()
+}
+
+/// Compares all published figures with the simulated ones.
+pub(super) fn compare(simulated: &Simulated) -> Vec<Compared> {
+    PUBLISHED.figures.iter().map(|row| row.compared(simulated)).collect()
+}
 
 /// Returns all claims of the paper.
-pub(super) fn claims(simulated: &Simulated) -> Vec<Claim> {
-    let of_theory =
-        theory::records().into_iter().zip(THEORY).map(|(ours, (rate_bps, stated, words, place))| Claim {
-            what: format!("theory at the largest window, {} bit/s: {words}", figure(rate_bps)),
-            place: place.into(),
-            published: Published::Point(stated),
-            ours: Ours::Figures(vec![ours]),
-            rule: Rule::Share(ABOUT),
-            kind: FigureKind::ClosedForm,
-            why: "by equations 1 to 4".into(),
-        });
-    let about_theory = theory::claims().into_iter().map(|(words, holds, found)| {
-        statement(words, found, holds, FigureKind::ClosedForm, "by equations 1 to 4".into())
-    });
-    let throughputs = compared(simulated).into_iter().map(|compared| throughput(&compared));
-    let windows = seen(simulated).into_iter().map(|seen| window(simulated, &seen));
-    let of_text = statements(simulated).into_iter().map(|said| {
-        let Statement { words, meaning, kind, holds, detail } = said;
-        let why = if holds { String::new() } else { why_statement(simulated, words) };
-        let why = if why.is_empty() { format!("interpreted as {meaning}") } else { why };
-        let found = format!("Interpreted as {meaning}: {detail}");
-        statement(words, found, holds, kind, why)
-    });
-    of_theory.chain(about_theory).chain(throughputs).chain(windows).chain(of_text).collect()
-}
-
-fn statement(what: &str, found: String, holds: bool, kind: FigureKind, why: String) -> Claim {
-    Claim {
-        what: what.into(),
-        place: "statements of the text".into(),
-        published: Published::Statement,
-        ours: Ours::Words(found),
-        rule: Rule::Criterion(Some(holds)),
-        kind,
-        why,
-    }
-}
-
-fn range((from, to): (f64, f64)) -> Published {
-    if from == to { Published::Point(from) } else { Published::Range(from, to) }
-}
-
-fn throughput(compared: &Compared) -> Claim {
-    let row = &compared.row;
-    let open = compared.open.map(|open| {
-        format!("with all allowed constants {} to {}", figure(open.from.round()), figure(open.to.round()))
-    });
-    let reason = (!compared.holds()).then(|| slowest_maker(&row.cases, bounds_bps(row).0));
-    Claim {
-        what: format!("throughput (bit/s) of {} as {}, {} bit/s", row.who, row.role.word(), row.rate_bps),
-        place: row.place.into(),
-        published: range(row.effective_bps),
-        ours: Ours::Figures(compared.each()),
-        rule: Rule::Share(WITHIN),
-        kind: compared.kind,
-        why: open.into_iter().chain(reason).collect::<Vec<_>>().join("; "),
-    }
-}
-
-fn window(simulated: &Simulated, seen: &Seen) -> Claim {
-    let row = &seen.row;
-    let (published, rule) = match row.claim {
-        published::Claim::About(from, to) => (range((from, to)), Rule::Units(WITHIN_FRAMES)),
-        published::Claim::LargerThan(frames) => (Published::Point(frames), Rule::Above),
-    };
-    let open = seen.open.map(|open| format!("with all allowed constants {:.1} to {:.1}", open.from, open.to));
-    let reason = (!seen.holds).then(|| why_window(simulated, &row.case, seen.open));
-    Claim {
-        what: format!(
-            "window (frames) of {} at {} MHz, {} bit/s: {}",
-            row.who, row.clock, row.case.rate_bps, row.words
-        ),
-        place: seen.place().into(),
-        published,
-        ours: Ours::Figures(vec![Record::of(
-            row.who,
-            seen.params(),
-            "window_frames",
-            "frames",
-            &[seen.mean],
-        )]),
-        rule,
-        kind: seen.kind,
-        why: open.into_iter().chain(reason).collect::<Vec<_>>().join("; "),
-    }
+pub(super) fn claims(simulated: &Simulated, compared: &[Compared]) -> Vec<Claim> {
+    let figures = compared.iter().map(|compared| compared.claim.clone());
+    let place = "statements of the text";
+    let statements = PUBLISHED.statement.iter();
+    figures.chain(statements.map(|one| one.claim(place, |point| value(point, simulated)))).collect()
 }

@@ -11,13 +11,16 @@ fn with<R>(threads: usize, play: impl Fn(&Bench<'_>) -> R) -> R {
     play(&Bench { runs: Some(4), threads, ..Bench::new(&Progress::new()) })
 }
 
-fn few() -> Simulated {
-    with(2, Simulated::play)
+fn few() -> (Vec<Compared>, Vec<Claim>) {
+    let simulated = with(2, |bench| Simulated::play(bench, claims::predicted()));
+    let compared = claims::compare(&simulated);
+    let claims = claims::claims(&simulated, &compared);
+    (compared, claims)
 }
 
 #[test]
 fn the_statements_on_theory_hold() {
-    let claims = claims::claims(&few());
+    let (_, claims) = few();
     for claim in claims.iter().filter(|claim| claim.kind == FigureKind::ClosedForm) {
         assert_eq!(claim.verdict(), Verdict::Holds, "{claim:?}");
     }
@@ -33,22 +36,16 @@ fn the_serial_lines_take_what_equation_5_says() {
 /// Names all misses; everything else on the page holds.
 #[test]
 fn what_is_published_comes_out_but_for_these() {
-    let simulated = few();
-    let throughputs: Vec<String> = page::compared(&simulated)
-        .iter()
-        .filter(|compared| !compared.holds())
-        .map(|compared| format!("{} at {}", compared.row.who, compared.row.rate_bps))
-        .collect();
-    let windows: Vec<String> = page::seen(&simulated)
-        .iter()
-        .filter(|seen| !seen.holds)
-        .map(|seen| format!("{} at {} MHz", seen.row.who, seen.row.clock))
-        .collect();
-    let statements: Vec<&str> = statements::statements(&simulated)
-        .iter()
-        .filter(|statement| !statement.holds)
-        .map(|statement| statement.words)
-        .collect();
+    let (compared, claims) = few();
+    let missed = |claim: &Claim| claim.verdict() == Verdict::Misses;
+    let missed_at = |figure: &str, at: &dyn Fn(&Compared) -> String| -> Vec<String> {
+        let missed = compared.iter().filter(|compared| compared.figure == figure && missed(&compared.claim));
+        missed.map(|compared| format!("{} at {}", compared.row.who, at(compared))).collect()
+    };
+    let throughputs = missed_at("throughput", &|compared| compared.cases[0].rate_bps.to_string());
+    let windows = missed_at("window", &|compared| format!("{} MHz", compared.row.clock));
+    let statements = claims.iter().filter(|claim| claim.published == Published::Statement);
+    let statements: Vec<&str> = statements.filter(|claim| missed(claim)).map(|claim| &*claim.what).collect();
     assert_eq!(
         (&throughputs[..], &windows[..], &statements[..]),
         (
@@ -72,7 +69,7 @@ fn what_is_published_comes_out_but_for_these() {
 #[test]
 fn whatever_misses_has_a_reason() {
     let missed = |claim: &Claim| claim.verdict() == Verdict::Misses;
-    let missed: Vec<Claim> = claims::claims(&few()).into_iter().filter(missed).collect();
+    let missed: Vec<Claim> = few().1.into_iter().filter(missed).collect();
     assert_eq!(missed.len(), 1 + 4 + 8, "as in the list above");
     for claim in missed {
         assert!(claim.why.len() > 50 && !claim.why.contains("NaN"), "{}: {}", claim.what, claim.why);
@@ -82,14 +79,21 @@ fn whatever_misses_has_a_reason() {
 /// The constants used are among those of the ranges.
 #[test]
 fn what_is_predicted_is_within_its_range() {
-    let simulated = few();
-    for seen in page::seen(&simulated) {
-        let Some(open) = seen.open else { continue };
-        assert!(open.from <= seen.mean && seen.mean <= open.to, "{} {}", seen.row.who, seen.row.clock);
-        assert!(open.hits || !seen.holds);
+    for Compared { row, figure, samples, open, claim, .. } in few().0 {
+        let Some(open) = open else { continue };
+        let (least, most) =
+            (samples.iter().copied().fold(f64::MAX, f64::min), samples.iter().copied().fold(0.0, f64::max));
+        assert!(figure != "window" || open.from <= least && most <= open.to, "{} {}", row.who, row.clock);
+        assert!(open.hits || claim.verdict() != Verdict::Holds, "{}", row.who);
     }
-    for compared in page::compared(&simulated) {
-        assert!(compared.open.is_none_or(|open| open.hits || !compared.holds()), "{}", compared.row.who);
+}
+
+#[test]
+fn what_is_called_calibrated_is_what_constants_are_fitted_to() {
+    for compared in few().0.iter().filter(|compared| compared.figure != "theory") {
+        let fitted = compared.cases.iter().all(|case| calibrate::kind(case) == FigureKind::Calibrated);
+        let is_calibrated = compared.claim.kind == FigureKind::Calibrated;
+        assert_eq!(is_calibrated, fitted, "{}", compared.claim.what);
     }
 }
 
@@ -100,19 +104,21 @@ fn the_figures_of_the_page() {
         true => figure(from.round()),
         false => format!("{} to {}", figure(from.round()), figure(to.round())),
     };
-    let simulated = few();
-    let windows = page::seen(&simulated).into_iter().map(|seen| {
-        let page::Seen { row, mean, open, .. } = seen;
+    let (compared, _) = few();
+    let of = |figure: &'static str| compared.iter().filter(move |compared| compared.figure == figure);
+    let windows = of("window").map(|Compared { row, cases, samples, open, .. }| {
         let open =
             open.map(|open| format!(", {:.1} to {:.1} allowed", open.from, open.to)).unwrap_or_default();
-        format!("{} at {} MHz, {} bit/s: {mean:.1} frames{open}\n", row.who, row.clock, row.case.rate_bps)
+        let mean = samples[0];
+        format!("{} at {} MHz, {} bit/s: {mean:.1} frames{open}\n", row.who, row.clock, cases[0].rate_bps)
     });
-    let throughputs = page::compared(&simulated).into_iter().map(|compared| {
-        let (row, ours) = (&compared.row, words(compared.ours_bps).replace(',', ""));
-        let open = compared.open;
+    let throughputs = of("throughput").map(|Compared { row, cases, samples, open, .. }| {
+        let ends =
+            (samples.iter().copied().fold(f64::MAX, f64::min), samples.iter().copied().fold(0.0, f64::max));
+        let ours = words(ends).replace(',', "");
         let open =
             open.map(|open| format!(", {:.0} to {:.0} allowed", open.from, open.to)).unwrap_or_default();
-        format!("{} as {}, {} bit/s: {ours}{open}\n", row.who, row.role.word(), row.rate_bps)
+        format!("{} as {}, {} bit/s: {ours}{open}\n", row.who, cases[0].role.word(), cases[0].rate_bps)
     });
     let found: String = windows.chain(throughputs).collect();
     assert_eq!(found, include_str!("figures.txt"), "\n{found}");

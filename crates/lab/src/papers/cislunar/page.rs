@@ -238,7 +238,7 @@ impl Reproduction {
         };
         let range = self.outage_start_words(text);
         // The first one is about the start of the outage.
-        let mut all = text.assumptions([text.words("outage-start-effect", &[("range", range)])]);
+        let mut all = text.assumptions([vec![text.words("outage-start-effect", &[("range", range)])]]);
         all[0].moves_result = self.outage_start_range().iter().any(|range| *range > MOVE);
         all.into_iter().chain(self.variants.iter().map(of_variant)).collect()
     }

@@ -76,7 +76,7 @@ pub(super) fn page(simulated: &Simulated) -> Page {
             text.section("singles").shown(beyond::single_table(figures, text)),
         ],
         rows: simulated.played.iter().flat_map(Played::rows).collect(),
-        assumptions: text.assumptions(effects(text)),
+        assumptions: text.assumptions(effects(text).map(|effect| vec![effect])),
         claims,
         records,
         ..Page::default()
