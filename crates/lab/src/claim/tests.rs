@@ -105,7 +105,7 @@ fn a_rule_that_is_none_is_refused() {
 }
 
 #[test]
-#[should_panic(expected = "published figures")]
+#[should_panic(expected = "unknown field `palce`")]
 fn an_unknown_column_is_refused() {
     attach(&CSV.replace("place,", "palce,"), &mut []);
 }
