@@ -21,8 +21,6 @@ pub mod media;
 pub mod neighbours;
 pub mod path;
 mod reception;
-#[cfg(feature = "testing")]
-pub mod trial;
 
 pub use carrier::{About, AnyCarrier, Carrier, ChannelFacts, Family, LinkFacts, Medium, Place, Plan, Preset};
 pub use carriers::CARRIERS;

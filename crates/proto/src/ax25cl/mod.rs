@@ -26,8 +26,6 @@
 //! Units: bytes; numbers on the wire are SDNVs (RFC 6256).
 
 mod config;
-#[cfg(any(test, feature = "testing"))]
-pub mod fuzz;
 mod incoming;
 mod outgoing;
 mod session;

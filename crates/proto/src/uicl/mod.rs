@@ -29,8 +29,6 @@
 //!
 
 mod config;
-#[cfg(any(test, feature = "testing"))]
-pub mod fuzz;
 mod group;
 mod incoming;
 mod outgoing;

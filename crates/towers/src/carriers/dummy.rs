@@ -82,14 +82,6 @@ impl Carrier for Dummy {
             }],
         }],
     };
-    #[cfg(feature = "testing")]
-    const FUZZ: longwire_proto::fuzz::Material = longwire_proto::fuzz::Material {
-        codecs: &[],
-        speech: |_, script| {
-            let (kind, name) = (script.below(3) as u8, (0, script.below(3) as u32));
-            if script.chance() { datagram(kind, name, &script.bytes(40)) } else { script.bytes(40) }
-        },
-    };
 
     fn finish(settings: Config, link: &LinkFacts<'_>) -> Result<Config, Error> {
         Ok(Config { peer_node_id: link.peer.map(str::to_owned), ..settings })

@@ -40,8 +40,6 @@ impl Carrier for Uicl {
             }],
         }],
     };
-    #[cfg(feature = "testing")]
-    const FUZZ: longwire_proto::fuzz::Material = longwire_proto::uicl::fuzz::FUZZ;
 
     /// Values that the section does not set follow from the channel.
     fn adapt(settings: Config, link: &LinkFacts<'_>) -> Config {
