@@ -7,13 +7,12 @@
 //!
 //! ```
 //! use longwire_proto::observe::Observation;
-//! use longwire_proto::rng::Rng;
-//! use longwire_proto::tcpcl::{Config, Session};
+//! use longwire_proto::udpcl;
 //!
-//! let session = Session::active(Config::default(), Rng::new(1));
-//! let shown = Observation::of(&session);
-//! assert_eq!(shown.parts[0].engine, "tcpcl");
-//! assert_eq!(shown.sum("tcpcl")["sessions"], 0);
+//! let link = udpcl::Link::new(udpcl::Config::default());
+//! let shown = Observation::of(&link);
+//! assert_eq!(shown.parts[0].engine, "udpcl");
+//! assert_eq!(shown.sum("udpcl")["joined"], 0);
 //! ```
 
 use crate::time::Duration;

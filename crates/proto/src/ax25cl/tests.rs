@@ -3,7 +3,6 @@
 use super::wire::{Hello, Message, Packet};
 use super::{Config, Session, Sessions};
 use crate::engine::{Engine, drain};
-use crate::joint::Origin;
 use crate::laws::{BundleUserBehaviour, Environment, Layer, PacketLinks, PacketWeather, hold_over_packets};
 use crate::rng::Rng;
 use crate::service::{
@@ -407,47 +406,27 @@ fn a_link_that_stays_away_ends_the_session() {
     assert!(pair.nodes[1].engine.counters(CALLED).is_none(), "what is over is forgotten");
 }
 
-/// Draws the configurations of two nodes.
-fn draw_configs(draw: &mut Rng) -> [Config; 2] {
-    let known = draw.chance(0.5);
-    let mut config = |number: u8| Config {
-        node_id: format!("ipn:{number}.0"),
-        peer_node_id: known.then(|| format!("ipn:{}.0", 1 - number)),
-        resume_within: Duration::from_secs(1 + draw.below(100)),
-        progress_bytes: 1 + draw.below(2_000),
-        reactive_fragmentation: draw.chance(0.7),
-        transfers_max: 1 + draw.below(4) as usize,
-        retry_min: SECOND,
-        retry_max: 20 * SECOND,
-        ..Config::default()
-    };
-    [0, 1].map(&mut config)
-}
-
 #[test]
 fn sessions_keep_the_laws() {
     hold_over_packets("ax25cl", 1_000, |world| {
-        let users = BundleUserBehaviour::draw(&mut world.draw);
-        let configs = draw_configs(&mut world.draw);
+        let draw = &mut world.draw;
+        let users = BundleUserBehaviour::draw(draw);
+        let known = draw.chance(0.5);
+        let mut config = |number: u8| Config {
+            node_id: format!("ipn:{number}.0"),
+            peer_node_id: known.then(|| format!("ipn:{}.0", 1 - number)),
+            resume_within: Duration::from_secs(1 + draw.below(100)),
+            progress_bytes: 1 + draw.below(2_000),
+            reactive_fragmentation: draw.chance(0.7),
+            transfers_max: 1 + draw.below(4) as usize,
+            retry_min: SECOND,
+            retry_max: 20 * SECOND,
+            ..Config::default()
+        };
+        let configs = [0, 1].map(&mut config);
         Layer::new(users, move |start| {
             let config = configs[start.node].clone();
             Sessions::new(Box::new(move |_| Some(config.clone())), start.rng)
-        })
-    });
-}
-
-/// Without their set, sessions do not resume, and each is checked by itself.
-#[test]
-fn single_sessions_keep_the_laws() {
-    hold_over_packets("ax25cl, single", 300, |world| {
-        let users = BundleUserBehaviour::draw(&mut world.draw);
-        let configs = draw_configs(&mut world.draw);
-        Layer::of_links(users, move |start, link, origin| {
-            let (config, rng) = (configs[start.node].clone(), start.rng.fork(&format!("{link:?}")));
-            Some(match origin {
-                Origin::Above => Session::active(config, rng),
-                Origin::Below => Session::passive(config, rng),
-            })
         })
     });
 }

@@ -4,8 +4,7 @@
 use super::{Draw, Users};
 use crate::rng::Rng;
 use crate::service::{
-    Bundles, BundlesIndication, BundlesRequest, LinkId, Many, Priority, RefuseReason, TransferFailure,
-    TransferId,
+    Bundles, BundlesIndication, BundlesRequest, LinkId, Many, Priority, RefuseReason, TransferId,
 };
 use crate::time::{Duration, Instant};
 use bytes::Bytes;
@@ -28,8 +27,6 @@ struct TestBundle {
     safe_whole: u32,
     sent: u32,
     cancelled: bool,
-    /// The layer has refused it as longer than the peer accepts.
-    too_long: bool,
 }
 
 /// Outgoing transfer.
@@ -57,8 +54,6 @@ struct SessionEnd {
     up: bool,
     room: u64,
     interleave: bool,
-    /// Largest bundle that the peer accepts, bytes.
-    bytes_max: u64,
     outgoing: Vec<OutgoingBundle>,
     /// Current transfer if transfers must not interleave.
     busy: Option<TransferId>,
@@ -90,8 +85,8 @@ pub struct BundleUserBehaviour {
     pub slow: Duration,
     /// Maximum length of a piece, bytes.
     pub piece_max: u64,
-    /// False if bytes are forged: then nothing is compared, and nothing need end. Only
-    /// [`hold_over_datagrams`](super::hold_over_datagrams) forges them; over streams and packets, false only omits checks.
+    /// False if bytes are forged: then nothing is compared, and nothing need end. The worlds of the `hold_over`
+    /// functions forge none: false only omits checks there.
     pub trusting: bool,
     /// True if a bundle is acknowledged when it counts as sent; false without acknowledgements: then a bundle may be
     /// lost after `Sent`.
@@ -172,7 +167,6 @@ impl BundleUsers {
                     safe_whole: 0,
                     sent: 0,
                     cancelled: false,
-                    too_long: false,
                 };
                 parcels.insert((node, number), parcel);
                 waiting.push_back((node, number));
@@ -387,9 +381,8 @@ impl Users<Many<LinkId, Bundles>> for BundleUsers {
         let key = (node, link);
         let session = self.sessions.entry(key).or_default();
         match said {
-            BundlesIndication::Up { interleave, transfer_bytes_max, .. } => {
+            BundlesIndication::Up { interleave, .. } => {
                 (session.up, session.interleave) = (true, interleave);
-                session.bytes_max = transfer_bytes_max;
             }
             BundlesIndication::Down { retry, .. } => {
                 *session = SessionEnd::default();
@@ -424,22 +417,9 @@ impl Users<Many<LinkId, Bundles>> for BundleUsers {
                     "{name:?} is sent {sent} times, and was made safe {safe} times"
                 );
             }
-            BundlesIndication::Failed { transfer, acked, reason } => {
-                let bytes_max = session.bytes_max;
+            BundlesIndication::Failed { transfer, acked, .. } => {
                 let name = self.take_outgoing(key, transfer).name;
                 self.check_acked(name, acked);
-                if reason == TransferFailure::TooLong {
-                    let parcel = self.parcels.get_mut(&name).expect("known");
-                    let length = parcel.content.len() as u64;
-                    let is_long = length > bytes_max || !self.manners.trusting;
-                    assert!(
-                        is_long,
-                        "{name:?} of {length} bytes is too long, and the maximum is {bytes_max}"
-                    );
-                    // An agent fragments it.
-                    parcel.too_long = true;
-                    return;
-                }
                 self.again(node, name, now);
             }
         }
@@ -482,12 +462,8 @@ impl Users<Many<LinkId, Bundles>> for BundleUsers {
         self.manners.trusting
     }
 
-    fn sent(&self) -> u64 {
-        self.parcels.values().map(|parcel| u64::from(parcel.sent)).sum()
-    }
-
     fn unsettled(&self) -> Option<String> {
-        let (name, parcel) = self.parcels.iter().find(|(_, parcel)| parcel.sent == 0 && !parcel.too_long)?;
+        let (name, parcel) = self.parcels.iter().find(|(_, parcel)| parcel.sent == 0)?;
         let length = parcel.content.len();
         Some(format!("{name:?} of {length} bytes is not sent after {} attempts", parcel.attempts))
     }

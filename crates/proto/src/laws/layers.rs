@@ -3,18 +3,13 @@
 use super::datagrams::HostileDatagrams;
 use super::packets::{PacketConditions, PacketLinks};
 use super::streams::{StreamConditions, Streams};
-use super::{
-    BundleUserBehaviour, BundleUsers, Crash, Draw, Environment, IdleBudget, LawRun, Replay, RunDigest,
-    RunPlan, SweepCounts, sweep,
-};
+use super::{BundleUserBehaviour, BundleUsers, Crash, Draw, Environment, IdleBudget, LawRun, RunPlan, sweep};
 use crate::engine::{Engine, Service};
-use crate::joint::{Fan, Origin};
 use crate::rng::Rng;
 use crate::service::{Bundles, Datagrams, LinkId, Many, Packets, Stream};
 use crate::time::{Duration, Instant};
-use crate::wrap::{Checked, CheckedService};
+use crate::wrap::CheckedService;
 use core::ops::RangeInclusive;
-use std::rc::Rc;
 
 /// Random sources of one run.
 pub struct World {
@@ -50,9 +45,8 @@ pub struct Layer<'a, N> {
     /// Probability that node 1 opens a link of its own, besides that of node 0. Default 0; over datagrams, both nodes
     /// always open the same link.
     pub both_call: f64,
-    /// True if packets or datagrams may arrive damaged, which the layer must detect. Otherwise packets arrive as they
-    /// were sent, and the medium finds damaged datagrams: only an engine that asks for them gets them, marked. Streams
-    /// are never damaged. Default false.
+    /// True if packets may arrive damaged, which the layer must detect. Only for [`hold_over_packets`]: streams and
+    /// datagrams are never damaged here. Default false.
     pub damage: bool,
     /// Maximum time for everything to end after the faults stop. Default 1 h.
     pub patience: Duration,
@@ -63,9 +57,10 @@ pub struct Layer<'a, N> {
 }
 
 impl<'a, N> Layer<'a, N> {
-    /// Creates a layer with the defaults. `node` makes all links of a node when it starts. The run checks the node as a
-    /// whole; what joins the links usually passes a timeout only to engines that are due, so each engine must be in a
-    /// [`Checked`] of its own to get early ones. [`Layer::of_links`] does both.
+    /// Creates a layer with the defaults. `node` makes all links of a node when it starts: usually a
+    /// [`Fan`](crate::joint::Fan), with each engine in a [`Checked`](crate::wrap::Checked) of its own. The run checks
+    /// the node as a whole; that does not reach the engines with early timeouts, because a `Fan` passes a timeout only
+    /// to engines that are due.
     pub fn new(users: BundleUserBehaviour, node: impl Fn(Start) -> N + 'a) -> Self {
         Layer {
             users,
@@ -76,29 +71,6 @@ impl<'a, N> Layer<'a, N> {
             keepalives: 0,
             node: Box::new(node),
         }
-    }
-}
-
-/// A node with an engine for each link, each checked by itself.
-pub type LinksOf<'a, E> = Fan<LinkId, Checked<E>, LinkFactory<'a, E>>;
-type LinkFactory<'a, E> = Box<dyn FnMut(LinkId, Origin) -> Option<Checked<E>> + 'a>;
-
-impl<'a, E> Layer<'a, LinksOf<'a, E>>
-where
-    E: Engine<Above: CheckedService, Below: CheckedService>,
-{
-    /// Creates a layer with the defaults whose links are independent. `link` makes the engine of a link, or declines.
-    pub fn of_links(
-        users: BundleUserBehaviour,
-        link: impl Fn(&Start, LinkId, Origin) -> Option<E> + 'a,
-    ) -> Self {
-        let link = Rc::new(link);
-        Layer::new(users, move |start| {
-            let link = Rc::clone(&link);
-            let factory: LinkFactory<'a, E> =
-                Box::new(move |id, origin| Some(Checked::new("link", link(&start, id, origin)?)));
-            Fan::new(factory)
-        })
     }
 }
 
@@ -115,18 +87,13 @@ const IDLE_WINDOW: Duration = Duration::from_secs(3_600);
 /// # Panics
 ///
 /// Panics if a law is broken, and prints the seed and the end of the timeline.
-pub fn hold_over_stream<'a, N>(
-    name: &str,
-    seeds: u64,
-    layer: impl Fn(&mut World) -> Layer<'a, N>,
-) -> SweepCounts
+pub fn hold_over_stream<'a, N>(name: &str, seeds: u64, layer: impl Fn(&mut World) -> Layer<'a, N>)
 where
     N: Engine<Above = Many<LinkId, Bundles>, Below = Many<LinkId, Stream>>,
 {
-    let ground = |world: &mut World, _: &_, crashes| {
+    hold(name, seeds, Some(SECOND), layer, |world, _, crashes| {
         Streams::new(world.rng.fork("ground"), StreamConditions::draw(&mut world.draw), crashes)
-    };
-    hold(name, seeds, |replay| run(replay, Some(SECOND), &layer, &ground))
+    });
 }
 
 /// Runs two nodes over packet links, as those of AX.25: packets arrive in order and complete, late, within a window;
@@ -135,31 +102,24 @@ where
 /// # Panics
 ///
 /// Panics if a law is broken, and prints the seed and the end of the timeline.
-pub fn hold_over_packets<'a, N>(
-    name: &str,
-    seeds: u64,
-    layer: impl Fn(&mut World) -> Layer<'a, N>,
-) -> SweepCounts
+pub fn hold_over_packets<'a, N>(name: &str, seeds: u64, layer: impl Fn(&mut World) -> Layer<'a, N>)
 where
     N: Engine<Above = Many<LinkId, Bundles>, Below = Many<LinkId, Packets>>,
 {
-    let ground = |world: &mut World, layer: &Layer<'a, N>, crashes| {
+    hold(name, seeds, Some(SECOND), layer, |world, layer, crashes| {
         let mut conditions = PacketConditions::draw(&mut world.draw);
         let damage = world.draw.share(0.1);
         conditions.damage = if layer.damage { damage } else { 0.0 };
         PacketLinks::new(world.rng.fork("ground"), conditions, crashes)
-    };
-    hold(name, seeds, |replay| run(replay, Some(SECOND), &layer, &ground))
+    });
 }
 
 /// Runs two nodes over datagrams, which arrive late, in any order, or not at all; sockets fail. The medium carries
-/// datagrams of at most a length in `bytes_max`, and drops them while too many bytes are not released. If the users are
-/// not [trusting](BundleUserBehaviour::trusting), forged datagrams arrive as well: repeated and altered ones and any
-/// bytes, from the peer and from other senders.
+/// datagrams of at most a length in `bytes_max`.
 ///
 /// The least of `bytes_max` must exceed the layer's headers. A layer that does not segment needs at least
-/// [`BundleUserBehaviour::length_max`], 20 kB as drawn: a bundle that fails as too long, which its length must justify, is
-/// not sent again. Datagrams are not duplicated, which [`Impair`](crate::wrap::Impair) does; none comes to
+/// [`BundleUserBehaviour::length_max`], 20 kB as drawn: the users ignore `transfer_bytes_max`, and a bundle that always
+/// fails as too long never ends. Datagrams are not damaged, forged or duplicated; none comes from a third sender or to
 /// a group, `Carrier` is never indicated, and no endpoint opens without `Join`.
 ///
 /// # Panics
@@ -170,82 +130,63 @@ pub fn hold_over_datagrams<'a, N>(
     seeds: u64,
     bytes_max: RangeInclusive<u64>,
     layer: impl Fn(&mut World) -> Layer<'a, N>,
-) -> SweepCounts
-where
+) where
     N: Engine<Above = Many<LinkId, Bundles>, Below = Many<LinkId, Datagrams>>,
 {
-    hold(name, seeds, |replay| run_over_datagrams(replay, &bytes_max, &layer))
-}
-
-/// Runs one seed over datagrams.
-pub(super) fn run_over_datagrams<'a, N>(
-    replay: &Replay,
-    bytes_max: &RangeInclusive<u64>,
-    layer: &impl Fn(&mut World) -> Layer<'a, N>,
-) -> RunDigest
-where
-    N: Engine<Above = Many<LinkId, Bundles>, Below = Many<LinkId, Datagrams>>,
-{
-    run(replay, None, layer, &|world, layer, _| {
+    hold(name, seeds, None, layer, |world, _, _| {
         let (least, most) = (*bytes_max.start(), *bytes_max.end());
         let bytes_max = if least == most { most } else { world.draw.between(least, most) };
-        let kind = (layer.damage, !layer.users.trusting);
-        HostileDatagrams::draw(FIRST, bytes_max, kind, &world.rng, &mut world.draw)
-    })
-}
-
-/// Runs all seeds. A long sweep in which no bundle was sent has a wrong layer or a wrong medium.
-fn hold(name: &str, seeds: u64, world: impl Fn(&Replay) -> RunDigest) -> SweepCounts {
-    let counts = sweep(name, 0, seeds, world);
-    assert!(counts.runs < 50 || counts.sent > 0, "{name}: {counts}");
-    counts
+        HostileDatagrams::draw(FIRST, bytes_max, &world.rng, &mut world.draw)
+    });
 }
 
 /// Runs a layer over a ground. `second` is the link that node 1 may open; without one, it opens that of node 0.
-fn run<'a, N, B, G>(
-    replay: &Replay,
+fn hold<'a, N, B, G>(
+    name: &str,
+    seeds: u64,
     second: Option<LinkId>,
-    layer: &impl Fn(&mut World) -> Layer<'a, N>,
-    ground: &impl Fn(&mut World, &Layer<'a, N>, Vec<Crash>) -> G,
-) -> RunDigest
-where
+    layer: impl Fn(&mut World) -> Layer<'a, N>,
+    ground: impl Fn(&mut World, &Layer<'a, N>, Vec<Crash>) -> G,
+) where
     N: Engine<Above = Many<LinkId, Bundles>, Below = Many<LinkId, B>>,
     B: Service,
     Many<LinkId, B>: CheckedService,
     G: Environment<Many<LinkId, B>>,
 {
-    let rng = Rng::new(replay.seed);
-    let mut world = World { draw: rng.fork("parameters"), rng };
-    let faults_end_at = Instant::from_millis(1 + world.draw.below(60_000));
-    let layer = layer(&mut world);
-    let crashes = match layer.crashes {
-        true => Crash::draw(&mut world.draw, 2, faults_end_at),
-        false => Vec::new(),
-    };
-    let plan = RunPlan {
-        faults_end_at,
-        crashes: crashes.clone(),
-        patience: layer.patience,
-        lateness: RunPlan::draw_lateness(&mut world.draw),
-        idle: IdleBudget {
-            after: Duration::from_secs(1_000),
-            window: IDLE_WINDOW,
-            wake_ups: layer.keepalives,
-            carried: layer.keepalives,
-        },
-    };
-    let ground = ground(&mut world, &layer, crashes);
-    let mut calls = vec![(0, FIRST)];
-    match second {
-        Some(second) if world.draw.chance(layer.both_call) => calls.push((1, second)),
-        Some(_) => {}
-        None => calls.push((1, FIRST)),
-    }
-    let rng = world.rng;
-    let users = BundleUsers::new(rng.fork("users"), layer.users, &calls, faults_end_at);
-    let node = layer.node;
-    let factory = |number, boot, _| {
-        node(Start { node: number, boot, rng: rng.fork(&format!("node {number} boot {boot}")) })
-    };
-    LawRun::new(replay, plan, 2, Box::new(factory), ground, users).run()
+    sweep(name, 0, seeds, |replay| {
+        let rng = Rng::new(replay.seed);
+        let mut world = World { draw: rng.fork("parameters"), rng };
+        let faults_end_at = Instant::from_millis(1 + world.draw.below(60_000));
+        let layer = layer(&mut world);
+        let crashes = match layer.crashes {
+            true => Crash::draw(&mut world.draw, 2, faults_end_at),
+            false => Vec::new(),
+        };
+        let plan = RunPlan {
+            faults_end_at,
+            crashes: crashes.clone(),
+            patience: layer.patience,
+            lateness: RunPlan::draw_lateness(&mut world.draw),
+            idle: IdleBudget {
+                after: Duration::from_secs(1_000),
+                window: IDLE_WINDOW,
+                wake_ups: layer.keepalives,
+                carried: layer.keepalives,
+            },
+        };
+        let ground = ground(&mut world, &layer, crashes);
+        let mut calls = vec![(0, FIRST)];
+        match second {
+            Some(second) if world.draw.chance(layer.both_call) => calls.push((1, second)),
+            Some(_) => {}
+            None => calls.push((1, FIRST)),
+        }
+        let rng = world.rng;
+        let users = BundleUsers::new(rng.fork("users"), layer.users, &calls, faults_end_at);
+        let node = layer.node;
+        let factory = |number, boot, _| {
+            node(Start { node: number, boot, rng: rng.fork(&format!("node {number} boot {boot}")) })
+        };
+        LawRun::new(replay, plan, 2, Box::new(factory), ground, users).run()
+    });
 }

@@ -103,7 +103,6 @@ pub(crate) struct PacketLinks {
     current: BTreeMap<(usize, LinkId), usize>,
     events: BTreeMap<(Instant, u64), Event>,
     count: u64,
-    faults: u64,
     up: VecDeque<(usize, (LinkId, PacketsIndication))>,
     next_incoming: u32,
     /// Every packet sent: time, node, content.
@@ -121,7 +120,6 @@ impl PacketLinks {
             current: BTreeMap::new(),
             events: BTreeMap::new(),
             count: 0,
-            faults: 0,
             up: VecDeque::new(),
             next_incoming: LinkId::FIRST_INCOMING,
             wire: vec![],
@@ -180,7 +178,6 @@ impl PacketLinks {
         self.current.insert((node, link), index);
         let delay = self.delay();
         if !self.calm && self.rng.chance(self.conditions.refuse) {
-            self.faults += 1;
             self.at(now + delay, Event::Fail(index, 0, CloseReason::Refused));
         } else {
             self.at(now + delay, Event::Open(index));
@@ -244,7 +241,6 @@ impl PacketLinks {
     fn packet(&mut self, now: Instant, index: usize, end: usize, packet: Bytes) {
         self.wire.push((now, self.connections[index].ends[end].0, packet.clone()));
         let damaged = !self.calm && self.rng.chance(self.conditions.damage);
-        self.faults += u64::from(damaged);
         let packet = match damaged {
             true => packet.iter().enumerate().map(|(at, byte)| byte ^ u8::from(at == 0)).collect(),
             false => packet,
@@ -305,7 +301,6 @@ impl PacketLinks {
             return;
         }
         self.connections[index].broken = true;
-        self.faults += 1;
         for end in 0..2 {
             let unaware = self.rng.below(self.conditions.unaware.as_nanos() as u64 + 1);
             self.at(now + Duration::from_nanos(unaware), Event::Fail(index, end, CloseReason::TimedOut));
@@ -386,18 +381,5 @@ impl Environment<Many<LinkId, Packets>> for PacketLinks {
 
     fn carried(&self) -> u64 {
         self.wire.len() as u64
-    }
-
-    fn faults(&self) -> u64 {
-        self.faults
-    }
-
-    fn unsettled(&self) -> Option<String> {
-        let whole = |connection: &&Connection| {
-            connection.open && !connection.broken && connection.closed == [false; 2]
-        };
-        let flows = self.connections.iter().filter(whole).flat_map(|connection| &connection.flows);
-        let unreleased: u64 = flows.map(|flow| flow.unreleased).sum();
-        (unreleased > 0).then(|| format!("{unreleased} received packets are not released"))
     }
 }

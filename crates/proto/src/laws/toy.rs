@@ -55,14 +55,6 @@ pub(super) enum Flaw {
     Unseeded,
     /// Loses its deadline when it is woken too early.
     FearsEarlyTimeouts,
-    /// Expires its timer when it is polled.
-    PolledTooLate,
-    /// Goes on after a `Down` without retry, as soon as the peer speaks.
-    ComesBack,
-    /// Numbers the incoming transfers of each session from zero.
-    ReusesNumbers,
-    /// Does not tell that the peer has given up a transfer.
-    NeverLoses,
 }
 
 /// A number that differs from run to run.
@@ -187,7 +179,7 @@ impl Toy {
         self.number = self.rng.next_u32() | 1;
         (self.peer, self.flight, self.repeat_at, self.told) = (None, None, None, 0);
         (self.incoming, self.due, self.hello_at, self.hello) = (None, false, None, None);
-        self.wanted = self.flaw == Flaw::ComesBack;
+        self.wanted = false;
     }
 
     fn end(&mut self, reason: DownReason, retry: bool) {
@@ -209,9 +201,6 @@ impl Toy {
         self.end(DownReason::PeerClosed, true);
         (self.peer, self.flight, self.repeat_at, self.told) = (Some(peer), None, None, 0);
         (self.incoming, self.due, self.hello_at) = (None, false, None);
-        if self.flaw == Flaw::ReusesNumbers {
-            self.begun = 0;
-        }
         self.up.push_back(BundlesIndication::Up {
             peer: None,
             interleave: false,
@@ -259,7 +248,6 @@ impl Toy {
             }
             if let Some(old) = self.incoming.take()
                 && !old.over()
-                && self.flaw != Flaw::NeverLoses
             {
                 self.up.push_back(BundlesIndication::Lost { transfer: old.transfer });
             }
@@ -461,9 +449,6 @@ impl Engine for Toy {
         if let Some(request) = self.down.pop_front() {
             return Some(request);
         }
-        if self.flaw == Flaw::PolledTooLate && self.repeat_at.is_some_and(|at| at <= now) {
-            self.due = true;
-        }
         if self.room == 0 && self.flaw != Flaw::Overspends {
             return None;
         }
@@ -590,28 +575,6 @@ fn a_panic_on_strange_bytes_is_found() {
 #[test]
 fn randomness_that_is_not_given_is_found() {
     catches(Flaw::Unseeded, BitErrors::Slight, "the same seed gave another trace");
-}
-
-#[test]
-fn a_timer_that_a_poll_expires_is_found() {
-    catches(Flaw::PolledTooLate, BitErrors::Slight, "without a timeout, made it say");
-}
-
-#[test]
-fn a_link_that_comes_back_uninvited_is_found() {
-    catches(Flaw::ComesBack, BitErrors::Slight, "after a Down without retry");
-}
-
-#[test]
-fn a_number_that_is_used_again_is_found() {
-    catches(Flaw::ReusesNumbers, BitErrors::Slight, "begins twice");
-}
-
-#[test]
-fn a_transfer_that_never_ends_at_the_receiver_is_found() {
-    super::catches_also("NeverLoses", "or Lost on LinkId", |replay| {
-        world(replay, BitErrors::Slight, |rng| toys(Flaw::NeverLoses, rng))
-    });
 }
 
 #[test]

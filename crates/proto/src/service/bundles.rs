@@ -33,8 +33,6 @@ use std::collections::VecDeque;
 /// | user | accepts .. bytes, but .. have risen |
 /// | user | accepts .. bytes after .. |
 /// | provider | Up twice |
-/// | provider | Up after a Down without retry |
-/// | provider | Down after a Down without retry |
 /// | provider | Peer while the link is not up |
 /// | provider | Down without a terminal indication for .. |
 /// | provider | Down without Lost for .. |

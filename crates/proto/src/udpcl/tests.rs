@@ -1,15 +1,13 @@
 //! Links over datagrams: scenarios and laws.
 
-use super::{Config, Counters, Link};
+use super::{Config, Link};
 use crate::engine::{Engine, drain};
-use crate::joint::Origin;
+use crate::joint::{Fan, Origin};
 use crate::laws::{BundleUserBehaviour, Draw, Layer, hold_over_datagrams};
-use crate::observe::{counts, tests::expect};
 use crate::service::{
     BundlesIndication, BundlesRequest, CloseReason, DatagramsIndication, DatagramsRequest, DownReason,
-    PeerId, Priority, RefuseReason, Shares, TransferFailure, TransferId,
+    LinkId, PeerId, Priority, RefuseReason, Shares, TransferFailure, TransferId,
 };
-use crate::setting::Settings as _;
 use crate::time::{Duration, Instant};
 use bytes::Bytes;
 
@@ -217,12 +215,6 @@ fn a_socket_that_listens_never_sends_and_ends_with_its_socket() {
     assert!(link.finished());
 }
 
-#[test]
-fn the_defaults_are_valid_and_all_counters_are_shown() {
-    assert_eq!(Config::default().check(), Ok(()));
-    expect(&Link::new(Config::default()), "udpcl", &[counts(&Counters::default())]);
-}
-
 // -- The laws ----------------------------------------------------------------------------------------------------
 
 #[test]
@@ -238,8 +230,9 @@ fn links_keep_the_laws() {
             incoming_max: 1 + draw.below(4) as usize,
             ..Config::default()
         };
-        Layer::of_links(users, move |_, _, origin| {
-            (origin == Origin::Above).then(|| Link::new(config.clone()))
+        Layer::new(users, move |_| {
+            let config = config.clone();
+            Fan::new(move |_: LinkId, origin| (origin == Origin::Above).then(|| Link::new(config.clone())))
         })
     });
 }

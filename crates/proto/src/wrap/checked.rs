@@ -85,8 +85,8 @@ pub trait CheckedService: Service {
 /// An engine whose contract is enforced on both sides: its own obligations, its user's and its provider's.
 ///
 /// It panics when room is overspent, when the service does not allow a message at that point, when a transfer has two
-/// ends, when time runs backwards, when a poll is not stable, when draining does not end, when an early timeout or a
-/// later poll has an effect, and when an engine repeatedly requests a wake-up in the past.
+/// ends, when time runs backwards, when a poll is not stable, when draining does not end, when an early timeout has an
+/// effect, and when an engine repeatedly requests a wake-up in the past.
 #[derive(Debug)]
 pub struct Checked<E: Engine>
 where
@@ -161,9 +161,6 @@ where
     }
 
     fn heard(&mut self, now: Instant) {
-        if self.no_indication && self.no_request && now > self.now {
-            self.poll_late(now);
-        }
         self.tell_time(now);
         self.no_indication = false;
         self.no_request = false;
@@ -208,22 +205,6 @@ where
                 }
             }
             _ => self.restless = 0,
-        }
-    }
-
-    /// Polls a drained engine at a later time, which may be after its deadline.
-    fn poll_late(&mut self, now: Instant) {
-        if let Some(indication) = self.engine.poll_indication(now) {
-            self.blame(
-                "the engine",
-                format_args!("a poll at {now}, without a timeout, made it say {indication:?}"),
-            );
-        }
-        if let Some(request) = self.engine.poll_request(now) {
-            self.blame(
-                "the engine",
-                format_args!("a poll at {now}, without a timeout, made it say {request:?}"),
-            );
         }
     }
 

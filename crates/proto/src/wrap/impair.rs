@@ -3,9 +3,7 @@
 use crate::engine::{Engine, Service};
 use crate::observe::Observation;
 use crate::rng::Rng;
-use crate::service::{
-    Datagrams, DatagramsIndication, DatagramsRequest, Frames, FramesIndication, FramesRequest,
-};
+use crate::service::{Frames, FramesIndication, FramesRequest};
 use crate::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
 use serde::{Deserialize, Serialize};
@@ -26,23 +24,6 @@ pub trait Impairable: Service<Request: Clone, Indication: Clone> {
     fn owed(request: &Self::Request) -> Option<Self::Indication>;
     /// Returns a duplicate of the request for which no indication is owed.
     fn again(request: &Self::Request) -> Self::Request;
-
-    /// Makes the request that releases received bytes; `None` for a service without release.
-    fn tell_released(_bytes: u64) -> Option<Self::Request> {
-        None
-    }
-    /// Returns the bytes that a request releases; `None` for other requests.
-    fn released(_request: &mut Self::Request) -> Option<&mut u64> {
-        None
-    }
-    /// Returns true for a request with which the provider forgets all messages before it.
-    fn closes(_request: &Self::Request) -> bool {
-        false
-    }
-    /// Returns true for an indication that the provider has forgotten all messages before it.
-    fn is_closed(_indication: &Self::Indication) -> bool {
-        false
-    }
 }
 
 impl Impairable for Frames {
@@ -86,58 +67,6 @@ impl Impairable for Frames {
             FramesRequest::Join => FramesRequest::Join,
             FramesRequest::Seize => FramesRequest::Seize,
         }
-    }
-}
-
-impl Impairable for Datagrams {
-    fn carried_down(request: &mut DatagramsRequest) -> Option<&mut Bytes> {
-        if let DatagramsRequest::Datagram { bytes, .. } = request { Some(bytes) } else { None }
-    }
-
-    fn carried_up(indication: &mut DatagramsIndication) -> Option<&mut Bytes> {
-        if let DatagramsIndication::Datagram { bytes, .. } = indication { Some(bytes) } else { None }
-    }
-
-    fn room(indication: &DatagramsIndication) -> Option<u32> {
-        match indication {
-            DatagramsIndication::Room(room) => Some(u32::try_from(*room).unwrap_or(u32::MAX)),
-            _ => None,
-        }
-    }
-
-    fn tell_room(room: u32) -> DatagramsIndication {
-        DatagramsIndication::Room(room.into())
-    }
-
-    fn owed(request: &DatagramsRequest) -> Option<DatagramsIndication> {
-        match request {
-            DatagramsRequest::Datagram { token, .. } => token.map(DatagramsIndication::Transmitted),
-            _ => None,
-        }
-    }
-
-    fn again(request: &DatagramsRequest) -> DatagramsRequest {
-        let mut again = request.clone();
-        if let DatagramsRequest::Datagram { token, .. } = &mut again {
-            *token = None;
-        }
-        again
-    }
-
-    fn tell_released(bytes: u64) -> Option<DatagramsRequest> {
-        Some(DatagramsRequest::Release(bytes))
-    }
-
-    fn released(request: &mut DatagramsRequest) -> Option<&mut u64> {
-        if let DatagramsRequest::Release(bytes) = request { Some(bytes) } else { None }
-    }
-
-    fn closes(request: &DatagramsRequest) -> bool {
-        *request == DatagramsRequest::Leave
-    }
-
-    fn is_closed(indication: &DatagramsIndication) -> bool {
-        matches!(indication, DatagramsIndication::Left(_))
     }
 }
 
@@ -229,8 +158,6 @@ pub struct Impair<S: Impairable> {
     room: u32,
     /// Data requests that are in `down` or held, and will take the provider's room.
     reserved: u32,
-    /// Bytes that the user will release although the provider has not delivered them: those of duplicates.
-    duplicated_bytes: u64,
 }
 
 impl<S: Impairable> Impair<S> {
@@ -250,16 +177,7 @@ impl<S: Impairable> Impair<S> {
             held_total: 0,
             room: 0,
             reserved: 0,
-            duplicated_bytes: 0,
         }
-    }
-
-    /// Forgets all messages.
-    fn forget(&mut self) {
-        self.control.clear();
-        self.down.clear();
-        self.held.clear();
-        (self.room, self.reserved, self.duplicated_bytes) = (0, 0, 0);
     }
 
     fn draw(&mut self) -> Impairment {
@@ -324,14 +242,11 @@ impl<S: Impairable> Impair<S> {
 
     fn impair_indication(&mut self, now: Instant, mut indication: S::Indication) {
         let fate = self.draw();
-        let bytes = S::carried_up(&mut indication).map_or(0, |bytes| bytes.len() as u64);
         if fate.lost {
-            self.control.extend(S::tell_released(bytes));
             return;
         }
         if fate.twice {
             self.counters.duplicated += 1;
-            self.duplicated_bytes += bytes;
             self.up.push_back(indication.clone());
         }
         if let Some(bytes) = S::carried_up(&mut indication) {
@@ -349,14 +264,6 @@ impl<S: Impairable> Engine for Impair<S> {
     type Below = S;
 
     fn handle_request(&mut self, now: Instant, mut request: S::Request) {
-        if S::closes(&request) {
-            self.forget();
-        }
-        if let Some(released) = S::released(&mut request) {
-            let undelivered = self.duplicated_bytes.min(*released);
-            (*released, self.duplicated_bytes) =
-                (*released - undelivered, self.duplicated_bytes - undelivered);
-        }
         if S::carried_down(&mut request).is_none() {
             self.control.push_back(request);
         } else if self.config.down {
@@ -368,9 +275,6 @@ impl<S: Impairable> Engine for Impair<S> {
     }
 
     fn handle_indication(&mut self, now: Instant, mut indication: S::Indication) {
-        if S::is_closed(&indication) {
-            self.forget();
-        }
         if let Some(room) = S::room(&indication) {
             self.room = room;
             self.tell_room();

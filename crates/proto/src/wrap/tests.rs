@@ -400,14 +400,6 @@ mod bundles {
         breach(who, "11 bytes of a bundle of 10", after_up([begin(), rises(11, true)]));
         breach(who, "last piece at 9 of 10", after_up([begin(), rises(9, true)]));
         breach(who, "begins twice", after_up([begin(), rises(10, true), accept(10), begin()]));
-        let up = || Line::Up(Says::Up { peer: None, interleave: false, transfer_bytes_max: 1000 });
-        let ended = || Line::Up(Says::Down { reason: DownReason::Closed, retry: false });
-        let next_session =
-            [begin(), rises(10, true), accept(10), down(), Line::User(Asks::Connect), up(), begin()];
-        breach(who, "begins twice", after_up(next_session));
-        breach(who, "Up after a Down without retry", after_up([ended(), up()]));
-        breach(who, "Down after a Down without retry", after_up([ended(), down()]));
-        fine(after_up([ended(), Line::User(Asks::Connect), up(), down(), down(), up()]));
         breach(who, "has not begun", after_up([rises(4, false)]));
         let refuse = || Line::User(Asks::Refuse { transfer: T, reason: RefuseReason::Unknown });
         breach(who, "is over", after_up([begin(), refuse(), rises(4, false)]));
@@ -419,7 +411,8 @@ mod bundles {
         breach(who, "room while the link is not up", after_up([down(), Line::Up(Says::Room(1))]));
         breach(who, "Begin while the link is not up", after_up([down(), begin()]));
         breach(who, "Peer while the link is not up", after_up([down(), Line::Up(Says::Peer { peer: None })]));
-        breach(who, "Up twice", after_up([up()]));
+        let up = Says::Up { peer: None, interleave: false, transfer_bytes_max: 1000 };
+        breach(who, "Up twice", after_up([Line::Up(up)]));
         breach(who, "a piece without a byte", after_up([begin(), rises(0, false)]));
         rules::all_broken::<Bundles>(Side::Provider);
     }
@@ -430,10 +423,6 @@ mod bundles {
         assert_eq!(owed, ["engine owes the end of TransferId(1)"]);
         let owed = play(after_up([Line::User(Asks::Close)])).expect("lawful");
         assert_eq!(owed, ["engine owes Down"]);
-        let owed = play(after_up([begin(), rises(4, false)])).expect("lawful");
-        assert_eq!(owed, ["engine owes the last piece of TransferId(1), or Lost"]);
-        let owed = play(after_up([begin(), rises(10, true)])).expect("lawful");
-        assert!(owed.is_empty(), "the user accepts it when it is stored: {owed:?}");
     }
 }
 
@@ -537,37 +526,6 @@ mod engines {
         fn poll_request(&mut self, _now: Instant) -> Option<Request<Frames>> {
             None
         }
-    }
-
-    /// Expires its timer when it is polled.
-    struct Impatient;
-
-    impl Engine for Impatient {
-        type Above = Frames;
-        type Below = Frames;
-        fn handle_request(&mut self, _now: Instant, _request: Request<Frames>) {}
-        fn handle_indication(&mut self, _now: Instant, _indication: Indication<Frames>) {}
-        fn handle_timeout(&mut self, _now: Instant) {}
-        fn poll_indication(&mut self, _now: Instant) -> Option<Indication<Frames>> {
-            None
-        }
-        fn poll_request(&mut self, now: Instant) -> Option<Request<Frames>> {
-            (now >= Instant::from_secs(2)).then_some(FramesRequest::Join)
-        }
-        fn poll_timeout(&self) -> Option<Instant> {
-            Some(Instant::from_secs(2))
-        }
-    }
-
-    #[test]
-    fn a_later_poll_says_nothing() {
-        let mut lawful = Checked::new("engine", Impatient);
-        let message = verdict(|| {
-            drain(&mut lawful, Instant::from_secs(1), |_| {}, |_| {});
-            lawful.handle_timeout(Instant::from_secs(3));
-        });
-        let message = message.expect_err("a timer expires without a timeout");
-        assert!(message.contains("without a timeout, made it say Join"), "{message}");
     }
 
     #[test]

@@ -314,6 +314,7 @@ impl Engine for Controller {
     }
 
     fn poll_request(&mut self, now: Instant) -> Option<Request<Frames>> {
+        self.now = now;
         while let Some(request) = self.station.poll_request(now) {
             match request {
                 FramesRequest::Seize => self.wants = Some(now),
@@ -324,7 +325,7 @@ impl Engine for Controller {
                 FramesRequest::Join => return Some(request),
             }
         }
-        self.turns_at().filter(|at| *at <= self.now)?;
+        self.turns_at().filter(|at| *at <= now)?;
         self.wants = None;
         Some(FramesRequest::Seize)
     }

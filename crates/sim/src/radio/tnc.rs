@@ -133,8 +133,6 @@ pub struct Tnc {
     swallowed: u64,
     /// Frames received since the last transmission.
     heard_in_a_row: u32,
-    /// Time last told: polls expire nothing.
-    now: Instant,
     unheard: u64,
 }
 
@@ -167,7 +165,6 @@ impl Tnc {
             joined: false,
             swallowed: 0,
             heard_in_a_row: 0,
-            now: Instant::ZERO,
             unheard: 0,
         }
     }
@@ -211,7 +208,6 @@ impl Tnc {
 
     /// Processes everything that is due.
     fn advance(&mut self, now: Instant) {
-        self.now = now;
         self.come(now);
         while self.to_host.front().is_some_and(|(at, _)| *at <= now) {
             let (_, bytes) = self.to_host.pop_front().expect("checked above");
@@ -248,8 +244,8 @@ impl Tnc {
     }
 
     /// Returns the next frame for a channel with room.
-    fn next_frame(&mut self) -> Option<FramesRequest> {
-        if self.burst >= self.config.burst_frames || self.held.front()?.ready_at > self.now {
+    fn next_frame(&mut self, now: Instant) -> Option<FramesRequest> {
+        if self.burst >= self.config.burst_frames || self.held.front()?.ready_at > now {
             return None;
         }
         let BufferedFrame { bytes, token, shares, .. } = self.held.pop_front()?;
@@ -320,19 +316,19 @@ impl Engine for Tnc {
         (core::mem::replace(&mut self.announced_room, room) != room).then_some(FramesIndication::Room(room))
     }
 
-    fn poll_request(&mut self, _now: Instant) -> Option<FramesRequest> {
+    fn poll_request(&mut self, now: Instant) -> Option<FramesRequest> {
         if core::mem::take(&mut self.wants_join) {
             return Some(FramesRequest::Join);
         }
         if self.room > 0 {
             self.turns_at = None;
-            return self.next_frame();
+            return self.next_frame(now);
         }
-        let ready = self.held.front().is_some_and(|held| held.ready_at <= self.now);
+        let ready = self.held.front().is_some_and(|held| held.ready_at <= now);
         if self.seized || !ready {
             return None;
         }
-        if *self.turns_at.get_or_insert(self.now + self.config.turnaround) > self.now {
+        if *self.turns_at.get_or_insert(now + self.config.turnaround) > now {
             return None;
         }
         self.turns_at = None;

@@ -107,6 +107,7 @@ impl Link {
     ) -> Option<BundlesIndication> {
         if !self.up {
             self.up = self.wanted || id.is_incoming();
+            self.next = 0;
             return self.up.then(|| BundlesIndication::Up {
                 peer: script.pick(&ENDPOINTS).filter(|_| script.chance()).map(str::to_owned),
                 interleave: script.chance(),

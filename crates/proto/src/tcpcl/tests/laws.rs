@@ -37,20 +37,17 @@ fn draw_versions(rng: &mut Rng) -> [Versions; 2] {
 }
 
 /// Creates the session of a link.
-pub(super) fn session(config: Config, rng: &Rng, link: LinkId, origin: Origin) -> Session {
-    let rng = rng.fork(&format!("{link:?}"));
-    match origin {
-        Origin::Above => Session::active(config, rng),
-        Origin::Below => Session::passive(config, rng),
-    }
-}
-
-/// Creates the session of a link, or declines.
 pub(super) type Factory = Box<dyn FnMut(LinkId, Origin) -> Option<Session>>;
 
 /// The sessions of a node.
 pub(super) fn node(config: Config, rng: Rng) -> Fan<LinkId, Session, Factory> {
-    Fan::new(Box::new(move |link, origin| Some(session(config.clone(), &rng, link, origin))))
+    Fan::new(Box::new(move |link: LinkId, origin| {
+        let rng = rng.fork(&format!("{link:?}"));
+        Some(match origin {
+            Origin::Above => Session::active(config.clone(), rng),
+            Origin::Below => Session::passive(config.clone(), rng),
+        })
+    }))
 }
 
 #[test]
@@ -64,9 +61,7 @@ fn sessions_keep_the_laws() {
         let mut configs = versions.map(|versions| draw_config(draw, versions, segment_least));
         configs[1].node_id = "dtn://peer/".to_owned();
         let interval = configs.iter().map(|config| config.keepalive.as_secs()).min().unwrap_or(0);
-        let layer = Layer::of_links(users, move |start, link, origin| {
-            Some(session(configs[start.node].clone(), &start.rng, link, origin))
-        });
+        let layer = Layer::new(users, move |start| node(configs[start.node].clone(), start.rng));
         // One or two sessions, each of which may send one byte per interval in each direction. Node 1 can send only
         // over a session: its own, or that of node 0.
         let keepalives = 3_600_u64.checked_div(interval).map_or(0, |count| 4 * (count + 1));

@@ -1,13 +1,12 @@
 //! Version 3 over a packet link: its octets, its acknowledgements, and the laws.
 
-use super::laws::session;
 use crate::engine::{Engine, drain};
-use crate::joint::Stack;
+use crate::joint::{Fan, Origin, Stack};
 use crate::laws::{BundleUserBehaviour, Layer, hold_over_packets};
 use crate::rng::Rng;
 use crate::service::{
-    BundlesIndication, BundlesRequest, CloseReason, DownReason, PacketsIndication, PacketsRequest, Priority,
-    TransferId,
+    BundlesIndication, BundlesRequest, CloseReason, DownReason, LinkId, PacketsIndication, PacketsRequest,
+    Priority, TransferId,
 };
 use crate::tcpcl::packet_stream::{seal, unseal};
 use crate::tcpcl::{Config, PacketSession, PacketStream, Session};
@@ -165,6 +164,19 @@ fn a_header_longer_than_a_packet_goes_in_pieces() {
     assert_eq!(header, [b"dtn!\x03\x03\x00\x1e\x81\x4e", name.as_bytes()].concat());
 }
 
+type Factory = Box<dyn FnMut(LinkId, Origin) -> Option<PacketSession>>;
+
+fn node(config: Config, rng: Rng) -> Fan<LinkId, PacketSession, Factory> {
+    Fan::new(Box::new(move |link: LinkId, origin| {
+        let rng = rng.fork(&format!("{link:?}"));
+        let session = match origin {
+            Origin::Above => Session::active(config.clone(), rng),
+            Origin::Below => Session::passive(config.clone(), rng),
+        };
+        Some(Stack::new(session, PacketStream::new()))
+    }))
+}
+
 #[test]
 fn sessions_over_packets_keep_the_laws() {
     hold_over_packets("ax25cm", 500, |world| {
@@ -182,10 +194,7 @@ fn sessions_over_packets_keep_the_laws() {
         };
         let mut configs = [0, 1].map(&mut config);
         configs[1].node_id = "dtn://peer/".to_owned();
-        let layer = Layer::of_links(users, move |start, link, origin| {
-            let session = session(configs[start.node].clone(), &start.rng, link, origin);
-            Some(Stack::new(session, PacketStream::new()))
-        });
+        let layer = Layer::new(users, move |start| node(configs[start.node].clone(), start.rng));
         let keepalives = 4 * (3_600 / 10 + 1);
         Layer { damage: true, patience: 7_200 * SECOND, keepalives, ..layer }
     });

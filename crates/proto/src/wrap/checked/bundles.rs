@@ -35,10 +35,8 @@ pub struct BundlesAccount {
     busy: Option<TransferId>,
     used: BTreeSet<TransferId>,
     incoming: BTreeMap<TransferId, IncomingAccount>,
-    /// Incoming transfers that are over; their numbers are never used again.
+    /// Incoming transfers of this session that are over.
     over: BTreeSet<TransferId>,
-    /// True from a `Down` without `retry` until the next `Connect`.
-    ended: bool,
 }
 
 impl BundlesAccount {
@@ -113,8 +111,6 @@ const RULES: &[Rule] = &[
     user("accepts .. bytes, but .. have risen"),
     user("accepts .. bytes after .."),
     provider("Up twice"),
-    provider("Up after a Down without retry"),
-    provider("Down after a Down without retry"),
     provider("Peer while the link is not up"),
     provider("Down without a terminal indication for .."),
     provider("Down without Lost for .."),
@@ -141,7 +137,7 @@ impl CheckedService for Bundles {
 
     fn request(account: &mut BundlesAccount, request: &BundlesRequest) -> Result<(), ContractBreach> {
         match request {
-            BundlesRequest::Connect => (account.closing, account.ended) = (false, false),
+            BundlesRequest::Connect => account.closing = false,
             BundlesRequest::Open { transfer, length, .. } => {
                 rule(account.up, format_args!("Open while the link is not up"))?;
                 rule(account.used.insert(*transfer), format_args!("{transfer:?} is used twice"))?;
@@ -189,15 +185,14 @@ impl CheckedService for Bundles {
         match indication {
             BundlesIndication::Up { interleave, .. } => {
                 rule(!account.up, format_args!("Up twice"))?;
-                rule(!account.ended, format_args!("Up after a Down without retry"))?;
                 account.up = true;
                 account.interleave = *interleave;
+                account.over.clear();
             }
             BundlesIndication::Peer { .. } => {
                 rule(account.up, format_args!("Peer while the link is not up"))?;
             }
-            BundlesIndication::Down { retry, .. } => {
-                rule(!account.ended, format_args!("Down after a Down without retry"))?;
+            BundlesIndication::Down { .. } => {
                 let open: Vec<_> = account.outgoing.keys().collect();
                 rule(open.is_empty(), format_args!("Down without a terminal indication for {open:?}"))?;
                 let broken: Vec<_> = account.incoming.iter().filter(|(_, entry)| !entry.last).collect();
@@ -206,8 +201,7 @@ impl CheckedService for Bundles {
                 account.closing = false;
                 account.room = Room(0);
                 account.busy = None;
-                account.over.extend(core::mem::take(&mut account.incoming).into_keys());
-                account.ended = !retry;
+                account.incoming.clear();
             }
             BundlesIndication::Room(room) => {
                 rule(account.up || *room == 0, format_args!("room while the link is not up"))?;
@@ -270,8 +264,6 @@ impl CheckedService for Bundles {
             .filter(|(_, entry)| entry.last || entry.cancelled)
             .map(|(transfer, _)| format!("the end of {transfer:?}"))
             .collect();
-        let broken = account.incoming.iter().filter(|(_, entry)| !entry.last);
-        owed.extend(broken.map(|(transfer, _)| format!("the last piece of {transfer:?}, or Lost")));
         if account.closing {
             owed.push("Down".to_owned());
         }
