@@ -96,7 +96,7 @@ fn commands_that_are_not_understood() {
 #[test]
 fn commands_that_cannot_be_carried_out() {
     let place = Place::new("failures");
-    fs::write(place.0.join("world.toml"), "protocol = \"tcpcl3\"\nlnk = []\n").unwrap();
+    fs::write(place.0.join("world.toml"), "protocol = \"tcpcl3\"\nchanel = []\n").unwrap();
     let commands: [&[&str]; 7] = [
         &["compare", "leter.txt", "--link", "lan"],
         &["compare", "empty", "--link", "lan"],

@@ -1,13 +1,20 @@
 //! Runs of a chain as trials: their metrics, what the channels allow them, and their use of time.
 
+mod page;
+
+pub use page::shown;
+
 use crate::bench::{Case, Metric, Run, Trial};
+use crate::error::Error;
 use crate::finding::Trace;
 use crate::format::{figure, with_error};
 use crate::ledger;
 use crate::record::Params;
 use crate::report::{Bar, LedgerChart, LedgerShare};
 use crate::run::{Outcome, Setup, Wanted};
+use crate::scenario::GridPoint;
 use crate::stats::{self, Summary};
+use std::path::Path;
 
 /// Scenario of a chain, ready to run.
 #[derive(Clone)]
@@ -23,6 +30,28 @@ impl Chain {
     pub fn case(name: impl Into<String>, params: Params, setup: Setup, runs: u32) -> Case<Chain> {
         let seed = setup.scenario.seed;
         Case::new(name, params, Chain { setup, wanted: Wanted::default() }, seed, runs)
+    }
+
+    /// Creates the cases of a scenario's points; paths are relative to `base`.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Setup::new`].
+    pub fn cases(points: impl Iterator<Item = GridPoint>, base: &Path) -> Result<Vec<Case<Chain>>, Error> {
+        let mut cases: Vec<Case<Chain>> = Vec::new();
+        for GridPoint { params, scenario } in points {
+            let (name, runs) = (scenario.protocol.clone(), scenario.runs);
+            // Points with the same workload share its files.
+            let before = cases.last().map(|case| &case.trial.setup).filter(|before| {
+                let (ours, theirs) = (&scenario, &before.scenario);
+                (&ours.workload, ours.seed) == (&theirs.workload, theirs.seed)
+            });
+            let setup = match before.map(|before| before.files.clone()) {
+                Some(files) => Setup::with_files(scenario, base, files)?,
+                None => Setup::new(scenario, base)?,
+            };
+            cases.push(Chain::case(name, params, setup, runs));
+        }
+        Ok(cases)
     }
 
     /// Repeats the first run with its frames.
@@ -163,11 +192,10 @@ mod tests {
     use crate::bench::Played;
     use crate::limit::Bound;
     use crate::scenario::Scenario;
-    use std::path::Path;
 
     #[test]
     fn pairs_are_of_the_same_run_even_where_each_side_missed_another() {
-        let scenario = Scenario::parse("protocol = 'tcp/tuned'\n[workload]\nbytes = 10\n[[link]]", "test");
+        let scenario = Scenario::parse("protocol = 'tcp/tuned'\n[workload]\nbytes = 10", "test");
         let content = vec![bytes::Bytes::from_static(b"0123456789")];
         let setup = Setup::with_files(scenario.expect("a scenario"), Path::new("."), content);
         let setup = setup.expect("a setup");

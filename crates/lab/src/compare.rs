@@ -15,14 +15,14 @@ use crate::record::{Configuration, Experiment, Params};
 use crate::report::{Assumption, Cell, Column, LedgerChart, PageBlock, RankChart, RankRow, Report};
 use crate::report::{Section, Table, Tone};
 use crate::run::Setup;
-use crate::scenario::Scenario;
+use crate::scenario::{Channel, Scenario};
 use crate::stats::Summary;
 use advice::Advice;
 use bytes::Bytes;
 use ranking::{Candidate, Place, Ranking};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use toml::Value;
+use toml::{Table as TomlTable, Value};
 
 /// Runs of each protocol, unless the files are too large.
 const RUNS: u32 = 16;
@@ -149,7 +149,11 @@ fn setup(preset: Preset, options: &Options, files: &[Bytes], link: &LinkProfile)
         title: format!("{name} over {}", link.title),
         protocol: name,
         seed: options.seed,
-        link: vec![[("profile".to_owned(), Value::String(options.link.clone()))].into_iter().collect()],
+        channel: vec![Channel {
+            between: vec!["tx".into(), "rx".into()],
+            properties: TomlTable::from_iter([("profile".to_owned(), Value::String(options.link.clone()))]),
+            ..Channel::default()
+        }],
         ..Scenario::default()
     };
     Setup::with_files(scenario, Path::new("."), files.to_vec())

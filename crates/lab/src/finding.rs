@@ -1,7 +1,7 @@
 //! Findings: the result of an experiment as records, a page and a terminal summary.
 
 use crate::record::{Experiment, Params, Value};
-use crate::report::{PageBlock, Report};
+use crate::report::{PageBlock, Report, Section};
 use crate::trace::CapturedFrame;
 
 /// The result of an experiment.
@@ -15,6 +15,21 @@ pub struct Finding {
     pub summary: Vec<PageBlock>,
     /// Frames of single runs, if requested.
     pub traces: Vec<Trace>,
+}
+
+/// What the page and the terminal show of the runs of a scenario.
+#[derive(Clone, Debug, Default)]
+pub struct Shown {
+    /// Answer, or a summary in a sentence.
+    pub lead: String,
+    /// First blocks of the page.
+    pub answer: Vec<PageBlock>,
+    /// Blocks on the terminal, after the lead.
+    pub summary: Vec<PageBlock>,
+    /// Facts for the top of the page.
+    pub facts: Vec<(String, String)>,
+    /// Sections of the page.
+    pub sections: Vec<Section>,
 }
 
 /// The frames of one run.

@@ -129,7 +129,7 @@ impl LinkProfile {
         LinkProfile::from_table(table_of(name, base)?, &format!("link `{name}`"))
     }
 
-    /// Resolves the `[[link]]` of a scenario: the profile named by `profile`, if any, with the other keys applied.
+    /// Resolves the link of a `[[channel]]`: the profile named by `profile`, if any, with the other keys applied.
     ///
     /// # Errors
     /// Returns the errors of [`LinkProfile::load`].
@@ -147,7 +147,7 @@ impl LinkProfile {
                     .hint(format!("built-in profiles: {}", shipped_names())));
             }
         };
-        LinkProfile::from_table(table, "[[link]]")
+        LinkProfile::from_table(table, "[[channel]]")
     }
 
     fn from_table(table: Table, place: &str) -> Result<LinkProfile, Error> {

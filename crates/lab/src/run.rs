@@ -37,6 +37,8 @@ pub struct Setup {
     pub scenario: Scenario,
     /// Links, one per hop.
     pub links: Vec<LinkProfile>,
+    /// Outages of each hop.
+    outages: Vec<Vec<Outage>>,
     /// Files to transfer.
     pub files: Vec<Bytes>,
     assembly: Assembly,
@@ -211,9 +213,9 @@ impl Setup {
     /// # Errors
     /// Returns the errors of [`Setup::new`].
     pub fn with_files(scenario: Scenario, base: &Path, files: Vec<Bytes>) -> Result<Setup, Error> {
-        let links = scenario.links(base)?;
+        let (links, outages): (Vec<_>, Vec<_>) = scenario.path(base)?.into_iter().unzip();
         let assembly = protocols::assemble(&scenario.protocol, &links, &scenario.settings)?;
-        Ok(Setup { scenario, links, files, assembly })
+        Ok(Setup { scenario, links, outages, files, assembly })
     }
 
     /// Complete settings of the protocol.
@@ -241,27 +243,27 @@ impl Setup {
         Stage::set(self, run, wanted).play()
     }
 
-    /// Outages of a run with random starts: a function of the run's seed only.
-    fn outages(&self, run: Run) -> Vec<Outage> {
+    /// Outages of each hop in a run, with random starts: a function of the run's seed only.
+    fn outages(&self, run: Run) -> Vec<Vec<Outage>> {
         let draws = Rng::new(run.seed).fork("outages");
-        let lasting = self.scenario.outage.iter().enumerate().filter(|(_, outage)| outage.length_s > 0.0);
-        let drawn = lasting.map(|(index, outage)| {
+        let mut index = 0;
+        let mut drawn = |outage: &Outage| {
             let share = draws.fork(&format!("outage {index}")).unit();
+            index += 1;
             Outage { after_s: outage.after_s + outage.spread_s * share, spread_s: 0.0, ..*outage }
-        });
-        drawn.collect()
+        };
+        let mut of_hop = |outages: &Vec<Outage>| -> Vec<Outage> {
+            let all = outages.iter().map(&mut drawn);
+            all.filter(|outage| outage.length_s > 0.0).collect()
+        };
+        self.outages.iter().map(&mut of_hop).collect()
     }
 
     fn line(&self, hop: usize, direction: Direction, outages: &[Outage]) -> LineConfig {
         let link = &self.links[hop];
         let forward = direction == Direction::Forward;
         let pick = |there: f64, back: Option<f64>| if forward { there } else { back.unwrap_or(there) };
-        let outages = outages.iter().filter(|outage| outage.hop == hop + 1);
-        let from_run = outages.clone().filter(|outage| outage.from == OutageFrom::Run);
-        let mut windows: Vec<Window> = from_run
-            .map(|outage| Window { from: at(outage.after_s), to: at(outage.after_s + outage.length_s) })
-            .collect();
-        windows.sort_by_key(|window| window.from);
+        let windows = on_schedule(outages).into_iter();
         LineConfig {
             rate_bps: if forward { link.rate_bps } else { link.back_rate_bps.unwrap_or(link.rate_bps) },
             delay: match &link.delay_schedule[..] {
@@ -275,8 +277,8 @@ impl Setup {
             mtu_bytes: link.mtu_bytes,
             errors: link.errors(direction),
             fcs: link.fcs,
-            outages: windows,
-            announced: outages.clone().any(|outage| outage.announced),
+            outages: windows.map(|(from, to)| Window { from: at(from), to: at(to) }).collect(),
+            announced: outages.iter().any(|outage| outage.announced),
             ..LineConfig::default()
         }
     }
@@ -339,8 +341,8 @@ struct Stage<'a> {
     setup: &'a Setup,
     run: Run,
     wanted: Wanted,
-    /// Outages of this run.
-    scheduled: Vec<Outage>,
+    /// Outages of each hop in this run.
+    scheduled: Vec<Vec<Outage>>,
     simulation: Simulation<FileTask>,
     nodes: Vec<NodeId>,
     channels: Vec<ChannelId>,
@@ -360,14 +362,17 @@ impl<'a> Stage<'a> {
                 names: setup.scenario.nodes.clone(),
                 mtus: setup.links.iter().map(|link| link.mtu_bytes as u16).collect(),
                 radios: setup.links.iter().map(LinkProfile::believed_radio).collect(),
-                announced_outages: announced(&scheduled, position),
+                announced_outages: scheduled
+                    .get(position)
+                    .map(|outages| announced(outages))
+                    .unwrap_or_default(),
                 bundles: bundles.clone(),
             };
             let assembly = setup.assembly.clone();
             nodes.push(simulation.add_node(name, move |boot| assembly.node(&place, boot)));
         }
         let channels =
-            (0..hops).map(|hop| add_channel(&mut simulation, setup, &scheduled, &nodes, hop)).collect();
+            (0..hops).map(|hop| add_channel(&mut simulation, setup, &scheduled[hop], &nodes, hop)).collect();
         let frames = wanted.frames.then(Vec::new);
         let gathered = Arc::new(Mutex::new(Gathered { hops: vec![Watched::default(); hops], frames }));
         let sink = gathered.clone();
@@ -377,20 +382,22 @@ impl<'a> Stage<'a> {
 
     /// Plays the run to its end.
     fn play(mut self) -> Outcome {
-        let Setup { scenario, links, files, assembly } = self.setup;
+        let Setup { scenario, links, files, assembly, .. } = self.setup;
         let (source, destination) = (self.nodes[0], self.nodes[links.len()]);
         self.simulation.request(destination, TaskRequest::Expect { files: files.clone() });
         self.simulation.request(source, TaskRequest::Start { files: files.clone() });
-        let mut waiting = self.scheduled.clone();
-        waiting.retain(|outage| outage.from == OutageFrom::Data);
+        let of_hop = |(hop, outages): (usize, &Vec<Outage>)| -> Vec<(usize, Outage)> {
+            let of_data = outages.iter().filter(|outage| outage.from == OutageFrom::Data);
+            of_data.map(|outage| (hop, *outage)).collect()
+        };
+        let mut waiting: Vec<(usize, Outage)> = self.scheduled.iter().enumerate().flat_map(of_hop).collect();
         // Outages relative to data that have started: hop, start, end.
         let mut begun: Vec<(usize, Instant, Instant)> = Vec::new();
         let (mut missing, mut intact, mut done_at) = (files.len(), true, None);
         let (mut failures, mut given_up) = (Vec::new(), false);
         let (bundles, channels) = (&self.bundles, &self.channels);
         let pause = self.simulation.run_while(at(scenario.duration_limit_s), |simulation| {
-            waiting.retain(|outage| {
-                let hop = outage.hop - 1;
+            waiting.retain(|&(hop, outage)| {
                 // The complete payload of a plain stream is file data.
                 let begins = match (assembly.carries_bundles, links[hop].radio.is_some()) {
                     (true, _) => bundles.lock().expect("nobody panics")[hop].first_piece.is_some(),
@@ -439,7 +446,7 @@ impl<'a> Stage<'a> {
         let seen = std::mem::take(&mut *self.bundles.lock().expect("nobody panics"));
         let hops = gathered.hops.iter().zip(seen).zip(ledgers).enumerate().map(
             |(hop, ((watched, seen), ledgers))| {
-                hop_outcome(watched, seen, outages_of(&self.scheduled, hop, &begun), ledgers)
+                hop_outcome(watched, seen, outages_of(&self.scheduled[hop], hop, &begun), ledgers)
             },
         );
         let hops: Vec<HopOutcome> = hops.collect();
@@ -489,43 +496,43 @@ impl<'a> Stage<'a> {
 fn add_channel(
     simulation: &mut Simulation<FileTask>,
     setup: &Setup,
-    scheduled: &[Outage],
+    outages: &[Outage],
     nodes: &[NodeId],
     hop: usize,
 ) -> ChannelId {
     let ends = [(nodes[hop], ONWARD), (nodes[hop + 1], INWARD)];
     let link = &setup.links[hop];
     let Some(radio) = &link.radio else {
-        let line = |direction| setup.line(hop, direction, scheduled);
+        let line = |direction| setup.line(hop, direction, outages);
         let config = ChannelConfig { forward: line(Direction::Forward), backward: line(Direction::Backward) };
         return simulation.add_channel(ends[0], ends[1], config);
     };
     let config = radio.channel(link, Direction::BOTH.map(|direction| link.errors(direction)));
     let channel = simulation.add_radio(config, &ends);
-    for (begin, end) in on_schedule(scheduled.iter(), hop) {
+    for (begin, end) in on_schedule(outages) {
         simulation.fault_at(at(begin), InjectedFault::Cut(channel));
         simulation.fault_at(at(end), InjectedFault::Heal(channel));
     }
     channel
 }
 
-/// Scheduled outages of a hop: start and end, ascending.
-fn on_schedule<'a>(outages: impl Iterator<Item = &'a Outage>, hop: usize) -> Vec<(f64, f64)> {
-    let scheduled = outages.filter(|outage| outage.hop == hop + 1 && outage.from == OutageFrom::Run);
+/// Scheduled outages: start and end, ascending.
+fn on_schedule<'a>(outages: impl IntoIterator<Item = &'a Outage>) -> Vec<(f64, f64)> {
+    let scheduled = outages.into_iter().filter(|outage| outage.from == OutageFrom::Run);
     let mut spans: Vec<(f64, f64)> =
         scheduled.map(|outage| (outage.after_s, outage.after_s + outage.length_s)).collect();
     spans.sort_by(|a, b| a.0.total_cmp(&b.0));
     spans
 }
 
-/// Outages of a hop that all nodes know beforehand.
-fn announced(outages: &[Outage], hop: usize) -> Vec<(f64, f64)> {
-    on_schedule(outages.iter().filter(|outage| outage.announced), hop)
+/// Outages that all nodes know beforehand.
+fn announced(outages: &[Outage]) -> Vec<(f64, f64)> {
+    on_schedule(outages.iter().filter(|outage| outage.announced))
 }
 
 /// Outages of a hop: scheduled ones and those relative to data.
 fn outages_of(outages: &[Outage], hop: usize, begun: &[(usize, Instant, Instant)]) -> Vec<(f64, f64)> {
-    let mut spans = on_schedule(outages.iter(), hop);
+    let mut spans = on_schedule(outages);
     let begun = begun.iter().filter(|(at_hop, ..)| *at_hop == hop);
     spans.extend(begun.map(|(_, from, to)| (from.as_secs_f64(), to.as_secs_f64())));
     spans.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -568,8 +575,8 @@ mod tests {
     #[test]
     #[should_panic(expected = "that the channel needs without errors")]
     fn a_run_that_is_faster_than_its_channel_ends_the_program() {
-        let text =
-            "protocol = 'tcp/tuned'\n[workload]\nbytes = 1000\n[[link]]\nprofile = 'cislunar'\nber = 0";
+        let text = "protocol = 'tcp/tuned'\n[workload]\nbytes = 1000\n[[channel]]\nbetween = ['tx', 'rx']\n\
+                    profile = 'cislunar'\nber = 0";
         let scenario = Scenario::parse(text, "test").expect("a scenario");
         let setup = Setup::with_files(scenario, Path::new("."), vec![Bytes::from(vec![7; 1000])]);
         let outcome = setup.expect("a setup").run(0, Wanted::default());

@@ -13,14 +13,13 @@ use std::path::Path;
 
 /// Returns the outcomes of some runs at one point.
 fn at(delay_ms: u32, ber: f64, outage_s: u32, runs: u32) -> Vec<Outcome> {
-    let scenario = Scenario::parse(SCENARIO, "cislunar").unwrap();
     let sweeps = [
         format!("link.delay-ms={delay_ms}"),
         format!("link.ber={ber:?}"),
         format!("outage.length-s={outage_s}"),
     ];
     let sweeps = sweeps.map(|sweep| parse_sweep(&sweep).unwrap());
-    let point = scenario.points(&sweeps).unwrap().remove(0);
+    let point = Scenario::points(SCENARIO.parse().unwrap(), &sweeps, "cislunar").unwrap().remove(0);
     let setup = Setup::new(point.scenario, Path::new(".")).unwrap();
     (0..runs).map(|run| setup.run(run, Wanted::default())).collect()
 }
@@ -49,9 +48,10 @@ fn errors_on_the_second_hop_alone_give_the_published_goodputs() {
     for (ber, published, tolerance) in [(0.0, 5400.0, 0.10), (1e-6, 2550.0, 0.15), (1e-5, 776.0, 0.15)] {
         let mut scenario = Scenario::parse(SCENARIO, "cislunar").unwrap();
         scenario.sweep.clear();
-        scenario.link[0].insert("delay-ms".into(), 2000.into());
-        scenario.link.push(scenario.link[0].clone());
-        scenario.link[1].insert("ber".into(), ber.into());
+        for channel in &mut scenario.channel {
+            channel.properties.insert("delay-ms".into(), 2000.into());
+        }
+        scenario.channel[1].properties.insert("ber".into(), ber.into());
         let setup = Setup::new(scenario, Path::new(".")).unwrap();
         let outcomes: Vec<Outcome> = (0..64).map(|run| setup.run(run, Wanted::default())).collect();
         let ours = goodput(&outcomes);

@@ -31,6 +31,10 @@ fn labels(page: &str) -> Vec<&str> {
 fn check(page: &str) {
     let raw: Vec<&str> = labels(page).into_iter().filter(|text| text.contains('_')).collect();
     assert!(raw.is_empty(), "labels with keys: {raw:?}");
+    // One word for one thing: protocol, settings, case, run, link, path.
+    for word in ["series", "stack", "contender"] {
+        assert!(!page.contains(word), "`{word}` on the page");
+    }
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! Routers in the same scenario of meetings: relations that must hold between them with any seed.
 
-use longwire_lab::bench::Shard;
-use longwire_lab::meetings::{MeetingScenario, Outcome};
+use longwire_lab::bench::{Run, Shard, Trial};
+use longwire_lab::meetings::{Outcome, RouterTrial};
 use longwire_lab::progress::Progress;
-use longwire_lab::scenario::Options;
+use longwire_lab::record::Record;
+use longwire_lab::scenario::{Options, Scenario};
 use longwire_lab::sweep;
 use longwire_proto::bp::agent::RouterChoice;
 use std::path::PathBuf;
@@ -12,17 +13,18 @@ fn valley() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/valley.toml"))
 }
 
-fn plan(change: impl FnOnce(&mut toml::Table)) -> MeetingScenario {
+fn plan(change: impl FnOnce(&mut toml::Table)) -> Scenario {
     let text = std::fs::read_to_string(valley()).expect("it is shipped");
     let mut table: toml::Table = toml::from_str(&text).expect("TOML");
     change(&mut table);
-    MeetingScenario::from_table(table, "valley").expect("it makes sense")
+    Scenario::from_table(table, "valley").expect("it makes sense")
 }
 
 /// Relations that hold in every scenario: a router with more routes does not deliver less or later, and one that limits
 /// copies keeps to the limit.
-fn law(plan: &MeetingScenario, copies: usize, run: u32) -> Result<(), String> {
-    let play = |router| plan.play(router, run);
+fn law(plan: &Scenario, copies: usize, run: u32) -> Result<(), String> {
+    let trial = |router| RouterTrial { scenario: plan.clone(), router };
+    let play = |router| trial(router).play(Run::new(plan.seed, run));
     let (fixed, planned) = (play(RouterChoice::Static), play(RouterChoice::ContactPlan));
     let (epidemic, spray) = (play(RouterChoice::Epidemic), play(RouterChoice::SprayAndWait));
     let most = |outcome: &Outcome| outcome.holders.iter().copied().max().unwrap_or(0);
@@ -56,7 +58,7 @@ fn the_laws_notice_copies_that_nobody_counts_and_ways_that_are_kept_secret() {
     let many = plan(|table| drop(table.insert("copies".into(), 16.into())));
     assert!(law(&many, 2, 0).expect_err("it is broken").contains("spray keeps to its copies"));
     // No node without a route meets another: copies get no further than routed messages.
-    let alone = plan(|table| drop(table.insert("meeting".into(), toml::Value::Array(Vec::new()))));
+    let alone = plan(|table| drop(table.insert("channel".into(), toml::Value::Array(Vec::new()))));
     assert!(law(&alone, 4, 0).expect_err("it is broken").contains("copies cost bytes"));
 }
 
@@ -76,12 +78,34 @@ fn the_same_seed_is_the_same_world_and_prints_the_same() {
     };
     let (one, two) = (show(), show());
     assert_eq!(one.experiment, two.experiment);
-    let names: Vec<&str> = one.experiment.records.iter().map(|record| record.case.as_str()).collect();
+    let records = &one.experiment.records;
+    assert!(records.iter().all(|record| record.case == "tcpcl4"));
     for router in ["static", "contact-plan", "epidemic", "spray-and-wait"] {
-        assert_eq!(names.iter().filter(|name| **name == router).count(), 6, "{router}");
+        let with = |record: &&Record| record.params.get("router") == Some(&router.into());
+        assert_eq!(records.iter().filter(with).count(), 6, "{router}");
     }
     assert_eq!(one.experiment.runs.len(), 8);
     println!("{}", longwire_lab::output::terminal(&one.summary, 110, false));
+}
+
+#[test]
+fn routers_are_compared_at_every_point_of_a_sweep() {
+    let options = Options {
+        scenario: valley(),
+        sweeps: vec![("messages.count".into(), vec![2.into(), 3.into()])],
+        runs: Some(1),
+        seed: None,
+        shard: Shard::WHOLE,
+        threads: 2,
+        traces: false,
+    };
+    let finding = sweep::run(&options, &Progress::default()).expect("it runs");
+    let points: Vec<String> = finding.experiment.runs.iter().map(|run| run.params.to_string()).collect();
+    assert_eq!((points.len(), points[0].as_str()), (8, "count=2 router=static"));
+    assert!(finding.report.lead.starts_with("A valley with two buses: "), "{}", finding.report.lead);
+    assert!(finding.report.command.contains(" --sweep messages.count=2,3 --runs 1 "));
+    let error = sweep::run(&Options { traces: true, ..options }, &Progress::default()).expect_err("no files");
+    assert!(error.to_string().contains("traces are available for files only"), "{error}");
 }
 
 #[test]
@@ -96,7 +120,7 @@ fn a_world_that_makes_no_sense_is_refused() {
         let mut table: toml::Table = toml::from_str(&text).expect("TOML");
         let new: toml::Table = toml::from_str(&format!("x = {value}")).expect("TOML");
         table.insert(key.into(), new["x"].clone());
-        let error = MeetingScenario::from_table(table, "valley").expect_err(key).to_string();
+        let error = Scenario::from_table(table, "valley").expect_err(key).to_string();
         assert!(error.contains(what), "{key}: {error}");
     }
 }

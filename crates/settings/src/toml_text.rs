@@ -122,8 +122,9 @@ pub fn difference(table: &Table, known: &Table) -> Table {
     table.iter().filter_map(differs).collect()
 }
 
-/// Sets the value of a dotted key. In an array of tables, a number selects one of them (`link.1.ber`); without a number
-/// all are set (`link.ber`). Missing tables are created.
+/// Sets the value of a dotted key. In an array of tables, a number selects one of them (`channel.1.ber`); without a
+/// number all are set (`channel.ber`), or those that have an array of this name, if any has (`channel.outage.after-s`).
+/// Missing tables are created.
 ///
 /// # Errors
 /// Fails if a part of the key other than the last is not a table, or if an array has no entry of the given number.
@@ -148,7 +149,9 @@ pub fn set(table: &mut Table, key: &str, value: &Value) -> Result<(), Error> {
                     set(item, after, value)
                 }
                 _ => {
-                    for item in items.iter_mut() {
+                    let has_array = |item: &Value| item.get(number).is_some_and(Value::is_array);
+                    let with_array = after.is_some() && items.iter().any(has_array);
+                    for item in items.iter_mut().filter(|item| !with_array || has_array(item)) {
                         set(item.as_table_mut().ok_or_else(no_table)?, rest, value)?;
                     }
                     Ok(())
@@ -182,11 +185,13 @@ mod tests {
 
     #[test]
     fn a_dotted_key_reaches_into_tables_and_arrays() {
-        let mut base = table("[[link]]\nber = 1\n[[link]]\nber = 2");
+        let mut base = table("[[link]]\nber = 1\n[[link]]\nber = 2\noutage = [{ a = 1 }, { a = 2 }]");
         set(&mut base, "link.ber", &Value::Integer(5)).expect("both");
         set(&mut base, "link.1.ber", &Value::Integer(6)).expect("one");
+        set(&mut base, "link.outage.a", &Value::Integer(7)).expect("those that there are");
         set(&mut base, "settings.tcp.mss", &Value::Integer(536)).expect("made");
-        let expected = table("[[link]]\nber = 5\n[[link]]\nber = 6\n[settings.tcp]\nmss = 536");
+        let expected = "[[link]]\nber = 5\n[[link]]\nber = 6\noutage = [{ a = 7 }, { a = 7 }]\n[settings.tcp]\nmss = 536";
+        let expected = table(expected);
         assert_eq!(base, expected);
         assert!(set(&mut base, "link.2.ber", &Value::Integer(6)).is_err());
         assert!(set(&mut base, "settings.tcp.mss.more", &Value::Integer(6)).is_err());

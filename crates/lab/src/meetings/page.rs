@@ -1,32 +1,42 @@
-//! Page of a scenario of meetings: which routers deliver the most, and at what cost.
+//! Page of a scenario with messages: which routers deliver the most, and at what cost.
 
-use super::{MeetingScenario, RouterTrial};
-use crate::bench::Played;
-use crate::finding::Finding;
+use super::RouterTrial;
+use crate::finding::Shown;
 use crate::format::figure;
-use crate::record::Experiment;
-use crate::report::{Axis, Cell, PageBlock, Plot, PlotSeries, Point, Report, Section, Shape, Table};
+use crate::label;
+use crate::record::Params;
+use crate::report::{Axis, Cell, PageBlock, Plot, PlotSeries, Point, Shape, Table};
+use crate::scenario::{Messages, Scenario};
 use crate::stats::Summary;
-use std::path::Path;
+
+type Played = crate::bench::Played<RouterTrial>;
 
 const DELIVERED: &str = "delivered";
 const SENT: &str = "sent_byte";
 const DELAY: &str = "delay_mean_s";
 
+/// Name of a case: its router, with its point in a sweep.
+fn name(played: &Played) -> String {
+    let (routers, point): (Vec<_>, Vec<_>) = played.case.params.iter().partition(|(key, _)| *key == "router");
+    let point = point.into_iter().fold(Params::new(), |point, (key, value)| point.with(key, value.clone()));
+    let words = routers.into_iter().map(|(_, router)| router.to_string()).chain([label::point(&point)]);
+    words.filter(|words| !words.is_empty()).collect::<Vec<_>>().join(", ")
+}
+
 /// Table of all metrics, a row for each router.
-pub(super) fn table(played: &[Played<RouterTrial<'_>>]) -> Table {
+fn table(played: &[Played]) -> Table {
     let mut table = Table::of(
         "Routers compared in the same scenario, 95 % confidence intervals",
         "router|# arrived|# delay (s)|# longest (s)|# copies|# most|# sent (byte)",
     );
     for router in played {
-        table.row([Cell::text(&router.case.name)].into_iter().chain(router.cells()));
+        table.row([Cell::text(name(router))].into_iter().chain(router.cells()));
     }
     table
 }
 
 /// Plot of the share delivered over the bytes sent, with a point for each router.
-pub(super) fn plot(played: &[Played<RouterTrial<'_>>]) -> Plot {
+fn plot(played: &[Played]) -> Plot {
     let plot = Plot::new(
         "Messages delivered and bytes sent",
         Axis::new("sent", "byte").from_zero(),
@@ -36,19 +46,22 @@ pub(super) fn plot(played: &[Played<RouterTrial<'_>>]) -> Plot {
         "A point for each router: means with 95 % confidence intervals. The best router is at the top, the cheapest \
          at the left.",
     );
-    for router in played.iter().filter(|router| !router.runs.is_empty()) {
+    for router in played {
         let shares: Vec<f64> = router.samples(DELIVERED).into_iter().map(|share| share * 100.0).collect();
         let point = Point::of_both(&Summary::of(&router.samples(SENT)), &Summary::of(&shares));
-        plot = plot.with(PlotSeries::new(&router.case.name, vec![point]).shaped(Shape::Points));
+        plot = plot.with(PlotSeries::new(name(router), vec![point]).shaped(Shape::Points));
     }
     plot.table = Some(table(played));
     plot
 }
 
 /// Answers in a sentence which routers deliver the most, and what that costs. Routers whose shares do not differ
-/// significantly in the same runs are equal. Returns `None` without runs.
-pub(super) fn answer(played: &[Played<RouterTrial<'_>>]) -> Option<String> {
-    let all: Vec<_> = played.iter().filter(|router| !router.runs.is_empty()).collect();
+/// significantly in the same runs are equal. Returns `None` without runs, and for a sweep.
+fn answer(played: &[Played]) -> Option<String> {
+    if played.iter().any(|router| router.case.params.iter().count() > 1) {
+        return None;
+    }
+    let all: Vec<_> = played.iter().collect();
     let best = least(&all, |router| -router.mean(DELIVERED))?;
     let winners: Vec<_> = all.iter().copied().filter(|router| !differ(router, best, DELIVERED)).collect();
     let cheapest = least(&winners, |router| router.mean(SENT))?;
@@ -56,32 +69,30 @@ pub(super) fn answer(played: &[Played<RouterTrial<'_>>]) -> Option<String> {
     let mut answer = delivered(&winners, all.len());
     if let [winner] = winners[..] {
         let cheapest = least(&all, |router| router.mean(SENT))?;
-        if cheapest.case.name != winner.case.name {
+        if name(cheapest) != name(winner) {
             let times = winner.mean(SENT) / cheapest.mean(SENT);
-            answer += &format!(", for {times:.1} times the bytes of `{}`, the cheapest", cheapest.case.name);
+            answer += &format!(", for {times:.1} times the bytes of `{}`, the cheapest", name(cheapest));
         }
     } else {
         let of_these = if winners.len() < all.len() { "of these " } else { "" };
-        answer += &format!("; {of_these}`{}` sends the fewest bytes", cheapest.case.name);
+        answer += &format!("; {of_these}`{}` sends the fewest bytes", name(cheapest));
     }
     if differ(fastest, cheapest, DELAY) {
         let saved = (1.0 - fastest.mean(DELAY) / cheapest.mean(DELAY)) * 100.0;
         let times = fastest.mean(SENT) / cheapest.mean(SENT);
-        answer += &format!(
-            ", and `{}` takes {saved:.0} % less time for {times:.1} times the bytes",
-            fastest.case.name
-        );
+        answer +=
+            &format!(", and `{}` takes {saved:.0} % less time for {times:.1} times the bytes", name(fastest));
     }
     Some(answer + ".")
 }
 
 /// Names the routers that deliver the most, of this number of routers, and their shares.
-fn delivered(winners: &[&Played<RouterTrial<'_>>], of: usize) -> String {
+fn delivered(winners: &[&Played], of: usize) -> String {
     let shares = winners.iter().map(|router| router.mean(DELIVERED) * 100.0);
     let [from, to] = [shares.clone().fold(100.0, f64::min), shares.fold(0.0, f64::max)];
     let [from, to] = [from, to].map(|share| figure((share * 10.0).round() / 10.0));
     let share = if from == to { format!("{to} %") } else { format!("{from} to {to} %") };
-    let names: Vec<String> = winners.iter().map(|router| format!("`{}`", router.case.name)).collect();
+    let names: Vec<String> = winners.iter().map(|router| format!("`{}`", name(router))).collect();
     match &names[..] {
         [name] if of == 1 => format!("{name} delivers {share} of the messages"),
         [name] => format!("{name} delivers the most messages, {share}"),
@@ -92,16 +103,13 @@ fn delivered(winners: &[&Played<RouterTrial<'_>>], of: usize) -> String {
 }
 
 /// Router with the least of a quantity, the first of several.
-fn least<'a, 'b>(
-    routers: &[&'a Played<RouterTrial<'b>>],
-    of: impl Fn(&Played<RouterTrial<'b>>) -> f64,
-) -> Option<&'a Played<RouterTrial<'b>>> {
+fn least<'a>(routers: &[&'a Played], of: impl Fn(&Played) -> f64) -> Option<&'a Played> {
     routers.iter().copied().min_by(|a, b| of(a).total_cmp(&of(b)))
 }
 
 /// Returns true if a metric differs significantly between two routers in the same runs; in a single run, if it differs
 /// at all.
-fn differ<'b>(ours: &Played<RouterTrial<'b>>, theirs: &Played<RouterTrial<'b>>, key: &str) -> bool {
+fn differ(ours: &Played, theirs: &Played, key: &str) -> bool {
     let (ours, theirs) = ours.pairs(theirs, key);
     if ours.is_empty() {
         return false;
@@ -110,51 +118,25 @@ fn differ<'b>(ours: &Played<RouterTrial<'b>>, theirs: &Played<RouterTrial<'b>>, 
     difference.is_significant() || (difference.ci95.is_none() && difference.mean != 0.0)
 }
 
-/// Creates the finding; after an early stop `plan` has the number of runs made.
-pub(super) fn finding(
-    plan: &MeetingScenario,
-    path: &Path,
-    experiment: Experiment,
-    lead: String,
-    table: Table,
-    plot: Plot,
-) -> Finding {
-    let title = if plan.title.is_empty() { "Meetings" } else { &plan.title };
-    let messages = format!("{} of {} bytes", plan.messages.count, figure(plan.messages.bytes as f64));
-    let setting = format!(
-        "{title}: {} messages of {} bytes, {} runs.",
-        plan.messages.count, plan.messages.bytes, plan.runs
-    );
+/// Shows the results of all routers; after an early stop `runs` is the number of runs made.
+pub fn shown(scenario: &Scenario, played: &[Played], runs: u32) -> Shown {
+    let Messages { count, bytes, .. } = scenario.messages;
+    let setting = format!("{}: {count} messages of {bytes} bytes, {runs} runs.", scenario.title);
     let words = "Arrived: share of messages delivered during the run. Delay, longest: time from sending to delivery \
                  of these messages. Copies, most: number of nodes that had a message, mean and maximum, without the \
                  destination. Sent: all bytes on all links, including headers, acknowledgements and keep-alives.";
-    let text = toml::to_string(plan).expect("a plan is TOML");
-    let report = Report {
-        title: title.to_owned(),
-        lead: lead.clone(),
-        answer: vec![plot.into(), table.clone().into(), words.into()],
-        command: format!("longwire run {} --runs {} --seed {}", path.display(), plan.runs, plan.seed),
-        facts: vec![
-            ("seed".into(), plan.seed.to_string()),
-            ("runs".into(), plan.runs.to_string()),
-            ("messages".into(), messages),
-        ],
-        sections: vec![
-            Section::new("The scenario").with(PageBlock::Code { caption: "the scenario".into(), text }),
-        ],
-        assumptions: Vec::new(),
+    let mut summary = vec![PageBlock::Table(table(played)), words.into()];
+    let answer = [plot(played).into()].into_iter().chain(summary.clone()).collect();
+    let messages = format!("{count} of {} bytes", figure(bytes as f64));
+    let facts = vec![("runs".to_owned(), runs.to_string()), ("messages".to_owned(), messages)];
+    let lead = match self::answer(played) {
+        Some(answer) => {
+            summary.insert(0, setting.into());
+            answer
+        }
+        None => setting,
     };
-    Finding {
-        experiment,
-        report,
-        summary: vec![
-            PageBlock::Text(lead),
-            PageBlock::Text(setting),
-            PageBlock::Table(table),
-            PageBlock::Text(words.into()),
-        ],
-        traces: Vec::new(),
-    }
+    Shown { lead, answer, summary, facts, sections: Vec::new() }
 }
 
 #[cfg(test)]
@@ -162,16 +144,13 @@ mod tests {
     use super::super::Outcome;
     use super::*;
     use crate::bench::{Case, Run};
-    use crate::record::Params;
+    use crate::record::Experiment;
+    use crate::report::{Report, Section};
     use longwire_proto::bp::agent::RouterChoice;
 
     /// A router with the messages delivered of ten, their delay and the bytes sent in each run.
-    fn router<'a>(
-        plan: &'a MeetingScenario,
-        name: &str,
-        runs: &[(usize, f64, u64)],
-    ) -> Played<RouterTrial<'a>> {
-        let trial = RouterTrial { plan, router: RouterChoice::Epidemic };
+    fn router(name: &str, runs: &[(usize, f64, u64)]) -> Played {
+        let trial = RouterTrial { scenario: Scenario::default(), router: RouterChoice::Epidemic };
         let outcome = |(delivered, delay_s, sent_bytes): &(usize, f64, u64)| Outcome {
             sent: 10,
             delays_s: vec![*delay_s; *delivered],
@@ -180,7 +159,7 @@ mod tests {
         };
         let run = |(number, figures)| (Run::new(1, number), outcome(figures));
         Played {
-            case: Case::new(name, Params::new(), trial, 1, runs.len() as u32),
+            case: Case::new("tcpcl4", Params::new().with("router", name), trial, 1, runs.len() as u32),
             runs: (0..).zip(runs).map(run).collect(),
         }
     }
@@ -190,8 +169,7 @@ mod tests {
 
     #[test]
     fn routers_that_deliver_the_same_are_told_apart_by_their_cost() {
-        let plan = MeetingScenario::default();
-        let played = [router(&plan, "static", &CHEAP), router(&plan, "epidemic", &FAST)];
+        let played = [router("static", &CHEAP), router("epidemic", &FAST)];
         assert_eq!(
             answer(&played).expect("there are runs"),
             "All 2 routers deliver 100 % of the messages; `static` sends the fewest bytes, and `epidemic` takes 50 % \
@@ -205,9 +183,8 @@ mod tests {
 
     #[test]
     fn a_router_that_delivers_more_is_named_with_what_it_costs() {
-        let plan = MeetingScenario::default();
         let few = CHEAP.map(|(_, delay_s, sent)| (4, delay_s, sent));
-        let played = [router(&plan, "static", &few), router(&plan, "epidemic", &FAST)];
+        let played = [router("static", &few), router("epidemic", &FAST)];
         assert_eq!(
             answer(&played).expect("there are runs"),
             "`epidemic` delivers the most messages, 100 %, for 3.0 times the bytes of `static`, the cheapest."
@@ -216,19 +193,21 @@ mod tests {
 
     #[test]
     fn shares_that_differ_by_chance_are_equal() {
-        let plan = MeetingScenario::default();
         let shares = |of: [usize; 3], bytes: u64| [0, 1, 2].map(|at| (of[at], 100.0, bytes));
         let played = [
-            router(&plan, "spray", &shares([9, 10, 8], 2000)),
-            router(&plan, "epidemic", &shares([10, 9, 9], 3000)),
-            router(&plan, "static", &shares([1, 1, 1], 1000)),
+            router("spray", &shares([9, 10, 8], 2000)),
+            router("epidemic", &shares([10, 9, 9], 3000)),
+            router("static", &shares([1, 1, 1], 1000)),
         ];
         assert_eq!(
             answer(&played).expect("there are runs"),
             "`spray` and `epidemic` deliver the most messages, 90 to 93.3 %; of these `spray` sends the fewest bytes."
         );
-        let alone = [router(&plan, "static", &shares([5, 5, 5], 1000))];
+        let alone = [router("static", &shares([5, 5, 5], 1000))];
         assert_eq!(answer(&alone).expect("there are runs"), "`static` delivers 50 % of the messages.");
         assert_eq!(answer(&[]), None);
+        let mut swept = alone;
+        swept[0].case.params = swept[0].case.params.clone().with("copies", 4u32);
+        assert_eq!((answer(&swept), name(&swept[0])), (None, "static, copies 4".to_owned()));
     }
 }

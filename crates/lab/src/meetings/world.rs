@@ -1,7 +1,7 @@
 //! One run: nodes, lines between them, and observations.
 
-use super::{MeetingRoute, MeetingScenario};
 use crate::run::at;
+use crate::scenario::{Route, Scenario};
 use crate::world;
 use bytes::Bytes;
 use longwire_proto::bp::agent::{self, Agent, LinkConfig, RouterChoice};
@@ -60,23 +60,26 @@ struct DrawnMeetings {
 }
 
 impl DrawnMeetings {
-    fn new(plan: &MeetingScenario, rng: &Rng) -> DrawnMeetings {
+    fn new(plan: &Scenario, rng: &Rng) -> DrawnMeetings {
         let place = |name: &String| plan.nodes.iter().position(|node| node == name).expect("it is checked");
         let mut met: BTreeMap<(usize, usize), Spans> = BTreeMap::new();
-        for (number, meeting) in plan.meeting.iter().enumerate() {
+        let all = plan.channel.iter();
+        let all =
+            all.flat_map(|channel| channel.contact.iter().map(move |contact| (&channel.between, contact)));
+        for (number, (between, contact)) in all.enumerate() {
             let mut rng = rng.fork(&format!("meeting {number}"));
-            let [a, b] = [place(&meeting.between[0]), place(&meeting.between[1])];
+            let [a, b] = [place(&between[0]), place(&between[1])];
             let spans = met.entry((a.min(b), a.max(b))).or_default();
-            let mut at = meeting.first_s;
+            let mut at = contact.first_s;
             while at < plan.duration_s {
-                let (takes_place, late) = (rng.chance(meeting.chance), meeting.late_s * rng.unit());
+                let (takes_place, late) = (rng.chance(contact.chance), contact.late_s * rng.unit());
                 if takes_place {
-                    spans.push((at + late, at + late + meeting.lasts_s));
+                    spans.push((at + late, at + late + contact.lasts_s));
                 }
-                if meeting.every_s == 0.0 {
+                if contact.every_s == 0.0 {
                     break;
                 }
-                at += meeting.every_s;
+                at += contact.every_s;
             }
         }
         met.values_mut().for_each(apart);
@@ -123,7 +126,7 @@ struct NodeFactory {
     copies: u32,
     rate_bps: u64,
     ways: Vec<MeetingLink>,
-    routes: Vec<MeetingRoute>,
+    routes: Vec<Route>,
 }
 
 fn node_id(name: &str) -> String {
@@ -131,7 +134,7 @@ fn node_id(name: &str) -> String {
 }
 
 /// Simulates a run.
-pub(super) fn play(plan: &MeetingScenario, router: RouterChoice, seed: u64) -> Outcome {
+pub(super) fn play(plan: &Scenario, router: RouterChoice, seed: u64) -> Outcome {
     let drawn = DrawnMeetings::new(plan, &Rng::new(seed).fork("meetings"));
     let mut simulation = world::simulation(seed);
     for (number, name) in plan.nodes.iter().enumerate() {
@@ -169,7 +172,7 @@ pub(super) fn play(plan: &MeetingScenario, router: RouterChoice, seed: u64) -> O
 
 impl NodeFactory {
     fn new(
-        plan: &MeetingScenario,
+        plan: &Scenario,
         router: RouterChoice,
         drawn: &DrawnMeetings,
         number: usize,
@@ -309,7 +312,7 @@ struct RunObserver {
 }
 
 impl RunObserver {
-    fn new(plan: &MeetingScenario) -> RunObserver {
+    fn new(plan: &Scenario) -> RunObserver {
         let nodes = plan.nodes.len();
         RunObserver {
             payload: vec![0x5a; plan.messages.bytes as usize].into(),

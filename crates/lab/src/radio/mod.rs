@@ -1,142 +1,75 @@
 //! Single frames on a shared radio channel: their delays and the share that arrives.
 //!
-//! ```toml
-//! title = "Positions on a shared channel"
-//! nodes = ["boat", "car", "hill"]
-//! runs = 16
-//!
-//! [frames]                             # a Poisson process at each sender
-//! from = ["boat", "car"]               # default: all nodes
-//! to = ["hill"]                        # drawn for each frame; default: all nodes
-//! bytes = 64
-//! per-minute = 2.0
-//! for-s = 3600.0
-//!
-//! [radio]                              # the channel; stations are numbered in the order of `nodes`
-//! rate-bps = 1200
-//! errors = { ber = 0.0 }
-//! [[radio.paths]]
-//! from = 0
-//! to = 1
-//! heard = false
-//!
-//! [tnc]                                # the controllers; default: ideal ones
-//! turnaround-ms = 100
-//!
-//! [sweep]
-//! "frames.per-minute" = [1.0, 2.0, 4.0]
-//! ```
-//!
 //! Frames are AX.25 UI frames, without acknowledgements and retransmissions. Their times are drawn from the run's seed
 //! only.
 
 mod world;
 
+pub use crate::scenario::FrameLoad;
 pub use world::Outcome;
 
-use crate::bench::{self, Bench, Case, Metric, Run, Trial};
+use crate::bench::{Case, Metric, Played, Run, Trial};
 use crate::error::Error;
-use crate::finding::Finding;
+use crate::finding::Shown;
 use crate::label;
-use crate::progress::Progress;
-use crate::record::Experiment;
-use crate::report::{Cell, PageBlock, Report, Section, Table};
-use crate::scenario::{Options, grid, merged};
+use crate::report::{Cell, PageBlock, Section, Table};
+use crate::scenario::{GridPoint, Scenario};
 use crate::toml_text;
 use longwire_sim::{RadioConfig, TncConfig};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use toml::Value;
 
 /// Maximum stations of a channel.
 const NODES_MAX: usize = 100;
 /// Maximum expected frames of a run.
 const FRAMES_MAX: f64 = 100_000.0;
 
-/// Scenario of stations that send single frames on a channel.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+/// Stations that send single frames on a channel.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 pub struct RadioScenario {
-    /// Display name.
-    pub title: String,
-    /// Description, in a sentence or two.
-    pub about: String,
-    /// Nodes, 2 to 100.
+    /// Nodes, 2 to 100; the stations of the channel have their numbers.
     pub nodes: Vec<String>,
-    /// Number of runs with different seeds. Default 16.
-    pub runs: u32,
-    /// Seed of the random numbers of all runs. Default 1.
-    pub seed: u64,
     /// Frames sent.
     pub frames: FrameLoad,
     /// Channel.
     pub radio: RadioConfig,
-    /// Controllers of all stations; `None` for ideal ones. Default `None`.
+    /// Controllers of all stations; `None` for ideal ones.
     pub tnc: Option<TncConfig>,
-    /// Parameter sweeps: dotted keys, each with a list of values.
-    pub sweep: toml::Table,
-}
-
-impl Default for RadioScenario {
-    fn default() -> Self {
-        RadioScenario {
-            title: String::new(),
-            about: String::new(),
-            nodes: Vec::new(),
-            runs: 16,
-            seed: 1,
-            frames: FrameLoad::default(),
-            radio: RadioConfig::default(),
-            tnc: None,
-            sweep: toml::Table::new(),
-        }
-    }
-}
-
-/// Frames of a run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct FrameLoad {
-    /// Senders. Default: all.
-    pub from: Vec<String>,
-    /// Receivers, drawn for each frame. Default: all.
-    pub to: Vec<String>,
-    /// Information octets of a frame, 4 to 2048. Default 64.
-    pub bytes: u32,
-    /// Mean number of frames per sender and minute. Default 2.
-    pub per_minute: f64,
-    /// Period in which frames are created, from the start of the run, seconds. Default 3,600.
-    pub for_s: f64,
-}
-
-impl Default for FrameLoad {
-    fn default() -> Self {
-        FrameLoad { from: Vec::new(), to: Vec::new(), bytes: 64, per_minute: 2.0, for_s: 3600.0 }
-    }
 }
 
 impl RadioScenario {
-    /// Reads a scenario from its table.
+    /// Creates the case of a point.
     ///
     /// # Errors
-    /// Fails if a key is unknown, with the nearest known one, or a value is invalid.
-    pub fn from_table(table: toml::Table, place: &str) -> Result<RadioScenario, Error> {
-        let plan: RadioScenario = toml_text::from_table(table, place)?;
-        plan.check().map_err(|what| Error::new(format!("{place}: {what}")))?;
+    /// Fails if the channel or its load is invalid.
+    pub fn case(point: GridPoint) -> Result<Case<RadioScenario>, Error> {
+        let GridPoint { params, scenario } = point;
+        let (seed, runs) = (scenario.seed, scenario.runs);
+        let trial = RadioScenario::of(scenario)?;
+        Ok(Case::new("single frames", params, trial, seed, runs))
+    }
+
+    /// Reads the channel of a scenario.
+    ///
+    /// # Errors
+    /// Fails if there is not one channel, or it or its load is invalid.
+    pub fn of(scenario: Scenario) -> Result<RadioScenario, Error> {
+        let Scenario { nodes, frames, tnc, mut channel, .. } = scenario;
+        let radio = match (channel.pop(), channel.is_empty()) {
+            (Some(channel), true) => radio(channel.properties, &nodes)?,
+            _ => {
+                return Err(Error::new("frames are sent on one channel between all nodes")
+                    .hint("give one `[[channel]]`"));
+            }
+        };
+        let plan = RadioScenario { nodes, frames, radio, tnc };
+        plan.check().map_err(Error::new)?;
         Ok(plan)
     }
 
     fn check(&self) -> Result<(), String> {
-        let named = self.frames.from.iter().chain(&self.frames.to);
-        if let Some(stranger) = named.into_iter().find(|name| !self.nodes.contains(name)) {
-            return Err(format!("`{stranger}` is not in `nodes`"));
-        }
-        if !(2..=NODES_MAX).contains(&self.nodes.len()) {
+        if self.nodes.len() > NODES_MAX {
             return Err(format!("`nodes` must have from 2 to {NODES_MAX} names"));
-        }
-        let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '_';
-        for (at, name) in self.nodes.iter().enumerate() {
-            if name.is_empty() || !name.chars().all(plain) || self.nodes[..at].contains(name) {
-                return Err(format!("`{name}` is not a valid node name, or is used twice"));
-            }
         }
         if self.senders().iter().any(|from| self.hearers() == [*from]) {
             return Err("`frames.to` must name a node other than the sender".into());
@@ -147,13 +80,13 @@ impl RadioScenario {
         }
         let FrameLoad { per_minute, for_s, .. } = self.frames;
         let all = per_minute / 60.0 * for_s * self.nodes.len() as f64;
-        if self.runs == 0 || per_minute.is_nan() || per_minute <= 0.0 || !(0.0..=FRAMES_MAX).contains(&all) {
-            return Err(format!("`runs` must be at least 1, with 1 to {FRAMES_MAX} frames per run"));
+        if per_minute.is_nan() || per_minute <= 0.0 || !(0.0..=FRAMES_MAX).contains(&all) {
+            return Err(format!("`frames` must make 1 to {FRAMES_MAX} frames per run"));
         }
         if let Some(tnc) = &self.tnc {
             tnc.validate().map_err(|why| format!("`tnc`: {why}"))?;
         }
-        self.radio.validate(self.nodes.len()).map_err(|why| format!("`radio`: {why}"))
+        self.radio.validate(self.nodes.len()).map_err(|why| format!("channel: {why}"))
     }
 
     fn places(&self, names: &[String]) -> Vec<usize> {
@@ -168,6 +101,19 @@ impl RadioScenario {
     fn hearers(&self) -> Vec<usize> {
         self.places(&self.frames.to)
     }
+}
+
+/// Reads the keys of a radio channel, whose paths may have names of nodes in place of numbers.
+fn radio(mut keys: toml::Table, nodes: &[String]) -> Result<RadioConfig, Error> {
+    for path in keys.get_mut("paths").and_then(Value::as_array_mut).into_iter().flatten() {
+        for end in ["from", "to"] {
+            let Some(Value::String(name)) = path.get(end) else { continue };
+            let at = nodes.iter().position(|node| node == name);
+            let at = at.ok_or_else(|| Error::new(format!("`{name}` of `paths` is not in `nodes`")))?;
+            path[end] = Value::Integer(at as i64);
+        }
+    }
+    toml_text::from_table(keys, "[[channel]]")
 }
 
 impl Trial for RadioScenario {
@@ -195,83 +141,21 @@ fn share(outcome: &Outcome, part: u32) -> Option<f64> {
     (outcome.frames > 0).then(|| f64::from(part) / f64::from(outcome.frames))
 }
 
-/// Name of all cases.
-const NAME: &str = "single frames";
-
-/// Runs a scenario with its sweeps.
-///
-/// # Errors
-/// Fails if the file is invalid, or the options request something that single frames do not support.
-pub fn run(
-    mut table: toml::Table,
-    place: &str,
-    options: &Options,
-    progress: &Progress,
-) -> Result<Finding, Error> {
-    if options.traces {
-        return Err(Error::new("traces are not available for single frames").hint("remove `--trace`"));
-    }
-    let whole = RadioScenario::from_table(table.clone(), place)?;
-    table.remove("sweep");
-    let mut cases: Vec<Case<RadioScenario>> = Vec::new();
-    for (params, table) in grid(table, &merged(&whole.sweep, &options.sweeps)?)? {
-        let plan = RadioScenario::from_table(table, "with the sweeps applied")?;
-        let (seed, runs) = (options.seed.unwrap_or(plan.seed), options.runs.unwrap_or(plan.runs));
-        cases.push(Case::new(NAME, params, plan, seed, runs));
-    }
-    let played = Bench { threads: options.threads, shard: options.shard, ..Bench::new(progress) }.play(cases);
-    let stem = options.scenario.file_stem().map_or("radio".into(), |stem| stem.to_string_lossy());
-    let seed = options.seed.unwrap_or(whole.seed);
-    let mut experiment = Experiment { experiment: stem.into(), seed, ..Experiment::default() };
+/// Shows the results at all points; after an early stop `runs` is the number of runs made.
+pub fn shown(scenario: &Scenario, played: &[Played<RadioScenario>], runs: u32) -> Shown {
+    let lead = format!("{}: {} stations, {runs} runs.", scenario.title, scenario.nodes.len());
     let mut table = Table::of(
         "Single frames, 95 % confidence intervals",
         "point|# arrived|# delay (s)|# 95 % (s)|# longest (s)|# collided|# deaf|# damaged|# keyed",
     );
-    for point in played.iter().filter(|point| !point.runs.is_empty()) {
-        experiment.records.extend(point.records());
-        experiment.runs.extend(point.rows());
+    for point in played {
         let name = Cell::text(label::point(&point.case.params));
         table.row([name].into_iter().chain(point.cells()));
     }
-    let runs = match progress.left_out() {
-        0 => options.runs.unwrap_or(whole.runs),
-        _ => bench::rounds(&played),
-    };
-    let early_end = progress.early_end().map_or_else(String::new, |words| format!(" {words}"));
-    let count = format!("{} stations, {runs} runs.{early_end}", whole.nodes.len());
-    let command = format!("longwire run {} --runs {runs} --seed {seed}", options.scenario.display());
-    Ok(finding(&whole, &count, command, experiment, table))
-}
-
-fn finding(
-    plan: &RadioScenario,
-    count: &str,
-    command: String,
-    experiment: Experiment,
-    table: Table,
-) -> Finding {
-    let title = if plan.title.is_empty() { "Single frames on a radio channel" } else { &plan.title };
-    let lead = format!("{title}: {count}");
     let words = "Arrived, collided, deaf, damaged: shares of frames at their destination; deaf means that the \
                  destination was transmitting. Delay, 95 %, longest: time from when the frame is ready until it \
                  arrives. Keyed: total transmitter time divided by the duration of the run.";
-    let text = toml::to_string(plan).expect("a plan is TOML");
-    let report = Report {
-        answer: Vec::new(),
-        title: title.to_owned(),
-        lead: lead.clone(),
-        command,
-        facts: vec![("seed".into(), experiment.seed.to_string())],
-        sections: vec![
-            Section::new("Results").with(table.clone()).with(words),
-            Section::new("The scenario").with(PageBlock::Code { caption: "the scenario".into(), text }),
-        ],
-        assumptions: Vec::new(),
-    };
-    Finding {
-        experiment,
-        report,
-        summary: vec![PageBlock::Text(lead), PageBlock::Table(table), PageBlock::Text(words.into())],
-        traces: Vec::new(),
-    }
+    let summary = vec![PageBlock::Table(table), words.into()];
+    let sections = vec![Section::new("Results").with_all(summary.clone())];
+    Shown { lead, summary, sections, ..Shown::default() }
 }

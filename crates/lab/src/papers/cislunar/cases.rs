@@ -138,7 +138,9 @@ impl Plan {
     }
 
     fn case(&self, group: &Group, point: &[(&str, &Value)]) -> Case<Chain> {
-        let mut table = toml_text::to_table(&Scenario { sweep: Table::new(), ..self.scenario.clone() });
+        // The keys are those of the file.
+        let mut table = of_program(toml_text::parse(SCENARIO, "scenarios/cislunar.toml"));
+        table.remove("sweep");
         let mut set = |key: &str, value: &Value| of_program(toml_text::set(&mut table, key, value));
         if let Some(profile) = group.tcp_profile.as_deref().and_then(Profile::named) {
             set("settings.tcp", &toml_text::to_table(&profile).into());
@@ -156,6 +158,7 @@ impl Plan {
             }
         }
         let scenario = of_program(Scenario::from_table(table, &group.name));
+        let scenario = Scenario { seed: self.scenario.seed, ..scenario };
         let setup = of_program(Setup::with_files(scenario, Path::new("."), self.files.clone()));
         let is_stated = params.along("delay_ms=2000 ber=* outage_s=0").is_some();
         let more = if group.has_more_runs && is_stated && !self.thin { MORE_RUNS } else { 1 };

@@ -1,0 +1,91 @@
+//! Grids of parameters: all combinations of values for dotted keys of a file.
+
+use crate::error::Error;
+use crate::record::{self, Params};
+use crate::toml_text;
+use toml::{Table, Value};
+
+/// Maximum points of a grid.
+const POINTS_MAX: usize = 100_000;
+
+/// Expands all combinations of the values of these keys, the last one varying fastest: parameters and table of each.
+///
+/// # Errors
+/// Fails if a key cannot be set, or the grid is empty or too large.
+pub fn swept(base: Table, sweeps: &[(String, Vec<Value>)]) -> Result<Vec<(Params, Table)>, Error> {
+    let mut points = vec![(Params::new(), base)];
+    for (key, values) in sweeps {
+        if values.is_empty() || points.len() * values.len() > POINTS_MAX {
+            return Err(Error::new(format!(
+                "the sweep of `{key}` has {} points",
+                points.len() * values.len()
+            ))
+            .hint(format!("a grid can have 1 to {POINTS_MAX} points")));
+        }
+        let mut finer = Vec::with_capacity(points.len() * values.len());
+        for (params, table) in &points {
+            for value in values {
+                let mut table = table.clone();
+                toml_text::set(&mut table, key, value)?;
+                finer.push((params.clone().with(param_name(key), param_value(value)), table));
+            }
+        }
+        points = finer;
+    }
+    Ok(points)
+}
+
+/// Merges the sweeps of a file with further ones, which replace those of the same key and follow the others.
+///
+/// # Errors
+/// Fails if a sweep is not a list.
+pub fn merged(own: &Table, further: &[(String, Vec<Value>)]) -> Result<Vec<(String, Vec<Value>)>, Error> {
+    let mut sweeps = Vec::new();
+    for (key, values) in own {
+        let values = values.as_array().ok_or_else(|| {
+            Error::new(format!("the sweep of `{key}` is not a list"))
+                .hint(format!("use \"{key}\" = [first, second]"))
+        })?;
+        sweeps.push((key.clone(), values.clone()));
+    }
+    for (key, values) in further {
+        match sweeps.iter_mut().find(|(known, _)| known == key) {
+            Some((_, old)) => *old = values.clone(),
+            None => sweeps.push((key.clone(), values.clone())),
+        }
+    }
+    Ok(sweeps)
+}
+
+/// Parses `--sweep key=a,b,c` into a key and its values.
+///
+/// # Errors
+/// Fails without `=`.
+pub fn parse_sweep(word: &str) -> Result<(String, Vec<Value>), Error> {
+    let parts = word.split_once('=').filter(|(key, values)| !key.is_empty() && !values.is_empty());
+    let (key, values) = parts.ok_or_else(|| {
+        Error::new(format!("`{word}` is not a valid sweep"))
+            .hint("use key=a,b,c, such as channel.ber=0,1e-6,1e-5")
+    })?;
+    Ok((key.to_owned(), values.split(',').map(toml_text::value_of).collect()))
+}
+
+/// Name of a key in records: its last part with underscores (`channel.delay-ms` is `delay_ms`).
+fn param_name(key: &str) -> String {
+    match key.rsplit_once('.') {
+        Some((before, last)) if before.split('.').any(|part| part == "outage") => format!("outage_{last}"),
+        Some((_, last)) => last.to_owned(),
+        None => key.to_owned(),
+    }
+    .replace('-', "_")
+}
+
+/// Value of a parameter in records.
+pub(crate) fn param_value(value: &Value) -> record::Value {
+    match value {
+        Value::Integer(value) => (*value).into(),
+        Value::Float(value) => (*value).into(),
+        Value::String(value) => value.as_str().into(),
+        other => other.to_string().into(),
+    }
+}
