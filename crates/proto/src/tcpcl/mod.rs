@@ -25,7 +25,7 @@
 //!
 //! `Down` is indicated on the transition from `Up` (or from a failed attempt) to `Closing` or `Closed`; before it,
 //! every transfer has ended: outgoing ones with `Sent` or `Failed`, incoming ones with `Lost` or because they were
-//! accepted. A session whose owner decides on admission waits in `AwaitingAdmission` before `Up` ([`Session::judged`]).
+//! accepted. A session whose owner decides on admission waits in `AwaitingAdmission` before `Up` ([`Session::await_admission`]).
 //!
 //! # Implementation of the contract
 //!

@@ -26,12 +26,12 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// The made-up convergence layer.
 #[derive(Debug)]
-pub struct Dummy;
+pub(super) struct Dummy;
 
 /// Settings of a link.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Config {
+pub(super) struct Config {
     /// Node ID of the peer, which no datagram contains. Default: unknown.
     pub peer_node_id: Option<String>,
     /// Delay before a datagram is repeated or a failed endpoint is joined again. Default 2 s.
