@@ -17,7 +17,7 @@ pub struct Finding {
     pub traces: Vec<Trace>,
 }
 
-/// What the page and the terminal show of the runs of a scenario.
+/// Part of a page, and of the output in the terminal, about the runs of a scenario.
 #[derive(Clone, Debug, Default)]
 pub struct Shown {
     /// Answer, or a summary in a sentence.

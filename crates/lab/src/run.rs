@@ -65,7 +65,7 @@ pub struct Outcome {
     pub failures: Vec<TryFailure>,
     /// Outcome of each hop.
     pub hops: Vec<HopOutcome>,
-    /// What the engines of all nodes showed at the end.
+    /// Counters and states of the engines of all nodes at the end.
     pub observed: Observation,
     /// True if connections were observed after the transfer, too.
     pub lingered: bool,

@@ -66,7 +66,7 @@ impl From<String> for Value {
     }
 }
 
-/// What one engine shows.
+/// Counters and state of one engine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Part {
     /// Name of the engine: that of its module.
@@ -74,9 +74,9 @@ pub struct Part {
     /// ID of the engine among others of its kind, with those of the fans around it, the outermost first; empty for an
     /// engine that is in no fan.
     pub id: Vec<String>,
-    /// What the engine has counted since it was created.
+    /// Counts since the engine was created.
     pub counts: Counts,
-    /// How the engine is now.
+    /// Present state.
     pub state: BTreeMap<&'static str, Value>,
 }
 
@@ -111,7 +111,7 @@ impl Part {
     }
 }
 
-/// What an engine and those in it show.
+/// Counters and states of an engine and of those in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Observation {
     /// The engines that show something, from top to bottom.

@@ -77,7 +77,7 @@ impl EventQueue {
     }
 }
 
-/// What pending events refer to, by number; the numbers of those that were taken are used again.
+/// Values that pending events refer to, by number; the numbers of those that were taken are used again.
 #[derive(Debug)]
 pub(crate) struct Slots<T> {
     slots: Vec<Option<T>>,

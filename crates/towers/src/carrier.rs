@@ -115,7 +115,7 @@ pub struct Preset {
     pub settings: fn(&[Hop]) -> Table,
 }
 
-/// What a link runs on.
+/// Medium of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Medium {
     /// A TCP connection.

@@ -58,7 +58,7 @@ pub struct Case<T> {
     pub name: String,
     /// Parameters of the point.
     pub params: Params,
-    /// What is played.
+    /// Trial that is played.
     pub trial: T,
     /// Seed of the experiment, from which those of the runs are derived.
     pub seed: u64,

@@ -23,7 +23,7 @@ use crate::report::{Cell, Column, Scatter, ScatterPoint, Table, Tone};
 /// Published figure or statement, with the result of our runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Claim {
-    /// What is published, in words.
+    /// Published figure or statement, in words.
     pub what: String,
     /// Place of publication, such as `Table V`.
     pub place: String,

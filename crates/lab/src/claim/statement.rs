@@ -52,7 +52,7 @@ impl Selection {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Check {
-    /// What is compared, in a few words; `None` for a check that is not described.
+    /// Description of the comparison, in a few words; `None` for a check that is not described.
     pub says: Option<String>,
     of: Selection,
     /// Other figures, with whose values the bounds are multiplied.
@@ -149,7 +149,7 @@ pub struct Statement {
     /// Condition under which it holds.
     meaning: String,
     kind: FigureKind,
-    /// What decides a miss.
+    /// Reason of a miss.
     #[serde(default)]
     why: String,
     check: Vec<Check>,

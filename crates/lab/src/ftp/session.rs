@@ -51,7 +51,7 @@ impl SessionTimes {
     }
 }
 
-/// What was heard of a session.
+/// Indications of a session so far.
 #[derive(Default)]
 struct Observer {
     times: SessionTimes,
@@ -63,7 +63,7 @@ struct Observer {
 impl User<Files> for Observer {
     fn hear(&mut self, _: &mut Simulation<Files>, (now, _, said): NodeIndication<Files>) {
         match said {
-            // What comes after the end of the session is of no interest.
+            // The session is over: later indications change nothing.
             _ if self.is_over || self.failed => {}
             FilesIndication::Reached(point) => {
                 self.times.note(point, now);

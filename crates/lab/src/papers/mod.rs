@@ -113,7 +113,7 @@ impl Page {
     }
 }
 
-/// What a page shows first: a picture of ours beside the published figures, and the claims.
+/// Beginning of a page: a picture of ours beside the published figures, and the claims.
 fn answer(claims: &[Claim]) -> Section {
     if claims.is_empty() {
         return Section::default();

@@ -132,7 +132,7 @@ pub(super) fn assemble(
     Ok(Assembly { make: Arc::new(make), carries_bundles: true, cautions, settings })
 }
 
-/// What a bundle node is built from.
+/// Parts of a bundle node.
 struct Tower {
     carrier: &'static dyn AnyCarrier,
     medium: CarrierMedium,

@@ -22,7 +22,7 @@ pub struct Scatter {
 /// Published figure beside ours.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScatterPoint {
-    /// What is published, in words.
+    /// Published figure, in words.
     pub what: String,
     /// Published figure.
     pub published: f64,

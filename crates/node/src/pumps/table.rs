@@ -13,7 +13,7 @@ use longwire_proto::service::CloseReason;
 use std::collections::{BTreeMap, BTreeSet};
 use tokio::sync::mpsc;
 
-/// What a pump copies from and to.
+/// Ends of a pump.
 pub(crate) enum Source {
     /// An open connection.
     Stream(Box<dyn ByteStream>),

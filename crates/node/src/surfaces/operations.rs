@@ -12,7 +12,7 @@ pub(crate) enum Effect {
     Change,
 }
 
-/// What a request and its answer cost the node's memory.
+/// Memory that a request and its answer cost the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Weight {
     /// The request carries payload, and counts by its bytes; the answer is a few bytes.
@@ -48,7 +48,7 @@ pub(crate) struct Operation {
     pub(crate) request: Option<&'static str>,
     /// Place in the HTTP interface; `None` for an operation of the control socket alone.
     pub(crate) http: Option<Place>,
-    /// What it does, in a sentence.
+    /// Description, in a sentence.
     pub(crate) about: &'static str,
     pub(crate) effect: Effect,
     pub(crate) weight: Weight,

@@ -9,7 +9,7 @@ use crate::surfaces::counter_changes::CounterChanges;
 use crate::tower::radio::LineId;
 use longwire_proto::service::{LinkId, StorageIndication};
 
-/// What a pump of the task is for.
+/// Use of a pump by the task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum PumpKey {
     /// The connection of a link.

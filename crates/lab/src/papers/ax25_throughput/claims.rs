@@ -40,7 +40,7 @@ pub(super) struct Stated {
     to: Option<f64>,
     kind: FigureKind,
     rule: Rule,
-    /// What decides a miss.
+    /// Reason of a miss.
     why: Option<String>,
 }
 

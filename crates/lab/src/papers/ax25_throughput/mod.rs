@@ -6,7 +6,7 @@
 //! controllers](longwire_sim::Controller): the firmware constants come from the statements about 1200 bit/s and predict
 //! the rest.
 //!
-//! What is published stands in `published.toml`, what is simulated in `simulation.toml`.
+//! `published.toml` has the published figures and statements, `simulation.toml` the simulated transfers.
 
 mod calibrate;
 mod claims;
@@ -40,7 +40,7 @@ pub const PAPER: Paper = Paper {
     play,
 };
 
-/// What is simulated and shown.
+/// Simulated transfers, and the plots of them.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Simulation {

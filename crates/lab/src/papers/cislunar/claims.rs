@@ -19,7 +19,7 @@ pub(super) fn mx_to_rx(frames: &[CapturedFrame]) -> Option<Conversation> {
         .find(|conversation| conversation.from == "mx" && conversation.to == "rx")
 }
 
-/// What mx did in the traced outage without errors.
+/// Course of the traced outage without errors, at mx.
 pub(super) struct TracedOutage {
     /// Retransmissions of its last segment until the end of the session.
     retries: usize,

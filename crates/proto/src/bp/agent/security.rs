@@ -11,7 +11,7 @@ use crate::service::{RefuseReason, SendFailure};
 use super::Agent;
 use super::head::AnyHead;
 
-/// How a send ends whose bundle may not be forwarded or delivered.
+/// End of a send whose bundle may not be forwarded or delivered.
 pub(super) const NOT_PERMITTED: SendFailure = SendFailure::Refused(RefuseReason::NotAcceptable);
 
 /// Bundle security of a node. By default, every bundle passes unchanged.

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use super::Agent;
 use super::routing::is_copy;
 
-/// What applications and the operator are told.
+/// Indications for applications and the operator.
 #[derive(Debug, Default)]
 pub(super) struct Indications {
     queue: VecDeque<BpaIndication>,

@@ -189,7 +189,7 @@ fn a_link_to_one_station_changes_between_its_kinds_and_not_to_a_group() {
     let group = node_file(&example("two-radios/alice.toml", "uicl"), None);
     assert!(error(&group, "ax25cl/k4").contains("\nhint: for a single neighbour"));
     assert!(error(&alice, "ax25/k4").starts_with("nodes do not have links for `ax25/k4`\nhint: "));
-    // What a node does not accept is not printed: the section of the kind before.
+    // A section that the node refuses, that of the kind before, is not printed.
     let own =
         example("two-radios/alice.toml", "ax25cl").replace("amateur", "ax25cl.transfers-max = 3\namateur");
     let said = error(&node_file(&own, None), "ax25cm/k4");
