@@ -230,14 +230,17 @@ impl Table {
         texts.flat_map(str::split_whitespace).map(columns_of).max().unwrap_or(0)
     }
 
-    /// Columns shown at this width and columns hidden, each in order.
-    fn shown(&self, width: usize) -> (Vec<usize>, Vec<usize>) {
-        /// Text in narrower columns is hard to read; other columns are hidden first.
+    /// Minimum width of a column whose text is easy to read.
+    fn legible_width(&self, column: usize) -> usize {
         const WORDS_LEAST: usize = 24;
+        self.width(column).min(self.least_width(column).max(WORDS_LEAST))
+    }
+
+    /// Columns shown at this width and columns hidden, each in order. Columns are hidden before text becomes illegible.
+    fn shown(&self, width: usize) -> (Vec<usize>, Vec<usize>) {
         let mut shown: Vec<usize> = (0..self.columns.len()).collect();
         let mut left_out = Vec::new();
-        let needs = |column: &usize| self.width(*column).min(self.least_width(*column).max(WORDS_LEAST));
-        while line_width(shown.iter().map(needs)) > width {
+        while line_width(shown.iter().map(|column| self.legible_width(*column))) > width {
             let may_go = (0..shown.len()).filter(|at| self.columns[shown[*at]].left_out.is_some());
             let Some(least) = may_go.min_by_key(|at| self.columns[shown[*at]].left_out) else { break };
             left_out.push(shown.remove(least));
@@ -246,9 +249,13 @@ impl Table {
         (shown, left_out)
     }
 
-    /// Narrows columns of text, the widest first, until the line fits.
+    /// Narrows columns of text, the widest first, until the line fits. A line that is too long in any case keeps its text
+    /// legible.
     fn narrow(&self, shown: &[usize], widths: &mut [usize], width: usize) {
-        let least: Vec<usize> = shown.iter().map(|column| self.least_width(*column)).collect();
+        let mut least: Vec<usize> = shown.iter().map(|column| self.least_width(*column)).collect();
+        if line_width(least.iter().copied()) > width {
+            least = shown.iter().map(|column| self.legible_width(*column)).collect();
+        }
         while line_width(widths.iter().copied()) > width {
             let can = (0..widths.len()).filter(|&at| widths[at] > least[at]);
             let Some(widest) = can.max_by_key(|&at| (widths[at], usize::MAX - at)) else { return };

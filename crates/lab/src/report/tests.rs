@@ -319,6 +319,9 @@ rank  protocol                    time (s)  goodput (byte/s)  of the limit
             "{line}\n{narrow}"
         );
     }
+    // A line that is too long in any case keeps its text legible.
+    let cut = table.terminal(40, false);
+    assert!(cut.contains("   1  tcpcl4, 64 KiB segments  "), "{cut}");
     // The least important column is hidden first, and is named.
     let mut table = table.clone();
     table.columns[3].left_out = Some(1);
