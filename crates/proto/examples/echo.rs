@@ -1,11 +1,11 @@
-//! How to write an engine: requests and replies over datagrams, with retransmission.
+//! An engine in one file: requests and replies over datagrams, with retransmission.
 //!
 //! ```text
 //! cargo run -p longwire-proto --example echo
 //! ```
 //!
 //! Each of two nodes returns the texts that the other one sends. The program runs both over a channel that loses a third
-//! of the datagrams, prints every message that enters or leaves an engine, and ends with the fate of each text. The
+//! of the datagrams, prints every message that enters or leaves an engine, and ends with the outcome of each text. The
 //! output is the same on every run.
 //!
 //! An engine is a value: a struct with the whole state of a protocol. It has no socket, clock, thread or random source;
@@ -331,7 +331,8 @@ impl Engine for EchoEngine {
                 self.release += bytes.len() as u64;
                 self.hear(from, bytes);
             }
-            // Where datagrams wait long below, waits begin at `Transmitted`, and stop without a carrier.
+            // Where datagrams may wait long below, an engine starts its timers at `Transmitted`, and stops them without a
+            // carrier.
             DatagramsIndication::Carrier(_) | DatagramsIndication::Transmitted(_) => {}
             DatagramsIndication::Left(reason) => self.left(now, reason),
         }

@@ -232,7 +232,7 @@ impl Terminal {
                 (self.sent, self.acknowledged) = (0, 0);
                 self.packet_bytes = bytes_best as usize;
             }
-            // Of a caller that is refused.
+            // The indication belongs to a caller that is refused.
             _ if self.link != Some(link) => {}
             PacketsIndication::Sizes { bytes_best, .. } => self.packet_bytes = bytes_best as usize,
             PacketsIndication::Room(room) => {

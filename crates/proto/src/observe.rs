@@ -1,7 +1,8 @@
-//! What engines show of themselves: what they have counted, and how they are.
+//! Counters and state that engines show of themselves.
 //!
 //! An [`Observation`] is a list of parts, one for each engine that counts, in the order from top to bottom.
-//! [`Engine::observe`](crate::engine::Engine::observe) fills it; joints show the engines in them, and a [`Fan`](crate::joint::Fan) adds the ID of each.
+//! [`Engine::observe`](crate::engine::Engine::observe) fills it; joints show the engines in them, and a
+//! [`Fan`](crate::joint::Fan) adds the ID of each.
 //! It is optional: an engine shows nothing by default. One that counts derives serde's `Serialize` for its struct of
 //! counters, so its crate needs serde.
 //!
@@ -26,7 +27,7 @@ pub type Counts = BTreeMap<&'static str, u64>;
 /// A value of the state of an engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// Whether something is the case.
+    /// A condition that holds or does not.
     Flag(bool),
     /// A number.
     Number(u64),

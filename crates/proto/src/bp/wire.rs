@@ -622,7 +622,7 @@ impl Head {
     fn check_contents(&self) -> Result<(), Breach> {
         use BlockType::{BundleAge, HopCount, PreviousNode};
         for (index, block) in self.blocks.iter().enumerate() {
-            // What is encrypted has no content to check (RFC 9172 3.8).
+            // The content of an encrypted block cannot be checked (RFC 9172 3.8).
             if matches!(block.block_type, PreviousNode | BundleAge | HopCount)
                 && let Err(error) = block.content()
                 && !self.is_encrypted(block.number)

@@ -5,7 +5,8 @@
 //! the links. Time, the wall clock and the state of the links come to it as inputs.
 //!
 //! ```text
-//!       applications: Send, Piece, Register, Read, Taken, SetRoute ..         Delivered, Sent, Report ..
+//!       applications: Send, Piece, Register, Read, Taken ..                   Delivered, Sent, Report ..
+//!       the operator: SetRoute, OpenLink, Delete, Watch ..                    Link, Bundle, Refused ..
 //!   ------------------------------------------------------------------------------------------------------
 //!    sending --\                                                                /-- delivery, reassembly
 //!               >--> storage (sealed) --> dispatch --> routing (queues) --> outgoing
@@ -29,16 +30,16 @@
 //!
 //! | part | module | state |
 //! |---|---|---|
-//! | `Indications` | `watch` | what the application is told |
-//! | `Startup` | `restore` | progress of the start, and what is numbered from it |
+//! | `Indications` | `watch` | indications for applications and the operator |
+//! | `Startup` | `restore` | progress of the start, and the numbers that contain it |
 //! | `Timekeeping` | `clock` | the clock and its adjustments, all deadlines |
-//! | `Holdings` | `holdings` | the bundles, and what is counted of them |
+//! | `Holdings` | `holdings` | the bundles, and their counts |
 //! | `Evictable` | `space` | which of them may be evicted |
 //! | `Sends` | `sending` | bundles that are being made at this node |
 //! | `Intake` | `incoming` | bundles that are arriving |
 //! | `Links` | `links` | the links and their peers |
 //! | `Routing` | `routing` | routes, queues, copies |
-//! | `Outgoing` | `outgoing` | what is to be said to the links, and in which order they are served |
+//! | `Outgoing` | `outgoing` | requests to the links, and the order in which the links are served |
 //! | `Deliveries` | `delivery` | registrations, payloads for this node, tombstones |
 //!
 //! # Implemented parts of RFC 9171
@@ -52,7 +53,7 @@
 //! | 5.7, 5.9 delivery, reassembly | `delivery`, `reassembly` |
 //! | 5.10, 5.11 deletion | this module |
 //! | RFC 5050 5.10 to 5.12 custody transfer | `custody` |
-//! | RFC 9172 bundle security: its places, and none that stands there | `security` |
+//! | RFC 9172 bundle security: hooks, without an implementation | `security` |
 //!
 //! Not implemented: membership of a group beyond this node (5.3 step 1: a bundle for a group with a registration at this
 //! node is delivered here and not forwarded); returning a bundle to its previous node (5.4.2 allows it, but two such nodes

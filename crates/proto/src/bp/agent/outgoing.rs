@@ -148,7 +148,7 @@ impl OutgoingTransfer {
     }
 }
 
-/// What is to be said to the links, and in which order they are served.
+/// Requests to the links, and the order in which the links are served.
 #[derive(Debug)]
 pub(super) struct Outgoing {
     /// Links that may have work to do.

@@ -188,7 +188,7 @@ pub(super) fn router(settings: &Settings) -> Box<dyn Router> {
     }
 }
 
-/// Where bundles may go, and those that wait for their turn.
+/// Routes of bundles, and the bundles that wait for their turn.
 #[derive(Debug)]
 pub(super) struct Routing {
     pub(super) table: RouteTable,
