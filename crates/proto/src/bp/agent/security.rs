@@ -1,7 +1,9 @@
-//! Places of bundle security (RFC 9172): where a bundle is made, before it is forwarded, and before it is delivered.
+//! Hooks for bundle security (RFC 9172): where a bundle is made, before it is forwarded, and before it is delivered.
 //!
-//! The agent asks at these places and nowhere else. Bundles of version 6 pass them unasked: their security protocol (RFC
-//! 6257) is another one.
+//! The hooks are not called for bundles of version 6, whose security protocol (RFC 6257) is a different one.
+//!
+//! Not implemented: whatever the hooks do, security blocks are blocks that the agent cannot process. It removes a block,
+//! or refuses a bundle, on arrival if the flags of the block ask for that (RFC 9171 4.2.4).
 
 use core::fmt::Debug;
 
@@ -16,7 +18,7 @@ pub(super) const NOT_PERMITTED: SendFailure = SendFailure::Refused(RefuseReason:
 
 /// Bundle security of a node. By default, every bundle passes unchanged.
 ///
-/// The header is at hand and the payload is not, which is streamed: an integrity block over the payload cannot be made or
+/// Only the header is available, because the payload is streamed: an integrity block over the payload cannot be made or
 /// verified here. The primary block and the payload block must stay as they are.
 pub trait Security: Debug + Send {
     /// Adds blocks to a bundle made at this node, before it is stored. Administrative records are such bundles, too.
@@ -32,6 +34,8 @@ pub trait Security: Debug + Send {
     }
 
     /// Examines a payload for this node once it is complete, after a restart again; `head` is that of its oldest part.
+    /// If this header is longer than 512 bytes, `head` has only blocks that the agent itself reads, and no security
+    /// blocks: the others are on disk.
     ///
     /// # Errors
     /// Fails with the reason for which the bundle, or all of its fragments, are deleted instead.
@@ -40,7 +44,7 @@ pub trait Security: Debug + Send {
     }
 }
 
-/// The security of a node without any.
+/// Security of a node that has none.
 #[derive(Debug)]
 pub(super) struct NoSecurity;
 
