@@ -70,9 +70,9 @@ impl Network {
             }
             // A point-to-point line needs no seizing.
             (FramesRequest::Seize, Attachment::Line(_)) => {}
-            (FramesRequest::Seize, Attachment::Radio(radio, post)) => {
+            (FramesRequest::Seize, Attachment::Radio(radio, station)) => {
                 let (radio, mut air) = self.radio(radio);
-                radio.seize(&mut air, post);
+                radio.seize(&mut air, station);
             }
             (FramesRequest::Frame { bytes, token, shares, .. }, Attachment::Line(index)) => {
                 let frame = QueuedFrame { bytes, token, shares, at: self.now };
@@ -87,10 +87,10 @@ impl Network {
                     }
                 }
             }
-            (FramesRequest::Frame { bytes, token, shares, last }, Attachment::Radio(radio, post)) => {
+            (FramesRequest::Frame { bytes, token, shares, last }, Attachment::Radio(radio, station)) => {
                 let frame = QueuedFrame { bytes, token, shares, at: self.now };
                 let (radio, mut air) = self.radio(radio);
-                if !radio.hand(&mut air, post, frame, last) {
+                if !radio.hand(&mut air, station, frame, last) {
                     pending_indications
                         .extend(token.map(|token| PendingIndication::transmitted(interface, token)));
                 }
@@ -113,8 +113,8 @@ impl Network {
                 line.joined = true;
                 line.carrier()
             }
-            Attachment::Radio(radio, post) => {
-                self.radios[radio as usize].join(post);
+            Attachment::Radio(radio, station) => {
+                self.radios[radio as usize].join(station);
                 true
             }
         }
@@ -141,7 +141,7 @@ impl Network {
     pub(crate) fn changed_room(&mut self, outlet: Attachment) -> Option<u32> {
         let line = match outlet {
             Attachment::Line(index) => &mut self.lines[index as usize],
-            Attachment::Radio(radio, post) => return self.radios[radio as usize].changed_room(post),
+            Attachment::Radio(radio, station) => return self.radios[radio as usize].changed_room(station),
         };
         let room = line.room();
         (core::mem::replace(&mut line.told, room) != room).then_some(room)

@@ -156,11 +156,11 @@ impl<A: Service> Simulation<A> {
             .map(|(node, interface)| ChannelEnd { node: *node, interface: *interface })
             .map(|end| (end, self.end_name(end)))
             .collect();
-        let outlet = |post: usize| Attachment::Radio(index, post as u16);
+        let outlet = |station: usize| Attachment::Radio(index, station as u16);
         let radio = SharedChannel::new(config, channel, index, &ends, &self.rng);
-        ends.iter().enumerate().for_each(|(post, (end, _))| self.add_port(*end, outlet(post)));
+        ends.iter().enumerate().for_each(|(station, (end, _))| self.add_port(*end, outlet(station)));
         self.network.radios.push(radio);
-        ends.iter().enumerate().for_each(|(post, (end, _))| self.join_late(*end, outlet(post)));
+        ends.iter().enumerate().for_each(|(station, (end, _))| self.join_late(*end, outlet(station)));
         channel
     }
 
@@ -419,7 +419,7 @@ impl<A: Service> Simulation<A> {
         while let Some(note) = self.network.radios[index as usize].notes.pop_front() {
             let (radio, mut air) = self.network.radio(index);
             let ChannelEnd { node, interface } = radio.end(note.station_number);
-            let pending_indications = match note.what {
+            let pending = match note.what {
                 StationEventKind::GoOn => {
                     radio.go_on(&mut air, note.station_number);
                     continue;
@@ -429,7 +429,7 @@ impl<A: Service> Simulation<A> {
                 }
                 StationEventKind::Frames(said) => PendingIndication::Frames(interface, said),
             };
-            self.nodes[node.0 as usize].pending_indications.push_back(pending_indications);
+            self.nodes[node.0 as usize].pending_indications.push_back(pending);
             self.settle(node, false);
         }
     }
@@ -586,9 +586,9 @@ impl<A: Service> Simulation<A> {
                         self.network.drop_frame(index, frame, FrameFate::SenderCrashed);
                     }
                 }
-                Attachment::Radio(index, post) => {
+                Attachment::Radio(index, station) => {
                     let (radio, mut air) = self.network.radio(index);
-                    radio.abandon(&mut air, post);
+                    radio.abandon(&mut air, station);
                 }
             }
         }

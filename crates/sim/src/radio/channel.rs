@@ -108,14 +108,14 @@ impl SharedChannel {
     // -----------------------------------------------------------------------------------------------------------
     // Requests of users
 
-    pub(crate) fn join(&mut self, post: u16) {
-        self.stations[usize::from(post)].joined = true;
+    pub(crate) fn join(&mut self, station_number: u16) {
+        self.stations[usize::from(station_number)].joined = true;
     }
 
     /// Requests the channel for the user.
-    pub(crate) fn seize(&mut self, air: &mut ChannelContext<'_>, post: u16) {
+    pub(crate) fn seize(&mut self, air: &mut ChannelContext<'_>, station_number: u16) {
         self.account(air.now);
-        let at = usize::from(post);
+        let at = usize::from(station_number);
         if self.config.full_duplex || !self.stations[at].joined {
             return;
         }
@@ -132,12 +132,12 @@ impl SharedChannel {
     pub(crate) fn hand(
         &mut self,
         air: &mut ChannelContext<'_>,
-        post: u16,
+        station_number: u16,
         frame: QueuedFrame,
         last: bool,
     ) -> bool {
         self.account(air.now);
-        let at = usize::from(post);
+        let at = usize::from(station_number);
         let station = &mut self.stations[at];
         assert!(station.told > 0, "{:?} was sent a frame without room", station.end);
         assert!(
@@ -166,8 +166,8 @@ impl SharedChannel {
     }
 
     /// Returns the room of a station if it differs from the one last reported to its user.
-    pub(crate) fn changed_room(&mut self, post: u16) -> Option<u32> {
-        let station = &mut self.stations[usize::from(post)];
+    pub(crate) fn changed_room(&mut self, station_number: u16) -> Option<u32> {
+        let station = &mut self.stations[usize::from(station_number)];
         let free = station.queue.is_empty() && !matches!(station.state, StationState::Sending(_));
         let room = match (station.joined, self.config.full_duplex) {
             (false, _) => 0,
@@ -178,9 +178,9 @@ impl SharedChannel {
     }
 
     /// Drops the waiting frames of a crashed sender. The transmitter finishes the current frame.
-    pub(crate) fn abandon(&mut self, air: &mut ChannelContext<'_>, post: u16) {
+    pub(crate) fn abandon(&mut self, air: &mut ChannelContext<'_>, station_number: u16) {
         self.account(air.now);
-        let at = usize::from(post);
+        let at = usize::from(station_number);
         let station = &mut self.stations[at];
         (station.joined, station.told, station.granted, station.wants) = (false, 0, 0, false);
         match &mut station.state {
@@ -243,9 +243,9 @@ impl SharedChannel {
     }
 
     /// Continues after the user has had its opportunity to send.
-    pub(crate) fn go_on(&mut self, air: &mut ChannelContext<'_>, post: u16) {
+    pub(crate) fn go_on(&mut self, air: &mut ChannelContext<'_>, station_number: u16) {
         self.account(air.now);
-        let at = usize::from(post);
+        let at = usize::from(station_number);
         match self.stations[at].state {
             StationState::Won if self.stations[at].queue.is_empty() => self.give_back(air, at),
             StationState::Won => self.key_up(air, at),
@@ -484,22 +484,22 @@ impl SharedChannel {
     // Queries
 
     /// Returns the end that a station belongs to.
-    pub(crate) fn end(&self, post: u16) -> ChannelEnd {
-        self.stations[usize::from(post)].end
+    pub(crate) fn end(&self, station_number: u16) -> ChannelEnd {
+        self.stations[usize::from(station_number)].end
     }
 
-    /// Returns the station at this end.
+    /// Returns the number of the station at this end.
     ///
     /// # Panics
     /// Panics if there is none.
-    pub(crate) fn post(&self, end: ChannelEnd) -> usize {
-        let found = self.stations.iter().position(|post| post.end == end);
+    pub(crate) fn position(&self, end: ChannelEnd) -> usize {
+        let found = self.stations.iter().position(|station| station.end == end);
         found.unwrap_or_else(|| panic!("{end:?} is not on radio channel {}", self.channel.0))
     }
 
     /// Returns the use of the time of a station.
     pub(crate) fn airtime(&self, end: ChannelEnd, now: Instant) -> Airtime {
-        self.stations[self.post(end)].airtime(now)
+        self.stations[self.position(end)].airtime(now)
     }
 
     /// Returns the use of the time of the channel: time in which any station sends, counted once if several do; then
@@ -508,8 +508,8 @@ impl SharedChannel {
         let mut airtime = self.airtime;
         let nanos = now.as_nanos() - self.accounted.as_nanos();
         let on_air = self.spend(nanos, &mut airtime);
-        for (at, post) in self.stations.iter().enumerate() {
-            if let StationState::Sending(sending) = &post.state {
+        for (at, station) in self.stations.iter().enumerate() {
+            if let StationState::Sending(sending) = &station.state {
                 let more = if on_air == Some(at) { nanos } else { 0 };
                 sending.enter(sending.channel_nanos + more, &mut airtime);
             }
@@ -536,9 +536,9 @@ impl SharedChannel {
             airtime.outage += nanos;
             return None;
         }
-        let sends = |post: &SimStation| matches!(post.state, StationState::Sending(_));
-        let waits = |post: &SimStation| {
-            matches!(post.state, StationState::Waiting | StationState::Contending | StationState::Won)
+        let sends = |station: &SimStation| matches!(station.state, StationState::Sending(_));
+        let waits = |station: &SimStation| {
+            matches!(station.state, StationState::Waiting | StationState::Contending | StationState::Won)
         };
         let sender = self.stations.iter().position(sends);
         match sender {
@@ -552,19 +552,19 @@ impl SharedChannel {
 
     /// Returns the counters of the frames of one station at another.
     pub(crate) fn counters(&self, from: ChannelEnd, to: ChannelEnd) -> Counters {
-        self.paths[self.post(from) * self.stations.len() + self.post(to)].counters
+        self.paths[self.position(from) * self.stations.len() + self.position(to)].counters
     }
 
     /// Returns one line about each station.
     pub(crate) fn status(&self, name: impl Fn(ChannelEnd) -> String) -> String {
         let out = if self.cut { "out" } else { "there" };
-        let line = |post: &SimStation| {
-            let state = match post.state {
+        let line = |station: &SimStation| {
+            let state = match station.state {
                 StationState::Sending(_) => "sending".to_owned(),
                 ref other => format!("{other:?}").to_lowercase(),
             };
-            let (name, joined) = (name(post.end), if post.joined { "" } else { " (not joined)" });
-            let (room, waiting) = (post.told, post.queue.len());
+            let (name, joined) = (name(station.end), if station.joined { "" } else { " (not joined)" });
+            let (room, waiting) = (station.told, station.queue.len());
             format!(
                 "  radio {}, {out}: {name}{joined}, {state}, room {room}, {waiting} frames waiting\n",
                 self.channel.0
