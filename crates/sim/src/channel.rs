@@ -173,11 +173,11 @@ impl Errors {
             Errors::GilbertElliott(model) => [model.good_ber, model.bad_ber],
         };
         if let Some(rate) = rates.into_iter().find(|rate| !(0.0..=1.0).contains(rate)) {
-            return Err(format!("an error rate lies between 0 and 1, not at {rate}"));
+            return Err(format!("an error rate is {rate}; it must be from 0 to 1"));
         }
         match self {
             Errors::GilbertElliott(model) if !(model.good_bits_mean >= 1.0 && model.bad_bits_mean >= 1.0) => {
-                Err("good-bits-mean and bad-bits-mean are 1 or more".to_owned())
+                Err("`good-bits-mean` and `bad-bits-mean` must be at least 1".to_owned())
             }
             _ => Ok(()),
         }
@@ -313,14 +313,14 @@ impl LineConfig {
     /// Checks all values. Returns a description of the first invalid one.
     pub fn validate(&self) -> Result<(), String> {
         let rule = |holds: bool, message: &str| if holds { Ok(()) } else { Err(message.to_owned()) };
-        rule(self.rate_bps > 0, "rate-bps is zero: a line has a rate")?;
-        rule(self.mtu_bytes > 0, "mtu-bytes is zero: a line takes frames of a byte or more")?;
-        rule(self.delay.is_ordered(), "the points of a delay schedule are in order of time")?;
+        rule(self.rate_bps > 0, "`rate-bps` is 0; it must be at least 1")?;
+        rule(self.mtu_bytes > 0, "`mtu-bytes` is 0; it must be at least 1")?;
+        rule(self.delay.is_ordered(), "the points of a delay schedule must be in order of time")?;
         for windows in [&self.outages, &self.contacts] {
             let forward = windows.iter().all(|window| window.from < window.to);
-            rule(forward, "a window ends after its beginning")?;
+            rule(forward, "a window must end after its beginning")?;
             let apart = windows.windows(2).all(|pair| pair[0].to <= pair[1].from);
-            rule(apart, "windows are in order and do not overlap")?;
+            rule(apart, "windows must be in order and must not overlap")?;
         }
         self.errors.validate()
     }

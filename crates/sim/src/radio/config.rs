@@ -157,21 +157,21 @@ impl RadioConfig {
     /// Checks all values for this number of stations. Returns a description of the first invalid one.
     pub fn validate(&self, stations: usize) -> Result<(), String> {
         let rule = |holds: bool, message: &str| if holds { Ok(()) } else { Err(message.to_owned()) };
-        rule((2..=STATIONS_MAX).contains(&stations), "a radio channel has 2 to 1000 stations")?;
-        rule(self.rate_bps > 0, "rate-bps is zero: a channel has a rate")?;
-        rule(self.mtu_bytes > 0, "mtu-bytes is zero: a channel takes frames of a byte or more")?;
+        rule((2..=STATIONS_MAX).contains(&stations), "a radio channel must have from 2 to 1000 stations")?;
+        rule(self.rate_bps > 0, "`rate-bps` is 0; it must be at least 1")?;
+        rule(self.mtu_bytes > 0, "`mtu-bytes` is 0; it must be at least 1")?;
         let count = self.stations.len();
-        rule(count <= 1 || count == stations, "stations: none, one for all, or one for each")?;
+        rule(count <= 1 || count == stations, "`stations` must have no entry, one for all, or one for each")?;
         let room = self.stations.iter().all(|station| station.key_up_frames > 0);
-        rule(room, "key-up-frames is zero: a key-up has room for a frame or more")?;
+        rule(room, "`key-up-frames` is 0; it must be at least 1")?;
         self.errors.validate()?;
         for path in &self.paths {
             let known = usize::from(path.from) < stations && usize::from(path.to) < stations;
-            rule(known && path.from != path.to, "a path leads from one station to another")?;
-            rule(path.level_db.is_finite(), "level-db is a number")?;
+            rule(known && path.from != path.to, "a path must lead from one station to another")?;
+            rule(path.level_db.is_finite(), "`level-db` must be a finite number")?;
             path.errors.iter().try_for_each(Errors::validate)?;
         }
-        rule(self.capture_db.is_none_or(|db| db >= 0.0), "capture-db is zero or more")
+        rule(self.capture_db.is_none_or(|db| db >= 0.0), "`capture-db` must be at least 0")
     }
 }
 

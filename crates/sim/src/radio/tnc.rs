@@ -68,11 +68,11 @@ impl TncConfig {
     /// Checks all values. Returns a description of the first invalid one.
     pub fn validate(&self) -> Result<(), String> {
         let rule = |holds: bool, message: &str| if holds { Ok(()) } else { Err(message.to_owned()) };
-        rule(self.serial_bps != Some(0), "serial-bps is zero: a serial line has a rate")?;
-        rule(self.ahead_frames > 0, "ahead-frames is zero: a controller takes a frame or more")?;
-        rule(self.buffer_frames > 0, "buffer-frames is zero: there is space for a frame or more")?;
-        rule(self.deaf_after_frames != Some(0), "deaf-after-frames is zero: it would never hear anything")?;
-        rule(self.burst_frames > 0, "burst-frames is zero: a key-up has a frame or more")
+        rule(self.serial_bps != Some(0), "`serial-bps` is 0; it must be at least 1")?;
+        rule(self.ahead_frames > 0, "`ahead-frames` is 0; it must be at least 1")?;
+        rule(self.buffer_frames > 0, "`buffer-frames` is 0; it must be at least 1")?;
+        rule(self.deaf_after_frames != Some(0), "`deaf-after-frames` is 0; it must be at least 1")?;
+        rule(self.burst_frames > 0, "`burst-frames` is 0; it must be at least 1")
     }
 }
 
