@@ -13,9 +13,9 @@ use bytes::{BufMut, Bytes, BytesMut};
 use std::collections::VecDeque;
 
 /// Maximum delay of the server's report that a burst is being sent, beyond the time to get the channel.
-const PATIENCE: Duration = Duration::from_secs(2);
+const REPORT_DELAY_MAX: Duration = Duration::from_secs(2);
 /// Maximum delay of the server's answer to the query for its ports.
-const PATIENCE_PORTS: Duration = Duration::from_secs(10);
+const PORTS_DELAY_MAX: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Copy)]
 enum Timer {
@@ -107,7 +107,7 @@ impl RawPort {
     /// Queries the ports on a new line, to check that the peer is such a server and has the port.
     fn ask_for_ports(&mut self, now: Instant) {
         self.line.write(self.frame(Kind::Ports).to_bytes());
-        self.timers.set(Timer::Ports as usize, now + PATIENCE_PORTS);
+        self.timers.set(Timer::Ports as usize, now + PORTS_DELAY_MAX);
     }
 
     fn hear_ports(&mut self, data: &Bytes) {
@@ -157,7 +157,7 @@ impl RawPort {
             self.line.end_grant();
             self.waits_for_queue = true;
             // Until the server reports the state of its queue.
-            self.schedule(now + self.channel.key_up() + PATIENCE);
+            self.schedule(now + self.channel.key_up() + REPORT_DELAY_MAX);
         }
     }
 
@@ -195,7 +195,7 @@ impl RawPort {
         }
         if frames > 0 {
             // The channel is not won yet.
-            self.schedule(now + self.channel.key_up() + PATIENCE);
+            self.schedule(now + self.channel.key_up() + REPORT_DELAY_MAX);
             self.timers.set(Timer::Ask as usize, now + self.config.ask_interval);
         } else {
             self.waits_for_queue = false;

@@ -13,7 +13,7 @@ use bytes::{Bytes, BytesMut};
 use std::collections::VecDeque;
 
 /// Maximum delay of an acknowledgement beyond the computed end of the frame.
-const PATIENCE: Duration = Duration::from_secs(2);
+const ACKNOWLEDGEMENT_DELAY_MAX: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Copy)]
 enum Timer {
@@ -225,8 +225,8 @@ impl KissTnc {
         match self.held.front() {
             None => self.timers.stop(Timer::Leave as usize),
             Some(HeldFrame { more: asked, leaves_at, .. }) => {
-                let patience = if asked.is_some() { PATIENCE } else { Duration::ZERO };
-                self.timers.set(Timer::Leave as usize, *leaves_at + patience);
+                let delay = if asked.is_some() { ACKNOWLEDGEMENT_DELAY_MAX } else { Duration::ZERO };
+                self.timers.set(Timer::Leave as usize, *leaves_at + delay);
             }
         }
     }
@@ -234,8 +234,8 @@ impl KissTnc {
     /// Removes frames that should have left by now, and those whose acknowledgement is overdue.
     fn leave(&mut self, now: Instant) {
         while let Some(held) = self.held.front() {
-            let patience = if held.more.is_some() { PATIENCE } else { Duration::ZERO };
-            if held.leaves_at + patience > now {
+            let delay = if held.more.is_some() { ACKNOWLEDGEMENT_DELAY_MAX } else { Duration::ZERO };
+            if held.leaves_at + delay > now {
                 break;
             }
             let Some(held) = self.held.pop_front() else { break };
@@ -251,7 +251,7 @@ impl KissTnc {
         if self.acknowledgement_support == AcknowledgementSupport::Probing
             && self.timers.get(Timer::Probe as usize).is_none()
         {
-            self.timers.set(Timer::Probe as usize, now + PATIENCE);
+            self.timers.set(Timer::Probe as usize, now + ACKNOWLEDGEMENT_DELAY_MAX);
         }
         self.set_timer();
     }

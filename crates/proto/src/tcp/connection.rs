@@ -476,10 +476,10 @@ impl Connection {
             return self.timeouts > self.profile.retries;
         }
         let (minimum, maximum) = (self.profile.rto_minimum, self.profile.rto_maximum);
-        let patience: Duration = (0..=self.profile.retries)
+        let limit: Duration = (0..=self.profile.retries)
             .map(|retry| minimum.saturating_mul(1 << retry.min(31)).min(maximum))
             .sum();
-        now.saturating_since(self.first_timeout) >= patience
+        now.saturating_since(self.first_timeout) >= limit
     }
 
     fn persist_timeout(&mut self) {

@@ -596,8 +596,8 @@ impl Engine for Group {
         if self.active.as_ref().and_then(Outgoing::deadline).is_some_and(|until| until <= now) {
             self.settle();
         }
-        let patience = self.config.incomplete_max;
-        let stale = |incoming: &Incoming| !incoming.is_whole() && incoming.heard_at + patience <= now;
+        let limit = self.config.incomplete_max;
+        let stale = |incoming: &Incoming| !incoming.is_whole() && incoming.heard_at + limit <= now;
         let stale: Vec<u32> =
             self.incoming.iter().filter(|(_, incoming)| stale(incoming)).map(|(number, _)| *number).collect();
         stale.into_iter().for_each(|number| self.give_up(number));
@@ -647,9 +647,9 @@ impl Engine for Group {
     fn poll_timeout(&self) -> Option<Instant> {
         let answer = self.answers.iter().filter(|answer| !answer.due).map(|answer| answer.at).min();
         let deadline = self.active.as_ref().and_then(Outgoing::deadline);
-        let patience = self.config.incomplete_max;
+        let limit = self.config.incomplete_max;
         let listened = self.incoming.values().filter(|incoming| !incoming.is_whole());
-        let stale = listened.map(|incoming| incoming.heard_at + patience).min();
+        let stale = listened.map(|incoming| incoming.heard_at + limit).min();
         earlier(earlier(self.retry_at, answer), earlier(deadline, stale))
     }
 

@@ -1,7 +1,7 @@
 //! Transmission of bundles to a neighbour.
 //!
 //! ```text
-//!   queue --> staged ------> filling ----------> awaiting -----------> over
+//!   queue --> prepared ----> filling ----------> awaiting -----------> over
 //!         reads its      open; pieces        all pieces sent;      Sent, or Failed:
 //!         first pieces   as room permits     the acknowledgement   the rest returns
 //!                                            is outstanding        to the queue
@@ -392,7 +392,7 @@ impl Agent {
         self.requeue(record);
     }
 
-    /// Opens the staged transfer once its first piece has been read and the link is free for it.
+    /// Opens the prepared transfer once its first piece has been read and the link is free for it.
     fn open_prepared(&mut self, now: Instant, id: LinkId) -> bool {
         let link = self.links.get(id).expect("the link is usable");
         let Some(transfer) = link.prepared else { return false };
@@ -415,7 +415,7 @@ impl Agent {
         }
         let link = self.links.get_mut(id).expect("the link is usable");
         let whole = link.transfers.get_mut(&transfer).and_then(|flight| flight.whole_head.take());
-        let held = self.holdings.get(&record).expect("staged bundles are held");
+        let held = self.holdings.get(&record).expect("prepared bundles are held");
         let mut head = part_of(whole.as_deref().unwrap_or(&held.head), from, to);
         self.address(now, held, &mut head);
         let is_part = head.fragment().is_some() && held.head.fragment() != head.fragment();
@@ -429,7 +429,7 @@ impl Agent {
         let bytes = head.to_bytes();
         let length = bytes.len() as u64 + (to - from) + head.tail_bytes();
         let link = self.links.get_mut(id).expect("the link is usable");
-        let flight = link.transfers.get_mut(&transfer).expect("staged transfers live");
+        let flight = link.transfers.get_mut(&transfer).expect("prepared transfers live");
         flight.head_bytes = bytes.len() as u64;
         flight.buffered += bytes.len();
         flight.chunks.push_front(bytes);
@@ -448,11 +448,11 @@ impl Agent {
         head.address(previous, held.age_ms_now(now));
     }
 
-    /// Returns the staged transfer, of which nothing was sent, to the queue.
+    /// Returns the prepared transfer, of which nothing was sent, to the queue.
     pub(super) fn drop_prepared(&mut self, now: Instant, id: LinkId) {
         let Some(link) = self.links.get_mut(id) else { return };
         let Some(transfer) = link.prepared.take() else { return };
-        let flight = link.transfers.remove(&transfer).expect("staged transfers live");
+        let flight = link.transfers.remove(&transfer).expect("prepared transfers live");
         self.put_back(now, flight.record, id, transfer, flight.from, flight.to);
     }
 

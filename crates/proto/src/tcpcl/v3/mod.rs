@@ -63,7 +63,7 @@ impl SessionParameters {
         // Acknowledgements, refusals and keepalives may arrive between a LENGTH and its bundle.
         let continues = matches!(message, Message::DataSegment { start: false, .. } | Message::Length { .. });
         if self.announced.is_some() && continues {
-            return Err(DecodeError::invalid("what follows a LENGTH message", "RFC 7242 5.5"));
+            return Err(DecodeError::invalid("the message after a LENGTH message", "RFC 7242 5.5"));
         }
         Ok(match message {
             Message::DataSegment { start, end, length } => Received::Segment(SegmentHeader {

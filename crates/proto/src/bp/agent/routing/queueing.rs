@@ -49,7 +49,7 @@ impl Agent {
     /// bundles.
     pub(in super::super) fn reroute_all(&mut self, now: Instant) {
         let waiting =
-            |stage: BundleState| matches!(stage, BundleState::Forwarding(_) | BundleState::BackingOff(_));
+            |state: BundleState| matches!(state, BundleState::Forwarding(_) | BundleState::BackingOff(_));
         let all = self.holdings.iter().filter(|(id, held)| !is_copy(*id) && waiting(held.state));
         let records: Vec<RecordId> = all.map(|(record, _)| record).collect();
         for record in records {
