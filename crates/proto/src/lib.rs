@@ -5,7 +5,7 @@
 //! [`service`] the messages between layers, [`joint`] the composition of engines. Each protocol has a folder of its
 //! own, which uses these common modules and never another protocol's folder.
 //!
-//! The feature `testing` adds what tests need and no program: checkers of the contract and timelines in [`wrap`], random
+//! The feature `testing` adds parts for tests: checkers of the contract and timelines in [`wrap`], the laws, random
 //! bundles, the bodies of the fuzz targets. Declare it in `[dev-dependencies]`.
 //!
 //! # Write a protocol
