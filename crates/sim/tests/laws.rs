@@ -43,7 +43,7 @@ fn run(seed: u64, mut probe: impl FnMut(&Simulation<Talk>, &[ChannelId])) -> Run
             world.add_channel((pair[0], InterfaceId(1)), (pair[1], InterfaceId(0)), config)
         })
         .collect();
-    let misfortune = swarm::FaultLimits {
+    let limits = swarm::FaultLimits {
         channels: channels.clone(),
         nodes: nodes.clone(),
         from: Instant::ZERO,
@@ -53,7 +53,7 @@ fn run(seed: u64, mut probe: impl FnMut(&Simulation<Talk>, &[ChannelId])) -> Run
         disk_failures_max: 2,
         damages_max: 2,
     };
-    for (at, fault) in swarm::faults(&mut rng, &misfortune) {
+    for (at, fault) in swarm::faults(&mut rng, &limits) {
         world.fault_at(at, fault);
     }
     for (at, node, ask) in traffic(&mut rng, &nodes) {

@@ -124,40 +124,40 @@ pub(crate) struct FaultLimits {
 
 /// Draws faults, in order of time. Faults of one kind may overlap at the same channel or node: a channel is up again
 /// when the last cut has ended, while the first end of a crash or failure ends all of them.
-pub(crate) fn faults(rng: &mut Rng, misfortune: &FaultLimits) -> Vec<(Instant, InjectedFault)> {
+pub(crate) fn faults(rng: &mut Rng, limits: &FaultLimits) -> Vec<(Instant, InjectedFault)> {
     let mut plan = Vec::new();
-    let mut spells =
+    let mut intervals =
         |rng: &mut Rng, count_max: u32, victims: usize, make: &dyn Fn(usize, bool) -> InjectedFault| {
             let count = if victims == 0 { 0 } else { rng.below(u64::from(count_max) + 1) };
             for _ in 0..count {
                 let victim = rng.below(victims as u64) as usize;
-                let (begin, end) = spell(rng, misfortune.from, misfortune.until);
+                let (begin, end) = interval(rng, limits.from, limits.until);
                 plan.push((begin, make(victim, true)));
                 plan.push((end, make(victim, false)));
             }
         };
-    let (channels, nodes) = (&misfortune.channels, &misfortune.nodes);
-    spells(rng, misfortune.cuts_max, channels.len(), &|victim, begins| match begins {
+    let (channels, nodes) = (&limits.channels, &limits.nodes);
+    intervals(rng, limits.cuts_max, channels.len(), &|victim, begins| match begins {
         true => InjectedFault::Cut(channels[victim]),
         false => InjectedFault::Heal(channels[victim]),
     });
-    spells(rng, misfortune.crashes_max, nodes.len(), &|victim, begins| match begins {
+    intervals(rng, limits.crashes_max, nodes.len(), &|victim, begins| match begins {
         true => InjectedFault::Crash(nodes[victim]),
         false => InjectedFault::Restart(nodes[victim]),
     });
-    spells(rng, misfortune.disk_failures_max, nodes.len(), &|victim, begins| {
+    intervals(rng, limits.disk_failures_max, nodes.len(), &|victim, begins| {
         InjectedFault::DiskFails(nodes[victim], begins)
     });
-    for _ in 0..if nodes.is_empty() { 0 } else { rng.below(u64::from(misfortune.damages_max) + 1) } {
+    for _ in 0..if nodes.is_empty() { 0 } else { rng.below(u64::from(limits.damages_max) + 1) } {
         let victim = nodes[rng.below(nodes.len() as u64) as usize];
-        plan.push((spell(rng, misfortune.from, misfortune.until).0, InjectedFault::DamageAnyRecord(victim)));
+        plan.push((interval(rng, limits.from, limits.until).0, InjectedFault::DamageAnyRecord(victim)));
     }
     plan.sort_by_key(|planned| planned.0);
     plan
 }
 
 /// Draws an interval within the given one, short more often than long.
-fn spell(rng: &mut Rng, from: Instant, until: Instant) -> (Instant, Instant) {
+fn interval(rng: &mut Rng, from: Instant, until: Instant) -> (Instant, Instant) {
     let span = until.saturating_since(from).as_nanos() as u64;
     let begin = rng.below(span.max(1));
     let length = ((span - begin) as f64 * spread(rng, 1e-4, 1.0)) as u64;
@@ -167,7 +167,7 @@ fn spell(rng: &mut Rng, from: Instant, until: Instant) -> (Instant, Instant) {
 
 #[test]
 fn every_fault_is_mended_in_time() {
-    let misfortune = FaultLimits {
+    let limits = FaultLimits {
         channels: vec![ChannelId(0), ChannelId(1)],
         nodes: vec![NodeId(0), NodeId(1), NodeId(2)],
         from: Instant::from_secs(10),
@@ -180,8 +180,8 @@ fn every_fault_is_mended_in_time() {
     let mut kinds = [0; 4];
     for seed in 0..500 {
         let (mut cut, mut down, mut failing) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
-        for (at, fault) in faults(&mut Rng::new(seed), &misfortune) {
-            assert!(at >= misfortune.from && at <= misfortune.until);
+        for (at, fault) in faults(&mut Rng::new(seed), &limits) {
+            assert!(at >= limits.from && at <= limits.until);
             match fault {
                 InjectedFault::Cut(channel) => kinds[0] += u32::from(cut.insert(channel)),
                 InjectedFault::Heal(channel) => drop(cut.remove(&channel)),
