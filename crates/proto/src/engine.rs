@@ -86,8 +86,8 @@ pub trait Engine {
         false
     }
 
-    /// Shows what the engine has counted and how it is, as one part; an engine that is made of others shows those, from
-    /// top to bottom. Shows nothing by default.
+    /// Adds the counters and the state of the engine as one part; an engine that is made of others adds theirs, from top
+    /// to bottom. Adds nothing by default.
     fn observe(&self, _view: &mut Observation) {}
 }
 

@@ -255,7 +255,7 @@ impl<A: Service> Simulation<A> {
         &self.nodes[node.0 as usize].name
     }
 
-    /// Returns what the engines of a node show of themselves; nothing while the node is down.
+    /// Returns the counters and states of the engines of a node; none while the node is down.
     pub fn observe(&self, node: NodeId) -> Observation {
         self.nodes[node.0 as usize].engine.as_ref().map(Observation::of).unwrap_or_default()
     }

@@ -454,7 +454,7 @@ impl BundleDeadlines {
     }
 }
 
-/// Clock, and what is due.
+/// Clock and deadlines.
 #[derive(Debug, Default)]
 pub(super) struct Timekeeping {
     pub(super) clock: Clock,

@@ -1,4 +1,4 @@
-//! The bundles that the node holds, and what is counted of them.
+//! The bundles that the node holds, and their counts.
 
 use crate::service::RecordId;
 use core::ops::{Index, RangeBounds};
@@ -69,7 +69,7 @@ impl Holdings {
         self.bundles.get(record).map(|held| &**held)
     }
 
-    /// A bundle, for changes of everything but what is counted: its owner, its length and its memory.
+    /// A bundle, for changes of everything but its owner, its length and its memory, which are counted.
     pub(super) fn get_mut(&mut self, record: &RecordId) -> Option<&mut HeldBundle> {
         self.bundles.get_mut(record).map(|held| &mut **held)
     }

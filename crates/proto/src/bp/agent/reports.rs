@@ -492,7 +492,7 @@ mod tests {
             report_rate_limit.take(Instant::ZERO, PER_MINUTE, NeighbourNumber(neighbour), source)
         };
         for stranger in 1..=8 {
-            // Everything that a stranger can get.
+            // The most that an unknown neighbour can get.
             let sent = (0..100_000_u64).filter(|number| take(stranger, *number % 50)).count();
             assert!(sent <= 4 * PER_MINUTE as usize, "{sent}");
         }

@@ -50,7 +50,7 @@ enum Phase {
 /// Position of the start number in a record ID.
 const BOOT_SHIFT: u32 = 40;
 
-/// State of the start, and what is numbered from it.
+/// State of the start, and the numbers that contain it.
 #[derive(Debug)]
 pub(super) struct Startup {
     phase: Phase,
