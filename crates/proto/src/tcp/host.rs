@@ -116,8 +116,9 @@ impl Host {
     }
 
     /// Sets the local port of the next outgoing connection.
+    #[cfg(test)]
     #[must_use]
-    pub fn with_first_port(mut self, port: u16) -> Self {
+    pub(super) fn with_first_port(mut self, port: u16) -> Self {
         self.next_port = port;
         self
     }
