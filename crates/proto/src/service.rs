@@ -7,6 +7,7 @@
 //! |---|---|---|
 //! | [`App`] | a bundle agent | payload bytes of the open sends |
 //! | [`Management`] | a bundle agent | none (control only) |
+//! | [`Bpa`] | a bundle agent | that of [`App`]: both of the above in one |
 //! | [`Bundles`] | a convergence layer | payload bytes of the next pieces |
 //! | [`Storage`] | a disk, a database | none (control only) |
 //! | [`Stream`] | TCP | bytes |
