@@ -19,41 +19,6 @@ pub use frames::FramesAccount;
 pub use storage::StorageAccount;
 pub use stream::StreamAccount;
 
-/// The side of a service that a rule binds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Side {
-    /// The upper engine, with its requests.
-    User,
-    /// The lower engine, with its indications.
-    Provider,
-}
-
-impl fmt::Display for Side {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Side::User => "user",
-            Side::Provider => "provider",
-        })
-    }
-}
-
-/// A rule of a service, as what breaks it. The documentation of the service contains all of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Rule {
-    /// The side that it binds.
-    pub side: Side,
-    /// Message of a [`ContractBreach`], with two dots for each value.
-    pub text: &'static str,
-}
-
-const fn user(text: &'static str) -> Rule {
-    Rule { side: Side::User, text }
-}
-
-const fn provider(text: &'static str) -> Rule {
-    Rule { side: Side::Provider, text }
-}
-
 /// A breach of the contract, described for a developer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContractBreach(pub String);
@@ -71,8 +36,6 @@ impl fmt::Display for ContractBreach {
 pub trait CheckedService: Service {
     /// Record of the past messages that the rules depend on.
     type Account: Default + fmt::Debug;
-    /// All rules; none for a service that is made of others, to which their rules apply.
-    const RULES: &'static [Rule] = &[];
 
     /// Records a request of the user.
     fn request(account: &mut Self::Account, request: &Self::Request) -> Result<(), ContractBreach>;

@@ -18,7 +18,7 @@ mod tap;
 #[cfg(any(test, feature = "testing"))]
 pub use checked::{
     AppAccount, BundlesAccount, Checked, CheckedService, ContractBreach, DatagramsAccount, FramesAccount,
-    Rule, Side, StorageAccount, StreamAccount,
+    StorageAccount, StreamAccount,
 };
 pub use impair::{Impair, ImpairConfig, ImpairCounters, Impairable};
 #[cfg(any(test, feature = "testing"))]

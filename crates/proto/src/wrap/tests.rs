@@ -6,6 +6,7 @@ use crate::rng::Rng;
 use crate::service::*;
 use crate::time::{Duration, Instant};
 use bytes::Bytes;
+use rules::Side;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

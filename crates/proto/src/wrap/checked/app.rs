@@ -1,7 +1,7 @@
 //! The rules of [`App`].
 
 use super::account::{Room, rule};
-use super::{CheckedService, ContractBreach, Rule, provider, user};
+use super::{CheckedService, ContractBreach};
 use crate::service::{App, AppIndication, AppRequest, DeliveryId, SendId};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -47,35 +47,8 @@ impl AppAccount {
     }
 }
 
-/// What breaks the contract of [`App`].
-const RULES: &[Rule] = &[
-    user(".. is used twice"),
-    user("it spends .. of a room of .."),
-    user(".. was never opened"),
-    user(".. has ended"),
-    user("a piece after Cancel"),
-    user(".. bytes of .."),
-    user(".. was never delivered"),
-    user(".. is gone"),
-    provider(".. was never opened"),
-    provider(".. has ended"),
-    provider("Accepted twice"),
-    provider("Accepted after .. of .. bytes"),
-    provider("Progress before Accepted"),
-    provider("Progress of .. bytes of .."),
-    provider("Sent before Accepted"),
-    provider("Delivered after it was taken or is gone"),
-    provider(".. was never delivered"),
-    provider(".. is gone"),
-    provider("data without a read"),
-    provider("data up to .. where .. was asked for"),
-    provider("data without a byte"),
-    provider("Gone as taken without Taken"),
-];
-
 impl CheckedService for App {
     type Account = AppAccount;
-    const RULES: &'static [Rule] = RULES;
 
     fn request(account: &mut AppAccount, request: &AppRequest) -> Result<(), ContractBreach> {
         match request {

@@ -1,7 +1,7 @@
 //! The rules of [`Bundles`].
 
 use super::account::{Room, rule};
-use super::{CheckedService, ContractBreach, Rule, provider, user};
+use super::{CheckedService, ContractBreach};
 use crate::service::{Bundles, BundlesIndication, BundlesRequest, TransferId};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -95,45 +95,8 @@ impl BundlesAccount {
     }
 }
 
-/// What breaks the contract of [`Bundles`].
-const RULES: &[Rule] = &[
-    user("Open while the link is not up"),
-    user(".. is used twice"),
-    user("it spends .. of a room of .."),
-    user("a piece while .. has the line"),
-    user(".. was never opened"),
-    user(".. has ended"),
-    user("a piece after Cancel"),
-    user("a piece after the last"),
-    user("a piece without a byte"),
-    user(".. bytes of a bundle of .."),
-    user("last is .. after .. bytes of .."),
-    user("accepts .. bytes, but .. have risen"),
-    user("accepts .. bytes after .."),
-    provider("Up twice"),
-    provider("Peer while the link is not up"),
-    provider("Down without a terminal indication for .."),
-    provider("Down without Lost for .."),
-    provider("room while the link is not up"),
-    provider("Begin while the link is not up"),
-    provider(".. begins twice"),
-    provider("a piece of what is over"),
-    provider("a piece of what has not begun"),
-    provider("a piece after the last"),
-    provider("a piece without a byte"),
-    provider(".. bytes of a bundle of .. have risen"),
-    provider("the last piece at .. of .. bytes"),
-    provider(".. was never opened"),
-    provider(".. has ended"),
-    provider(".. bytes acknowledged of .. sent"),
-    provider(".. bytes acknowledged after .."),
-    provider("Sent after .. of .. bytes"),
-    provider("Lost without an incoming transfer"),
-];
-
 impl CheckedService for Bundles {
     type Account = BundlesAccount;
-    const RULES: &'static [Rule] = RULES;
 
     fn request(account: &mut BundlesAccount, request: &BundlesRequest) -> Result<(), ContractBreach> {
         match request {

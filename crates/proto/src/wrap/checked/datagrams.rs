@@ -1,7 +1,7 @@
 //! The rules of [`Datagrams`].
 
 use super::account::{Room, rule};
-use super::{CheckedService, ContractBreach, Rule, provider, user};
+use super::{CheckedService, ContractBreach};
 use crate::service::{Datagrams, DatagramsIndication, DatagramsRequest, PeerId};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,27 +23,8 @@ pub struct DatagramsAccount {
     released: u64,
 }
 
-/// What breaks the contract of [`Datagrams`].
-const RULES: &[Rule] = &[
-    user("Join twice"),
-    user("a datagram while it is not joined"),
-    user("a datagram to .., which was never named"),
-    user("a datagram of .. bytes, above the maximum of .."),
-    user("it spends .. of a room of .."),
-    user("released .. bytes, and .. have risen"),
-    provider("Joined twice"),
-    provider("room while it is not joined"),
-    provider("a carrier while it is not joined"),
-    provider("transmitted a datagram that it does not have"),
-    provider("a datagram came while it is not joined"),
-    provider("a damaged datagram that was not asked for"),
-    provider("a datagram to a group that it does not have"),
-    provider("Left without Join"),
-];
-
 impl CheckedService for Datagrams {
     type Account = DatagramsAccount;
-    const RULES: &'static [Rule] = RULES;
 
     fn request(account: &mut DatagramsAccount, request: &DatagramsRequest) -> Result<(), ContractBreach> {
         match request {

@@ -1,7 +1,7 @@
 //! The rules of [`Frames`].
 
 use super::account::{Room, rule};
-use super::{CheckedService, ContractBreach, Rule, provider, user};
+use super::{CheckedService, ContractBreach};
 use crate::service::{Frames, FramesIndication, FramesRequest};
 use std::collections::BTreeMap;
 
@@ -13,19 +13,8 @@ pub struct FramesAccount {
     tokens: BTreeMap<u64, u32>,
 }
 
-/// What breaks the contract of [`Frames`].
-const RULES: &[Rule] = &[
-    user("the channel seized before Join"),
-    user("a frame before Join"),
-    user("it spends .. of a room of .."),
-    provider("room before Join"),
-    provider("a frame came before Join"),
-    provider("transmitted a frame that it does not have"),
-];
-
 impl CheckedService for Frames {
     type Account = FramesAccount;
-    const RULES: &'static [Rule] = RULES;
 
     fn request(account: &mut FramesAccount, request: &FramesRequest) -> Result<(), ContractBreach> {
         match request {

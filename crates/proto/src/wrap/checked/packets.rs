@@ -1,7 +1,7 @@
 //! The rules of [`Packets`].
 
 use super::account::{Room, rule};
-use super::{CheckedService, ContractBreach, Rule, provider, user};
+use super::{CheckedService, ContractBreach};
 use crate::service::{Packets, PacketsIndication, PacketsRequest};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,29 +25,8 @@ pub struct PacketsAccount {
     closing: bool,
 }
 
-/// What breaks the contract of [`Packets`].
-const RULES: &[Rule] = &[
-    user("Connect before the connection has Closed"),
-    user("a packet without a connection"),
-    user("a packet after Close or Abort"),
-    user("a packet of .. bytes, above the maximum of .."),
-    user("it spends .. of a room of .."),
-    user("released .. packets, but .. have risen"),
-    provider("Connected twice"),
-    provider("the best size exceeds the maximum"),
-    provider("Sizes without a connection"),
-    provider("a maximum of .. bytes after .. were promised"),
-    provider("room without a connection"),
-    provider("a packet came without a connection"),
-    provider("acknowledged without a connection"),
-    provider(".. acknowledged, which is no more than .."),
-    provider(".. acknowledged of .. packets"),
-    provider("Closed without a connection"),
-];
-
 impl CheckedService for Packets {
     type Account = PacketsAccount;
-    const RULES: &'static [Rule] = RULES;
 
     fn request(account: &mut PacketsAccount, request: &PacketsRequest) -> Result<(), ContractBreach> {
         let connected = account.state == PacketsState::Connected;

@@ -1,7 +1,7 @@
 //! The rules of [`Storage`].
 
 use super::account::rule;
-use super::{CheckedService, ContractBreach, Rule, provider};
+use super::{CheckedService, ContractBreach};
 use crate::service::{RecordId, Storage, StorageIndication, StorageRequest};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -40,20 +40,8 @@ impl StorageAccount {
     }
 }
 
-/// What breaks the contract of [`Storage`].
-const RULES: &[Rule] = &[
-    provider("stored .. bytes after .."),
-    provider("stored .. bytes of .."),
-    provider("data without a read"),
-    provider(".. bytes where .. were asked for"),
-    provider("Removed without Remove"),
-    provider("Listed without List"),
-    provider("a list out of order"),
-];
-
 impl CheckedService for Storage {
     type Account = StorageAccount;
-    const RULES: &'static [Rule] = RULES;
 
     fn request(account: &mut StorageAccount, request: &StorageRequest) -> Result<(), ContractBreach> {
         match request {

@@ -1,7 +1,7 @@
 //! The rules of [`Stream`].
 
 use super::account::{Room, rule};
-use super::{CheckedService, ContractBreach, Rule, provider, user};
+use super::{CheckedService, ContractBreach};
 use crate::service::{Stream, StreamIndication, StreamRequest};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,29 +28,8 @@ pub struct StreamAccount {
     peer_closed: bool,
 }
 
-/// What breaks the contract of [`Stream`].
-const RULES: &[Rule] = &[
-    user("Connect before the connection has Closed"),
-    user("Secure without a connection"),
-    user("Secure while the last one is not answered"),
-    user("Write without a connection"),
-    user("Write after Close or Abort"),
-    user("it spends .. of a room of .."),
-    user("released .. bytes, but only .. have risen"),
-    provider("Connected twice"),
-    provider("Secured without Secure"),
-    provider("room without a connection"),
-    provider("data without a connection"),
-    provider("data after PeerClosed"),
-    provider("data without a byte"),
-    provider("PeerClosed without a connection"),
-    provider("PeerClosed twice"),
-    provider("Closed without a connection"),
-];
-
 impl CheckedService for Stream {
     type Account = StreamAccount;
-    const RULES: &'static [Rule] = RULES;
 
     fn request(account: &mut StreamAccount, request: &StreamRequest) -> Result<(), ContractBreach> {
         let connected = account.state == StreamState::Connected;

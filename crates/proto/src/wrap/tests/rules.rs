@@ -1,7 +1,37 @@
-//! The rules of each service: those that the checker has are those of the documentation, and a test breaks each.
+//! The rules of each service: the documentation of the service lists what its checker says, and a test breaks each.
 
 use super::*;
 use std::cell::RefCell;
+
+/// The side of a service that a rule binds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    /// The upper engine, with its requests.
+    User,
+    /// The lower engine, with its indications.
+    Provider,
+}
+
+/// A service whose documentation has a table of rules.
+pub(super) trait Documented: CheckedService {
+    /// Source of the module of the service.
+    const DOCUMENTATION: &str;
+    /// Source of the checker.
+    const CHECKER: &str;
+}
+
+/// The rules in the documentation of a service: the side that each binds, and what the checker says when it is broken,
+/// with two dots for each value.
+fn rules(documentation: &str) -> Vec<(Side, &str)> {
+    let head = "///\n/// | side | what breaks the contract; .. stands for a value |\n/// |---|---|\n";
+    let (_, table) = documentation.split_once(head).expect("the service has a table of rules");
+    let rule = |line| match str::strip_suffix(line, " |")?.strip_prefix("/// | ")?.split_once(" | ")? {
+        ("user", text) => Some((Side::User, text)),
+        ("provider", text) => Some((Side::Provider, text)),
+        (side, _) => panic!("no side is called {side}"),
+    };
+    table.lines().map_while(rule).collect()
+}
 
 thread_local! {
     /// Breaches that the test in this thread has made.
@@ -29,14 +59,15 @@ fn is_said(rule: &str, message: &str) -> bool {
 }
 
 /// Asserts that this test has broken all rules of one side of a service, and that all that it has broken are rules.
-pub(super) fn all_broken<S: CheckedService>(side: Side) {
+pub(super) fn all_broken<S: Documented>(side: Side) {
     BROKEN.with_borrow(|broken| {
         let said: Vec<&String> = broken.iter().filter(|(by, _)| *by == side).map(|(_, said)| said).collect();
-        let rules: Vec<&Rule> = S::RULES.iter().filter(|rule| rule.side == side).collect();
-        let kept = rules.iter().find(|rule| !said.iter().any(|said| is_said(rule.text, said)));
+        let rules = rules(S::DOCUMENTATION).into_iter().filter(|(binds, _)| *binds == side);
+        let rules: Vec<&str> = rules.map(|(_, text)| text).collect();
+        let kept = rules.iter().find(|rule| !said.iter().any(|said| is_said(rule, said)));
         assert_eq!(kept, None, "no test breaks this rule");
-        let strange = said.iter().find(|said| !rules.iter().any(|rule| is_said(rule.text, said)));
-        assert_eq!(strange, None, "this is no rule of the {side}");
+        let strange = said.iter().find(|said| !rules.iter().any(|rule| is_said(rule, said)));
+        assert_eq!(strange, None, "this is no rule of the {side:?}");
     });
 }
 
@@ -56,25 +87,22 @@ fn messages(source: &str) -> Vec<String> {
     messages
 }
 
-/// The table in the documentation of a service.
-fn table(rules: &[Rule]) -> String {
-    let rows = rules.iter().map(|rule| format!("/// | {} | {} |\n", rule.side, rule.text));
-    let head = "///\n/// | side | what breaks the contract; .. stands for a value |\n/// |---|---|\n";
-    format!("{head}{}#[derive(Debug)]\n", rows.collect::<String>())
-}
-
-/// Each service: its documentation, the source of its checker, and its rules.
-macro_rules! services {
+/// Each service with its documentation and the source of its checker.
+macro_rules! documented {
     ($($file:literal $service:ident),*) => {
-        [$((
-            include_str!(concat!("../../service/", $file)),
-            include_str!(concat!("../checked/", $file)),
-            $service::RULES,
-        )),*]
+        $(impl Documented for $service {
+            const DOCUMENTATION: &str = include_str!(concat!("../../service/", $file));
+            const CHECKER: &str = include_str!(concat!("../checked/", $file));
+        })*
+
+        #[test]
+        fn the_checker_says_what_the_documentation_lists() {
+            $(expect_rules::<$service>();)*
+        }
     };
 }
 
-const SERVICES: [(&str, &str, &[Rule]); 7] = services![
+documented!(
     "app.rs" App,
     "bundles.rs" Bundles,
     "datagrams.rs" Datagrams,
@@ -82,25 +110,15 @@ const SERVICES: [(&str, &str, &[Rule]); 7] = services![
     "packets.rs" Packets,
     "storage.rs" Storage,
     "stream.rs" Stream
-];
+);
 
-#[test]
-fn the_documentation_of_each_service_has_its_rules() {
-    for (documentation, _, rules) in SERVICES {
-        let expected = table(rules);
-        assert!(documentation.contains(&expected), "the documentation needs this table:\n{expected}");
-    }
-}
-
-#[test]
-fn the_checker_says_what_the_rules_are() {
-    for (_, checker, rules) in SERVICES {
-        let said = messages(checker.split("fn owed").next().expect("there is a first part"));
-        let is_rule = |said: &&String| rules.iter().any(|rule| rule.text == **said);
-        assert_eq!(said.iter().find(|said| !is_rule(said)), None, "the checker says what is no rule");
-        // Room has one message for all services.
-        let is_said =
-            |rule: &&Rule| rule.text.contains("a room of") || said.iter().any(|said| said == rule.text);
-        assert_eq!(rules.iter().find(|rule| !is_said(rule)), None, "the checker never says this rule");
-    }
+fn expect_rules<S: Documented>() {
+    let rules = rules(S::DOCUMENTATION);
+    let said = messages(S::CHECKER.split("fn owed").next().expect("there is a first part"));
+    let is_rule = |said: &&String| rules.iter().any(|(_, text)| text == *said);
+    assert_eq!(said.iter().find(|said| !is_rule(said)), None, "the checker says what is no rule");
+    // Room has one message for all services.
+    let is_said = |text: &&str| text.contains("a room of") || said.iter().any(|said| said == text);
+    let unsaid = rules.iter().map(|(_, text)| *text).find(|text| !is_said(text));
+    assert_eq!(unsaid, None, "the checker never says this rule");
 }
