@@ -1,6 +1,6 @@
 //! Frames between a program and an AGWPE server, and the structures in their data.
 
-use crate::codec::{DecodeError, codes};
+use crate::codec::{self, DecodeError, codes, take, take_byte};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use core::fmt;
 use core::str::FromStr;
@@ -93,10 +93,7 @@ impl StationName {
     }
 
     fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
-        if input.len() < NAME_BYTES {
-            return Err(DecodeError::Incomplete);
-        }
-        let octets = input.split_to(NAME_BYTES);
+        let octets = take(input, NAME_BYTES)?;
         // Octets after the zero are undefined: the sender need not clear them.
         let used = octets.iter().position(|octet| *octet == 0);
         let used = used.ok_or(DecodeError::invalid("name without an end", CLAUSE))?;
@@ -174,25 +171,15 @@ impl Frame {
     /// # Errors
     /// Returns `Incomplete` until the frame is complete. Fails if a name is invalid or the data are too long.
     pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
-        if input.len() < HEADER_BYTES {
-            return Err(DecodeError::Incomplete);
-        }
-        let port = input.get_u8();
-        input.advance(3);
-        let kind = Kind::from_octet(input.get_u8());
-        input.advance(1);
-        let pid = input.get_u8();
-        input.advance(1);
-        let (from, to) = (StationName::decode(input)?, StationName::decode(input)?);
-        let length = input.get_u32_le() as usize;
-        input.advance(4);
+        let mut header = take(input, HEADER_BYTES)?;
+        let fixed = header.split_to(8);
+        let (port, kind, pid) = (fixed[0], Kind::from_octet(fixed[4]), fixed[6]);
+        let (from, to) = (StationName::decode(&mut header)?, StationName::decode(&mut header)?);
+        let length = header.get_u32_le() as usize;
         if length > DATA_BYTES_MAX {
             return Err(DecodeError::Limit { what: "AGWPE data" });
         }
-        if input.len() < length {
-            return Err(DecodeError::Incomplete);
-        }
-        Ok(Frame { port, kind, pid, from, to, data: input.split_to(length) })
+        Ok(Frame { port, kind, pid, from, to, data: take(input, length)? })
     }
 
     /// Appends the frame.
@@ -211,9 +198,7 @@ impl Frame {
 
     /// Returns the encoded frame.
     pub fn to_bytes(&self) -> Bytes {
-        let mut output = BytesMut::with_capacity(HEADER_BYTES + self.data.len());
-        self.encode(&mut output);
-        output.freeze()
+        codec::encoded(HEADER_BYTES + self.data.len(), |output| self.encode(output))
     }
 }
 
@@ -227,10 +212,7 @@ impl Registered {
     /// # Errors
     /// Fails if the data are incomplete.
     pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
-        match input.is_empty() {
-            true => Err(DecodeError::Incomplete),
-            false => Ok(Registered(input.get_u8() != 0)),
-        }
+        Ok(Registered(take_byte(input)? != 0))
     }
 
     /// Appends the result.
@@ -249,10 +231,7 @@ impl Queued {
     /// # Errors
     /// Fails if the data are incomplete.
     pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
-        match input.len() < 4 {
-            true => Err(DecodeError::Incomplete),
-            false => Ok(Queued(input.get_u32_le())),
-        }
+        Ok(Queued(take(input, 4)?.get_u32_le()))
     }
 
     /// Appends the number.
@@ -306,10 +285,7 @@ impl Via {
     /// # Errors
     /// Fails if the data are incomplete, if there is no digipeater or more than [`VIA_MAX`], or if a name is invalid.
     pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
-        if input.is_empty() {
-            return Err(DecodeError::Incomplete);
-        }
-        let count = usize::from(input.get_u8());
+        let count = usize::from(take_byte(input)?);
         if !(1..=VIA_MAX).contains(&count) {
             return Err(DecodeError::invalid("number of digipeaters", CLAUSE));
         }

@@ -1,7 +1,7 @@
 //! Callsigns and the address field (AX.25 v2.2 3.12).
 
-use crate::codec::DecodeError;
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use crate::codec::{DecodeError, take};
+use bytes::{BufMut, Bytes, BytesMut};
 use core::fmt;
 use core::str::FromStr;
 use serde::{Deserialize, Serialize};
@@ -53,12 +53,9 @@ impl Callsign {
     }
 
     fn decode(input: &mut Bytes) -> Result<(Self, u8), DecodeError> {
-        if input.len() < ADDRESS_BYTES {
-            return Err(DecodeError::Incomplete);
-        }
+        let octets = take(input, ADDRESS_BYTES)?;
         let mut letters = [0; LETTERS];
-        for letter in &mut letters {
-            let octet = input.get_u8();
+        for (letter, octet) in letters.iter_mut().zip(&octets) {
             if octet & LAST != 0 {
                 return Err(DecodeError::invalid("address that ends in the middle", "AX.25 3.12"));
             }
@@ -72,7 +69,7 @@ impl Callsign {
         if padding.iter().any(|letter| *letter != b' ') {
             return Err(DecodeError::invalid("callsign with a space inside", "AX.25 3.12.2"));
         }
-        let octet = input.get_u8();
+        let octet = octets[LETTERS];
         Ok((Callsign { letters, ssid: octet >> 1 & 0x0f }, octet))
     }
 

@@ -1,8 +1,8 @@
 //! Frames without flags, bit stuffing and check sequence, as they are exchanged with a TNC in KISS mode (3, 4).
 
 use super::address::{Address, Callsign, CommandResponse};
-use crate::codec::DecodeError;
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use crate::codec::{self, DecodeError, take_byte};
+use bytes::{BufMut, Bytes, BytesMut};
 use serde::{Deserialize, Serialize};
 
 /// Range of the sequence numbers (4.2.2.1).
@@ -216,19 +216,15 @@ impl Control {
     }
 
     fn decode(input: &mut Bytes, modulo: Modulo) -> Result<Self, DecodeError> {
-        if input.is_empty() {
-            return Err(DecodeError::Incomplete);
-        }
-        let first = input.get_u8();
+        let first = take_byte(input)?;
         if first & 0x03 == 0x03 {
             let function = Unnumbered::from_octet(first & !POLL);
             return Ok(Control::Unnumbered { function, poll_final: first & POLL != 0 });
         }
         let (send, receive, poll_final) = match modulo {
             Modulo::Eight => (first >> 1 & 0x07, first >> 5, first & POLL != 0),
-            Modulo::Extended if input.is_empty() => return Err(DecodeError::Incomplete),
             Modulo::Extended => {
-                let second = input.get_u8();
+                let second = take_byte(input)?;
                 (first >> 1, second >> 1, second & 1 != 0)
             }
         };
@@ -317,11 +313,7 @@ impl Frame {
     /// Fails if the frame is incomplete, or contains information where none is allowed (4.3).
     pub fn decode_behind(address: Address, mut input: Bytes, modulo: Modulo) -> Result<Self, DecodeError> {
         let control = Control::decode(&mut input, modulo)?;
-        let pid = match control.has_pid() {
-            true if input.is_empty() => return Err(DecodeError::Incomplete),
-            true => input.get_u8(),
-            false => 0,
-        };
+        let pid = if control.has_pid() { take_byte(&mut input)? } else { 0 };
         let informs = match control {
             Control::Information { .. } => true,
             Control::Supervisory { function, .. } => function == Supervisory::SelectiveReject,
@@ -361,8 +353,8 @@ impl Frame {
 
     /// Returns the frame's bytes in their form on a link with this modulo.
     pub fn to_bytes(&self, modulo: Modulo) -> Bytes {
-        let mut output = BytesMut::with_capacity(self.header_bytes(modulo) + self.information.len());
-        self.encode(&mut output, modulo);
-        output.freeze()
+        codec::encoded(self.header_bytes(modulo) + self.information.len(), |output| {
+            self.encode(output, modulo)
+        })
     }
 }

@@ -11,6 +11,7 @@ use super::timing::LEAVING_MAX;
 use super::transmitted::TransmittedBound;
 use super::unconnected::{Dropped, UnconnectedFrames};
 use super::xid::Parameters;
+use crate::codec;
 use crate::engine::{Engine, Indication, Request};
 use crate::joint::earlier;
 use crate::kit::Deadlines;
@@ -459,13 +460,13 @@ impl Station {
         };
         let modulo = theirs.options.map_or(Modulo::Eight, |options| options.modulo);
         let ours = offer(callers, &self.config.radio, modulo);
-        let mut information = BytesMut::new();
-        ours.agree(&theirs).with_own_limits(&ours).encode(&mut information);
+        let answer = ours.agree(&theirs).with_own_limits(&ours);
+        let information = codec::encoded(0, |out| answer.encode(out));
         if self.offered_parameters.len() >= WAITING_MAX {
             self.offered_parameters.pop_first();
         }
         self.offered_parameters.insert(frame.address.source, theirs);
-        self.answer(frame, Unnumbered::ExchangeIdentification, poll, information.freeze());
+        self.answer(frame, Unnumbered::ExchangeIdentification, poll, information);
     }
 
     fn answer(&mut self, to: &Frame, function: Unnumbered, final_bit: bool, information: Bytes) {

@@ -3,7 +3,7 @@
 //! Bit fields follow figure 4.5; the example of figure 4.6 violates it, and is accepted nevertheless.
 
 use super::frame::Modulo;
-use crate::codec::DecodeError;
+use crate::codec::{DecodeError, take};
 use crate::time::Duration;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use serde::{Deserialize, Serialize};
@@ -82,27 +82,15 @@ impl Parameters {
         if input.is_empty() {
             return Ok(Parameters::default());
         }
-        if input.len() < 4 {
-            return Err(DecodeError::Incomplete);
-        }
-        if (input.get_u8(), input.get_u8()) != (FORMAT, GROUP) {
+        let mut fixed = take(input, 4)?;
+        if (fixed.get_u8(), fixed.get_u8()) != (FORMAT, GROUP) {
             return Err(DecodeError::invalid("format of the identification", "AX.25 4.3.3.7"));
         }
-        let length = usize::from(input.get_u16());
-        if input.len() < length {
-            return Err(DecodeError::Incomplete);
-        }
-        let mut group = input.split_to(length);
+        let mut group = take(input, usize::from(fixed.get_u16()))?;
         let mut found = Parameters::default();
         while !group.is_empty() {
-            if group.len() < 2 {
-                return Err(DecodeError::Incomplete);
-            }
-            let (identifier, length) = (group.get_u8(), usize::from(group.get_u8()));
-            if group.len() < length {
-                return Err(DecodeError::Incomplete);
-            }
-            found.take(identifier, &group.split_to(length))?;
+            let item = take(&mut group, 2)?;
+            found.take(item[0], &take(&mut group, usize::from(item[1]))?)?;
         }
         Ok(found)
     }

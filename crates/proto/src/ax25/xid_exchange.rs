@@ -10,8 +10,9 @@ use super::link::{CALLS_A_RUNG, Link, OutgoingFrame, SetupStep, State, Timer};
 use super::negotiated::{RememberedPeer, XidAnswer, defaults};
 use super::timing::LEAVING_MAX;
 use super::xid::Parameters;
+use crate::codec;
 use crate::time::{Duration, Instant};
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 
 /// Maximum wait of XID for data to accompany: two key-ups would cost a turnaround of the channel.
 const COMPANY: Duration = Duration::from_millis(100);
@@ -154,9 +155,7 @@ impl Link {
     }
 
     fn offered(&self) -> Bytes {
-        let mut information = BytesMut::new();
-        self.offer().encode(&mut information);
-        information.freeze()
+        codec::encoded(0, |out| self.offer().encode(out))
     }
 
     /// Sends XID before the link setup, for stations of version 2.2 with modulo 8.
@@ -175,9 +174,9 @@ impl Link {
                 // The peer has ended its burst: acknowledgements go with the answer.
                 self.receiver.peer_waits();
             }
-            let mut information = BytesMut::new();
-            self.offer().agree(&theirs).with_own_limits(&self.offer()).encode(&mut information);
-            self.say(false, Unnumbered::ExchangeIdentification, poll_final, information.freeze());
+            let answer = self.offer().agree(&theirs).with_own_limits(&self.offer());
+            let information = codec::encoded(0, |out| answer.encode(out));
+            self.say(false, Unnumbered::ExchangeIdentification, poll_final, information);
             return;
         }
         match self.state {

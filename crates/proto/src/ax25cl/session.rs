@@ -4,6 +4,7 @@ use super::config::{Config, Counters};
 use super::incoming::Incoming;
 use super::outgoing::{Outgoing, Violation};
 use super::wire::{Hello, Message, Packet, encode_control};
+use crate::codec;
 use crate::engine::Engine;
 use crate::kit::Backoff;
 use crate::observe::Observation;
@@ -481,9 +482,7 @@ impl Session {
             resume: self.current.resumes.then_some(resume),
             node_id: self.config.node_id.clone(),
         };
-        let mut out = BytesMut::new();
-        hello.encode(&mut out);
-        out.freeze()
+        codec::encoded(0, |out| hello.encode(out))
     }
 
     /// Returns the next packet; `None` if none is worth sending.

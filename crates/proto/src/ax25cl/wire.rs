@@ -1,6 +1,6 @@
 //! Packets as octets: a sequence of messages; bundle bytes without a length are the last one.
 
-use crate::codec::{DecodeError, sdnv};
+use crate::codec::{DecodeError, sdnv, take};
 use crate::service::RefuseReason;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
@@ -216,13 +216,6 @@ fn decode_message(input: &mut Bytes) -> Result<Message, DecodeError> {
         }
         _ => return Err(DecodeError::invalid("a kind of message", "docs/ax25.md")),
     })
-}
-
-fn take(input: &mut Bytes, length: usize) -> Result<Bytes, DecodeError> {
-    if input.len() < length {
-        return Err(DecodeError::Incomplete);
-    }
-    Ok(input.split_to(length))
 }
 
 fn u32_of(bytes: &[u8]) -> u32 {

@@ -6,7 +6,7 @@
 
 use super::eid::Eid;
 use super::time::{CreationTimestamp, DtnTime};
-use crate::codec::{DecodeError, cbor, codes};
+use crate::codec::{self, DecodeError, cbor, codes};
 use bytes::{BufMut, Bytes, BytesMut};
 
 const RECORD: &str = "RFC 9171 6.1";
@@ -172,9 +172,7 @@ impl AdminRecord {
 
     /// Encodes the record.
     pub fn to_bytes(&self) -> Bytes {
-        let mut out = BytesMut::with_capacity(64);
-        self.encode(&mut out);
-        out.freeze()
+        codec::encoded(64, |out| self.encode(out))
     }
 }
 

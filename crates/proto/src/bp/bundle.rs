@@ -6,7 +6,7 @@ use super::block::{
 use super::eid::Eid;
 use super::time::CreationTimestamp;
 use super::wire::{DecodePolicy, PayloadCrc};
-use crate::codec::{DecodeError, cbor};
+use crate::codec::{self, DecodeError, cbor};
 use crate::service::Priority;
 use bytes::{Buf, Bytes, BytesMut};
 
@@ -203,9 +203,7 @@ impl Head {
 
     /// Encodes the header.
     pub fn to_bytes(&self) -> Bytes {
-        let mut out = BytesMut::with_capacity(256);
-        self.encode(&mut out);
-        out.freeze()
+        codec::encoded(256, |out| self.encode(out))
     }
 
     /// Length of the tail that follows the payload, bytes.
@@ -312,8 +310,6 @@ impl Bundle {
 
     /// Encodes the bundle.
     pub fn to_bytes(&self) -> Bytes {
-        let mut out = BytesMut::with_capacity(256 + self.payload.len());
-        self.encode(&mut out);
-        out.freeze()
+        codec::encoded(256 + self.payload.len(), |out| self.encode(out))
     }
 }

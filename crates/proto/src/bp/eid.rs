@@ -6,7 +6,7 @@
 //! forwarded byte for byte.
 
 use crate::codec::cbor::Major;
-use crate::codec::{DecodeError, cbor};
+use crate::codec::{DecodeError, cbor, take};
 use crate::service::{BundleName, CreationTimestamp};
 use bytes::{Bytes, BytesMut};
 use core::cmp::Ordering;
@@ -331,11 +331,7 @@ fn decode_dtn(input: &mut Bytes) -> Result<Eid, DecodeError> {
             limit(usize::try_from(length).unwrap_or(usize::MAX))?;
             // No check for UTF-8: all characters that the syntax check accepts are ASCII.
             cbor::head(input)?;
-            let length = length as usize;
-            if input.len() < length {
-                return Err(DecodeError::Incomplete);
-            }
-            DtnName::new(input.split_to(length)).map(Eid::Dtn)
+            DtnName::new(take(input, length as usize)?).map(Eid::Dtn)
         }
         (cbor::Major::TextString, None) => {
             Err(DecodeError::Limit { what: "an endpoint ID of indefinite length" })

@@ -45,7 +45,6 @@
 //!
 //! # Units
 //! Times and lifetimes are in milliseconds (DTN time: since 2000-01-01 UTC, without leap seconds), lengths in bytes.
-//!
 
 pub mod admin;
 pub mod agent;

@@ -8,7 +8,25 @@ pub mod cbor;
 pub mod crc;
 pub mod sdnv;
 
+use bytes::{Bytes, BytesMut};
 use core::fmt;
+
+/// Consumes the first `length` bytes of the input.
+pub(crate) fn take(input: &mut Bytes, length: usize) -> Result<Bytes, DecodeError> {
+    if input.len() < length { Err(DecodeError::Incomplete) } else { Ok(input.split_to(length)) }
+}
+
+/// Consumes the first byte of the input.
+pub(crate) fn take_byte(input: &mut Bytes) -> Result<u8, DecodeError> {
+    Ok(take(input, 1)?[0])
+}
+
+/// Returns what `encode` appends to an empty buffer.
+pub(crate) fn encoded(capacity: usize, encode: impl FnOnce(&mut BytesMut)) -> Bytes {
+    let mut out = BytesMut::with_capacity(capacity);
+    encode(&mut out);
+    out.freeze()
+}
 
 /// Implements the conversions between an enum and its codes. Codes without a variant of their own are kept in the last one,
 /// with the bits of its mask.

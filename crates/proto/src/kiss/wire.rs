@@ -1,6 +1,6 @@
 //! Content between two FENDs, without escapes and checksum: the type octet and its data.
 
-use crate::codec::DecodeError;
+use crate::codec::{DecodeError, take_byte};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 /// Number of ports that a type octet can express, and of addresses of TNCs on one line (KISS 4, Multi-Drop).
@@ -77,10 +77,7 @@ impl Frame {
     /// # Errors
     /// Fails if the input is empty, or lacks a required parameter.
     pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
-        if input.is_empty() {
-            return Err(DecodeError::Incomplete);
-        }
-        let octet = input.get_u8();
+        let octet = take_byte(input)?;
         let (port, command) = (octet >> 4, octet & 0x0f);
         // Octets after the parameter may have a meaning for newer TNCs; they are ignored.
         let mut parameter = || match input.is_empty() {
@@ -119,47 +116,27 @@ impl Frame {
     /// Panics with a port above 15, or with port 15 and an unknown command 15, which would exit KISS.
     pub fn encode(&self, output: &mut BytesMut) {
         assert!(self.port < PORTS, "a type octet has four bits for the port");
-        let mut head = |command: u8| output.put_u8(self.port << 4 | command);
+        let mut put = |command: u8, parameter: &[u8]| {
+            output.put_u8(self.port << 4 | command);
+            output.put_slice(parameter);
+        };
         match &self.body {
-            Command::Data(bytes) => {
-                head(DATA);
-                output.put_slice(bytes);
-            }
-            Command::TxDelay(value) => {
-                head(TX_DELAY);
-                output.put_u8(*value);
-            }
-            Command::Persistence(value) => {
-                head(PERSISTENCE);
-                output.put_u8(*value);
-            }
-            Command::SlotTime(value) => {
-                head(SLOT_TIME);
-                output.put_u8(*value);
-            }
-            Command::TxTail(value) => {
-                head(TX_TAIL);
-                output.put_u8(*value);
-            }
-            Command::FullDuplex(value) => {
-                head(FULL_DUPLEX);
-                output.put_u8(*value);
-            }
-            Command::SetHardware(bytes) => {
-                head(SET_HARDWARE);
-                output.put_slice(bytes);
-            }
+            Command::Data(bytes) => put(DATA, bytes),
+            Command::TxDelay(value) => put(TX_DELAY, &[*value]),
+            Command::Persistence(value) => put(PERSISTENCE, &[*value]),
+            Command::SlotTime(value) => put(SLOT_TIME, &[*value]),
+            Command::TxTail(value) => put(TX_TAIL, &[*value]),
+            Command::FullDuplex(value) => put(FULL_DUPLEX, &[*value]),
+            Command::SetHardware(bytes) => put(SET_HARDWARE, bytes),
             Command::DataAcknowledged { token, bytes } => {
-                head(DATA_ACKNOWLEDGED);
-                output.put_u16(*token);
+                put(DATA_ACKNOWLEDGED, &token.to_be_bytes());
                 output.put_slice(bytes);
             }
-            Command::Poll => head(POLL),
+            Command::Poll => put(POLL, &[]),
             Command::Return => output.put_u8(RETURN_OCTET),
             Command::Unknown { command, bytes } => {
                 assert!(self.port < 15 || *command & 0x0f != RETURN, "0xFF ends KISS");
-                head(command & 0x0f);
-                output.put_slice(bytes);
+                put(command & 0x0f, bytes);
             }
         }
     }

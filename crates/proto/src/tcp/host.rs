@@ -4,6 +4,7 @@ use super::config::{HostConfig, InterfaceConfig};
 use super::connection::{Connection, Counters, State, Tuple};
 use super::output::control;
 use super::wire::{Flags, Packet, Segment, TcpOptions};
+use crate::codec;
 use crate::engine::{Engine, Indication, Request};
 use crate::kit::Deadlines;
 use crate::observe::Observation;
@@ -13,7 +14,7 @@ use crate::service::{
     StreamIndication, StreamRequest,
 };
 use crate::time::Instant;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use core::net::Ipv4Addr;
 use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
@@ -340,9 +341,7 @@ impl Host {
             segment,
         };
         self.next_identification = self.next_identification.wrapping_add(1);
-        let mut out = BytesMut::new();
-        packet.encode(&mut out);
-        out.freeze()
+        codec::encoded(0, |out| packet.encode(out))
     }
 
     // -- Lists ------------------------------------------------------------------------------------------------------

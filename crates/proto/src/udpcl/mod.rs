@@ -32,7 +32,6 @@
 //! - Received data are released to the socket when the bundle is accepted or refused.
 //!
 //! Units: bytes of bundles; the rate counts bits, including the headers of UDP and IP.
-//!
 
 pub mod config;
 mod link;

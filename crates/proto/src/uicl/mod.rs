@@ -26,7 +26,6 @@
 //! segment would damage the bundle permanently.
 //!
 //! Units: bytes of bundles; numbers in packets are big-endian.
-//!
 
 mod config;
 mod group;

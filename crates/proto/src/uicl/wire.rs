@@ -1,7 +1,7 @@
 //! Encoding of packets.
 
-use crate::codec::DecodeError;
 use crate::codec::crc::crc32c;
+use crate::codec::{self, DecodeError, take, take_byte};
 use crate::service::RefuseReason;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
@@ -13,8 +13,6 @@ pub const REQUEST_BYTES: usize = 15;
 pub const QUERY_BYTES: usize = 14;
 /// Length of a member in a query, octets.
 pub const MEMBER_BYTES: usize = 4;
-/// Maximum length of an answer without a bitmap, octets.
-pub const ANSWER_BYTES: usize = 14;
 
 const CRC_BYTES: usize = 4;
 const CLAUSE: &str = "docs/ax25.md";
@@ -116,22 +114,22 @@ impl Packet {
         if input.get_u32() != crc32c(&body) {
             return Err(DecodeError::Checksum { what: "packet to a group" });
         }
-        let fixed =
-            |body: &Bytes, bytes: usize| (body.len() >= bytes).then_some(()).ok_or(DecodeError::Incomplete);
-        fixed(&body, 5)?;
-        let (kind, transfer) = (body.get_u8(), body.get_u32());
+        let (kind, transfer) = (take_byte(&mut body)?, take(&mut body, 4)?.get_u32());
         let packet = match kind {
             SEGMENT => {
-                fixed(&body, 5)?;
-                let (index, count) = (body.get_u16(), body.get_u16());
+                let mut fixed = take(&mut body, 4)?;
+                if body.is_empty() {
+                    return Err(DecodeError::Incomplete);
+                }
+                let (index, count) = (fixed.get_u16(), fixed.get_u16());
                 if index >= count {
                     return Err(DecodeError::invalid("the index of a segment", CLAUSE));
                 }
                 Packet::Segment { transfer, index, count, data: body.split_off(0) }
             }
             QUERY => {
-                fixed(&body, 5)?;
-                let (count, round, slot_ms) = (body.get_u16(), body.get_u8(), body.get_u16());
+                let mut fixed = take(&mut body, 5)?;
+                let (count, round, slot_ms) = (fixed.get_u16(), fixed.get_u8(), fixed.get_u16());
                 if count == 0 || !body.len().is_multiple_of(MEMBER_BYTES) {
                     return Err(DecodeError::invalid("a query to a group", CLAUSE));
                 }
@@ -139,21 +137,14 @@ impl Packet {
                 Packet::Query { transfer, count, round, slot_ms, members }
             }
             REQUEST => {
-                fixed(&body, 6)?;
-                let (member, first) = (body.get_u32(), body.get_u16());
+                let mut fixed = take(&mut body, 6)?;
+                let (member, first) = (fixed.get_u32(), fixed.get_u16());
                 Packet::Request { transfer, member, first, bitmap: body.split_off(0) }
             }
-            CONFIRM => {
-                fixed(&body, 4)?;
-                Packet::Confirm { transfer, member: body.get_u32() }
-            }
+            CONFIRM => Packet::Confirm { transfer, member: take(&mut body, 4)?.get_u32() },
             REFUSE => {
-                fixed(&body, 5)?;
-                Packet::Refuse {
-                    transfer,
-                    member: body.get_u32(),
-                    reason: RefuseReason::from_code(body.get_u8()),
-                }
+                let (member, code) = (take(&mut body, 4)?.get_u32(), take_byte(&mut body)?);
+                Packet::Refuse { transfer, member, reason: RefuseReason::from_code(code) }
             }
             CANCEL => Packet::Cancel { transfer },
             _ => return Err(DecodeError::invalid("the kind of a packet", CLAUSE)),
@@ -204,9 +195,7 @@ impl Packet {
 
     /// Encodes the packet.
     pub fn to_bytes(&self) -> Bytes {
-        let mut out = BytesMut::new();
-        self.encode(&mut out);
-        out.freeze()
+        codec::encoded(0, |out| self.encode(out))
     }
 }
 

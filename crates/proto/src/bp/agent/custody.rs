@@ -29,7 +29,6 @@
 //!
 //! Not implemented: aggregate custody signals (they count as unknown administrative records), and several concurrent
 //! custodians: a bundle in custody follows routes and is not replicated.
-//!
 
 use crate::bp::{Eid, ReasonCode, v6};
 use crate::service::{BundleVersion, LinkId, Priority, RecordId, ReportedStatus, SendFailure};

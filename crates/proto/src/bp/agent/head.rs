@@ -9,7 +9,7 @@ use crate::bp::{
     self, AdminRecord, BlockFlags, BlockType, BundleFlags, BundleId, Content, CreationTimestamp,
     DecodePolicy, Eid, Fragment, HopCount, PayloadCrc, v6,
 };
-use crate::codec::DecodeError;
+use crate::codec::{self, DecodeError};
 use crate::service::{BlockPlace, Breach, BundleVersion, Priority, ReportedStatus};
 use bytes::{Bytes, BytesMut};
 
@@ -457,11 +457,7 @@ impl BundleEnd {
     pub(super) fn of(head: &AnyHead) -> Self {
         match head {
             AnyHead::V7(head) => BundleEnd::Checksum(PayloadCrc::new(&head.payload)),
-            AnyHead::V6(head) => {
-                let mut out = BytesMut::new();
-                head.encode_tail(&mut out);
-                BundleEnd::Blocks(out.freeze())
-            }
+            AnyHead::V6(head) => BundleEnd::Blocks(codec::encoded(0, |out| head.encode_tail(out))),
         }
     }
 

@@ -13,7 +13,6 @@
 //! ```
 //!
 //! Parts that cannot stay on disk (names, headers of version 6) count as memory: see [`super::accounts`].
-//!
 
 use crate::bp::{self, Eid};
 use crate::service::{LinkId, RecordId, TransferId};

@@ -11,7 +11,6 @@
 //! The agent decides whether to accept a bundle when its header is complete, before it stores anything. It acknowledges the last
 //! byte of the payload only once the seal is durable. So a sender whose link breaks always has a byte left to send, and the end
 //! of a bundle is never acknowledged before its CRC is checked.
-//!
 
 use crate::bp::v6::CustodyReason;
 use crate::bp::{DecodePolicy, ReasonCode};

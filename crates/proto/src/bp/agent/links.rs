@@ -12,7 +12,6 @@
 //!
 //! A link opened by a peer exists from `Up` to `Down`. Contact windows are in DTN time: without a clock they are ignored, and
 //! only the indications of the link count.
-//!
 
 use crate::bp::Eid;
 use crate::service::{

@@ -70,7 +70,6 @@
 //!
 //! # Units
 //! Lengths in bytes; DTN times in milliseconds since 2000-01-01 UTC, zero if unknown; engine time in nanoseconds.
-//!
 
 mod accounts;
 mod clock;

@@ -11,9 +11,9 @@
 //! link or the contact, or because the peer has another part already. The rest of a broken transfer returns to the queue without
 //! the part that the peer has acknowledged, so no acknowledged byte is sent twice (RFC 9171 5.8). The header is built when the
 //! transfer is opened, with the age at that time (5.4 step 4).
-//!
 
 use crate::bp::ReasonCode;
+use crate::codec;
 use crate::service::{
     AppIndication, BundleEvent, BundlesRequest, LinkId, Priority, RecordId, RefuseReason, SendFailure,
     TransferFailure, TransferId,
@@ -308,9 +308,8 @@ impl Agent {
         flight.closing.update(&data);
         flight.push(data);
         if flight.is_read() {
-            let mut tail = BytesMut::with_capacity(8);
-            flight.closing.encode_tail(&mut tail);
-            flight.push(tail.freeze());
+            let tail = codec::encoded(8, |out| flight.closing.encode_tail(out));
+            flight.push(tail);
         }
     }
 
@@ -381,9 +380,8 @@ impl Agent {
             cancelled: false,
         };
         if from == to {
-            let mut tail = BytesMut::new();
-            flight.closing.encode_tail(&mut tail);
-            flight.push(tail.freeze());
+            let tail = codec::encoded(8, |out| flight.closing.encode_tail(out));
+            flight.push(tail);
         }
         let link = self.links.get_mut(id).expect("the link is usable");
         link.transfers.insert(transfer, flight);

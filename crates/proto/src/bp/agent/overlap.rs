@@ -12,7 +12,6 @@
 //! Nothing is lost, because the payload cannot be reassembled without the received part in any case. That part may still be at
 //! this node, or the next hop may already have it: a bounded number of such parts is remembered until the remainder has
 //! arrived. A crash loses this memory, which costs only the overlap.
-//!
 
 use crate::bp::Eid;
 use crate::service::RecordId;

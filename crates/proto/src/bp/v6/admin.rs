@@ -1,8 +1,8 @@
 //! Administrative records (RFC 5050 6.1): the payload of a bundle with the administrative record flag.
 
 use crate::bp::{CreationTimestamp, Eid, ReasonCode};
-use crate::codec::{DecodeError, codes, sdnv};
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use crate::codec::{self, DecodeError, codes, sdnv, take, take_byte};
+use bytes::{BufMut, Bytes, BytesMut};
 
 const RECORD: &str = "RFC 5050 6.1";
 const REPORT: &str = "RFC 5050 6.1.1";
@@ -148,7 +148,7 @@ impl AdminRecord {
     ///
     /// Fails if the input is incomplete or not an administrative record.
     pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
-        let first = byte(input)?;
+        let first = take_byte(input)?;
         let (record_type, flags) = (first >> 4, first & 0x0f);
         let fragment = match flags {
             0 => false,
@@ -189,14 +189,8 @@ impl AdminRecord {
 
     /// Encodes the record.
     pub fn to_bytes(&self) -> Bytes {
-        let mut out = BytesMut::with_capacity(64);
-        self.encode(&mut out);
-        out.freeze()
+        codec::encoded(64, |out| self.encode(out))
     }
-}
-
-fn byte(input: &mut Bytes) -> Result<u8, DecodeError> {
-    if input.is_empty() { Err(DecodeError::Incomplete) } else { Ok(input.get_u8()) }
 }
 
 impl Time {
@@ -231,10 +225,7 @@ impl Subject {
         if length > EID_BYTES_MAX {
             return Err(DecodeError::Limit { what: "an endpoint ID" });
         }
-        if (input.len() as u64) < length {
-            return Err(DecodeError::Incomplete);
-        }
-        let text = input.split_to(length as usize);
+        let text = take(input, length as usize)?;
         let text = core::str::from_utf8(&text)
             .map_err(|_| DecodeError::invalid("the source of the subject bundle", clause))?;
         Ok(Subject { source: Eid::from_uri(text)?, created_s, sequence, fragment })
@@ -258,8 +249,8 @@ impl Subject {
 
 impl StatusReport {
     fn decode(input: &mut Bytes, is_fragment: bool) -> Result<Self, DecodeError> {
-        let flags = byte(input)?;
-        let reason = ReasonCode::from_number(u64::from(byte(input)?));
+        let flags = take_byte(input)?;
+        let reason = ReasonCode::from_number(u64::from(take_byte(input)?));
         let fragment = decode_fragment(input, is_fragment)?;
         let mut time = |bit: u8| match flags & bit {
             0 => Ok(None),
@@ -288,7 +279,7 @@ impl StatusReport {
 
 impl CustodySignal {
     fn decode(input: &mut Bytes, is_fragment: bool) -> Result<Self, DecodeError> {
-        let status = byte(input)?;
+        let status = take_byte(input)?;
         let fragment = decode_fragment(input, is_fragment)?;
         let time = Time::decode(input)?;
         let subject = Subject::decode(input, fragment, SIGNAL)?;

@@ -5,7 +5,7 @@ use super::primary::PrimaryBlock;
 use super::wire;
 use crate::bp::block::Fragment;
 use crate::bp::{DecodePolicy, Eid};
-use crate::codec::{DecodeError, sdnv};
+use crate::codec::{self, DecodeError, sdnv, take};
 use bytes::{BufMut, Bytes, BytesMut};
 
 /// Header of a bundle: everything except the payload.
@@ -149,9 +149,7 @@ impl Head {
 
     /// Encodes the header.
     pub fn to_bytes(&self) -> Bytes {
-        let mut out = BytesMut::with_capacity(256);
-        self.encode(&mut out);
-        out.freeze()
+        codec::encoded(256, |out| self.encode(out))
     }
 
     /// Appends the blocks after the payload.
@@ -195,11 +193,7 @@ impl Bundle {
         let policy = DecodePolicy::default();
         let (mut head, length) = wire::decode_head(input, &policy)?;
         let mut rest = input.slice(length..);
-        let length = usize::try_from(head.payload.length).map_err(|_| DecodeError::Incomplete)?;
-        if rest.len() < length {
-            return Err(DecodeError::Incomplete);
-        }
-        let payload = rest.split_to(length);
+        let payload = take(&mut rest, usize::try_from(head.payload.length).unwrap_or(usize::MAX))?;
         head.after = wire::decode_tail(&mut rest, &head, &policy)?;
         *input = rest;
         Ok(Bundle { head, payload })
@@ -223,8 +217,6 @@ impl Bundle {
 
     /// Encodes the bundle.
     pub fn to_bytes(&self) -> Bytes {
-        let mut out = BytesMut::with_capacity(256 + self.payload.len());
-        self.encode(&mut out);
-        out.freeze()
+        codec::encoded(256 + self.payload.len(), |out| self.encode(out))
     }
 }

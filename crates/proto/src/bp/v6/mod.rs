@@ -36,7 +36,6 @@
 //!
 //! # Units
 //! Creation times and lifetimes in seconds (since 2000-01-01 UTC), ages in microseconds, lengths in bytes.
-//!
 
 pub mod admin;
 pub mod block;

@@ -9,9 +9,9 @@ use super::bundle::{Head, PayloadHeader};
 use super::primary::{EidReference, PrimaryBlock};
 use crate::bp::DecodePolicy;
 use crate::bp::block::Fragment;
-use crate::codec::{DecodeError, sdnv};
+use crate::codec::{DecodeError, sdnv, take, take_byte};
 use crate::service::{BlockPlace, Breach};
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use bytes::{BufMut, Bytes, BytesMut};
 
 /// Version number: the first byte of a bundle.
 pub const VERSION: u8 = 6;
@@ -141,20 +141,15 @@ fn inside<T>(decoded: Result<T, DecodeError>, what: &'static str) -> Result<T, D
 
 impl PrimaryBlock {
     fn decode(input: &mut Bytes, policy: &DecodePolicy) -> Result<Self, DecodeError> {
-        match input.first() {
-            None => return Err(DecodeError::Incomplete),
-            Some(&VERSION) => input.advance(1),
-            Some(_) => return Err(DecodeError::invalid("the version of a bundle", PRIMARY)),
+        if take_byte(input)? != VERSION {
+            return Err(DecodeError::invalid("the version of a bundle", PRIMARY));
         }
         let flags = sdnv::decode(input)?;
         let length = sdnv::decode(input)?;
         if length > u64::from(policy.head_bytes_max) {
             return Err(DecodeError::Limit { what: "a bundle's header" });
         }
-        if (input.len() as u64) < length {
-            return Err(DecodeError::Incomplete);
-        }
-        let mut body = input.split_to(length as usize);
+        let mut body = take(input, length as usize)?;
         let mut number =
             || inside(sdnv::decode(&mut body), "a primary block that does not match its length field");
         let mut references = [EidReference { scheme: 0, ssp: 0 }; 4];
@@ -218,10 +213,7 @@ fn decode_canonical(
     policy: &DecodePolicy,
     place: &mut BlockPlace,
 ) -> Result<Canonical, DecodeError> {
-    if input.is_empty() {
-        return Err(DecodeError::Incomplete);
-    }
-    let block_type = BlockType::from_number(input.get_u8());
+    let block_type = BlockType::from_number(take_byte(input)?);
     place.block_type = Some(block_type.number().into());
     let flags = sdnv::decode(input)?;
     let last = flags & BlockFlags::LAST_BIT != 0;
@@ -242,10 +234,7 @@ fn decode_canonical(
     if length > u64::from(policy.head_bytes_max) {
         return Err(DecodeError::Limit { what: "an extension block" });
     }
-    if (input.len() as u64) < length {
-        return Err(DecodeError::Incomplete);
-    }
-    let data = input.split_to(length as usize);
+    let data = take(input, length as usize)?;
     Ok(Canonical::Extension(Block { block_type, flags, references, data }, last))
 }
 

@@ -5,7 +5,7 @@ pub mod wire;
 use super::config::Config;
 use super::dialect::{Received, SegmentAnswer, SegmentHeader, SegmentToSend};
 use super::v4::wire::TermReason;
-use crate::codec::{DecodeError, sdnv};
+use crate::codec::{self, DecodeError, sdnv};
 use crate::service::RefuseReason;
 use bytes::{Bytes, BytesMut};
 use wire::{ContactHeader, Message, ShutdownReason};
@@ -118,7 +118,7 @@ impl SessionParameters {
 
 /// Encodes a KEEPALIVE.
 pub(super) fn keepalive() -> Bytes {
-    encoded(Message::KeepAlive)
+    codec::encoded(0, |out| Message::KeepAlive.encode(out))
 }
 
 /// Encodes a SHUTDOWN, with a reason if version 3 has one for it.
@@ -129,13 +129,7 @@ pub(super) fn shutdown(reason: TermReason) -> Bytes {
         TermReason::Busy | TermReason::ResourceExhaustion => Some(ShutdownReason::Busy),
         TermReason::Unknown | TermReason::ContactFailure | TermReason::Other(_) => None,
     };
-    encoded(Message::Shutdown { reason, delay: None })
-}
-
-fn encoded(message: Message) -> Bytes {
-    let mut out = BytesMut::new();
-    message.encode(&mut out);
-    out.freeze()
+    codec::encoded(0, |out| Message::Shutdown { reason, delay: None }.encode(out))
 }
 
 fn shutdown_heard(reason: Option<ShutdownReason>) -> TermReason {

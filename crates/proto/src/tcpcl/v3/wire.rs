@@ -2,10 +2,10 @@
 //!
 //! A DATA_SEGMENT is only its header here: the segment's bytes follow it in the stream.
 
-use crate::codec::{DecodeError, codes, sdnv};
+use crate::codec::{DecodeError, codes, sdnv, take, take_byte};
 use crate::service::RefuseReason;
 use crate::tcpcl::contact::MAGIC;
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use bytes::{BufMut, Bytes, BytesMut};
 
 /// Maximum length of an EID accepted in a contact header, bytes.
 pub const EID_BYTES_MAX: usize = 1023;
@@ -33,10 +33,7 @@ pub struct ContactHeader {
 impl ContactHeader {
     /// Decodes a contact header; fails unless version and magic string are correct. Reserved flags are ignored.
     pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
-        if input.len() < 8 {
-            return Err(DecodeError::Incomplete);
-        }
-        let fixed = input.split_to(8);
+        let fixed = take(input, 8)?;
         if fixed[..4] != MAGIC || fixed[4] != VERSION {
             return Err(DecodeError::invalid("the magic or the version", "RFC 7242 4.2"));
         }
@@ -45,10 +42,7 @@ impl ContactHeader {
         if length > EID_BYTES_MAX as u64 {
             return Err(DecodeError::Limit { what: "the EID in a contact header" });
         }
-        if input.len() < length as usize {
-            return Err(DecodeError::Incomplete);
-        }
-        let eid = String::from_utf8(input.split_to(length as usize).to_vec())
+        let eid = String::from_utf8(take(input, length as usize)?.to_vec())
             .map_err(|_| DecodeError::invalid("the EID in a contact header", "RFC 7242 4.1"))?;
         Ok(ContactHeader {
             acknowledgements: flags & 1 != 0,
@@ -133,8 +127,7 @@ pub enum Message {
 impl Message {
     /// Decodes a message. Unassigned flags are ignored.
     pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
-        let &header = input.first().ok_or(DecodeError::Incomplete)?;
-        input.advance(1);
+        let header = take_byte(input)?;
         let flags = header & 0xf;
         Ok(match header >> 4 {
             1 => Message::DataSegment {
@@ -147,13 +140,8 @@ impl Message {
             3 => Message::RefuseBundle { reason: RefuseReason::from_code(flags) },
             4 => Message::KeepAlive,
             5 => {
-                let reason = if flags & 2 != 0 {
-                    let &code = input.first().ok_or(DecodeError::Incomplete)?;
-                    input.advance(1);
-                    Some(ShutdownReason::from_code(code))
-                } else {
-                    None
-                };
+                let reason =
+                    if flags & 2 != 0 { Some(ShutdownReason::from_code(take_byte(input)?)) } else { None };
                 let delay = if flags & 1 != 0 { Some(sdnv::decode(input)?) } else { None };
                 Message::Shutdown { reason, delay }
             }

@@ -4,7 +4,7 @@ pub mod wire;
 
 use super::config::Config;
 use super::dialect::{Received, SegmentAnswer, SegmentHeader, SegmentToSend};
-use crate::codec::DecodeError;
+use crate::codec::{self, DecodeError};
 use crate::service::RefuseReason;
 use bytes::{Bytes, BytesMut};
 use wire::{END, Item, Message, RejectReason, START, SessInit, TRANSFER_LENGTH, TermReason, XferSegment};
@@ -138,21 +138,15 @@ pub(super) const fn header_bytes_max(start: bool) -> u64 {
 
 /// Encodes a KEEPALIVE.
 pub(super) fn keepalive() -> Bytes {
-    encoded(&Message::KeepAlive)
+    codec::encoded(0, |out| Message::KeepAlive.encode(out))
 }
 
 /// Encodes a SESS_TERM.
 pub(super) fn terminate(reply: bool, reason: TermReason) -> Bytes {
-    encoded(&Message::SessTerm { reply, reason })
+    codec::encoded(0, |out| Message::SessTerm { reply, reason }.encode(out))
 }
 
 /// Encodes a MSG_REJECT.
 pub(super) fn reject(reason: RejectReason, header: u8) -> Bytes {
-    encoded(&Message::MsgReject { reason, header })
-}
-
-fn encoded(message: &Message) -> Bytes {
-    let mut out = BytesMut::new();
-    message.encode(&mut out);
-    out.freeze()
+    codec::encoded(0, |out| Message::MsgReject { reason, header }.encode(out))
 }

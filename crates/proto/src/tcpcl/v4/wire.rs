@@ -4,7 +4,7 @@
 //! received, so that an invalid list affects its own message and not the framing of those after it; [`items`] decodes
 //! them.
 
-use crate::codec::{DecodeError, codes};
+use crate::codec::{DecodeError, codes, take, take_byte};
 pub use crate::service::RefuseReason;
 use crate::tcpcl::contact::MAGIC;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
@@ -207,7 +207,7 @@ pub enum Message {
 impl Message {
     /// Decodes a message. Reserved flags are ignored, but kept if the acknowledgement repeats them.
     pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
-        let header = take(input, 1)?[0];
+        let header = take_byte(input)?;
         Ok(match header {
             0x01 => Message::XferSegment(XferSegment::decode_body(input)?),
             0x02 => {
@@ -301,10 +301,6 @@ impl SessInit {
         out.put_slice(self.node_id.as_bytes());
         put_items(&self.items, out);
     }
-}
-
-fn take(input: &mut Bytes, length: usize) -> Result<Bytes, DecodeError> {
-    if input.len() < length { Err(DecodeError::Incomplete) } else { Ok(input.split_to(length)) }
 }
 
 fn take_items(input: &mut Bytes) -> Result<Bytes, DecodeError> {

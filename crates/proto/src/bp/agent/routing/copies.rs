@@ -14,7 +14,6 @@
 //! work as all others. When a bundle has been passed to its destination, a tombstone is kept, as for a bundle that an
 //! application has accepted: the bundle is refused for as long as any copy may exist. For a *part* of a bundle this is kept
 //! only in memory.
-//!
 
 use crate::bp::Eid;
 use crate::service::{LinkId, RecordId};

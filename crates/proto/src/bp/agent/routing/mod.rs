@@ -22,7 +22,6 @@
 //!
 //! A further router is a new module and a line in [`router`]. A router keeps the state from which it computes (link states, a
 //! contact graph). When its answers change, [`Router::hear`] returns the time at which waiting bundles are routed again.
-//!
 
 mod contacts;
 mod copies;
