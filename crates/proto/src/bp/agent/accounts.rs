@@ -13,7 +13,6 @@
 //!
 //! A neighbour is identified by a keyed 16-bit number of its node ID, which it cannot choose. The number is in the header of
 //! each record, so that it survives a restart. Two neighbours share a number, and so a quota, with a probability of 1 in 65,535.
-//!
 
 use crate::bp::Eid;
 use crate::service::LinkId;
@@ -29,7 +28,7 @@ use super::secret::{NumberKind, Secret};
 /// Number of bundles, bytes in the store, and counted bytes of memory (see [`Limits::heads_bytes_max`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Usage {
-    pub(super) bundles: usize,
+    pub(super) bundles: u64,
     pub(super) bytes: u64,
     pub(super) memory: u64,
 }
@@ -37,11 +36,7 @@ pub(super) struct Usage {
 impl core::ops::Add for Usage {
     type Output = Usage;
     fn add(self, other: Usage) -> Usage {
-        Usage {
-            bundles: self.bundles.saturating_add(other.bundles),
-            bytes: self.bytes.saturating_add(other.bytes),
-            memory: self.memory.saturating_add(other.memory),
-        }
+        self.with(other, u64::saturating_add)
     }
 }
 
@@ -49,15 +44,20 @@ impl core::ops::Sub for Usage {
     type Output = Usage;
     /// Remainder; zero instead of a negative value.
     fn sub(self, other: Usage) -> Usage {
-        Usage {
-            bundles: self.bundles.saturating_sub(other.bundles),
-            bytes: self.bytes.saturating_sub(other.bytes),
-            memory: self.memory.saturating_sub(other.memory),
-        }
+        self.with(other, u64::saturating_sub)
     }
 }
 
 impl Usage {
+    /// Combines each quantity with that of the other.
+    fn with(self, other: Usage, combine: impl Fn(u64, u64) -> u64) -> Usage {
+        Usage {
+            bundles: combine(self.bundles, other.bundles),
+            bytes: combine(self.bytes, other.bytes),
+            memory: combine(self.memory, other.memory),
+        }
+    }
+
     pub(super) fn fits(self, most: Usage) -> bool {
         self.bundles <= most.bundles && self.bytes <= most.bytes && self.memory <= most.memory
     }
@@ -65,27 +65,15 @@ impl Usage {
     /// Returns only the quantities that grow by `more`: a quantity above its limit after a start with smaller
     /// limits does not block bundles that leave it unchanged.
     pub(super) fn where_grown(self, more: Usage) -> Usage {
-        Usage {
-            bundles: if more.bundles > 0 { self.bundles } else { 0 },
-            bytes: if more.bytes > 0 { self.bytes } else { 0 },
-            memory: if more.memory > 0 { self.memory } else { 0 },
-        }
+        self.with(more, |all, more| if more > 0 { all } else { 0 })
     }
 
     pub(super) fn at_most(self, most: Usage) -> Usage {
-        Usage {
-            bundles: self.bundles.min(most.bundles),
-            bytes: self.bytes.min(most.bytes),
-            memory: self.memory.min(most.memory),
-        }
+        self.with(most, u64::min)
     }
 
     fn at_least(self, least: Usage) -> Usage {
-        Usage {
-            bundles: self.bundles.max(least.bundles),
-            bytes: self.bytes.max(least.bytes),
-            memory: self.memory.max(least.memory),
-        }
+        self.with(least, u64::max)
     }
 
     /// Percentage of the usage, rounded up, so that the quotas of a small store are not zero.
@@ -94,8 +82,7 @@ impl Usage {
             Some(hundredths) => hundredths.div_ceil(100),
             None => (u128::from(all) * u128::from(percent)).div_ceil(100) as u64,
         };
-        let (bundles, bytes, memory) = (self.bundles as u64, self.bytes, self.memory);
-        Usage { bundles: part(bundles) as usize, bytes: part(bytes), memory: part(memory) }
+        Usage { bundles: part(self.bundles), bytes: part(self.bytes), memory: part(self.memory) }
     }
 
     pub(super) fn is_zero(self) -> bool {
@@ -270,7 +257,11 @@ impl Accounts {
 
 /// Limits of the whole store.
 pub(super) fn whole(limits: &Limits) -> Usage {
-    Usage { bundles: limits.bundles_max, bytes: limits.store_bytes_max, memory: limits.heads_bytes_max }
+    Usage {
+        bundles: limits.bundles_max as u64,
+        bytes: limits.store_bytes_max,
+        memory: limits.heads_bytes_max,
+    }
 }
 
 impl Agent {
@@ -316,8 +307,8 @@ mod tests {
             }
             assert!(count > 0, "number {number} has no place");
         }
-        let kept = limits.bundles_max - accounts.received.bundles;
-        assert!(kept > limits.bundles_max / 10, "{kept} are left for applications here");
+        let kept = limits.bundles_max as u64 - accounts.received.bundles;
+        assert!(kept > limits.bundles_max as u64 / 10, "{kept} are left for applications here");
     }
 
     #[test]

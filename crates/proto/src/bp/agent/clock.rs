@@ -12,10 +12,8 @@
 //!
 //! Contact windows follow the wall clock. New bundles are stamped with the later of the two times: other nodes would delete a
 //! bundle with a creation time too far in the past, but keep one from the future.
-//!
 
 use crate::codec::DecodeError;
-use crate::codec::crc::crc32c;
 use crate::service::{LinkId, RecordId, SteadyReading};
 use crate::time::{Duration, Instant};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
@@ -24,6 +22,7 @@ use std::collections::{BTreeSet, VecDeque};
 use super::config::Config;
 use super::delivery::LocalKey;
 use super::held::HeldBundle;
+use super::record::{put_checksum, take_checksum};
 
 /// Maximum step of the wall clock that is not a jump: clocks are adjusted by small amounts now and then.
 pub(super) const STEP_MAX: Duration = Duration::from_secs(60);
@@ -70,23 +69,18 @@ impl StoredClock {
         out.put_i64(self.ahead_ms);
         out.put_u64(steady.of);
         out.put_u64(steady.ms);
-        let crc = crc32c(&out[start..]);
-        out.put_u32(crc);
+        put_checksum(start, out);
     }
 
     pub(super) fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
         if input.len() < Self::BYTES {
             return Err(DecodeError::Incomplete);
         }
-        let crc = crc32c(&input[..Self::BYTES - 4]);
+        let whole = input.clone();
         let (dtn_ms, ahead_ms) = (input.get_u64(), input.get_i64());
         let steady = SteadyReading { of: input.get_u64(), ms: input.get_u64() };
-        match input.get_u32() == crc {
-            true => {
-                Ok(StoredClock { dtn_ms, ahead_ms, steady: Some(steady).filter(|steady| steady.of != 0) })
-            }
-            false => Err(DecodeError::Checksum { what: "clock" }),
-        }
+        take_checksum(&whole, input, "clock")?;
+        Ok(StoredClock { dtn_ms, ahead_ms, steady: Some(steady).filter(|steady| steady.of != 0) })
     }
 }
 
@@ -300,8 +294,7 @@ impl ClockAdjustments {
             out.put_i64(turn.ahead_ms);
             out.put_i64(turn.moved_ms);
         }
-        let crc = crc32c(&out[start..]);
-        out.put_u32(crc);
+        put_checksum(start, out);
     }
 
     pub(super) fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
@@ -322,11 +315,8 @@ impl ClockAdjustments {
             moved_ms: input.get_i64(),
         };
         let turns = (0..count).map(|_| turn()).collect();
-        let crc = crc32c(&whole[..whole.len() - input.len()]);
-        match input.get_u32() == crc {
-            true => Ok(ClockAdjustments(turns)),
-            false => Err(DecodeError::Checksum { what: "clock adjustments" }),
-        }
+        take_checksum(&whole, input, "clock adjustments")?;
+        Ok(ClockAdjustments(turns))
     }
 }
 

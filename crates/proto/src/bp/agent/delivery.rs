@@ -10,7 +10,6 @@
 //! A delivery is indicated again on each registration and after each restart until the application accepts it. The tombstone is
 //! durable before the bundle is removed, so that an accepted delivery is never repeated, whenever the node crashes. The
 //! tombstone is kept until no copy of the bundle can be alive.
-//!
 
 use crate::bp::{AdminRecord, CreationTimestamp, Eid, v6};
 use crate::service::{
@@ -65,61 +64,38 @@ impl AduKey {
     }
 }
 
-/// Properties that all parts of a payload for this node share. A part with different properties belongs to
-/// another payload, whatever its key, and does not affect this one.
+/// Key of a payload for this node, which all parts of it have. A part with another key belongs to another payload and
+/// does not affect this one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct LocalKey {
     pub(super) adu: AduKey,
-    pub(super) endpoint: Eid,
-    /// Length of the complete payload, bytes.
-    total: u64,
-    /// All fragments have the lifetime of the complete bundle (RFC 9171 4.3.1, 5.8): a part that expires
-    /// earlier must not replace one that expires later.
-    lifetime_ms: u64,
-    is_admin: bool,
+    pub(super) payload: PayloadProperties,
 }
 
 impl LocalKey {
     /// Key of the payload of a bundle with this header, which may be a fragment.
     pub(super) fn of(head: &AnyHead, adu: AduKey) -> Self {
-        LocalKey {
-            adu,
-            endpoint: head.destination().clone(),
-            total: head.adu_bytes(),
-            lifetime_ms: head.lifetime_ms(),
-            is_admin: head.is_administrative(),
-        }
-    }
-
-    /// All properties except the key of the application data unit.
-    fn payload(&self) -> PayloadProperties<Eid> {
-        let LocalKey { endpoint, total, lifetime_ms, is_admin, .. } = self.clone();
-        PayloadProperties { endpoint, total, lifetime_ms, is_admin }
+        LocalKey { adu, payload: PayloadProperties::of(head) }
     }
 }
 
 /// Properties that distinguish payloads with the same bundle ID.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct PayloadProperties<Endpoint> {
-    pub(super) endpoint: Endpoint,
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct PayloadProperties {
+    pub(super) endpoint: Eid,
     /// Length of the complete payload, bytes.
     pub(super) total: u64,
+    /// All fragments have the lifetime of the complete bundle (RFC 9171 4.3.1, 5.8): a part that expires
+    /// earlier must not replace one that expires later.
     pub(super) lifetime_ms: u64,
     pub(super) is_admin: bool,
 }
 
-impl PayloadProperties<Eid> {
-    pub(super) fn borrowed(&self) -> PayloadProperties<&Eid> {
-        let PayloadProperties { endpoint, total, lifetime_ms, is_admin } = self;
-        PayloadProperties { endpoint, total: *total, lifetime_ms: *lifetime_ms, is_admin: *is_admin }
-    }
-}
-
-impl<'a> PayloadProperties<&'a Eid> {
+impl PayloadProperties {
     /// Properties of the payload of a bundle with this header, which may be a fragment.
-    pub(super) fn of(head: &'a AnyHead) -> Self {
+    pub(super) fn of(head: &AnyHead) -> Self {
         PayloadProperties {
-            endpoint: head.destination(),
+            endpoint: head.destination().clone(),
             total: head.adu_bytes(),
             lifetime_ms: head.lifetime_ms(),
             is_admin: head.is_administrative(),
@@ -247,7 +223,7 @@ impl Deliveries {
         let was = |payload| {
             self.tombstones.contains_key(&self.digests.taken(head.source(), timestamp, version, payload))
         };
-        has_time && !head.source().is_null() && (was(Some(PayloadProperties::of(head))) || was(None))
+        has_time && !head.source().is_null() && (was(None) || was(Some(&PayloadProperties::of(head))))
     }
 }
 
@@ -324,7 +300,7 @@ impl Agent {
         let held = self.holdings.get_mut(&record).expect("only what is held arrives");
         let (start, length, at) = (held.adu_offset(), held.payload_bytes(), held.payload_at());
         let mut key = LocalKey::of(&held.head, held.adu());
-        if key.is_admin && key.total > self.config.limits.admin_bytes_max {
+        if key.payload.is_admin && key.payload.total > self.config.limits.admin_bytes_max {
             // The record arrived before its endpoint belonged to this node, and is too long to be read.
             self.counters.admin_unknown += 1;
             self.drop_bundle(record);
@@ -338,12 +314,12 @@ impl Agent {
         let local = match self.deliveries.local.get_mut(&key) {
             Some(local) => local,
             None => {
-                key.endpoint = key.endpoint.detached();
+                key.payload.endpoint = key.payload.endpoint.detached();
                 self.deliveries.local.entry(key.clone()).or_insert_with(|| LocalPayload {
-                    assembly: Reassembly::new(key.total),
+                    assembly: Reassembly::new(key.payload.total),
                     progress: DeliveryProgress::InParts,
                     delivery: DeliveryId(record.0),
-                    admin: key.is_admin.then(BytesMut::new),
+                    admin: key.payload.is_admin.then(BytesMut::new),
                     extents: Vec::new(),
                     reads: VecDeque::new(),
                     reading: false,
@@ -393,7 +369,7 @@ impl Agent {
             return;
         }
         self.deliveries.by_id.insert(delivery, key.clone());
-        self.deliveries.waiting.entry(key.endpoint.clone()).or_default().insert(delivery);
+        self.deliveries.waiting.entry(key.payload.endpoint.clone()).or_default().insert(delivery);
         self.tell(now, delivery);
     }
 
@@ -419,7 +395,8 @@ impl Agent {
     fn tell(&mut self, now: Instant, delivery: DeliveryId) {
         let key = self.deliveries.by_id[&delivery].clone();
         let local = self.deliveries.local.get_mut(&key).expect("deliveries are local");
-        if local.progress == DeliveryProgress::Taken || !self.deliveries.registrations.contains(&key.endpoint)
+        if local.progress == DeliveryProgress::Taken
+            || !self.deliveries.registrations.contains(&key.payload.endpoint)
         {
             return;
         }
@@ -427,7 +404,7 @@ impl Agent {
         self.indications.push(AppIndication::Delivered {
             delivery,
             name: key.adu.source.bundle_name(key.adu.timestamp),
-            destination: key.endpoint.to_string(),
+            destination: key.payload.endpoint.to_string(),
             length: local.assembly.total(),
         });
         self.repeat_later(now, &key);
@@ -599,17 +576,15 @@ impl Agent {
     /// Stores a tombstone for a bundle with this payload and expiry.
     pub(super) fn add_tombstone_for(&mut self, now: Instant, key: &LocalKey, end: ExpiryTime) -> RecordId {
         let remaining_ms = millis(self.time.clock.left(end, now));
-        let payload = key.payload();
-        let key = &key.adu;
-        let taken =
-            self.deliveries.digests.taken(&key.source, key.timestamp, key.version, Some(payload.borrowed()));
+        let LocalKey { adu, payload } = key;
+        let taken = self.deliveries.digests.taken(&adu.source, adu.timestamp, adu.version, Some(payload));
         let body = TombstoneBody {
-            source: key.source.clone(),
-            timestamp: key.timestamp,
-            version: key.version,
+            source: adu.source.clone(),
+            timestamp: adu.timestamp,
+            version: adu.version,
             expires_dtn_ms: end.dtn_ms.unwrap_or(0),
             remaining_ms,
-            payload: Some(payload),
+            payload: Some(payload.clone()),
         };
         let record = self.next_record();
         let mut out = BytesMut::new();
@@ -716,10 +691,10 @@ impl Agent {
             local.reads.clear();
             local.extents.clear();
             self.deliveries.by_id.remove(&delivery);
-            if let Some(waiting) = self.deliveries.waiting.get_mut(&key.endpoint) {
+            if let Some(waiting) = self.deliveries.waiting.get_mut(&key.payload.endpoint) {
                 waiting.remove(&delivery);
                 if waiting.is_empty() {
-                    self.deliveries.waiting.remove(&key.endpoint);
+                    self.deliveries.waiting.remove(&key.payload.endpoint);
                 }
             }
             if progress == DeliveryProgress::Told {

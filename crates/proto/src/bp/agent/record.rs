@@ -18,7 +18,6 @@
 //! broken transfer, so that whatever length survives a crash is again a prefix of the payload. A note contains the nonce of the
 //! record, which no peer knows, so that payload bytes cannot pass for a note. Numbers are big-endian; times are DTN
 //! milliseconds, zero if unknown.
-//!
 
 use crate::bp::{CreationTimestamp, Eid};
 use crate::codec::crc::{Running, crc32c};
@@ -38,6 +37,18 @@ pub(super) const NOTE_BYTES: u64 = 24;
 const MAGIC: &[u8; 4] = b"LWR1";
 const VERSION: u8 = 1;
 const FORMAT: &str = "the storage format";
+
+/// Appends the CRC of what was appended since `start`.
+pub(super) fn put_checksum(start: usize, out: &mut BytesMut) {
+    let crc = crc32c(&out[start..]);
+    out.put_u32(crc);
+}
+
+/// Consumes a CRC, and compares it with that of what was consumed of `whole` before it.
+pub(super) fn take_checksum(whole: &Bytes, input: &mut Bytes, what: &'static str) -> Result<(), DecodeError> {
+    let crc = crc32c(&whole[..whole.len() - input.len()]);
+    if input.get_u32() == crc { Ok(()) } else { Err(DecodeError::Checksum { what }) }
+}
 
 /// Kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,15 +90,14 @@ impl RecordHeader {
         out.put_u64(self.nonce);
         out.put_u64(self.arrival_dtn_ms);
         out.put_u64(self.age_ms);
-        let crc = crc32c(&out[start..]);
-        out.put_u32(crc);
+        put_checksum(start, out);
     }
 
     pub(super) fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
         if input.len() < HEADER_BYTES as usize {
             return Err(DecodeError::Incomplete);
         }
-        let crc = crc32c(&input[..HEADER_BYTES as usize - 4]);
+        let whole = input.clone();
         if input.split_to(4) != MAGIC[..] {
             return Err(DecodeError::invalid("the magic number of a record", FORMAT));
         }
@@ -106,7 +116,8 @@ impl RecordHeader {
             arrival_dtn_ms: input.get_u64(),
             age_ms: input.get_u64(),
         };
-        if input.get_u32() == crc { Ok(header) } else { Err(DecodeError::Checksum { what: "record header" }) }
+        take_checksum(&whole, input, "record header")?;
+        Ok(header)
     }
 }
 
@@ -185,7 +196,7 @@ pub(super) struct TombstoneBody {
     /// Remaining lifetime of the bundle when it was delivered, milliseconds.
     pub(super) remaining_ms: u64,
     /// Properties of the payload; `None` in records of earlier versions.
-    pub(super) payload: Option<PayloadProperties<Eid>>,
+    pub(super) payload: Option<PayloadProperties>,
 }
 
 impl TombstoneBody {
@@ -195,16 +206,14 @@ impl TombstoneBody {
         self.timestamp.encode(out);
         out.put_u64(self.expires_dtn_ms);
         out.put_u64(self.remaining_ms);
-        let crc = crc32c(&out[start..]);
-        out.put_u32(crc);
+        put_checksum(start, out);
         if let Some(payload) = &self.payload {
             let start = out.len();
             self.encode_name(&payload.endpoint, out);
             out.put_u64(payload.total);
             out.put_u64(payload.lifetime_ms);
             out.put_u8(payload.is_admin.into());
-            let crc = crc32c(&out[start..]);
-            out.put_u32(crc);
+            put_checksum(start, out);
         }
     }
 
@@ -242,10 +251,7 @@ impl TombstoneBody {
             return Err(DecodeError::Incomplete);
         }
         let (expires_dtn_ms, remaining_ms) = (input.get_u64(), input.get_u64());
-        let crc = crc32c(&whole[..whole.len() - input.len()]);
-        if input.get_u32() != crc {
-            return Err(DecodeError::Checksum { what: "tombstone" });
-        }
+        take_checksum(&whole, input, "tombstone")?;
         let payload = match input.len() {
             0 => None,
             // Number written by an earlier version.
@@ -255,20 +261,14 @@ impl TombstoneBody {
         Ok(TombstoneBody { source, timestamp, version, expires_dtn_ms, remaining_ms, payload })
     }
 
-    fn decode_payload(
-        input: &mut Bytes,
-        version: BundleVersion,
-    ) -> Result<PayloadProperties<Eid>, DecodeError> {
+    fn decode_payload(input: &mut Bytes, version: BundleVersion) -> Result<PayloadProperties, DecodeError> {
         let whole = input.clone();
         let endpoint = Self::decode_name(input, version)?;
         if input.len() < 21 {
             return Err(DecodeError::Incomplete);
         }
         let (total, lifetime_ms, is_admin) = (input.get_u64(), input.get_u64(), input.get_u8() == 1);
-        let crc = crc32c(&whole[..whole.len() - input.len()]);
-        if input.get_u32() != crc {
-            return Err(DecodeError::Checksum { what: "tombstone" });
-        }
+        take_checksum(&whole, input, "tombstone")?;
         Ok(PayloadProperties { endpoint, total, lifetime_ms, is_admin })
     }
 }
@@ -287,9 +287,9 @@ impl BootBody {
     pub(super) fn encode(&self, header: RecordHeader) -> Bytes {
         let mut out = BytesMut::new();
         header.encode(&mut out);
+        let start = out.len();
         out.put_u64(self.boot);
-        let crc = crc32c(&self.boot.to_be_bytes());
-        out.put_u32(crc);
+        put_checksum(start, &mut out);
         if let Some(clock) = self.clock {
             clock.encode(&mut out);
             self.turns.encode(&mut out);
@@ -301,10 +301,9 @@ impl BootBody {
         if input.len() < 12 {
             return Err(DecodeError::Incomplete);
         }
+        let whole = input.clone();
         let boot = input.get_u64();
-        if input.get_u32() != crc32c(&boot.to_be_bytes()) {
-            return Err(DecodeError::Checksum { what: "boot record" });
-        }
+        take_checksum(&whole, input, "boot record")?;
         let clock = StoredClock::decode(input).ok();
         let turns = clock.and_then(|_| ClockAdjustments::decode(input).ok()).unwrap_or_default();
         Ok(BootBody { boot, clock, turns })

@@ -7,7 +7,6 @@
 //! A received bundle without a seal is the prefix that had arrived, and becomes a fragment of that length (unless it is too
 //! short, or must not be fragmented). One that is complete but has no seal is verified first. A bundle of this node without a
 //! seal was never accepted, and is removed. Records of an unknown kind or version are left unchanged.
-//!
 
 use crate::bp::{CreationTimestamp, DecodePolicy, DtnTime};
 use crate::codec::DecodeError;
@@ -19,7 +18,7 @@ use std::collections::{BTreeMap, VecDeque};
 use super::Agent;
 use super::clock::{ExpiryTime, millis};
 use super::custody::Custody;
-use super::delivery::{PayloadProperties, Tombstone};
+use super::delivery::Tombstone;
 use super::head::{AnyHead, BundleEnd, decode_head};
 use super::held::{BundleState, HeldBundle};
 use super::record::{BootBody, NOTE_BYTES, Note, RecordHeader, RecordKind, TombstoneBody};
@@ -299,13 +298,8 @@ impl Agent {
                 let version = if v6 { BundleVersion::V6 } else { BundleVersion::V7 };
                 match TombstoneBody::decode(&mut input, version) {
                     Ok(body) => {
-                        let payload = body.payload.as_ref().map(PayloadProperties::borrowed);
-                        let taken = self.deliveries.digests.taken(
-                            &body.source,
-                            body.timestamp,
-                            body.version,
-                            payload,
-                        );
+                        let (digests, payload) = (&self.deliveries.digests, body.payload.as_ref());
+                        let taken = digests.taken(&body.source, body.timestamp, body.version, payload);
                         let (expires_dtn_ms, remaining_ms) = (body.expires_dtn_ms, body.remaining_ms);
                         let taken_dtn_ms = header.arrival_dtn_ms;
                         let found =

@@ -17,7 +17,6 @@
 //! bundles in custody; bundles that are being sent or received; bundles for applications at this node; bundles of applications
 //! at this node within their quota, for a bundle from a neighbour; and any bundle for an administrative record. A device that is
 //! full before the limit is reached causes the refusal of the new bundle under either policy.
-//!
 
 use crate::bp::{Eid, ReasonCode};
 use crate::service::{LinkId, Priority, RecordId, SendFailure};
@@ -196,7 +195,7 @@ impl Agent {
     fn excess(&self, more: Usage, payer: &QuotaOwner) -> Usage {
         let limits = &self.config.limits;
         let memory = self.holdings.accounts().memory();
-        let here = Usage { bundles: self.holdings.len(), bytes: self.holdings.bytes(), memory };
+        let here = Usage { bundles: self.holdings.len() as u64, bytes: self.holdings.bytes(), memory };
         let kept = match payer {
             QuotaOwner::Own => Usage::default(),
             QuotaOwner::Source(..) => self.holdings.accounts().unused(limits),
@@ -287,7 +286,7 @@ impl Agent {
     /// quantity.
     fn victim(&self, claim: &SpaceRequest, excess: Usage) -> Option<RecordId> {
         let measure = |amount: Usage| match excess {
-            Usage { bundles: 1.., .. } => amount.bundles as u64,
+            Usage { bundles: 1.., .. } => amount.bundles,
             Usage { memory: 1.., .. } => amount.memory,
             _ => amount.bytes,
         };

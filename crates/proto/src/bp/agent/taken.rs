@@ -67,7 +67,7 @@ impl Digests {
         source: &Eid,
         timestamp: CreationTimestamp,
         version: BundleVersion,
-        payload: Option<PayloadProperties<&Eid>>,
+        payload: Option<&PayloadProperties>,
     ) -> TakenPayload {
         TakenPayload { timestamp, digest: Digest::of(self.0, (source, version, payload)) }
     }
