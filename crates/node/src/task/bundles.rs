@@ -1,7 +1,7 @@
 //! Stored bundles, and why they wait.
 
-use super::Task;
 use super::link_states::LinkObservation;
+use super::{EngineParts as _, Task};
 use crate::clock::clock_time;
 use crate::surfaces::message::Reply;
 use crate::tower::links::KnownLink;
@@ -71,7 +71,7 @@ impl Task {
             transmitted_bytes: self.transmitted_bytes(bundle),
             age_s: bundle.age.as_secs_f64(),
             lifetime_left_s: bundle.lifetime_left.as_secs_f64(),
-            arrived_over: bundle.arrived_over.map(|link| self.engines.lower.second.links.name(link)),
+            arrived_over: bundle.arrived_over.map(|link| self.engines.neighbours().links.name(link)),
             refusals: bundle.refusals,
             state,
             why,
@@ -83,7 +83,7 @@ impl Task {
     /// kernel queues many bytes, the bytes that the next hop has acknowledged.
     fn transmitted_bytes(&self, bundle: &BundleStatus) -> u64 {
         let RetentionReason::OnTheWay(link) = bundle.why else { return bundle.safe_bytes };
-        let neighbours = &self.engines.lower.second;
+        let neighbours = self.engines.neighbours();
         let gone = match neighbours.shown(link).as_ref().and_then(frames_there) {
             Some((there, all)) => {
                 let share = u128::from(bundle.payload_bytes) * u128::from(there.min(all));
@@ -98,7 +98,7 @@ impl Task {
     /// Reason why a bundle is still stored, as text.
     fn why(&self, now: Instant, bundle: &BundleStatus) -> (State, String) {
         let names = |ids: &[LinkId]| {
-            let links = &self.engines.lower.second.links;
+            let links = &self.engines.neighbours().links;
             ids.iter().map(|id| format!("`{}`", links.name(*id))).collect::<Vec<_>>().join(", ")
         };
         match &bundle.why {
@@ -171,7 +171,7 @@ impl Task {
     /// was last connected, or the one that is configured for it.
     fn neighbour_that_is_down(&self, destination: &Eid) -> Option<String> {
         let node = destination.node_id().to_string();
-        let links = &self.engines.lower.second.links;
+        let links = &self.engines.neighbours().links;
         let configured = |id: LinkId| {
             let peer = links.get(id).and_then(|known| known.link.peer.clone());
             peer.is_some_and(|peer| peer.parse::<Eid>().is_ok_and(|peer| peer.to_string() == node))
@@ -187,7 +187,7 @@ impl Task {
     fn links_that_might_lead_there(&self) -> String {
         /// Maximum number of links named.
         const NAMED_MAX: usize = 3;
-        let links = &self.engines.lower.second.links;
+        let links = &self.engines.neighbours().links;
         let unknown = |(id, known): &(LinkId, &KnownLink)| {
             let seen = self.link_states.seen.get(id);
             known.link.peer.is_none() && seen.is_none_or(|seen| !seen.up && seen.led_to.is_none())

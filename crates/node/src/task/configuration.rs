@@ -1,6 +1,6 @@
 //! The configuration in force, and changes to it.
 
-use super::Task;
+use super::{EngineParts as _, Task};
 use crate::config::{Config, LinkSettings};
 use crate::surfaces::message::Reply;
 use crate::tls::Credentials;
@@ -99,16 +99,16 @@ impl Task {
         }
         let shared = same_sessions(&old, &new);
         let mut opened = Vec::new();
-        self.engines.lower.second.set_callers(&new);
+        self.engines.neighbours_mut().set_callers(&new);
         for link in &new.link {
             if !(shared && old.link.contains(link)) {
                 // The configuration was checked before.
-                let Ok(id) = self.engines.lower.second.add_link(&new, link) else { continue };
+                let Ok(id) = self.engines.neighbours_mut().add_link(&new, link) else { continue };
                 opened.extend(link.open.then_some(id));
             }
         }
         let gone: Vec<LinkId> = {
-            let links = &self.engines.lower.second.links;
+            let links = &self.engines.neighbours().links;
             let stale = |id: LinkId, link: &LinkSettings| {
                 let latest =
                     links.iter().filter(|(_, other)| other.link.name == link.name).map(|(id, _)| id).max();
@@ -118,7 +118,7 @@ impl Task {
         };
         for link in gone {
             self.ask(now, ManagementRequest::CloseLink { link });
-            self.engines.lower.second.remove_link(link);
+            self.engines.neighbours_mut().remove_link(link);
             self.link_states.seen.remove(&link);
             self.link_states.planned.remove(&link);
             self.link_states.tls.forget(link);
@@ -134,7 +134,7 @@ impl Task {
             ..old
         };
         self.configure_links();
-        self.engines.lower.second.identities.configure(&self.configuration.config);
+        self.engines.neighbours_mut().identities.configure(&self.configuration.config);
         self.plan(now);
         for link in opened {
             self.ask(now, ManagementRequest::OpenLink { link });
@@ -149,10 +149,10 @@ impl Task {
 
     /// Passes the settings of each link to the agent.
     fn configure_links(&mut self) {
-        self.engines.upper.configure_peers(self.configuration.config.peer.clone());
-        let links = &self.engines.lower.second.links;
-        for (id, known) in links.iter() {
-            self.engines.upper.configure_link(special(&self.configuration.config, id, &known.link));
+        let (agent, neighbours) = self.engines.agent_and_neighbours();
+        agent.configure_peers(self.configuration.config.peer.clone());
+        for (id, known) in neighbours.links.iter() {
+            agent.configure_link(special(&self.configuration.config, id, &known.link));
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Connections of links: what the engines and the pumps say to each other.
 
-use super::Task;
 use super::callers::CallerAdmission;
 use super::event::{PumpKey, TaskEvent};
+use super::{EngineParts as _, Task};
 use crate::config::StreamSettings;
 use crate::pumps::datagram::Sockets;
 use crate::pumps::receive_budget::ReceiveBudget;
@@ -93,7 +93,7 @@ impl Task {
         let indication = match event {
             PumpEvent::Connected { at } => {
                 if let Some(at) = at {
-                    self.engines.lower.second.identities.set_address(link, at);
+                    self.engines.neighbours_mut().identities.set_address(link, at);
                 }
                 StreamIndication::Connected
             }
@@ -144,7 +144,7 @@ impl Task {
 
     /// Records the reason if a session has ended for lack of security.
     fn note_refusal(&mut self, now: Instant, link: LinkId) {
-        let session = self.engines.lower.second.shown(link).unwrap_or_default();
+        let session = self.engines.neighbours().shown(link).unwrap_or_default();
         let is = |reason: DownReason| session.text("last_down") == Some(&format!("{reason:?}"));
         let trouble = match self.connections.certificates.get(&link) {
             _ if is(DownReason::Insecure) => TlsFailure::Plain,
@@ -160,7 +160,7 @@ impl Task {
         if self.connections.pumps.close(PumpKey::Link(link)) {
             self.connections.certificates.remove(&link);
             self.link_states.callers.leave(link);
-            self.engines.lower.second.identities.forget(link);
+            self.engines.neighbours_mut().identities.forget(link);
         }
     }
 
@@ -172,9 +172,9 @@ impl Task {
                 return self.note(now, view::Event::CallerTurnedAway { address });
             }
         }
-        let link = self.engines.lower.second.links.caller_ids.next();
+        let link = self.engines.neighbours_mut().links.caller_ids.next();
         if let Ok(address) = address.parse::<SocketAddr>() {
-            self.engines.lower.second.identities.set_address(link, address.ip());
+            self.engines.neighbours_mut().identities.set_address(link, address.ip());
         }
         self.link_states.callers.enter(now, link, &address);
         self.connections.open(link, address, Source::Stream(wire), &self.configuration.config.stream);
@@ -188,7 +188,7 @@ impl Task {
 
     /// Checks which callers carry bundles.
     pub(super) fn look_at_callers(&mut self, now: Instant) {
-        let neighbours = &self.engines.lower.second;
+        let neighbours = self.engines.neighbours();
         let carried = |link| {
             let counts = neighbours.shown(link).unwrap_or_default().counts;
             let count = |name| counts.get(name).copied().unwrap_or(0);
@@ -214,7 +214,7 @@ impl Task {
     }
 
     fn handshake(&self, link: LinkId, client: bool, name: Option<String>) -> Option<Handshake> {
-        let links = &self.engines.lower.second.links;
+        let links = &self.engines.neighbours().links;
         let known = links.get(link);
         let address = known.map(|known| known.link.address.as_str()).filter(|_| client);
         let host = address.and_then(|address| address.rsplit_once(':')).map(|(host, _)| host);
@@ -229,7 +229,7 @@ impl Task {
     }
 
     fn connect(&mut self, link: LinkId) {
-        let known = self.engines.lower.second.links.get(link);
+        let known = self.engines.neighbours().links.get(link);
         let address = known.map(|known| known.link.address.clone()).unwrap_or_default();
         self.forget(link);
         let config = &self.configuration.config;

@@ -1,6 +1,6 @@
 //! UDP sockets of links: what the engines and the pumps say to each other.
 
-use super::Task;
+use super::{EngineParts as _, Task};
 use crate::pumps::datagram::{SocketEvent, SocketReport};
 use longwire_proto::engine::Engine;
 use longwire_proto::service::{DatagramsRequest, LinkId, Port};
@@ -14,7 +14,7 @@ impl Task {
         let comes_or_goes = matches!(said.event, SocketEvent::Joined { .. } | SocketEvent::Left(_));
         let heard = self.connections.sockets.hear(said);
         if comes_or_goes {
-            let identities = &mut self.engines.lower.second.identities;
+            let identities = &mut self.engines.neighbours_mut().identities;
             match self.connections.sockets.at(link) {
                 Some(at) => identities.set_address(link, at.ip()),
                 None => identities.forget(link),
@@ -29,9 +29,9 @@ impl Task {
     /// Handles an engine's request to its socket.
     pub(super) fn datagrams_request(&mut self, link: LinkId, request: DatagramsRequest) {
         if matches!(request, DatagramsRequest::Leave) {
-            self.engines.lower.second.identities.forget(link);
+            self.engines.neighbours_mut().identities.forget(link);
         }
-        let links = &self.engines.lower.second.links;
+        let links = &self.engines.neighbours().links;
         let address = || links.get(link).map(|known| known.link.address.clone()).unwrap_or_default();
         self.connections.sockets.request(link, request, address);
     }

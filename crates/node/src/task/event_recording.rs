@@ -1,6 +1,6 @@
 //! Recording of events by the engines' task.
 
-use super::Task;
+use super::{EngineParts as _, Task};
 use crate::surfaces::event_log::EventLog;
 use crate::view::{BundleIdentification, Event};
 use longwire_proto::bp::ReasonCode;
@@ -76,7 +76,7 @@ impl Task {
                 self.note(now, Event::ClockJumped { by_s, ahead_s });
             }
             ManagementIndication::Link { link, peer, down } => {
-                let carrier = self.engines.lower.second.carrier(*link);
+                let carrier = self.engines.neighbours().carrier(*link);
                 let is_ours = || carrier.is_some_and(|about| about.name == Ax25Cl::ABOUT.name);
                 if let Some(peer) = peer.as_deref().filter(|_| down.is_none() && is_ours()) {
                     self.applications.longwire_peers.add(peer);
@@ -151,7 +151,7 @@ impl Task {
     }
 
     pub(super) fn link_name(&self, link: LinkId) -> String {
-        self.engines.lower.second.links.name(link)
+        self.engines.neighbours().links.name(link)
     }
 }
 

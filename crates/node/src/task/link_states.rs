@@ -1,8 +1,8 @@
 //! State of each link, as the task has seen it.
 
-use super::Task;
 use super::callers::CallerTable;
 use super::tls_log::TlsLog;
+use super::{EngineParts as _, Task};
 use crate::tower::neighbours::RefusedCaller;
 use crate::view::Event;
 use longwire_proto::service::{
@@ -36,7 +36,9 @@ pub(crate) struct LinkStates {
 
 impl Task {
     pub(super) fn see_refused(&mut self, now: Instant) {
-        for RefusedCaller { link, claim, refusal } in std::mem::take(&mut self.engines.lower.second.refused) {
+        for RefusedCaller { link, claim, refusal } in
+            std::mem::take(&mut self.engines.neighbours_mut().refused)
+        {
             self.link_states.callers.refused(refusal);
             let address = self.address(link).unwrap_or_default().to_owned();
             let (reason, why) = (refusal.word().to_owned(), refusal.words().to_owned());
@@ -53,7 +55,7 @@ impl Task {
             None => self.link_states.callers.up(now, *link),
             Some(_) => self.link_states.callers.down(*link),
         }
-        let known = self.engines.lower.second.links.get(*link).is_some();
+        let known = self.engines.neighbours().links.get(*link).is_some();
         if !known && (down.is_some() || !link.is_incoming()) {
             // A closed incoming connection, or a link that is not in the configuration now.
             self.link_states.seen.remove(link);
@@ -76,7 +78,7 @@ impl Task {
     pub(super) fn plan(&mut self, now: Instant) {
         let Some((began_dtn_ms, dtn_ms)) = self.clock.began_and_now() else { return };
         let windows: Vec<(LinkId, Vec<Contact>)> = {
-            let links = &self.engines.lower.second.links;
+            let links = &self.engines.neighbours().links;
             let config = &self.configuration.config;
             let of = |link| config.windows(link, began_dtn_ms, dtn_ms).unwrap_or_default();
             links.iter().map(|(id, known)| (id, of(&known.link))).collect()
@@ -101,7 +103,7 @@ impl Task {
 
     /// Finds a link by its name, or else a node by its node ID.
     pub(super) fn hop(&self, via: &str) -> Option<NextHop> {
-        let links = &self.engines.lower.second.links;
+        let links = &self.engines.neighbours().links;
         match links.named(via) {
             Some(link) => Some(NextHop::Link(link)),
             None => via.contains(':').then(|| NextHop::Node(via.to_owned())),

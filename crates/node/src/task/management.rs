@@ -1,6 +1,6 @@
 //! Requests of operators.
 
-use super::Task;
+use super::{EngineParts as _, Task};
 use crate::config::{Config, LinkSettings, RouteSettings};
 use crate::surfaces::message::{Reply, Request};
 use crate::view;
@@ -63,7 +63,7 @@ impl Task {
         name: &str,
         request: impl Fn(LinkId) -> ManagementRequest,
     ) -> Reply {
-        let found = self.engines.lower.second.links.named(name);
+        let found = self.engines.neighbours().links.named(name);
         match found.or_else(|| self.caller_named(name)) {
             Some(id) => {
                 self.ask(now, request(id));
@@ -91,7 +91,7 @@ impl Task {
         let link = LinkSettings { name, address, ..LinkSettings::default() };
         let mut config = self.configuration.config.clone();
         config.link.push(link.clone());
-        let added = config.check().and_then(|()| self.engines.lower.second.add_link(&config, &link));
+        let added = config.check().and_then(|()| self.engines.neighbours_mut().add_link(&config, &link));
         match added {
             Ok(id) => {
                 self.configuration.config = config;

@@ -66,7 +66,29 @@ const CLOCK_EVERY: Duration = Duration::from_secs(5);
 /// Maximum events handled before the engines are drained.
 const BATCH_EVENTS: usize = 256;
 
+/// The agent over the storage and all neighbours.
 pub(crate) type Engines = Stack<Agent, Beside<PassThrough<Storage>, Neighbours>>;
+
+/// The parts of [`Engines`] by name.
+pub(crate) trait EngineParts {
+    fn neighbours(&self) -> &Neighbours;
+    fn neighbours_mut(&mut self) -> &mut Neighbours;
+    fn agent_and_neighbours(&mut self) -> (&mut Agent, &Neighbours);
+}
+
+impl EngineParts for Engines {
+    fn neighbours(&self) -> &Neighbours {
+        &self.lower.second
+    }
+
+    fn neighbours_mut(&mut self) -> &mut Neighbours {
+        &mut self.lower.second
+    }
+
+    fn agent_and_neighbours(&mut self) -> (&mut Agent, &Neighbours) {
+        (&mut self.upper, &self.lower.second)
+    }
+}
 
 /// The engines of a node and everything around them.
 pub(crate) struct Task {
@@ -131,7 +153,7 @@ impl Task {
                 happened = true;
             }
             self.drain(now);
-            if let Some(callers) = self.engines.lower.second.identities.new_beside_links() {
+            if let Some(callers) = self.engines.neighbours_mut().identities.new_beside_links() {
                 self.engines.upper.set_beside_links(callers);
             }
             if self.store.driver.has_failed() || self.store.scrub.as_ref().is_some_and(Scrub::has_failed) {
@@ -152,7 +174,7 @@ impl Task {
             return;
         }
         let mut open: Vec<LinkId> = self.connections.links().collect();
-        open.extend(self.engines.lower.second.radios.busy());
+        open.extend(self.engines.neighbours().radios.busy());
         for link in open {
             self.ask(now, ManagementRequest::CloseLink { link });
         }
@@ -160,7 +182,7 @@ impl Task {
         let limit = tokio::time::sleep(Duration::from_secs(2));
         tokio::pin!(limit);
         while !(self.connections.links().next().is_none()
-            && self.engines.lower.second.radios.busy().is_empty())
+            && self.engines.neighbours().radios.busy().is_empty())
         {
             let wake = self.engines.poll_timeout().map_or(limit.deadline(), |at| self.clock.at(at));
             tokio::select! {
@@ -191,7 +213,7 @@ impl Task {
             }
         }
         let open: Vec<LinkId> = {
-            let links = &self.engines.lower.second.links;
+            let links = &self.engines.neighbours().links;
             links.iter().filter(|(_, known)| known.link.open).map(|(id, _)| id).collect()
         };
         self.plan(now);
@@ -224,7 +246,7 @@ impl Task {
             TaskEvent::Pump(said) => self.hear_pump(now, said),
             TaskEvent::Datagrams(said) => self.hear_datagrams(now, said),
             TaskEvent::Listens(socket, at) => {
-                let link = self.engines.lower.second.links.listening(at.clone());
+                let link = self.engines.neighbours_mut().links.listening(at.clone());
                 self.connections.sockets.listen(link, socket, at);
             }
             TaskEvent::Caller(wire, address) => self.hear_caller(now, wire, address),

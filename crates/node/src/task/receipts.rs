@@ -14,7 +14,7 @@
 //! of a route lets it connect, and no more. Neither an address nor a `[[peer]]` helps where a certificate proves another session's
 //! node ID. Trusted nodes can lie, and pass on what other nodes have invented.
 
-use super::Task;
+use super::{EngineParts as _, Task};
 use longwire_proto::bp::Eid;
 use longwire_proto::bp::agent::parse_node;
 use longwire_proto::service::{AppIndication, LinkId};
@@ -33,11 +33,11 @@ impl Task {
 
     /// True if reports that arrive over this link are trusted.
     fn trusts(&mut self, link: LinkId, reporter: &Eid, to: Option<&Eid>) -> bool {
-        let identities = &self.engines.lower.second.identities;
+        let (agent, neighbours) = self.engines.agent_and_neighbours();
+        let identities = &neighbours.identities;
         if !link.is_incoming() || identities.is_beside_its_link(link) || identities.is_proven(link) {
             return true;
         }
-        let agent = &mut self.engines.upper;
         agent.peer(link).is_some_and(|peer| identities.is_trusted(peer))
             || agent.leads_to(link, reporter)
             || to.is_some_and(|to| agent.leads_to(link, to))

@@ -6,10 +6,10 @@
 //! Limits: [`ENTRIES_MAX`] peers and rules, of which the address with the most loses its oldest for a new one; one line in
 //! [`BETWEEN_LINES`].
 
-use super::Task;
 use super::callers::host_of;
 use super::event_recording::refuse_word;
 use super::link_states::plain;
+use super::{EngineParts as _, Task};
 use crate::view::{self, Event};
 use longwire_proto::service::{Breach, LinkId, RefuseReason};
 use longwire_proto::time::{Duration, Instant};
@@ -194,7 +194,7 @@ impl Task {
 
     /// The peer at the other end of a link.
     fn sender_over(&self, link: LinkId) -> RefusedPeer {
-        let identities = &self.engines.lower.second.identities;
+        let identities = &self.engines.neighbours().identities;
         let seen = self.link_states.seen.get(&link).and_then(|seen| seen.peer.clone());
         let peer = identities.name(link).map_or(seen, |name| name.map(plain));
         RefusedPeer {

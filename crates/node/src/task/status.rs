@@ -1,7 +1,7 @@
 //! Status of the node and of its links.
 
 use super::link_states::plain;
-use super::{Task, turn_meter};
+use super::{EngineParts as _, Task, turn_meter};
 use crate::surfaces::control::ControlCounters;
 use crate::surfaces::folders::SharedStatus;
 use crate::surfaces::http::HttpCounters;
@@ -54,7 +54,7 @@ impl Task {
                 latest_damage: self.store.damage.latest.iter().cloned().collect(),
             },
             callers: self.link_states.callers.view(),
-            sessions: view::named(self.engines.lower.second.session_counters()),
+            sessions: view::named(self.engines.neighbours().session_counters()),
             configuration: self.configuration.reloaded.clone(),
             folders: self.surfaces.folders.lock().expect("no thread panics with it").clone(),
             control: self.surfaces.control.view(),
@@ -68,13 +68,13 @@ impl Task {
             turns: self.turns.view(),
             process: turn_meter::process(),
             http: self.surfaces.http.as_ref().map(|counted| counted.view()).unwrap_or_default(),
-            tncs: self.engines.lower.second.radios.tnc_views(&self.configuration.config.tnc),
+            tncs: self.engines.neighbours().radios.tnc_views(&self.configuration.config.tnc),
             links: self.link_views(now),
         }
     }
 
     pub(super) fn link_views(&self, now: Instant) -> Vec<view::Link> {
-        let neighbours = &self.engines.lower.second;
+        let neighbours = self.engines.neighbours();
         let Neighbours { links, radios, identities, .. } = neighbours;
         let mut ids: BTreeSet<LinkId> = links.iter().map(|(id, _)| id).collect();
         ids.extend(self.link_states.seen.keys().copied());
@@ -123,7 +123,7 @@ impl Task {
 
     /// Reason why a link is down, as an identifier and as text.
     pub(super) fn down_words(&self, link: LinkId, reason: DownReason) -> (&'static str, &'static str) {
-        match self.engines.lower.second.radios.owns(link) {
+        match self.engines.neighbours().radios.owns(link) {
             true => radio_down_words(reason),
             false => down_words(reason),
         }

@@ -65,6 +65,28 @@ struct TncSessions {
     ready: bool,
 }
 
+impl TncSessions {
+    fn sessions(&self) -> &Neighbours {
+        &self.tower.upper
+    }
+
+    fn sessions_mut(&mut self) -> &mut Neighbours {
+        &mut self.tower.upper
+    }
+
+    fn station(&self) -> &Station {
+        &self.tower.lower.upper.0
+    }
+
+    fn station_mut(&mut self) -> &mut Station {
+        &mut self.tower.lower.upper.0
+    }
+
+    fn controller(&self) -> &TncEngine {
+        &self.tower.lower.lower
+    }
+}
+
 /// Line that one or more TNCs share.
 #[derive(Debug)]
 struct TncLine {
@@ -152,8 +174,8 @@ impl Radios {
     /// Adds a link to this neighbour.
     pub(crate) fn add(&mut self, id: LinkId, neighbour: &RadioNeighbour, plan: &Plan) {
         let Some(radio) = self.radios.get_mut(neighbour.tnc) else { return };
-        radio.tower.upper.set(id, plan.clone());
-        let (station, peer) = (&mut radio.tower.lower.upper.0, Some(neighbour.peer.clone()));
+        radio.sessions_mut().set(id, plan.clone());
+        let (station, peer) = (radio.station_mut(), Some(neighbour.peer.clone()));
         match neighbour.is_connected {
             true => station.set_peer(id, peer),
             false => station.set_unconnected(id, peer),
@@ -164,10 +186,10 @@ impl Radios {
     /// Removes a link; an open one ends by itself and is forgotten then.
     pub(crate) fn remove(&mut self, id: LinkId) {
         let Some((TncId(at), own)) = self.owners.get(&id).copied() else { return };
-        let tower = &mut self.radios[at].tower;
-        tower.upper.unset(own);
-        tower.lower.upper.0.set_peer(own, None);
-        tower.lower.upper.0.set_unconnected(own, None);
+        let radio = &mut self.radios[at];
+        radio.sessions_mut().unset(own);
+        radio.station_mut().set_peer(own, None);
+        radio.station_mut().set_unconnected(own, None);
         if self.opened.contains(&id) {
             self.leaving.insert(id);
         } else {
@@ -177,19 +199,19 @@ impl Radios {
 
     /// Sets the settings for callers of a convergence layer.
     pub(crate) fn answer(&mut self, plan: &Plan) {
-        self.radios.iter_mut().for_each(|radio| radio.tower.upper.answer(plan.clone()));
+        self.radios.iter_mut().for_each(|radio| radio.sessions_mut().answer(plan.clone()));
     }
 
     /// Returns the sessions among which that of a link is, and its ID there; `None` if it uses no TNC.
     pub(crate) fn sessions_of(&self, id: LinkId) -> Option<(&Neighbours, LinkId)> {
         let (TncId(at), own) = self.owners.get(&id)?;
-        Some((&self.radios[*at].tower.upper, *own))
+        Some((self.radios[*at].sessions(), *own))
     }
 
     /// Forgets everything about a link.
     fn forget(&mut self, id: LinkId) {
         if let Some((TncId(at), own)) = self.owners.remove(&id) {
-            self.radios[at].tower.upper.forget(own);
+            self.radios[at].sessions_mut().forget(own);
         }
     }
 
@@ -201,9 +223,9 @@ impl Radios {
     /// Returns the links that are open, being opened or being closed.
     pub(crate) fn busy(&self) -> Vec<LinkId> {
         let stands = |(_, (TncId(at), own)): &(&LinkId, &(TncId, LinkId))| {
-            let tower = &self.radios[*at].tower;
-            let link = tower.upper.connection_of(*own);
-            tower.lower.lower.line().is_open() && tower.lower.upper.0.standing(link).is_some()
+            let radio = &self.radios[*at];
+            let link = radio.sessions().connection_of(*own);
+            radio.controller().line().is_open() && radio.station().standing(link).is_some()
         };
         self.owners.iter().filter(stands).map(|(id, _)| *id).collect()
     }

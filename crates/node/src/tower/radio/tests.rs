@@ -58,10 +58,10 @@ fn a_link_that_is_removed_leaves_no_entry() {
         }
         assert!(radios.owners.is_empty() && radios.leaving.is_empty(), "{:?}", radios.owners);
         assert!(radios.opened.is_empty(), "{:?}", radios.opened);
-        let tower = &radios.radios[0].tower;
+        let radio = &radios.radios[0];
         for id in &ids {
-            let gone = tower.upper.shown(*id).is_none() && tower.upper.carrier(*id).is_none();
-            assert!(gone && tower.lower.upper.0.way_to(*id).is_none(), "{open} {close} {id:?}");
+            let gone = radio.sessions().shown(*id).is_none() && radio.sessions().carrier(*id).is_none();
+            assert!(gone && radio.station().way_to(*id).is_none(), "{open} {close} {id:?}");
         }
     }
 }

@@ -16,15 +16,14 @@ impl Radios {
     pub(crate) fn link_view(&self, id: LinkId, tncs: &[TncSettings]) -> Option<view::Radio> {
         let (TncId(at), own) = self.owners.get(&id).copied()?;
         let (radio, tnc) = (self.radios.get(at)?, tncs.get(at)?);
-        let (sessions, lower) = (&radio.tower.upper, &radio.tower.lower);
+        let (sessions, station, controller) = (radio.sessions(), radio.station(), radio.controller());
         let session = sessions.shown(own).unwrap_or_default();
         let link = sessions.connection_of(own);
-        let station = &lower.upper.0;
         let standing = station.standing(link);
         let sending = frames_there(&session);
         let short_of_air = station.air_time().waiting.then_some("waiting: `air-time-max` is used up");
-        let waits = || lower.lower.waits().then_some("waiting for a clear channel");
-        let state = match (lower.lower.line().is_open(), session.text("words")) {
+        let waits = || controller.waits().then_some("waiting for a clear channel");
+        let state = match (controller.line().is_open(), session.text("words")) {
             (false, _) => {
                 "TNC disconnected; waiting bundles are kept and sending resumes when it is back".to_owned()
             }
@@ -60,13 +59,13 @@ impl Radios {
 
     /// Returns the controller of a TNC.
     pub(crate) fn controller(&self, TncId(at): TncId) -> &TncEngine {
-        &self.radios[at].tower.lower.lower
+        self.radios[at].controller()
     }
 
     /// Describes all TNCs.
     pub(crate) fn tnc_views(&self, tncs: &[TncSettings]) -> Vec<view::Tnc> {
         let view = |(at, (radio, tnc)): (usize, (&super::TncSessions, &TncSettings))| {
-            let (station, controller) = (&radio.tower.lower.upper.0, &radio.tower.lower.lower);
+            let (station, controller) = (radio.station(), radio.controller());
             let up = controller.line().is_open();
             let why = controller.why_down().filter(|_| !up).map(str::to_owned);
             let mut counters = controller.counts();
@@ -76,7 +75,7 @@ impl Radios {
             let air_time = station.air_time();
             counters.insert("air_time_ms".into(), air_time.total.as_millis() as u64);
             counters.insert("air_time_waits".into(), air_time.waits);
-            counters.insert("callers_turned_away".into(), radio.tower.upper.turned_away);
+            counters.insert("callers_turned_away".into(), radio.sessions().turned_away);
             view::Tnc {
                 name: tnc.name.clone(),
                 address: self.place(TncId(at)).to_string(),
