@@ -366,6 +366,8 @@ pub(crate) fn reason_of(error: &io::Error) -> CloseReason {
 
 #[cfg(test)]
 mod tests {
+    mod closed;
+
     use super::*;
     use std::time::Duration;
     use tokio::io::AsyncWriteExt;
@@ -395,6 +397,3 @@ mod tests {
         assert!(matches!(last, Some(PumpEvent::Closed(CloseReason::Stalled))), "{last:?}");
     }
 }
-
-#[cfg(test)]
-mod closed;

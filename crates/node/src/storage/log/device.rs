@@ -12,13 +12,13 @@ const SLICES_MAX: usize = 1024;
 /// Location of a store. Units: bytes.
 #[derive(Clone, Debug)]
 pub(super) struct Device {
-    folder: PathBuf,
+    pub(super) folder: PathBuf,
     /// Size of a simulated device, with blocks of 4 KiB.
     #[cfg(test)]
-    bytes_max: Option<u64>,
+    pub(super) bytes_max: Option<u64>,
     /// Files that would survive a power cut, for tests that need it.
     #[cfg(test)]
-    durable: Option<power::Durable>,
+    pub(super) durable: Option<super::tests::device::Durable>,
 }
 
 impl Device {
@@ -121,6 +121,3 @@ impl Device {
 pub(super) fn in_blocks(bytes: u64) -> u64 {
     bytes.next_multiple_of(4096)
 }
-
-#[cfg(test)]
-mod power;

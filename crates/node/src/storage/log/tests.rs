@@ -1,4 +1,5 @@
 mod damaged;
+pub(super) mod device;
 mod full;
 mod numbers;
 mod owners;

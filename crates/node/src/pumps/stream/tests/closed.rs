@@ -1,6 +1,6 @@
 //! A closed connection releases everything that it held, however it ended and whatever was not released before.
 
-use super::*;
+use super::super::*;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 

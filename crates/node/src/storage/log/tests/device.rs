@@ -1,6 +1,6 @@
 //! Simulated devices for tests: small ones, and ones with power cuts.
 
-use super::{Device, in_blocks};
+use super::super::device::{Device, in_blocks};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -49,7 +49,7 @@ impl Device {
         }
     }
 
-    pub(super) fn note_file(&self, file: &File) -> io::Result<()> {
+    pub(in super::super) fn note_file(&self, file: &File) -> io::Result<()> {
         let Some(Durable(files)) = &self.durable else { return Ok(()) };
         let about = file.metadata()?;
         let mut content = vec![0; about.len() as usize];
@@ -58,7 +58,7 @@ impl Device {
         Ok(())
     }
 
-    pub(super) fn note_names(&self) -> io::Result<()> {
+    pub(in super::super) fn note_names(&self) -> io::Result<()> {
         let Some(Durable(files)) = &self.durable else { return Ok(()) };
         let entries = fs::read_dir(&self.folder)?.map(|entry| entry.map(|it| (it.file_name(), it.ino())));
         files.lock().unwrap().names = entries.collect::<io::Result<_>>()?;
@@ -66,7 +66,7 @@ impl Device {
     }
 
     /// A write that does not fit is done partially, as by a kernel.
-    pub(super) fn check(&self, file: &File, start: u64, slices: &[IoSlice<'_>]) -> io::Result<()> {
+    pub(in super::super) fn check(&self, file: &File, start: u64, slices: &[IoSlice<'_>]) -> io::Result<()> {
         let length = file.metadata()?.len();
         let room = in_blocks(length).saturating_add(self.free());
         let end = start + slices.iter().map(|slice| slice.len() as u64).sum::<u64>();
