@@ -8,10 +8,12 @@ const CHANNELS: [&str; 4] = ["meeting", "radio", "link", "outage"];
 /// Converts the table of such a file; any other stays as it is.
 ///
 /// # Errors
-/// Fails if the file has channels of both kinds, or hops that its nodes do not make.
+/// Fails if the file has keys of both versions for the same thing, or hops that its nodes do not make.
 pub(super) fn converted(mut table: Table) -> Result<Table, String> {
-    if let Some(protocol) = table.remove("stack") {
-        table.insert("protocol".into(), protocol);
+    if let Some(protocol) = table.remove("stack")
+        && table.insert("protocol".into(), protocol).is_some()
+    {
+        return Err("`stack` and `protocol` are not for the same file".into());
     }
     let Some(old) = CHANNELS.into_iter().find(|key| table.contains_key(*key)) else { return Ok(table) };
     if table.contains_key("channel") {

@@ -87,8 +87,10 @@ fn files_of_earlier_versions_are_the_same_scenarios() {
     let path = swept[1].scenario.path(Path::new(".")).expect("links");
     assert_eq!((path[0].0.ber, path[1].0.ber, path[1].1[0].length_s), (1e-6, 1e-6, 4.0));
     assert_eq!(points("stack = 'tcp'", &["stack=udp"]).expect("a point")[0].scenario.protocol, "udp");
+    assert!(points("stack = 'tcp'", &["protocol=tcp,udp"]).is_err(), "the file's own protocol would win");
     assert_eq!(points(BEFORE[3].0, &["radio.rate-bps=300,1200"]).expect("a grid").len(), 2);
     for (text, what) in [
+        ("stack = 'tcp'\nprotocol = 'udp'", "`stack` and `protocol`"),
         ("nodes = ['a', 'b']\n[[link]]\n[[channel]]\nbetween = ['a', 'b']", "`link` and `channel`"),
         ("nodes = ['a', 'b', 'c', 'd']\n[[link]]\n[[link]]", "4 nodes make 3 hops, but there are 2 links"),
         ("[[outage]]\nhop = 2", "no such hop: 2"),
