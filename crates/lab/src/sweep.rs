@@ -63,7 +63,7 @@ fn name_of_point(case: &Case<Chain>) -> String {
     }
 }
 
-/// Scenario with what is asked of it.
+/// Scenario with the options of its run.
 struct Sweep<'a> {
     options: &'a Options,
     progress: &'a Progress,
@@ -114,7 +114,7 @@ impl Sweep<'_> {
         (Finding { experiment, report, summary, traces: Vec::new() }, played)
     }
 
-    /// Command that makes the page again.
+    /// Command that reproduces the page.
     fn command(&self, runs: u32) -> String {
         let word = |value: &Value| match value {
             Value::String(text) => text.clone(),

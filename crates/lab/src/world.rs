@@ -1,10 +1,10 @@
-//! The only place of the lab that builds simulations, and the loop in which their user hears and asks.
+//! The only place of the lab that builds simulations, and the loop in which their user handles indications.
 
 use longwire_proto::engine::Service;
 use longwire_proto::time::Duration;
 use longwire_sim::{NodeIndication, Simulation};
 
-/// Time limit of what a user waits for, seconds.
+/// Time limit of a wait, seconds.
 const WATCHED_S: u64 = 100_000;
 
 /// Creates a simulation without nodes.
@@ -15,7 +15,7 @@ pub fn simulation<A: Service>(seed: u64) -> Simulation<A> {
 
 /// User of all nodes of a simulation.
 pub trait User<A: Service> {
-    /// Hears what a node says, and may ask for more.
+    /// Handles an indication of a node, and may send requests.
     fn hear(&mut self, simulation: &mut Simulation<A>, said: NodeIndication<A>);
 
     /// Returns true once there is nothing left to wait for.
@@ -33,7 +33,7 @@ pub struct SimulationWithUser<A: Service, U: User<A>> {
 }
 
 impl<A: Service, U: User<A>> SimulationWithUser<A, U> {
-    /// Lets the user hear all that the nodes have said.
+    /// Passes all indications of the nodes to the user.
     pub fn hear(&mut self) {
         while let Some(said) = self.simulation.pop_indication() {
             self.user.hear(&mut self.simulation, said);

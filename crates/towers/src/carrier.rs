@@ -82,7 +82,8 @@ pub struct About {
     pub acknowledges: bool,
     /// True if a bundle resumes after a break, false if it restarts.
     pub resumes: bool,
-    /// True if peers may open links: a node that listens on a medium of the carrier meets them.
+    /// True if peers may open links: a node that listens on a medium of the carrier
+    /// creates a session for each.
     pub is_called: bool,
     /// True if a link leads to a group, whose nodes are listed in the setting `members`.
     pub is_group: bool,

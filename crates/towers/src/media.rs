@@ -165,7 +165,7 @@ pub trait Admission {
 /// A session of any carrier, over any medium.
 pub type Session = Box<dyn AnySession>;
 
-/// What a [`Session`] is.
+/// Engine that carries bundles over the medium of a link: the content of a [`Session`].
 pub trait AnySession: Engine<Above = Bundles, Below = Media> + Admission + Send {}
 
 impl<E: Engine<Above = Bundles, Below = Media> + Admission + Send> AnySession for E {}

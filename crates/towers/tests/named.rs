@@ -1,4 +1,4 @@
-//! What all convergence layers have in common names none of them.
+//! Sources that all convergence layers share name none of them.
 //!
 //! A source names one if an identifier in it contains the name; sources of tests count, too. Not counted are the folder of the
 //! engine, the file of the carrier, the table and the fuzzer, and neither are comments and texts: those about a convergence layer,

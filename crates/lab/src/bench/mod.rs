@@ -30,7 +30,7 @@ impl Run {
     }
 }
 
-/// What is played: a value that gives the same outcome for the same run.
+/// Experiment that can be repeated: it gives the same outcome for the same run.
 pub trait Trial: Sync {
     /// Outcome of a run.
     type Outcome: Send + 'static;
@@ -89,7 +89,7 @@ impl<T> Case<T> {
     }
 }
 
-/// What was asked of an experiment, and how its runs are played.
+/// Options of an experiment, with the threads and the share of its runs.
 #[derive(Clone, Copy, Debug)]
 pub struct Bench<'a> {
     /// Number of threads; does not change the result.

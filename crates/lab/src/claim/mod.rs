@@ -35,7 +35,7 @@ pub struct Claim {
     pub rule: Rule,
     /// Relation of our result to the published one.
     pub kind: FigureKind,
-    /// What decides a miss, or the reason why the claim is not judged. Empty only for a claim that holds.
+    /// Reason of a miss, or the reason why the claim is not judged. Empty only for a claim that holds.
     pub why: String,
 }
 

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! `at` has the parameters of the point in the order of the record, `published` and `to` a figure or the ends of a range;
-//! `rule` is `10 %`, `2 units`, `printed 1`, `below`, `above` or `no`, and `why` what decides a miss or why it is not
-//! judged.
+//! `rule` is `10 %`, `2 units`, `printed 1`, `below`, `above` or `no`, and `why` the reason of a miss, or the reason why
+//! it is not judged.
 
 use super::{Claim, Ours, Published, Rule};
 use crate::record::{FigureKind, Record};

@@ -1,7 +1,7 @@
 //! AX.25 stations of a simulated node, one on each of its channels.
 //!
-//! The station towards the destination connects, the one towards the source is called. Callsigns are `NODE-k` by the
-//! position of the node; only two stations are on each channel.
+//! The station towards the destination connects, the one towards the source is called. A callsign is `N` and the
+//! position of the node in three digits; only two stations are on each channel.
 
 use super::NodePosition;
 use super::node::ONWARD_LINK;
@@ -48,7 +48,6 @@ impl Stations {
 }
 
 fn callsign(position: usize) -> Callsign {
-    // Makes a callsign from a letter and the digits of the position.
     format!("N{:03}", position % 1000).parse().expect("a callsign")
 }
 

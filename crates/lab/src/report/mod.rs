@@ -28,7 +28,7 @@ pub struct Report {
     pub title: String,
     /// Result, in a sentence or two. Text between backticks is set as code, here and in all paragraphs.
     pub lead: String,
-    /// What the page shows first, right after its result.
+    /// First blocks of the page, right after its result.
     pub answer: Vec<PageBlock>,
     /// Command that reproduces this page.
     pub command: String,

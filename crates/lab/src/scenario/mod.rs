@@ -20,7 +20,7 @@
 //! outage = [{ from = "data", after-s = 20, length-s = 120 }]
 //!
 //! [settings.tcp]                 # override those of the protocol
-//! mss-bytes = 1460
+//! maximum-segment-bytes = 1460
 //!
 //! [sweep]
 //! "channel.ber" = [0, 1e-6, 1e-5]
@@ -170,7 +170,7 @@ impl Default for Scenario {
     }
 }
 
-/// Kind of what is sent.
+/// Kind of the load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Load {
     /// Files through a chain of nodes: `[workload]`, or none of the others.

@@ -41,7 +41,7 @@ impl Carrier for Uicl {
         }],
     };
 
-    /// Values that the section does not set follow from the channel.
+    /// Values that the section leaves at their defaults follow from the channel.
     fn adapt(settings: Config, link: &LinkFacts<'_>) -> Config {
         let Some(ChannelFacts { parameters: radio, digipeaters, .. }) = &link.channel else {
             return settings;
