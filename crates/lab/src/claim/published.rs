@@ -52,7 +52,7 @@ impl TryFrom<String> for Rule {
             None if text == "no" => Some(Rule::NotJudged),
             _ => None,
         };
-        rule.ok_or_else(|| format!("`{text}` is no rule"))
+        rule.ok_or_else(|| format!("`{text}` is not a valid rule"))
     }
 }
 

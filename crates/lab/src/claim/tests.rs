@@ -99,7 +99,7 @@ fn the_table_says_what_holds_and_why_it_does_not() {
 }
 
 #[test]
-#[should_panic(expected = "is no rule")]
+#[should_panic(expected = "is not a valid rule")]
 fn a_rule_that_is_none_is_refused() {
     attach(&CSV.replace("10 %", "about"), &mut [record(5, 1e-6, &[9.0])]);
 }

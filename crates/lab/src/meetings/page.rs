@@ -96,6 +96,7 @@ fn delivered(winners: &[&Played], of: usize) -> String {
     match &names[..] {
         [name] if of == 1 => format!("{name} delivers {share} of the messages"),
         [name] => format!("{name} delivers the most messages, {share}"),
+        [_, _] if of == 2 => format!("Both routers deliver {share} of the messages"),
         names if names.len() == of => format!("All {of} routers deliver {share} of the messages"),
         [names @ .., last] => format!("{} and {last} deliver the most messages, {share}", names.join(", ")),
         [] => String::new(),
@@ -172,7 +173,7 @@ mod tests {
         let played = [router("static", &CHEAP), router("epidemic", &FAST)];
         assert_eq!(
             answer(&played).expect("there are runs"),
-            "All 2 routers deliver 100 % of the messages; `static` sends the fewest bytes, and `epidemic` takes 50 % \
+            "Both routers deliver 100 % of the messages; `static` sends the fewest bytes, and `epidemic` takes 50 % \
              less time for 3.0 times the bytes."
         );
         let picture = Report { sections: vec![Section::new("").with(plot(&played))], ..Report::default() };

@@ -301,8 +301,8 @@ pub fn assemble(name: &str, links: &[LinkProfile], over: &Table) -> Result<Assem
         return Err(wrong_medium(protocol, other));
     }
     if links.iter().any(|link| Medium::of(link) != Medium::of(&links[0])) {
-        return Err(Error::new("a path of lines and radio channels")
-            .hint("all links of a path are either lines or radio channels"));
+        return Err(Error::new("the path has both lines and radio channels")
+            .hint("use lines only, or radio channels only"));
     }
     let mut settings = (variant.settings)(links);
     merge(&mut settings, over);

@@ -509,10 +509,8 @@ impl Scenario {
             return Err(format!("no channel between `{}` and `{}`", self.nodes[at], self.nodes[at + 1]));
         }
         if self.channel.len() != hops {
-            return Err(format!(
-                "files pass along `nodes`: {hops} channels for as many hops, not {}",
-                self.channel.len()
-            ));
+            let (count, word) = (self.channel.len(), if hops == 1 { "hop" } else { "hops" });
+            return Err(format!("`[[channel]]` is given {count} times for {hops} {word} along `nodes`"));
         }
         Ok(())
     }

@@ -140,7 +140,7 @@ fn senseless_worlds_are_refused_by_name() {
         ("nodes = ['a', 'b', 'c']\n[[channel]]\nbetween = ['a', 'b']", "no channel between `b` and `c`"),
         (
             "nodes = ['a', 'b']\n[[channel]]\nbetween = ['a', 'b']\n[[channel]]\nbetween = ['b', 'a']",
-            "1 channels for as many hops, not 2",
+            "`[[channel]]` is given 2 times for 1 hop along",
         ),
         (
             &format!("{two}[[channel]]\nbetween = ['a', 'b']\ncontact = [{{}}]"),
