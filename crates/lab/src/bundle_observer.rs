@@ -121,7 +121,7 @@ impl<L> BundleObserver<L> {
         }
     }
 
-    fn note(&self, act: impl FnOnce(&mut ObservedTraffic)) {
+    fn change(&self, act: impl FnOnce(&mut ObservedTraffic)) {
         if let Some((_, hop)) = self.watched {
             act(&mut self.record.lock().expect("no observer panics")[hop]);
         }
@@ -131,7 +131,7 @@ impl<L> BundleObserver<L> {
         match request {
             BundlesRequest::Open { transfer, .. } => {
                 self.transfers.insert(*transfer, ObservedTransfer::default());
-                self.note(|seen| seen.transfers += 1);
+                self.change(|seen| seen.transfers += 1);
             }
             BundlesRequest::Piece { transfer, data, .. } => self.see_piece(now, *transfer, data),
             _ => {}
@@ -153,7 +153,7 @@ impl<L> BundleObserver<L> {
             again = self.stretches.get(&placed.stretch()).map_or(0, |safe| safe.overlap(from, to));
             overlap = self.bundles.get(&placed.bundle).map_or(0, |safe| safe.overlap(from, to)) - again;
         }
-        self.note(|seen| {
+        self.change(|seen| {
             seen.first_piece.get_or_insert(now);
             seen.last_piece = Some(now);
             seen.handed_bytes += payload;
@@ -175,12 +175,12 @@ impl<L> BundleObserver<L> {
             BundlesIndication::Failed { transfer, acked, .. } => {
                 self.see_acknowledged(now, *transfer, *acked);
                 self.transfers.remove(transfer);
-                self.note(|seen| seen.broken += 1);
+                self.change(|seen| seen.broken += 1);
             }
-            BundlesIndication::Up { .. } => self.note(|seen| seen.changes.push((now, None))),
+            BundlesIndication::Up { .. } => self.change(|seen| seen.changes.push((now, None))),
             BundlesIndication::Down { reason, .. } => {
                 let reason = *reason;
-                self.note(|seen| seen.changes.push((now, Some(reason))));
+                self.change(|seen| seen.changes.push((now, Some(reason))));
             }
             _ => {}
         }
@@ -192,7 +192,7 @@ impl<L> BundleObserver<L> {
         self.stretches.entry(placed.stretch()).or_default().add(from, to);
         self.bundles.entry(placed.bundle).or_default().add(from, to);
         let total = self.bundles.values().map(PayloadRanges::total).sum();
-        self.note(|seen| {
+        self.change(|seen| {
             if seen.acknowledged.last().is_none_or(|(_, before)| *before != total) {
                 seen.acknowledged.push((now, total));
             }
@@ -231,7 +231,7 @@ impl<L: Engine<Above = Many<LinkId, Bundles>>> Engine for BundleObserver<L> {
         if self.is_watched(link) {
             self.see_indication(now, &indication);
         } else if matches!(indication, BundlesIndication::Piece { .. }) {
-            self.note(|seen| seen.last_came = Some(now));
+            self.change(|seen| seen.last_came = Some(now));
         }
         Some((link, indication))
     }

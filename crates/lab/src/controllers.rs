@@ -14,9 +14,9 @@ use std::sync::{Arc, Mutex};
 const SENDER: &str = "N0CALL-1";
 const RECIPIENT: &str = "N0CALL-2";
 /// Time after which the set-up of the link is over.
-const CALM: Duration = Duration::from_secs(60);
-/// Acknowledgement timer, longer than any controller needs: nothing is lost on a wire.
-const PATIENCE: Duration = Duration::from_secs(60);
+const SETUP_MAX: Duration = Duration::from_secs(60);
+/// Allowance in acknowledgement timers, longer than any controller needs: nothing is lost on a wire.
+const TURNAROUND_ALLOWANCE: Duration = Duration::from_secs(60);
 
 /// One of the two controllers.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -101,7 +101,7 @@ impl Transfer {
             assert!(ends, "a transfer that does not end\n{}", world.simulation.status());
         };
         run(&mut world, &|users| !users.connected);
-        world.rest(CALM);
+        world.rest(SETUP_MAX);
         let since = world.simulation.now();
         let bytes = self.information_bytes as usize;
         let pieces = (0..file.len()).step_by(bytes).rev();
@@ -166,7 +166,7 @@ impl Transfer {
         config.radio = ax25::RadioParameters {
             rate_bps: self.rate_bps as u32,
             tx_delay: self.tx_delay,
-            turnaround: PATIENCE,
+            turnaround: TURNAROUND_ALLOWANCE,
             ..ax25::RadioParameters::default()
         };
         let peer = peer.map(|peer| PeerStation {

@@ -20,7 +20,7 @@ type Sessions = Many<LinkId, Bundles>;
 
 const TRANSFER: TransferId = TransferId(1);
 /// Time after which the set-up of the link is over; shorter than the keep-alive interval.
-const CALM: Duration = Duration::from_secs(20);
+const SETUP_MAX: Duration = Duration::from_secs(20);
 
 /// Convergence layer over connected-mode AX.25.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,8 +73,8 @@ impl Carried {
         world.simulation.request(world.user.sender, (LINK, BundlesRequest::Connect));
         let mut began = world.simulation.now();
         world.run_while(|stations| !stations.up).then_some(())?;
-        if self.since == Since::Wish {
-            world.rest(CALM);
+        if self.since == Since::Send {
+            world.rest(SETUP_MAX);
             began = world.simulation.now();
         }
         world.user.open(&mut world.simulation);
@@ -202,8 +202,8 @@ mod tests {
             for layer in [Layer::Ax25Cm, Layer::Own] {
                 let (transfer, bundle) = (transfer.clone(), bundle.clone());
                 let stored_after = Duration::from_millis(10);
-                let alone = transfer.seconds(Since::Wish, 1).expect("it arrives");
-                let carried = Carried { transfer, layer, since: Since::Wish, stored_after, bundle };
+                let alone = transfer.seconds(Since::Send, 1).expect("it arrives");
+                let carried = Carried { transfer, layer, since: Since::Send, stored_after, bundle };
                 let with = carried.seconds(1).expect("it arrives");
                 assert!(alone < 2.0 * with && with < 3.0 * alone, "{layer:?}: {alone} s alone, {with} s");
                 assert!(loss > 0.0 || alone < with, "{layer:?}: {alone} s alone, {with} s");

@@ -22,15 +22,15 @@ const TURNAROUND_ALLOWANCE: Duration = Duration::from_secs(2);
 /// Delay of Linux before it acknowledges by itself (T2).
 const LINUX_T2: Duration = Duration::from_secs(3);
 /// Time after which the set-up of the link is over.
-const CALM: Duration = Duration::from_secs(30);
+const SETUP_MAX: Duration = Duration::from_secs(30);
 
 /// Start of the measured time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Since {
     /// The connection request: the link is opened for the transfer.
-    Call,
+    Connect,
     /// The send request, on an established link.
-    Wish,
+    Send,
 }
 
 /// Engines between a station and its channel.
@@ -75,8 +75,8 @@ impl Transfer {
         let mut began = world.simulation.now();
         world.simulation.request(world.user.sender, (LINK, PacketsRequest::Connect));
         world.run_while(|users| !users.connected).then_some(())?;
-        if since == Since::Wish {
-            world.rest(CALM);
+        if since == Since::Send {
+            world.rest(SETUP_MAX);
             began = world.simulation.now();
         }
         world.user.waiting = self.packets.iter().rev().cloned().collect();

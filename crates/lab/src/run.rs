@@ -240,7 +240,7 @@ impl Setup {
 
     /// Simulates one run.
     pub fn play(&self, run: Run, wanted: Wanted) -> Outcome {
-        Stage::set(self, run, wanted).play()
+        PreparedRun::new(self, run, wanted).play()
     }
 
     /// Outages of each hop in a run, with random starts: a function of the run's seed only.
@@ -291,7 +291,7 @@ pub(crate) fn at(seconds: f64) -> Instant {
 
 /// Frame statistics of one hop.
 #[derive(Clone, Debug, Default)]
-struct Watched {
+struct HopStatistics {
     active: Option<(Instant, Instant)>,
     data: Option<(Instant, Instant)>,
     frames: u64,
@@ -302,12 +302,12 @@ struct Watched {
 /// Data collected from the trace of a run.
 #[derive(Debug, Default)]
 struct Gathered {
-    hops: Vec<Watched>,
+    hops: Vec<HopStatistics>,
     frames: Option<Vec<FrameRecord>>,
 }
 
 impl Gathered {
-    fn note(&mut self, record: FrameRecord) {
+    fn add(&mut self, record: FrameRecord) {
         let hop = &mut self.hops[record.channel.0 as usize];
         if let Some(started) = record.started {
             let end = record.received.or(record.left).unwrap_or(started);
@@ -315,7 +315,7 @@ impl Gathered {
             (*first, *last) = ((*first).min(started), (*last).max(end));
             // The direction of a record is undefined on a shared channel, so the interface of the sender decides.
             if record.from.interface == ONWARD {
-                hop.note_forward(&record, started);
+                hop.add_forward(&record, started);
             }
         }
         if let Some(frames) = &mut self.frames {
@@ -324,8 +324,8 @@ impl Gathered {
     }
 }
 
-impl Watched {
-    fn note_forward(&mut self, record: &FrameRecord, started: Instant) {
+impl HopStatistics {
+    fn add_forward(&mut self, record: &FrameRecord, started: Instant) {
         self.frames += 1;
         self.repeated += u64::from(record.shares.repeated > 0);
         self.damaged += u64::from(matches!(record.fate, FrameFate::Damaged | FrameFate::CheckFailed));
@@ -337,7 +337,7 @@ impl Watched {
 }
 
 /// Simulation of a run, ready to start.
-struct Stage<'a> {
+struct PreparedRun<'a> {
     setup: &'a Setup,
     run: Run,
     wanted: Wanted,
@@ -350,8 +350,8 @@ struct Stage<'a> {
     gathered: Arc<Mutex<Gathered>>,
 }
 
-impl<'a> Stage<'a> {
-    fn set(setup: &'a Setup, run: Run, wanted: Wanted) -> Stage<'a> {
+impl<'a> PreparedRun<'a> {
+    fn new(setup: &'a Setup, run: Run, wanted: Wanted) -> PreparedRun<'a> {
         let (hops, scheduled) = (setup.links.len(), setup.outages(run));
         let bundles = bundle_observer::record(hops);
         let mut simulation = world::simulation(run.seed);
@@ -374,10 +374,10 @@ impl<'a> Stage<'a> {
         let channels =
             (0..hops).map(|hop| add_channel(&mut simulation, setup, &scheduled[hop], &nodes, hop)).collect();
         let frames = wanted.frames.then(Vec::new);
-        let gathered = Arc::new(Mutex::new(Gathered { hops: vec![Watched::default(); hops], frames }));
+        let gathered = Arc::new(Mutex::new(Gathered { hops: vec![HopStatistics::default(); hops], frames }));
         let sink = gathered.clone();
-        simulation.set_trace(Box::new(move |record| sink.lock().expect("nobody panics").note(record)));
-        Stage { setup, run, wanted, scheduled, simulation, nodes, channels, bundles, gathered }
+        simulation.set_trace(Box::new(move |record| sink.lock().expect("nobody panics").add(record)));
+        PreparedRun { setup, run, wanted, scheduled, simulation, nodes, channels, bundles, gathered }
     }
 
     /// Plays the run to its end.
@@ -445,8 +445,8 @@ impl<'a> Stage<'a> {
         let gathered = std::mem::take(&mut *self.gathered.lock().expect("nobody panics"));
         let seen = std::mem::take(&mut *self.bundles.lock().expect("nobody panics"));
         let hops = gathered.hops.iter().zip(seen).zip(ledgers).enumerate().map(
-            |(hop, ((watched, seen), ledgers))| {
-                hop_outcome(watched, seen, outages_of(&self.scheduled[hop], hop, &begun), ledgers)
+            |(hop, ((statistics, seen), ledgers))| {
+                hop_outcome(statistics, seen, outages_of(&self.scheduled[hop], hop, &begun), ledgers)
             },
         );
         let hops: Vec<HopOutcome> = hops.collect();
@@ -540,7 +540,7 @@ fn outages_of(outages: &[Outage], hop: usize, begun: &[(usize, Instant, Instant)
 }
 
 fn hop_outcome(
-    watched: &Watched,
+    statistics: &HopStatistics,
     seen: ObservedTraffic,
     outages: Vec<(f64, f64)>,
     ledgers: [Ledger; 2],
@@ -549,12 +549,12 @@ fn hop_outcome(
     let of_bundles = seen.first_piece.zip(seen.last_piece);
     HopOutcome {
         ledgers,
-        data_s: of_bundles.or(watched.data).map(seconds),
+        data_s: of_bundles.or(statistics.data).map(seconds),
         came_s: seen.last_came.map(Instant::as_secs_f64),
-        active_s: watched.active.map(seconds),
-        frames: watched.frames,
-        repeated_frames: watched.repeated,
-        damaged_frames: watched.damaged,
+        active_s: statistics.active.map(seconds),
+        frames: statistics.frames,
+        repeated_frames: statistics.repeated,
+        damaged_frames: statistics.damaged,
         acknowledged_at_outage_bytes: outages.first().map(|(begin, _)| seen.acknowledged_at(at(*begin))),
         acknowledged_again_bytes: seen.acknowledged_again_bytes,
         outages,

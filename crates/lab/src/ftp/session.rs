@@ -39,7 +39,7 @@ pub struct SessionTimes {
 }
 
 impl SessionTimes {
-    fn note(&mut self, point: Milestone, now: Instant) {
+    fn set(&mut self, point: Milestone, now: Instant) {
         let place = match point {
             Milestone::Connected => &mut self.connected_s,
             Milestone::LoggedIn => &mut self.logged_in_s,
@@ -66,7 +66,7 @@ impl User<Files> for Observer {
             // The session is over: later indications change nothing.
             _ if self.is_over || self.failed => {}
             FilesIndication::Reached(point) => {
-                self.times.note(point, now);
+                self.times.set(point, now);
                 self.is_over = point == Milestone::Left;
             }
             FilesIndication::Stored(file) => self.stored = Some(file),

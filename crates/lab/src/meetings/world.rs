@@ -348,7 +348,7 @@ impl RunObserver {
     fn hear(&mut self, simulation: &mut Simulation<Bpa>) {
         loop {
             while let Some((now, node, said)) = simulation.pop_indication() {
-                self.note(simulation, now, node, said);
+                self.handle(simulation, now, node, said);
             }
             let length = self.payload.len() as u64;
             let next = (0..self.rooms.len())
@@ -361,7 +361,7 @@ impl RunObserver {
         }
     }
 
-    fn note(&mut self, simulation: &mut Simulation<Bpa>, now: Instant, node: NodeId, said: BpaIndication) {
+    fn handle(&mut self, simulation: &mut Simulation<Bpa>, now: Instant, node: NodeId, said: BpaIndication) {
         let here = node.0 as usize;
         match said {
             BpaIndication::App(AppIndication::Room(room)) => self.rooms[here] = room,

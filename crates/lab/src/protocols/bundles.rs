@@ -142,11 +142,11 @@ struct Tower {
 }
 
 /// Provider of the links of a node.
-type Ground = Box<dyn Engine<Above = Many<LinkId, Media>, Below = Many<InterfaceId, Frames>> + Send>;
+type LinkProvider = Box<dyn Engine<Above = Many<LinkId, Media>, Below = Many<InterfaceId, Frames>> + Send>;
 
 impl Tower {
     fn node(&self, place: &NodePosition, boot: &Boot) -> NodeEngine<FileTask> {
-        let neighbours = Stack::new(self.neighbours(place, boot), self.ground(place, boot));
+        let neighbours = Stack::new(self.neighbours(place, boot), self.provider(place, boot));
         let watched = (!place.is_destination()).then_some((ONWARD_LINK, place.position));
         let links = BundleObserver::new(neighbours, watched, place.bundles.clone());
         let node = place.node_id(place.position);
@@ -187,7 +187,7 @@ impl Tower {
         self.carrier.plan(&self.section, &facts, Place::Experiment).expect("the settings are checked")
     }
 
-    fn ground(&self, place: &NodePosition, boot: &Boot) -> Ground {
+    fn provider(&self, place: &NodePosition, boot: &Boot) -> LinkProvider {
         let NodeSettings { tcp, ax25, .. } = &self.others;
         match self.medium {
             CarrierMedium::Tcp => Box::new(Provides(host(place, tcp, TCPCL_PORT, &boot.rng))),

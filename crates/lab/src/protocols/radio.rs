@@ -104,11 +104,11 @@ pub(super) fn over_frames_tuned(links: &[LinkProfile]) -> Table {
 
 /// The same over a link of version 2.2, which retransmits by itself: TCP waits until it has certainly done so.
 pub(super) fn over_link_tuned(links: &[LinkProfile]) -> Table {
-    const PATIENT: Duration = Duration::from_secs(60);
+    const TIMEOUT: Duration = Duration::from_secs(60);
     let tcp = Profile {
-        rto_initial: PATIENT,
-        rto_minimum: PATIENT,
-        rto_maximum: PATIENT * 4,
+        rto_initial: TIMEOUT,
+        rto_minimum: TIMEOUT,
+        rto_maximum: TIMEOUT * 4,
         ..in_one_flight(links)
     };
     internet_settings(extended_ax25(&hops(links)), IpMode::Connected, tcp)

@@ -48,7 +48,7 @@ impl Carrier for Tcpcl {
                         about: "windows of twice the bandwidth-delay product, an initial window that fills the link, \
                                 segments of 16 KB, timers set for its round trip",
                         settings: |path| {
-                            settings(Config { versions: Versions::Three, ..patient(path) }, tuned_tcp(path))
+                            settings(Config { versions: Versions::Three, ..tuned(path) }, tuned_tcp(path))
                         },
                     },
                 ],
@@ -67,7 +67,7 @@ impl Carrier for Tcpcl {
                         about: "windows of twice the bandwidth-delay product, an initial window that fills the link, \
                                 segments of 16 KB, timers set for its round trip",
                         settings: |path| {
-                            settings(Config { versions: Versions::Four, ..patient(path) }, tuned_tcp(path))
+                            settings(Config { versions: Versions::Four, ..tuned(path) }, tuned_tcp(path))
                         },
                     },
                 ],
@@ -156,7 +156,7 @@ fn settings(mut tcpcl: Config, tcp: Profile) -> Table {
 }
 
 /// Segments that are acknowledged one by one and so limit the cost of a break, and timers longer than the round trip.
-fn patient(path: &[Hop]) -> Config {
+fn tuned(path: &[Hop]) -> Config {
     // Whole seconds, because more digits are hard to read and write.
     let round_trip = Duration::from_secs_f64(round_trip(path).as_secs_f64().ceil());
     let plain = Config::default();
@@ -196,7 +196,7 @@ mod tests {
         let cautions = Tcpcl::cautions(&Config::dtn2(""), &far);
         assert!(cautions[0].contains("after 30 s") && cautions[0].contains("1,500 s"), "{cautions:?}");
         assert!(Tcpcl::cautions(&Config::dtn2(""), &near).is_empty());
-        assert!(Tcpcl::cautions(&patient(&far), &far).is_empty(), "tuned settings know the link");
+        assert!(Tcpcl::cautions(&tuned(&far), &far).is_empty(), "tuned settings know the link");
         let off = Config { keepalive: Duration::ZERO, ..Config::default() };
         assert!(Tcpcl::cautions(&off, &far).is_empty());
     }

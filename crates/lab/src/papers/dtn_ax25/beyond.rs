@@ -31,12 +31,12 @@ const SINGLE: &str = "single frames";
 /// Protocols that carry the file, with the loss of the channel; the link alone comes first.
 type Carrier = (&'static str, fn(&Plan<'_>, &Row, f64) -> Exchange);
 const CARRIERS: [Carrier; 4] = [
-    ("raw AX.25, from the connection request", |plan, row, loss| plan.packets(row, loss, Since::Call)),
+    ("raw AX.25, from the connection request", |plan, row, loss| plan.packets(row, loss, Since::Connect)),
     ("AX25-CL (Longwire), from the connection request", |plan, row, loss| {
-        plan.bundle(plan.transfer(row, loss), Layer::Own, Since::Call, STORE)
+        plan.bundle(plan.transfer(row, loss), Layer::Own, Since::Connect, STORE)
     }),
     ("AX.25-CL, from the connection request", |plan, row, loss| {
-        plan.bundle(plan.transfer(row, loss), Layer::Ax25Cm, Since::Call, STORE)
+        plan.bundle(plan.transfer(row, loss), Layer::Ax25Cm, Since::Connect, STORE)
     }),
     ("FTP over UI frames, complete session", |plan, row, loss| {
         let session = plan.session(row, loss);

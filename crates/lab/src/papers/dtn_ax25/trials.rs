@@ -72,12 +72,12 @@ pub(super) type Played = bench::Played<Exchange>;
 /// start of the measured time. The one used, and those that differ from it in one property.
 type Rig = (&'static str, fn(&mut Transfer, Duration), Since);
 const RIGS: [Rig; 5] = [
-    ("rig", |transfer, turn| transfer.tnc = controller(Some(SERIAL_BPS), turn), Since::Call),
-    ("fast-lines", |transfer, turn| transfer.tnc = controller(Some(2 * SERIAL_BPS), turn), Since::Call),
-    ("ideal-lines", |transfer, turn| transfer.tnc = controller(None, turn), Since::Call),
-    ("existing-session", |transfer, turn| transfer.tnc = controller(Some(SERIAL_BPS), turn), Since::Wish),
+    ("rig", |transfer, turn| transfer.tnc = controller(Some(SERIAL_BPS), turn), Since::Connect),
+    ("fast-lines", |transfer, turn| transfer.tnc = controller(Some(2 * SERIAL_BPS), turn), Since::Connect),
+    ("ideal-lines", |transfer, turn| transfer.tnc = controller(None, turn), Since::Connect),
+    ("existing-session", |transfer, turn| transfer.tnc = controller(Some(SERIAL_BPS), turn), Since::Send),
     // The delay precedes the decision of a station that the channel is clear.
-    ("stations", |transfer, turn| transfer.radio.stations[0].carrier_off = turn, Since::Call),
+    ("stations", |transfer, turn| transfer.radio.stations[0].carrier_off = turn, Since::Connect),
 ];
 
 /// Readings of TCP/IP: a change of the session, and the part of it that is timed. The one used, and those that differ
@@ -244,7 +244,7 @@ pub(super) fn simulate(bench: &Bench<'_>) -> Simulated {
     let few = Plan { runs: plan.runs.min(RUNS_COMPARED), ..plan.clone() };
     let every = if bench.thin { 4 } else { 1 };
     let turn_s = plan.fitted_turn_s(RIGS[0]);
-    let mut played = plan.play(RAW, &ROWS, |row| plan.packets(row, 0.0, Since::Wish));
+    let mut played = plan.play(RAW, &ROWS, |row| plan.packets(row, 0.0, Since::Send));
     played.extend(plan.play_bundles(RIGS[0], &ROWS, turn_s));
     played.extend(plan.play_sessions(READINGS[0], turn_s));
     let fit = |name, turn_s, played: &[Played], published_s: fn(&Row) -> f64| {
