@@ -17,10 +17,10 @@
 
 pub mod carrier;
 pub mod carriers;
+mod held_callers;
 pub mod media;
 pub mod neighbours;
 pub mod path;
-mod reception;
 
 pub use carrier::{About, AnyCarrier, Carrier, ChannelFacts, Family, LinkFacts, Medium, Place, Plan, Preset};
 pub use carriers::CARRIERS;

@@ -1,8 +1,8 @@
 //! [`Neighbours`]: the sessions of a node by link, made from the plans of its links.
 
 use crate::carrier::{About, AnyCarrier, Medium, Plan};
+use crate::held_callers::HeldCallers;
 use crate::media::{Media, MediaIndication, Session};
-use crate::reception::Reception;
 use longwire_proto::engine::{Engine, Indication, Request};
 use longwire_proto::joint::{Fan, Origin, earlier};
 use longwire_proto::observe::{Counts, Observation, Part};
@@ -124,7 +124,7 @@ pub struct Neighbours {
     plans: BTreeMap<LinkId, Plan>,
     /// Plans for the links that peers open, in the order in which they are tried.
     callers: Vec<Plan>,
-    reception: Reception,
+    held: HeldCallers,
     judges: bool,
     rng: Rng,
     /// Number of messages for links without a session.
@@ -147,7 +147,7 @@ impl Neighbours {
             layers: Vec::new(),
             plans: BTreeMap::new(),
             callers: Vec::new(),
-            reception: Reception::default(),
+            held: HeldCallers::default(),
             judges: false,
             rng,
             declined: 0,
@@ -262,7 +262,7 @@ impl Neighbours {
         let (first, others) = (plans.next().cloned(), plans.next().is_some());
         match said {
             MediaIndication::Packets(connected) if others => {
-                self.reception.hold(now, link, connected.clone());
+                self.held.hold(now, link, connected.clone());
                 None
             }
             _ => first.map(|plan| self.begin(link, &plan, Origin::Below)),
@@ -271,18 +271,18 @@ impl Neighbours {
 
     /// Hears a held caller, and creates its session with its first packet, unless there are too many.
     fn hear_held(&mut self, now: Instant, link: LinkId, said: &PacketsIndication) -> Option<usize> {
-        let first = self.reception.hear(link, said)?;
+        let first = self.held.hear(link, said)?;
         let runs = |carrier: &dyn AnyCarrier| carrier.about().media.contains(&Medium::Ax25);
         let layers = self.layers.iter().filter(|layer| runs(layer.carrier));
         if layers.map(|layer| layer.sessions.count()).sum::<usize>() >= SESSIONS_MAX {
             self.turned_away += 1;
-            self.reception.turn_away(link);
+            self.held.turn_away(link);
             return None;
         }
         let mut plans = self.callers.iter().filter(|plan| runs(plan.carrier()));
         let plan = plans.find(|plan| plan.carrier().recognises(first))?.clone();
         let at = self.begin(link, &plan, Origin::Below);
-        for said in self.reception.release(link) {
+        for said in self.held.release(link) {
             self.layers[at].sessions.handle_indication(now, (link, said));
         }
         Some(at)
@@ -306,7 +306,7 @@ impl Engine for Neighbours {
     }
 
     fn handle_indication(&mut self, now: Instant, (link, said): Indication<Self::Below>) {
-        let was_held = self.reception.has(link);
+        let was_held = self.held.has(link);
         let at = match (self.position(link), &said) {
             (Some(at), _) => Some(at),
             (None, MediaIndication::Packets(packets)) if was_held => self.hear_held(now, link, packets),
@@ -315,7 +315,7 @@ impl Engine for Neighbours {
         };
         match at {
             Some(at) => self.layers[at].sessions.handle_indication(now, (link, said)),
-            None => self.declined += u64::from(!was_held && !self.reception.has(link)),
+            None => self.declined += u64::from(!was_held && !self.held.has(link)),
         }
     }
 
@@ -325,7 +325,7 @@ impl Engine for Neighbours {
                 sessions.handle_timeout(now);
             }
         }
-        self.reception.handle_timeout(now);
+        self.held.handle_timeout(now);
     }
 
     fn poll_indication(&mut self, now: Instant) -> Option<Indication<Self::Above>> {
@@ -333,13 +333,13 @@ impl Engine for Neighbours {
     }
 
     fn poll_request(&mut self, now: Instant) -> Option<Request<Self::Below>> {
-        let held = self.reception.poll_request();
+        let held = self.held.poll_request();
         held.or_else(|| self.layers.iter_mut().find_map(|layer| layer.sessions.poll_request(now)))
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
         let sessions = self.layers.iter().filter_map(|layer| layer.sessions.poll_timeout()).min();
-        earlier(self.reception.poll_timeout(), sessions)
+        earlier(self.held.poll_timeout(), sessions)
     }
 
     fn observe(&self, view: &mut Observation) {

@@ -13,7 +13,7 @@ const SILENCE_MAX: Duration = Duration::from_secs(120);
 struct HeldCaller {
     connected: PacketsIndication,
     /// Packet sizes, if reported since.
-    takes: Option<PacketsIndication>,
+    sizes: Option<PacketsIndication>,
     room: u64,
     /// Time at which the link is closed.
     until: Instant,
@@ -23,31 +23,31 @@ struct HeldCaller {
 
 /// Callers that are held.
 #[derive(Debug, Default)]
-pub(crate) struct Reception {
-    held: BTreeMap<LinkId, HeldCaller>,
-    orders: VecDeque<(LinkId, PacketsRequest)>,
+pub(crate) struct HeldCallers {
+    callers: BTreeMap<LinkId, HeldCaller>,
+    requests: VecDeque<(LinkId, PacketsRequest)>,
 }
 
-impl Reception {
+impl HeldCallers {
     /// Returns true if the caller is held.
     pub(crate) fn has(&self, link: LinkId) -> bool {
-        self.held.contains_key(&link)
+        self.callers.contains_key(&link)
     }
 
     /// Holds a caller that has connected.
     pub(crate) fn hold(&mut self, now: Instant, link: LinkId, connected: PacketsIndication) {
         let until = now + SILENCE_MAX;
-        self.held.insert(link, HeldCaller { connected, takes: None, room: 0, until, ending: false });
+        self.callers.insert(link, HeldCaller { connected, sizes: None, room: 0, until, ending: false });
     }
 
     /// Hears a held caller. Returns its first packet.
     pub(crate) fn hear<'a>(&mut self, link: LinkId, said: &'a PacketsIndication) -> Option<&'a [u8]> {
-        let held = self.held.get_mut(&link)?;
+        let held = self.callers.get_mut(&link)?;
         match said {
             PacketsIndication::Packet(packet) if !held.ending => return Some(packet),
-            PacketsIndication::Sizes { .. } => held.takes = Some(said.clone()),
+            PacketsIndication::Sizes { .. } => held.sizes = Some(said.clone()),
             PacketsIndication::Room(room) => held.room = *room,
-            PacketsIndication::Closed(_) => drop(self.held.remove(&link)),
+            PacketsIndication::Closed(_) => drop(self.callers.remove(&link)),
             _ => {}
         }
         None
@@ -55,34 +55,34 @@ impl Reception {
 
     /// Ends a caller for which there is no place.
     pub(crate) fn turn_away(&mut self, link: LinkId) {
-        if let Some(held) = self.held.get_mut(&link) {
+        if let Some(held) = self.callers.get_mut(&link) {
             held.ending = true;
-            self.orders.push_back((link, PacketsRequest::Abort));
+            self.requests.push_back((link, PacketsRequest::Abort));
         }
     }
 
     /// Releases a caller, and returns what it has said so far.
     pub(crate) fn release(&mut self, link: LinkId) -> impl Iterator<Item = MediaIndication> + use<> {
-        let held = self.held.remove(&link);
+        let held = self.callers.remove(&link);
         let said =
-            held.map(|held| [Some(held.connected), held.takes, Some(PacketsIndication::Room(held.room))]);
+            held.map(|held| [Some(held.connected), held.sizes, Some(PacketsIndication::Room(held.room))]);
         said.into_iter().flatten().flatten().map(MediaIndication::Packets)
     }
 
     /// Closes the links of callers that have been silent for too long.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
-        for (link, held) in self.held.iter_mut().filter(|(_, held)| held.until <= now && !held.ending) {
+        for (link, held) in self.callers.iter_mut().filter(|(_, held)| held.until <= now && !held.ending) {
             held.ending = true;
-            self.orders.push_back((*link, PacketsRequest::Close));
+            self.requests.push_back((*link, PacketsRequest::Close));
         }
     }
 
     pub(crate) fn poll_request(&mut self) -> Option<(LinkId, MediaRequest)> {
-        let (link, order) = self.orders.pop_front()?;
-        Some((link, MediaRequest::Packets(order)))
+        let (link, request) = self.requests.pop_front()?;
+        Some((link, MediaRequest::Packets(request)))
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        self.held.values().filter(|held| !held.ending).map(|held| held.until).min()
+        self.callers.values().filter(|held| !held.ending).map(|held| held.until).min()
     }
 }
