@@ -52,7 +52,7 @@ use crate::toml_text::{self, check_keys};
 use longwire_proto::bp::agent::RouterChoice;
 use longwire_proto::rng::Rng;
 use longwire_sim::TncConfig;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
@@ -83,7 +83,7 @@ pub struct Options {
 }
 
 /// Scenario: nodes, channels between them, and what is sent over them.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Scenario {
     /// Display name.
@@ -204,16 +204,14 @@ impl Load {
 }
 
 /// Channel between nodes.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct Channel {
     /// Nodes that it connects, two, or with frames all.
     pub between: Vec<String>,
     /// Outages; with files.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub outage: Vec<Outage>,
     /// Contacts, outside of which there is no connection; with messages.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub contact: Vec<Contact>,
     /// Other keys: with files those of a [`LinkProfile`], where `profile` names the one to start from; with frames those
     /// of a radio channel ([`longwire_sim::RadioConfig`]), where paths may name nodes.
@@ -222,7 +220,7 @@ pub struct Channel {
 }
 
 /// Data transferred: real files, or random bytes drawn from the seed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Workload {
     /// Length of one file of random bytes, used if no files are named; maximum 2^32. Default 1,000,000.
@@ -261,7 +259,7 @@ impl Workload {
 }
 
 /// Messages of a run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Messages {
     /// Senders, drawn with equal probability.
@@ -284,7 +282,7 @@ impl Default for Messages {
 }
 
 /// Frames of a run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct FrameLoad {
     /// Senders. Default: all.
@@ -306,7 +304,7 @@ impl Default for FrameLoad {
 }
 
 /// Outage of a link.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Outage {
     /// Start, in seconds since `from`. Default 0.
@@ -324,7 +322,7 @@ pub struct Outage {
 }
 
 /// Reference of the start of an outage.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OutageFrom {
     /// Start of the run.
@@ -335,7 +333,7 @@ pub enum OutageFrom {
 }
 
 /// Repeated contact of two nodes.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Contact {
     /// Start of the first contact, seconds. Default 0.
@@ -357,7 +355,7 @@ impl Default for Contact {
 }
 
 /// Route.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Route {
     /// Node that has the route.
