@@ -11,7 +11,7 @@ const POINTS_MAX: usize = 100_000;
 /// Expands all combinations of the values of these keys, the last one varying fastest: parameters and table of each.
 ///
 /// # Errors
-/// Fails if a key cannot be set, or the grid is empty or too large.
+/// Fails if a key cannot be set, two keys have the same name in records, or the grid is empty or too large.
 pub fn swept(base: Table, sweeps: &[(String, Vec<Value>)]) -> Result<Vec<(Params, Table)>, Error> {
     let mut points = vec![(Params::new(), base)];
     for (key, values) in sweeps {
@@ -22,12 +22,17 @@ pub fn swept(base: Table, sweeps: &[(String, Vec<Value>)]) -> Result<Vec<(Params
             ))
             .hint(format!("a grid can have 1 to {POINTS_MAX} points")));
         }
+        let name = param_name(key);
+        if points[0].0.get(&name).is_some() {
+            return Err(Error::new(format!("two sweeps have the same name in the results, `{name}`"))
+                .hint("sweep one of the keys, or all channels together, such as channel.ber"));
+        }
         let mut finer = Vec::with_capacity(points.len() * values.len());
         for (params, table) in &points {
             for value in values {
                 let mut table = table.clone();
                 toml_text::set(&mut table, key, value)?;
-                finer.push((params.clone().with(param_name(key), param_value(value)), table));
+                finer.push((params.clone().with(&name, param_value(value)), table));
             }
         }
         points = finer;
