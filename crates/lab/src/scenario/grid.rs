@@ -12,7 +12,7 @@ const POINTS_MAX: usize = 100_000;
 ///
 /// # Errors
 /// Fails if a key cannot be set, two keys have the same name in records, or the grid is empty or too large.
-pub fn swept(base: Table, sweeps: &[(String, Vec<Value>)]) -> Result<Vec<(Params, Table)>, Error> {
+pub(super) fn swept(base: Table, sweeps: &[(String, Vec<Value>)]) -> Result<Vec<(Params, Table)>, Error> {
     let mut points = vec![(Params::new(), base)];
     for (key, values) in sweeps {
         if values.is_empty() || points.len() * values.len() > POINTS_MAX {
@@ -44,7 +44,10 @@ pub fn swept(base: Table, sweeps: &[(String, Vec<Value>)]) -> Result<Vec<(Params
 ///
 /// # Errors
 /// Fails if a sweep is not a list.
-pub fn merged(own: &Table, further: &[(String, Vec<Value>)]) -> Result<Vec<(String, Vec<Value>)>, Error> {
+pub(super) fn merged(
+    own: &Table,
+    further: &[(String, Vec<Value>)],
+) -> Result<Vec<(String, Vec<Value>)>, Error> {
     let mut sweeps = Vec::new();
     for (key, values) in own {
         let values = values.as_array().ok_or_else(|| {

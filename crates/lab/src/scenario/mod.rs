@@ -42,7 +42,8 @@ mod grid;
 mod tests;
 
 pub(crate) use grid::param_value;
-pub use grid::{merged, parse_sweep, swept};
+pub use grid::parse_sweep;
+use grid::{merged, swept};
 
 use crate::bench::Shard;
 use crate::error::Error;

@@ -121,7 +121,7 @@ fn a_wrong_key_is_refused_with_a_hint_at_every_level() {
 }
 
 #[test]
-fn senseless_worlds_are_refused_by_name() {
+fn invalid_scenarios_are_refused_by_name() {
     let two = "nodes = ['a', 'b']\n";
     let meet =
         "nodes = ['a', 'b']\n[messages]\nfrom = ['a']\nto = ['b']\n[[channel]]\nbetween = ['a', 'b']\n";

@@ -44,14 +44,14 @@ impl Simulated {
     pub(super) fn play(bench: &Bench<'_>, predicted: BTreeSet<Case>) -> Simulated {
         let runs = bench.runs(RUNS);
         let planned = |case: Case| {
-            let series = format!("{} in {}, {}", case.program, case.machine, case.role.word());
+            let name = format!("{} in {}, {}", case.program, case.machine, case.role.word());
             let params = Params::new()
                 .with("rate_bps", case.rate_bps as f64)
                 .with("window", u32::from(case.window))
                 .with("information_bytes", case.information_bytes)
                 .with("file_bytes", 1024 * case.file_kib);
             let every = if case.is_long() { LONG } else { 1 };
-            bench::Case::new(series, params, case, bench.seed, runs).every(every)
+            bench::Case::new(name, params, case, bench.seed, runs).every(every)
         };
         let points = SIMULATION.played.iter().flat_map(Selection::points);
         let cases: BTreeSet<Case> = points.map(|point| case(&point)).collect();
