@@ -3,7 +3,7 @@
 
 use crate::claim::{Claim, Ours, Published, Rule};
 use crate::record::FigureKind;
-use crate::report::{Assumption, Axis, Cell, Column, Plot, Section, Table};
+use crate::report::{Assumption, Axis, Cell, Column, Plot, Section, Table, with_unit};
 use crate::toml_text;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -145,12 +145,6 @@ impl Text {
 
 fn entry<'a, T>(entries: &'a BTreeMap<String, T>, name: &str) -> &'a T {
     entries.get(name).unwrap_or_else(|| panic!("the text has no `{name}`"))
-}
-
-/// Divides a heading such as `time (s)`; the unit may be absent.
-fn with_unit(head: &str) -> (&str, &str) {
-    let parts = head.strip_suffix(')').and_then(|head| head.rsplit_once(" ("));
-    parts.unwrap_or((head, ""))
 }
 
 /// Reads a file that is a part of this program.

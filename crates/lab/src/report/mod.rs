@@ -16,8 +16,8 @@ pub use ledger::{Bar, LedgerChart, LedgerShare};
 pub use plot::{Axis, Plot, PlotSeries, Point, Shape};
 pub use rank::{RankChart, RankRow};
 pub use scatter::{Scatter, ScatterPoint, Verdict};
-pub(crate) use table::wrapped;
 pub use table::{Cell, Column, Table, Tone};
+pub(crate) use table::{with_unit, wrapped};
 
 use crate::record::Experiment;
 

@@ -127,10 +127,10 @@ impl Table {
     pub fn of(caption: impl Into<String>, heads: &str) -> Table {
         let column = |head: &str| match head.strip_prefix("# ") {
             None => Column::text(head),
-            Some(head) => match head.strip_suffix(')').and_then(|head| head.rsplit_once(" (")) {
-                Some((name, unit)) => Column::number(name, unit),
-                None => Column::number(head, ""),
-            },
+            Some(head) => {
+                let (name, unit) = with_unit(head);
+                Column::number(name, unit)
+            }
         };
         Table::new(caption, heads.split('|').map(column))
     }
@@ -303,6 +303,12 @@ impl Table {
             out.push('\n');
         }
     }
+}
+
+/// Divides a heading such as `time (s)`; the unit may be absent.
+pub(crate) fn with_unit(head: &str) -> (&str, &str) {
+    let parts = head.strip_suffix(')').and_then(|head| head.rsplit_once(" ("));
+    parts.unwrap_or((head, ""))
 }
 
 /// Width of a line of columns with these widths, two spaces apart.
