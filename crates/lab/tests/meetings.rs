@@ -1,4 +1,4 @@
-//! Routers in the same scenario of meetings: relations that must hold between them with any seed.
+//! Routers in the same scenario of contacts: relations that must hold between them with any seed.
 
 use longwire_lab::bench::{Run, Shard, Trial};
 use longwire_lab::meetings::{Outcome, RouterTrial};
@@ -47,17 +47,17 @@ fn law(plan: &Scenario, copies: usize, run: u32) -> Result<(), String> {
 }
 
 #[test]
-fn who_has_more_ways_brings_no_less_and_who_counts_copies_keeps_to_them() {
+fn more_routes_deliver_no_less_and_limited_copies_keep_to_their_limit() {
     let plan = plan(|_| {});
     (0..3).for_each(|run| law(&plan, plan.copies as usize, run).expect("the laws hold"));
 }
 
 #[test]
-fn the_laws_notice_copies_that_nobody_counts_and_ways_that_are_kept_secret() {
+fn the_relations_notice_more_copies_than_the_limit_and_contacts_that_are_missing() {
     // The sources make sixteen copies, where the relation expects two.
     let many = plan(|table| drop(table.insert("copies".into(), 16.into())));
     assert!(law(&many, 2, 0).expect_err("it is broken").contains("spray keeps to its copies"));
-    // No node without a route meets another: copies get no further than routed messages.
+    // Without contacts, copies get no further than routed messages.
     let alone = plan(|table| drop(table.insert("channel".into(), toml::Value::Array(Vec::new()))));
     assert!(law(&alone, 4, 0).expect_err("it is broken").contains("copies cost bytes"));
 }
@@ -109,7 +109,7 @@ fn routers_are_compared_at_every_point_of_a_sweep() {
 }
 
 #[test]
-fn a_world_that_makes_no_sense_is_refused() {
+fn an_invalid_scenario_is_refused() {
     for (key, value, what) in [
         ("nodes", "['a']", "is not in `nodes`"),
         ("copies", "0", "`copies` from 1 to 127"),

@@ -18,7 +18,7 @@ fn plan(text: &str) -> Result<RadioScenario, String> {
 }
 
 #[test]
-fn one_who_is_alone_waits_for_its_slots_its_key_up_and_its_bits() {
+fn a_single_sender_waits_for_its_slots_its_key_up_and_its_bits() {
     let plan = plan(
         "nodes = [\"a\", \"b\"]\n[frames]\nfrom = [\"a\"]\nto = [\"b\"]\nper-minute = 0.5\nfor-s = 36000\n[radio]\nrate-bps = 1200",
     )
@@ -35,7 +35,7 @@ fn one_who_is_alone_waits_for_its_slots_its_key_up_and_its_bits() {
 }
 
 #[test]
-fn more_is_said_and_less_arrives_later() {
+fn with_more_frames_fewer_arrive_and_later() {
     let text = std::fs::read_to_string(shipped()).expect("it is shipped");
     let mut plan = plan(&text).expect("it makes sense");
     let (mut before, mut collided): (Option<(f64, f64)>, u32) = (None, 0);
@@ -79,7 +79,7 @@ fn the_shipped_channel_is_a_grid_and_a_page() {
 }
 
 #[test]
-fn what_makes_no_sense_is_named() {
+fn invalid_channels_and_loads_are_refused_by_name() {
     let refused = |text: &str| plan(text).expect_err(text);
     let two = "nodes = [\"a\", \"b\"]\n[[channel]]\nbetween = [\"a\", \"b\"]\n";
     assert!(refused("nodes = [\"a\"]").contains("nodes"));
