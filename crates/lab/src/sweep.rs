@@ -2,9 +2,9 @@
 
 use crate::bench::{self, Bench, Case, Played, Shard, Trial};
 use crate::chain::{self, Chain};
+use crate::contacts::{self, RouterTrial};
 use crate::error::Error;
 use crate::finding::{self, Finding, Shown};
-use crate::meetings::{self, RouterTrial};
 use crate::progress::Progress;
 use crate::radio::{self, RadioScenario};
 use crate::record::Experiment;
@@ -47,7 +47,7 @@ pub fn run(options: &Options, progress: &Progress) -> Result<Finding, Error> {
                 traced.map(|played| played.case.trial.trace(&name_of_point(&played.case))).collect();
             finding
         }
-        Load::Messages => sweep.play(points.flat_map(RouterTrial::cases).collect(), meetings::shown).0,
+        Load::Messages => sweep.play(points.flat_map(RouterTrial::cases).collect(), contacts::shown).0,
         Load::Frames => {
             let cases = points.map(RadioScenario::case).collect::<Result<_, _>>()?;
             sweep.play(cases, radio::shown).0

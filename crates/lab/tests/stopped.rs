@@ -116,7 +116,7 @@ fn a_stopped_comparison_has_the_runs_that_were_made() {
     assert!(findings[0].report.command.ends_with(" --runs 1"), "{}", findings[0].report.command);
 }
 
-/// A chain, a scenario of meetings and a shared channel.
+/// A chain, a scenario of contacts and a shared channel.
 #[test]
 fn a_stopped_run_of_any_scenario_has_the_runs_that_were_made() {
     let chain = "title = 'Chain'\nruns = 200\n[workload]\nbytes = 1000\n[[link]]\nprofile = 'lan'\n[sweep]\n'link.ber' = [0, 1e-5]";

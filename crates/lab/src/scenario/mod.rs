@@ -28,7 +28,7 @@
 //!
 //! A sweep is a list of values for a dotted key of the file; several sweeps make a grid.
 //!
-//! With `[messages]` routers are compared between nodes that meet: each `[[channel]]` has a `contact = [{ first-s = 600,
+//! With `[messages]` routers are compared between nodes with contacts: each `[[channel]]` has a `contact = [{ first-s = 600,
 //! every-s = 7200, lasts-s = 300, late-s = 600, chance = 0.8 }]`, and the routers with routes (static and contact-plan)
 //! have those of `[[route]]`. With `[frames]` the stations of one radio channel send single frames, drawn from a Poisson
 //! process at each; the channel has the keys of [`longwire_sim::RadioConfig`], and `[tnc]` those of the controllers.
@@ -177,7 +177,7 @@ pub enum Load {
     /// Files through a chain of nodes: `[workload]`, or none of the others.
     #[default]
     Files,
-    /// Messages between nodes that meet: `[messages]`.
+    /// Messages between nodes with contacts: `[messages]`.
     Messages,
     /// Single frames on a radio channel: `[frames]`.
     Frames,

@@ -1,4 +1,4 @@
-//! Nodes that meet at times: a comparison of routers by delivered messages, delay and cost.
+//! Nodes with contacts at times: a comparison of routers by delivered messages, delay and cost.
 //!
 //! Contacts and messages are drawn from the run's seed only, so that they are the same for all routers. The contact plan
 //! contains the actual contacts, so its router knows more than the others. Every node has all layers: agent, TCPCL 4,

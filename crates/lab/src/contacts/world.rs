@@ -51,25 +51,26 @@ impl Outcome {
 /// Intervals of a connection: start and end, seconds, ascending and disjoint.
 type Spans = Vec<(f64, f64)>;
 
-/// Random meetings and messages of a seed, equal for every router.
-struct DrawnMeetings {
-    /// Meetings of each pair.
-    meetings: Vec<((usize, usize), Spans)>,
+/// Random contacts and messages of a seed, equal for every router.
+struct DrawnContacts {
+    /// Contacts of each pair.
+    contacts: Vec<((usize, usize), Spans)>,
     /// Time, sender and receiver of each message, in order.
     messages: Vec<(f64, usize, usize)>,
 }
 
-impl DrawnMeetings {
-    fn new(plan: &Scenario, rng: &Rng) -> DrawnMeetings {
+impl DrawnContacts {
+    fn new(plan: &Scenario, rng: &Rng) -> DrawnContacts {
         let place = |name: &String| plan.nodes.iter().position(|node| node == name).expect("it is checked");
-        let mut met: BTreeMap<(usize, usize), Spans> = BTreeMap::new();
+        let mut contacts: BTreeMap<(usize, usize), Spans> = BTreeMap::new();
         let all = plan.channel.iter();
         let all =
             all.flat_map(|channel| channel.contact.iter().map(move |contact| (&channel.between, contact)));
         for (number, (between, contact)) in all.enumerate() {
+            // The labels of earlier versions: the same seed draws the same contacts.
             let mut rng = rng.fork(&format!("meeting {number}"));
             let [a, b] = [place(&between[0]), place(&between[1])];
-            let spans = met.entry((a.min(b), a.max(b))).or_default();
+            let spans = contacts.entry((a.min(b), a.max(b))).or_default();
             let mut at = contact.first_s;
             while at < plan.duration_s {
                 let (takes_place, late) = (rng.chance(contact.chance), contact.late_s * rng.unit());
@@ -82,7 +83,7 @@ impl DrawnMeetings {
                 at += contact.every_s;
             }
         }
-        met.values_mut().for_each(apart);
+        contacts.values_mut().for_each(apart);
         let mut rng = rng.fork("messages");
         let mut pick = |names: &[String]| place(&names[rng.below(names.len() as u64) as usize]);
         let ends = (0..plan.messages.count).map(|_| (pick(&plan.messages.from), pick(&plan.messages.to)));
@@ -90,11 +91,12 @@ impl DrawnMeetings {
         let times = ends.into_iter().map(|(from, to)| (plan.messages.within_s * rng.unit(), from, to));
         let mut messages: Vec<_> = times.collect();
         messages.sort_by(|a, b| a.0.total_cmp(&b.0));
-        DrawnMeetings { meetings: met.into_iter().filter(|(_, spans)| !spans.is_empty()).collect(), messages }
+        let contacts = contacts.into_iter().filter(|(_, spans)| !spans.is_empty()).collect();
+        DrawnContacts { contacts, messages }
     }
 }
 
-/// Merges overlapping meetings.
+/// Merges overlapping contacts.
 fn apart(spans: &mut Spans) {
     spans.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut merged = Spans::new();
@@ -107,9 +109,9 @@ fn apart(spans: &mut Spans) {
     *spans = merged;
 }
 
-/// Link of a node: neighbour, line and meetings.
+/// Link of a node: neighbour, line and contacts.
 #[derive(Clone)]
-struct MeetingLink {
+struct ContactLink {
     link: LinkId,
     interface: InterfaceId,
     here: Ipv4Addr,
@@ -125,7 +127,7 @@ struct NodeFactory {
     router: RouterChoice,
     copies: u32,
     rate_bps: u64,
-    ways: Vec<MeetingLink>,
+    ways: Vec<ContactLink>,
     routes: Vec<Route>,
 }
 
@@ -135,13 +137,13 @@ fn node_id(name: &str) -> String {
 
 /// Simulates a run.
 pub(super) fn play(plan: &Scenario, router: RouterChoice, seed: u64) -> Outcome {
-    let drawn = DrawnMeetings::new(plan, &Rng::new(seed).fork("meetings"));
+    let drawn = DrawnContacts::new(plan, &Rng::new(seed).fork("meetings"));
     let mut simulation = world::simulation(seed);
     for (number, name) in plan.nodes.iter().enumerate() {
         let maker = NodeFactory::new(plan, router, &drawn, number, name);
         simulation.add_node(name, move |boot| maker.make(&boot));
     }
-    for (line, ((a, b), spans)) in drawn.meetings.iter().enumerate() {
+    for (line, ((a, b), spans)) in drawn.contacts.iter().enumerate() {
         let end = |node: usize| (NodeId(node as u32), InterfaceId(line as u16));
         let contacts = spans.iter().map(|(from, to)| Window { from: at(*from), to: at(*to) }).collect();
         let config = LineConfig {
@@ -174,12 +176,12 @@ impl NodeFactory {
     fn new(
         plan: &Scenario,
         router: RouterChoice,
-        drawn: &DrawnMeetings,
+        drawn: &DrawnContacts,
         number: usize,
         name: &str,
     ) -> NodeFactory {
         let mut ways = Vec::new();
-        for (line, ((a, b), spans)) in drawn.meetings.iter().enumerate() {
+        for (line, ((a, b), spans)) in drawn.contacts.iter().enumerate() {
             let address = |end| Ipv4Addr::new(10, 0, line as u8, end);
             let (peer, here, there) = match () {
                 () if *a == number => (*b, address(1), address(2)),
@@ -188,7 +190,7 @@ impl NodeFactory {
             };
             let (link, interface) = (LinkId(line as u32 + 1), InterfaceId(line as u16));
             let peer = plan.nodes[peer].clone();
-            ways.push(MeetingLink { link, interface, here, there, peer, spans: spans.clone() });
+            ways.push(ContactLink { link, interface, here, there, peer, spans: spans.clone() });
         }
         let routed = matches!(router, RouterChoice::Static | RouterChoice::ContactPlan);
         let routes = plan.route.iter().filter(|route| routed && route.at == name).cloned().collect();
@@ -197,12 +199,12 @@ impl NodeFactory {
     }
 
     fn make(&self, boot: &Boot) -> NodeEngine<Bpa> {
-        let interface = |way: &MeetingLink| InterfaceConfig {
+        let interface = |way: &ContactLink| InterfaceConfig {
             interface: way.interface,
             address: way.here,
             ..InterfaceConfig::default()
         };
-        let peer = |way: &MeetingLink| PeerConfig { link: way.link, address: way.there, port: PORT };
+        let peer = |way: &ContactLink| PeerConfig { link: way.link, address: way.there, port: PORT };
         let host = HostConfig {
             interfaces: self.ways.iter().map(interface).collect(),
             listen: vec![PORT],
@@ -225,7 +227,7 @@ impl NodeFactory {
     }
 
     fn agent_config(&self) -> agent::Config {
-        let link = |way: &MeetingLink| LinkConfig {
+        let link = |way: &ContactLink| LinkConfig {
             link: way.link,
             rate_bps: self.rate_bps,
             open_in_contacts: true,
@@ -384,7 +386,7 @@ impl RunObserver {
         }
     }
 
-    fn outcome(&self, drawn: &DrawnMeetings, sent_bytes: u64) -> Outcome {
+    fn outcome(&self, drawn: &DrawnContacts, sent_bytes: u64) -> Outcome {
         let mut outcome = Outcome { sent: self.accepted.len() as u64, sent_bytes, ..Outcome::default() };
         for (number, (node, created)) in &self.accepted {
             let (time_s, _, to) = drawn.messages[*number as usize];

@@ -1,7 +1,7 @@
 //! Routers in the same scenario of contacts: relations that must hold between them with any seed.
 
 use longwire_lab::bench::{Run, Shard, Trial};
-use longwire_lab::meetings::{Outcome, RouterTrial};
+use longwire_lab::contacts::{Outcome, RouterTrial};
 use longwire_lab::progress::Progress;
 use longwire_lab::record::Record;
 use longwire_lab::scenario::{Options, Scenario};
