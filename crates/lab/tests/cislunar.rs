@@ -16,7 +16,7 @@ fn at(delay_ms: u32, ber: f64, outage_s: u32, runs: u32) -> Vec<Outcome> {
     let sweeps = [
         format!("channel.delay-ms={delay_ms}"),
         format!("channel.ber={ber:?}"),
-        format!("channel.1.outage.length-s={outage_s}"),
+        format!("channel.outage.length-s={outage_s}"),
     ];
     let sweeps = sweeps.map(|sweep| parse_sweep(&sweep).unwrap());
     let point = Scenario::points(SCENARIO.parse().unwrap(), &sweeps, "cislunar").unwrap().remove(0);
