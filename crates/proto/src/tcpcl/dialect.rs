@@ -6,9 +6,9 @@
 use super::config::Version;
 use super::v4::wire::{RejectReason, TermReason};
 use super::{v3, v4};
-use crate::codec::DecodeError;
+use crate::codec::{self, DecodeError};
 use crate::service::RefuseReason;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 
 /// Header of a received segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,129 +121,91 @@ pub(super) struct SegmentToSend {
     pub(super) total: u64,
 }
 
+/// Negotiated parameters of a session (RFC 9174 4.7, RFC 7242 4.2).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Terms {
+    /// Maximum length of a segment that the peer accepts, bytes.
+    pub(super) segment_bytes_max: u64,
+    /// Maximum length of a bundle that the peer accepts, bytes.
+    pub(super) transfer_bytes_max: u64,
+    /// The peer acknowledges segments.
+    pub(super) answers: bool,
+    /// Transfers may be refused.
+    pub(super) refuses: bool,
+    /// The length of a bundle is announced to the peer.
+    pub(super) announces: bool,
+    /// Both sides keep the acknowledged part of a transfer that breaks off.
+    pub(super) keeps_prefix: bool,
+}
+
 /// Version of an established session, with its negotiated parameters.
 #[derive(Clone, Debug)]
-pub(super) enum Dialect {
-    /// RFC 7242.
-    Three(v3::SessionParameters),
-    /// RFC 9174.
-    Four(v4::SessionParameters),
+pub(super) struct Dialect {
+    pub(super) version: Version,
+    pub(super) terms: Terms,
+    /// Version 3: length that the peer announced for the next bundle.
+    announced: Option<u64>,
 }
 
 impl Dialect {
+    pub(super) fn new(version: Version, terms: Terms) -> Self {
+        Dialect { version, terms, announced: None }
+    }
+
     /// Decodes and removes a message at the beginning of `input`.
     pub(super) fn hear(&mut self, input: &mut Bytes) -> Result<Received, DecodeError> {
-        match self {
-            Dialect::Three(terms) => terms.hear(input),
-            Dialect::Four(terms) => terms.hear(input),
+        match self.version {
+            Version::Three => v3::hear(&mut self.announced, input),
+            Version::Four => v4::hear(input),
         }
     }
 
     /// Encodes the header of a segment.
     pub(super) fn segment(&self, say: SegmentToSend) -> Bytes {
-        let mut out = BytesMut::with_capacity(48);
-        match self {
-            Dialect::Three(terms) => terms.segment(say, &mut out),
-            Dialect::Four(terms) => terms.segment(say, &mut out),
-        }
-        out.freeze()
+        codec::encoded(48, |out| match self.version {
+            Version::Three => v3::segment(&self.terms, say, out),
+            Version::Four => v4::segment(&self.terms, say, out),
+        })
     }
 
     /// Encodes a response to a segment; `None` if the version, as negotiated, has no such message.
     pub(super) fn answer(&self, answer: SegmentAnswer) -> Option<Bytes> {
-        let mut out = BytesMut::with_capacity(24);
-        match self {
-            Dialect::Three(terms) => terms.answer(answer, &mut out),
-            Dialect::Four(terms) => terms.answer(answer, &mut out),
-        }
-        if out.is_empty() { None } else { Some(out.freeze()) }
+        let bytes = codec::encoded(24, |out| match self.version {
+            Version::Three => v3::answer(&self.terms, answer, out),
+            Version::Four => v4::answer(answer, out),
+        });
+        Some(bytes).filter(|bytes| !bytes.is_empty())
     }
 
     /// Encodes a keepalive.
     pub(super) fn keepalive(&self) -> Bytes {
-        match self {
-            Dialect::Three(_) => v3::keepalive(),
-            Dialect::Four(_) => v4::keepalive(),
+        match self.version {
+            Version::Three => v3::keepalive(),
+            Version::Four => v4::keepalive(),
         }
     }
 
     /// Encodes the termination of the session.
     pub(super) fn terminate(&self, reply: bool, reason: TermReason) -> Bytes {
-        match self {
-            Dialect::Three(_) => v3::shutdown(reason),
-            Dialect::Four(_) => v4::terminate(reply, reason),
+        match self.version {
+            Version::Three => v3::shutdown(reason),
+            Version::Four => v4::terminate(reply, reason),
         }
     }
 
     /// Encodes the rejection of a message; `None` in version 3.
     pub(super) fn reject(&self, reason: RejectReason, header: u8) -> Option<Bytes> {
-        match self {
-            Dialect::Three(_) => None,
-            Dialect::Four(_) => Some(v4::reject(reason, header)),
+        match self.version {
+            Version::Three => None,
+            Version::Four => Some(v4::reject(reason, header)),
         }
     }
 
     /// Returns the maximum length of the header of the next segment, bytes.
     pub(super) fn header_bytes_max(&self, start: bool) -> u64 {
-        match self {
-            Dialect::Three(terms) => terms.header_bytes_max(start),
-            Dialect::Four(_) => v4::header_bytes_max(start),
-        }
-    }
-
-    /// Returns the maximum length of a segment that the peer accepts, bytes.
-    pub(super) fn segment_bytes_max(&self) -> u64 {
-        match self {
-            Dialect::Three(_) => u64::MAX,
-            Dialect::Four(terms) => terms.segment_mtu,
-        }
-    }
-
-    /// Returns the maximum length of a bundle that the peer accepts, bytes.
-    pub(super) fn transfer_bytes_max(&self) -> u64 {
-        match self {
-            Dialect::Three(terms) => terms.transfer_mtu,
-            Dialect::Four(terms) => terms.transfer_mtu,
-        }
-    }
-
-    /// Returns true if the peer acknowledges segments.
-    pub(super) fn answers(&self) -> bool {
-        match self {
-            Dialect::Three(terms) => terms.acknowledgements,
-            Dialect::Four(_) => true,
-        }
-    }
-
-    /// Returns true if transfers may be refused.
-    pub(super) fn refuses(&self) -> bool {
-        match self {
-            Dialect::Three(terms) => terms.refusal,
-            Dialect::Four(_) => true,
-        }
-    }
-
-    /// Returns true if the length of a bundle is announced to the peer.
-    pub(super) fn announces(&self) -> bool {
-        match self {
-            Dialect::Three(terms) => terms.lengths,
-            Dialect::Four(terms) => terms.lengths,
-        }
-    }
-
-    /// Returns true if both sides keep the acknowledged part of a transfer that breaks off.
-    pub(super) fn keeps_prefix(&self) -> bool {
-        match self {
-            Dialect::Three(terms) => terms.acknowledgements && terms.reactive_fragmentation,
-            Dialect::Four(terms) => terms.keeps_prefix,
-        }
-    }
-
-    /// Returns the version.
-    pub(super) fn version(&self) -> Version {
-        match self {
-            Dialect::Three(_) => Version::Three,
-            Dialect::Four(_) => Version::Four,
+        match self.version {
+            Version::Three => v3::header_bytes_max(self.terms.announces && start),
+            Version::Four => v4::header_bytes_max(start),
         }
     }
 }

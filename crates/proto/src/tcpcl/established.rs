@@ -105,10 +105,10 @@ pub(super) struct EstablishedSession {
 
 impl EstablishedSession {
     pub(super) fn new(config: &Config, dialect: Dialect, keepalive: u16, since: Instant) -> Self {
-        let three = dialect.version() == Version::Three;
+        let three = dialect.version == Version::Three;
         let segment_mru = if three { u64::MAX } else { config.segment_mru };
         EstablishedSession {
-            outgoing: Outgoing::new(config, dialect.answers(), dialect.keeps_prefix()),
+            outgoing: Outgoing::new(config, dialect.terms.answers, dialect.terms.keeps_prefix),
             incoming: Incoming::new(config, segment_mru, three),
             keepalive: Duration::from_secs(u64::from(keepalive)),
             keepalive_due: false,
@@ -117,7 +117,7 @@ impl EstablishedSession {
             since,
             rejects: VecDeque::new(),
             // The header of version 3 has room for a length of 35 bits.
-            segment_bytes: config.segment_bytes.min(dialect.segment_bytes_max()).clamp(1, 1 << 32),
+            segment_bytes: config.segment_bytes.min(dialect.terms.segment_bytes_max).clamp(1, 1 << 32),
             segment_bytes_min: config.segment_bytes_min,
             idle_messages: (0, since),
             idle_messages_max: config.idle_messages_max,
@@ -147,13 +147,13 @@ impl EstablishedSession {
             wanted => wanted,
         };
         let little = bytes < worth.min(wanted);
-        if little && self.dialect.answers() && self.outgoing.is_under_way() { 0 } else { bytes }
+        if little && self.dialect.terms.answers && self.outgoing.is_under_way() { 0 } else { bytes }
     }
 
     /// Returns false in version 3 once a SHUTDOWN was sent or received: no segments are allowed after it.
     fn may_send_segments(&self) -> bool {
         let shutting_down = self.ending.is_some_and(|ending| ending.said || ending.heard);
-        !(shutting_down && self.dialect.version() == Version::Three)
+        !(shutting_down && self.dialect.version == Version::Three)
     }
 
     /// Begins an orderly end: transfers in progress may finish. Those that have not begun wait for `Down`: if they
@@ -174,7 +174,7 @@ impl EstablishedSession {
         if !(ending.said && ending.heard) {
             return false;
         }
-        match self.dialect.version() {
+        match self.dialect.version {
             // The peer sends no more data, but it may still acknowledge.
             Version::Three => !self.outgoing.awaits_answers(),
             Version::Four => self.outgoing_is_quiet() && self.incoming.is_idle(),
@@ -219,7 +219,7 @@ impl EstablishedSession {
         let outcome = match heard {
             Received::Segment(header) => {
                 counters.segments_received += 1;
-                let closed = self.ending.is_some() && self.dialect.version() == Version::Four;
+                let closed = self.ending.is_some() && self.dialect.version == Version::Four;
                 let outcome = self.incoming.segment(header, number, closed);
                 if let Ok(outcome) = &outcome {
                     counters.refused += u64::from(outcome.refused);
@@ -258,7 +258,7 @@ impl EstablishedSession {
             Received::Unknown { header } => {
                 // Version 3 has no rejections.
                 counters.violations += 1;
-                return Err(match self.dialect.version() {
+                return Err(match self.dialect.version {
                     Version::Three => SessionFault::PROTOCOL,
                     Version::Four => {
                         SessionFault { final_message: FinalMessage::Reject(header), ..SessionFault::PROTOCOL }
@@ -288,7 +288,7 @@ impl EstablishedSession {
         // The user decides whether to reconnect, unless the peer forbids it (RFC 7242 6.1).
         ending.retry &= delay != Some(0);
         // A reply without a request needs no reply; the stream is closed anyway.
-        ending.said |= reply && !ending.said && self.dialect.version() == Version::Four;
+        ending.said |= reply && !ending.said && self.dialect.version == Version::Four;
     }
 
     /// Handles a protocol violation.
@@ -303,7 +303,7 @@ impl EstablishedSession {
         match violation {
             Violation::Broken => Err(SessionFault::PROTOCOL),
             Violation::Limit => Err(SessionFault::LIMIT),
-            Violation::Unexpected if self.dialect.version() == Version::Three => Err(SessionFault::PROTOCOL),
+            Violation::Unexpected if self.dialect.version == Version::Three => Err(SessionFault::PROTOCOL),
             Violation::Unexpected if self.rejects.len() >= REJECTS_MAX => Err(SessionFault::PROTOCOL),
             Violation::Unexpected => {
                 self.rejects.push_back((RejectReason::Unexpected, header));
@@ -315,7 +315,7 @@ impl EstablishedSession {
     /// Returns true if a transfer may remain unacknowledged: the peer supports refusals, or there are no
     /// acknowledgements.
     fn may_refuse(&self) -> bool {
-        self.dialect.refuses() || !self.dialect.answers()
+        self.dialect.terms.refuses || !self.dialect.terms.answers
     }
 
     /// Refuses an incoming transfer for the user.
@@ -349,7 +349,7 @@ impl EstablishedSession {
     ) -> Result<(), SessionFault> {
         let (indication, begun) = self.outgoing.cancel(transfer);
         up.extend(indication);
-        if begun && !self.dialect.announces() { Err(SessionFault::CUT) } else { Ok(()) }
+        if begun && !self.dialect.terms.announces { Err(SessionFault::CUT) } else { Ok(()) }
     }
 
     /// Builds the next message, and writes it to an idle stream.
@@ -400,7 +400,7 @@ impl EstablishedSession {
     fn may_say_the_end(&self) -> bool {
         self.ending.is_some_and(|ending| {
             let quiet = || self.outgoing_is_quiet() && self.incoming.is_idle();
-            !ending.said && (self.dialect.version() == Version::Four || ending.heard || quiet())
+            !ending.said && (self.dialect.version == Version::Four || ending.heard || quiet())
         })
     }
 
@@ -411,7 +411,7 @@ impl EstablishedSession {
 
     /// Returns false if the end waits only for version 3 bundles of the peer, which could take for ever.
     pub(super) fn may_linger(&self) -> bool {
-        let waits_for_peer = self.dialect.version() == Version::Three && self.outgoing_is_quiet();
+        let waits_for_peer = self.dialect.version == Version::Three && self.outgoing_is_quiet();
         !waits_for_peer || self.ending.is_some_and(|ending| ending.said)
     }
 }

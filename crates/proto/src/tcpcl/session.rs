@@ -126,6 +126,8 @@ pub struct Session {
     next_number: u64,
     /// Bytes received since the stream began to close.
     discarded: u64,
+    /// Reason for the last end of the session or failed attempt. The user gets it, too, except for an incoming session
+    /// that was never established.
     last_down: Option<DownReason>,
     counters: Counters,
 }
@@ -176,16 +178,10 @@ impl Session {
         &self.counters
     }
 
-    /// Returns the reason for the last end of the session or failed attempt. The user gets it, too, except for an
-    /// incoming session that was never established.
-    pub fn last_down(&self) -> Option<DownReason> {
-        self.last_down
-    }
-
     /// Returns the version of the session; `None` unless it is established.
     pub fn version(&self) -> Option<Version> {
         match &self.phase {
-            Phase::Up(channel) => Some(channel.dialect.version()),
+            Phase::Up(channel) => Some(channel.dialect.version),
             _ => None,
         }
     }
@@ -588,7 +584,7 @@ impl Session {
         };
         match request {
             BundlesRequest::Open { transfer, length, .. } => {
-                let mtu = channel.dialect.transfer_bytes_max();
+                let mtu = channel.dialect.terms.transfer_bytes_max;
                 self.up.extend(channel.outgoing.open(transfer, length, mtu));
             }
             BundlesRequest::Piece { transfer, data, last } => {

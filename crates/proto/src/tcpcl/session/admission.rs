@@ -11,7 +11,6 @@ use crate::tcpcl::config::Version;
 use crate::tcpcl::dialect::Dialect;
 use crate::tcpcl::established::PROBE_EVERY;
 use crate::tcpcl::v4::wire::TermReason;
-use crate::tcpcl::{v3, v4};
 use crate::time::Instant;
 use bytes::BytesMut;
 
@@ -86,10 +85,7 @@ impl Session {
             AdmissionDecision::Refuse => (DownReason::Identity, TermReason::ContactFailure),
             AdmissionDecision::Busy => (DownReason::Busy, TermReason::Busy),
         };
-        self.pipe.write(match judged.dialect.version() {
-            Version::Three => v3::shutdown(reason.1),
-            Version::Four => v4::terminate(false, reason.1),
-        });
+        self.pipe.write(judged.dialect.terminate(false, reason.1));
         self.pipe.release(judged.input.len() as u64);
         self.end_stream(now, reason.0, true);
     }
@@ -103,7 +99,7 @@ impl Session {
     }
 
     fn admit(&mut self, now: Instant, judged: AwaitingAdmission) {
-        if self.role == Role::Passive && judged.dialect.version() == Version::Four {
+        if self.role == Role::Passive && judged.dialect.version == Version::Four {
             self.say_init();
         }
         self.proven_id = judged.proven;

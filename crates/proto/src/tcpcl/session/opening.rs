@@ -170,7 +170,7 @@ impl Session {
     }
 
     fn establish_three(&mut self, now: Instant, peer: v3::wire::ContactHeader) {
-        let dialect = Dialect::Three(v3::SessionParameters::new(&self.config, &peer));
+        let dialect = Dialect::new(Version::Three, v3::terms(&self.config, &peer));
         let node_id = Some(peer.eid).filter(|eid| !eid.is_empty() && eid != "dtn:none");
         if !self.is_expected(node_id.as_ref()) {
             self.pipe.write(v3::shutdown(TermReason::ContactFailure));
@@ -180,7 +180,7 @@ impl Session {
     }
 
     fn establish_four(&mut self, now: Instant, proof: Option<Proof>, peer: &SessInit) {
-        let Ok(terms) = v4::SessionParameters::new(&self.config, peer) else {
+        let Ok(terms) = v4::terms(&self.config, peer) else {
             self.counters.violations += 1;
             return self.refuse_contact(now, DownReason::ProtocolError);
         };
@@ -198,7 +198,8 @@ impl Session {
         if contradicted || !self.is_expected(node_id.as_ref()) {
             return self.refuse_contact(now, DownReason::Identity);
         }
-        self.admit_or_ask(now, AwaitingAdmission::new(Dialect::Four(terms), peer.keepalive, node_id, proven));
+        let dialect = Dialect::new(Version::Four, terms);
+        self.admit_or_ask(now, AwaitingAdmission::new(dialect, peer.keepalive, node_id, proven));
     }
 
     /// Returns true if the peer's node ID is acceptable. A peer with the node ID of this node is refused on both sides.
@@ -213,7 +214,7 @@ impl Session {
         self.up.push_back(BundlesIndication::Up {
             peer,
             interleave: false,
-            transfer_bytes_max: dialect.transfer_bytes_max(),
+            transfer_bytes_max: dialect.terms.transfer_bytes_max,
         });
         self.counters.sessions += 1;
         self.told = 0;

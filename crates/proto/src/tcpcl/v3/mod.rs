@@ -3,7 +3,7 @@
 pub mod wire;
 
 use super::config::Config;
-use super::dialect::{Received, SegmentAnswer, SegmentHeader, SegmentToSend};
+use super::dialect::{Received, SegmentAnswer, SegmentHeader, SegmentToSend, Terms};
 use super::v4::wire::TermReason;
 use crate::codec::{self, DecodeError, sdnv};
 use crate::service::RefuseReason;
@@ -24,96 +24,76 @@ pub(super) fn contact_header(config: &Config) -> ContactHeader {
     }
 }
 
-/// Negotiated session parameters (RFC 7242 4.2).
-#[derive(Clone, Debug)]
-pub(super) struct SessionParameters {
-    /// Segments are acknowledged.
-    pub(super) acknowledgements: bool,
-    /// The acknowledged part of a transfer that breaks off is kept.
-    pub(super) reactive_fragmentation: bool,
-    /// Bundles may be refused.
-    pub(super) refusal: bool,
-    /// LENGTH messages are sent.
-    pub(super) lengths: bool,
-    /// Maximum length of a bundle to send, bytes. No message contains the peer's limit, so it is the limit of this
-    /// side.
-    pub(super) transfer_mtu: u64,
-    /// Length that the peer announced for the next bundle.
-    announced: Option<u64>,
+/// Computes the parameters of a session from two contact headers. LENGTH messages are sent if the peer requests them (RFC
+/// 7242 5.5). No message contains the longest bundle that the peer accepts, so it is the limit of this side.
+pub(super) fn terms(config: &Config, peer: &ContactHeader) -> Terms {
+    let own = contact_header(config);
+    let answers = own.acknowledgements && peer.acknowledgements;
+    Terms {
+        segment_bytes_max: u64::MAX,
+        transfer_bytes_max: config.transfer_mru,
+        answers,
+        refuses: own.refusal && peer.refusal && answers,
+        announces: config.lengths && peer.lengths,
+        keeps_prefix: answers && own.reactive_fragmentation && peer.reactive_fragmentation,
+    }
 }
 
-impl SessionParameters {
-    /// Computes the parameters from two contact headers. LENGTH messages are sent if the peer requests them (RFC 7242
-    /// 5.5).
-    pub(super) fn new(config: &Config, peer: &ContactHeader) -> Self {
-        let own = contact_header(config);
-        let acknowledgements = own.acknowledgements && peer.acknowledgements;
-        SessionParameters {
-            acknowledgements,
-            reactive_fragmentation: own.reactive_fragmentation && peer.reactive_fragmentation,
-            refusal: own.refusal && peer.refusal && acknowledgements,
-            lengths: config.lengths && peer.lengths,
-            transfer_mtu: config.transfer_mru,
-            announced: None,
+/// Decodes a message; `announced` is the length that the peer has announced for the next bundle.
+pub(super) fn hear(announced: &mut Option<u64>, input: &mut Bytes) -> Result<Received, DecodeError> {
+    let message = Message::decode(input)?;
+    // Acknowledgements, refusals and keepalives may arrive between a LENGTH and its bundle.
+    let continues = matches!(message, Message::DataSegment { start: false, .. } | Message::Length { .. });
+    if announced.is_some() && continues {
+        return Err(DecodeError::invalid("the message after a LENGTH message", "RFC 7242 5.5"));
+    }
+    Ok(match message {
+        Message::DataSegment { start, end, length } => Received::Segment(SegmentHeader {
+            id: None,
+            start,
+            end,
+            flags: 0,
+            length,
+            total: announced.take(),
+            fault: None,
+        }),
+        Message::AckSegment { up_to } => Received::Ack { id: None, up_to },
+        Message::RefuseBundle { reason } => Received::Refuse { id: None, reason },
+        Message::KeepAlive => Received::KeepAlive,
+        Message::Shutdown { reason, delay } => {
+            Received::Terminate { reply: false, reason: shutdown_heard(reason), delay }
         }
-    }
-
-    pub(super) fn hear(&mut self, input: &mut Bytes) -> Result<Received, DecodeError> {
-        let message = Message::decode(input)?;
-        // Acknowledgements, refusals and keepalives may arrive between a LENGTH and its bundle.
-        let continues = matches!(message, Message::DataSegment { start: false, .. } | Message::Length { .. });
-        if self.announced.is_some() && continues {
-            return Err(DecodeError::invalid("the message after a LENGTH message", "RFC 7242 5.5"));
+        Message::Length { total } => {
+            *announced = Some(total);
+            Received::NoAction
         }
-        Ok(match message {
-            Message::DataSegment { start, end, length } => Received::Segment(SegmentHeader {
-                id: None,
-                start,
-                end,
-                flags: 0,
-                length,
-                total: self.announced.take(),
-                fault: None,
-            }),
-            Message::AckSegment { up_to } => Received::Ack { id: None, up_to },
-            Message::RefuseBundle { reason } => Received::Refuse { id: None, reason },
-            Message::KeepAlive => Received::KeepAlive,
-            Message::Shutdown { reason, delay } => {
-                Received::Terminate { reply: false, reason: shutdown_heard(reason), delay }
-            }
-            Message::Length { total } => {
-                self.announced = Some(total);
-                Received::NoAction
-            }
-            Message::Unknown { header } => Received::Unknown { header },
-        })
-    }
+        Message::Unknown { header } => Received::Unknown { header },
+    })
+}
 
-    pub(super) fn segment(&self, say: SegmentToSend, out: &mut BytesMut) {
-        // A single segment contains its length already.
-        if self.lengths && say.start && !say.end {
-            Message::Length { total: say.total }.encode(out);
+pub(super) fn segment(terms: &Terms, say: SegmentToSend, out: &mut BytesMut) {
+    // A single segment contains its length already.
+    if terms.announces && say.start && !say.end {
+        Message::Length { total: say.total }.encode(out);
+    }
+    Message::DataSegment { start: say.start, end: say.end, length: say.length }.encode(out);
+}
+
+pub(super) fn answer(terms: &Terms, answer: SegmentAnswer, out: &mut BytesMut) {
+    match answer {
+        SegmentAnswer::Ack { up_to, .. } if terms.answers => Message::AckSegment { up_to }.encode(out),
+        SegmentAnswer::Refuse { reason, .. } if terms.refuses => {
+            Message::RefuseBundle { reason: refuse_said(reason) }.encode(out);
         }
-        Message::DataSegment { start: say.start, end: say.end, length: say.length }.encode(out);
+        SegmentAnswer::Ack { .. } | SegmentAnswer::Refuse { .. } => {}
     }
+}
 
-    pub(super) fn answer(&self, answer: SegmentAnswer, out: &mut BytesMut) {
-        match answer {
-            SegmentAnswer::Ack { up_to, .. } if self.acknowledgements => {
-                Message::AckSegment { up_to }.encode(out)
-            }
-            SegmentAnswer::Refuse { reason, .. } if self.refusal => {
-                Message::RefuseBundle { reason: refuse_said(reason) }.encode(out);
-            }
-            SegmentAnswer::Ack { .. } | SegmentAnswer::Refuse { .. } => {}
-        }
-    }
-
-    pub(super) fn header_bytes_max(&self, start: bool) -> u64 {
-        let announcement = if self.lengths && start { 1 + sdnv::LENGTH_MAX } else { 0 };
-        // An SDNV of five bytes suffices for any segment that room is granted for.
-        (1 + 5 + announcement) as u64
-    }
+/// Returns the maximum length of a segment's header, bytes, with or without a LENGTH message before it.
+pub(super) const fn header_bytes_max(announces: bool) -> u64 {
+    let announcement = if announces { 1 + sdnv::LENGTH_MAX } else { 0 };
+    // An SDNV of five bytes suffices for any segment that room is granted for.
+    (1 + 5 + announcement) as u64
 }
 
 /// Encodes a KEEPALIVE.

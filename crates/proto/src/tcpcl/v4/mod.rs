@@ -3,7 +3,7 @@
 pub mod wire;
 
 use super::config::Config;
-use super::dialect::{Received, SegmentAnswer, SegmentHeader, SegmentToSend};
+use super::dialect::{Received, SegmentAnswer, SegmentHeader, SegmentToSend, Terms};
 use crate::codec::{self, DecodeError};
 use crate::service::RefuseReason;
 use bytes::{Bytes, BytesMut};
@@ -32,71 +32,58 @@ pub(super) fn sess_init(config: &Config) -> SessInit {
     }
 }
 
-/// Negotiated session parameters (RFC 9174 4.7).
-#[derive(Clone, Debug)]
-pub(super) struct SessionParameters {
-    /// Maximum length of a segment that the peer accepts, bytes.
-    pub(super) segment_mtu: u64,
-    /// Maximum length of a bundle that the peer accepts, bytes.
-    pub(super) transfer_mtu: u64,
-    /// Both sides keep the acknowledged part of a transfer that breaks off.
-    pub(super) keeps_prefix: bool,
-    /// Lengths are announced.
-    pub(super) lengths: bool,
+/// Computes the parameters of a session from the peer's SESS_INIT. Fails on a malformed list of extensions, an unknown
+/// critical extension (RFC 9174 4.6, 4.8), or a segment MRU of zero.
+pub(super) fn terms(config: &Config, peer: &SessInit) -> Result<Terms, DecodeError> {
+    let items = wire::items(peer.items.clone())?;
+    let keeps = |item: &Item| item.kind == KEEPS_PREFIX && item.value[..] == *KEEPS_PREFIX_VALUE;
+    if items.iter().any(|item| item.critical && !keeps(item)) {
+        return Err(DecodeError::invalid("a critical session extension", "RFC 9174 4.8"));
+    }
+    if peer.segment_mru == 0 {
+        return Err(DecodeError::invalid("the segment MRU", "RFC 9174 4.7"));
+    }
+    Ok(Terms {
+        segment_bytes_max: peer.segment_mru,
+        transfer_bytes_max: peer.transfer_mru.max(config.transfer_mtu_min),
+        answers: true,
+        refuses: true,
+        announces: config.lengths,
+        keeps_prefix: config.reactive_fragmentation && items.iter().any(keeps),
+    })
 }
 
-impl SessionParameters {
-    /// Computes the parameters from the peer's SESS_INIT. Fails on a malformed list of extensions, an unknown critical
-    /// extension (RFC 9174 4.6, 4.8), or a segment MRU of zero.
-    pub(super) fn new(config: &Config, peer: &SessInit) -> Result<Self, DecodeError> {
-        let items = wire::items(peer.items.clone())?;
-        let keeps = |item: &Item| item.kind == KEEPS_PREFIX && item.value[..] == *KEEPS_PREFIX_VALUE;
-        if items.iter().any(|item| item.critical && !keeps(item)) {
-            return Err(DecodeError::invalid("a critical session extension", "RFC 9174 4.8"));
-        }
-        if peer.segment_mru == 0 {
-            return Err(DecodeError::invalid("the segment MRU", "RFC 9174 4.7"));
-        }
-        Ok(SessionParameters {
-            segment_mtu: peer.segment_mru,
-            transfer_mtu: peer.transfer_mru.max(config.transfer_mtu_min),
-            keeps_prefix: config.reactive_fragmentation && items.iter().any(keeps),
-            lengths: config.lengths,
-        })
-    }
+pub(super) fn hear(input: &mut Bytes) -> Result<Received, DecodeError> {
+    Ok(match Message::decode(input)? {
+        Message::XferSegment(segment) => Received::Segment(segment_heard(&segment)),
+        Message::XferAck { id, up_to, .. } => Received::Ack { id: Some(id), up_to },
+        Message::XferRefuse { reason, id } => Received::Refuse { id: Some(id), reason },
+        Message::KeepAlive => Received::KeepAlive,
+        Message::SessTerm { reply, reason } => Received::Terminate { reply, reason, delay: None },
+        Message::MsgReject { header, .. } => Received::Rejected { header },
+        Message::SessInit(_) => Received::Unexpected { header: 0x07 },
+        Message::Unknown { header } => Received::Unknown { header },
+    })
+}
 
-    pub(super) fn hear(&self, input: &mut Bytes) -> Result<Received, DecodeError> {
-        Ok(match Message::decode(input)? {
-            Message::XferSegment(segment) => Received::Segment(segment_heard(&segment)),
-            Message::XferAck { id, up_to, .. } => Received::Ack { id: Some(id), up_to },
-            Message::XferRefuse { reason, id } => Received::Refuse { id: Some(id), reason },
-            Message::KeepAlive => Received::KeepAlive,
-            Message::SessTerm { reply, reason } => Received::Terminate { reply, reason, delay: None },
-            Message::MsgReject { header, .. } => Received::Rejected { header },
-            Message::SessInit(_) => Received::Unexpected { header: 0x07 },
-            Message::Unknown { header } => Received::Unknown { header },
-        })
+pub(super) fn segment(terms: &Terms, say: SegmentToSend, out: &mut BytesMut) {
+    let flags = if say.start { START } else { 0 } | if say.end { END } else { 0 };
+    let mut items = BytesMut::new();
+    // A single segment contains its length already (RFC 9174 5.2.5.1).
+    if terms.announces && say.start && !say.end {
+        let value = Bytes::copy_from_slice(&say.total.to_be_bytes());
+        Item { critical: false, kind: TRANSFER_LENGTH, value }.encode(&mut items);
     }
+    let segment = XferSegment { flags, id: say.id, items: items.freeze(), length: say.length };
+    Message::XferSegment(segment).encode(out);
+}
 
-    pub(super) fn segment(&self, say: SegmentToSend, out: &mut BytesMut) {
-        let flags = if say.start { START } else { 0 } | if say.end { END } else { 0 };
-        let mut items = BytesMut::new();
-        // A single segment contains its length already (RFC 9174 5.2.5.1).
-        if self.lengths && say.start && !say.end {
-            let value = Bytes::copy_from_slice(&say.total.to_be_bytes());
-            Item { critical: false, kind: TRANSFER_LENGTH, value }.encode(&mut items);
-        }
-        let segment = XferSegment { flags, id: say.id, items: items.freeze(), length: say.length };
-        Message::XferSegment(segment).encode(out);
+pub(super) fn answer(answer: SegmentAnswer, out: &mut BytesMut) {
+    match answer {
+        SegmentAnswer::Ack { id, flags, up_to } => Message::XferAck { flags, id, up_to },
+        SegmentAnswer::Refuse { id, reason } => Message::XferRefuse { reason, id },
     }
-
-    pub(super) fn answer(&self, answer: SegmentAnswer, out: &mut BytesMut) {
-        match answer {
-            SegmentAnswer::Ack { id, flags, up_to } => Message::XferAck { flags, id, up_to },
-            SegmentAnswer::Refuse { id, reason } => Message::XferRefuse { reason, id },
-        }
-        .encode(out);
-    }
+    .encode(out);
 }
 
 /// Converts a received header with its transfer extensions: a Transfer Length at most once; an unknown extension only
