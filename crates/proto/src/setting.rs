@@ -43,9 +43,6 @@ impl Fault {
 }
 
 /// Checks that a number is in a range.
-///
-/// # Errors
-/// Fails if it is not.
 pub fn number(
     key: &str,
     value: impl TryInto<u64>,
@@ -64,17 +61,11 @@ pub fn number(
 }
 
 /// Checks that a number is at least `least`.
-///
-/// # Errors
-/// Fails if it is not.
 pub fn at_least(key: &str, value: impl TryInto<u64>, least: u64, hint: &'static str) -> Result<(), Fault> {
     number(key, value, least..=u64::MAX, hint)
 }
 
 /// Checks that a duration is in a range.
-///
-/// # Errors
-/// Fails if it is not.
 pub fn time(
     key: &str,
     value: Duration,
@@ -92,10 +83,17 @@ pub fn time(
     Err(Fault { key: key.into(), wrong: format!("is {}; it must be {limit}", written(value)), hint })
 }
 
+/// Checks that a wait is from [`TIME_MIN`] to [`TIME_MAX`].
+pub fn wait(key: &str, value: Duration, hint: &'static str) -> Result<(), Fault> {
+    wait_from(key, value, TIME_MIN, hint)
+}
+
+/// Checks that a wait is from `least` to [`TIME_MAX`].
+pub fn wait_from(key: &str, value: Duration, least: Duration, hint: &'static str) -> Result<(), Fault> {
+    time(key, value, least..=TIME_MAX, hint)
+}
+
 /// Checks another condition; `wrong` describes its violation.
-///
-/// # Errors
-/// Fails if `holds` is false.
 pub fn rule(holds: bool, key: &str, wrong: &str, hint: &'static str) -> Result<(), Fault> {
     if holds { Ok(()) } else { Err(Fault { key: key.into(), wrong: wrong.into(), hint }) }
 }

@@ -1,6 +1,6 @@
 //! Settings and counters of a session.
 
-use crate::setting::{Fault, Settings, TIME_MAX, TIME_MIN, at_least, time};
+use crate::setting::{Fault, Settings, at_least, wait, wait_from};
 use crate::time::Duration;
 use serde::{Deserialize, Serialize};
 
@@ -70,22 +70,11 @@ impl Settings for Config {
         at_least("transfers-max", self.transfers_max, 1, "with 0 nothing can be received")?;
         at_least("open-max", self.open_max, 1, "with 0 nothing can be sent")?;
         at_least("transfer-mru", self.transfer_mru, 1, "with 0 nothing can be received")?;
-        let some = TIME_MIN..=TIME_MAX;
-        time("resume-within", self.resume_within, some.clone(), "must be longer than an outage of the link")?;
-        time(
-            "contact-timeout",
-            self.contact_timeout,
-            some.clone(),
-            "must be longer than the channel can be busy",
-        )?;
-        time(
-            "close-timeout",
-            self.close_timeout,
-            some.clone(),
-            "must be longer than the channel can be busy",
-        )?;
-        time("retry-min", self.retry_min, some, "5 s is usual")?;
-        time("retry-max", self.retry_max, self.retry_min..=TIME_MAX, "must not be less than `retry-min`")
+        wait("resume-within", self.resume_within, "must be longer than an outage of the link")?;
+        wait("contact-timeout", self.contact_timeout, "must be longer than the channel can be busy")?;
+        wait("close-timeout", self.close_timeout, "must be longer than the channel can be busy")?;
+        wait("retry-min", self.retry_min, "5 s is usual")?;
+        wait_from("retry-max", self.retry_max, self.retry_min, "must not be less than `retry-min`")
     }
 }
 

@@ -2,7 +2,7 @@
 //! peers).
 
 use crate::service::{InterfaceId, LinkId};
-use crate::setting::{Fault, Settings, TIME_MAX, TIME_MIN, at_least, number, time};
+use crate::setting::{Fault, Settings, at_least, number, time, wait, wait_from};
 use core::net::Ipv4Addr;
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
@@ -270,14 +270,9 @@ impl Profile {
         const RTO: &str = "RFC 6298 specifies 1 s; Linux uses 200 ms";
         let tick = Duration::from_micros(1)..=Duration::from_secs(1);
         time("timestamp-tick", self.timestamp_tick, tick, TICK)?;
-        time("rto-initial", self.rto_initial, TIME_MIN..=TIME_MAX, RTO)?;
-        time("rto-minimum", self.rto_minimum, TIME_MIN..=TIME_MAX, RTO)?;
-        time(
-            "rto-maximum",
-            self.rto_maximum,
-            self.rto_minimum..=TIME_MAX,
-            "must not be less than `rto-minimum`",
-        )?;
+        wait("rto-initial", self.rto_initial, RTO)?;
+        wait("rto-minimum", self.rto_minimum, RTO)?;
+        wait_from("rto-maximum", self.rto_maximum, self.rto_minimum, "must not be less than `rto-minimum`")?;
         let delays = self.delayed_ack_minimum..=Duration::from_secs(10);
         time(
             "delayed-ack-maximum",
@@ -286,10 +281,10 @@ impl Profile {
             "must not be less than `delayed-ack-minimum`; RFC 5681 4.2 allows at most 0.5 s",
         )?;
         if let Some(idle) = self.keep_alive_idle {
-            time("keep-alive-idle", idle, TIME_MIN..=TIME_MAX, "remove it to disable keep-alives")?;
+            wait("keep-alive-idle", idle, "remove it to disable keep-alives")?;
         }
-        time("keep-alive-interval", self.keep_alive_interval, TIME_MIN..=TIME_MAX, "75 s is usual")?;
-        time("time-wait", self.time_wait, Duration::ZERO..=TIME_MAX, "60 s is usual")
+        wait("keep-alive-interval", self.keep_alive_interval, "75 s is usual")?;
+        wait_from("time-wait", self.time_wait, Duration::ZERO, "60 s is usual")
     }
 
     fn check_counts(&self) -> Result<(), Fault> {

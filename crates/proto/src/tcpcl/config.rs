@@ -1,6 +1,6 @@
 //! Configuration of a session, with presets for known peers.
 
-use crate::setting::{Fault, Settings, TIME_MAX, TIME_MIN, at_least, number, rule, time};
+use crate::setting::{Fault, Settings, TIME_MAX, TIME_MIN, at_least, number, rule, time, wait, wait_from};
 use crate::time::Duration;
 use serde::{Deserialize, Serialize};
 
@@ -275,31 +275,30 @@ impl Config {
         time("keepalive", self.keepalive, Duration::from_secs(1)..=Duration::from_secs(65_535), WHOLE)?;
         let least = self.keepalive + TIME_MIN;
         let limit = self.keepalive_timeout.unwrap_or(TIME_MAX);
-        time(
+        wait_from(
             "keepalive-timeout",
             limit,
-            least..=TIME_MAX,
+            least,
             "must be longer than `keepalive`; twice is usual (RFC 9174 5.1.1)",
         )
     }
 
     fn check_waits(&self) -> Result<(), Fault> {
         const NEVER: &str = "remove it for no limit";
-        let some = TIME_MIN..=TIME_MAX;
         if let Some(idle) = self.idle_timeout {
-            time("idle-timeout", idle, some.clone(), NEVER)?;
+            wait("idle-timeout", idle, NEVER)?;
         }
         if let Some(connect) = self.connect_timeout {
-            time("connect-timeout", connect, some.clone(), "must be longer than the round trip")?;
+            wait("connect-timeout", connect, "must be longer than the round trip")?;
         }
-        time("contact-timeout", self.contact_timeout, some.clone(), "must be longer than the round trip")?;
-        time("version-timeout", self.version_timeout, some.clone(), "5 s is usual")?;
-        time("close-timeout", self.close_timeout, some.clone(), "must be longer than the round trip")?;
-        time("reconnect-min", self.reconnect_min, some, "1 s is usual; shorter delays only load the link")?;
-        time(
+        wait("contact-timeout", self.contact_timeout, "must be longer than the round trip")?;
+        wait("version-timeout", self.version_timeout, "5 s is usual")?;
+        wait("close-timeout", self.close_timeout, "must be longer than the round trip")?;
+        wait("reconnect-min", self.reconnect_min, "1 s is usual; shorter delays only load the link")?;
+        wait_from(
             "reconnect-max",
             self.reconnect_max,
-            self.reconnect_min..=TIME_MAX,
+            self.reconnect_min,
             "must not be less than `reconnect-min`",
         )?;
         let jitter = self.reconnect_jitter;

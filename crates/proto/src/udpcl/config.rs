@@ -1,6 +1,6 @@
 //! Configuration and counters of a link.
 
-use crate::setting::{Fault, Settings, TIME_MAX, TIME_MIN, at_least, number, rule, time};
+use crate::setting::{Fault, Settings, at_least, number, rule, wait, wait_from};
 use crate::time::Duration;
 use serde::{Deserialize, Serialize};
 
@@ -69,10 +69,10 @@ impl Settings for Config {
         if let Some(interval) = self.keepalive {
             const NEVER: &str = "remove it to send no keep-alives";
             rule(interval >= KEEPALIVE_MIN, "keepalive", "must be at least 15 s (RFC 7122 3.4)", NEVER)?;
-            time("keepalive", interval, KEEPALIVE_MIN..=TIME_MAX, NEVER)?;
+            wait_from("keepalive", interval, KEEPALIVE_MIN, NEVER)?;
         }
-        time("retry-min", self.retry_min, TIME_MIN..=TIME_MAX, "1 s is usual")?;
-        time("retry-max", self.retry_max, self.retry_min..=TIME_MAX, "must not be less than `retry-min`")
+        wait("retry-min", self.retry_min, "1 s is usual")?;
+        wait_from("retry-max", self.retry_max, self.retry_min, "must not be less than `retry-min`")
     }
 }
 
@@ -108,6 +108,7 @@ pub struct Counters {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::setting::{TIME_MAX, TIME_MIN};
 
     #[test]
     fn settings_that_cannot_work_are_refused_by_name() {

@@ -1,6 +1,6 @@
 //! Configuration and counters of a group.
 
-use crate::setting::{Fault, Settings, TIME_MAX, TIME_MIN, at_least, number, time};
+use crate::setting::{Fault, Settings, TIME_MIN, at_least, number, time, wait, wait_from};
 use crate::time::Duration;
 use serde::{Deserialize, Serialize};
 
@@ -82,14 +82,9 @@ impl Settings for Config {
         at_least("open-max", self.open_max, 1, "with 0 nothing can be sent")?;
         at_least("incoming-max", self.incoming_max, 1, "with 0 nothing can be received")?;
         time("answer-slot", self.answer_slot, TIME_MIN..=Duration::from_secs(65), "2 s suits 1200 bit/s")?;
-        time(
-            "incomplete-max",
-            self.incomplete_max,
-            TIME_MIN..=TIME_MAX,
-            "longer than a round; 10 min is usual",
-        )?;
-        time("retry-min", self.retry_min, TIME_MIN..=TIME_MAX, "1 s is usual")?;
-        time("retry-max", self.retry_max, self.retry_min..=TIME_MAX, "must not be less than `retry-min`")
+        wait("incomplete-max", self.incomplete_max, "longer than a round; 10 min is usual")?;
+        wait("retry-min", self.retry_min, "1 s is usual")?;
+        wait_from("retry-max", self.retry_max, self.retry_min, "must not be less than `retry-min`")
     }
 }
 

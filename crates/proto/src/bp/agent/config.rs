@@ -2,7 +2,7 @@
 
 use crate::bp::{Accept, CrcType, Emit, PeerRules};
 use crate::service::{BundleVersion, LinkId, Priority};
-use crate::setting::{Fault, Settings, TIME_MAX, TIME_MIN, at_least, number, time};
+use crate::setting::{Fault, Settings, at_least, number, wait, wait_from};
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
 
@@ -108,32 +108,12 @@ impl Settings for Config {
         )?;
         number("piece-bytes-max", self.piece_bytes_max, 1..=1 << 26, "65536 is usual")?;
         at_least("pipeline-transfers-max", self.pipeline_transfers_max, 1, "with 0 nothing can be sent")?;
-        time(
-            "backoff-min",
-            self.backoff_min,
-            TIME_MIN..=TIME_MAX,
-            "2 s is usual; shorter delays only repeat refused transfers",
-        )?;
-        time(
-            "backoff-max",
-            self.backoff_max,
-            self.backoff_min..=TIME_MAX,
-            "must not be less than `backoff-min`",
-        )?;
+        wait("backoff-min", self.backoff_min, "2 s is usual; shorter delays only repeat refused transfers")?;
+        wait_from("backoff-max", self.backoff_max, self.backoff_min, "must not be less than `backoff-min`")?;
         if !self.delivery_repeat.is_zero() {
-            time(
-                "delivery-repeat",
-                self.delivery_repeat,
-                TIME_MIN..=TIME_MAX,
-                "zero: only on registration and after a restart",
-            )?;
+            wait("delivery-repeat", self.delivery_repeat, "zero: only on registration and after a restart")?;
         }
-        time(
-            "reports.lifetime",
-            self.reports.lifetime,
-            TIME_MIN..=TIME_MAX,
-            "with 0, reports expire at once",
-        )?;
+        wait("reports.lifetime", self.reports.lifetime, "with 0, reports expire at once")?;
         self.routing.check().map_err(|fault| fault.within("routing"))?;
         self.custody.check().map_err(|fault| fault.within("custody"))
     }
@@ -187,21 +167,16 @@ impl Settings for Limits {
 
 impl Settings for RoutingConfig {
     fn check(&self) -> Result<(), Fault> {
-        time(
-            "failover-after",
-            self.failover_after,
-            Duration::ZERO..=TIME_MAX,
-            "zero: use the next hop at once",
-        )?;
+        wait_from("failover-after", self.failover_after, Duration::ZERO, "zero: use the next hop at once")?;
         number("copies", self.copies, 1..=127, "8 is usual; one copy waits for the destination itself")
     }
 }
 
 impl Settings for CustodyConfig {
     fn check(&self) -> Result<(), Fault> {
-        time("timer-min", self.timer_min, TIME_MIN..=TIME_MAX, "with 0, bundles are resent at once")?;
-        time("timer-max", self.timer_max, self.timer_min..=TIME_MAX, "must not be less than `timer-min`")?;
-        time("signal-lifetime", self.signal_lifetime, TIME_MIN..=TIME_MAX, "with 0, signals expire at once")
+        wait("timer-min", self.timer_min, "with 0, bundles are resent at once")?;
+        wait_from("timer-max", self.timer_max, self.timer_min, "must not be less than `timer-min`")?;
+        wait("signal-lifetime", self.signal_lifetime, "with 0, signals expire at once")
     }
 }
 
