@@ -40,10 +40,9 @@ macro_rules! flag_operations {
         }
     };
 }
-pub(super) use flag_operations;
 
-/// Bundle processing control flags (RFC 9171 4.2.3), without "bundle is a fragment", which is
-/// [`PrimaryBlock::fragment`]. Unknown bits are kept and ignored.
+/// Bundle processing control flags of both versions (RFC 9171 4.2.3, RFC 5050 4.2), without "bundle is a fragment",
+/// which is the `fragment` of a primary block. Unknown bits are kept and ignored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct BundleFlags(pub(super) u64);
 
@@ -74,7 +73,7 @@ impl BundleFlags {
 
 flag_operations!(BundleFlags);
 
-/// Block processing control flags (RFC 9171 4.2.4). Unknown bits are kept and ignored.
+/// Block processing control flags of both versions (RFC 9171 4.2.4, RFC 5050 4.3). Unknown bits are kept and ignored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct BlockFlags(pub(super) u64);
 
@@ -307,7 +306,6 @@ impl Block {
     /// in another implementation's format.
     ///
     /// # Errors
-    ///
     /// Fails if the data do not conform to the clause of the block type.
     pub fn content(&self) -> Result<Option<Content>, DecodeError> {
         Content::decode(self.block_type, &self.data)
@@ -318,7 +316,6 @@ impl Content {
     /// Decodes block data, which must contain nothing else. `None` as for [`Block::content`].
     ///
     /// # Errors
-    ///
     /// Fails if the data do not conform to the clause of the block type.
     pub fn decode(block_type: BlockType, data: &Bytes) -> Result<Option<Content>, DecodeError> {
         // Numbers are read from a plain slice: the reference counting of `Bytes` costs more than reading

@@ -141,41 +141,32 @@ impl AnyHead {
         }
     }
 
-    pub(super) fn is_administrative(&self) -> bool {
+    fn flags(&self) -> BundleFlags {
         match self {
-            AnyHead::V7(head) => head.primary.flags.contains(BundleFlags::ADMINISTRATIVE_RECORD),
-            AnyHead::V6(head) => head.primary.flags.contains(v6::BundleFlags::ADMINISTRATIVE_RECORD),
+            AnyHead::V7(head) => head.primary.flags,
+            AnyHead::V6(head) => head.primary.flags,
         }
+    }
+
+    pub(super) fn is_administrative(&self) -> bool {
+        self.flags().contains(BundleFlags::ADMINISTRATIVE_RECORD)
     }
 
     /// Bundles without a source have no identity, so their fragments could not be reassembled.
     pub(super) fn may_fragment(&self) -> bool {
-        let forbidden = match self {
-            AnyHead::V7(head) => head.primary.flags.contains(BundleFlags::MUST_NOT_FRAGMENT),
-            AnyHead::V6(head) => head.primary.flags.contains(v6::BundleFlags::MUST_NOT_FRAGMENT),
-        };
-        !forbidden && !self.source().is_null()
+        !self.flags().contains(BundleFlags::MUST_NOT_FRAGMENT) && !self.source().is_null()
     }
 
     /// True if the bundle requests this status report.
     pub(super) fn asks_for(&self, status: ReportedStatus) -> bool {
-        use ReportedStatus::{CustodyAccepted, Deleted, Delivered, Forwarded, Received};
-        match self {
-            AnyHead::V7(head) => head.primary.flags.contains(match status {
-                Received => BundleFlags::REPORT_RECEPTION,
-                Forwarded => BundleFlags::REPORT_FORWARDING,
-                Delivered => BundleFlags::REPORT_DELIVERY,
-                Deleted => BundleFlags::REPORT_DELETION,
-                CustodyAccepted => return false,
-            }),
-            AnyHead::V6(head) => head.primary.flags.contains(match status {
-                Received => v6::BundleFlags::REPORT_RECEPTION,
-                Forwarded => v6::BundleFlags::REPORT_FORWARDING,
-                Delivered => v6::BundleFlags::REPORT_DELIVERY,
-                Deleted => v6::BundleFlags::REPORT_DELETION,
-                CustodyAccepted => v6::BundleFlags::REPORT_CUSTODY,
-            }),
-        }
+        self.flags().contains(match status {
+            ReportedStatus::Received => BundleFlags::REPORT_RECEPTION,
+            ReportedStatus::Forwarded => BundleFlags::REPORT_FORWARDING,
+            ReportedStatus::Delivered => BundleFlags::REPORT_DELIVERY,
+            ReportedStatus::Deleted => BundleFlags::REPORT_DELETION,
+            ReportedStatus::CustodyAccepted if self.version() == BundleVersion::V7 => return false,
+            ReportedStatus::CustodyAccepted => BundleFlags::REPORT_CUSTODY,
+        })
     }
 
     pub(super) fn priority(&self) -> Priority {
@@ -236,26 +227,21 @@ impl AnyHead {
     /// Blocks that this agent does not process, with their processing flags (RFC 9171 5.6 step 4, RFC 5050
     /// 5.6 step 3).
     pub(super) fn unsupported(&self) -> Vec<UnsupportedBlock> {
+        let unsupported = |place, flags: BlockFlags| UnsupportedBlock {
+            place,
+            report: flags.contains(BlockFlags::REPORT),
+            delete: flags.contains(BlockFlags::DELETE_BUNDLE),
+        };
         match self {
             AnyHead::V7(head) => {
                 let blocks = head.blocks.iter().enumerate();
-                let asks = |(index, flags): (usize, BlockFlags)| UnsupportedBlock {
-                    place: head.place(index),
-                    report: flags.contains(BlockFlags::REPORT),
-                    delete: flags.contains(BlockFlags::DELETE_BUNDLE),
-                };
                 let blocks = blocks.filter(|(_, block)| !is_supported(block.block_type));
-                blocks.map(|(index, block)| asks((index, block.flags))).collect()
+                blocks.map(|(index, block)| unsupported(head.place(index), block.flags)).collect()
             }
             AnyHead::V6(head) => {
                 let blocks = head.blocks.iter().chain(&head.after).enumerate();
-                let asks = |(index, flags): (usize, v6::BlockFlags)| UnsupportedBlock {
-                    place: head.place(index),
-                    report: flags.contains(v6::BlockFlags::REPORT),
-                    delete: flags.contains(v6::BlockFlags::DELETE_BUNDLE),
-                };
                 let blocks = blocks.filter(|(_, block)| !is_supported_v6(block));
-                blocks.map(|(index, block)| asks((index, block.flags))).collect()
+                blocks.map(|(index, block)| unsupported(head.place(index), block.flags)).collect()
             }
         }
     }
@@ -413,7 +399,7 @@ impl AnyHead {
     /// True if custody of the bundle can be accepted: it is requested, and the destination is a singleton
     /// endpoint (RFC 5050 5.10).
     pub(super) fn wants_custody(&self) -> bool {
-        let wanted = v6::BundleFlags::CUSTODY | v6::BundleFlags::SINGLETON;
+        let wanted = BundleFlags::CUSTODY | BundleFlags::SINGLETON;
         matches!(self, AnyHead::V6(head) if head.primary.flags.contains(wanted))
     }
 }
@@ -435,9 +421,9 @@ fn is_supported_v6(block: &v6::Block) -> bool {
 }
 
 fn discard_unsupported_v6(blocks: &mut Vec<v6::Block>) {
-    blocks.retain(|block| is_supported_v6(block) || !block.flags.contains(v6::BlockFlags::DISCARD));
+    blocks.retain(|block| is_supported_v6(block) || !block.flags.contains(BlockFlags::DISCARD));
     for block in blocks.iter_mut().filter(|block| !is_supported_v6(block)) {
-        block.flags |= v6::BlockFlags::FORWARDED_UNPROCESSED;
+        block.flags |= BlockFlags::FORWARDED_UNPROCESSED;
     }
 }
 

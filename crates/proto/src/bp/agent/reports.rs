@@ -8,7 +8,7 @@ use crate::bp::{
     AdminRecord, BundleFlags, Content, CreationTimestamp, DtnTime, Eid, PrimaryBlock, ReasonCode, StatusItem,
     StatusReport, v6,
 };
-use crate::service::{AppIndication, BundleVersion, LinkId, Priority, RecordId, ReportedStatus};
+use crate::service::{AppIndication, BundleName, BundleVersion, LinkId, Priority, RecordId, ReportedStatus};
 use crate::time::{Duration, Instant};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
@@ -324,19 +324,12 @@ impl Agent {
                 AnyHead::V7(head)
             }
             BundleVersion::V6 => {
-                let singleton = match destination.is_singleton() {
-                    true => v6::BundleFlags::SINGLETON,
-                    false => v6::BundleFlags::NONE,
-                };
-                let flags = v6::BundleFlags::ADMINISTRATIVE_RECORD | singleton;
+                let mut flags = BundleFlags::ADMINISTRATIVE_RECORD.with_priority(priority);
+                if destination.is_singleton() {
+                    flags |= BundleFlags::SINGLETON;
+                }
                 let endpoints = [destination, self.node.clone(), Eid::Null];
-                AnyHead::V6(Box::new(self.head_v6(
-                    now,
-                    endpoints,
-                    flags.with_priority(priority),
-                    lifetime,
-                    length,
-                )))
+                AnyHead::V6(Box::new(self.head_v6(now, endpoints, flags, lifetime, length)))
             }
         };
         self.originate(now, neighbour, head, payload)
@@ -356,41 +349,45 @@ impl Agent {
         }
     }
 
-    /// As `say_report`, for version 6.
+    /// Indicates the assertions of a report of version 6.
     pub(super) fn say_report_v6(&mut self, report: &v6::StatusReport, key: &LocalKey) {
-        let over = self.came_over(key);
+        let name = report.subject.source.bundle_name(report.subject.timestamp());
         let said = [
-            (ReportedStatus::Received, report.received),
-            (ReportedStatus::CustodyAccepted, report.custody),
-            (ReportedStatus::Forwarded, report.forwarded),
-            (ReportedStatus::Delivered, report.delivered),
-            (ReportedStatus::Deleted, report.deleted),
+            (ReportedStatus::Received, report.received.is_some()),
+            (ReportedStatus::CustodyAccepted, report.custody.is_some()),
+            (ReportedStatus::Forwarded, report.forwarded.is_some()),
+            (ReportedStatus::Delivered, report.delivered.is_some()),
+            (ReportedStatus::Deleted, report.deleted.is_some()),
         ];
-        for (status, _) in said.into_iter().filter(|(_, time)| time.is_some()) {
-            self.indications.push(AppIndication::Report {
-                name: report.subject.source.bundle_name(report.subject.timestamp()),
-                status,
-                reason: report.reason.number(),
-                reporter: key.adu.source.to_string(),
-                over: over.clone(),
-            });
-        }
+        self.say_statuses(&name, &said, report.reason, key);
     }
 
-    /// Indicates the assertions of a report about one of this node's bundles to the application.
+    /// Indicates the assertions of a report of version 7.
     pub(super) fn say_report(&mut self, report: &StatusReport, key: &LocalKey) {
-        let over = self.came_over(key);
+        let name = report.source.bundle_name(report.timestamp);
         let said = [
-            (ReportedStatus::Received, report.received),
-            (ReportedStatus::Forwarded, report.forwarded),
-            (ReportedStatus::Delivered, report.delivered),
-            (ReportedStatus::Deleted, report.deleted),
+            (ReportedStatus::Received, report.received.is_asserted()),
+            (ReportedStatus::Forwarded, report.forwarded.is_asserted()),
+            (ReportedStatus::Delivered, report.delivered.is_asserted()),
+            (ReportedStatus::Deleted, report.deleted.is_asserted()),
         ];
-        for (status, _) in said.into_iter().filter(|(_, asserted)| asserted.is_asserted()) {
+        self.say_statuses(&name, &said, report.reason, key);
+    }
+
+    /// Indicates the asserted statuses of one of this node's bundles to the application.
+    fn say_statuses(
+        &mut self,
+        name: &BundleName,
+        said: &[(ReportedStatus, bool)],
+        reason: ReasonCode,
+        key: &LocalKey,
+    ) {
+        let over = self.came_over(key);
+        for (status, _) in said.iter().filter(|(_, asserted)| *asserted) {
             self.indications.push(AppIndication::Report {
-                name: report.source.bundle_name(report.timestamp),
-                status,
-                reason: report.reason.number(),
+                name: name.clone(),
+                status: *status,
+                reason: reason.number(),
                 reporter: key.adu.source.to_string(),
                 over: over.clone(),
             });

@@ -73,6 +73,21 @@ impl Sends {
     }
 }
 
+/// Flags that an application requests in either version. A bundle without a source must not request reports (RFC 9171
+/// 4.2.3, RFC 5050 4.2).
+fn flags_for(source: &Eid, options: &SendOptions) -> BundleFlags {
+    let reports = !source.is_null();
+    let wishes = [
+        (options.must_not_fragment || source.is_null(), BundleFlags::MUST_NOT_FRAGMENT),
+        (options.report_delivery && reports, BundleFlags::REPORT_DELIVERY),
+        (options.report_reception && reports, BundleFlags::REPORT_RECEPTION),
+        (options.report_forwarding && reports, BundleFlags::REPORT_FORWARDING),
+        (options.report_deletion && reports, BundleFlags::REPORT_DELETION),
+    ];
+    let wished = wishes.into_iter().filter(|(wish, _)| *wish);
+    wished.fold(BundleFlags::NONE, |flags, (_, flag)| flags | flag)
+}
+
 impl Agent {
     /// Begins a bundle of an application.
     pub(super) fn send(
@@ -159,20 +174,7 @@ impl Agent {
         if options.custody {
             return Err(SendFailure::NoCustody);
         }
-        let mut flags = BundleFlags::NONE;
-        let wishes = [
-            (options.must_not_fragment || source.is_null(), BundleFlags::MUST_NOT_FRAGMENT),
-            (options.report_delivery, BundleFlags::REPORT_DELIVERY),
-            (options.report_reception, BundleFlags::REPORT_RECEPTION),
-            (options.report_forwarding, BundleFlags::REPORT_FORWARDING),
-            (options.report_deletion, BundleFlags::REPORT_DELETION),
-        ];
-        for (wish, flag) in wishes {
-            // A bundle without a source must not request reports (RFC 9171 4.2.3).
-            if wish && !(source.is_null() && BundleFlags::REPORTS.contains(flag)) {
-                flags |= flag;
-            }
-        }
+        let mut flags = flags_for(&source, options);
         if flags.intersects(BundleFlags::REPORTS) {
             flags |= BundleFlags::STATUS_TIME;
         }
@@ -217,24 +219,13 @@ impl Agent {
         if options.custody && (!singleton || source.is_null()) {
             return Err(SendFailure::NoCustody);
         }
-        let mut flags = v6::BundleFlags::NONE;
+        let mut flags = flags_for(&source, options).with_priority(options.priority);
         let wishes = [
-            (options.must_not_fragment || source.is_null(), v6::BundleFlags::MUST_NOT_FRAGMENT),
-            (singleton, v6::BundleFlags::SINGLETON),
-            (options.custody, v6::BundleFlags::CUSTODY),
-            (options.report_delivery, v6::BundleFlags::REPORT_DELIVERY),
-            (options.report_reception, v6::BundleFlags::REPORT_RECEPTION),
-            (options.report_custody, v6::BundleFlags::REPORT_CUSTODY),
-            (options.report_forwarding, v6::BundleFlags::REPORT_FORWARDING),
-            (options.report_deletion, v6::BundleFlags::REPORT_DELETION),
+            (singleton, BundleFlags::SINGLETON),
+            (options.custody, BundleFlags::CUSTODY),
+            (options.report_custody && !source.is_null(), BundleFlags::REPORT_CUSTODY),
         ];
-        for (wish, flag) in wishes {
-            // A bundle without a source must not request reports (RFC 5050 4.2).
-            if wish && !(source.is_null() && v6::BundleFlags::REPORTS.contains(flag)) {
-                flags |= flag;
-            }
-        }
-        let flags = flags.with_priority(options.priority);
+        wishes.into_iter().filter(|(wish, _)| *wish).for_each(|(_, flag)| flags |= flag);
         let mut head = self.head_v6(now, [destination, source, report_to], flags, options.lifetime, length);
         if let Some(created) = options.created {
             (head.primary.created_s, head.primary.sequence) = (created.time.0 / 1000, created.sequence);
@@ -250,7 +241,7 @@ impl Agent {
         &mut self,
         now: Instant,
         [destination, source, report_to]: [Eid; 3],
-        flags: v6::BundleFlags,
+        flags: BundleFlags,
         lifetime: core::time::Duration,
         length: u64,
     ) -> v6::Head {

@@ -129,7 +129,6 @@ impl AdminRecord {
     /// Decodes a payload that contains exactly one administrative record.
     ///
     /// # Errors
-    ///
     /// Fails if the payload is not an administrative record, or if further bytes follow it.
     pub fn from_bytes(payload: &Bytes) -> Result<Self, DecodeError> {
         let mut input = payload.clone();
@@ -145,7 +144,6 @@ impl AdminRecord {
     /// the input.
     ///
     /// # Errors
-    ///
     /// Fails if the input is incomplete or not an administrative record.
     pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
         let first = take_byte(input)?;

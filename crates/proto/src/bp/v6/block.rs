@@ -2,47 +2,25 @@
 
 use super::primary::EidReference;
 use crate::bp::Eid;
-use crate::bp::block::flag_operations;
+pub use crate::bp::block::{BlockFlags, BundleFlags};
 use crate::codec::{DecodeError, codes, sdnv};
 use crate::service::Priority;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-/// Bundle processing control flags (RFC 5050 4.2), without "bundle is a fragment", which is
-/// [`PrimaryBlock::fragment`](super::PrimaryBlock::fragment). Unknown bits are kept and ignored.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct BundleFlags(pub(super) u64);
-
+/// Flags that only version 6 has (RFC 5050 4.2).
 impl BundleFlags {
-    /// No flags, which means bulk priority.
-    pub const NONE: BundleFlags = BundleFlags(0);
-    /// The payload is an administrative record.
-    pub const ADMINISTRATIVE_RECORD: BundleFlags = BundleFlags(0x02);
-    /// The bundle must not be fragmented.
-    pub const MUST_NOT_FRAGMENT: BundleFlags = BundleFlags(0x04);
     /// Custody transfer is requested.
     pub const CUSTODY: BundleFlags = BundleFlags(0x08);
     /// The destination is a singleton endpoint.
     pub const SINGLETON: BundleFlags = BundleFlags(0x10);
-    /// Acknowledgement by the application is requested.
-    pub const APPLICATION_ACKNOWLEDGEMENT: BundleFlags = BundleFlags(0x20);
-    /// Reception reports are requested.
-    pub const REPORT_RECEPTION: BundleFlags = BundleFlags(0x4000);
     /// Custody acceptance reports are requested.
     pub const REPORT_CUSTODY: BundleFlags = BundleFlags(0x8000);
-    /// Forwarding reports are requested.
-    pub const REPORT_FORWARDING: BundleFlags = BundleFlags(0x1_0000);
-    /// Delivery reports are requested.
-    pub const REPORT_DELIVERY: BundleFlags = BundleFlags(0x2_0000);
-    /// Deletion reports are requested.
-    pub const REPORT_DELETION: BundleFlags = BundleFlags(0x4_0000);
-    /// All flags that request status reports.
-    pub const REPORTS: BundleFlags = BundleFlags(0x7_c000);
-    /// "Bundle is a fragment", which only the encoded flags contain.
-    pub(super) const FRAGMENT_BIT: u64 = 0x01;
+    /// All flags that request status reports in version 6.
+    pub const REPORTS_V6: BundleFlags = BundleFlags(BundleFlags::REPORTS.0 | BundleFlags::REPORT_CUSTODY.0);
     const PRIORITY_SHIFT: u32 = 7;
 
     /// Class of service as a priority; the reserved class counts as expedited, because higher numbers have
-    /// higher priority.
+    /// higher priority. Without flags it is bulk.
     pub const fn priority(self) -> Priority {
         match self.0 >> Self::PRIORITY_SHIFT & 3 {
             0 => Priority::Bulk,
@@ -63,34 +41,15 @@ impl BundleFlags {
     }
 }
 
-flag_operations!(BundleFlags);
-
-/// Block processing control flags (RFC 5050 4.3), without "contains an EID-reference field", which is
-/// [`Block::references`], and "last block", which follows from the position of the block. Unknown bits are
-/// kept and ignored.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct BlockFlags(pub(super) u64);
-
+/// Flags that only version 6 has (RFC 5050 4.3).
 impl BlockFlags {
-    /// No flags.
-    pub const NONE: BlockFlags = BlockFlags(0);
-    /// The block must be replicated in every fragment.
-    pub const REPLICATE: BlockFlags = BlockFlags(0x01);
-    /// A status report is requested if the block cannot be processed.
-    pub const REPORT: BlockFlags = BlockFlags(0x02);
-    /// The bundle must be deleted if the block cannot be processed.
-    pub const DELETE_BUNDLE: BlockFlags = BlockFlags(0x04);
-    /// The block must be discarded if it cannot be processed.
-    pub const DISCARD: BlockFlags = BlockFlags(0x10);
     /// A node has forwarded the block without processing it.
     pub const FORWARDED_UNPROCESSED: BlockFlags = BlockFlags(0x20);
-    /// "Last block", which only the encoded flags contain.
+    /// "Last block", which follows from the position of the block: only the encoded flags contain it.
     pub(super) const LAST_BIT: u64 = 0x08;
-    /// "Contains an EID-reference field", which only the encoded flags contain.
+    /// "Contains an EID-reference field", which is [`Block::references`]: only the encoded flags contain it.
     pub(super) const REFERENCES_BIT: u64 = 0x40;
 }
-
-flag_operations!(BlockFlags);
 
 /// Block type code (RFC 5050 4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -192,7 +151,6 @@ impl Block {
     /// reference, and for a block of type 10 that is not an age.
     ///
     /// # Errors
-    ///
     /// Fails if the data do not conform to the clause of the block type.
     pub fn content(&self) -> Result<Option<Content>, DecodeError> {
         let mut input = self.data.clone();

@@ -109,7 +109,6 @@ impl Head {
     /// every fragment.
     ///
     /// # Panics
-    ///
     /// Panics if the range is empty or not a part of the payload, or if the bundle must not be fragmented.
     #[must_use]
     pub fn fragment(&self, offset: u64, length: u64) -> Head {
@@ -186,7 +185,6 @@ impl Bundle {
     /// memory.
     ///
     /// # Errors
-    ///
     /// Fails with `Incomplete` if the input ends early, otherwise with the field and the clause that it
     /// violates.
     pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
@@ -202,7 +200,6 @@ impl Bundle {
     /// Appends the bundle.
     ///
     /// # Panics
-    ///
     /// Panics if the length of the payload is not that in the header.
     pub fn encode(&self, out: &mut BytesMut) {
         assert_eq!(

@@ -112,7 +112,7 @@ impl Generator {
             }
         }
         if !anonymous && !flags.contains(BundleFlags::ADMINISTRATIVE_RECORD) && self.rng.chance(0.5) {
-            let wishes = BundleFlags::REPORTS | BundleFlags::CUSTODY;
+            let wishes = BundleFlags::REPORTS_V6 | BundleFlags::CUSTODY;
             flags |= BundleFlags(self.rng.next_u64() & wishes.0);
         }
         flags

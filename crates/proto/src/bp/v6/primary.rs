@@ -86,7 +86,6 @@ impl PrimaryBlock {
     /// Resolves the decoded references.
     ///
     /// # Errors
-    ///
     /// Fails if a reference does not resolve.
     pub(super) fn read(
         references: [EidReference; 4],
@@ -141,7 +140,6 @@ impl PrimaryBlock {
     /// Resolves a reference.
     ///
     /// # Errors
-    ///
     /// Fails if the reference does not lead to valid strings of the dictionary.
     pub fn resolve(&self, reference: EidReference) -> Result<Eid, DecodeError> {
         resolve(reference, &self.dictionary)

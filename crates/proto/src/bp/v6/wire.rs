@@ -34,7 +34,6 @@ pub const NO_PAYLOAD: DecodeError = DecodeError::Limit { what: "a bundle without
 /// apply, and whether `ipn:4294967295.n` (the local node in version 7) may be an endpoint.
 ///
 /// # Errors
-///
 /// Fails with `Incomplete` if more bytes are needed, but not if [`DecodePolicy::head_bytes_max`] bytes are
 /// available; otherwise with the field and the clause that it violates.
 pub fn decode_head(input: &Bytes, policy: &DecodePolicy) -> Result<(Head, usize), DecodeError> {
@@ -82,7 +81,6 @@ fn read_head(input: &mut Bytes, policy: &DecodePolicy, place: &mut BlockPlace) -
 /// Decodes the blocks that follow the payload of the bundle with this header; there may be none.
 ///
 /// # Errors
-///
 /// Fails with `Incomplete` if more bytes are needed, otherwise with the field and the clause that it
 /// violates.
 pub fn decode_tail(input: &mut Bytes, head: &Head, policy: &DecodePolicy) -> Result<Vec<Block>, DecodeError> {
@@ -289,7 +287,6 @@ impl Head {
     /// Checks all rules between the fields, as [`decode_head`] does; for headers built by other means.
     ///
     /// # Errors
-    ///
     /// Fails with the first violated rule.
     pub fn check(&self, policy: &DecodePolicy) -> Result<(), DecodeError> {
         self.examine(policy).map_err(|breach| breach.error)
@@ -331,7 +328,7 @@ impl Head {
             if flags.contains(BundleFlags::CUSTODY) {
                 return refuse("a request for custody of an administrative record");
             }
-            if flags.intersects(BundleFlags::REPORTS) {
+            if flags.intersects(BundleFlags::REPORTS_V6) {
                 return refuse("a request for reports on an administrative record");
             }
         }
@@ -339,7 +336,7 @@ impl Head {
             if flags.contains(BundleFlags::CUSTODY) {
                 return refuse("a request for custody of an anonymous bundle");
             }
-            if flags.intersects(BundleFlags::REPORTS) {
+            if flags.intersects(BundleFlags::REPORTS_V6) {
                 return refuse("a request for reports on an anonymous bundle");
             }
             if !flags.contains(BundleFlags::MUST_NOT_FRAGMENT) {
