@@ -12,12 +12,6 @@ mod frames;
 mod packets;
 mod storage;
 mod stream;
-pub use app::AppAccount;
-pub use bundles::BundlesAccount;
-pub use datagrams::DatagramsAccount;
-pub use frames::FramesAccount;
-pub use storage::StorageAccount;
-pub use stream::StreamAccount;
 
 /// A breach of the contract, described for a developer.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -16,10 +16,7 @@ mod impair;
 mod tap;
 
 #[cfg(any(test, feature = "testing"))]
-pub use checked::{
-    AppAccount, BundlesAccount, Checked, CheckedService, ContractBreach, DatagramsAccount, FramesAccount,
-    StorageAccount, StreamAccount,
-};
+pub use checked::{Checked, CheckedService, ContractBreach};
 pub use impair::{Impair, ImpairConfig, ImpairCounters, Impairable};
 #[cfg(any(test, feature = "testing"))]
 pub use tap::{Crossing, Sink, Tap, Timeline, TimelineWriter};

@@ -22,6 +22,16 @@ impl Room {
     }
 }
 
+/// State of a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum ConnectionState {
+    /// No connection yet, or closed.
+    #[default]
+    None,
+    Connecting,
+    Connected,
+}
+
 impl<Id: Copy + Ord + Debug, S: CheckedService> CheckedService for Many<Id, S> {
     type Account = BTreeMap<Id, S::Account>;
 
@@ -29,10 +39,8 @@ impl<Id: Copy + Ord + Debug, S: CheckedService> CheckedService for Many<Id, S> {
         S::request(account.entry(*id).or_default(), request)
     }
 
-    fn indication(
-        account: &mut Self::Account,
-        (id, indication): &Self::Indication,
-    ) -> Result<(), ContractBreach> {
+    fn indication(account: &mut Self::Account, indication: &Self::Indication) -> Result<(), ContractBreach> {
+        let (id, indication) = indication;
         S::indication(account.entry(*id).or_default(), indication)
     }
 

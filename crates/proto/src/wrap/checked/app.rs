@@ -50,7 +50,7 @@ impl AppAccount {
 impl CheckedService for App {
     type Account = AppAccount;
 
-    fn request(account: &mut AppAccount, request: &AppRequest) -> Result<(), ContractBreach> {
+    fn request(account: &mut Self::Account, request: &Self::Request) -> Result<(), ContractBreach> {
         match request {
             AppRequest::Send { send, length, .. } => {
                 rule(account.used.insert(*send), format_args!("{send:?} is used twice"))?;
@@ -81,7 +81,7 @@ impl CheckedService for App {
         Ok(())
     }
 
-    fn indication(account: &mut AppAccount, indication: &AppIndication) -> Result<(), ContractBreach> {
+    fn indication(account: &mut Self::Account, indication: &Self::Indication) -> Result<(), ContractBreach> {
         match indication {
             AppIndication::Room(room) => account.room = Room(*room),
             AppIndication::Accepted { send, .. } => {
@@ -135,7 +135,7 @@ impl CheckedService for App {
         Ok(())
     }
 
-    fn owed(account: &AppAccount) -> Vec<String> {
+    fn owed(account: &Self::Account) -> Vec<String> {
         let sends = account.sends.iter().filter(|(_, entry)| entry.cancelled || entry.handed == entry.length);
         let mut owed: Vec<_> = sends.map(|(send, _)| format!("the end of {send:?}")).collect();
         for (delivery, entry) in &account.deliveries {

@@ -46,6 +46,15 @@ impl BundlesAccount {
         entry.ok_or_else(|| ContractBreach(format!("{transfer:?} has ended")))
     }
 
+    fn acknowledged(&mut self, transfer: TransferId, up_to: u64) -> Result<(), ContractBreach> {
+        let entry = self.outgoing(transfer)?;
+        let (sent, before) = (entry.sent, entry.acked);
+        rule(up_to <= sent, format_args!("{up_to} bytes acknowledged of {sent} sent"))?;
+        rule(up_to >= before, format_args!("{up_to} bytes acknowledged after {before}"))?;
+        entry.acked = up_to;
+        Ok(())
+    }
+
     fn end_outgoing(&mut self, transfer: TransferId) {
         self.outgoing.remove(&transfer);
         if self.busy == Some(transfer) {
@@ -98,7 +107,7 @@ impl BundlesAccount {
 impl CheckedService for Bundles {
     type Account = BundlesAccount;
 
-    fn request(account: &mut BundlesAccount, request: &BundlesRequest) -> Result<(), ContractBreach> {
+    fn request(account: &mut Self::Account, request: &Self::Request) -> Result<(), ContractBreach> {
         match request {
             BundlesRequest::Connect => account.closing = false,
             BundlesRequest::Open { transfer, length, .. } => {
@@ -122,14 +131,9 @@ impl CheckedService for Bundles {
                     // Stored too late: the transfer has broken off before.
                     return Ok(());
                 };
-                rule(
-                    *up_to <= entry.risen,
-                    format_args!("accepts {up_to} bytes, but {} have risen", entry.risen),
-                )?;
-                rule(
-                    *up_to >= entry.accepted,
-                    format_args!("accepts {up_to} bytes after {}", entry.accepted),
-                )?;
+                let (risen, before) = (entry.risen, entry.accepted);
+                rule(*up_to <= risen, format_args!("accepts {up_to} bytes, but {risen} have risen"))?;
+                rule(*up_to >= before, format_args!("accepts {up_to} bytes after {before}"))?;
                 entry.accepted = *up_to;
                 if entry.last && entry.accepted == entry.risen {
                     account.end_incoming(*transfer);
@@ -141,10 +145,7 @@ impl CheckedService for Bundles {
         Ok(())
     }
 
-    fn indication(
-        account: &mut BundlesAccount,
-        indication: &BundlesIndication,
-    ) -> Result<(), ContractBreach> {
+    fn indication(account: &mut Self::Account, indication: &Self::Indication) -> Result<(), ContractBreach> {
         match indication {
             BundlesIndication::Up { interleave, .. } => {
                 rule(!account.up, format_args!("Up twice"))?;
@@ -180,47 +181,26 @@ impl CheckedService for Bundles {
             BundlesIndication::Piece { transfer, data, last } => {
                 account.provider_piece(*transfer, data.len() as u64, *last)?;
             }
-            BundlesIndication::Acked { transfer, up_to } => {
-                let entry = account.outgoing(*transfer)?;
-                rule(
-                    *up_to <= entry.sent,
-                    format_args!("{up_to} bytes acknowledged of {} sent", entry.sent),
-                )?;
-                rule(
-                    *up_to >= entry.acked,
-                    format_args!("{up_to} bytes acknowledged after {}", entry.acked),
-                )?;
-                entry.acked = *up_to;
-            }
+            BundlesIndication::Acked { transfer, up_to } => account.acknowledged(*transfer, *up_to)?,
             BundlesIndication::Sent { transfer } => {
                 let entry = account.outgoing(*transfer)?;
                 rule(entry.last, format_args!("Sent after {} of {} bytes", entry.sent, entry.length))?;
                 account.end_outgoing(*transfer);
             }
             BundlesIndication::Failed { transfer, acked, .. } => {
-                let entry = account.outgoing(*transfer)?;
-                rule(
-                    *acked <= entry.sent,
-                    format_args!("{acked} bytes acknowledged of {} sent", entry.sent),
-                )?;
-                rule(
-                    *acked >= entry.acked,
-                    format_args!("{acked} bytes acknowledged after {}", entry.acked),
-                )?;
+                account.acknowledged(*transfer, *acked)?;
                 account.end_outgoing(*transfer);
             }
             BundlesIndication::Lost { transfer } => {
-                rule(
-                    account.incoming.contains_key(transfer),
-                    format_args!("Lost without an incoming transfer"),
-                )?;
+                let is_open = account.incoming.contains_key(transfer);
+                rule(is_open, format_args!("Lost without an incoming transfer"))?;
                 account.end_incoming(*transfer);
             }
         }
         Ok(())
     }
 
-    fn owed(account: &BundlesAccount) -> Vec<String> {
+    fn owed(account: &Self::Account) -> Vec<String> {
         let mut owed: Vec<_> = account
             .outgoing
             .iter()

@@ -26,7 +26,7 @@ pub struct DatagramsAccount {
 impl CheckedService for Datagrams {
     type Account = DatagramsAccount;
 
-    fn request(account: &mut DatagramsAccount, request: &DatagramsRequest) -> Result<(), ContractBreach> {
+    fn request(account: &mut Self::Account, request: &Self::Request) -> Result<(), ContractBreach> {
         match request {
             DatagramsRequest::Join { damaged } => {
                 rule(!account.joining && !account.joined, format_args!("Join twice"))?;
@@ -35,10 +35,8 @@ impl CheckedService for Datagrams {
             DatagramsRequest::Leave => *account = DatagramsAccount::default(),
             DatagramsRequest::Datagram { to, bytes, token, .. } => {
                 rule(account.joined, format_args!("a datagram while it is not joined"))?;
-                rule(
-                    account.peers.contains(to),
-                    format_args!("a datagram to {to:?}, which was never named"),
-                )?;
+                let is_named = account.peers.contains(to);
+                rule(is_named, format_args!("a datagram to {to:?}, which was never named"))?;
                 let (length, most) = (bytes.len() as u64, account.bytes_max);
                 rule(
                     length <= most,
@@ -60,10 +58,7 @@ impl CheckedService for Datagrams {
         Ok(())
     }
 
-    fn indication(
-        account: &mut DatagramsAccount,
-        indication: &DatagramsIndication,
-    ) -> Result<(), ContractBreach> {
+    fn indication(account: &mut Self::Account, indication: &Self::Indication) -> Result<(), ContractBreach> {
         match indication {
             DatagramsIndication::Joined { bytes_max, peer, group } => {
                 rule(!account.joined, format_args!("Joined twice"))?;
@@ -95,10 +90,8 @@ impl CheckedService for Datagrams {
             DatagramsIndication::Datagram { from, to_group, bytes, damaged } => {
                 rule(account.joined, format_args!("a datagram came while it is not joined"))?;
                 rule(!damaged || account.damaged, format_args!("a damaged datagram that was not asked for"))?;
-                rule(
-                    !to_group || account.has_group,
-                    format_args!("a datagram to a group that it does not have"),
-                )?;
+                let is_ours = !to_group || account.has_group;
+                rule(is_ours, format_args!("a datagram to a group that it does not have"))?;
                 account.peers.insert(*from);
                 account.risen += bytes.len() as u64;
             }
@@ -110,7 +103,7 @@ impl CheckedService for Datagrams {
         Ok(())
     }
 
-    fn owed(account: &DatagramsAccount) -> Vec<String> {
+    fn owed(account: &Self::Account) -> Vec<String> {
         let answer = account.joining.then(|| "Joined or Left".to_owned());
         let tokens = account.tokens.keys().map(|token| format!("Transmitted({token})"));
         answer.into_iter().chain(tokens).collect()

@@ -16,7 +16,7 @@ pub struct FramesAccount {
 impl CheckedService for Frames {
     type Account = FramesAccount;
 
-    fn request(account: &mut FramesAccount, request: &FramesRequest) -> Result<(), ContractBreach> {
+    fn request(account: &mut Self::Account, request: &Self::Request) -> Result<(), ContractBreach> {
         match request {
             FramesRequest::Join => account.joined = true,
             FramesRequest::Seize => rule(account.joined, format_args!("the channel seized before Join"))?,
@@ -31,7 +31,7 @@ impl CheckedService for Frames {
         Ok(())
     }
 
-    fn indication(account: &mut FramesAccount, indication: &FramesIndication) -> Result<(), ContractBreach> {
+    fn indication(account: &mut Self::Account, indication: &Self::Indication) -> Result<(), ContractBreach> {
         match indication {
             FramesIndication::Room(room) => {
                 rule(account.joined || *room == 0, format_args!("room before Join"))?;
@@ -52,7 +52,7 @@ impl CheckedService for Frames {
         Ok(())
     }
 
-    fn owed(account: &FramesAccount) -> Vec<String> {
+    fn owed(account: &Self::Account) -> Vec<String> {
         account.tokens.keys().map(|token| format!("Transmitted({token})")).collect()
     }
 }

@@ -1,21 +1,13 @@
 //! The rules of [`Packets`].
 
-use super::account::{Room, rule};
+use super::account::{ConnectionState, Room, rule};
 use super::{CheckedService, ContractBreach};
 use crate::service::{Packets, PacketsIndication, PacketsRequest};
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum PacketsState {
-    #[default]
-    None,
-    Connecting,
-    Connected,
-}
 
 /// The account of [`Packets`]. The documentation of the service lists the rules.
 #[derive(Debug, Default)]
 pub struct PacketsAccount {
-    state: PacketsState,
+    state: ConnectionState,
     room: Room,
     bytes_max: u64,
     handed: u64,
@@ -28,15 +20,13 @@ pub struct PacketsAccount {
 impl CheckedService for Packets {
     type Account = PacketsAccount;
 
-    fn request(account: &mut PacketsAccount, request: &PacketsRequest) -> Result<(), ContractBreach> {
-        let connected = account.state == PacketsState::Connected;
+    fn request(account: &mut Self::Account, request: &Self::Request) -> Result<(), ContractBreach> {
+        let connected = account.state == ConnectionState::Connected;
         match request {
             PacketsRequest::Connect => {
-                rule(
-                    account.state == PacketsState::None,
-                    format_args!("Connect before the connection has Closed"),
-                )?;
-                *account = PacketsAccount { state: PacketsState::Connecting, ..Default::default() };
+                let is_new = account.state == ConnectionState::None;
+                rule(is_new, format_args!("Connect before the connection has Closed"))?;
+                *account = PacketsAccount { state: ConnectionState::Connecting, ..Default::default() };
             }
             PacketsRequest::Packet { bytes: packet, .. } => {
                 rule(connected, format_args!("a packet without a connection"))?;
@@ -61,17 +51,14 @@ impl CheckedService for Packets {
         Ok(())
     }
 
-    fn indication(
-        account: &mut PacketsAccount,
-        indication: &PacketsIndication,
-    ) -> Result<(), ContractBreach> {
-        let connected = account.state == PacketsState::Connected;
+    fn indication(account: &mut Self::Account, indication: &Self::Indication) -> Result<(), ContractBreach> {
+        let connected = account.state == ConnectionState::Connected;
         match indication {
             PacketsIndication::Connected { bytes_max, bytes_best, .. } => {
                 rule(!connected, format_args!("Connected twice"))?;
                 rule(bytes_best <= bytes_max, format_args!("the best size exceeds the maximum"))?;
-                let closing = account.state == PacketsState::Connecting && account.closing;
-                let (state, bytes_max) = (PacketsState::Connected, u64::from(*bytes_max));
+                let closing = account.state == ConnectionState::Connecting && account.closing;
+                let (state, bytes_max) = (ConnectionState::Connected, u64::from(*bytes_max));
                 *account = PacketsAccount { state, bytes_max, closing, ..Default::default() };
             }
             PacketsIndication::Sizes { bytes_max, bytes_best } => {
@@ -97,19 +84,19 @@ impl CheckedService for Packets {
                 account.acknowledged = *all;
             }
             PacketsIndication::Closed(_) => {
-                rule(account.state != PacketsState::None, format_args!("Closed without a connection"))?;
+                rule(account.state != ConnectionState::None, format_args!("Closed without a connection"))?;
                 *account = PacketsAccount::default();
             }
         }
         Ok(())
     }
 
-    fn owed(account: &PacketsAccount) -> Vec<String> {
+    fn owed(account: &Self::Account) -> Vec<String> {
         match account.state {
-            PacketsState::None => Vec::new(),
-            PacketsState::Connecting => vec!["Connected or Closed".to_owned()],
-            PacketsState::Connected if account.closing => vec!["Closed".to_owned()],
-            PacketsState::Connected => Vec::new(),
+            ConnectionState::None => Vec::new(),
+            ConnectionState::Connecting => vec!["Connected or Closed".to_owned()],
+            ConnectionState::Connected if account.closing => vec!["Closed".to_owned()],
+            ConnectionState::Connected => Vec::new(),
         }
     }
 }

@@ -43,7 +43,7 @@ impl StorageAccount {
 impl CheckedService for Storage {
     type Account = StorageAccount;
 
-    fn request(account: &mut StorageAccount, request: &StorageRequest) -> Result<(), ContractBreach> {
+    fn request(account: &mut Self::Account, request: &Self::Request) -> Result<(), ContractBreach> {
         match request {
             StorageRequest::Append { record, data } => {
                 let entry = account.record(*record);
@@ -65,10 +65,7 @@ impl CheckedService for Storage {
         Ok(())
     }
 
-    fn indication(
-        account: &mut StorageAccount,
-        indication: &StorageIndication,
-    ) -> Result<(), ContractBreach> {
+    fn indication(account: &mut Self::Account, indication: &Self::Indication) -> Result<(), ContractBreach> {
         match indication {
             StorageIndication::Stored { record, up_to } => {
                 let entry = &mut account.record(*record).life;
@@ -124,7 +121,7 @@ impl CheckedService for Storage {
         Ok(())
     }
 
-    fn owed(account: &StorageAccount) -> Vec<String> {
+    fn owed(account: &Self::Account) -> Vec<String> {
         let mut owed = Vec::new();
         for (record, entry) in &account.records {
             if let Some(up_to) = entry.life.unstored.last() {

@@ -1,22 +1,13 @@
 //! The rules of [`Stream`].
 
-use super::account::{Room, rule};
+use super::account::{ConnectionState, Room, rule};
 use super::{CheckedService, ContractBreach};
 use crate::service::{Stream, StreamIndication, StreamRequest};
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum StreamState {
-    /// No connection yet, or closed.
-    #[default]
-    None,
-    Connecting,
-    Connected,
-}
 
 /// The account of [`Stream`] for the present or the last connection. The documentation of the service lists the rules.
 #[derive(Debug, Default)]
 pub struct StreamAccount {
-    state: StreamState,
+    state: ConnectionState,
     room: Room,
     risen: u64,
     released: u64,
@@ -31,15 +22,13 @@ pub struct StreamAccount {
 impl CheckedService for Stream {
     type Account = StreamAccount;
 
-    fn request(account: &mut StreamAccount, request: &StreamRequest) -> Result<(), ContractBreach> {
-        let connected = account.state == StreamState::Connected;
+    fn request(account: &mut Self::Account, request: &Self::Request) -> Result<(), ContractBreach> {
+        let connected = account.state == ConnectionState::Connected;
         match request {
             StreamRequest::Connect => {
-                rule(
-                    account.state == StreamState::None,
-                    format_args!("Connect before the connection has Closed"),
-                )?;
-                *account = StreamAccount { state: StreamState::Connecting, ..Default::default() };
+                let is_new = account.state == ConnectionState::None;
+                rule(is_new, format_args!("Connect before the connection has Closed"))?;
+                *account = StreamAccount { state: ConnectionState::Connecting, ..Default::default() };
             }
             StreamRequest::Secure { .. } => {
                 rule(connected, format_args!("Secure without a connection"))?;
@@ -67,15 +56,19 @@ impl CheckedService for Stream {
         Ok(())
     }
 
-    fn indication(account: &mut StreamAccount, indication: &StreamIndication) -> Result<(), ContractBreach> {
-        let connected = account.state == StreamState::Connected;
+    fn indication(account: &mut Self::Account, indication: &Self::Indication) -> Result<(), ContractBreach> {
+        let connected = account.state == ConnectionState::Connected;
         match indication {
             StreamIndication::Connected => {
                 rule(!connected, format_args!("Connected twice"))?;
-                let aborted = account.state == StreamState::Connecting && account.aborted;
-                let closing = account.state == StreamState::Connecting && account.closing;
-                *account =
-                    StreamAccount { state: StreamState::Connected, aborted, closing, ..Default::default() };
+                let aborted = account.state == ConnectionState::Connecting && account.aborted;
+                let closing = account.state == ConnectionState::Connecting && account.closing;
+                *account = StreamAccount {
+                    state: ConnectionState::Connected,
+                    aborted,
+                    closing,
+                    ..Default::default()
+                };
             }
             StreamIndication::Secured { .. } => {
                 rule(account.securing, format_args!("Secured without Secure"))?;
@@ -97,19 +90,19 @@ impl CheckedService for Stream {
                 account.peer_closed = true;
             }
             StreamIndication::Closed(_) => {
-                rule(account.state != StreamState::None, format_args!("Closed without a connection"))?;
+                rule(account.state != ConnectionState::None, format_args!("Closed without a connection"))?;
                 *account = StreamAccount::default();
             }
         }
         Ok(())
     }
 
-    fn owed(account: &StreamAccount) -> Vec<String> {
+    fn owed(account: &Self::Account) -> Vec<String> {
         let finished = account.aborted || (account.closing && account.peer_closed);
         let mut owed = Vec::new();
-        if account.state == StreamState::Connecting {
+        if account.state == ConnectionState::Connecting {
             owed.push("Connected or Closed".to_owned());
-        } else if account.state == StreamState::Connected && finished {
+        } else if account.state == ConnectionState::Connected && finished {
             owed.push("Closed".to_owned());
         }
         owed
