@@ -1,7 +1,7 @@
 //! Parts that engines have in common: repeated attempts, deadlines of many things, and pacing.
 
 use crate::time::{Duration, Instant};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Delays between attempts that fail one after another: each is twice the one before, up to a maximum.
 ///
@@ -88,6 +88,16 @@ impl<K: Copy + Ord> Deadlines<K> {
 impl<K: Copy + Ord> Default for Deadlines<K> {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+/// Removes a value from the set with this key, and the set with its last value.
+pub(crate) fn remove_from<K: Ord, V: Ord>(sets: &mut BTreeMap<K, BTreeSet<V>>, key: &K, value: &V) {
+    if let Some(set) = sets.get_mut(key) {
+        set.remove(value);
+        if set.is_empty() {
+            sets.remove(key);
+        }
     }
 }
 

@@ -142,7 +142,6 @@ impl Observation {
 /// Returns the fields of a struct of counters by name. The struct derives serde's `Serialize`.
 ///
 /// # Panics
-///
 /// Panics if it is no struct, or has a field that is no `u64`.
 pub fn counts(counters: &impl Serialize) -> Counts {
     let mut counts = Counts::new();

@@ -84,7 +84,7 @@ impl<A: Service, B: Service> Service for Both<A, B> {
 
 /// A neighbour from the node's point of view: one convergence-layer session and the stream or link below it have the
 /// same ID in all layers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct LinkId(pub u32);
 

@@ -47,11 +47,6 @@ impl Callsign {
         Callsign::PLACEHOLDERS.contains(&self.letters)
     }
 
-    /// Returns the SSID.
-    pub fn ssid(&self) -> u8 {
-        self.ssid
-    }
-
     fn decode(input: &mut Bytes) -> Result<(Self, u8), DecodeError> {
         let octets = take(input, ADDRESS_BYTES)?;
         let mut letters = [0; LETTERS];

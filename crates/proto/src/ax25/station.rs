@@ -200,12 +200,6 @@ impl Station {
         }
     }
 
-    /// Returns the number of I frames in flight on a link, and its window.
-    pub fn outstanding(&self, link: LinkId) -> Option<(usize, u8)> {
-        let place = self.places.get(&link)?;
-        Some((place.link.sender.outstanding(), place.link.agreed.window))
-    }
-
     /// Returns the state of a link; `None` if it does not exist.
     pub fn standing(&self, id: LinkId) -> Option<LinkStatus> {
         let place = self.places.get(&id)?;
@@ -223,12 +217,8 @@ impl Station {
         match self.places.get(&id) {
             Some(place) => Some((place.link.peer, &place.link.path)),
             None => {
-                let places = &self.config.unconnected;
-                self.config
-                    .peers
-                    .get(&id)
-                    .or_else(|| places.get(&id))
-                    .map(|peer| (peer.station, &peer.path[..]))
+                let peer = self.config.peers.get(&id).or_else(|| self.config.unconnected.get(&id));
+                peer.map(|peer| (peer.station, &peer.path[..]))
             }
         }
     }
@@ -254,11 +244,6 @@ impl Station {
             self.config.unconnected.remove(&id);
             self.unconnected.leave(id);
         }
-    }
-
-    /// Returns the modulo of a link.
-    pub fn modulo(&self, link: LinkId) -> Option<Modulo> {
-        self.places.get(&link).map(|place| place.link.agreed.modulo)
     }
 
     fn packets_request(&mut self, now: Instant, id: LinkId, request: PacketsRequest) {
@@ -304,10 +289,10 @@ impl Station {
         if self.late_answers_expected.remove(&station) || unsettled {
             link.suspect();
         }
-        self.place(now, id, link);
+        self.place(id, link);
     }
 
-    fn place(&mut self, _now: Instant, id: LinkId, link: Link) {
+    fn place(&mut self, id: LinkId, link: Link) {
         self.by_peer.insert(link.peer, id);
         self.places.insert(id, LinkSlot { link, announced_room: 0, burst: (0, 0), deadline: None });
         self.touch(id);
@@ -359,7 +344,7 @@ impl Station {
             Some(id) if self.places.get(&id).is_some_and(|place| !place.link.is_closed()) => {
                 self.hear_on_link(now, id, &frame, (gone, keyed));
             }
-            _ => self.hear_stranger(now, &frame),
+            _ => self.hear_stranger(&frame),
         }
     }
 
@@ -397,11 +382,11 @@ impl Station {
             );
         self.touch(id);
         if begun_anew {
-            self.hear_stranger(now, frame);
+            self.hear_stranger(frame);
         }
     }
 
-    fn hear_stranger(&mut self, now: Instant, frame: &Frame) {
+    fn hear_stranger(&mut self, frame: &Frame) {
         let Control::Unnumbered { function, poll_final } = frame.control else {
             if frame.is_command() && frame.control.poll_final() {
                 self.answer(frame, Unnumbered::DisconnectedMode, true, Bytes::new());
@@ -413,8 +398,8 @@ impl Station {
             return;
         }
         match function {
-            Unnumbered::SetMode => self.called(now, frame, Modulo::Eight, poll_final),
-            Unnumbered::SetModeExtended => self.called(now, frame, Modulo::Extended, poll_final),
+            Unnumbered::SetMode => self.called(frame, Modulo::Eight, poll_final),
+            Unnumbered::SetModeExtended => self.called(frame, Modulo::Extended, poll_final),
             Unnumbered::ExchangeIdentification => self.identify(frame, poll_final),
             Unnumbered::Test => {
                 self.answer(frame, Unnumbered::Test, poll_final, frame.information.clone());
@@ -425,7 +410,7 @@ impl Station {
         }
     }
 
-    fn called(&mut self, now: Instant, frame: &Frame, modulo: Modulo, poll: bool) {
+    fn called(&mut self, frame: &Frame, modulo: Modulo, poll: bool) {
         let id = LinkId(self.next_incoming);
         let config: Option<LinkConfig> = self.config.callers.clone().filter(|config| match modulo {
             Modulo::Eight => true,
@@ -446,7 +431,7 @@ impl Station {
         let link = Link::answer(peer, path, config, radio, modulo, poll, offered_parameters.as_ref());
         // An ID is reused only after four thousand million connection requests.
         self.next_incoming = self.next_incoming.checked_add(1).unwrap_or(LinkId::FIRST_INCOMING);
-        self.place(now, id, link);
+        self.place(id, link);
     }
 
     /// Answers XID outside a link, in any state (C5).

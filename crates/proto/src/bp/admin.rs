@@ -125,7 +125,6 @@ impl AdminRecord {
     /// Decodes an administrative record from the front of the input.
     ///
     /// # Errors
-    ///
     /// Fails if the input is incomplete or not an administrative record.
     pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
         if cbor::array(input, "an administrative record", RECORD)? != Some(2) {
@@ -143,7 +142,6 @@ impl AdminRecord {
     /// Decodes a payload that contains exactly one administrative record.
     ///
     /// # Errors
-    ///
     /// Fails if the payload is not an administrative record, or if further bytes follow it.
     pub fn from_bytes(payload: &Bytes) -> Result<Self, DecodeError> {
         let mut input = payload.clone();
@@ -180,7 +178,6 @@ impl StatusReport {
     /// Decodes the content of a status report from the front of the input.
     ///
     /// # Errors
-    ///
     /// Fails if the input is incomplete or not a status report, or if it has more than 32 status items.
     pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
         let items = cbor::array(input, "a status report", REPORT)?;

@@ -154,7 +154,6 @@ impl Head {
     /// copies: 5.8 leaves that free, and each fragment needs them.
     ///
     /// # Panics
-    ///
     /// Panics if the range is empty or not a part of the payload, or if the bundle must not be fragmented.
     pub fn fragment(&self, offset: u64, length: u64) -> Head {
         let end = offset.checked_add(length).expect("a fragment ends somewhere");
@@ -244,7 +243,6 @@ impl Bundle {
     /// payload shares the input's memory.
     ///
     /// # Errors
-    ///
     /// Fails with `Incomplete` if the input ends early, otherwise with the field and the clause that it
     /// violates.
     pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
@@ -254,7 +252,6 @@ impl Bundle {
     /// Decodes a bundle from the front of the input under a policy, and advances the input.
     ///
     /// # Errors
-    ///
     /// Fails with `Incomplete` if the input ends early, otherwise with the field and the clause that it
     /// violates.
     pub fn decode_with(input: &mut Bytes, policy: &DecodePolicy) -> Result<Self, DecodeError> {
@@ -277,7 +274,6 @@ impl Bundle {
     /// Decodes bytes that contain exactly one bundle.
     ///
     /// # Errors
-    ///
     /// Fails if the bytes are not a bundle under the policy, or if further bytes follow it.
     pub fn from_bytes(bytes: &Bytes, policy: &DecodePolicy) -> Result<Self, DecodeError> {
         let mut input = bytes.clone();
@@ -292,7 +288,6 @@ impl Bundle {
     /// Appends the bundle.
     ///
     /// # Panics
-    ///
     /// Panics if the length of the payload is not that in the header.
     pub fn encode(&self, out: &mut BytesMut) {
         assert_eq!(

@@ -201,7 +201,6 @@ impl Eid {
     /// part.
     ///
     /// # Errors
-    ///
     /// Fails if the syntax is invalid, or if the scheme-specific part exceeds [`SSP_BYTES_MAX`].
     pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
         if cbor::array(input, "an endpoint ID", EID)? != Some(2) {
@@ -262,7 +261,6 @@ impl Eid {
     /// `dtn://node/`, the form of version 7; [`Eid::uri`] returns the original text.
     ///
     /// # Errors
-    ///
     /// Fails if the text is not a URI, or if its scheme name or scheme-specific part exceeds 1023 bytes.
     pub fn from_uri(text: &str) -> Result<Self, DecodeError> {
         const CLAUSE: &str = "RFC 5050 4.4";

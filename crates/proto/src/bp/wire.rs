@@ -72,7 +72,6 @@ impl Default for DecodePolicy {
 /// checked without the payload. Returns the header and its length in bytes.
 ///
 /// # Errors
-///
 /// Fails with `Incomplete` if more bytes are needed, but not if [`DecodePolicy::head_bytes_max`] bytes are
 /// available; otherwise with the field and the clause that it violates.
 pub fn decode_head(input: &Bytes, policy: &DecodePolicy) -> Result<(Head, usize), DecodeError> {
@@ -160,7 +159,6 @@ impl PrimaryBlock {
     /// Decodes a primary block from the front of the input.
     ///
     /// # Errors
-    ///
     /// Fails if the input is incomplete or not a valid primary block.
     pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
         decode_primary(&input.clone(), input)
@@ -455,7 +453,6 @@ impl PayloadCrc {
     /// Decodes and checks the tail after the payload.
     ///
     /// # Errors
-    ///
     /// Fails if the tail is incomplete, its CRC does not match, or further data precede the end of the
     /// bundle.
     pub fn decode_tail(&self, input: &mut Bytes) -> Result<(), DecodeError> {
@@ -487,7 +484,6 @@ impl Head {
     /// Checks all rules between the fields, as [`decode_head`] does; for headers built by other means.
     ///
     /// # Errors
-    ///
     /// Fails with the first violated rule.
     pub fn check(&self, policy: &DecodePolicy) -> Result<(), DecodeError> {
         self.examine(policy).map_err(|breach| breach.error)

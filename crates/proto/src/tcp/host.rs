@@ -78,7 +78,7 @@ pub struct Host {
     refused: VecDeque<(LinkId, CloseReason)>,
     next_place: u32,
     next_incoming: u32,
-    next_port: u16,
+    pub(super) next_port: u16,
     next_identification: u16,
     remembered: BTreeMap<Ipv4Addr, u64>,
     drops: Drops,
@@ -114,14 +114,6 @@ impl Host {
             config,
             rng,
         }
-    }
-
-    /// Sets the local port of the next outgoing connection.
-    #[cfg(test)]
-    #[must_use]
-    pub(super) fn with_first_port(mut self, port: u16) -> Self {
-        self.next_port = port;
-        self
     }
 
     /// Returns all connections, including those in TIME-WAIT.

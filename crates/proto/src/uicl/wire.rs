@@ -106,7 +106,6 @@ impl Packet {
     /// Decodes a packet, which takes all of the input.
     ///
     /// # Errors
-    ///
     /// Fails if the input is not a packet, or damaged.
     pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
         let length = input.len().checked_sub(CRC_BYTES).ok_or(DecodeError::Incomplete)?;

@@ -128,10 +128,11 @@ fn talk(
             station.handle_request(now, Port::First((own, PacketsRequest::Connect)));
             open = true;
         }
-        let stands = room > 0 || station.engine.outstanding(own).is_some_and(|(sent, _)| sent > 0);
+        let stands = room > 0
+            || station.engine.places.get(&own).is_some_and(|place| place.link.sender.outstanding() > 0);
         let modulo = match rng.chance(0.2) {
             true => Modulo::Eight,
-            false => station.engine.modulo(own).unwrap_or_default(),
+            false => station.engine.places.get(&own).map_or(Modulo::Eight, |place| place.link.agreed.modulo),
         };
         match rng.below(12) {
             0 => station.handle_timeout(now),
@@ -194,7 +195,8 @@ fn talk(
                 continue;
             }
             for id in callers.keys().chain([&own]) {
-                if let Some((outstanding, window)) = station.engine.outstanding(*id) {
+                if let Some(place) = station.engine.places.get(id) {
+                    let (outstanding, window) = (place.link.sender.outstanding(), place.link.agreed.window);
                     assert!(
                         outstanding <= usize::from(window),
                         "{outstanding} frames on their way on {id:?}"

@@ -92,7 +92,8 @@ impl Bench {
 
     /// Returns the station's reaction to a frame as text.
     fn hear(&mut self, frame: Option<Frame>) -> String {
-        self.modulo = self.station.engine.modulo(OWN).unwrap_or(self.modulo);
+        self.modulo =
+            self.station.engine.places.get(&OWN).map_or(self.modulo, |place| place.link.agreed.modulo);
         let (said, frames) = turn(&mut self.station, &mut self.now, frame, self.modulo);
         let said = said.iter().filter_map(|said| match said {
             PacketsIndication::Connected { .. } => Some("up Connected".to_owned()),

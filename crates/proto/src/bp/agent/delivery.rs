@@ -12,6 +12,7 @@
 //! tombstone is kept until no copy of the bundle can be alive.
 
 use crate::bp::{AdminRecord, CreationTimestamp, Eid, v6};
+use crate::kit::remove_from;
 use crate::service::{
     AppIndication, BundleEvent, BundleVersion, DeliveryId, RecordId, RefuseReason, StorageFailure,
 };
@@ -691,12 +692,7 @@ impl Agent {
             local.reads.clear();
             local.extents.clear();
             self.deliveries.by_id.remove(&delivery);
-            if let Some(waiting) = self.deliveries.waiting.get_mut(&key.payload.endpoint) {
-                waiting.remove(&delivery);
-                if waiting.is_empty() {
-                    self.deliveries.waiting.remove(&key.payload.endpoint);
-                }
-            }
+            remove_from(&mut self.deliveries.waiting, &key.payload.endpoint, &delivery);
             if progress == DeliveryProgress::Told {
                 self.indications.push(AppIndication::Gone { delivery, taken: false });
             }

@@ -14,6 +14,7 @@
 //! only the indications of the link count.
 
 use crate::bp::Eid;
+use crate::kit::remove_from;
 use crate::service::{
     BundlesIndication, BundlesRequest, Contact, DownReason, LinkId, ManagementIndication, TransferId,
 };
@@ -161,13 +162,8 @@ impl Links {
     /// Marks a link as idle towards this node; with `None`, as not idle.
     fn set_led_to(&mut self, id: LinkId, node: Option<Eid>) {
         let Some(link) = self.links.get_mut(&id) else { return };
-        if let Some(old) = core::mem::replace(&mut link.led_to, node.clone())
-            && let Some(ids) = self.idle.get_mut(&old)
-        {
-            ids.remove(&id);
-            if ids.is_empty() {
-                self.idle.remove(&old);
-            }
+        if let Some(old) = core::mem::replace(&mut link.led_to, node.clone()) {
+            remove_from(&mut self.idle, &old, &id);
         }
         if let Some(node) = node {
             self.idle.entry(node).or_default().insert(id);
@@ -198,13 +194,8 @@ impl Links {
         let Some(link) = self.links.get_mut(&id) else { return };
         link.peer_key = key;
         link.neighbour = None;
-        if let Some(old) = core::mem::replace(&mut link.peer, peer.clone())
-            && let Some(ids) = self.by_peer.get_mut(&old)
-        {
-            ids.remove(&id);
-            if ids.is_empty() {
-                self.by_peer.remove(&old);
-            }
+        if let Some(old) = core::mem::replace(&mut link.peer, peer.clone()) {
+            remove_from(&mut self.by_peer, &old, &id);
         }
         if let Some(peer) = peer {
             self.by_peer.entry(peer).or_default().insert(id);

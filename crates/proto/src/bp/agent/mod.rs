@@ -190,7 +190,6 @@ impl Agent {
     /// Creates an agent, which begins by listing the records of its storage.
     ///
     /// # Errors
-    ///
     /// Fails if the configured node ID is invalid.
     pub fn new(config: Config, rng: Rng) -> Result<Self, DecodeError> {
         let node = parse_node(&config.node).ok_or(DecodeError::invalid("a node ID", "RFC 9171 4.2.5.2"))?;
@@ -220,7 +219,7 @@ impl Agent {
             intake: Intake::new(policy),
             links: Links::default(),
             routing: Routing::new(router, digests),
-            outgoing: Outgoing::new(),
+            outgoing: Outgoing::default(),
             deliveries: Deliveries::new(digests),
             security: Box::new(NoSecurity),
             report_rate_limit,

@@ -149,7 +149,7 @@ impl OutgoingTransfer {
 }
 
 /// Requests to the links, and the order in which the links are served.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Outgoing {
     /// Links that may have work to do.
     ready: BTreeSet<LinkId>,
@@ -161,17 +161,6 @@ pub(super) struct Outgoing {
 }
 
 impl Outgoing {
-    /// Creates the state without links.
-    pub(super) fn new() -> Self {
-        Outgoing {
-            ready: BTreeSet::new(),
-            last_served: LinkId(0),
-            control: VecDeque::new(),
-            next_transfer: 0,
-            safe_parts: SafeParts::default(),
-        }
-    }
-
     /// Adds a request to a link, for which no room is needed or was spent.
     pub(super) fn tell(&mut self, link: LinkId, request: BundlesRequest) {
         self.control.push_back((link, request));

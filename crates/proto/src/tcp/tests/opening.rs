@@ -56,7 +56,9 @@ fn both_call_at_once_and_become_one_connection() {
             peers: vec![PeerConfig { link: CALL, address: address(1 - side), port: 60_000 }],
             ..HostConfig::default()
         };
-        world.hosts[usize::from(side)] = Host::new(config, Rng::new(7)).with_first_port(60_000);
+        let host = &mut world.hosts[usize::from(side)];
+        *host = Host::new(config, Rng::new(7));
+        host.next_port = 60_000;
     }
     world.call(0);
     world.call(1);

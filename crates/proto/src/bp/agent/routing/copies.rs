@@ -16,6 +16,7 @@
 //! only in memory.
 
 use crate::bp::Eid;
+use crate::kit::remove_from;
 use crate::service::{LinkId, RecordId};
 use crate::time::Instant;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -229,12 +230,7 @@ impl Agent {
 
     /// Removes the entries for a copy in the other indices.
     pub(in super::super) fn copy_gone(&mut self, id: RecordId, copy: &CopyOrigin) {
-        if let Some(ids) = self.routing.copies.get_mut(&copy.to) {
-            ids.remove(&id);
-            if ids.is_empty() {
-                self.routing.copies.remove(&copy.to);
-            }
-        }
+        remove_from(&mut self.routing.copies, &copy.to, &id);
         if let Some(replication) = self.spread_of(copy.parent) {
             replication.under_way.remove(&copy.to);
         }

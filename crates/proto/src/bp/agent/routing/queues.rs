@@ -4,6 +4,7 @@
 //! bundle: only the classes that the link may concern are checked for whether they may use it now.
 
 use crate::bp::Eid;
+use crate::kit::remove_from;
 use crate::service::LinkId;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -84,15 +85,7 @@ impl Queues {
         self.ids.remove(&class.key);
         match class.key.ways {
             NextHops::Everyone => drop(self.for_everyone.remove(&id)),
-            NextHops::Hops(hops) => {
-                for (_, hop) in hops {
-                    let Some(ids) = self.by_hop.get_mut(&hop) else { continue };
-                    ids.remove(&id);
-                    if ids.is_empty() {
-                        self.by_hop.remove(&hop);
-                    }
-                }
-            }
+            NextHops::Hops(hops) => hops.iter().for_each(|(_, hop)| remove_from(&mut self.by_hop, hop, &id)),
         }
     }
 
