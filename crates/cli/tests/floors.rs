@@ -105,6 +105,8 @@ impl Source {
                     inside.retain(|(at, _)| *at < depth);
                 }
                 "mod" if self.at(i + 2) == "{" => inside.push((depth, self.at(i + 1).to_owned())),
+                // An exported macro is at the root, whatever room it is written in.
+                "crate" if self.is_path(i + 1) && self.at(i + 4) == "!" => {}
                 "crate" if self.is_path(i + 1) && self.at(i.wrapping_sub(1)) != "in" => {
                     self.tree(i + 3, Vec::new(), &mut found);
                 }
@@ -321,6 +323,7 @@ fn an_upward_import_would_be_noticed() {
         ("top/second", "use super::first::Thing;\nuse crate::middle::Thing;"),
         ("top", "pub use second::Thing;"),
         ("low", "use crate::error::{Error, nearest};"),
+        ("low", "macro_rules! m { () => { $crate::other!() } }"),
         (
             "low",
             "struct S {\n    #[cfg(test)]\n    one: Option<crate::middle::A>,\n    two: crate::low::B,\n}",

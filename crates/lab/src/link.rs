@@ -12,6 +12,7 @@ use crate::error::{Error, nearest};
 use crate::limit;
 use crate::toml_text::{self, merge};
 use longwire_proto::ax25;
+use longwire_proto::settings;
 use longwire_proto::time::Duration;
 use longwire_sim::{Direction, Errors, Fcs, GilbertElliott};
 use longwire_towers::path::Hop;
@@ -28,70 +29,51 @@ pub const SHIPPED: &[(&str, &str)] = &[
     ("mars", include_str!("../../../scenarios/links/mars.toml")),
 ];
 
-/// Link between two nodes: point to point or, with `[radio]`, a half-duplex channel that both ends share. "Forward" is
-/// the direction of the files, "back" the other one; properties not set for the way back are those of the way forward.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct LinkProfile {
-    /// Display name.
-    pub title: String,
-    /// Line rate, bit/s. Default 115,200.
-    pub rate_bps: u64,
-    /// Line rate on the way back, bit/s.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub back_rate_bps: Option<u64>,
-    /// One-way delay, milliseconds. Default 0.
-    pub delay_ms: f64,
-    /// One-way delay on the way back, milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub back_delay_ms: Option<f64>,
-    /// Changes of the delay in both directions: straight lines between these points, ascending in time. Replaces
-    /// `delay-ms`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub delay_schedule: Vec<DelayPoint>,
-    /// Bit-error rate. Default 0.
-    pub ber: f64,
-    /// Bit-error rate on the way back.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub back_ber: Option<f64>,
-    /// Bit errors in bursts, both directions; replaces `ber`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bursts: Option<Bursts>,
-    /// Maximum frame length without the overhead of the link itself, bytes; on a radio channel the information field
-    /// (N1). Default 1500.
-    pub mtu_bytes: u32,
-    /// Queue of the interface at each end, bytes. Default 20,000.
-    pub queue_bytes: u64,
-    /// True: frames that find the queue full are dropped, as at a router in the path. False (the default): the host
-    /// sees the queue of its own interface and waits.
-    pub tail_drop: bool,
-    /// Frame check that the link adds: `none` (damaged frames are delivered unchanged), `crc16` (2 bytes) or `crc32` (4
-    /// bytes). Default `crc16`.
-    pub fcs: Fcs,
-    /// Shared radio channel with AX.25, with its own delays, queues and checks. Default: each direction has its own
-    /// line.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub radio: Option<RadioChannel>,
-}
-
-impl Default for LinkProfile {
-    fn default() -> Self {
-        LinkProfile {
-            title: String::new(),
-            rate_bps: 115_200,
-            back_rate_bps: None,
-            delay_ms: 0.0,
-            back_delay_ms: None,
-            delay_schedule: Vec::new(),
-            ber: 0.0,
-            back_ber: None,
-            bursts: None,
-            mtu_bytes: 1500,
-            queue_bytes: 20_000,
-            tail_drop: false,
-            fcs: Fcs::Crc16,
-            radio: None,
-        }
+settings! {
+    /// Link between two nodes: point to point or, with `[radio]`, a half-duplex channel that both ends share. "Forward" is
+    /// the direction of the files, "back" the other one; properties not set for the way back are those of the way forward.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+    pub struct LinkProfile {
+        /// Display name.
+        pub title: String,
+        /// Line rate, bit/s. Default 115,200.
+        pub rate_bps: u64 = 115_200,
+        /// Line rate on the way back, bit/s.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub back_rate_bps: Option<u64>,
+        /// One-way delay, milliseconds. Default 0.
+        pub delay_ms: f64,
+        /// One-way delay on the way back, milliseconds.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub back_delay_ms: Option<f64>,
+        /// Changes of the delay in both directions: straight lines between these points, ascending in time. Replaces
+        /// `delay-ms`.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub delay_schedule: Vec<DelayPoint>,
+        /// Bit-error rate. Default 0.
+        pub ber: f64,
+        /// Bit-error rate on the way back.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub back_ber: Option<f64>,
+        /// Bit errors in bursts, both directions; replaces `ber`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub bursts: Option<Bursts>,
+        /// Maximum frame length without the overhead of the link itself, bytes; on a radio channel the information field
+        /// (N1). Default 1500.
+        pub mtu_bytes: u32 = 1500,
+        /// Queue of the interface at each end, bytes. Default 20,000.
+        pub queue_bytes: u64 = 20_000,
+        /// True: frames that find the queue full are dropped, as at a router in the path. False (the default): the host
+        /// sees the queue of its own interface and waits.
+        pub tail_drop: bool,
+        /// Frame check that the link adds: `none` (damaged frames are delivered unchanged), `crc16` (2 bytes) or `crc32` (4
+        /// bytes). Default `crc16`.
+        pub fcs: Fcs = Fcs::Crc16,
+        /// Shared radio channel with AX.25, with its own delays, queues and checks. Default: each direction has its own
+        /// line.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub radio: Option<RadioChannel>,
     }
 }
 

@@ -17,28 +17,6 @@
 //! unchanged. `[tcp]` has those settings of the kernel's TCP that a program can change. Durations are written `"200 ms"`,
 //! `"90 s"`, `"20 min"`.
 
-/// Makes a struct of settings, each with its default if that is not the one of its type, so that a key and its default stand in one
-/// place.
-macro_rules! settings {
-    (@) => { Default::default() };
-    (@ $default:expr) => { $default };
-    ($(#[$of:meta])* pub struct $Name:ident {
-        $($(#[$about:meta])* pub $field:ident: $Type:ty $(= $default:expr)?,)*
-    }) => {
-        $(#[$of])*
-        #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-        pub struct $Name {
-            $($(#[$about])* pub $field: $Type,)*
-        }
-
-        impl Default for $Name {
-            fn default() -> Self {
-                $Name { $($field: settings!(@ $($default)?),)* }
-            }
-        }
-    };
-}
-
 pub mod contacts;
 pub(crate) mod descriptors;
 mod explain;
@@ -66,6 +44,7 @@ use crate::tls::{self, Credentials, Rule};
 use longwire_proto::bp::{Accept, Eid, Emit, PeerRules, agent};
 use longwire_proto::service::Priority;
 use longwire_proto::setting::Settings as _;
+use longwire_proto::settings;
 use longwire_proto::tcpcl::{self, Tls};
 use longwire_settings::error::{Error, did_you_mean};
 use longwire_settings::toml_text;
@@ -78,6 +57,7 @@ use std::time::Duration;
 settings! {
     /// Configuration of a node.
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
     pub struct Config {
         /// Node ID: `dtn://name/` or `ipn:N.0`. No default: each node needs its own. RFC 9171 4.2.5.
         pub node: String,
@@ -152,6 +132,7 @@ pub enum ClockSource {
 settings! {
     /// Settings of the store.
     #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
     pub struct StorageSettings {
         /// Folder of the store. Default: `store`, relative to the configuration file.
         pub path: PathBuf = "store".into(),
@@ -184,6 +165,7 @@ pub enum StorageKind {
 settings! {
     /// Limits for applications on the control socket (`control`).
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
     pub struct ApplicationLimits {
         /// Maximum concurrent connections; further ones are refused. Default 256.
         pub connections_max: usize = 256,
@@ -196,6 +178,7 @@ settings! {
 settings! {
     /// Settings of a link to a neighbour.
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
     pub struct LinkSettings {
         /// Name of the link, for routes and commands.
         pub name: String,
@@ -281,6 +264,7 @@ pub struct RouteSettings {
 settings! {
     /// Folder from which files are sent.
     #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
     pub struct DropFolder {
         /// Path of the folder, which is created if necessary.
         pub folder: PathBuf,

@@ -17,6 +17,28 @@ pub trait Settings {
     fn check(&self) -> Result<(), Fault>;
 }
 
+/// Makes a struct of settings, each with its default if that is not the one of its type, so that a setting and its default
+/// stand in one place.
+#[macro_export]
+macro_rules! settings {
+    (@) => { Default::default() };
+    (@ $default:expr) => { $default };
+    ($(#[$of:meta])* pub struct $Name:ident {
+        $($(#[$about:meta])* pub $field:ident: $Type:ty $(= $default:expr)?,)*
+    }) => {
+        $(#[$of])*
+        pub struct $Name {
+            $($(#[$about])* pub $field: $Type,)*
+        }
+
+        impl Default for $Name {
+            fn default() -> Self {
+                $Name { $($field: $crate::settings!(@ $($default)?),)* }
+            }
+        }
+    };
+}
+
 /// A setting with which an engine could not work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {

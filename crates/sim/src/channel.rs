@@ -27,6 +27,7 @@
 use crate::delay::Delay;
 use crate::trace::FrameFate;
 use longwire_proto::codec::crc;
+use longwire_proto::settings;
 use longwire_proto::time::Instant;
 use serde::{Deserialize, Serialize};
 
@@ -64,49 +65,33 @@ impl ChannelConfig {
     }
 }
 
-/// Configuration of one direction of a channel.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LineConfig {
-    /// Rate, bit/s. Default: 1,000,000.
-    pub rate_bps: u64,
-    /// One-way delay. Default: none.
-    pub delay: Delay,
-    /// Bytes that can wait in addition to the frame being sent. Default: 0.
-    pub queue_bytes: u64,
-    /// If true, the room tells the sender how many frames the line accepts. If false, the line accepts every frame and
-    /// drops those that its queue cannot hold. Default: true.
-    pub backpressure: bool,
-    /// Maximum length of a frame, without the overhead of the line. Default: 1500.
-    pub mtu_bytes: u32,
-    /// Bit errors. Default: none.
-    pub errors: Errors,
-    /// Frame check sequence of the line. Default: none.
-    pub fcs: Fcs,
-    /// Additional bytes of each frame, such as flags and preamble. Default: 0.
-    pub framing_bytes: u32,
-    /// Outages, in order of time. Default: never.
-    pub outages: Vec<Window>,
-    /// If not empty, the only times at which the line is available. Default: empty.
-    pub contacts: Vec<Window>,
-    /// True if the beginning and the end of outages are reported to the sender. Default: false.
-    pub announced: bool,
-}
-
-impl Default for LineConfig {
-    fn default() -> Self {
-        LineConfig {
-            rate_bps: 1_000_000,
-            delay: Delay::default(),
-            queue_bytes: 0,
-            backpressure: true,
-            mtu_bytes: 1500,
-            errors: Errors::None,
-            fcs: Fcs::None,
-            framing_bytes: 0,
-            outages: Vec::new(),
-            contacts: Vec::new(),
-            announced: false,
-        }
+settings! {
+    /// Configuration of one direction of a channel.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct LineConfig {
+        /// Rate, bit/s. Default: 1,000,000.
+        pub rate_bps: u64 = 1_000_000,
+        /// One-way delay. Default: none.
+        pub delay: Delay,
+        /// Bytes that can wait in addition to the frame being sent. Default: 0.
+        pub queue_bytes: u64,
+        /// If true, the room tells the sender how many frames the line accepts. If false, the line accepts every frame and
+        /// drops those that its queue cannot hold. Default: true.
+        pub backpressure: bool = true,
+        /// Maximum length of a frame, without the overhead of the line. Default: 1500.
+        pub mtu_bytes: u32 = 1500,
+        /// Bit errors. Default: none.
+        pub errors: Errors,
+        /// Frame check sequence of the line. Default: none.
+        pub fcs: Fcs,
+        /// Additional bytes of each frame, such as flags and preamble. Default: 0.
+        pub framing_bytes: u32,
+        /// Outages, in order of time. Default: never.
+        pub outages: Vec<Window>,
+        /// If not empty, the only times at which the line is available. Default: empty.
+        pub contacts: Vec<Window>,
+        /// True if the beginning and the end of outages are reported to the sender. Default: false.
+        pub announced: bool,
     }
 }
 

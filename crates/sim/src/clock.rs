@@ -1,21 +1,24 @@
 //! Clock of a node.
 
+use longwire_proto::settings;
 use longwire_proto::time::Instant;
 
 /// True DTN time at the beginning of a run: 2026-01-01 00:00:00 UTC, in milliseconds since 2000-01-01 (RFC 9171 4.2.6).
 pub const EPOCH_DTN_MS: u64 = 820_540_800_000;
 
-/// Configuration of the clock of a node. The default clock is right.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ClockConfig {
-    /// False for a node without a clock. Default: true.
-    pub present: bool,
-    /// Initial offset from true time, milliseconds (negative: behind). Default: 0.
-    pub offset_ms: i64,
-    /// Drift, nanoseconds per second (positive: too fast). Default: 0.
-    pub drift_ppb: i64,
-    /// Jumps, in order of time. Default: none.
-    pub jumps: Vec<Jump>,
+settings! {
+    /// Configuration of the clock of a node. The default clock is right.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct ClockConfig {
+        /// False for a node without a clock. Default: true.
+        pub present: bool = true,
+        /// Initial offset from true time, milliseconds (negative: behind). Default: 0.
+        pub offset_ms: i64,
+        /// Drift, nanoseconds per second (positive: too fast). Default: 0.
+        pub drift_ppb: i64,
+        /// Jumps, in order of time. Default: none.
+        pub jumps: Vec<Jump>,
+    }
 }
 
 /// Jump of a clock.
@@ -25,12 +28,6 @@ pub struct Jump {
     pub at: Instant,
     /// Size of the jump, milliseconds (negative: back).
     pub by_ms: i64,
-}
-
-impl Default for ClockConfig {
-    fn default() -> Self {
-        ClockConfig { present: true, offset_ms: 0, drift_ppb: 0, jumps: Vec::new() }
-    }
 }
 
 impl ClockConfig {

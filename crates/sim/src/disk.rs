@@ -17,36 +17,26 @@
 use bytes::{Bytes, BytesMut};
 use longwire_proto::rng::Rng;
 use longwire_proto::service::{RecordId, StorageFailure, StorageIndication, StorageRequest};
+use longwire_proto::settings;
 use longwire_proto::time::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Configuration of a disk. The default disk has no latency and no capacity limit.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DiskConfig {
-    /// Time before each write begins. Default: 0.
-    pub write_latency: Duration,
-    /// Time of each sync. Default: 0.
-    pub sync_latency: Duration,
-    /// Time before each read begins. Default: 0.
-    pub read_latency: Duration,
-    /// Throughput of reads and writes, bytes per second. Default: 0, unlimited.
-    pub throughput_bytes_per_s: u64,
-    /// Capacity, bytes. Default: unlimited.
-    pub capacity_bytes: u64,
-    /// True if one sync serves all waiting requests. Default: true.
-    pub group_commit: bool,
-}
-
-impl Default for DiskConfig {
-    fn default() -> Self {
-        DiskConfig {
-            write_latency: Duration::ZERO,
-            sync_latency: Duration::ZERO,
-            read_latency: Duration::ZERO,
-            throughput_bytes_per_s: 0,
-            capacity_bytes: u64::MAX,
-            group_commit: true,
-        }
+settings! {
+    /// Configuration of a disk. The default disk has no latency and no capacity limit.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct DiskConfig {
+        /// Time before each write begins. Default: 0.
+        pub write_latency: Duration,
+        /// Time of each sync. Default: 0.
+        pub sync_latency: Duration,
+        /// Time before each read begins. Default: 0.
+        pub read_latency: Duration,
+        /// Throughput of reads and writes, bytes per second. Default: 0, unlimited.
+        pub throughput_bytes_per_s: u64,
+        /// Capacity, bytes. Default: unlimited.
+        pub capacity_bytes: u64 = u64::MAX,
+        /// True if one sync serves all waiting requests. Default: true.
+        pub group_commit: bool = true,
     }
 }
 

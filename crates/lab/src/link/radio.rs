@@ -4,44 +4,33 @@ use super::LinkProfile;
 use crate::error::Error;
 use crate::limit::Keying;
 use longwire_proto::ax25;
+use longwire_proto::settings;
 use longwire_proto::time::Duration;
 use longwire_sim::{Access, Errors, PathConfig, RadioConfig, StationConfig};
 use serde::{Deserialize, Serialize};
 
-/// Channel access of the stations of a radio link. Both stations are alike; each link is a channel of its own without
-/// other users.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct RadioChannel {
-    /// Time from key-up to the first frame (TXDELAY), milliseconds. Default 300.
-    pub tx_delay_ms: f64,
-    /// Time from the end of the last frame to key-down (TXTAIL), milliseconds. Default 20.
-    pub tx_tail_ms: f64,
-    /// One slot of persistence, milliseconds. Default 100.
-    pub slot_time_ms: f64,
-    /// Persistence: the probability to start in a slot is (`persistence` + 1) / 256. Default 63, a quarter.
-    pub persistence: u8,
-    /// Use of persistence and slot: `draw-then-wait` (KISS controllers), `wait-then-draw` (Dire Wolf), `uniform`.
-    /// Default `draw-then-wait`.
-    pub access: Access,
-    /// Time from the end of the other station's signal until the station is ready to send (controller, serial line,
-    /// radio), milliseconds. Default 0.
-    pub turnaround_ms: f64,
-    /// Maximum duration of one key-up, seconds. Default 60.
-    pub key_up_max_s: f64,
-}
-
-impl Default for RadioChannel {
-    fn default() -> Self {
-        RadioChannel {
-            tx_delay_ms: 300.0,
-            tx_tail_ms: 20.0,
-            slot_time_ms: 100.0,
-            persistence: 63,
-            access: Access::DrawThenWait,
-            turnaround_ms: 0.0,
-            key_up_max_s: 60.0,
-        }
+settings! {
+    /// Channel access of the stations of a radio link. Both stations are alike; each link is a channel of its own without
+    /// other users.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+    pub struct RadioChannel {
+        /// Time from key-up to the first frame (TXDELAY), milliseconds. Default 300.
+        pub tx_delay_ms: f64 = 300.0,
+        /// Time from the end of the last frame to key-down (TXTAIL), milliseconds. Default 20.
+        pub tx_tail_ms: f64 = 20.0,
+        /// One slot of persistence, milliseconds. Default 100.
+        pub slot_time_ms: f64 = 100.0,
+        /// Persistence: the probability to start in a slot is (`persistence` + 1) / 256. Default 63, a quarter.
+        pub persistence: u8 = 63,
+        /// Use of persistence and slot: `draw-then-wait` (KISS controllers), `wait-then-draw` (Dire Wolf), `uniform`.
+        /// Default `draw-then-wait`.
+        pub access: Access,
+        /// Time from the end of the other station's signal until the station is ready to send (controller, serial line,
+        /// radio), milliseconds. Default 0.
+        pub turnaround_ms: f64,
+        /// Maximum duration of one key-up, seconds. Default 60.
+        pub key_up_max_s: f64 = 60.0,
     }
 }
 

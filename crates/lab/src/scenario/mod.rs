@@ -52,6 +52,7 @@ use crate::record::Params;
 use crate::toml_text::{self, check_keys};
 use longwire_proto::bp::agent::RouterChoice;
 use longwire_proto::rng::Rng;
+use longwire_proto::settings;
 use longwire_sim::TncConfig;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -83,95 +84,70 @@ pub struct Options {
     pub traces: bool,
 }
 
-/// Scenario: nodes, channels between them, and what is sent over them.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Scenario {
-    /// Display name.
-    pub title: String,
-    /// Description, in a sentence or two.
-    pub about: String,
-    /// Nodes; for files a chain from the source to the destination. Default `["tx", "rx"]`.
-    pub nodes: Vec<String>,
-    /// Number of runs with different seeds. Default 16.
-    pub runs: u32,
-    /// Seed of the random numbers of all runs. Default 1.
-    pub seed: u64,
-    /// Channels. For files one between each two neighbours of the chain, by default a plain link; for frames one between
-    /// all nodes.
-    pub channel: Vec<Channel>,
-    /// Parameter sweeps: dotted keys of this file, each with a list of values.
-    pub sweep: Table,
-    /// Load; decided by the tables of the file.
-    #[serde(skip)]
-    pub load: Load,
+settings! {
+    /// Scenario: nodes, channels between them, and what is sent over them.
+    #[derive(Clone, Debug, PartialEq, Deserialize)]
+    #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+    pub struct Scenario {
+        /// Display name.
+        pub title: String,
+        /// Description, in a sentence or two.
+        pub about: String,
+        /// Nodes; for files a chain from the source to the destination. Default `["tx", "rx"]`.
+        pub nodes: Vec<String> = default_nodes(),
+        /// Number of runs with different seeds. Default 16.
+        pub runs: u32 = 16,
+        /// Seed of the random numbers of all runs. Default 1.
+        pub seed: u64 = 1,
+        /// Channels. For files one between each two neighbours of the chain, by default a plain link; for frames one between
+        /// all nodes.
+        pub channel: Vec<Channel>,
+        /// Parameter sweeps: dotted keys of this file, each with a list of values.
+        pub sweep: Table,
+        /// Load; decided by the tables of the file.
+        #[serde(skip)]
+        pub load: Load,
 
-    /// Files: protocol of the nodes with its settings, such as `tcpcl3/dtn2`. Without the part after the slash, the
-    /// first settings of the protocol. Default `tcpcl4`.
-    pub protocol: String,
-    /// Files: changes of the protocol's settings.
-    pub settings: Table,
-    /// Files: time limit of a run, seconds of virtual time. Default 1,000,000.
-    pub duration_limit_s: f64,
-    /// Files transferred.
-    pub workload: Workload,
+        /// Files: protocol of the nodes with its settings, such as `tcpcl3/dtn2`. Without the part after the slash, the
+        /// first settings of the protocol. Default `tcpcl4`.
+        pub protocol: String = "tcpcl4".into(),
+        /// Files: changes of the protocol's settings.
+        pub settings: Table,
+        /// Files: time limit of a run, seconds of virtual time. Default 1,000,000.
+        pub duration_limit_s: f64 = 1e6,
+        /// Files transferred.
+        pub workload: Workload,
 
-    /// Messages sent.
-    pub messages: Messages,
-    /// Messages: routers to compare. Default: all.
-    pub routers: Vec<RouterChoice>,
-    /// Messages: copies of each for spray and wait, 1 to 127. Default 8.
-    pub copies: u32,
-    /// Messages: duration of a run, seconds. Default 86,400.
-    pub duration_s: f64,
-    /// Messages: rate of every line during contacts, each direction, bit/s. Default 250,000.
-    pub rate_bps: u64,
-    /// Messages: routes for static routing and the contact plan.
-    pub route: Vec<Route>,
+        /// Messages sent.
+        pub messages: Messages,
+        /// Messages: routers to compare. Default: all.
+        pub routers: Vec<RouterChoice> = vec![
+            RouterChoice::Static,
+            RouterChoice::ContactPlan,
+            RouterChoice::Epidemic,
+            RouterChoice::SprayAndWait,
+        ],
+        /// Messages: copies of each for spray and wait, 1 to 127. Default 8.
+        pub copies: u32 = 8,
+        /// Messages: duration of a run, seconds. Default 86,400.
+        pub duration_s: f64 = 86_400.0,
+        /// Messages: rate of every line during contacts, each direction, bit/s. Default 250,000.
+        pub rate_bps: u64 = 250_000,
+        /// Messages: routes for static routing and the contact plan.
+        pub route: Vec<Route>,
 
-    /// Frames sent.
-    pub frames: FrameLoad,
-    /// Frames: controllers of all stations; `None` for ideal ones. Default `None`.
-    pub tnc: Option<TncConfig>,
+        /// Frames sent.
+        pub frames: FrameLoad,
+        /// Frames: controllers of all stations; `None` for ideal ones. Default `None`.
+        pub tnc: Option<TncConfig>,
+    }
 }
 
 fn default_nodes() -> Vec<String> {
     vec!["tx".into(), "rx".into()]
 }
 
-impl Default for Scenario {
-    fn default() -> Self {
-        Scenario {
-            title: String::new(),
-            about: String::new(),
-            nodes: default_nodes(),
-            runs: 16,
-            seed: 1,
-            channel: Vec::new(),
-            sweep: Table::new(),
-            load: Load::Files,
-            protocol: "tcpcl4".into(),
-            settings: Table::new(),
-            duration_limit_s: 1e6,
-            workload: Workload::default(),
-            messages: Messages::default(),
-            routers: vec![
-                RouterChoice::Static,
-                RouterChoice::ContactPlan,
-                RouterChoice::Epidemic,
-                RouterChoice::SprayAndWait,
-            ],
-            copies: 8,
-            duration_s: 86_400.0,
-            rate_bps: 250_000,
-            route: Vec::new(),
-            frames: FrameLoad::default(),
-            tnc: None,
-        }
-    }
-}
-
-/// Kind of the load.
+/// Kind of what is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Load {
     /// Files through a chain of nodes: `[workload]`, or none of the others.
@@ -220,19 +196,15 @@ pub struct Channel {
     pub properties: Table,
 }
 
-/// Data transferred: real files, or random bytes drawn from the seed.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Workload {
-    /// Length of one file of random bytes, used if no files are named; maximum 2^32. Default 1,000,000.
-    pub bytes: u64,
-    /// Files, relative to the scenario file.
-    pub files: Vec<PathBuf>,
-}
-
-impl Default for Workload {
-    fn default() -> Self {
-        Workload { bytes: 1_000_000, files: Vec::new() }
+settings! {
+    /// Data transferred: real files, or random bytes drawn from the seed.
+    #[derive(Clone, Debug, PartialEq, Deserialize)]
+    #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+    pub struct Workload {
+        /// Length of one file of random bytes, used if no files are named; maximum 2^32. Default 1,000,000.
+        pub bytes: u64 = 1_000_000,
+        /// Files, relative to the scenario file.
+        pub files: Vec<PathBuf>,
     }
 }
 
@@ -259,48 +231,40 @@ impl Workload {
     }
 }
 
-/// Messages of a run.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Messages {
-    /// Senders, drawn with equal probability.
-    pub from: Vec<String>,
-    /// Receivers, drawn with equal probability.
-    pub to: Vec<String>,
-    /// Number of messages. Default 40.
-    pub count: u32,
-    /// Length of each message, bytes. Default 10,000.
-    pub bytes: u64,
-    /// End of the period in which messages are created, at random times since the start of the run, seconds. Default
-    /// 43,200.
-    pub within_s: f64,
-}
-
-impl Default for Messages {
-    fn default() -> Self {
-        Messages { from: Vec::new(), to: Vec::new(), count: 40, bytes: 10_000, within_s: 43_200.0 }
+settings! {
+    /// Messages of a run.
+    #[derive(Clone, Debug, PartialEq, Deserialize)]
+    #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+    pub struct Messages {
+        /// Senders, drawn with equal probability.
+        pub from: Vec<String>,
+        /// Receivers, drawn with equal probability.
+        pub to: Vec<String>,
+        /// Number of messages. Default 40.
+        pub count: u32 = 40,
+        /// Length of each message, bytes. Default 10,000.
+        pub bytes: u64 = 10_000,
+        /// End of the period in which messages are created, at random times since the start of the run, seconds. Default
+        /// 43,200.
+        pub within_s: f64 = 43_200.0,
     }
 }
 
-/// Frames of a run.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct FrameLoad {
-    /// Senders. Default: all.
-    pub from: Vec<String>,
-    /// Receivers, drawn for each frame. Default: all.
-    pub to: Vec<String>,
-    /// Information octets of a frame, 4 to 2048. Default 64.
-    pub bytes: u32,
-    /// Mean number of frames per sender and minute. Default 2.
-    pub per_minute: f64,
-    /// Period in which frames are created, from the start of the run, seconds. Default 3,600.
-    pub for_s: f64,
-}
-
-impl Default for FrameLoad {
-    fn default() -> Self {
-        FrameLoad { from: Vec::new(), to: Vec::new(), bytes: 64, per_minute: 2.0, for_s: 3600.0 }
+settings! {
+    /// Frames of a run.
+    #[derive(Clone, Debug, PartialEq, Deserialize)]
+    #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+    pub struct FrameLoad {
+        /// Senders. Default: all.
+        pub from: Vec<String>,
+        /// Receivers, drawn for each frame. Default: all.
+        pub to: Vec<String>,
+        /// Information octets of a frame, 4 to 2048. Default 64.
+        pub bytes: u32 = 64,
+        /// Mean number of frames per sender and minute. Default 2.
+        pub per_minute: f64 = 2.0,
+        /// Period in which frames are created, from the start of the run, seconds. Default 3,600.
+        pub for_s: f64 = 3600.0,
     }
 }
 
@@ -333,45 +297,37 @@ pub enum OutageFrom {
     Data,
 }
 
-/// Repeated contact of two nodes.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Contact {
-    /// Start of the first contact, seconds. Default 0.
-    pub first_s: f64,
-    /// Interval between contacts, seconds; 0 for a single one. Default 0.
-    pub every_s: f64,
-    /// Duration of each contact, seconds. Default 300.
-    pub lasts_s: f64,
-    /// Maximum random delay of each contact, seconds. Default 0.
-    pub late_s: f64,
-    /// Probability that each contact takes place. Default 1.
-    pub chance: f64,
-}
-
-impl Default for Contact {
-    fn default() -> Self {
-        Contact { first_s: 0.0, every_s: 0.0, lasts_s: 300.0, late_s: 0.0, chance: 1.0 }
+settings! {
+    /// Repeated contact of two nodes.
+    #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+    #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+    pub struct Contact {
+        /// Start of the first contact, seconds. Default 0.
+        pub first_s: f64,
+        /// Interval between contacts, seconds; 0 for a single one. Default 0.
+        pub every_s: f64,
+        /// Duration of each contact, seconds. Default 300.
+        pub lasts_s: f64 = 300.0,
+        /// Maximum random delay of each contact, seconds. Default 0.
+        pub late_s: f64,
+        /// Probability that each contact takes place. Default 1.
+        pub chance: f64 = 1.0,
     }
 }
 
-/// Route.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Route {
-    /// Node that has the route.
-    pub at: String,
-    /// Destination of the route.
-    pub to: String,
-    /// Next node.
-    pub via: String,
-    /// Cost; lower is better. Default 1.
-    pub cost: u32,
-}
-
-impl Default for Route {
-    fn default() -> Self {
-        Route { at: String::new(), to: String::new(), via: String::new(), cost: 1 }
+settings! {
+    /// Route.
+    #[derive(Clone, Debug, PartialEq, Deserialize)]
+    #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+    pub struct Route {
+        /// Node that has the route.
+        pub at: String,
+        /// Destination of the route.
+        pub to: String,
+        /// Next node.
+        pub via: String,
+        /// Cost; lower is better. Default 1.
+        pub cost: u32 = 1,
     }
 }
 

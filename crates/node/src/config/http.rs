@@ -1,5 +1,6 @@
 //! `[http]`: the interface for programs, browsers and Prometheus.
 
+use longwire_proto::settings;
 use longwire_settings::error::Error;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -13,6 +14,7 @@ const TOKEN_LENGTH_MIN: usize = 16;
 settings! {
     /// Settings of the HTTP interface.
     #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
     pub struct HttpSettings {
         /// Address on which to listen, `host:port`, such as `127.0.0.1:4580`. Every address except loopback needs a token.
         /// Default: none, HTTP is off.

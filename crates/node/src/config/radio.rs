@@ -5,7 +5,7 @@ use super::{Config, LinkSettings};
 use longwire_proto::ax25::{self, Callsign, DIGIPEATERS_MAX, LinkConfig, RadioParameters, Version};
 use longwire_proto::controller::{self, ChannelParameters};
 use longwire_proto::setting::Settings;
-use longwire_proto::{agwpe, kiss};
+use longwire_proto::{agwpe, kiss, settings};
 use longwire_settings::duration::short;
 use longwire_settings::error::{Error, did_you_mean};
 use longwire_settings::toml_text;
@@ -22,6 +22,7 @@ const BESIDE_NODE_ID_BYTES: usize = 40;
 settings! {
     /// TNC: a controller between this node and a radio, in KISS mode or behind an AGWPE server; Dire Wolf offers both.
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
     pub struct TncSettings {
         /// Name of the TNC, for links.
         pub name: String,

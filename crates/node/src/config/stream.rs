@@ -1,5 +1,6 @@
 //! `[stream]`: limits of the buffers between connections and engines.
 
+use longwire_proto::settings;
 use longwire_settings::error::Error;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -7,6 +8,7 @@ use std::time::Duration;
 settings! {
     /// Limits of the buffers between connections and engines.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
     pub struct StreamSettings {
         /// Maximum bytes per connection that are queued but not yet passed to the kernel. A small limit keeps urgent bundles
         /// from waiting behind others. Default 262,144.

@@ -23,6 +23,7 @@
 use crate::view;
 use bytes::{BufMut, Bytes, BytesMut};
 use longwire_proto::service::{BundleName, BundleVersion, CreationTimestamp, Priority, SendOptions};
+use longwire_proto::settings;
 use longwire_settings::error::Error;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -51,62 +52,44 @@ impl<T> From<T> for Message<T> {
     }
 }
 
-/// Parameters of a bundle to send.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct MessageOptions {
-    /// Priority: `bulk`, `normal`, `expedited`.
-    pub priority: Priority,
-    /// Lifetime, seconds. Default one day.
-    pub lifetime_s: f64,
-    /// Requests a delivery report.
-    pub report_delivery: bool,
-    /// Requests reception reports from every node.
-    pub report_reception: bool,
-    /// Requests forwarding reports from every node.
-    pub report_forwarding: bool,
-    /// Requests deletion reports from every node.
-    pub report_deletion: bool,
-    /// Forbids fragmentation.
-    pub must_not_fragment: bool,
-    /// Hop limit; `None` or zero for none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub hop_limit: Option<u8>,
-    /// Source endpoint of this node; `None` for the node ID.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub source: Option<String>,
-    /// Bundle Protocol version, 6 or 7; `None` for the configured one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bundle_version: Option<BundleVersion>,
-    /// Creation timestamp, for applications that send the same bundle again after a crash.
-    #[serde(skip)]
-    pub created: Option<CreationTimestamp>,
-    /// Requests custody transfer, which implies version 6.
-    #[serde(skip_serializing_if = "core::ops::Not::not")]
-    pub custody: bool,
-    /// Asks whether the file name at the beginning of the payload may stay there because the destination's applications are not
-    /// known to remove it; answered once per node.
-    #[serde(skip_serializing_if = "core::ops::Not::not")]
-    pub note_name: bool,
-}
-
-impl Default for MessageOptions {
-    fn default() -> Self {
-        MessageOptions {
-            priority: Priority::Normal,
-            lifetime_s: 86_400.0,
-            report_delivery: false,
-            report_reception: false,
-            report_forwarding: false,
-            report_deletion: false,
-            must_not_fragment: false,
-            hop_limit: None,
-            source: None,
-            bundle_version: None,
-            created: None,
-            note_name: false,
-            custody: false,
-        }
+settings! {
+    /// Parameters of a bundle to send.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields)]
+    pub struct MessageOptions {
+        /// Priority: `bulk`, `normal`, `expedited`.
+        pub priority: Priority,
+        /// Lifetime, seconds. Default one day.
+        pub lifetime_s: f64 = 86_400.0,
+        /// Requests a delivery report.
+        pub report_delivery: bool,
+        /// Requests reception reports from every node.
+        pub report_reception: bool,
+        /// Requests forwarding reports from every node.
+        pub report_forwarding: bool,
+        /// Requests deletion reports from every node.
+        pub report_deletion: bool,
+        /// Forbids fragmentation.
+        pub must_not_fragment: bool,
+        /// Hop limit; `None` or zero for none.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub hop_limit: Option<u8>,
+        /// Source endpoint of this node; `None` for the node ID.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub source: Option<String>,
+        /// Bundle Protocol version, 6 or 7; `None` for the configured one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub bundle_version: Option<BundleVersion>,
+        /// Creation timestamp, for applications that send the same bundle again after a crash.
+        #[serde(skip)]
+        pub created: Option<CreationTimestamp>,
+        /// Requests custody transfer, which implies version 6.
+        #[serde(skip_serializing_if = "core::ops::Not::not")]
+        pub custody: bool,
+        /// Asks whether the file name at the beginning of the payload may stay there because the destination's applications are not
+        /// known to remove it; answered once per node.
+        #[serde(skip_serializing_if = "core::ops::Not::not")]
+        pub note_name: bool,
     }
 }
 

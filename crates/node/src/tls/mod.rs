@@ -33,6 +33,7 @@ pub(crate) mod verify;
 pub use credentials::Credentials;
 pub use failure::TlsFailure;
 
+use longwire_proto::settings;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -52,30 +53,21 @@ pub struct TlsSettings {
     pub policy: CertificatePolicy,
 }
 
-/// Requirements for a peer's certificate (RFC 9174 4.4.5).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct CertificatePolicy {
-    /// The node ID that the peer claims (NODE-ID). Default: require. RFC 9174 4.4.4.3.
-    pub node_id: Rule,
-    /// The host name to which this node connected (DNS-ID) or the address of the peer (IPADDR-ID). Default: ignore. RFC 9174
-    /// 4.4.4.2.
-    pub network: Rule,
-    /// The purpose of the key: bundles (id-kp-bundleSecurity among the key purposes). Default: if-present. RFC 9174 4.4.2.
-    pub purpose: Rule,
-    /// Accepts incoming connections without a certificate if no other rule requires one: contrary to RFC 9174 4.4.3, for
-    /// peers that cannot send one. Default: false.
-    pub anonymous_callers: bool,
-}
-
-impl Default for CertificatePolicy {
-    fn default() -> Self {
-        CertificatePolicy {
-            node_id: Rule::Require,
-            network: Rule::Ignore,
-            purpose: Rule::IfPresent,
-            anonymous_callers: false,
-        }
+settings! {
+    /// Requirements for a peer's certificate (RFC 9174 4.4.5).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+    pub struct CertificatePolicy {
+        /// The node ID that the peer claims (NODE-ID). Default: require. RFC 9174 4.4.4.3.
+        pub node_id: Rule = Rule::Require,
+        /// The host name to which this node connected (DNS-ID) or the address of the peer (IPADDR-ID). Default: ignore. RFC 9174
+        /// 4.4.4.2.
+        pub network: Rule = Rule::Ignore,
+        /// The purpose of the key: bundles (id-kp-bundleSecurity among the key purposes). Default: if-present. RFC 9174 4.4.2.
+        pub purpose: Rule = Rule::IfPresent,
+        /// Accepts incoming connections without a certificate if no other rule requires one: contrary to RFC 9174 4.4.3, for
+        /// peers that cannot send one. Default: false.
+        pub anonymous_callers: bool,
     }
 }
 

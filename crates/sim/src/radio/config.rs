@@ -2,83 +2,59 @@
 
 use crate::channel::Errors;
 use crate::units::millis;
+use longwire_proto::settings;
 use longwire_proto::time::Duration;
 use serde::{Deserialize, Serialize};
 
-/// Channel shared by stations, which are numbered from 0 in the order given.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct RadioConfig {
-    /// Channel rate, bit/s. Default: 1,200.
-    pub rate_bps: u64,
-    /// True if stations receive while they transmit, and do not wait for a clear channel. Default: false.
-    pub full_duplex: bool,
-    /// Maximum length of a frame from its address to its information field, bytes. Default: 4,200.
-    pub mtu_bytes: u32,
-    /// Stations: none for the defaults, one for all stations, or one for each. Default: none.
-    pub stations: Vec<StationConfig>,
-    /// Paths between stations that differ from the others. Default: none.
-    pub paths: Vec<PathConfig>,
-    /// Bit errors between all stations. Default: none.
-    pub errors: Errors,
-    /// Level difference with which a signal survives another, dB; with `None` overlapping frames are lost. Default:
-    /// `None`.
-    pub capture_db: Option<f64>,
-}
-
-impl Default for RadioConfig {
-    fn default() -> Self {
-        RadioConfig {
-            rate_bps: 1200,
-            full_duplex: false,
-            mtu_bytes: 4200,
-            stations: Vec::new(),
-            paths: Vec::new(),
-            errors: Errors::None,
-            capture_db: None,
-        }
+settings! {
+    /// Channel shared by stations, which are numbered from 0 in the order given.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+    pub struct RadioConfig {
+        /// Channel rate, bit/s. Default: 1,200.
+        pub rate_bps: u64 = 1200,
+        /// True if stations receive while they transmit, and do not wait for a clear channel. Default: false.
+        pub full_duplex: bool,
+        /// Maximum length of a frame from its address to its information field, bytes. Default: 4,200.
+        pub mtu_bytes: u32 = 4200,
+        /// Stations: none for the defaults, one for all stations, or one for each. Default: none.
+        pub stations: Vec<StationConfig>,
+        /// Paths between stations that differ from the others. Default: none.
+        pub paths: Vec<PathConfig>,
+        /// Bit errors between all stations. Default: none.
+        pub errors: Errors,
+        /// Level difference with which a signal survives another, dB; with `None` overlapping frames are lost. Default:
+        /// `None`.
+        pub capture_db: Option<f64>,
     }
 }
 
-/// Transmitter of a station, and its channel access.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct StationConfig {
-    /// Time from key-up to the first frame (TXDELAY), milliseconds. Default: 300.
-    #[serde(rename = "tx-delay-ms", with = "millis")]
-    pub tx_delay: Duration,
-    /// Time from the end of the last frame to unkeying (TXTAIL), milliseconds. Default: 20.
-    #[serde(rename = "tx-tail-ms", with = "millis")]
-    pub tx_tail: Duration,
-    /// Slot time, milliseconds. Default: 100.
-    #[serde(rename = "slot-time-ms", with = "millis")]
-    pub slot_time: Duration,
-    /// Persistence: the probability of transmission in a slot is (`persistence` + 1) / 256. Default: 63, a quarter.
-    pub persistence: u8,
-    /// Use of persistence and slots. Default: draw-then-wait.
-    pub access: Access,
-    /// Time until the signal of another station is detected, milliseconds. Default: 0.
-    #[serde(rename = "carrier-on-ms", with = "millis")]
-    pub carrier_on: Duration,
-    /// Time until the end of a signal is detected, milliseconds. Default: 0.
-    #[serde(rename = "carrier-off-ms", with = "millis")]
-    pub carrier_off: Duration,
-    /// Maximum number of frames per transmission: the room when the channel is won. Default: 128.
-    pub key_up_frames: u32,
-}
-
-impl Default for StationConfig {
-    fn default() -> Self {
-        StationConfig {
-            tx_delay: Duration::from_millis(300),
-            tx_tail: Duration::from_millis(20),
-            slot_time: Duration::from_millis(100),
-            persistence: 63,
-            access: Access::DrawThenWait,
-            carrier_on: Duration::ZERO,
-            carrier_off: Duration::ZERO,
-            key_up_frames: 128,
-        }
+settings! {
+    /// Transmitter of a station, and its channel access.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+    pub struct StationConfig {
+        /// Time from key-up to the first frame (TXDELAY), milliseconds. Default: 300.
+        #[serde(rename = "tx-delay-ms", with = "millis")]
+        pub tx_delay: Duration = Duration::from_millis(300),
+        /// Time from the end of the last frame to unkeying (TXTAIL), milliseconds. Default: 20.
+        #[serde(rename = "tx-tail-ms", with = "millis")]
+        pub tx_tail: Duration = Duration::from_millis(20),
+        /// Slot time, milliseconds. Default: 100.
+        #[serde(rename = "slot-time-ms", with = "millis")]
+        pub slot_time: Duration = Duration::from_millis(100),
+        /// Persistence: the probability of transmission in a slot is (`persistence` + 1) / 256. Default: 63, a quarter.
+        pub persistence: u8 = 63,
+        /// Use of persistence and slots. Default: draw-then-wait.
+        pub access: Access,
+        /// Time until the signal of another station is detected, milliseconds. Default: 0.
+        #[serde(rename = "carrier-on-ms", with = "millis")]
+        pub carrier_on: Duration,
+        /// Time until the end of a signal is detected, milliseconds. Default: 0.
+        #[serde(rename = "carrier-off-ms", with = "millis")]
+        pub carrier_off: Duration,
+        /// Maximum number of frames per transmission: the room when the channel is won. Default: 128.
+        pub key_up_frames: u32 = 128,
     }
 }
 

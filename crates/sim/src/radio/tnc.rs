@@ -17,50 +17,37 @@ use bytes::Bytes;
 use longwire_proto::engine::Engine;
 use longwire_proto::joint::earlier;
 use longwire_proto::service::{Frames, FramesIndication, FramesRequest, Shares};
+use longwire_proto::settings;
 use longwire_proto::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Configuration of a controller. The default controller has no delays.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct TncConfig {
-    /// Rate between host and controller, bit/s, with ten bits per byte; `None` for no delay. Default: `None`.
-    pub serial_bps: Option<u32>,
-    /// Processing time of each frame in each direction, milliseconds. Default: 0.
-    #[serde(rename = "frame-time-ms", with = "millis")]
-    pub frame_time: Duration,
-    /// Time from having frames to send to the channel access, once per transmission, milliseconds. Default: 0.
-    #[serde(rename = "turnaround-ms", with = "millis")]
-    pub turnaround: Duration,
-    /// Maximum number of frames from the host before the first of them has left, 1 or more. Default: 128.
-    pub ahead_frames: u32,
-    /// Frames for which there is space; others are dropped when they arrive over the serial line. Default: 128.
-    pub buffer_frames: u32,
-    /// Maximum number of frames per transmission, 1 or more. Default: 128.
-    pub burst_frames: u32,
-    /// Reports to the host about its frames. Default: when they have left.
-    pub reports: TransmitReports,
-    /// True if the host is informed whether the channel is busy. Default: false, as with KISS.
-    pub tells_busy: bool,
-    /// Firmware fault: after this many received frames without a transmission the controller receives nothing until it
-    /// transmits again. Default: `None`, no fault.
-    pub deaf_after_frames: Option<u32>,
-}
-
-impl Default for TncConfig {
-    fn default() -> Self {
-        TncConfig {
-            serial_bps: None,
-            frame_time: Duration::ZERO,
-            turnaround: Duration::ZERO,
-            ahead_frames: 128,
-            buffer_frames: 128,
-            burst_frames: 128,
-            reports: TransmitReports::Left,
-            tells_busy: false,
-            deaf_after_frames: None,
-        }
+settings! {
+    /// Configuration of a controller. The default controller has no delays.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+    pub struct TncConfig {
+        /// Rate between host and controller, bit/s, with ten bits per byte; `None` for no delay. Default: `None`.
+        pub serial_bps: Option<u32>,
+        /// Processing time of each frame in each direction, milliseconds. Default: 0.
+        #[serde(rename = "frame-time-ms", with = "millis")]
+        pub frame_time: Duration,
+        /// Time from having frames to send to the channel access, once per transmission, milliseconds. Default: 0.
+        #[serde(rename = "turnaround-ms", with = "millis")]
+        pub turnaround: Duration,
+        /// Maximum number of frames from the host before the first of them has left, 1 or more. Default: 128.
+        pub ahead_frames: u32 = 128,
+        /// Frames for which there is space; others are dropped when they arrive over the serial line. Default: 128.
+        pub buffer_frames: u32 = 128,
+        /// Maximum number of frames per transmission, 1 or more. Default: 128.
+        pub burst_frames: u32 = 128,
+        /// Reports to the host about its frames. Default: when they have left.
+        pub reports: TransmitReports,
+        /// True if the host is informed whether the channel is busy. Default: false, as with KISS.
+        pub tells_busy: bool,
+        /// Firmware fault: after this many received frames without a transmission the controller receives nothing until it
+        /// transmits again. Default: `None`, no fault.
+        pub deaf_after_frames: Option<u32>,
     }
 }
 
