@@ -464,3 +464,34 @@ fn links_and_routes_change_without_a_restart() {
     assert!(hint.contains("`link`"), "{hint}");
     assert_eq!(here.status()["links"][0]["up"], true);
 }
+
+/// A new node ID takes effect after a restart. Until then peers hear the one that the agent has, also on links that are opened again.
+#[test]
+fn a_reload_does_not_change_the_node_id_of_sessions() {
+    let place = common::Place::new("reload-node-id");
+    let bob = start(config("node = 'dtn://bob/'\nlisten = ['127.0.0.1:0']\n[storage]\nkind = 'memory'"));
+    let path = place.0.join("node.toml");
+    let write = |node: &str, keepalive: &str| {
+        let text = format!(
+            "node = '{node}'\nstorage.kind = 'memory'\ntcpcl.keepalive = '{keepalive}'\n[[link]]\nname = 'bob'\n\
+             address = '{}'",
+            bob.addresses()[0]
+        );
+        std::fs::write(&path, &text).unwrap();
+        text
+    };
+    let settings = config(&write("dtn://alice/", "15 s"));
+    let setup = NodeSetup { path: Some(path.clone()), ..NodeSetup::new(settings) };
+    let alice = Node::start(setup).expect("it starts");
+    let (mut here, mut there) = (App::new(&alice), App::new(&bob));
+    there.wait_status(|status| status["links"][0]["peer"] == "dtn://alice/");
+    write("dtn://alicia/", "20 s");
+    here.ask(Request::Reload);
+    here.wait(|said| (said.head == Reply::Done).then_some(()));
+    assert_eq!(here.status()["configuration"]["needs_restart"], serde_json::json!(["node"]));
+    let is_new = |link: &serde_json::Value| link["name"] != "caller 0" && link["up"] == true;
+    let links = |status: &serde_json::Value| status["links"].as_array().cloned().unwrap_or_default();
+    let status = there.wait_status(|status| links(status).iter().any(is_new));
+    let peers: Vec<_> = links(&status).into_iter().filter(is_new).map(|link| link["peer"].clone()).collect();
+    assert_eq!(peers, ["dtn://alice/"]);
+}

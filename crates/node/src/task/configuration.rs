@@ -83,8 +83,9 @@ impl Task {
 
     /// Applies the links and routes of a configuration; other settings take effect after a restart.
     pub(super) fn apply(&mut self, now: Instant, new: Config) -> Reply {
-        // Lines to TNCs are opened at startup only.
-        let new = Config { tnc: self.configuration.config.tnc.clone(), ..new };
+        // Lines to TNCs are opened at startup only, and sessions have the node ID of the agent, which stays.
+        let Config { node, tnc, .. } = self.configuration.config.clone();
+        let new = Config { node, tnc, ..new };
         if let Err(Error { what, hint }) = new.check() {
             let hint = hint.or_else(|| Some("restart the node to use a new TNC".to_owned()));
             return Reply::Error { what, hint };
