@@ -167,6 +167,12 @@ impl LinkFacts<'_> {
         self.peer.map_or("any node".to_owned(), |peer| format!("{peer} only"))
     }
 
+    /// Returns the node ID that sessions of the link state: `own` if the settings of this link alone set it, otherwise that of
+    /// the node.
+    pub fn stated_node_id(&self, own: String) -> String {
+        if self.own.contains_key("node-id") { own } else { self.node_id.to_owned() }
+    }
+
     /// Returns the words for a connection at startup or later.
     pub fn connects(&self) -> &'static str {
         if self.is_opened { "Connects" } else { "Connects on command" }

@@ -25,6 +25,25 @@ fn a_configuration_is_short_and_its_paths_are_beside_it() {
     assert_eq!(config.agent.limits.buffer_bytes_max, 8 << 20, "a node's own default");
 }
 
+/// As in earlier versions, only the table of a link can set another node ID than that of the node.
+#[test]
+fn a_link_may_state_another_node_id() {
+    let text = format!(
+        "{TNC}{LINK}ax25cl.node-id = 'dtn://gateway/'\n[[link]]\nname = 'carol'\naddress = 'carol:4556'\n\
+         tcpcl.node-id = 'dtn://gateway/'\n[[link]]\nname = 'dave'\naddress = 'dave:4556'\n\
+         [tcpcl]\nnode-id = 'dtn://common/'"
+    );
+    let config = parse(&text).expect("it makes sense");
+    let plan = |at: usize| config.plan(&config.link[at]).expect("it makes sense");
+    let over_radio = plan(0).settings::<carriers::Ax25Cl>().map(|settings| settings.node_id.clone());
+    let tcp = |at: usize| plan(at).settings::<Tcpcl>().map(|settings| settings.node_id.clone());
+    assert_eq!(
+        [over_radio, tcp(1), tcp(2)].map(Option::unwrap_or_default),
+        ["dtn://gateway/", "dtn://gateway/", "dtn://a/"]
+    );
+    assert_eq!(config.tcp_callers().node_id, "dtn://a/");
+}
+
 /// A section that the file does not mention has the defaults of a node, not those of the engine.
 #[test]
 fn what_is_not_said_is_the_default() {

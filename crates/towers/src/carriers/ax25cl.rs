@@ -62,7 +62,7 @@ impl Carrier for Ax25Cl {
 
     fn finish(settings: Config, link: &LinkFacts<'_>) -> Result<Config, Error> {
         let peer_node_id = settings.peer_node_id.or_else(|| link.peer.map(str::to_owned));
-        Ok(Config { node_id: link.node_id.to_owned(), peer_node_id, ..settings })
+        Ok(Config { node_id: link.stated_node_id(settings.node_id), peer_node_id, ..settings })
     }
 
     fn session(settings: &Config, origin: Origin, rng: Rng) -> Session {

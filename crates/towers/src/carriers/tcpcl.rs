@@ -139,7 +139,7 @@ impl Admission for tcpcl::Session {
 /// Settings with the node IDs of both sides.
 pub(super) fn identified(settings: Config, link: &LinkFacts<'_>) -> Config {
     let peer_node_id = settings.peer_node_id.or_else(|| link.peer.map(str::to_owned));
-    Config { node_id: link.node_id.to_owned(), peer_node_id, ..settings }
+    Config { node_id: link.stated_node_id(settings.node_id), peer_node_id, ..settings }
 }
 
 /// Creates a session of TCPCL.
