@@ -8,7 +8,7 @@ use std::time::Duration;
 /// Exit status of a process that ends after a panic: `EX_SOFTWARE` of sysexits.h.
 pub const EXIT_STATUS: i32 = 70;
 /// Maximum time for writing the reason. A backtrace is long, and the machine may be busy.
-const LAST_WORDS_MAX: Duration = Duration::from_secs(10);
+const REASON_WRITTEN_WITHIN: Duration = Duration::from_secs(10);
 
 /// Makes the panic of any thread or task end this process: it writes the thread and the reason to stderr and exits with
 /// [`EXIT_STATUS`].
@@ -17,7 +17,7 @@ pub fn end_on_panic() {
     std::panic::set_hook(Box::new(move |panic| {
         // The process ends even if its standard error is not read. If this thread cannot be started, it may have to be killed.
         let _ = std::thread::Builder::new().name("ending".into()).spawn(|| {
-            std::thread::sleep(LAST_WORDS_MAX);
+            std::thread::sleep(REASON_WRITTEN_WITHIN);
             std::process::exit(EXIT_STATUS);
         });
         crate::log::finish();

@@ -23,7 +23,7 @@ use webpki::EndEntityCert;
 
 /// Time for a refused peer to read the alert, and number of its further bytes to discard: closing a connection with unread
 /// bytes would discard the alert.
-const PARTING: (Duration, u64) = (Duration::from_secs(1), 64 * 1024);
+const LINGER_MAX: (Duration, u64) = (Duration::from_secs(1), 64 * 1024);
 
 #[derive(Debug)]
 pub(crate) struct Handshake {
@@ -79,7 +79,7 @@ impl Handshake {
         match secured {
             Ok((wire, facts)) => self.conclude(wire, facts, address),
             Err((error, wire)) => {
-                part(wire).await;
+                linger(wire).await;
                 Err(verifier.trouble.get().cloned().unwrap_or_else(|| trouble(&error)))
             }
         }
@@ -234,8 +234,8 @@ fn trouble(error: &io::Error) -> TlsFailure {
 }
 
 /// Gives the peer time to read why it is refused.
-async fn part(mut wire: Box<dyn ByteStream>) {
-    let (patience, bytes) = PARTING;
+async fn linger(mut wire: Box<dyn ByteStream>) {
+    let (patience, bytes) = LINGER_MAX;
     let listening = async {
         wire.shutdown().await?;
         tokio::io::copy(&mut (&mut wire).take(bytes), &mut tokio::io::sink()).await

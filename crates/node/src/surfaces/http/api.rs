@@ -286,7 +286,7 @@ async fn named(head: &mut Parts) -> String {
 
 fn query_of<Q: DeserializeOwned>(head: &Parts) -> Answer<Q> {
     let read = Query::<Q>::try_from_uri(&head.uri);
-    read.map(|Query(query)| query).map_err(|error| senseless(&error.body_text()))
+    read.map(|Query(query)| query).map_err(|error| invalid(&error.body_text()))
 }
 
 async fn document<Q: DeserializeOwned>(shared: &HttpState, body: Body) -> Answer<Q> {
@@ -302,10 +302,10 @@ async fn document<Q: DeserializeOwned>(shared: &HttpState, body: Body) -> Answer
         RequestFailure::new(StatusCode::PAYLOAD_TOO_LARGE, what, None)
     })?;
     let text = if text.is_empty() { Bytes::from_static(b"{}") } else { text };
-    serde_json::from_slice(&text).map_err(|error| senseless(&error.to_string()))
+    serde_json::from_slice(&text).map_err(|error| invalid(&error.to_string()))
 }
 
-fn senseless(what: &str) -> RequestFailure {
+fn invalid(what: &str) -> RequestFailure {
     let what = format!("invalid request: {what}");
     RequestFailure::new(StatusCode::BAD_REQUEST, what, Some("see /openapi.json for the parameters"))
 }

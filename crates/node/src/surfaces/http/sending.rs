@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Maximum time and bytes for discarding the rest of a refused payload.
-const PARTING: (Duration, usize) = (Duration::from_secs(1), 8 << 20);
+const LINGER_MAX: (Duration, usize) = (Duration::from_secs(1), 8 << 20);
 
 /// Parameters of a bundle to send.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -106,7 +106,7 @@ pub(super) async fn send(
     say(&client, Message { head: opening, body: name }).await?;
     let mut body = body.into_data_stream();
     if let Err(failure) = hand_over(&shared, &mut client, &mut body, length).await {
-        part(body).await;
+        linger(body).await;
         return Err(failure);
     }
     loop {
@@ -163,8 +163,8 @@ async fn hand_over(
 
 /// Discards the rest of a refused payload, so that the client can read the answer: closing a connection with unread bytes
 /// discards the answer, too.
-async fn part(body: BodyDataStream) {
-    let (patience, bytes) = PARTING;
+async fn linger(body: BodyDataStream) {
+    let (patience, bytes) = LINGER_MAX;
     let mut left = bytes;
     let rest = body.take_while(|next| {
         left = next.as_ref().map_or(0, |some| left.saturating_sub(some.len()));
