@@ -11,7 +11,7 @@ const BEFORE_FIRST: Duration = Duration::from_secs(2);
 /// Interval between updates of the line.
 const BETWEEN: Duration = Duration::from_millis(250);
 
-/// What a meter counts.
+/// Unit in which a meter counts.
 #[derive(Clone, Copy)]
 pub(crate) enum Unit {
     /// Simulated runs.

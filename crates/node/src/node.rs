@@ -49,7 +49,7 @@ pub struct Node {
 impl Node {
     /// Starts a node: opens its store, listens, and opens its links. The node is running when this returns.
     ///
-    /// What it logs is written once [`log::begin`] was called.
+    /// Its log is written only after [`log::begin`] was called.
     ///
     /// # Errors
     /// Fails if the store cannot be opened or an address is in use.

@@ -1,4 +1,4 @@
-//! Messages to a higher floor: the sender knows its own words, and not those of its listener.
+//! Messages to a higher room: the sender knows the type of its own messages, and not the one that the receiver handles.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use tokio::sync::mpsc::UnboundedSender;
 pub(crate) struct Tell<T>(Arc<dyn Fn(T) -> bool + Send + Sync>);
 
 impl<T: 'static> Tell<T> {
-    /// Tells whoever receives these events; `event` puts it into the listener's words.
+    /// Creates a sender to the receiver of these events; `event` makes an event of a message.
     pub(crate) fn to<E: Send + 'static>(
         events: &UnboundedSender<E>,
         event: impl Fn(T) -> E + Send + Sync + 'static,
@@ -18,7 +18,7 @@ impl<T: 'static> Tell<T> {
 }
 
 impl<T> Tell<T> {
-    /// Tells it; returns false if nobody listens any more.
+    /// Sends a message; returns false if the receiver is gone.
     pub(crate) fn tell(&self, said: T) -> bool {
         (self.0)(said)
     }
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_listener_hears_it_in_its_own_words_until_it_has_gone() {
+    fn messages_become_events_until_the_receiver_is_gone() {
         let (events, mut heard) = tokio::sync::mpsc::unbounded_channel::<u64>();
         let tell: Tell<u32> = Tell::to(&events, u64::from);
         assert!(tell.tell(7) && tell.clone().tell(8));

@@ -1,5 +1,5 @@
-//! What others build on stays as it is recorded in `vectors/`: explanations of configurations, messages of the control socket, the
-//! description of the HTTP interface, names of metrics. With `LONGWIRE_WRITE=1` the records are written anew instead.
+//! Interfaces that others build on stay as they are recorded in `vectors/`: explanations of configurations, messages of the control
+//! socket, the description of the HTTP interface, names of metrics. With `LONGWIRE_WRITE=1` the records are written anew instead.
 
 mod common;
 

@@ -58,8 +58,8 @@ impl Compare {
         }
     }
 
-    /// Reads the configuration of `--config`. What cannot be configured is reported before a long computation, not after
-    /// it.
+    /// Reads the configuration of `--config`. A link that cannot be configured is reported before a long computation, not
+    /// after it.
     fn node_file(&self, profile: &LinkProfile) -> Result<Option<NodeFile>, Error> {
         let Some(path) = &self.config else { return Ok(None) };
         let file = NodeFile::read(path, self.for_link.as_deref())?;

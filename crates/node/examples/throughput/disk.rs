@@ -1,4 +1,4 @@
-//! What the disk itself does: append and sync, as two stores do.
+//! Throughput of the disk itself: append and sync, as two stores do.
 
 use crate::folder;
 use std::fs::File;

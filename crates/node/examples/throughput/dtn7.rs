@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-/// What has not come so long after the one before is lost, or stranded.
+/// Time without an arrival after which the missing bundles count as lost or stranded.
 const PATIENCE: Duration = Duration::from_secs(15);
 /// At most so many bundles are handed over and not answered.
 const OPEN_MAX: usize = 512;
@@ -151,7 +151,7 @@ fn send(out: &Sender, mut answers: Receiver, count: usize, length: usize) {
     });
 }
 
-/// How many different bundles came, and when the last of them did.
+/// Number of different bundles that arrived, and the time of the last one.
 fn receive(arrivals: &mut Receiver, count: usize, length: usize) -> (usize, Instant) {
     let policy = DecodePolicy { accept_primary_without_crc: true, ..DecodePolicy::STRICT };
     let mut seen = vec![false; count];

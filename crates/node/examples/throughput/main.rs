@@ -41,7 +41,7 @@ fn main() {
     println!("{figures}");
 }
 
-/// Where stores lie.
+/// Folder for stores.
 fn folder() -> PathBuf {
     std::env::var_os("LONGWIRE_BENCH_FOLDER").map_or_else(std::env::temp_dir, PathBuf::from)
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// What is still here this long after the last delivery is stranded.
+/// Time after the last delivery from which the bundles still here count as stranded.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A node with its store in this folder; `more`: keys of its configuration.

@@ -1,4 +1,4 @@
-//! What the system says about a process.
+//! Resources of a process, as the system reports them.
 
 use std::path::PathBuf;
 

@@ -82,7 +82,7 @@ pub(crate) fn found() -> Value {
     json!({ "bundles": last["bundles"], "memory_mb": memory, "start_s": seconds })
 }
 
-/// How a node is.
+/// Returns the status of a node.
 pub(crate) async fn status(client: &mut AppClient) -> Value {
     assert!(client.request(Request::Status).await);
     loop {

@@ -20,7 +20,7 @@ pub(crate) struct Receiver {
     pongs: Sender,
 }
 
-/// What is heard.
+/// Received message.
 pub(crate) enum Heard {
     Text(String),
     Binary(Vec<u8>),
@@ -79,7 +79,7 @@ impl Sender {
 }
 
 impl Receiver {
-    /// How long one read waits.
+    /// Sets the maximum wait of one read.
     pub(crate) fn set_patience(&self, patience: std::time::Duration) -> io::Result<()> {
         self.stream.get_ref().set_read_timeout(Some(patience))
     }

@@ -2,11 +2,11 @@
 //!
 //! ```toml
 //! [[contact]]
-//! to = "orbiter"                     # a [[link]], or the node id of one's peer
-//! start = 2026-11-21T12:30:00Z       # or after = "10 min": after the node's start
+//! to = "orbiter"                     # a [[link]], or the node ID of its peer
+//! start = 2026-11-21T12:30:00Z       # or after = "10 min", from the start of the node
 //! lasts = "8 min"
-//! every = "95 min"                   # again and again; without it, once
-//! until = 2026-12-24T00:00:00Z       # none begins from then on
+//! every = "95 min"                   # repeats; once if not set
+//! until = 2026-12-24T00:00:00Z       # no contact begins at this time or later
 //! rate-bps = 9600
 //! delay = "1300 ms"                  # one way
 //! ```

@@ -24,9 +24,9 @@ pub(crate) enum Source {
 /// Limit of the bytes that are queued for a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum QueueLimit {
-    /// So many.
+    /// Limit of this connection alone, bytes.
     Own(u64),
-    /// So many, and they count in the sum of all connections with this kind of limit.
+    /// Limit of this connection, bytes, which also count in the sum of all connections with this kind of limit.
     Shared(u64),
 }
 
@@ -49,7 +49,7 @@ struct OpenPump {
     limit: QueueLimit,
     /// Bytes queued and not yet accepted by the kernel.
     queued: u64,
-    /// True once the connection stands.
+    /// True once the connection is established.
     stands: bool,
 }
 

@@ -1,12 +1,12 @@
-//! Operations: what can be asked of a node, over the control socket or over HTTP. What an operation is called, whether it changes
-//! something, and how much it asks for is in one table.
+//! Operations of a node, over the control socket or over HTTP. One table has their names, their effect on the status, and the
+//! memory that they cost.
 
 use crate::surfaces::message::Request;
 
 /// Effect of an operation on the status of the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// None: whoever waits for a new status does not get one.
+    /// No effect: clients that wait for a new status go on waiting.
     Question,
     /// The status changes, or may.
     Change,
@@ -41,7 +41,7 @@ pub(crate) struct Place {
     pub(crate) id: &'static str,
 }
 
-/// One thing that can be asked of a node.
+/// An operation: a request on the control socket, an operation over HTTP, or both.
 #[derive(Debug)]
 pub(crate) struct Operation {
     /// Name of the request on the control socket; `None` for an operation of the HTTP interface alone.

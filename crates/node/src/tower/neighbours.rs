@@ -223,7 +223,7 @@ impl Engine for Neighbours {
 
     fn poll_request(&mut self, now: Instant) -> Option<Request<Self::Below>> {
         while let Some((link, request)) = self.down.pop_front() {
-            // Both are requests to callers: one that has ended in the meantime is not created again.
+            // These requests are for sessions of callers, which are not created again if they have ended in the meantime.
             self.internet.handle_request(now, (link, request));
         }
         let internet = self.internet.poll_request(now).map(Port::First);

@@ -185,7 +185,7 @@ pub(crate) struct HttpCounters {
     counter_changes: CounterChanges,
 }
 
-/// The counters that the status names.
+/// Counters of the interface, by their names in the status.
 #[derive(Debug, Default, Serialize)]
 struct HttpCounts {
     connections: AtomicU64,
