@@ -167,6 +167,9 @@ impl<A: Engine, B: Engine> Engine for Beside<A, B> {
 }
 
 /// An empty layer: what enters on one side leaves on the other.
+///
+/// Requests that wait in it are missing in a `Room` that passes them, so its owner drains it before the next
+/// indication enters.
 pub struct PassThrough<S: crate::engine::Service> {
     down: VecDeque<S::Request>,
     up: VecDeque<S::Indication>,

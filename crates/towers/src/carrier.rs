@@ -4,6 +4,8 @@ use crate::media::Session;
 use crate::neighbours::{SessionLayer, independent_sessions};
 use crate::path::Hop;
 use longwire_proto::ax25::RadioParameters;
+#[cfg(feature = "testing")]
+use longwire_proto::fuzz::Material;
 use longwire_proto::joint::Origin;
 use longwire_proto::rng::Rng;
 use longwire_proto::setting::{Fault, Settings};
@@ -22,6 +24,9 @@ pub trait Carrier: Sync + 'static {
     type Settings: Settings + Clone + Default + Serialize + DeserializeOwned + Send + Sync;
     /// Names and properties.
     const ABOUT: About;
+    /// Codecs and messages for the fuzz targets. Any bytes by default.
+    #[cfg(feature = "testing")]
+    const FUZZ: Material = Material::BYTES;
 
     /// Default settings.
     fn defaults() -> Self::Settings {
@@ -310,6 +315,10 @@ pub trait AnyCarrier: Sync {
 
     /// Use of TLS, for which the provider of the stream needs a certificate.
     fn tls(&self, plan: &Plan) -> Tls;
+
+    /// Codecs and messages for the fuzz targets.
+    #[cfg(feature = "testing")]
+    fn fuzz(&self) -> &'static Material;
 }
 
 impl<C: Carrier> AnyCarrier for C {
@@ -359,6 +368,11 @@ impl<C: Carrier> AnyCarrier for C {
 
     fn tls(&self, plan: &Plan) -> Tls {
         C::tls(of_carrier::<C>(plan))
+    }
+
+    #[cfg(feature = "testing")]
+    fn fuzz(&self) -> &'static Material {
+        const { &C::FUZZ }
     }
 }
 

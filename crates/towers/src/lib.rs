@@ -21,6 +21,8 @@ mod held_callers;
 pub mod media;
 pub mod neighbours;
 pub mod path;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 pub use carrier::{About, AnyCarrier, Carrier, ChannelFacts, Family, LinkFacts, Medium, Place, Plan, Preset};
 pub use carriers::CARRIERS;

@@ -1,8 +1,8 @@
 //! Sources that all convergence layers share name none of them.
 //!
 //! A source names one if an identifier in it contains the name; sources of tests count, too. Not counted are the folder of the
-//! engine, the file of the carrier, the table and the fuzzer, and neither are comments and texts: those about a convergence layer,
-//! such as configurations, have to name it.
+//! engine, the file of the carrier and the table, and neither are comments and texts: those about a convergence layer, such as
+//! configurations, have to name it.
 
 #[path = "../../cli/tests/tokens/mod.rs"]
 mod tokens;
@@ -41,7 +41,6 @@ fn few_sources_name_a_convergence_layer() {
         };
         let own = [
             format!("proto/src/{name}/"),
-            "proto/src/fuzz/".to_owned(),
             format!("towers/src/carriers/{carrier}"),
             "towers/src/carriers/mod.rs".to_owned(),
         ];

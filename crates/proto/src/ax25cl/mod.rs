@@ -26,6 +26,8 @@
 //! Units: bytes; numbers on the wire are SDNVs (RFC 6256).
 
 mod config;
+#[cfg(any(test, feature = "testing"))]
+pub mod fuzz;
 mod incoming;
 mod outgoing;
 mod session;

@@ -1,20 +1,15 @@
-//! All codecs: properties that hold for any bytes, and legal messages to begin with.
+//! Codecs: properties that hold for any bytes, and legal messages to begin with.
 
 use super::radio;
 use crate::ax25::Modulo;
-use crate::ax25cl::wire as ax25cl;
 use crate::bp::generate::Generator;
 use crate::bp::v6;
 use crate::bp::{
     AdminRecord, BlockType, Bundle, Content, CrcType, DecodePolicy, Eid, PayloadCrc, decode_head,
 };
-use crate::codec::crc::crc32c;
 use crate::codec::{DecodeError, cbor, sdnv};
 use crate::rng::Rng;
 use crate::tcp::wire::{Flags, Ipv4Header, OPTION_BYTES_MAX, Packet, Segment, TcpOptions, internet_checksum};
-use crate::tcpcl::v3::wire as v3;
-use crate::tcpcl::v4::wire as v4;
-use crate::uicl::wire as uicl;
 use bytes::{Bytes, BytesMut};
 use core::fmt::Debug;
 use core::net::Ipv4Addr;
@@ -30,7 +25,7 @@ pub struct Codec {
     pub valid: fn(Rng) -> Bytes,
 }
 
-/// All codecs.
+/// All codecs but those of convergence layers.
 pub const CODECS: &[Codec] = &[
     Codec { name: "cbor item", check: check_cbor, valid: |rng| Generator::new(rng).bundle().to_bytes() },
     Codec { name: "sdnv", check: check_sdnv, valid: valid_sdnv },
@@ -67,37 +62,6 @@ pub const CODECS: &[Codec] = &[
     Codec { name: "ipv4 header", check: check_ipv4, valid: valid_packet },
     Codec { name: "tcp segment", check: check_segment, valid: valid_segment },
     Codec { name: "ipv4 packet", check: check_packet, valid: valid_packet },
-    Codec {
-        name: "tcpcl 3 contact header",
-        check: |bytes| is_stable(bytes, v3::ContactHeader::decode, v3::ContactHeader::encode),
-        valid: |mut rng| encoded(|out| tcpcl3_contact(&mut rng).encode(out)),
-    },
-    Codec {
-        name: "tcpcl 3 message",
-        check: |bytes| is_stable(bytes, v3::Message::decode, v3::Message::encode),
-        valid: |mut rng| encoded(|out| tcpcl3_message(&mut rng).encode(out)),
-    },
-    Codec {
-        name: "tcpcl 4 contact header",
-        check: |bytes| is_stable(bytes, v4::ContactHeader::decode, v4::ContactHeader::encode),
-        valid: |mut rng| encoded(|out| v4::ContactHeader { can_tls: rng.chance(0.5) }.encode(out)),
-    },
-    Codec {
-        name: "tcpcl 4 message",
-        check: |bytes| is_stable(bytes, v4::Message::decode, v4::Message::encode),
-        valid: |mut rng| encoded(|out| tcpcl4_message(&mut rng).encode(out)),
-    },
-    Codec {
-        name: "ax25cl packet",
-        check: |bytes| is_stable(bytes, ax25cl::Packet::decode, ax25cl::Packet::encode),
-        valid: |mut rng| encoded(|out| ax25cl_packet(&mut rng).encode(out)),
-    },
-    Codec {
-        name: "uicl packet",
-        check: |bytes| is_identity(&with_uicl_checksum(bytes), uicl::Packet::decode, uicl::Packet::encode),
-        valid: |mut rng| uicl_packet(&mut rng).to_bytes(),
-    },
-    Codec { name: "tcpcl 4 extension items", check: check_items, valid: |mut rng| tcpcl4_items(&mut rng) },
     Codec { name: "kiss frame", check: radio::check_kiss, valid: radio::valid_kiss },
     Codec { name: "kiss line", check: radio::check_kiss_line, valid: radio::valid_kiss_line },
     Codec { name: "agwpe frame", check: radio::check_agwpe, valid: radio::valid_agwpe },
@@ -122,7 +86,7 @@ pub const CODECS: &[Codec] = &[
 ];
 
 /// Checks a codec with one encoding per value: a decoded value is encoded to the original bytes.
-pub(super) fn is_identity<T>(
+pub(crate) fn is_identity<T>(
     bytes: &Bytes,
     decode: impl Fn(&mut Bytes) -> Result<T, DecodeError>,
     encode: impl Fn(&T, &mut BytesMut),
@@ -135,7 +99,7 @@ pub(super) fn is_identity<T>(
 }
 
 /// Checks a codec that accepts more encodings than it produces: an encoded value is decoded to the same value.
-pub(super) fn is_stable<T: PartialEq + Debug>(
+pub(crate) fn is_stable<T: PartialEq + Debug>(
     bytes: &Bytes,
     decode: impl Fn(&mut Bytes) -> Result<T, DecodeError>,
     encode: impl Fn(&T, &mut BytesMut),
@@ -148,71 +112,10 @@ pub(super) fn is_stable<T: PartialEq + Debug>(
     true
 }
 
-pub(super) fn encoded(encode: impl FnOnce(&mut BytesMut)) -> Bytes {
+pub(crate) fn encoded(encode: impl FnOnce(&mut BytesMut)) -> Bytes {
     let mut out = BytesMut::new();
     encode(&mut out);
     out.freeze()
-}
-
-/// A packet of a convergence layer over AX.25: with a hello or without, and a message or two.
-pub(super) fn ax25cl_packet(rng: &mut Rng) -> ax25cl::Packet {
-    let hello = rng.chance(0.4).then(|| ax25cl::Hello {
-        asks: rng.chance(0.5),
-        keeps_prefix: rng.chance(0.5),
-        tag: rng.below(3) as u32,
-        resume: rng.chance(0.4).then(|| (rng.below(3) as u32, rng.below(4))),
-        node_id: "dtn://there/".to_owned(),
-    });
-    let mut message = |_| match rng.below(8) {
-        0 => ax25cl::Message::Whole { number: rng.below(3) },
-        1 => ax25cl::Message::Progress { number: rng.below(3), up_to: rng.below(300) },
-        2 => ax25cl::Message::Refuse {
-            number: rng.below(3),
-            reason: crate::service::RefuseReason::NoResources,
-        },
-        3 => ax25cl::Message::Cancel { number: rng.below(3) },
-        _ => {
-            let begins = rng.chance(0.5).then(|| rng.below(60));
-            let number = (begins.is_none() && rng.chance(0.5)).then(|| rng.below(3));
-            ax25cl::Message::Data { begins, number, data: vec![7; rng.below(40) as usize].into() }
-        }
-    };
-    let messages = (0..2).map(&mut message).collect();
-    ax25cl::Packet { hello, messages }
-}
-
-fn with_uicl_checksum(bytes: &Bytes) -> Bytes {
-    let Some(length) = bytes.len().checked_sub(4) else { return bytes.clone() };
-    [&bytes[..length], &crc32c(&bytes[..length]).to_be_bytes()].concat().into()
-}
-
-/// A packet to a group, about one of a few bundles of few segments.
-pub(super) fn uicl_packet(rng: &mut Rng) -> uicl::Packet {
-    let (transfer, member) = (rng.below(3) as u32, uicl::name("dtn://here/"));
-    let count = 1 + rng.below(4) as u16;
-    match rng.below(8) {
-        0 => uicl::Packet::Query {
-            transfer,
-            count,
-            round: rng.below(4) as u8,
-            slot_ms: rng.below(3000) as u16,
-            members: (0..rng.below(3)).map(|_| if rng.chance(0.5) { member } else { 7 }).collect(),
-        },
-        1 => {
-            let bitmap = vec![rng.below(256) as u8; rng.below(4) as usize].into();
-            uicl::Packet::Request { transfer, member, first: rng.below(3) as u16, bitmap }
-        }
-        2 => uicl::Packet::Confirm { transfer, member },
-        3 => {
-            let reason = crate::service::RefuseReason::NoResources;
-            uicl::Packet::Refuse { transfer, member, reason }
-        }
-        4 => uicl::Packet::Cancel { transfer },
-        _ => {
-            let index = rng.below(count.into()) as u16;
-            uicl::Packet::Segment { transfer, index, count, data: vec![7; 1 + rng.below(40) as usize].into() }
-        }
-    }
 }
 
 fn endpoint(rng: Rng) -> Eid {
@@ -539,97 +442,4 @@ fn valid_packet(mut rng: Rng) -> Bytes {
         segment: segment(&mut rng),
     };
     encoded(|out| packet.encode(out))
-}
-
-/// A number with a realistic distribution: most are small, and none is impossible.
-fn number(rng: &mut Rng) -> u64 {
-    rng.next_u64() >> rng.below(64)
-}
-
-fn node_id(rng: &mut Rng) -> String {
-    Generator::new(rng.fork("node id")).singleton().to_string()
-}
-
-/// A version 3 contact header.
-pub(super) fn tcpcl3_contact(rng: &mut Rng) -> v3::ContactHeader {
-    v3::ContactHeader {
-        acknowledgements: rng.chance(0.8),
-        reactive_fragmentation: rng.chance(0.5),
-        refusal: rng.chance(0.5),
-        lengths: rng.chance(0.5),
-        keepalive: number(rng) as u16,
-        eid: node_id(rng),
-    }
-}
-
-/// A version 3 message, without the bundle's bytes that follow a segment's header.
-pub(super) fn tcpcl3_message(rng: &mut Rng) -> v3::Message {
-    match rng.below(8) {
-        0..=2 => {
-            let (start, end) = (rng.chance(0.5), rng.chance(0.5));
-            v3::Message::DataSegment { start, end, length: rng.below(40) }
-        }
-        3 => v3::Message::AckSegment { up_to: number(rng) >> rng.below(32) },
-        4 => {
-            v3::Message::RefuseBundle { reason: crate::service::RefuseReason::from_code(rng.below(16) as u8) }
-        }
-        5 => v3::Message::KeepAlive,
-        6 => v3::Message::Length { total: number(rng) >> rng.below(32) },
-        _ => v3::Message::Shutdown {
-            reason: rng.chance(0.5).then(|| v3::ShutdownReason::from_code(number(rng) as u8)),
-            delay: rng.chance(0.5).then(|| number(rng)),
-        },
-    }
-}
-
-/// A SESS_INIT.
-pub(super) fn tcpcl4_init(rng: &mut Rng) -> v4::Message {
-    v4::Message::SessInit(v4::SessInit {
-        keepalive: number(rng) as u16,
-        segment_mru: number(rng),
-        transfer_mru: number(rng),
-        node_id: node_id(rng),
-        items: tcpcl4_items(rng),
-    })
-}
-
-/// A version 4 message, without the bundle's bytes that follow a segment's header.
-pub(super) fn tcpcl4_message(rng: &mut Rng) -> v4::Message {
-    let id = rng.below(4);
-    match rng.below(8) {
-        0..=2 => {
-            let flags = rng.below(4) as u8;
-            let items = if flags & v4::START != 0 { tcpcl4_items(rng) } else { Bytes::new() };
-            v4::Message::XferSegment(v4::XferSegment { flags, id, items, length: rng.below(40) })
-        }
-        3 => v4::Message::XferAck { flags: rng.below(4) as u8, id, up_to: number(rng) >> rng.below(32) },
-        4 => v4::Message::XferRefuse { reason: v4::RefuseReason::from_code(rng.below(8) as u8), id },
-        5 => v4::Message::KeepAlive,
-        6 if rng.chance(0.5) => tcpcl4_init(rng),
-        6 => v4::Message::SessTerm {
-            reply: rng.chance(0.5),
-            reason: v4::TermReason::from_code(rng.below(8) as u8),
-        },
-        _ => {
-            let reason = v4::RejectReason::from_code(rng.below(6) as u8);
-            v4::Message::MsgReject { reason, header: rng.next_u32() as u8 }
-        }
-    }
-}
-
-fn tcpcl4_items(rng: &mut Rng) -> Bytes {
-    encoded(|out| {
-        for _ in 0..rng.below(3) {
-            let value = Bytes::copy_from_slice(&(number(rng) >> rng.below(32)).to_be_bytes());
-            let kind = if rng.chance(0.7) { v4::TRANSFER_LENGTH } else { number(rng) as u16 };
-            v4::Item { critical: rng.chance(0.3), kind, value }.encode(out);
-        }
-    })
-}
-
-fn check_items(bytes: &Bytes) -> bool {
-    let Ok(items) = v4::items(bytes.clone()) else { return false };
-    let again = encoded(|out| items.iter().for_each(|item| item.encode(out)));
-    assert_eq!(v4::items(again), Ok(items));
-    true
 }

@@ -499,6 +499,10 @@ impl Users<Bpa> for AppUsers {
         self.ends
     }
 
+    fn sent(&self) -> u64 {
+        self.received.len() as u64
+    }
+
     fn unsettled(&self) -> Option<String> {
         for (number, message) in self.messages.iter().enumerate().filter(|(_, message)| !message.cancelled) {
             let (from, to) = (message.from, message.to);

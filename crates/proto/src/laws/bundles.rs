@@ -4,7 +4,8 @@
 use super::{Draw, Users};
 use crate::rng::Rng;
 use crate::service::{
-    Bundles, BundlesIndication, BundlesRequest, LinkId, Many, Priority, RefuseReason, TransferId,
+    Bundles, BundlesIndication, BundlesRequest, LinkId, Many, Priority, RefuseReason, TransferFailure,
+    TransferId,
 };
 use crate::time::{Duration, Instant};
 use bytes::Bytes;
@@ -27,6 +28,8 @@ struct TestBundle {
     safe_whole: u32,
     sent: u32,
     cancelled: bool,
+    /// The layer has refused it as longer than the peer accepts.
+    too_long: bool,
 }
 
 /// Outgoing transfer.
@@ -54,6 +57,8 @@ struct SessionEnd {
     up: bool,
     room: u64,
     interleave: bool,
+    /// Largest bundle that the peer accepts, bytes.
+    bytes_max: u64,
     outgoing: Vec<OutgoingBundle>,
     /// Current transfer if transfers must not interleave.
     busy: Option<TransferId>,
@@ -167,6 +172,7 @@ impl BundleUsers {
                     safe_whole: 0,
                     sent: 0,
                     cancelled: false,
+                    too_long: false,
                 };
                 parcels.insert((node, number), parcel);
                 waiting.push_back((node, number));
@@ -207,6 +213,17 @@ impl BundleUsers {
     fn again(&mut self, node: usize, name: BundleNumber, now: Instant) {
         let soon = now + Duration::from_millis(1 + self.rng.below(2_000));
         self.at(soon, Action::Again(node, name));
+    }
+
+    /// A bundle has failed as too long, and is not sent again: an agent would fragment it.
+    fn is_too_long(&mut self, name: BundleNumber, bytes_max: u64) {
+        let parcel = self.parcels.get_mut(&name).expect("known");
+        let length = parcel.content.len() as u64;
+        assert!(
+            length > bytes_max || !self.manners.trusting,
+            "{name:?} of {length} bytes failed as too long, but the maximum is {bytes_max}"
+        );
+        parcel.too_long = true;
     }
 
     fn check_acked(&self, name: BundleNumber, up_to: u64) {
@@ -381,8 +398,9 @@ impl Users<Many<LinkId, Bundles>> for BundleUsers {
         let key = (node, link);
         let session = self.sessions.entry(key).or_default();
         match said {
-            BundlesIndication::Up { interleave, .. } => {
+            BundlesIndication::Up { interleave, transfer_bytes_max, .. } => {
                 (session.up, session.interleave) = (true, interleave);
+                session.bytes_max = transfer_bytes_max;
             }
             BundlesIndication::Down { retry, .. } => {
                 *session = SessionEnd::default();
@@ -417,9 +435,13 @@ impl Users<Many<LinkId, Bundles>> for BundleUsers {
                     "{name:?} is sent {sent} times, and was made safe {safe} times"
                 );
             }
-            BundlesIndication::Failed { transfer, acked, .. } => {
+            BundlesIndication::Failed { transfer, acked, reason } => {
+                let bytes_max = session.bytes_max;
                 let name = self.take_outgoing(key, transfer).name;
                 self.check_acked(name, acked);
+                if reason == TransferFailure::TooLong {
+                    return self.is_too_long(name, bytes_max);
+                }
                 self.again(node, name, now);
             }
         }
@@ -462,8 +484,12 @@ impl Users<Many<LinkId, Bundles>> for BundleUsers {
         self.manners.trusting
     }
 
+    fn sent(&self) -> u64 {
+        self.parcels.values().map(|parcel| u64::from(parcel.sent)).sum()
+    }
+
     fn unsettled(&self) -> Option<String> {
-        let (name, parcel) = self.parcels.iter().find(|(_, parcel)| parcel.sent == 0)?;
+        let (name, parcel) = self.parcels.iter().find(|(_, parcel)| parcel.sent == 0 && !parcel.too_long)?;
         let length = parcel.content.len();
         Some(format!("{name:?} of {length} bytes is not sent after {} attempts", parcel.attempts))
     }

@@ -348,6 +348,10 @@ impl Users<Many<LinkId, Stream>> for StreamUsers {
         self.actions.first_key_value().map(|(&(at, _), _)| at)
     }
 
+    fn sent(&self) -> u64 {
+        self.calls.iter().filter(|call| call.done).count() as u64
+    }
+
     fn unsettled(&self) -> Option<String> {
         if let Some(call) = self.calls.iter().find(|call| !call.done) {
             return Some(format!("{:?} has not got through in {} attempts", call.caller, call.attempts));

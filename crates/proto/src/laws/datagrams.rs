@@ -32,6 +32,7 @@ pub(crate) struct HostileDatagrams {
     events: BTreeMap<(Instant, u64), Event>,
     count: u64,
     carried: u64,
+    faults: u64,
     up: VecDeque<(usize, (LinkId, DatagramsIndication))>,
 }
 
@@ -51,6 +52,7 @@ impl HostileDatagrams {
             events: BTreeMap::new(),
             count: 0,
             carried: 0,
+            faults: 0,
             up: VecDeque::new(),
         }
     }
@@ -59,6 +61,13 @@ impl HostileDatagrams {
         self.count += 1;
         let delay = self.rng.span(Duration::ZERO, self.delay);
         self.events.insert((now + delay, self.count), event);
+    }
+
+    /// Returns true with this probability while there are faults, and counts the fault.
+    fn fault(&mut self, probability: f64) -> bool {
+        let happens = self.faults_are_on && self.rng.chance(probability);
+        self.faults += u64::from(happens);
+        happens
     }
 
     fn tell(&mut self, node: usize, said: DatagramsIndication) {
@@ -73,7 +82,7 @@ impl Environment<Many<LinkId, Datagrams>> for HostileDatagrams {
             DatagramsRequest::Join { .. } => {
                 self.joined[node] += 1;
                 let joined = self.joined[node];
-                let fails = self.faults_are_on && self.rng.chance(0.2);
+                let fails = self.fault(0.2);
                 self.later(now, if fails { Event::Left(node, joined) } else { Event::Joined(node, joined) });
             }
             DatagramsRequest::Leave => self.crash(now, node),
@@ -81,7 +90,7 @@ impl Environment<Many<LinkId, Datagrams>> for HostileDatagrams {
                 self.room[node] -= 1;
                 let joined = self.joined[node];
                 self.later(now, Event::Gone(node, joined, token));
-                if self.faults_are_on && self.rng.chance(self.loss) {
+                if self.fault(self.loss) {
                     if self.rng.chance(0.2) {
                         self.later(now, Event::Left(node, joined));
                     }
@@ -150,5 +159,9 @@ impl Environment<Many<LinkId, Datagrams>> for HostileDatagrams {
 
     fn carried(&self) -> u64 {
         self.carried
+    }
+
+    fn faults(&self) -> u64 {
+        self.faults
     }
 }

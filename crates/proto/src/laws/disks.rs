@@ -54,6 +54,7 @@ pub(crate) struct Disks {
     capacity_bytes: u64,
     lies: bool,
     carried: u64,
+    faults: u64,
 }
 
 impl Disks {
@@ -68,6 +69,7 @@ impl Disks {
             up: VecDeque::new(),
             lies: false,
             carried: 0,
+            faults: 0,
         }
     }
 
@@ -111,6 +113,7 @@ impl Disks {
         }
         if disk.used + data.len() as u64 > capacity {
             entry.full = true;
+            self.faults += 1;
             self.schedule(now, node, record, Work::Full);
             return;
         }
@@ -250,6 +253,10 @@ impl Environment<Storage> for Disks {
     fn carried(&self) -> u64 {
         self.carried
     }
+
+    fn faults(&self) -> u64 {
+        self.faults
+    }
 }
 
 /// Disks and links.
@@ -299,5 +306,9 @@ impl<S: Service, L: Environment<S>> Environment<Both<Storage, S>> for DisksAndLi
 
     fn carried(&self) -> u64 {
         self.disks.carried() + self.links.carried()
+    }
+
+    fn faults(&self) -> u64 {
+        self.disks.faults() + self.links.faults()
     }
 }

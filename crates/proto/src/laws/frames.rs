@@ -100,6 +100,7 @@ pub(crate) struct HostileFrames<Id> {
     /// Last frame on any link, for damage that mixes frames.
     last: Bytes,
     carried: u64,
+    faults: u64,
 }
 
 impl<Id: Copy + Ord + Debug> HostileFrames<Id> {
@@ -144,6 +145,7 @@ impl<Id: Copy + Ord + Debug> HostileFrames<Id> {
             mtu_bytes,
             last: Bytes::new(),
             carried: 0,
+            faults: 0,
         }
     }
 
@@ -185,6 +187,7 @@ impl<Id: Copy + Ord + Debug> HostileFrames<Id> {
         let to = self.peers[&from];
         for _ in 0..=u8::from(self.rng.chance(self.conditions.duplication)) {
             if self.rng.chance(self.conditions.loss) || self.is_cut(leaves) {
+                self.faults += 1;
                 continue;
             }
             let mut comes = leaves + self.delay;
@@ -199,6 +202,7 @@ impl<Id: Copy + Ord + Debug> HostileFrames<Id> {
     }
 
     fn damage(&mut self, bytes: &Bytes) -> Bytes {
+        self.faults += 1;
         let mut damaged = BytesMut::from(&bytes[..]);
         if damaged.is_empty() {
             return bytes.clone();
@@ -306,5 +310,9 @@ impl<Id: Copy + Ord + Debug> Environment<Many<Id, Frames>> for HostileFrames<Id>
 
     fn carried(&self) -> u64 {
         self.carried
+    }
+
+    fn faults(&self) -> u64 {
+        self.faults
     }
 }

@@ -3,7 +3,10 @@
 use super::datagrams::HostileDatagrams;
 use super::packets::{PacketConditions, PacketLinks};
 use super::streams::{StreamConditions, Streams};
-use super::{BundleUserBehaviour, BundleUsers, Crash, Draw, Environment, IdleBudget, LawRun, RunPlan, sweep};
+use super::{
+    BundleUserBehaviour, BundleUsers, Crash, Draw, Environment, IdleBudget, LawRun, RunPlan, SweepCounts,
+    sweep,
+};
 use crate::engine::{Engine, Service};
 use crate::rng::Rng;
 use crate::service::{Bundles, Datagrams, LinkId, Many, Packets, Stream};
@@ -87,13 +90,17 @@ const IDLE_WINDOW: Duration = Duration::from_secs(3_600);
 /// # Panics
 ///
 /// Panics if a law is broken, and prints the seed and the end of the timeline.
-pub fn hold_over_stream<'a, N>(name: &str, seeds: u64, layer: impl Fn(&mut World) -> Layer<'a, N>)
+pub fn hold_over_stream<'a, N>(
+    name: &str,
+    seeds: u64,
+    layer: impl Fn(&mut World) -> Layer<'a, N>,
+) -> SweepCounts
 where
     N: Engine<Above = Many<LinkId, Bundles>, Below = Many<LinkId, Stream>>,
 {
     hold(name, seeds, Some(SECOND), layer, |world, _, crashes| {
         Streams::new(world.rng.fork("ground"), StreamConditions::draw(&mut world.draw), crashes)
-    });
+    })
 }
 
 /// Runs two nodes over packet links, as those of AX.25: packets arrive in order and complete, late, within a window;
@@ -102,7 +109,11 @@ where
 /// # Panics
 ///
 /// Panics if a law is broken, and prints the seed and the end of the timeline.
-pub fn hold_over_packets<'a, N>(name: &str, seeds: u64, layer: impl Fn(&mut World) -> Layer<'a, N>)
+pub fn hold_over_packets<'a, N>(
+    name: &str,
+    seeds: u64,
+    layer: impl Fn(&mut World) -> Layer<'a, N>,
+) -> SweepCounts
 where
     N: Engine<Above = Many<LinkId, Bundles>, Below = Many<LinkId, Packets>>,
 {
@@ -111,16 +122,16 @@ where
         let damage = world.draw.share(0.1);
         conditions.damage = if layer.damage { damage } else { 0.0 };
         PacketLinks::new(world.rng.fork("ground"), conditions, crashes)
-    });
+    })
 }
 
 /// Runs two nodes over datagrams, which arrive late, in any order, or not at all; sockets fail. The medium carries
 /// datagrams of at most a length in `bytes_max`.
 ///
 /// The least of `bytes_max` must exceed the layer's headers. A layer that does not segment needs at least
-/// [`BundleUserBehaviour::length_max`], 20 kB as drawn: the users ignore `transfer_bytes_max`, and a bundle that always
-/// fails as too long never ends. Datagrams are not damaged, forged or duplicated; none comes from a third sender or to
-/// a group, `Carrier` is never indicated, and no endpoint opens without `Join`.
+/// [`BundleUserBehaviour::length_max`], 20 kB as drawn, for all bundles to be sent: one that fails as too long, which
+/// its length must justify, is not sent again. Datagrams are not damaged, forged or duplicated; none comes from a third
+/// sender or to a group, `Carrier` is never indicated, and no endpoint opens without `Join`.
 ///
 /// # Panics
 ///
@@ -130,14 +141,15 @@ pub fn hold_over_datagrams<'a, N>(
     seeds: u64,
     bytes_max: RangeInclusive<u64>,
     layer: impl Fn(&mut World) -> Layer<'a, N>,
-) where
+) -> SweepCounts
+where
     N: Engine<Above = Many<LinkId, Bundles>, Below = Many<LinkId, Datagrams>>,
 {
     hold(name, seeds, None, layer, |world, _, _| {
         let (least, most) = (*bytes_max.start(), *bytes_max.end());
         let bytes_max = if least == most { most } else { world.draw.between(least, most) };
         HostileDatagrams::draw(FIRST, bytes_max, &world.rng, &mut world.draw)
-    });
+    })
 }
 
 /// Runs a layer over a ground. `second` is the link that node 1 may open; without one, it opens that of node 0.
@@ -147,7 +159,8 @@ fn hold<'a, N, B, G>(
     second: Option<LinkId>,
     layer: impl Fn(&mut World) -> Layer<'a, N>,
     ground: impl Fn(&mut World, &Layer<'a, N>, Vec<Crash>) -> G,
-) where
+) -> SweepCounts
+where
     N: Engine<Above = Many<LinkId, Bundles>, Below = Many<LinkId, B>>,
     B: Service,
     Many<LinkId, B>: CheckedService,
@@ -188,5 +201,5 @@ fn hold<'a, N, B, G>(
             node(Start { node: number, boot, rng: rng.fork(&format!("node {number} boot {boot}")) })
         };
         LawRun::new(replay, plan, 2, Box::new(factory), ground, users).run()
-    });
+    })
 }

@@ -86,6 +86,8 @@ pub(crate) struct LinkUsers {
     /// All packets sent, by tag: sender, destination, packets, and the number that the destination has received.
     sent: Vec<(usize, usize, Vec<Bytes>, usize)>,
     generation: u32,
+    /// Number of acknowledged packets.
+    acknowledged: u64,
     /// Scheduled connections: from, to.
     planned: BTreeSet<(usize, usize)>,
     actions: BTreeMap<(Instant, u64), Action>,
@@ -137,6 +139,7 @@ impl LinkUsers {
             sides: BTreeMap::new(),
             sent: Vec::new(),
             generation: 0,
+            acknowledged: 0,
             planned: BTreeSet::new(),
             actions: BTreeMap::new(),
             count: 0,
@@ -256,6 +259,7 @@ impl LinkUsers {
         let wish = self.wishes.entry((port.0, side.peer)).or_default();
         for _ in side.acknowledged..all {
             wish.left.pop_front();
+            self.acknowledged += 1;
         }
         side.acknowledged = all;
     }
@@ -378,6 +382,10 @@ impl Users<Many<LinkId, Packets>> for LinkUsers {
 
     fn poll_timeout(&self) -> Option<Instant> {
         self.actions.first_key_value().map(|(&(at, _), _)| at)
+    }
+
+    fn sent(&self) -> u64 {
+        self.acknowledged
     }
 
     fn unsettled(&self) -> Option<String> {

@@ -24,6 +24,8 @@
 //!
 //! The author of a convergence layer calls the entrance of its medium from a test: [`hold_over_stream`],
 //! [`hold_over_packets`] or [`hold_over_datagrams`]; see [`Layer`]. Another crate needs the feature `testing` for it.
+//! Besides, the tests of `longwire-towers` run each row of the table of convergence layers on each of its media, with
+//! its default settings and its presets.
 //!
 //! ```no_run
 //! use longwire_proto::joint::{Fan, Origin};
@@ -60,7 +62,8 @@
 //! `LONGWIRE_SEEDS=n` runs n seeds of each sweep, `LONGWIRE_SEED=s` only the seed s, and `LONGWIRE_LINES=n` shows the
 //! last n lines of a failed run instead of 80. Seeds that failed once are listed in `seeds.txt`, and are always run;
 //! the file is this crate's own. A sweep of 300 seeds makes 319 runs, because it repeats every sixteenth seed and
-//! compares.
+//! compares. At its end it prints how many runs there were, and how much was sent, how many faults there were and how
+//! many timeouts in all of them: [`SweepCounts`].
 //!
 //! A bundle is called by its sender and its number there: `(0, 2)` is the third of node 0. A failed run is repeated for
 //! its timeline, so its panic may be printed twice. A line has the time, the node, and a message: `hears v` is a
@@ -137,6 +140,8 @@ pub(crate) trait Environment<B: Service> {
     fn calm(&mut self, now: Instant);
     /// Returns the number of messages transported.
     fn carried(&self) -> u64;
+    /// Returns the number of faults so far: messages lost, refused, damaged or forged, and interruptions.
+    fn faults(&self) -> u64;
 }
 
 /// Users of all nodes.
@@ -157,6 +162,8 @@ pub(crate) trait Users<A: Service> {
     fn poll_timeout(&self) -> Option<Instant>;
     /// Describes something that has not ended yet; `None` if everything has.
     fn unsettled(&self) -> Option<String>;
+    /// Returns the number of bundles, packets or connections that were sent to their end.
+    fn sent(&self) -> u64;
     /// Returns true if everything must end. Not with forged bytes, which may announce more data.
     fn want_ends(&self) -> bool {
         true
@@ -230,6 +237,37 @@ pub(crate) struct RunDigest {
     pub(crate) crossings: u64,
     /// Time at which everything had ended.
     pub(crate) settled_at: Instant,
+    /// Counts of what happened.
+    pub(crate) counts: SweepCounts,
+}
+
+/// Counts of what happened in the runs of a sweep, from which one sees that it was not empty.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SweepCounts {
+    /// Runs, with those that repeat a seed.
+    pub runs: u64,
+    /// Bundles, packets or connections that were sent to their end.
+    pub sent: u64,
+    /// Faults of the ground, and crashes.
+    pub faults: u64,
+    /// Timeouts of nodes.
+    pub timeouts: u64,
+}
+
+impl core::ops::AddAssign for SweepCounts {
+    fn add_assign(&mut self, other: SweepCounts) {
+        self.runs += other.runs;
+        self.sent += other.sent;
+        self.faults += other.faults;
+        self.timeouts += other.timeouts;
+    }
+}
+
+impl fmt::Display for SweepCounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let SweepCounts { runs, sent, faults, timeouts } = self;
+        write!(f, "{runs} runs, {sent} sent, {faults} faults, {timeouts} timeouts")
+    }
 }
 
 /// Creates the engine of a node, from the node, its number of starts, and the time.
@@ -254,6 +292,7 @@ where
     /// Future crashes and restarts; the last one is the next.
     events: Vec<(Instant, usize, bool)>,
     wake_ups: u64,
+    crashes: u64,
     crossings: u64,
     hash: Fnv,
     timeline_writer: Option<TimelineWriter>,
@@ -299,6 +338,7 @@ where
             awake: vec![false; count],
             events,
             wake_ups: 0,
+            crashes: 0,
             crossings: 0,
             hash: Fnv::default(),
             timeline_writer: replay.timeline_writer(),
@@ -334,13 +374,23 @@ where
         if !self.users.want_ends() {
             self.run_until(self.now + self.plan.patience);
             self.audit();
-            return RunDigest { hash: self.hash.0, crossings: self.crossings, settled_at: self.now };
+            return self.digest(self.now);
         }
         self.end();
         let settled_at = self.now;
         self.remark("everything has ended");
         self.rest();
-        RunDigest { hash: self.hash.0, crossings: self.crossings, settled_at }
+        self.digest(settled_at)
+    }
+
+    fn digest(&self, settled_at: Instant) -> RunDigest {
+        let counts = SweepCounts {
+            runs: 1,
+            sent: self.users.sent(),
+            faults: self.ground.faults() + self.crashes,
+            timeouts: self.wake_ups,
+        };
+        RunDigest { hash: self.hash.0, crossings: self.crossings, settled_at, counts }
     }
 
     /// Waits for everything to end.
@@ -455,6 +505,7 @@ where
     fn crash(&mut self, node: usize) {
         if self.nodes[node].take().is_some() {
             self.remark(format_args!("node {node} crashes"));
+            self.crashes += 1;
             self.awake[node] = false;
             self.ground.crash(self.now, node);
             self.users.crashed(self.now, node);

@@ -103,6 +103,7 @@ pub(crate) struct PacketLinks {
     current: BTreeMap<(usize, LinkId), usize>,
     events: BTreeMap<(Instant, u64), Event>,
     count: u64,
+    faults: u64,
     up: VecDeque<(usize, (LinkId, PacketsIndication))>,
     next_incoming: u32,
     /// Every packet sent: time, node, content.
@@ -120,6 +121,7 @@ impl PacketLinks {
             current: BTreeMap::new(),
             events: BTreeMap::new(),
             count: 0,
+            faults: 0,
             up: VecDeque::new(),
             next_incoming: LinkId::FIRST_INCOMING,
             wire: vec![],
@@ -178,6 +180,7 @@ impl PacketLinks {
         self.current.insert((node, link), index);
         let delay = self.delay();
         if !self.calm && self.rng.chance(self.conditions.refuse) {
+            self.faults += 1;
             self.at(now + delay, Event::Fail(index, 0, CloseReason::Refused));
         } else {
             self.at(now + delay, Event::Open(index));
@@ -241,6 +244,7 @@ impl PacketLinks {
     fn packet(&mut self, now: Instant, index: usize, end: usize, packet: Bytes) {
         self.wire.push((now, self.connections[index].ends[end].0, packet.clone()));
         let damaged = !self.calm && self.rng.chance(self.conditions.damage);
+        self.faults += u64::from(damaged);
         let packet = match damaged {
             true => packet.iter().enumerate().map(|(at, byte)| byte ^ u8::from(at == 0)).collect(),
             false => packet,
@@ -301,6 +305,7 @@ impl PacketLinks {
             return;
         }
         self.connections[index].broken = true;
+        self.faults += 1;
         for end in 0..2 {
             let unaware = self.rng.below(self.conditions.unaware.as_nanos() as u64 + 1);
             self.at(now + Duration::from_nanos(unaware), Event::Fail(index, end, CloseReason::TimedOut));
@@ -381,5 +386,9 @@ impl Environment<Many<LinkId, Packets>> for PacketLinks {
 
     fn carried(&self) -> u64 {
         self.wire.len() as u64
+    }
+
+    fn faults(&self) -> u64 {
+        self.faults
     }
 }

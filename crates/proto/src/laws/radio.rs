@@ -113,6 +113,7 @@ pub(crate) struct HostileRadio {
     /// Last frame on the channel, for an attacker.
     last: Bytes,
     carried: u64,
+    faults: u64,
 }
 
 impl HostileRadio {
@@ -129,6 +130,7 @@ impl HostileRadio {
             up: VecDeque::new(),
             last: Bytes::new(),
             carried: 0,
+            faults: 0,
         };
         for (at, node, time) in channel.conditions.unplugged.clone() {
             channel.at(at, Event::Plug(node, false));
@@ -244,7 +246,9 @@ impl HostileRadio {
                     continue;
                 }
                 for _ in 0..=u8::from(self.rng.chance(self.conditions.duplication)) {
-                    if !self.rng.chance(self.conditions.loss) {
+                    if self.rng.chance(self.conditions.loss) {
+                        self.faults += 1;
+                    } else {
                         self.at(now + self.conditions.delay, Event::Comes(to, bytes.clone()));
                     }
                 }
@@ -263,6 +267,7 @@ impl HostileRadio {
             return;
         }
         self.stations[node].unplugged = !plugged;
+        self.faults += u64::from(!plugged);
         if !plugged {
             // The frames in the TNC are lost, but indicated as transmitted.
             let queue = core::mem::take(&mut self.stations[node].queue);
@@ -278,6 +283,7 @@ impl HostileRadio {
     fn speak_as_enemy(&mut self, now: Instant) {
         let Some((mean, forge)) = self.conditions.enemy else { return };
         let bytes = forge(&mut self.rng, &self.last);
+        self.faults += 1;
         let to = self.rng.below(self.stations.len() as u64) as usize;
         self.at(now, Event::Comes(to, bytes));
         let next = self.rng.exponential(mean.as_nanos() as f64);
@@ -349,5 +355,9 @@ impl Environment<Frames> for HostileRadio {
 
     fn carried(&self) -> u64 {
         self.carried
+    }
+
+    fn faults(&self) -> u64 {
+        self.faults
     }
 }

@@ -1,6 +1,6 @@
 //! Runs a world with many seeds.
 
-use super::RunDigest;
+use super::{RunDigest, SweepCounts};
 use crate::wrap::{Timeline, TimelineWriter};
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -43,19 +43,36 @@ impl Replay {
 }
 
 /// Runs `world` with `count` seeds from `first` on, after those that failed once; every sixteenth twice, to check that
-/// the same seed gives the same trace. A broken law is reported with the seed and the end of the timeline.
-pub(crate) fn sweep(name: &str, first: u64, count: u64, world: impl Fn(&Replay) -> RunDigest) {
-    if let Some(seed) = variable("LONGWIRE_SEED") {
-        try_seed(name, seed, true, &world);
-        return;
+/// the same seed gives the same trace. A broken law is reported with the seed and the end of the timeline. Prints and
+/// returns the counts of all runs, with those that repeat a seed.
+pub(crate) fn sweep(name: &str, first: u64, count: u64, world: impl Fn(&Replay) -> RunDigest) -> SweepCounts {
+    let seeds: Vec<(u64, bool)> = match variable("LONGWIRE_SEED") {
+        Some(seed) => vec![(seed, true)],
+        None => {
+            let count = variable("LONGWIRE_SEEDS").unwrap_or(count);
+            once_failed(name).map(|seed| (seed, true)).chain(one_after_the_other(first, count)).collect()
+        }
+    };
+    let counts = try_seeds(name, seeds, world);
+    println!("{name}: {counts}");
+    counts
+}
+
+/// Returns seeds, and whether each is run twice.
+fn one_after_the_other(first: u64, count: u64) -> impl Iterator<Item = (u64, bool)> {
+    (first..first + count).map(|seed| (seed, seed % 16 == 0))
+}
+
+fn try_seeds(
+    name: &str,
+    seeds: impl IntoIterator<Item = (u64, bool)>,
+    world: impl Fn(&Replay) -> RunDigest,
+) -> SweepCounts {
+    let mut counts = SweepCounts::default();
+    for (seed, twice) in seeds {
+        counts += try_seed(name, seed, twice, &world);
     }
-    for seed in once_failed(name) {
-        try_seed(name, seed, true, &world);
-    }
-    let count = variable("LONGWIRE_SEEDS").unwrap_or(count);
-    for seed in first..first + count {
-        try_seed(name, seed, seed % 16 == 0, &world);
-    }
+    counts
 }
 
 fn variable(name: &str) -> Option<u64> {
@@ -71,7 +88,7 @@ fn once_failed(name: &str) -> impl Iterator<Item = u64> {
     })
 }
 
-fn try_seed(name: &str, seed: u64, twice: bool, world: &impl Fn(&Replay) -> RunDigest) {
+fn try_seed(name: &str, seed: u64, twice: bool, world: &impl Fn(&Replay) -> RunDigest) -> SweepCounts {
     let once = |replay: &Replay| catch_unwind(AssertUnwindSafe(|| world(replay)));
     let trace = match once(&Replay::quiet(seed)) {
         Ok(trace) => trace,
@@ -86,10 +103,13 @@ fn try_seed(name: &str, seed: u64, twice: bool, world: &impl Fn(&Replay) -> RunD
             resume_unwind(panic);
         }
     };
+    let mut counts = trace.counts;
     if twice {
         let again = world(&Replay::quiet(seed));
         assert_eq!(trace, again, "the same seed gave another trace: {name}, LONGWIRE_SEED={seed}");
+        counts += again.counts;
     }
+    counts
 }
 
 /// Runs seeds until a law is broken, and checks that it is the expected one: a test that cannot fail proves nothing.
@@ -117,4 +137,19 @@ fn broken(world: &impl Fn(&Replay) -> RunDigest) -> impl Iterator<Item = (u64, S
         let message = message.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
         Some((seed, message.expect("a panic has a message")))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::Instant;
+
+    /// The documentation of the laws says how many runs there are.
+    #[test]
+    fn repeated_seeds_count_as_runs() {
+        let counts = SweepCounts { runs: 1, sent: 2, faults: 3, timeouts: 4 };
+        let digest = RunDigest { hash: 1, crossings: 1, settled_at: Instant::ZERO, counts };
+        let counts = try_seeds("counted", one_after_the_other(0, 300), |_| digest);
+        assert_eq!(counts.to_string(), "319 runs, 638 sent, 957 faults, 1276 timeouts");
+    }
 }

@@ -108,6 +108,7 @@ pub(crate) struct Streams {
     count: u64,
     up: VecDeque<(usize, (LinkId, StreamIndication))>,
     written: u64,
+    faults: u64,
     next_incoming: u32,
     /// All written data: time, node, link, bytes.
     pub(crate) wire: Vec<(Instant, usize, LinkId, Bytes)>,
@@ -131,6 +132,7 @@ impl Streams {
             count: 0,
             up: VecDeque::new(),
             written: 0,
+            faults: 0,
             next_incoming: LinkId::FIRST_INCOMING,
             wire: vec![],
             keep_wire: false,
@@ -215,6 +217,7 @@ impl Streams {
         if self.is_down(called.0, now) {
             self.at(now + delay * 4, Event::Fail(index, CloseReason::TimedOut));
         } else if !self.calm && self.rng.chance(self.conditions.refuse) {
+            self.faults += 1;
             self.at(now + delay * 2, Event::Fail(index, CloseReason::Refused));
         } else {
             self.at(now + delay, Event::Open(index));
@@ -386,10 +389,14 @@ impl Environment<Many<LinkId, Stream>> for Streams {
                 Event::Arrive(index) => self.arrive(now, index),
                 Event::Break(_) if self.calm => {}
                 Event::Break(index) if self.rng.chance(self.conditions.stall) => {
+                    self.faults += 1;
                     self.connections[index].stalled = true;
                     self.at(now + Duration::from_secs(900), Event::Fail(index, CloseReason::TimedOut));
                 }
-                Event::Break(index) => self.break_off(now, index, CloseReason::Reset),
+                Event::Break(index) => {
+                    self.faults += 1;
+                    self.break_off(now, index, CloseReason::Reset);
+                }
             }
         }
     }
@@ -423,5 +430,9 @@ impl Environment<Many<LinkId, Stream>> for Streams {
 
     fn carried(&self) -> u64 {
         self.written
+    }
+
+    fn faults(&self) -> u64 {
+        self.faults
     }
 }

@@ -61,6 +61,8 @@ pub mod config;
 pub mod contact;
 mod dialect;
 mod established;
+#[cfg(any(test, feature = "testing"))]
+pub mod fuzz;
 mod incoming;
 mod outgoing;
 pub mod packet_stream;

@@ -28,6 +28,8 @@
 //! Units: bytes of bundles; numbers in packets are big-endian.
 
 mod config;
+#[cfg(any(test, feature = "testing"))]
+pub mod fuzz;
 mod group;
 mod incoming;
 mod outgoing;

@@ -59,6 +59,8 @@ impl Carrier for Ax25Cl {
             ],
         }],
     };
+    #[cfg(feature = "testing")]
+    const FUZZ: longwire_proto::fuzz::Material = ax25cl::fuzz::FUZZ;
 
     fn finish(settings: Config, link: &LinkFacts<'_>) -> Result<Config, Error> {
         let peer_node_id = settings.peer_node_id.or_else(|| link.peer.map(str::to_owned));

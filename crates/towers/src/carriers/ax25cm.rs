@@ -61,6 +61,8 @@ impl Carrier for Ax25Cm {
             ],
         }],
     };
+    #[cfg(feature = "testing")]
+    const FUZZ: longwire_proto::fuzz::Material = longwire_proto::tcpcl::fuzz::FUZZ_PACKETS;
 
     fn defaults() -> Config {
         // The AX.25 link itself reports when the peer does not answer. TOML has no null, and without a value the table

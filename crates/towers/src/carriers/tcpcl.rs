@@ -74,6 +74,8 @@ impl Carrier for Tcpcl {
             },
         ],
     };
+    #[cfg(feature = "testing")]
+    const FUZZ: longwire_proto::fuzz::Material = tcpcl::fuzz::FUZZ;
 
     fn finish(settings: Config, link: &LinkFacts<'_>) -> Result<Config, Error> {
         let encrypts = link.own.get("tls").is_some_and(|tls| tls.as_str() != Some("off"));

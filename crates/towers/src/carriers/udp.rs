@@ -39,6 +39,15 @@ impl Carrier for Udp {
             }],
         }],
     };
+    /// Keep-alives are zeros.
+    #[cfg(feature = "testing")]
+    const FUZZ: longwire_proto::fuzz::Material = longwire_proto::fuzz::Material {
+        codecs: &[],
+        speech: |_, script| match script.below(5) {
+            0 => vec![0; script.below(8) as usize].into(),
+            _ => script.bytes(200),
+        },
+    };
 
     fn adapt(settings: Config, link: &LinkFacts<'_>) -> Config {
         if link.rate_bps > 0 { Config { rate_bps: link.rate_bps, ..settings } } else { settings }

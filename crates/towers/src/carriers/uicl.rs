@@ -40,6 +40,8 @@ impl Carrier for Uicl {
             }],
         }],
     };
+    #[cfg(feature = "testing")]
+    const FUZZ: longwire_proto::fuzz::Material = longwire_proto::uicl::fuzz::FUZZ;
 
     /// Values that the section leaves at their defaults follow from the channel.
     fn adapt(settings: Config, link: &LinkFacts<'_>) -> Config {

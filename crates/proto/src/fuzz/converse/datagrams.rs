@@ -1,38 +1,34 @@
-//! A socket to which arbitrary datagrams may arrive.
+//! An endpoint to which arbitrary datagrams may arrive.
 
-use super::{Script, ScriptedSide};
-use crate::rng::Rng;
+use super::{Script, ScriptedSide, Speech};
 use crate::service::{CloseReason, DatagramsIndication, DatagramsRequest, PeerId};
-use bytes::Bytes;
 
-/// Provider of one socket.
+/// Provider of one endpoint.
 #[derive(Debug)]
 pub(super) struct Provider {
-    /// Creates a legal packet; many of the datagrams that arrive are such packets.
-    legal: Option<fn(&mut Rng) -> Bytes>,
-    /// The socket was requested, or opens by itself.
+    speech: Speech,
+    spoken: Option<u8>,
+    /// The endpoint was requested, or opens by itself.
     joining: bool,
     joined: bool,
     /// The endpoint has no configured peer.
     listening: bool,
+    wants_damaged: bool,
     room: u64,
 }
 
 impl Provider {
-    pub(super) fn new(listening: bool) -> Self {
-        Provider { legal: None, joining: listening, joined: false, listening, room: 0 }
-    }
-
-    /// Creates a provider with many legal packets.
-    pub(super) fn with(legal: fn(&mut Rng) -> Bytes) -> Self {
-        Provider { legal: Some(legal), ..Provider::new(false) }
+    /// Creates a provider to which the peer sends the datagrams of `speech`.
+    pub(super) fn new(listening: bool, speech: Speech) -> Self {
+        let (joining, joined, wants_damaged) = (listening, false, false);
+        Provider { speech, spoken: None, joining, joined, listening, wants_damaged, room: 0 }
     }
 }
 
 impl ScriptedSide<DatagramsRequest, DatagramsIndication> for Provider {
     fn hear(&mut self, request: DatagramsRequest) {
         match request {
-            DatagramsRequest::Join { .. } => self.joining = true,
+            DatagramsRequest::Join { damaged } => (self.joining, self.wants_damaged) = (true, damaged),
             DatagramsRequest::Leave => (self.joining, self.joined, self.room) = (false, false, 0),
             DatagramsRequest::Datagram { .. } => self.room -= 1,
             DatagramsRequest::Release(_) => {}
@@ -42,30 +38,28 @@ impl ScriptedSide<DatagramsRequest, DatagramsIndication> for Provider {
     fn say(&mut self, script: &mut Script<'_>) -> Option<DatagramsIndication> {
         if self.joining && script.below(4) > 0 {
             (self.joining, self.joined, self.room) = (false, true, 0);
-            let configured = (!self.listening).then_some(PeerId::CONFIGURED);
+            let peer = (!self.listening).then_some(PeerId::CONFIGURED);
             let bytes_max = 1 << script.below(17);
-            return Some(DatagramsIndication::Joined { bytes_max, peer: configured, group: configured });
+            return Some(DatagramsIndication::Joined { bytes_max, peer, group: peer });
         }
         if !self.joined {
             return None;
         }
-        let legal = self.legal.filter(|_| script.chance());
         Some(match script.below(8) {
-            4.. if let Some(legal) = legal => arrived(legal(&mut script.rng())),
             0 => {
-                self.joined = false;
+                (self.joined, self.spoken) = (false, None);
                 DatagramsIndication::Left(CloseReason::Refused)
             }
             1..=3 => {
                 self.room = script.below(4);
                 DatagramsIndication::Room(self.room)
             }
-            4 => arrived(vec![0; script.below(8) as usize].into()),
-            _ => arrived(script.bytes(200)),
+            _ => {
+                let from = PeerId(script.below(2) as u32);
+                let bytes = (self.speech)(&mut self.spoken, script);
+                let damaged = self.wants_damaged && script.chance();
+                DatagramsIndication::Datagram { from, to_group: false, bytes, damaged }
+            }
         })
     }
-}
-
-fn arrived(bytes: Bytes) -> DatagramsIndication {
-    DatagramsIndication::Datagram { from: PeerId::CONFIGURED, to_group: false, bytes, damaged: false }
 }

@@ -19,17 +19,15 @@ mod stream;
 
 use crate::bp::agent::{self, Agent};
 use crate::engine::{Engine, Indication, Request, drain};
-use crate::fuzz::codecs;
-use crate::joint::Stack;
 use crate::rng::Rng;
 use crate::service::{
-    BundlesIndication, BundlesRequest, InterfaceId, LinkId, Port, StorageIndication, StorageRequest,
+    Bundles, BundlesIndication, BundlesRequest, Datagrams, InterfaceId, LinkId, Packets, Port,
+    StorageIndication, StorageRequest, Stream,
 };
 use crate::tcp::Host;
 use crate::tcp::config::{HostConfig, InterfaceConfig, PeerConfig, Profile};
 use crate::time::{Duration, Instant};
 use crate::wrap::{Checked, CheckedService};
-use crate::{ax25cl, tcpcl, udpcl, uicl};
 use bytes::Bytes;
 use core::net::Ipv4Addr;
 
@@ -42,16 +40,8 @@ pub struct Play {
     pub run: fn(&mut Script<'_>) -> u64,
 }
 
-/// All plays.
+/// All plays but those of convergence layers.
 pub const PLAYS: &[Play] = &[
-    Play { name: "tcpcl session, active", run: |script| session(script, tcpcl::Session::active, false) },
-    Play { name: "tcpcl session, passive", run: |script| session(script, tcpcl::Session::passive, true) },
-    Play { name: "tcpcl session over packets", run: packet_session },
-    Play { name: "ax25cl session, active", run: |script| ax25cl_session(script, false) },
-    Play { name: "ax25cl session, passive", run: |script| ax25cl_session(script, true) },
-    Play { name: "udpcl link", run: |script| datagrams(script, false) },
-    Play { name: "udpcl socket", run: |script| datagrams(script, true) },
-    Play { name: "uicl group", run: group },
     Play { name: "tcp host", run: host },
     Play { name: "ax25 station", run: radio::station },
     Play { name: "kiss tnc", run: radio::tnc },
@@ -75,29 +65,30 @@ impl<'a> Script<'a> {
     }
 
     /// Returns the next byte; zero at the end.
-    fn byte(&mut self) -> u8 {
+    pub fn byte(&mut self) -> u8 {
         let Some((&byte, rest)) = self.0.split_first() else { return 0 };
         self.0 = rest;
         byte
     }
 
     /// Returns a number below `bound`, which is at most 256.
-    fn below(&mut self, bound: u64) -> u64 {
+    pub fn below(&mut self, bound: u64) -> u64 {
         u64::from(self.byte()) % bound
     }
 
-    fn chance(&mut self) -> bool {
+    /// Returns true or false.
+    pub fn chance(&mut self) -> bool {
         self.byte() & 1 == 1
     }
 
     /// Returns a number of any magnitude.
-    fn number(&mut self) -> u64 {
+    pub fn number(&mut self) -> u64 {
         let magnitude = self.below(64);
         self.rng().next_u64() >> magnitude
     }
 
     /// Returns some of the script's own bytes.
-    fn bytes(&mut self, length_max: usize) -> Bytes {
+    pub fn bytes(&mut self, length_max: usize) -> Bytes {
         let length = usize::from(self.byte()).min(length_max).min(self.0.len());
         let (bytes, rest) = self.0.split_at(length);
         self.0 = rest;
@@ -105,12 +96,12 @@ impl<'a> Script<'a> {
     }
 
     /// Returns a generator for legal messages, which are long: two bytes select one.
-    fn rng(&mut self) -> Rng {
+    pub fn rng(&mut self) -> Rng {
         Rng::new(u64::from(u16::from_be_bytes([self.byte(), self.byte()])))
     }
 
     /// Returns one of the elements.
-    fn pick<T: Clone>(&mut self, from: &[T]) -> Option<T> {
+    pub fn pick<T: Clone>(&mut self, from: &[T]) -> Option<T> {
         let choice = self.byte();
         if from.is_empty() { None } else { Some(from[usize::from(choice) % from.len()].clone()) }
     }
@@ -181,91 +172,35 @@ fn later(now: Instant, deadline: Option<Instant>, script: &mut Script<'_>) -> In
     }
 }
 
-fn session(script: &mut Script<'_>, make: fn(tcpcl::Config, Rng) -> tcpcl::Session, incoming: bool) -> u64 {
-    let config = tcpcl::Config {
-        node_id: "dtn://here/".to_owned(),
-        versions: match script.below(4) {
-            0 => tcpcl::Versions::Three,
-            1 => tcpcl::Versions::Four,
-            _ => tcpcl::Versions::Both,
-        },
-        acknowledgements: script.below(4) > 0,
-        segment_bytes: 1 << script.below(8),
-        segment_bytes_min: 1 << script.below(4),
-        segment_mru: 1 << (4 + script.below(8)),
-        transfer_mru: 1 << (4 + script.below(12)),
-        transfers_max: 3,
-        open_max: 4,
-        segments_max: 8,
-        idle_timeout: script.chance().then_some(Duration::from_secs(90)),
-        ..tcpcl::Config::default()
-    };
-    let engine = make(config, script.rng());
-    let mut user = bundles::User::default();
-    let mut provider = stream::Provider::new(incoming);
-    play("session", engine, &mut user, &mut provider, script)
+/// Function that returns the next data of a peer, as the script determines. It may keep a number, which is `None` on each
+/// new connection.
+pub type Speech = fn(&mut Option<u8>, &mut Script<'_>) -> Bytes;
+
+/// Plays a session over a stream whose peer calls or is called, and returns the amount of its output.
+pub fn over_stream<E>(engine: E, is_called: bool, speech: Speech, script: &mut Script<'_>) -> u64
+where
+    E: Engine<Above = Bundles, Below = Stream>,
+{
+    let mut provider = stream::Provider::new(is_called, speech);
+    play("session", engine, &mut bundles::User::default(), &mut provider, script)
 }
 
-fn packet_session(script: &mut Script<'_>) -> u64 {
-    let config = tcpcl::Config {
-        ack_window: 1 + script.below(4) as u32,
-        transfers_max: 3,
-        open_max: 4,
-        segments_max: 8,
-        ..tcpcl::Config::ax25("dtn://here/")
-    };
-    let session = tcpcl::Session::passive(config, script.rng());
-    let engine = Stack::new(session, tcpcl::PacketStream::new());
-    let mut provider = packets::Provider::new(true, true);
-    play("session over packets", engine, &mut bundles::User::default(), &mut provider, script)
+/// Plays a session over a packet link, as [`over_stream`].
+pub fn over_packets<E>(engine: E, is_called: bool, speech: Speech, script: &mut Script<'_>) -> u64
+where
+    E: Engine<Above = Bundles, Below = Packets>,
+{
+    let mut provider = packets::Provider::new(is_called, speech);
+    play("session", engine, &mut bundles::User::default(), &mut provider, script)
 }
 
-fn ax25cl_session(script: &mut Script<'_>, incoming: bool) -> u64 {
-    let config = ax25cl::Config {
-        node_id: "dtn://here/".to_owned(),
-        peer_node_id: script.chance().then(|| "dtn://there/".to_owned()),
-        progress_bytes: 1 << script.below(8),
-        transfers_max: 3,
-        open_max: 4,
-        transfer_mru: 1 << (4 + script.below(12)),
-        ..ax25cl::Config::default()
-    };
-    let make = if incoming { ax25cl::Session::passive } else { ax25cl::Session::active };
-    let engine = make(config, script.rng());
-    let mut provider = packets::Provider::new(incoming, false);
-    play("ax25cl", engine, &mut bundles::User::default(), &mut provider, script)
-}
-
-fn datagrams(script: &mut Script<'_>, listening: bool) -> u64 {
-    let config = udpcl::Config {
-        datagram_bytes_max: 1 << script.below(12),
-        rate_bps: if script.chance() { 0 } else { 1 << script.below(30) },
-        open_max: 3,
-        incoming_max: 3,
-        keepalive: script.chance().then_some(Duration::from_secs(20)),
-        ..udpcl::Config::default()
-    };
-    let engine = if listening { udpcl::Link::listening(config) } else { udpcl::Link::new(config) };
-    let mut provider = datagrams::Provider::new(listening);
-    play("udpcl", engine, &mut bundles::User::default(), &mut provider, script)
-}
-
-fn group(script: &mut Script<'_>) -> u64 {
-    let members = (0..script.below(3)).map(|member| format!("dtn://there-{member}/")).collect();
-    let config = uicl::Config {
-        node_id: "dtn://here/".to_owned(),
-        members,
-        rate_bps: 1 << script.below(20),
-        silent_max: 1 + script.below(3) as u8,
-        rounds_max: 1 + script.below(6) as u16,
-        bundle_bytes_max: 1 << script.below(12),
-        open_max: 3,
-        incoming_max: 3,
-        ..uicl::Config::default()
-    };
-    let engine = uicl::Group::new(config, script.rng());
-    let mut provider = datagrams::Provider::with(|rng| codecs::uicl_packet(rng).to_bytes());
-    play("uicl", engine, &mut bundles::User::default(), &mut provider, script)
+/// Plays a session over datagrams, as [`over_stream`]. An endpoint that is called has no configured peer.
+pub fn over_datagrams<E>(engine: E, is_called: bool, speech: Speech, script: &mut Script<'_>) -> u64
+where
+    E: Engine<Above = Bundles, Below = Datagrams>,
+{
+    let mut provider = datagrams::Provider::new(is_called, speech);
+    play("session", engine, &mut bundles::User::default(), &mut provider, script)
 }
 
 const HERE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);

@@ -1,41 +1,27 @@
 //! A packet link whose peer may send anything.
 
-use super::{Script, ScriptedSide};
-use crate::fuzz::codecs::ax25cl_packet;
+use super::{Script, ScriptedSide, Speech};
 use crate::service::{CloseReason, PacketsIndication, PacketsRequest};
-use crate::tcpcl::packet_stream::seal;
-use bytes::{Bytes, BytesMut};
 
 /// Provider of one link.
 #[derive(Debug)]
 pub(super) struct Provider {
+    speech: Speech,
+    spoken: Option<u8>,
     /// A connection was requested, or a peer connects.
     connecting: bool,
     connected: bool,
-    closing: bool,
     /// Maximum packet length, bytes.
     bytes_max: u32,
     handed: u64,
     acknowledged: u64,
-    /// Received packets have their CRC.
-    sealed: bool,
-    /// A contact header has arrived.
-    greeted: bool,
 }
 
 impl Provider {
-    pub(super) fn new(incoming: bool, sealed: bool) -> Self {
-        let (connecting, connected, closing, bytes_max) = (incoming, false, false, 0);
-        Provider {
-            connecting,
-            connected,
-            closing,
-            bytes_max,
-            handed: 0,
-            acknowledged: 0,
-            sealed,
-            greeted: false,
-        }
+    /// Creates a provider with a peer that sends the packets of `speech`; with `incoming` it is about to connect.
+    pub(super) fn new(incoming: bool, speech: Speech) -> Self {
+        let (spoken, connecting, connected) = (None, incoming, false);
+        Provider { speech, spoken, connecting, connected, bytes_max: 0, handed: 0, acknowledged: 0 }
     }
 }
 
@@ -44,35 +30,23 @@ impl ScriptedSide<PacketsRequest, PacketsIndication> for Provider {
         match request {
             PacketsRequest::Connect => self.connecting = true,
             PacketsRequest::Packet { .. } => self.handed += 1,
-            PacketsRequest::Close | PacketsRequest::Abort => self.closing = true,
-            PacketsRequest::Release(_) | PacketsRequest::Acknowledge => {}
+            _ => {}
         }
     }
 
     fn say(&mut self, script: &mut Script<'_>) -> Option<PacketsIndication> {
         if self.connecting && script.below(4) > 0 {
-            let sealed = self.sealed;
             let bytes_best = 16 << script.below(6);
             let bytes_max = bytes_best << script.below(4);
-            *self = Provider { connected: true, bytes_max, ..Provider::new(false, sealed) };
+            *self = Provider { connected: true, bytes_max, ..Provider::new(false, self.speech) };
             return Some(PacketsIndication::Connected { bytes_max, bytes_best, peer: "PEER-1".into() });
         }
         if self.connecting || !self.connected {
             return None;
         }
-        if !self.greeted && !self.sealed && script.below(4) > 0 {
-            self.greeted = true;
-            let greeting = Bytes::from_static(b"LW\x01\x02\x01\x02\x03\x04\x0cdtn://there/");
-            return Some(PacketsIndication::Packet(greeting));
-        }
-        if self.sealed && !self.greeted {
-            self.greeted = true;
-            return Some(PacketsIndication::Packet(seal(b"dtn!\x03\x03\x00\x1e\x07dtn://a")));
-        }
         Some(match script.below(8) {
             0 => {
-                let sealed = self.sealed;
-                *self = Provider::new(false, sealed);
+                *self = Provider::new(false, self.speech);
                 let reasons = [CloseReason::Finished, CloseReason::TimedOut, CloseReason::Reset];
                 PacketsIndication::Closed(script.pick(&reasons).unwrap_or(CloseReason::Reset))
             }
@@ -86,19 +60,7 @@ impl ScriptedSide<PacketsRequest, PacketsIndication> for Provider {
                 self.acknowledged += 1 + script.below(self.handed - self.acknowledged);
                 PacketsIndication::Acknowledged(self.acknowledged)
             }
-            4 if !self.sealed || script.below(8) == 0 => PacketsIndication::Packet(script.bytes(200)),
-            5 if self.sealed => PacketsIndication::Packet(seal(&script.bytes(100))),
-            _ if self.sealed => {
-                // A segment of a bundle, complete or not.
-                let data = script.bytes(20);
-                let header = [0x10 | script.below(4) as u8, data.len() as u8];
-                PacketsIndication::Packet(seal(&[&header[..], &data].concat()))
-            }
-            _ => {
-                let mut packet = BytesMut::new();
-                ax25cl_packet(&mut script.rng()).encode(&mut packet);
-                PacketsIndication::Packet(packet.freeze())
-            }
+            _ => PacketsIndication::Packet((self.speech)(&mut self.spoken, script)),
         })
     }
 }

@@ -313,7 +313,7 @@ pub(super) fn tnc(script: &mut Script<'_>) -> u64 {
         ..kiss::Config::default()
     };
     let tnc = kiss::KissTnc::new(config, controller(script)).probing(Bytes::from_static(b"nobody misses it"));
-    let mut provider = stream::Provider::speaking(false, speech);
+    let mut provider = stream::Provider::new(false, speech);
     play("tnc", tnc, &mut FrameSender::default(), &mut provider, script)
 }
 
@@ -347,7 +347,7 @@ fn speech(_: &mut Option<u8>, script: &mut Script<'_>) -> Bytes {
 pub(super) fn agwpe_port(script: &mut Script<'_>) -> u64 {
     let config = agwpe::Config { port: script.below(2) as u8, ..agwpe::Config::default() };
     let raw = agwpe::RawPort::new(config, controller(script));
-    let mut provider = stream::Provider::speaking(false, server_speech);
+    let mut provider = stream::Provider::new(false, server_speech);
     play("port", raw, &mut FrameSender::default(), &mut provider, script)
 }
 

@@ -1,11 +1,7 @@
-//! Streams: users of several, and the provider of one whose peer sends TCPCL, something else, or nothing.
+//! Streams: users of several, and the provider of one whose peer sends what a protocol says, or nothing.
 
-use super::super::codecs::{tcpcl3_contact, tcpcl3_message, tcpcl4_init, tcpcl4_message};
-use super::{Script, ScriptedSide};
+use super::{Script, ScriptedSide, Speech};
 use crate::service::{CloseReason, LinkId, StreamIndication, StreamRequest};
-use crate::tcpcl::v3::wire as v3;
-use crate::tcpcl::v4::wire as v4;
-use bytes::{Bytes, BytesMut};
 use std::collections::BTreeMap;
 
 const CLOSE_REASONS: [CloseReason; 6] = [
@@ -107,23 +103,14 @@ pub(super) struct Provider {
     /// The peer connects.
     incoming: bool,
     speech: Speech,
-    /// TCPCL version of the peer; `None` before its first message.
-    version: Option<u8>,
+    spoken: Option<u8>,
 }
 
-/// Function that returns the next data of a peer.
-type Speech = fn(&mut Option<u8>, &mut Script<'_>) -> Bytes;
-
 impl Provider {
-    /// Creates a provider; with `incoming` the peer is about to connect.
-    pub(super) fn new(incoming: bool) -> Self {
-        Provider::speaking(incoming, speech)
-    }
-
-    /// Creates a provider with a peer that sends the data of `speech`.
-    pub(super) fn speaking(incoming: bool, speech: Speech) -> Self {
+    /// Creates a provider with a peer that sends the data of `speech`; with `incoming` it is about to connect.
+    pub(super) fn new(incoming: bool, speech: Speech) -> Self {
         let connection = Connection { connecting: incoming, ..Default::default() };
-        Provider { connection, incoming, speech, version: None }
+        Provider { connection, incoming, speech, spoken: None }
     }
 }
 
@@ -148,7 +135,7 @@ impl ScriptedSide<StreamRequest, StreamIndication> for Provider {
             let connected = self.incoming || script.below(8) > 0;
             *connection = Connection { connected, connecting: false, ..*connection };
             self.incoming = false;
-            self.version = None;
+            self.spoken = None;
             return Some(if connected {
                 StreamIndication::Connected
             } else {
@@ -176,7 +163,7 @@ impl ScriptedSide<StreamRequest, StreamIndication> for Provider {
                 Some(StreamIndication::Room(connection.room))
             }
             _ => {
-                let data = (self.speech)(&mut self.version, script);
+                let data = (self.speech)(&mut self.spoken, script);
                 let fits = connection.unreleased + data.len() as u64 <= WINDOW;
                 if data.is_empty() || connection.peer_closed || !fits {
                     return None;
@@ -186,44 +173,4 @@ impl ScriptedSide<StreamRequest, StreamIndication> for Provider {
             }
         }
     }
-}
-
-/// Returns the next data of a peer: in most cases first a contact header, then messages of its version, now and then of
-/// the other, or the script's own bytes; sometimes truncated.
-fn speech(version: &mut Option<u8>, script: &mut Script<'_>) -> Bytes {
-    let choice = script.below(16);
-    if choice == 0 {
-        return script.bytes(200);
-    }
-    let mut rng = script.rng();
-    let mut out = BytesMut::new();
-    match (*version, choice) {
-        (None, 1..8) | (Some(_), 1) => {
-            *version = Some(3);
-            tcpcl3_contact(&mut rng).encode(&mut out);
-        }
-        (None, _) | (Some(_), 2) => {
-            *version = Some(4);
-            v4::ContactHeader { can_tls: false }.encode(&mut out);
-            tcpcl4_init(&mut rng).encode(&mut out);
-        }
-        (Some(3), _) => (0..=script.below(4)).for_each(|_| {
-            let message = tcpcl3_message(&mut rng);
-            message.encode(&mut out);
-            if let v3::Message::DataSegment { length, .. } = message {
-                out.resize(out.len() + length as usize, 0x33);
-            }
-        }),
-        (Some(_), _) => (0..=script.below(4)).for_each(|_| {
-            let message = tcpcl4_message(&mut rng);
-            message.encode(&mut out);
-            if let v4::Message::XferSegment(segment) = message {
-                out.resize(out.len() + segment.length as usize, 0x44);
-            }
-        }),
-    }
-    if script.below(16) == 0 {
-        out.truncate(out.len() / 2);
-    }
-    out.freeze()
 }

@@ -1,8 +1,8 @@
-//! A convergence layer made up for tests of the table: each bundle is one datagram, repeated until it is acknowledged.
+//! A convergence layer made up for tests of the table: each bundle is one datagram, repeated until it is answered.
 //!
 //! A datagram is a type octet, the tag of its sender (4 octets, random), a number (4 octets), and for data the bundle. The
-//! receiver acknowledges a bundle when it is stored, and again when it arrives again. There is one bundle in transit at a
-//! time.
+//! receiver acknowledges a bundle when it is stored, or refuses it, and answers the same when it arrives again. It refuses
+//! what its user had not accepted when the endpoint closed. There is one bundle in transit at a time.
 
 use crate::carrier::{About, Carrier, Family, LinkFacts, Medium, Preset, sections};
 use crate::media::{Admission, Session, session_over};
@@ -82,6 +82,14 @@ impl Carrier for Dummy {
             }],
         }],
     };
+    #[cfg(feature = "testing")]
+    const FUZZ: longwire_proto::fuzz::Material = longwire_proto::fuzz::Material {
+        codecs: &[],
+        speech: |_, script| {
+            let (kind, name) = (script.below(4) as u8, (0, script.below(3) as u32));
+            if script.chance() { datagram(kind, name, &script.bytes(40)) } else { script.bytes(40) }
+        },
+    };
 
     fn finish(settings: Config, link: &LinkFacts<'_>) -> Result<Config, Error> {
         Ok(Config { peer_node_id: link.peer.map(str::to_owned), ..settings })
@@ -102,9 +110,11 @@ impl Carrier for Dummy {
 const DATA: u8 = 0;
 /// Type octet of an acknowledgement.
 const ACKNOWLEDGEMENT: u8 = 1;
+/// Type octet of a refusal.
+const REFUSAL: u8 = 2;
 /// Octets before the bundle.
 const HEADER_BYTES: usize = 9;
-/// Maximum number of remembered bundles that are stored.
+/// Maximum number of remembered bundles that were answered.
 const PAST_MAX: usize = 256;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,7 +127,7 @@ enum EndpointState {
 /// Sender's tag and number of a bundle.
 type DatagramName = (u32, u32);
 
-/// Complete bundle that is not acknowledged.
+/// Complete bundle that is not answered.
 #[derive(Debug)]
 struct Sending {
     transfer: TransferId,
@@ -152,6 +162,7 @@ struct DummyLink {
     tag: u32,
     next_number: u32,
     peer: Option<PeerId>,
+    /// Largest datagram of the medium, bytes.
     bytes_max: u64,
     endpoint_room: u64,
     retry_at: Option<Instant>,
@@ -162,8 +173,9 @@ struct DummyLink {
     sending: Option<Sending>,
     incoming: BTreeMap<TransferId, Incoming>,
     next_incoming: u64,
-    stored: VecDeque<DatagramName>,
-    answers: VecDeque<(PeerId, DatagramName)>,
+    /// Bundles that were answered, with the type octet of the answer.
+    past: VecDeque<(DatagramName, u8)>,
+    answers: VecDeque<(PeerId, DatagramName, u8)>,
     orders: VecDeque<DatagramsRequest>,
     release: u64,
     up: VecDeque<BundlesIndication>,
@@ -189,7 +201,7 @@ impl DummyLink {
             sending: None,
             incoming: BTreeMap::new(),
             next_incoming: 0,
-            stored: VecDeque::new(),
+            past: VecDeque::new(),
             answers: VecDeque::new(),
             orders: VecDeque::new(),
             release: 0,
@@ -214,14 +226,19 @@ impl DummyLink {
         self.state = EndpointState::Closed;
         (self.filling, self.retry_at, self.peer) = (None, None, None);
         (self.endpoint_room, self.release) = (0, 0);
-        self.incoming.clear();
+        // A repeated datagram must not be indicated as another bundle.
+        for incoming in std::mem::take(&mut self.incoming).into_values() {
+            self.remember(incoming.name, REFUSAL);
+        }
         self.answers.clear();
     }
 
     fn open(&mut self, transfer: TransferId, length: u64) {
         let reason = match () {
             () if self.state != EndpointState::Up => TransferFailure::LinkDown,
-            () if self.peer.is_none() || length > self.bytes_max => TransferFailure::TooLong,
+            () if self.peer.is_none() || length > self.bundle_bytes_max() => TransferFailure::TooLong,
+            // It would need no room, and take the place of the bundle in transit.
+            () if length == 0 => TransferFailure::Refused(RefuseReason::NotAcceptable),
             () if self.outgoing.len() >= self.config.open_max => {
                 TransferFailure::Refused(RefuseReason::NoResources)
             }
@@ -263,11 +280,11 @@ impl DummyLink {
         let length = bytes.len() as u64;
         let (kind, name) = (bytes.get_u8(), (bytes.get_u32(), bytes.get_u32()));
         match kind {
-            DATA if self.stored.contains(&name) => {
-                self.answer(from, name);
-                false
-            }
             DATA => {
+                if let Some(&(_, answer)) = self.past.iter().find(|(past, _)| *past == name) {
+                    self.answer(from, name, answer);
+                    return false;
+                }
                 let is_known = self.incoming.values().any(|incoming| incoming.name == name);
                 if is_known || self.incoming.len() >= self.config.incoming_max {
                     return false;
@@ -279,12 +296,16 @@ impl DummyLink {
                 self.up.push_back(BundlesIndication::Piece { transfer, data: bytes, last: true });
                 true
             }
-            ACKNOWLEDGEMENT => {
-                let acknowledged = self.sending.take_if(|sending| (self.tag, sending.number) == name);
-                if let Some(Sending { transfer, .. }) = acknowledged {
+            ACKNOWLEDGEMENT | REFUSAL => {
+                let answered = self.sending.take_if(|sending| (self.tag, sending.number) == name);
+                if let Some(Sending { transfer, .. }) = answered {
                     self.retry_at = None;
-                    self.counters.bundles_sent += 1;
-                    self.up.push_back(BundlesIndication::Sent { transfer });
+                    let reason = TransferFailure::Refused(RefuseReason::NoResources);
+                    self.counters.bundles_sent += u64::from(kind == ACKNOWLEDGEMENT);
+                    self.up.push_back(match kind {
+                        ACKNOWLEDGEMENT => BundlesIndication::Sent { transfer },
+                        _ => BundlesIndication::Failed { transfer, reason, acked: 0 },
+                    });
                 }
                 false
             }
@@ -292,10 +313,17 @@ impl DummyLink {
         }
     }
 
-    /// Acknowledges a bundle; there are never more answers than bundles that may wait.
-    fn answer(&mut self, to: PeerId, name: DatagramName) {
-        if !self.answers.contains(&(to, name)) && self.answers.len() < self.config.incoming_max {
-            self.answers.push_back((to, name));
+    /// Answers a bundle; there are never more answers than bundles that may wait.
+    fn answer(&mut self, to: PeerId, name: DatagramName, kind: u8) {
+        if !self.answers.contains(&(to, name, kind)) && self.answers.len() < self.config.incoming_max {
+            self.answers.push_back((to, name, kind));
+        }
+    }
+
+    fn remember(&mut self, name: DatagramName, answer: u8) {
+        self.past.push_back((name, answer));
+        if self.past.len() > PAST_MAX {
+            self.past.pop_front();
         }
     }
 
@@ -304,14 +332,20 @@ impl DummyLink {
         if !self.incoming.get(&transfer).is_some_and(is_whole) {
             return;
         }
-        let Incoming { from, name, length } = self.incoming.remove(&transfer).expect("it was just found");
-        self.release += length;
         self.counters.bundles_received += 1;
-        self.stored.push_back(name);
-        if self.stored.len() > PAST_MAX {
-            self.stored.pop_front();
-        }
-        self.answer(from, name);
+        self.is_over(transfer, ACKNOWLEDGEMENT);
+    }
+
+    /// The user has stored a bundle or refused it.
+    fn is_over(&mut self, transfer: TransferId, answer: u8) {
+        let Some(Incoming { from, name, length }) = self.incoming.remove(&transfer) else { return };
+        self.release += length;
+        self.remember(name, answer);
+        self.answer(from, name, answer);
+    }
+
+    fn bundle_bytes_max(&self) -> u64 {
+        self.bytes_max.saturating_sub(HEADER_BYTES as u64)
     }
 
     fn room(&self) -> u64 {
@@ -323,18 +357,17 @@ impl DummyLink {
                 let (length, bytes) = &self.outgoing[&transfer];
                 length.saturating_sub(bytes.len() as u64)
             }
-            None => self.bytes_max,
+            None => self.bundle_bytes_max(),
         }
     }
 
     fn next_datagram(&mut self) -> Option<DatagramsRequest> {
-        if self.state != EndpointState::Up || self.endpoint_room == 0 {
+        let carries_nothing = self.bytes_max < HEADER_BYTES as u64;
+        if self.state != EndpointState::Up || self.endpoint_room == 0 || carries_nothing {
             return None;
         }
         let (to, bytes, shares) = match self.answers.pop_front() {
-            Some((to, name)) => {
-                (to, datagram(ACKNOWLEDGEMENT, name, &[]), Shares::acknowledgement(HEADER_BYTES))
-            }
+            Some((to, name, kind)) => (to, datagram(kind, name, &[]), Shares::acknowledgement(HEADER_BYTES)),
             None => {
                 let to = self.peer?;
                 let sending = self.sending.as_mut().filter(|sending| sending.is_due)?;
@@ -380,9 +413,7 @@ impl Engine for DummyLink {
             BundlesRequest::Piece { transfer, data, last } => self.piece(now, transfer, &data, last),
             BundlesRequest::Cancel { transfer } => self.cancel(transfer),
             BundlesRequest::Accept { transfer, up_to } => self.accepted(transfer, up_to),
-            BundlesRequest::Refuse { transfer, .. } => {
-                self.release += self.incoming.remove(&transfer).map_or(0, |incoming| incoming.length);
-            }
+            BundlesRequest::Refuse { transfer, .. } => self.is_over(transfer, REFUSAL),
             BundlesRequest::Close => {
                 if self.state != EndpointState::Closed {
                     self.orders.clear();
@@ -401,11 +432,11 @@ impl Engine for DummyLink {
             DatagramsIndication::Joined { bytes_max, peer, .. } if self.state != EndpointState::Up => {
                 self.state = EndpointState::Up;
                 (self.peer, self.told) = (peer, 0);
-                self.bytes_max = bytes_max.saturating_sub(HEADER_BYTES as u64);
+                self.bytes_max = bytes_max;
                 self.up.push_back(BundlesIndication::Up {
                     peer: self.config.peer_node_id.clone(),
                     interleave: false,
-                    transfer_bytes_max: if peer.is_some() { self.bytes_max } else { 0 },
+                    transfer_bytes_max: if peer.is_some() { self.bundle_bytes_max() } else { 0 },
                 });
             }
             DatagramsIndication::Room(room) => self.endpoint_room = room,

@@ -6,7 +6,7 @@ use super::super::{RouterChoice, RoutingConfig};
 use super::forwarding::{HOUR, random};
 use super::parts::Disk;
 use super::world::{EPOCH_DTN_MS, Payload, World};
-use crate::laws::{RunDigest, catches_also};
+use crate::laws::{RunDigest, SweepCounts, catches_also};
 use crate::rng::Rng;
 use crate::service::{Contact, LinkId, ManagementRequest, SendId, SendOptions};
 use crate::time::Duration;
@@ -175,7 +175,12 @@ fn live(seed: u64, router: RouterChoice, flaw: Flaw) -> RunDigest {
     let cables = &roaming.world.cables;
     let (hash, crossings) =
         (cables.iter().map(|cable| cable.carried), cables.iter().map(|cable| cable.heads.len()));
-    RunDigest { hash: hash.sum(), crossings: crossings.sum::<usize>() as u64, settled_at: roaming.world.now }
+    RunDigest {
+        hash: hash.sum(),
+        crossings: crossings.sum::<usize>() as u64,
+        settled_at: roaming.world.now,
+        counts: SweepCounts::default(),
+    }
 }
 
 fn thousand(router: RouterChoice) {
