@@ -73,6 +73,43 @@ impl BundleFlags {
 
 flag_operations!(BundleFlags);
 
+impl BundleFlags {
+    /// Checks the flags of a bundle with this source. `custody` and `reports` are the flags of its version that request
+    /// them.
+    pub(super) fn check(
+        self,
+        [custody, reports]: [BundleFlags; 2],
+        source: &Eid,
+        is_fragment: bool,
+        clause: &'static str,
+    ) -> Result<(), DecodeError> {
+        let refuse = |what| Err(DecodeError::invalid(what, clause));
+        if self.contains(BundleFlags::ADMINISTRATIVE_RECORD) {
+            if self.intersects(custody) {
+                return refuse("a request for custody of an administrative record");
+            }
+            if self.intersects(reports) {
+                return refuse("a request for reports on an administrative record");
+            }
+        }
+        if source.is_null() {
+            if self.intersects(custody) {
+                return refuse("a request for custody of an anonymous bundle");
+            }
+            if self.intersects(reports) {
+                return refuse("a request for reports on an anonymous bundle");
+            }
+            if !self.contains(BundleFlags::MUST_NOT_FRAGMENT) {
+                return refuse("an anonymous bundle that may be fragmented");
+            }
+            if is_fragment {
+                return refuse("an anonymous fragment");
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Block processing control flags of both versions (RFC 9171 4.2.4, RFC 5050 4.3). Unknown bits are kept and ignored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct BlockFlags(pub(super) u64);
@@ -172,6 +209,40 @@ pub struct Fragment {
     pub offset: u64,
     /// Total length of the application data unit, bytes.
     pub total_length: u64,
+}
+
+impl Fragment {
+    /// Checks that a payload of this length is a part of the application data unit.
+    pub(super) fn check(self, payload_bytes: u64, clause: &'static str) -> Result<(), DecodeError> {
+        if payload_bytes == 0 {
+            return Err(DecodeError::invalid("a fragment without payload", clause));
+        }
+        let end = self.offset.checked_add(payload_bytes);
+        if end.is_none_or(|end| end > self.total_length) {
+            let what = "a fragment beyond the end of its application data unit";
+            return Err(DecodeError::invalid(what, clause));
+        }
+        Ok(())
+    }
+
+    /// Returns the part that `length` bytes from `offset` on are of a payload of `payload_bytes` bytes, which carries the
+    /// part `whole` itself.
+    ///
+    /// # Panics
+    /// Panics if the range is empty or not a part of the payload, or if the flags forbid fragmentation.
+    pub(super) fn of(
+        whole: Option<Fragment>,
+        flags: BundleFlags,
+        payload_bytes: u64,
+        (offset, length): (u64, u64),
+    ) -> Self {
+        let end = offset.checked_add(length).expect("a fragment ends somewhere");
+        assert!(0 < length && end <= payload_bytes, "a fragment is a part of the payload");
+        let may_fragment = !flags.contains(BundleFlags::MUST_NOT_FRAGMENT);
+        assert!(may_fragment, "only what may be fragmented is fragmented");
+        let whole = whole.unwrap_or(Fragment { offset: 0, total_length: payload_bytes });
+        Fragment { offset: whole.offset + offset, ..whole }
+    }
 }
 
 impl PrimaryBlock {

@@ -1,8 +1,6 @@
 //! Headers of bundles, complete bundles, and fragmentation (RFC 9171 4.1, 5.8).
 
-use super::block::{
-    Block, BlockFlags, BlockType, BundleFlags, Content, CrcType, Fragment, HopCount, PrimaryBlock,
-};
+use super::block::{Block, BlockFlags, BlockType, Content, CrcType, Fragment, HopCount, PrimaryBlock};
 use super::eid::Eid;
 use super::time::CreationTimestamp;
 use super::wire::{DecodePolicy, PayloadCrc};
@@ -156,21 +154,12 @@ impl Head {
     /// # Panics
     /// Panics if the range is empty or not a part of the payload, or if the bundle must not be fragmented.
     pub fn fragment(&self, offset: u64, length: u64) -> Head {
-        let end = offset.checked_add(length).expect("a fragment ends somewhere");
-        assert!(0 < length && end <= self.payload.length, "a fragment is a part of the payload");
-        assert!(
-            !self.primary.flags.contains(BundleFlags::MUST_NOT_FRAGMENT),
-            "only what may be fragmented is fragmented"
-        );
-        let (base, total_length) = match self.primary.fragment {
-            Some(whole) => (whole.offset, whole.total_length),
-            None => (0, self.payload.length),
-        };
-        let offset = base + offset;
+        let PrimaryBlock { fragment, flags, .. } = self.primary;
+        let fragment = Fragment::of(fragment, flags, self.payload.length, (offset, length));
         let mut head = self.clone();
-        head.primary.fragment = Some(Fragment { offset, total_length });
+        head.primary.fragment = Some(fragment);
         head.payload.length = length;
-        if offset > 0 {
+        if fragment.offset > 0 {
             head.blocks.retain(stays_in_every_fragment);
         }
         head

@@ -160,14 +160,9 @@ impl Eid {
     /// Returns the same endpoint ID in its own memory. A decoded endpoint ID keeps its whole input buffer
     /// alive: use this for one that is kept long.
     pub fn detached(&self) -> Eid {
-        match self {
-            Eid::Dtn(name) => Eid::Dtn(DtnName { ssp: Bytes::copy_from_slice(&name.ssp), bare: name.bare }),
-            Eid::Uri(uri) => Eid::Uri(Bytes::copy_from_slice(uri)),
-            Eid::Unknown { scheme, ssp } => {
-                Eid::Unknown { scheme: *scheme, ssp: Bytes::copy_from_slice(ssp) }
-            }
-            Eid::Null | Eid::Ipn(_) => self.clone(),
-        }
+        let mut own = self.clone();
+        Eid::detach([&mut own]);
+        own
     }
 
     /// Moves several endpoint IDs into one shared allocation, which is smaller than one for each.
@@ -344,9 +339,7 @@ fn decode_ipn(input: &mut Bytes) -> Result<Eid, DecodeError> {
     match elements {
         Some(2) => {
             let node = number("a fully qualified node number")?;
-            let service = number("a service number")?;
-            let (allocator, node) = ((node >> 32) as u32, node as u32);
-            Ok(Eid::Ipn(IpnNumbers { allocator, node, service, three_elements: false }))
+            Ok(Eid::ipn_number(node, number("a service number")?))
         }
         Some(3) => {
             let narrow = |number: u64, what| {

@@ -142,9 +142,7 @@ fn number_zeros(blocks: &mut [Block], place: &mut BlockPlace) -> Result<(), Deco
         matches!(block.block_type, BlockType::BlockIntegrity | BlockType::BlockConfidentiality)
     };
     if let Some(index) = blocks.iter().position(secures) {
-        let Block { block_type, number, .. } = blocks[index];
-        let (block_type, number) = (Some(block_type.number()), Some(number));
-        *place = BlockPlace { block_type, number, ..BlockPlace::behind(index + 1) };
+        *place = blocks[index].place(index);
         return Err(DecodeError::invalid("a security block together with blocks numbered 0", "RFC 9172 3.6"));
     }
     let mut taken: BTreeSet<u64> = blocks.iter().map(|block| block.number).collect();
@@ -287,11 +285,9 @@ fn check_extension(block_type: BlockType, number: u64) -> Result<(), DecodeError
     }
 }
 
-const fn canonical_items(crc: CrcType) -> u64 {
-    match crc {
-        CrcType::None => 5,
-        CrcType::Crc16 | CrcType::Crc32c => 6,
-    }
+/// Number of items in the CBOR array of a canonical block (RFC 9171 4.3.2).
+fn canonical_items(crc: CrcType) -> u64 {
+    5 + u64::from(crc != CrcType::None)
 }
 
 fn array(input: &mut impl cbor::Input, what: &'static str) -> Result<u64, DecodeError> {
@@ -368,6 +364,12 @@ fn put_crc_value(crc: CrcType, value: u32, out: &mut BytesMut) {
 }
 
 impl Block {
+    /// Position of the block, if it is the extension block with this index.
+    fn place(&self, index: usize) -> BlockPlace {
+        let (block_type, number) = (Some(self.block_type.number()), Some(self.number));
+        BlockPlace { block_type, number, ..BlockPlace::behind(index + 1) }
+    }
+
     /// Appends the block.
     pub fn encode(&self, out: &mut BytesMut) {
         let start = out.len();
@@ -496,7 +498,9 @@ impl Head {
         self.check_flags().map_err(in_primary)?;
         self.check_block_flags()?;
         self.check_endpoints(policy).map_err(in_primary)?;
-        self.check_fragment().map_err(in_primary)?;
+        if let Some(fragment) = self.primary.fragment {
+            fragment.check(self.payload.length, "RFC 9171 5.8").map_err(in_primary)?;
+        }
         self.check_counts()?;
         self.check_age(policy).map_err(in_primary)?;
         self.check_contents()?;
@@ -509,9 +513,7 @@ impl Head {
 
     /// Position of the extension block with this index.
     pub(super) fn place(&self, index: usize) -> BlockPlace {
-        let Block { block_type, number, .. } = self.blocks[index];
-        let (block_type, number) = (Some(block_type.number()), Some(number));
-        BlockPlace { block_type, number, ..BlockPlace::behind(index + 1) }
+        self.blocks[index].place(index)
     }
 
     /// Position of the payload block.
@@ -544,21 +546,7 @@ impl Head {
 
     fn check_flags(&self) -> Result<(), DecodeError> {
         let PrimaryBlock { flags, source, fragment, .. } = &self.primary;
-        let administrative = flags.contains(BundleFlags::ADMINISTRATIVE_RECORD);
-        let refuse = |what| Err(DecodeError::invalid(what, "RFC 9171 4.2.3"));
-        if administrative && flags.intersects(BundleFlags::REPORTS) {
-            return refuse("a request for reports on an administrative record");
-        }
-        if source.is_null() && flags.intersects(BundleFlags::REPORTS) {
-            return refuse("a request for reports on an anonymous bundle");
-        }
-        if source.is_null() && !flags.contains(BundleFlags::MUST_NOT_FRAGMENT) {
-            return refuse("an anonymous bundle that may be fragmented");
-        }
-        if source.is_null() && fragment.is_some() {
-            return refuse("an anonymous fragment");
-        }
-        Ok(())
+        flags.check([BundleFlags::NONE, BundleFlags::REPORTS], source, fragment.is_some(), "RFC 9171 4.2.3")
     }
 
     fn check_block_flags(&self) -> Result<(), Breach> {
@@ -583,19 +571,6 @@ impl Head {
         }
         if !policy.accept_local_node && (source.is_local_node() || destination.is_local_node()) {
             return Err(DecodeError::invalid("a LocalNode endpoint of another node", "RFC 9758 5.4"));
-        }
-        Ok(())
-    }
-
-    fn check_fragment(&self) -> Result<(), DecodeError> {
-        let Some(fragment) = self.primary.fragment else { return Ok(()) };
-        if self.payload.length == 0 {
-            return Err(DecodeError::invalid("a fragment without payload", "RFC 9171 5.8"));
-        }
-        let end = fragment.offset.checked_add(self.payload.length);
-        if end.is_none_or(|end| end > fragment.total_length) {
-            let what = "a fragment beyond the end of its application data unit";
-            return Err(DecodeError::invalid(what, "RFC 9171 5.8"));
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Headers of bundles, complete bundles, and fragmentation (RFC 5050 4, 5.8).
 
-use super::block::{Block, BlockFlags, BlockType, BundleFlags, Content};
+use super::block::{Block, BlockFlags, BlockType, Content};
 use super::primary::PrimaryBlock;
 use super::wire;
 use crate::bp::block::Fragment;
@@ -112,18 +112,10 @@ impl Head {
     /// Panics if the range is empty or not a part of the payload, or if the bundle must not be fragmented.
     #[must_use]
     pub fn fragment(&self, offset: u64, length: u64) -> Head {
-        let end = offset.checked_add(length).expect("a fragment ends somewhere");
-        assert!(0 < length && end <= self.payload.length, "a fragment is a part of the payload");
-        assert!(
-            !self.primary.flags.contains(BundleFlags::MUST_NOT_FRAGMENT),
-            "only what may be fragmented is fragmented"
-        );
-        let (base, total_length) = match self.primary.fragment {
-            Some(whole) => (whole.offset, whole.total_length),
-            None => (0, self.payload.length),
-        };
+        let PrimaryBlock { fragment, flags, .. } = self.primary;
+        let fragment = Fragment::of(fragment, flags, self.payload.length, (offset, length));
         let mut head = self.clone();
-        head.primary.fragment = Some(Fragment { offset: base + offset, total_length });
+        head.primary.fragment = Some(fragment);
         head.payload.length = length;
         if offset > 0 {
             let stays = |block: &Block| {
@@ -132,7 +124,7 @@ impl Head {
             };
             head.blocks.retain(stays);
         }
-        if end < self.payload.length {
+        if offset + length < self.payload.length {
             head.after.clear();
         }
         head.payload.last = head.after.is_empty();

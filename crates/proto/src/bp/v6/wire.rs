@@ -305,7 +305,10 @@ impl Head {
         }
         self.check_flags().map_err(in_primary)?;
         self.check_block_flags()?;
-        self.check_fragment().map_err(in_primary)
+        match self.primary.fragment {
+            Some(fragment) => fragment.check(self.payload.length, FRAGMENT).map_err(in_primary),
+            None => Ok(()),
+        }
     }
 
     /// Position of an extension block before or after the payload, by its index among them.
@@ -322,31 +325,9 @@ impl Head {
     }
 
     fn check_flags(&self) -> Result<(), DecodeError> {
-        let flags = self.primary.flags;
-        let refuse = |what| Err(DecodeError::invalid(what, FLAGS));
-        if flags.contains(BundleFlags::ADMINISTRATIVE_RECORD) {
-            if flags.contains(BundleFlags::CUSTODY) {
-                return refuse("a request for custody of an administrative record");
-            }
-            if flags.intersects(BundleFlags::REPORTS_V6) {
-                return refuse("a request for reports on an administrative record");
-            }
-        }
-        if self.primary.source().is_null() {
-            if flags.contains(BundleFlags::CUSTODY) {
-                return refuse("a request for custody of an anonymous bundle");
-            }
-            if flags.intersects(BundleFlags::REPORTS_V6) {
-                return refuse("a request for reports on an anonymous bundle");
-            }
-            if !flags.contains(BundleFlags::MUST_NOT_FRAGMENT) {
-                return refuse("an anonymous bundle that may be fragmented");
-            }
-            if self.primary.fragment.is_some() {
-                return refuse("an anonymous fragment");
-            }
-        }
-        Ok(())
+        let PrimaryBlock { flags, fragment, .. } = &self.primary;
+        let requests = [BundleFlags::CUSTODY, BundleFlags::REPORTS_V6];
+        flags.check(requests, self.primary.source(), fragment.is_some(), FLAGS)
     }
 
     fn check_block_flags(&self) -> Result<(), Breach> {
@@ -361,19 +342,6 @@ impl Head {
         if administrative && flags.contains(BlockFlags::REPORT) {
             let what = "a block's request for reports on an administrative record";
             return Err(DecodeError::invalid(what, BLOCK_FLAGS));
-        }
-        Ok(())
-    }
-
-    fn check_fragment(&self) -> Result<(), DecodeError> {
-        let Some(fragment) = self.primary.fragment else { return Ok(()) };
-        if self.payload.length == 0 {
-            return Err(DecodeError::invalid("a fragment without payload", FRAGMENT));
-        }
-        let end = fragment.offset.checked_add(self.payload.length);
-        if end.is_none_or(|end| end > fragment.total_length) {
-            let what = "a fragment beyond the end of its application data unit";
-            return Err(DecodeError::invalid(what, FRAGMENT));
         }
         Ok(())
     }
