@@ -1,7 +1,7 @@
 //! One link: its setup, its release and its timers (C4). The station transmits its frames.
 
 use super::Callsign;
-use super::config::{Counters, LinkConfig, RadioParameters, Version};
+use super::config::{Counters, LinkConfig, PeerStation, RadioParameters, Version};
 use super::frame::{Control, Frame, Modulo, Supervisory, Unnumbered};
 use super::negotiated::{Negotiated, RememberedPeer, XidAnswer, defaults, offer, unsaid};
 use super::receive::Receiver;
@@ -143,13 +143,8 @@ pub(super) struct Link {
 }
 
 impl Link {
-    fn new(
-        peer: Callsign,
-        path: Vec<Callsign>,
-        config: LinkConfig,
-        radio: RadioParameters,
-        state: State,
-    ) -> Self {
+    fn new(peer: PeerStation, radio: RadioParameters, state: State) -> Self {
+        let PeerStation { station: peer, path, link: config } = peer;
         let agreed = defaults(&config, Modulo::Eight);
         Link {
             sender: Sender::default(),
@@ -187,14 +182,8 @@ impl Link {
     }
 
     /// Creates a link that connects to its peer.
-    pub(super) fn call(
-        peer: Callsign,
-        path: Vec<Callsign>,
-        config: LinkConfig,
-        radio: RadioParameters,
-        known: Option<RememberedPeer>,
-    ) -> Self {
-        let rung = match (config.version, &known) {
+    pub(super) fn call(peer: PeerStation, radio: RadioParameters, known: Option<RememberedPeer>) -> Self {
+        let rung = match (peer.link.version, &known) {
             (Version::Plain, _) => SetupStep::Sabm,
             (Version::Extended, _) => SetupStep::Sabme,
             (Version::Best, Some(RememberedPeer { modulo: Modulo::Eight, identity })) => match identity {
@@ -203,7 +192,7 @@ impl Link {
             },
             (Version::Best, _) => SetupStep::Sabme,
         };
-        let mut link = Link::new(peer, path, config, radio, State::AwaitingConnection(rung));
+        let mut link = Link::new(peer, radio, State::AwaitingConnection(rung));
         link.known = known;
         link.climb(rung);
         link
@@ -211,15 +200,13 @@ impl Link {
 
     /// Creates a link that the peer requested with SABM or SABME; the answer waits for transmission.
     pub(super) fn answer(
-        peer: Callsign,
-        path: Vec<Callsign>,
-        config: LinkConfig,
+        peer: PeerStation,
         radio: RadioParameters,
         modulo: Modulo,
         poll: bool,
         offered: Option<&Parameters>,
     ) -> Self {
-        let mut link = Link::new(peer, path, config, radio, State::Connected);
+        let mut link = Link::new(peer, radio, State::Connected);
         link.agreed = defaults(&link.config, modulo);
         if let Some(offered) = offered {
             link.agree(offered);

@@ -270,9 +270,10 @@ impl Station {
     }
 
     fn connect(&mut self, now: Instant, id: LinkId) {
-        let Some(PeerStation { station, path, link }) = self.config.peers.get(&id).cloned() else {
+        let Some(peer) = self.config.peers.get(&id).cloned() else {
             return self.closed.push_back((id, CloseReason::Unreachable));
         };
+        let station = peer.station;
         let taken = self.by_peer.get(&station).is_some_and(|other| {
             *other != id && self.places.get(other).is_some_and(|place| !place.link.is_closed())
         });
@@ -283,7 +284,7 @@ impl Station {
         self.tell_end(station);
         self.forget(id);
         let known = self.known.get(&station).cloned();
-        let mut link = Link::call(station, path, link, self.config.radio.clone(), known);
+        let mut link = Link::call(peer, self.config.radio.clone(), known);
         let is_young = self.joined.is_none_or(|began| now.saturating_since(began) < FORMER_RUN_MAX);
         let unsettled = self.config.restarts && is_young && !self.confirmed_peers.contains(&station);
         if self.late_answers_expected.remove(&station) || unsettled {
@@ -428,7 +429,8 @@ impl Station {
         }
         let offered_parameters = self.offered_parameters.remove(&peer);
         let radio = self.config.radio.clone();
-        let link = Link::answer(peer, path, config, radio, modulo, poll, offered_parameters.as_ref());
+        let peer = PeerStation { station: peer, path, link: config };
+        let link = Link::answer(peer, radio, modulo, poll, offered_parameters.as_ref());
         // An ID is reused only after four thousand million connection requests.
         self.next_incoming = self.next_incoming.checked_add(1).unwrap_or(LinkId::FIRST_INCOMING);
         self.place(id, link);

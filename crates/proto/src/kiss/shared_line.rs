@@ -10,8 +10,9 @@ use crate::time::Instant;
 use bytes::Bytes;
 use std::collections::VecDeque;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum LineState {
+    #[default]
     Closed,
     Connecting,
     Open,
@@ -29,7 +30,7 @@ struct LineUser {
 
 /// One line for several users, which are numbered from 0. Each has it as if it were the only one: all receive all data,
 /// and the bytes of one write stay together.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct SharedLine {
     users: Vec<LineUser>,
     state: LineState,
@@ -45,16 +46,7 @@ pub struct SharedLine {
 impl SharedLine {
     /// Creates a line for `users` users.
     pub fn new(users: usize) -> Self {
-        SharedLine {
-            users: vec![LineUser::default(); users],
-            state: LineState::Closed,
-            wants_line: false,
-            wants_end: false,
-            to_release: 0,
-            room: 0,
-            out: VecDeque::new(),
-            up: VecDeque::new(),
-        }
+        SharedLine { users: vec![LineUser::default(); users], ..SharedLine::default() }
     }
 
     fn connect(&mut self, user: usize) {

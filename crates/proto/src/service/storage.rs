@@ -24,7 +24,7 @@ impl Service for Storage {
 }
 
 /// A record of a [`Storage`], chosen by the user and never used twice while the record exists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RecordId(pub u64);
 

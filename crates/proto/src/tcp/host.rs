@@ -3,7 +3,7 @@
 use super::config::{HostConfig, InterfaceConfig};
 use super::connection::{Connection, Counters, State, Tuple};
 use super::output::control;
-use super::wire::{Flags, Packet, Segment, TcpOptions};
+use super::wire::{Flags, Packet, Segment};
 use crate::codec;
 use crate::engine::{Engine, Indication, Request};
 use crate::kit::Deadlines;
@@ -310,10 +310,7 @@ impl Host {
             sequence: if acknowledges { segment.acknowledgement } else { 0 },
             acknowledgement: if acknowledges { 0 } else { segment.sequence.wrapping_add(segment.length()) },
             flags: if acknowledges { Flags::RST } else { Flags::RST.with(Flags::ACK) },
-            window: 0,
-            urgent: 0,
-            options: TcpOptions::default(),
-            payload: Bytes::new(),
+            ..Segment::default()
         };
         let way = self.route(packet.source).unwrap_or(interface);
         let waiting = &mut self.interfaces[way].resets;

@@ -201,10 +201,7 @@ impl Connection {
             sequence: self.own_wire(offset),
             acknowledgement: self.peer_wire(self.receiver.next()),
             flags: Flags::RST.with(Flags::ACK),
-            window: 0,
-            urgent: 0,
-            options: TcpOptions::default(),
-            payload: Bytes::new(),
+            ..Segment::default()
         };
         control(segment)
     }
@@ -238,9 +235,8 @@ impl Connection {
             acknowledgement: if answers { self.peer_wire(self.receiver.next()) } else { 0 },
             flags: if answers { Flags::SYN.with(Flags::ACK) } else { Flags::SYN },
             window: self.receiver.window_of_syn(),
-            urgent: 0,
             options,
-            payload: Bytes::new(),
+            ..Segment::default()
         };
         control(segment)
     }

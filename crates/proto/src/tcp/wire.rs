@@ -359,7 +359,7 @@ fn number(bytes: &[u8]) -> u32 {
 }
 
 /// TCP segment (RFC 9293 3.1).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Segment {
     /// Port of the sender.
     pub source_port: u16,

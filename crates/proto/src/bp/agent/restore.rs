@@ -34,9 +34,10 @@ const FIRST_READ_BYTES: u32 = 2048;
 const NOTES_MAX: u64 = 1024;
 
 /// Progress of the start.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 enum Phase {
     /// The list of records was requested from the storage.
+    #[default]
     Listing,
     /// Records are being read.
     Reading(Restore),
@@ -50,7 +51,7 @@ enum Phase {
 const BOOT_SHIFT: u32 = 40;
 
 /// State of the start, and the numbers that contain it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Startup {
     phase: Phase,
     /// Number of earlier starts of the node.
@@ -77,19 +78,7 @@ pub(super) struct Startup {
 impl Startup {
     /// Creates the state before anything was read.
     pub(super) fn new(stored_policy: DecodePolicy) -> Self {
-        Startup {
-            phase: Phase::Listing,
-            boot: 0,
-            records: 0,
-            next_sequence: 0,
-            secret: Secret::default(),
-            boot_record: RecordId(0),
-            old_boots: Vec::new(),
-            stored_policy,
-            found: Vec::new(),
-            age_unknown: Vec::new(),
-            verifying: BTreeMap::new(),
-        }
+        Startup { stored_policy, ..Startup::default() }
     }
 
     /// True once the storage has been read.

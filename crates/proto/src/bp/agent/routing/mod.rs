@@ -97,30 +97,11 @@ impl RoutingView<'_> {
     }
 }
 
-/// Change of a link.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum LinkEvent<'a> {
-    /// The link can be used: it is up, and the contact plan permits it.
-    Available {
-        /// ID of the link.
-        link: LinkId,
-        /// Node ID of the peer, if known.
-        peer: Option<&'a Eid>,
-    },
-    /// The link cannot be used.
-    Unavailable {
-        /// ID of the link.
-        link: LinkId,
-        /// Node ID of the peer, if known.
-        peer: Option<&'a Eid>,
-    },
-}
-
 /// Routing decisions for the bundles of an agent.
 pub(super) trait Router: Debug + Send {
-    /// Handles a change of a link. Returns the time at which waiting bundles must be routed again because of
-    /// it.
-    fn hear(&mut self, _now: Instant, _event: &LinkEvent<'_>) -> Option<Instant> {
+    /// Handles a change of a link to the node `peer`, if that is known: `usable` is true if the link is up and the contact
+    /// plan permits it. Returns the time at which waiting bundles must be routed again because of it.
+    fn hear(&mut self, _now: Instant, _link: LinkId, _peer: Option<&Eid>, _usable: bool) -> Option<Instant> {
         None
     }
 

@@ -8,7 +8,7 @@ use super::super::clock::DeadlineKind;
 use super::super::held::{BundleState, HeldBundle};
 use super::super::parse_node;
 use super::queues::ClassKey;
-use super::{GIVEN_MAX, Hop, Hops, LinkEvent, NextHops, RoutedBundle, RoutingView, is_copy};
+use super::{GIVEN_MAX, Hop, Hops, NextHops, RoutedBundle, RoutingView, is_copy};
 use crate::bp::Eid;
 
 /// Converts a next hop from its configuration; `None` if the node ID is invalid.
@@ -204,11 +204,7 @@ impl Agent {
     /// Informs the router whether a link can be used.
     pub(in super::super) fn tell_router(&mut self, now: Instant, link: LinkId, here: bool) {
         let peer = self.links.peer(link);
-        let event = match here {
-            true => LinkEvent::Available { link, peer },
-            false => LinkEvent::Unavailable { link, peer },
-        };
-        if let Some(at) = self.routing.router.hear(now, &event) {
+        if let Some(at) = self.routing.router.hear(now, link, peer, here) {
             self.time.deadlines.at(at, DeadlineKind::RouterWait);
         }
     }

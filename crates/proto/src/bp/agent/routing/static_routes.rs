@@ -4,11 +4,13 @@
 //! configured time, so that a short break does not divert traffic to a hop of higher cost. A part that was
 //! sent over one hop is not resent over another.
 
+use crate::bp::Eid;
+use crate::service::LinkId;
 use crate::time::{Duration, Instant};
 use std::collections::BTreeMap;
 
 use super::table::Hops;
-use super::{Hop, LinkEvent, NextHops, RoutedBundle, Router, RoutingView};
+use super::{Hop, NextHops, RoutedBundle, Router, RoutingView};
 
 /// Maximum number of remembered hops whose last link is down.
 const GONE_MAX: usize = 4096;
@@ -48,23 +50,19 @@ impl StaticRouter {
 }
 
 impl Router for StaticRouter {
-    fn hear(&mut self, now: Instant, event: &LinkEvent<'_>) -> Option<Instant> {
+    fn hear(&mut self, now: Instant, link: LinkId, peer: Option<&Eid>, usable: bool) -> Option<Instant> {
         if self.failover_after.is_zero() {
             return None;
         }
-        let (link, peer, on) = match *event {
-            LinkEvent::Available { link, peer } => (link, peer, true),
-            LinkEvent::Unavailable { link, peer } => (link, peer, false),
-        };
         // An incoming link is not part of a route, but its peer may be.
         let own = Some(Hop::Link(link)).filter(|_| !link.is_incoming());
         for hop in [own, peer.cloned().map(Hop::Node)].into_iter().flatten() {
-            match on {
+            match usable {
                 true => drop(self.gone.remove(&hop)),
                 false => self.went(now, hop),
             }
         }
-        (!on).then(|| now + self.failover_after)
+        (!usable).then(|| now + self.failover_after)
     }
 
     fn ways(&self, _: &RoutedBundle, hops: Hops) -> NextHops {
