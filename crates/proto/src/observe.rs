@@ -16,6 +16,7 @@
 //! assert_eq!(shown.sum("udpcl")["joined"], 0);
 //! ```
 
+use crate::codec::variants;
 use crate::time::Duration;
 use core::fmt::{Debug, Error};
 use serde::ser::{Impossible, Serialize, SerializeStruct, Serializer};
@@ -37,33 +38,11 @@ pub enum Value {
     Text(String),
 }
 
-impl From<bool> for Value {
-    fn from(flag: bool) -> Self {
-        Value::Flag(flag)
-    }
-}
-
-impl From<u64> for Value {
-    fn from(number: u64) -> Self {
-        Value::Number(number)
-    }
-}
+variants!(Value: Flag(bool), Number(u64), Time(Duration), Text(String));
 
 impl From<usize> for Value {
     fn from(number: usize) -> Self {
         Value::Number(number as u64)
-    }
-}
-
-impl From<Duration> for Value {
-    fn from(time: Duration) -> Self {
-        Value::Time(time)
-    }
-}
-
-impl From<String> for Value {
-    fn from(text: String) -> Self {
-        Value::Text(text)
     }
 }
 

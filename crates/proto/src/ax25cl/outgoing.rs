@@ -188,9 +188,7 @@ impl Outgoing {
         up_to: Option<u64>,
         keeps: bool,
     ) -> Result<Option<BundlesIndication>, Violation> {
-        let Some(&transfer) = self.numbers.get(&number) else {
-            return if number < self.begun { Ok(None) } else { Err(Violation) };
-        };
+        let Some(transfer) = self.numbered(number)? else { return Ok(None) };
         let open = self.open.get_mut(&transfer).expect("numbers are of open bundles");
         let Some(up_to) = up_to else {
             if open.packed != open.length {
@@ -207,6 +205,12 @@ impl Outgoing {
         Ok((keeps && further).then_some(BundlesIndication::Acked { transfer, up_to }))
     }
 
+    /// Returns the bundle with this number; `None` if it is cancelled.
+    fn numbered(&self, number: u64) -> Result<Option<TransferId>, Violation> {
+        let transfer = self.numbers.get(&number).copied();
+        if transfer.is_some() || number < self.begun { Ok(transfer) } else { Err(Violation) }
+    }
+
     /// Handles the refusal of a bundle by the peer.
     pub(super) fn refused(
         &mut self,
@@ -214,9 +218,7 @@ impl Outgoing {
         reason: RefuseReason,
         keeps: bool,
     ) -> Result<Option<BundlesIndication>, Violation> {
-        let Some(&transfer) = self.numbers.get(&number) else {
-            return if number < self.begun { Ok(None) } else { Err(Violation) };
-        };
+        let Some(transfer) = self.numbered(number)? else { return Ok(None) };
         let acked = if keeps { self.open[&transfer].acked } else { 0 };
         self.forget(transfer);
         let reason = TransferFailure::Refused(reason);

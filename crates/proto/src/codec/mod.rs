@@ -53,6 +53,18 @@ macro_rules! codes {
 }
 pub(crate) use codes;
 
+/// Implements the conversions from the contents of variants to their enum.
+macro_rules! variants {
+    ($name:ident: $($variant:ident($content:ty)),+) => {
+        $(impl From<$content> for $name {
+            fn from(content: $content) -> Self {
+                $name::$variant(content)
+            }
+        })+
+    };
+}
+pub(crate) use variants;
+
 /// Reason why bytes cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecodeError {

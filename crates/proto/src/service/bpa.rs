@@ -1,6 +1,7 @@
 //! Everything that a bundle protocol agent provides (RFC 9171 3.1).
 
 use super::{AppIndication, AppRequest, ManagementIndication, ManagementRequest};
+use crate::codec::variants;
 use crate::engine::Service;
 
 /// The services of a bundle protocol agent: [`App`](super::App) for applications and
@@ -31,19 +32,5 @@ pub enum BpaIndication {
     Manage(ManagementIndication),
 }
 
-macro_rules! one_of {
-    ($($whole:ident::$kind:ident($part:ident)),+) => {
-        $(impl From<$part> for $whole {
-            fn from(part: $part) -> Self {
-                $whole::$kind(part)
-            }
-        })+
-    };
-}
-
-one_of!(
-    BpaRequest::App(AppRequest),
-    BpaRequest::Manage(ManagementRequest),
-    BpaIndication::App(AppIndication),
-    BpaIndication::Manage(ManagementIndication)
-);
+variants!(BpaRequest: App(AppRequest), Manage(ManagementRequest));
+variants!(BpaIndication: App(AppIndication), Manage(ManagementIndication));

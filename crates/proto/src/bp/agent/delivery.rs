@@ -25,7 +25,7 @@ use super::clock::{DeadlineKind, ExpiryTime, millis};
 use super::head::{AnyAdminRecord, AnyHead, decode_record};
 use super::held::{BundleState, HeldBundle};
 use super::reassembly::{Extent, Reassembly};
-use super::record::TombstoneBody;
+use super::record::{RecordKind, TombstoneBody};
 use super::security::NOT_PERMITTED;
 use super::store::ReadPurpose;
 use super::taken::{Digests, TakenPayload};
@@ -589,7 +589,7 @@ impl Agent {
         };
         let record = self.next_record();
         let mut out = BytesMut::new();
-        self.header(now, body.kind(), 0).encode(&mut out);
+        self.header(now, RecordKind::Tombstone(adu.version), 0).encode(&mut out);
         body.encode(&mut out);
         let appended = out.len() as u64;
         let end = ExpiryTime { dtn_ms: end.dtn_ms, by_age: now + Duration::from_millis(remaining_ms) };

@@ -162,12 +162,7 @@ impl Links {
     /// Marks a link as idle towards this node; with `None`, as not idle.
     fn set_led_to(&mut self, id: LinkId, node: Option<Eid>) {
         let Some(link) = self.links.get_mut(&id) else { return };
-        if let Some(old) = core::mem::replace(&mut link.led_to, node.clone()) {
-            remove_from(&mut self.idle, &old, &id);
-        }
-        if let Some(node) = node {
-            self.idle.entry(node).or_default().insert(id);
-        }
+        move_in(&mut self.idle, id, &mut link.led_to, node);
     }
 
     /// True if bundles can be sent over the link now.
@@ -194,12 +189,7 @@ impl Links {
         let Some(link) = self.links.get_mut(&id) else { return };
         link.peer_key = key;
         link.neighbour = None;
-        if let Some(old) = core::mem::replace(&mut link.peer, peer.clone()) {
-            remove_from(&mut self.by_peer, &old, &id);
-        }
-        if let Some(peer) = peer {
-            self.by_peer.entry(peer).or_default().insert(id);
-        }
+        move_in(&mut self.by_peer, id, &mut link.peer, peer);
     }
 }
 
@@ -283,6 +273,21 @@ impl Link {
     pub(super) fn next_contact(&self, dtn_ms: Option<u64>) -> Option<u64> {
         let contact = self.contact(dtn_ms?)?;
         (!self.in_contact).then_some(contact.start_dtn_ms)
+    }
+}
+
+/// Replaces the node of a link, and moves the link in an index by node.
+fn move_in(
+    index: &mut BTreeMap<Eid, BTreeSet<LinkId>>,
+    link: LinkId,
+    stored: &mut Option<Eid>,
+    node: Option<Eid>,
+) {
+    if let Some(old) = core::mem::replace(stored, node.clone()) {
+        remove_from(index, &old, &link);
+    }
+    if let Some(node) = node {
+        index.entry(node).or_default().insert(link);
     }
 }
 

@@ -54,8 +54,7 @@ pub(super) fn take_checksum(whole: &Bytes, input: &mut Bytes, what: &'static str
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RecordKind {
     Boot,
-    Tombstone,
-    TombstoneV6,
+    Tombstone(BundleVersion),
     Received,
     Own,
 }
@@ -80,10 +79,10 @@ impl RecordHeader {
         out.put_slice(MAGIC);
         out.put_u8(match self.kind {
             RecordKind::Boot => 1,
-            RecordKind::Tombstone => 2,
+            RecordKind::Tombstone(BundleVersion::V7) => 2,
             RecordKind::Received => 3,
             RecordKind::Own => 4,
-            RecordKind::TombstoneV6 => 5,
+            RecordKind::Tombstone(BundleVersion::V6) => 5,
         });
         out.put_u8(VERSION);
         out.put_u16(self.neighbour.0);
@@ -103,10 +102,10 @@ impl RecordHeader {
         }
         let kind = match (input.get_u8(), input.get_u8()) {
             (1, VERSION) => RecordKind::Boot,
-            (2, VERSION) => RecordKind::Tombstone,
+            (2, VERSION) => RecordKind::Tombstone(BundleVersion::V7),
             (3, VERSION) => RecordKind::Received,
             (4, VERSION) => RecordKind::Own,
-            (5, VERSION) => RecordKind::TombstoneV6,
+            (5, VERSION) => RecordKind::Tombstone(BundleVersion::V6),
             _ => return Err(DecodeError::Limit { what: "the kind or version of a record" }),
         };
         let header = RecordHeader {
@@ -232,14 +231,6 @@ impl TombstoneBody {
                 let wrong = DecodeError::invalid("a name in a tombstone", FORMAT);
                 Eid::from_uri(core::str::from_utf8(&text).map_err(|_| wrong)?)
             }
-        }
-    }
-
-    /// Kind of the record with this body.
-    pub(super) fn kind(&self) -> RecordKind {
-        match self.version {
-            BundleVersion::V7 => RecordKind::Tombstone,
-            BundleVersion::V6 => RecordKind::TombstoneV6,
         }
     }
 

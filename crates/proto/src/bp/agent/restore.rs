@@ -282,27 +282,22 @@ impl Agent {
                 }
                 self.restore().old_boots.push(record);
             }
-            RecordKind::Tombstone | RecordKind::TombstoneV6 => {
-                let v6 = header.kind == RecordKind::TombstoneV6;
-                let version = if v6 { BundleVersion::V6 } else { BundleVersion::V7 };
-                match TombstoneBody::decode(&mut input, version) {
-                    Ok(body) => {
-                        let (digests, payload) = (&self.deliveries.digests, body.payload.as_ref());
-                        let taken = digests.taken(&body.source, body.timestamp, body.version, payload);
-                        let (expires_dtn_ms, remaining_ms) = (body.expires_dtn_ms, body.remaining_ms);
-                        let taken_dtn_ms = header.arrival_dtn_ms;
-                        let found =
-                            FoundTombstone { record, length, taken_dtn_ms, expires_dtn_ms, remaining_ms };
-                        self.restore().tombstones.push((taken, found));
-                    }
-                    Err(DecodeError::Incomplete) if (data.len() as u64) < length => {
-                        self.look_again(record, length, data.len());
-                    }
-                    // The tombstone was not durable at the crash, so the application was not told that the
-                    // delivery ended.
-                    Err(_) => self.too_short(record),
+            RecordKind::Tombstone(version) => match TombstoneBody::decode(&mut input, version) {
+                Ok(body) => {
+                    let (digests, payload) = (&self.deliveries.digests, body.payload.as_ref());
+                    let taken = digests.taken(&body.source, body.timestamp, version, payload);
+                    let (expires_dtn_ms, remaining_ms) = (body.expires_dtn_ms, body.remaining_ms);
+                    let taken_dtn_ms = header.arrival_dtn_ms;
+                    let found = FoundTombstone { record, length, taken_dtn_ms, expires_dtn_ms, remaining_ms };
+                    self.restore().tombstones.push((taken, found));
                 }
-            }
+                Err(DecodeError::Incomplete) if (data.len() as u64) < length => {
+                    self.look_again(record, length, data.len());
+                }
+                // The tombstone was not durable at the crash, so the application was not told that the delivery
+                // ended.
+                Err(_) => self.too_short(record),
+            },
             RecordKind::Received | RecordKind::Own => {
                 self.look_at_bundle(now, record, header, length, &data, input)
             }
