@@ -111,12 +111,9 @@ impl LedgerChart {
         let left = self.left();
         let scale = (RIGHT - left) / most;
         let middle = top + THICK / 2.0 + 4.5;
-        let _ = writeln!(
-            out,
-            "<text class=\"name\" x=\"{}\" y=\"{middle:.1}\" text-anchor=\"end\">{}</text>",
-            left - 10.0,
-            escape(&bar.name)
-        );
+        let (edge, name, unit) = (left - 10.0, escape(&bar.name), escape(&self.unit));
+        let _ =
+            writeln!(out, r#"<text class="name" x="{edge}" y="{middle:.1}" text-anchor="end">{name}</text>"#);
         let total = Self::total(bar);
         let mut at = left;
         for (share, &value) in bar.values.iter().enumerate() {
@@ -126,24 +123,12 @@ impl LedgerChart {
             }
             at += width;
         }
-        let _ = writeln!(
-            out,
-            "<text class=\"total\" x=\"{:.1}\" y=\"{middle:.1}\">{} {}</text>",
-            at + 8.0,
-            figure(total),
-            escape(&self.unit)
-        );
+        let (end, sum) = (at + 8.0, figure(total));
+        let _ = writeln!(out, r#"<text class="total" x="{end:.1}" y="{middle:.1}">{sum} {unit}</text>"#);
         if let Some(limit) = bar.limit {
-            let _ = writeln!(
-                out,
-                "<path class=\"limit\" d=\"M{:.1} {:.1}v{:.1}\"><title>{}: ideal time {} {}</title></path>",
-                left + limit * scale,
-                top - 4.0,
-                THICK + 8.0,
-                escape(&bar.name),
-                figure(limit),
-                escape(&self.unit)
-            );
+            let (x, y, height, time) = (left + limit * scale, top - 4.0, THICK + 8.0, figure(limit));
+            let title = format!("<title>{name}: ideal time {time} {unit}</title>");
+            let _ = writeln!(out, r#"<path class="limit" d="M{x:.1} {y:.1}v{height:.1}">{title}</path>"#);
         }
     }
 
@@ -152,27 +137,18 @@ impl LedgerChart {
         let (style, pattern) = self.fill(share);
         let idle = self.shares[share].idle;
         let class = if idle { "idle".to_owned() } else { format!("s{style}") };
-        let shape = format!("x=\"{x:.2}\" y=\"{y:.1}\" width=\"{width:.2}\" height=\"{THICK}\"");
-        let _ = write!(
-            out,
-            "<g class=\"{class}\"><title>{}: {} {} ({:.1} %)</title><rect class=\"part\" {shape}/>",
-            escape(&self.shares[share].name),
-            figure(value),
-            escape(&self.unit),
-            value / total * 100.0
-        );
+        let shape = format!(r#"x="{x:.2}" y="{y:.1}" width="{width:.2}" height="{THICK}""#);
+        let (name, time, unit) = (escape(&self.shares[share].name), figure(value), escape(&self.unit));
+        let percent = value / total * 100.0;
+        let title = format!("<title>{name}: {time} {unit} ({percent:.1} %)</title>");
+        let _ = write!(out, r#"<g class="{class}">{title}<rect class="part" {shape}/>"#);
         if let Some(pattern) = pattern {
-            let _ = write!(out, "<rect fill=\"url(#{pattern})\" {shape}/>");
+            let _ = write!(out, r#"<rect fill="url(#{pattern})" {shape}/>"#);
         }
         if width > 42.0 {
-            let _ = write!(
-                out,
-                "<text class=\"share{}\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{:.0} %</text>",
-                if idle { " on-paper" } else { "" },
-                x + width / 2.0,
-                y + THICK / 2.0 + 4.0,
-                value / total * 100.0
-            );
+            let (x, y, tone) = (x + width / 2.0, y + THICK / 2.0 + 4.0, if idle { " on-paper" } else { "" });
+            let place = format!(r#"x="{x:.1}" y="{y:.1}" text-anchor="middle""#);
+            let _ = write!(out, r#"<text class="share{tone}" {place}>{percent:.0} %</text>"#);
         }
         out.push_str("</g>\n");
     }

@@ -412,35 +412,21 @@ impl Plot {
 pub(super) fn axes(out: &mut String, frame: &Frame, [(x, xs), (y, ys)]: [(&Axis, &Scale); 2]) {
     let Frame { left, right, top, bottom, .. } = frame;
     for (tick, label) in ys.ticks(frame.ticks[1]) {
-        let place = ys.place(tick);
-        let _ = writeln!(
-            out,
-            "<path class=\"grid\" d=\"M{left} {place:.1}H{right}\"/><text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" \
-             text-anchor=\"end\">{label}</text>",
-            left - 8.0,
-            place + 4.0
-        );
+        let (place, x, y) = (ys.place(tick), left - 8.0, ys.place(tick) + 4.0);
+        let _ = write!(out, r#"<path class="grid" d="M{left} {place:.1}H{right}"/>"#);
+        let _ = writeln!(out, r#"<text class="tick" x="{x:.1}" y="{y:.1}" text-anchor="end">{label}</text>"#);
     }
     for (tick, label) in xs.ticks(frame.ticks[0]) {
-        let place = xs.place(tick);
-        let _ = writeln!(
-            out,
-            "<path class=\"axis\" d=\"M{place:.1} {bottom}v5\"/><text class=\"tick\" x=\"{place:.1}\" y=\"{:.1}\" \
-             text-anchor=\"middle\">{label}</text>",
-            bottom + 20.0
-        );
+        let (x, y) = (xs.place(tick), bottom + 20.0);
+        let _ = write!(out, r#"<path class="axis" d="M{x:.1} {bottom}v5"/>"#);
+        let _ =
+            writeln!(out, r#"<text class="tick" x="{x:.1}" y="{y:.1}" text-anchor="middle">{label}</text>"#);
     }
-    let _ = writeln!(
-        out,
-        "<path class=\"axis\" d=\"M{left} {top}V{bottom}H{right}\"/>\
-         <text class=\"label\" x=\"{:.1}\" y=\"{:.1}\">{}</text>\
-         <text class=\"label\" x=\"{right}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
-        left - 62.0,
-        top - 16.0,
-        escape(&y.head()),
-        bottom + 44.0,
-        escape(&x.head())
-    );
+    let _ = write!(out, r#"<path class="axis" d="M{left} {top}V{bottom}H{right}"/>"#);
+    let (start, above, below) = (left - 62.0, top - 16.0, bottom + 44.0);
+    let (x, y) = (escape(&x.head()), escape(&y.head()));
+    let _ = write!(out, r#"<text class="label" x="{start:.1}" y="{above:.1}">{y}</text>"#);
+    let _ = writeln!(out, r#"<text class="label" x="{right}" y="{below:.1}" text-anchor="end">{x}</text>"#);
 }
 
 /// Legend: a swatch and a name for each series.
@@ -558,14 +544,8 @@ fn markers(out: &mut String, drawn: &Drawn<'_>, points: &[Point], xs: &Scale, ys
     }
     for p in points {
         let error = p.error.map(|error| format!(" ± {}", figure(error))).unwrap_or_default();
-        let _ = writeln!(
-            out,
-            "<path class=\"mark\" d=\"{}\"><title>{}: {}{error} at {}</title></path>",
-            shape(p),
-            escape(&drawn.name),
-            figure(p.y),
-            figure(p.x)
-        );
+        let title = format!("{}: {}{error} at {}", escape(&drawn.name), figure(p.y), figure(p.x));
+        let _ = writeln!(out, r#"<path class="mark" d="{}"><title>{title}</title></path>"#, shape(p));
     }
 }
 

@@ -60,16 +60,11 @@ impl RankChart {
             self.row(&mut out, row, index, left, scale);
         }
         if let Some(limit) = self.limit {
-            let x = left + limit * scale;
-            let _ = writeln!(
-                out,
-                "<path class=\"limit\" d=\"M{x:.1} {:.1}V{:.1}\"/><text class=\"tick\" x=\"{x:.1}\" y=\"12\" \
-                 text-anchor=\"middle\">ideal time: {} {}</text>",
-                TOP - 8.0,
-                height - 4.0,
-                figure(limit),
-                escape(&self.unit)
-            );
+            let (x, from, to) = (left + limit * scale, TOP - 8.0, height - 4.0);
+            let words = format!("ideal time: {} {}", figure(limit), escape(&self.unit));
+            let _ = write!(out, r#"<path class="limit" d="M{x:.1} {from:.1}V{to:.1}"/>"#);
+            let _ =
+                writeln!(out, r#"<text class="tick" x="{x:.1}" y="12" text-anchor="middle">{words}</text>"#);
         }
         svg("plot", WIDTH, height, &self.title, out)
     }
@@ -84,31 +79,24 @@ impl RankChart {
         let (low, high) = row.summary.interval();
         // Only the first bar is emphasised.
         let class = if index == 0 { "s0" } else { "rest" };
+        let (edge, base, name) = (left - 10.0, middle + 4.5, escape(&row.name));
+        let (width, label) = (row.summary.mean * scale, escape(&self.label(row)));
+        let _ = write!(
+            out,
+            r#"<g class="{class}"><text class="name" x="{edge:.1}" y="{base:.1}" text-anchor="end">{name}</text>"#
+        );
         let _ = writeln!(
             out,
-            "<g class=\"{class}\"><text class=\"name\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text><rect \
-             class=\"part\" x=\"{left:.1}\" y=\"{top:.1}\" width=\"{:.1}\" height=\"{THICK}\"/>",
-            left - 10.0,
-            middle + 4.5,
-            escape(&row.name),
-            row.summary.mean * scale
+            r#"<rect class="part" x="{left:.1}" y="{top:.1}" width="{width:.1}" height="{THICK}"/>"#
         );
         if high > low {
             let (from, to) = (left + low.max(0.0) * scale, left + high * scale);
             let (up, down) = (middle - 4.0, middle + 4.0);
-            let _ = writeln!(
-                out,
-                "<path class=\"whisker\" d=\"M{from:.1} {middle:.1}H{to:.1}M{from:.1} {up:.1}V{down:.1}M{to:.1} \
-                 {up:.1}V{down:.1}\"/>"
-            );
+            let ends = format!("M{from:.1} {up:.1}V{down:.1}M{to:.1} {up:.1}V{down:.1}");
+            let _ = writeln!(out, r#"<path class="whisker" d="M{from:.1} {middle:.1}H{to:.1}{ends}"/>"#);
         }
-        let _ = writeln!(
-            out,
-            "<text class=\"total\" x=\"{:.1}\" y=\"{:.1}\">{}</text></g>",
-            left + high.max(row.summary.mean) * scale + GAP,
-            middle + 4.5,
-            escape(&self.label(row))
-        );
+        let end = left + high.max(row.summary.mean) * scale + GAP;
+        let _ = writeln!(out, r#"<text class="total" x="{end:.1}" y="{base:.1}">{label}</text></g>"#);
     }
 
     /// Table of the same numbers.
