@@ -561,36 +561,10 @@ fn named<'a>(places: impl IntoIterator<Item = &'a Place>) -> String {
     }
 }
 
+/// Assumptions of all comparisons; the last one is of those over radio channels alone.
 fn assumptions(radio: bool) -> Vec<Assumption> {
-    let assume = |text: &str, basis: &str| Assumption {
-        text: text.into(),
-        basis: basis.into(),
-        effect: None,
-        moves_result: false,
-    };
-    let mut all = vec![
-        assume(
-            "No other traffic uses the link.",
-            "a dedicated channel, like a space link; shared channels are slower",
-        ),
-        assume("Hosts and disks add no delay.", "their delay is small compared with the link"),
-        assume(
-            "A file has arrived when the receiving application has its last byte.",
-            "this is what the user waits for; the sender learns of it at least one round trip later",
-        ),
-        assume(
-            "The ideal time assumes packets of the best size with the smallest possible headers (28 bytes on IP \
-             links, 19 on radio channels) and a sender that learns of losses at once.",
-            "a lower bound for every protocol",
-        ),
-    ];
-    if radio {
-        all.push(assume(
-            "The ideal time includes no bit stuffing, no acknowledgements and only the mean wait for a slot.",
-            "bit stuffing depends on the data, 1.6 % for random bytes; a transfer without acknowledgements turns the \
-             channel round only where a key-up reaches its maximum length",
-        ));
-    }
+    let mut all = Assumption::of_csv(include_str!("compare/assumptions.csv"));
+    all.truncate(all.len() - usize::from(!radio));
     all
 }
 

@@ -43,17 +43,13 @@ fn beyond_limit_at(played: &Played) -> Option<String> {
 fn table(played: &[Played]) -> Table {
     let names = played.first().into_iter().flat_map(|played| played.case.params.iter());
     let missed = played.iter().any(|played| !why_missed(&played.all()).is_empty());
-    let columns =
-        names.map(|(name, _)| Label::of(name)).map(|label| Column::number(label.words, label.unit)).chain([
-            Column::text("protocol/settings"),
-            Column::number("runs", ""),
-            Column::number("time", "s"),
-            Column::number("goodput", "byte/s"),
-            Column::number("x ideal", ""),
-            Column::text("arrived"),
-        ]);
-    let columns = columns.chain(missed.then(|| Column::text("problem")));
-    let mut table = Table::new("Transfer time and goodput with 95 % confidence intervals", columns);
+    let names = names.map(|(name, _)| Label::of(name)).map(|label| Column::number(label.words, label.unit));
+    let mut table = Table::of(
+        "Transfer time and goodput with 95 % confidence intervals",
+        "protocol/settings|# runs|# time (s)|# goodput (byte/s)|# x ideal|arrived",
+    );
+    table.columns.splice(..0, names);
+    table.columns.extend(missed.then(|| Column::text("problem")));
     for played in played {
         let (case, outcomes) = (&played.case, played.all());
         let value = |value: &Value| Cell { value: value.as_f64(), ..Cell::text(value.to_string()) };

@@ -41,7 +41,6 @@ pub fn finding(options: &Options) -> Finding {
             experiment: "model-ax25".into(),
             seed: 1,
             records: options.records(),
-            runs: Vec::new(),
             ..Experiment::default()
         },
         report: Report {
@@ -51,7 +50,7 @@ pub fn finding(options: &Options) -> Finding {
             command: options.command.clone(),
             facts: vec![("file".into(), format!("{} bytes", figure(options.file_bytes as f64)))],
             sections: vec![section.with(options.plot()).with(format!("The columns of times: {parts}."))],
-            assumptions: options.assumptions(),
+            assumptions: Assumption::of_csv(include_str!("assumptions.csv")),
         },
         summary,
         traces: Vec::new(),
@@ -79,16 +78,9 @@ impl Options {
         let spent: Vec<Spent> = self.windows().map(|window| self.transfer(rate_bps, window)).collect();
         let has = |part: fn(&Spent) -> f64| spent.iter().any(|spent| part(spent) > 0.0);
         let parts: Vec<_> = Spent::PARTS.into_iter().filter(|(.., part)| has(*part)).collect();
-        let columns = [
-            Column::number("k", ""),
-            Column::number("cycles", ""),
-            Column::number("transfer", "s"),
-            Column::number("throughput", "bit/s"),
-            Column::number("steady state", "bit/s"),
-        ];
-        let times = parts.iter().map(|(name, ..)| Column::number(*name, "s"));
-        let mut table =
-            Table::new(format!("At {} bit/s", figure(rate_bps)), columns.into_iter().chain(times));
+        let columns = "# k|# cycles|# transfer (s)|# throughput (bit/s)|# steady state (bit/s)";
+        let mut table = Table::of(format!("At {} bit/s", figure(rate_bps)), columns);
+        table.columns.extend(parts.iter().map(|(name, ..)| Column::number(*name, "s")));
         for (window, spent) in self.windows().zip(&spent) {
             let cells = [
                 Cell::number(f64::from(window)),
@@ -155,28 +147,5 @@ impl Options {
             let name = format!("{} bit/s", figure(*rate));
             plot.with(PlotSeries::new(name, self.windows().map(point).collect()).styled(index))
         })
-    }
-
-    fn assumptions(&self) -> Vec<Assumption> {
-        let assumed = |text: &str, basis: &str| Assumption {
-            text: text.into(),
-            basis: basis.into(),
-            effect: None,
-            moves_result: true,
-        };
-        vec![
-            assumed(
-                "There are no errors, no collisions and no other stations.",
-                "as in all published models",
-            ),
-            assumed(
-                "Every wait for a slot has its mean length.",
-                "sums of means are exact; single transfers vary",
-            ),
-            assumed(
-                "The serial line is faster than the channel.",
-                "Zieliński, equation 5, counts the first and the last frame only",
-            ),
-        ]
     }
 }

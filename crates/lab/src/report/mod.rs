@@ -133,6 +133,14 @@ pub struct Assumption {
     pub moves_result: bool,
 }
 
+impl Assumption {
+    /// Reads assumptions from a CSV file, which is a part of this program.
+    pub(crate) fn of_csv(csv: &str) -> Vec<Assumption> {
+        let rows = csv::Reader::from_reader(csv.as_bytes()).into_deserialize();
+        rows.map(|row| row.expect("an assumption")).collect()
+    }
+}
+
 impl Report {
     /// Writes the page. `experiment` is embedded completely, as JSON and as CSV.
     pub fn html(&self, experiment: &Experiment) -> String {

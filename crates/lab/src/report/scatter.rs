@@ -3,7 +3,7 @@
 use super::html::{escape, svg};
 use super::plot::{Axis, Frame, axes, marker};
 use super::scale::Scale;
-use super::table::{Cell, Column, Table, Tone};
+use super::table::{Cell, Table, Tone};
 use crate::format::figure;
 use maud::{Markup, PreEscaped, html};
 use std::fmt::Write;
@@ -155,14 +155,7 @@ impl Scatter {
 
     /// Table of the same numbers.
     pub(crate) fn table(&self) -> Table {
-        let columns = [
-            Column::text("figure"),
-            Column::number("published", ""),
-            Column::number("ours", ""),
-            Column::number("ratio", ""),
-            Column::text("verdict"),
-        ];
-        let mut table = Table::new(&self.title, columns);
+        let mut table = Table::of(&self.title, "figure|# published|# ours|# ratio|verdict");
         for point in &self.points {
             let ratio = (point.published != 0.0).then(|| point.ours / point.published);
             table.row([
