@@ -488,7 +488,9 @@ fn a_reload_does_not_change_the_node_id_of_sessions() {
     write("dtn://alicia/", "20 s");
     here.ask(Request::Reload);
     here.wait(|said| (said.head == Reply::Done).then_some(()));
-    assert_eq!(here.status()["configuration"]["needs_restart"], serde_json::json!(["node"]));
+    // The other keys are those that the tests set beside the file.
+    let waiting = here.status()["configuration"]["needs_restart"].clone();
+    assert!(waiting.as_array().is_some_and(|keys| keys.contains(&"node".into())), "{waiting}");
     let is_new = |link: &serde_json::Value| link["name"] != "caller 0" && link["up"] == true;
     let links = |status: &serde_json::Value| status["links"].as_array().cloned().unwrap_or_default();
     let status = there.wait_status(|status| links(status).iter().any(is_new));

@@ -7,7 +7,6 @@ pub mod ax25_throughput;
 pub mod cislunar;
 pub mod dtn_ax25;
 #[cfg(any(test, feature = "dummy"))]
-#[path = "tests/dummy/mod.rs"]
 pub mod dummy;
 mod figures;
 #[cfg(test)]

@@ -3,7 +3,6 @@
 mod ax25cl;
 mod ax25cm;
 #[cfg(feature = "dummy")]
-#[path = "tests/dummy.rs"]
 mod dummy;
 mod tcpcl;
 mod udp;
