@@ -65,7 +65,7 @@ enum DiskWrite {
 }
 
 /// State of a disk.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Disk {
     config: DiskConfig,
     records: BTreeMap<RecordId, DiskRecord>,
@@ -82,18 +82,7 @@ pub(crate) struct Disk {
 
 impl Disk {
     pub(crate) fn new(config: DiskConfig) -> Self {
-        Disk {
-            config,
-            records: BTreeMap::new(),
-            used_bytes: 0,
-            waiting: VecDeque::new(),
-            batch: Vec::new(),
-            batch_done: None,
-            reads: VecDeque::new(),
-            answers: VecDeque::new(),
-            refused: BTreeSet::new(),
-            failing: false,
-        }
+        Disk { config, ..Disk::default() }
     }
 
     pub(crate) fn handle_request(&mut self, now: Instant, request: StorageRequest) {

@@ -31,7 +31,7 @@ struct Reading {
 }
 
 /// Workload: sender and receiver in one, each inactive until requested.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct FilesOverBundles {
     destination: String,
     options: SendOptions,
@@ -52,20 +52,7 @@ impl FilesOverBundles {
     /// Creates a workload that first sends `setup` to the agent (clock, routes, registrations, links), and then files
     /// to the endpoint `destination` when requested.
     pub fn new(setup: Vec<BpaRequest>, destination: String, options: SendOptions) -> Self {
-        FilesOverBundles {
-            destination,
-            options,
-            files: Vec::new(),
-            current: 0,
-            handed: 0,
-            opened: false,
-            room: 0,
-            expected: Vec::new(),
-            done: Vec::new(),
-            reading: BTreeMap::new(),
-            down: setup.into(),
-            up: VecDeque::new(),
-        }
+        FilesOverBundles { destination, options, down: setup.into(), ..FilesOverBundles::default() }
     }
 
     /// Opens the next file, or passes down the next piece of the open one.

@@ -91,7 +91,7 @@ struct BufferedFrame {
 }
 
 /// Controller (TNC) without AX.25 of its own.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Tnc {
     config: TncConfig,
     /// Frames from the host in order, including those on the serial line.
@@ -132,28 +132,7 @@ impl Tnc {
         if let Err(why) = config.validate() {
             panic!("a controller: {why}");
         }
-        Tnc {
-            config,
-            held: VecDeque::new(),
-            leaving: BTreeMap::new(),
-            next_token: 0,
-            line_down: Instant::ZERO,
-            processor_down: Instant::ZERO,
-            line_up: Instant::ZERO,
-            processor_up: Instant::ZERO,
-            to_host: VecDeque::new(),
-            indications: VecDeque::new(),
-            wants_join: false,
-            announced_room: 0,
-            room: 0,
-            burst: 0,
-            seized: false,
-            turns_at: None,
-            joined: false,
-            swallowed: 0,
-            heard_in_a_row: 0,
-            unheard: 0,
-        }
+        Tnc { config, ..Tnc::default() }
     }
 
     /// Returns the number of frames dropped for lack of space.

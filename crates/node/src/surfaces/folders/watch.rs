@@ -36,6 +36,7 @@ impl FileSnapshot {
     }
 }
 
+#[derive(Default)]
 pub(super) struct FolderWatch {
     folder: PathBuf,
     settle: Duration,
@@ -50,14 +51,7 @@ pub(super) struct FolderWatch {
 
 impl FolderWatch {
     pub(super) fn new(folder: &Path, settle: Duration) -> FolderWatch {
-        let mut watch = FolderWatch {
-            folder: folder.to_owned(),
-            settle,
-            events: None,
-            finished: BTreeSet::new(),
-            unfinished: BTreeSet::new(),
-            looks: BTreeMap::new(),
-        };
+        let mut watch = FolderWatch { folder: folder.to_owned(), settle, ..FolderWatch::default() };
         // Without events, the periodic checks are enough.
         watch.events = watch.listen().ok();
         watch

@@ -97,7 +97,7 @@ struct TncLine {
 }
 
 /// All TNCs of a node.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Radios {
     radios: Vec<TncSessions>,
     wires: Vec<TncLine>,
@@ -141,13 +141,7 @@ impl Radios {
             tncs,
         };
         let wires = wires.into_iter().map(wire).collect();
-        Ok(Radios {
-            radios,
-            wires,
-            owners: BTreeMap::new(),
-            opened: BTreeSet::new(),
-            leaving: BTreeSet::new(),
-        })
+        Ok(Radios { radios, wires, ..Radios::default() })
     }
 
     /// Returns the address of a line.
