@@ -317,8 +317,7 @@ impl Config {
             TcpSettings::check_keys(tcp).map_err(|error| error.within(place))?;
         }
         let (carriers, links) = sections::take(&mut said, place)?;
-        let mut table = toml_text::to_table(&Config::default());
-        toml_text::merge(&mut table, &said);
+        let table = toml_text::changed(&Config::default(), &said);
         let mut config: Config = toml_text::from_table(table, place)?;
         config.carriers = carriers;
         config.link.iter_mut().zip(links).for_each(|(link, own)| link.carriers = own);
@@ -589,8 +588,7 @@ impl Config {
     /// # Errors
     /// Fails if the link's own settings are invalid.
     pub(crate) fn policy(&self, link: &LinkSettings) -> Result<tls::CertificatePolicy, Error> {
-        let mut table = toml_text::to_table(&self.tls.policy);
-        toml_text::merge(&mut table, &link.tls);
+        let table = toml_text::changed(&self.tls.policy, &link.tls);
         toml_text::from_table(table, &format!("link `{}`: [tls]", link.name))
     }
 

@@ -110,6 +110,16 @@ pub fn merge(table: &mut Table, over: &Table) {
     }
 }
 
+/// Returns settings as a table, with changes.
+///
+/// # Panics
+/// Panics as [`to_table`] does.
+pub fn changed(settings: &impl Serialize, changes: &Table) -> Table {
+    let mut table = to_table(settings);
+    merge(&mut table, changes);
+    table
+}
+
 /// Returns the entries of `table` that differ from `known`: tables key by key, other values as a whole.
 pub fn difference(table: &Table, known: &Table) -> Table {
     let differs = |(key, value): (&String, &Value)| match (value, known.get(key)) {

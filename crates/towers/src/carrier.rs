@@ -11,7 +11,7 @@ use longwire_proto::rng::Rng;
 use longwire_proto::setting::{Fault, Settings};
 use longwire_proto::tcpcl::Tls;
 use longwire_settings::error::Error;
-use longwire_settings::toml_text;
+use longwire_settings::toml_text::{self, changed};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::any::Any;
@@ -216,18 +216,16 @@ impl Place<'_> {
     }
 
     fn out_of_range(self, section: &str, fault: Fault) -> Error {
-        let hint = fault.hint;
-        let what = match self {
-            Place::Configuration => fault.within(section).to_string(),
-            Place::Experiment => fault.within(&format!("settings.{section}")).to_string(),
-            Place::Link(_) => format!("{}: {fault}", self.table(section)),
-        };
-        Error::new(what).hint(hint)
+        match self {
+            Place::Configuration => fault.within(section).into(),
+            Place::Experiment => fault.within(&format!("settings.{section}")).into(),
+            Place::Link(_) => Error::from(fault).within(self.table(section)),
+        }
     }
 
     fn of_link(self, error: Error) -> Error {
         match self {
-            Place::Link(name) => Error { what: format!("link `{name}`: {}", error.what), ..error },
+            Place::Link(name) => error.within(format!("link `{name}`")),
             Place::Configuration | Place::Experiment => error,
         }
     }
@@ -332,15 +330,15 @@ impl<C: Carrier> AnyCarrier for C {
 
     fn document(&self, section: &Table) -> Result<serde_json::Value, Error> {
         let table = Place::Configuration.table(C::ABOUT.section);
-        let settings: C::Settings = toml_text::from_table(over(&C::defaults(), section), &table)?;
+        let settings: C::Settings = toml_text::from_table(changed(&C::defaults(), section), &table)?;
         Ok(serde_json::to_value(&settings).expect("settings are a document"))
     }
 
     fn plan(&'static self, section: &Table, link: &LinkFacts<'_>, place: Place<'_>) -> Result<Plan, Error> {
         let name = C::ABOUT.section;
-        let common = toml_text::from_table(over(&C::defaults(), section), &place.table(name))?;
+        let common = toml_text::from_table(changed(&C::defaults(), section), &place.table(name))?;
         let adapted = C::adapt(common, link);
-        let own = toml_text::from_table(over(&adapted, &link.own), &place.table(name))?;
+        let own = toml_text::from_table(changed(&adapted, &link.own), &place.table(name))?;
         let settings = C::finish(own, link).map_err(|error| place.of_link(error))?;
         settings.check().map_err(|fault| place.out_of_range(name, fault))?;
         Ok(Plan::new(self, settings))
@@ -374,13 +372,6 @@ impl<C: Carrier> AnyCarrier for C {
     fn fuzz(&self) -> &'static Material {
         const { &C::FUZZ }
     }
-}
-
-/// Returns settings as a table, with changes.
-fn over(settings: &impl Serialize, changes: &Table) -> Table {
-    let mut table = toml_text::to_table(settings);
-    toml_text::merge(&mut table, changes);
-    table
 }
 
 fn of_carrier<C: Carrier>(plan: &Plan) -> &C::Settings {

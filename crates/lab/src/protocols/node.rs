@@ -62,10 +62,7 @@ pub(super) fn assemble_stream(settings: Table) -> Result<Assembly, Error> {
 
 /// Converts the result of a configuration check to an error of the settings.
 pub(super) fn checked(word: Result<(), Fault>, table: &str) -> Result<(), Error> {
-    word.map_err(|fault| {
-        let hint = fault.hint;
-        Error::new(fault.within(&format!("settings.{table}")).to_string()).hint(hint)
-    })
+    word.map_err(|fault| fault.within(&format!("settings.{table}")).into())
 }
 
 /// Checks the settings of AX.25, and that its frames fit the frame length of the path.

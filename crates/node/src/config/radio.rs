@@ -10,7 +10,6 @@ use longwire_settings::duration::short;
 use longwire_settings::error::{Error, did_you_mean};
 use longwire_settings::toml_text;
 use longwire_towers::Medium;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -325,7 +324,8 @@ impl Config {
         let path = link.path.iter().map(|hop| callsign(&format!("{place}: `path`"), hop));
         let path = path.collect::<Result<Vec<Callsign>, Error>>()?;
         let is_connected = link.medium() != Medium::Ui;
-        let link = merged(&tnc.ax25, &link.ax25, &format!("{place}: [ax25]"))?;
+        let link = toml_text::changed(&tnc.ax25, &link.ax25);
+        let link = toml_text::read(link, &format!("{place}: [ax25]"))?;
         Ok(Some(RadioNeighbour { tnc: at, peer: ax25::PeerStation { station, path, link }, is_connected }))
     }
 
@@ -397,16 +397,6 @@ fn radio_longest(radio: &RadioParameters, link: &LinkConfig) -> Duration {
     const HEADER_BYTES: u64 = 17;
     let frame = radio.air_time(1, u64::from(link.information_bytes_max) + HEADER_BYTES);
     radio.tx_delay + radio.tx_tail + frame
-}
-
-fn merged<T: Serialize + DeserializeOwned + Settings>(
-    all: &T,
-    own: &toml::Table,
-    place: &str,
-) -> Result<T, Error> {
-    let mut table = toml_text::to_table(all);
-    toml_text::merge(&mut table, own);
-    toml_text::read(table, place)
 }
 
 fn callsign(place: &str, text: &str) -> Result<Callsign, Error> {
