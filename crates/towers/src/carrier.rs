@@ -121,6 +121,16 @@ pub struct Preset {
     pub settings: fn(&[Hop]) -> Table,
 }
 
+impl Preset {
+    pub(crate) const fn new(
+        name: &'static str,
+        about: &'static str,
+        settings: fn(&[Hop]) -> Table,
+    ) -> Preset {
+        Preset { name, about, settings }
+    }
+}
+
 /// Medium of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Medium {

@@ -36,26 +36,12 @@ impl Carrier for Ax25Cl {
             name: "ax25cl",
             about: "bundles over a connected AX.25 link, acknowledged by the link itself, stored at each node",
             presets: &[
-                Preset {
-                    name: "tuned",
-                    about: "version 2.2, window of 32 frames, selective reject",
-                    settings: |path| over(extended_ax25(path)),
-                },
-                Preset {
-                    name: "k7",
-                    about: "version 2.0, window of 7 frames",
-                    settings: |path| over(plain_ax25(path, 7)),
-                },
-                Preset {
-                    name: "k4",
-                    about: "version 2.0, window of 4 frames",
-                    settings: |path| over(plain_ax25(path, 4)),
-                },
-                Preset {
-                    name: "k1",
-                    about: "version 2.0, window of 1 frame",
-                    settings: |path| over(plain_ax25(path, 1)),
-                },
+                Preset::new("tuned", "version 2.2, window of 32 frames, selective reject", |path| {
+                    over(extended_ax25(path))
+                }),
+                Preset::new("k7", "version 2.0, window of 7 frames", |path| over(plain_ax25(path, 7))),
+                Preset::new("k4", "version 2.0, window of 4 frames", |path| over(plain_ax25(path, 4))),
+                Preset::new("k1", "version 2.0, window of 1 frame", |path| over(plain_ax25(path, 1))),
             ],
         }],
     };

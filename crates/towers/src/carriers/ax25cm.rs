@@ -33,31 +33,19 @@ impl Carrier for Ax25Cm {
             about: "bundles over AX25CM-CL (TCPCL version 3 on a connected-mode AX.25 link, as in DTN2), stored at each \
                     node",
             presets: &[
-                Preset {
-                    name: "k7",
-                    about: "window of 7 frames, an acknowledgement every 8 segments",
-                    settings: |path| segments(path, 7, 8),
-                },
-                Preset {
-                    name: "k7-ack-1",
-                    about: "the same, every segment acknowledged",
-                    settings: |path| segments(path, 7, 1),
-                },
-                Preset {
-                    name: "k7-ack-32",
-                    about: "the same, every 32 segments acknowledged",
-                    settings: |path| segments(path, 7, 32),
-                },
-                Preset {
-                    name: "k4",
-                    about: "window of 4 frames, an acknowledgement every 8 segments",
-                    settings: |path| segments(path, 4, 8),
-                },
-                Preset {
-                    name: "k1",
-                    about: "window of 1 frame, an acknowledgement every 8 segments",
-                    settings: |path| segments(path, 1, 8),
-                },
+                Preset::new("k7", "window of 7 frames, an acknowledgement every 8 segments", |path| {
+                    segments(path, 7, 8)
+                }),
+                Preset::new("k7-ack-1", "the same, every segment acknowledged", |path| segments(path, 7, 1)),
+                Preset::new("k7-ack-32", "the same, every 32 segments acknowledged", |path| {
+                    segments(path, 7, 32)
+                }),
+                Preset::new("k4", "window of 4 frames, an acknowledgement every 8 segments", |path| {
+                    segments(path, 4, 8)
+                }),
+                Preset::new("k1", "window of 1 frame, an acknowledgement every 8 segments", |path| {
+                    segments(path, 1, 8)
+                }),
             ],
         }],
     };

@@ -17,6 +17,10 @@ use toml::Table;
 #[derive(Debug)]
 pub struct Tcpcl;
 
+/// Description of the tuned settings.
+const TUNED: &str = "windows of twice the bandwidth-delay product, an initial window that fills the link, segments of \
+                     16 KB, timers set for its round trip";
+
 /// Timeout longer than any experiment. TOML has no value for "never", and a missing key means the default.
 const NEVER: Duration = Duration::from_secs(3650 * 86_400);
 
@@ -38,38 +42,22 @@ impl Carrier for Tcpcl {
                 name: "tcpcl3",
                 about: "bundles over TCPCL version 3 (RFC 7242), stored at each node",
                 presets: &[
-                    Preset {
-                        name: "dtn2",
-                        about: "defaults of DTN2 and Linux 2.4: windows of 64 KB, segments of 4,096 bytes",
-                        settings: |_| settings(Config::dtn2(""), Profile::linux_2_4()),
-                    },
-                    Preset {
-                        name: "tuned",
-                        about: "windows of twice the bandwidth-delay product, an initial window that fills the link, \
-                                segments of 16 KB, timers set for its round trip",
-                        settings: |path| {
-                            settings(Config { versions: Versions::Three, ..tuned(path) }, tuned_tcp(path))
-                        },
-                    },
+                    Preset::new(
+                        "dtn2",
+                        "defaults of DTN2 and Linux 2.4: windows of 64 KB, segments of 4,096 bytes",
+                        |_| settings(Config::dtn2(""), Profile::linux_2_4()),
+                    ),
+                    Preset::new("tuned", TUNED, |path| tuned(Versions::Three, path)),
                 ],
             },
             Family {
                 name: "tcpcl4",
                 about: "bundles over TCPCL version 4 (RFC 9174), stored at each node",
                 presets: &[
-                    Preset {
-                        name: "default",
-                        about: "defaults, on current Linux (TCP as in tcp/linux-6)",
-                        settings: |_| settings(Config::version_4(""), linux_6_as_installed()),
-                    },
-                    Preset {
-                        name: "tuned",
-                        about: "windows of twice the bandwidth-delay product, an initial window that fills the link, \
-                                segments of 16 KB, timers set for its round trip",
-                        settings: |path| {
-                            settings(Config { versions: Versions::Four, ..tuned(path) }, tuned_tcp(path))
-                        },
-                    },
+                    Preset::new("default", "defaults, on current Linux (TCP as in tcp/linux-6)", |_| {
+                        settings(Config::version_4(""), linux_6_as_installed())
+                    }),
+                    Preset::new("tuned", TUNED, |path| tuned(Versions::Four, path)),
                 ],
             },
         ],
@@ -157,8 +145,12 @@ fn settings(mut tcpcl: Config, tcp: Profile) -> Table {
     sections([("tcpcl", to_table(&tcpcl)), ("tcp", to_table(&tcp))])
 }
 
+fn tuned(versions: Versions, path: &[Hop]) -> Table {
+    settings(Config { versions, ..tuned_session(path) }, tuned_tcp(path))
+}
+
 /// Segments that are acknowledged one by one and so limit the cost of a break, and timers longer than the round trip.
-fn tuned(path: &[Hop]) -> Config {
+fn tuned_session(path: &[Hop]) -> Config {
     // Whole seconds, because more digits are hard to read and write.
     let round_trip = Duration::from_secs_f64(round_trip(path).as_secs_f64().ceil());
     let plain = Config::default();

@@ -32,11 +32,11 @@ impl Carrier for Udp {
         families: &[Family {
             name: "udp",
             about: "bundles over UDP (RFC 7122), one per datagram, stored at each node, without acknowledgements",
-            presets: &[Preset {
-                name: "paced",
-                about: "sent at the rate of the slowest link, in datagrams of its packet size",
-                settings: paced,
-            }],
+            presets: &[Preset::new(
+                "paced",
+                "sent at the rate of the slowest link, in datagrams of its packet size",
+                paced,
+            )],
         }],
     };
     /// Keep-alives are zeros.

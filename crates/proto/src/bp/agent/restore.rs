@@ -10,7 +10,7 @@
 
 use crate::bp::{CreationTimestamp, DecodePolicy, DtnTime};
 use crate::codec::DecodeError;
-use crate::service::{Breach, BundleVersion, ManagementIndication, RecordId};
+use crate::service::{Breach, ManagementIndication, RecordId};
 use crate::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
 use std::collections::{BTreeMap, VecDeque};
