@@ -1,12 +1,12 @@
 //! Endpoint IDs from the command line. An invalid one is refused with a suggestion.
 
-use crate::failure::CommandFailure;
+use crate::failure::{CommandFailure, CommandResult};
 use longwire_node::view::Link;
 use longwire_proto::bp::Eid;
 use longwire_settings::error::nearest;
 
 /// Parses an endpoint ID and refuses the null endpoint.
-pub(crate) fn check(text: &str) -> Result<Eid, CommandFailure> {
+pub(crate) fn check(text: &str) -> CommandResult<Eid> {
     match text.parse::<Eid>() {
         Ok(eid) if !eid.is_null() => Ok(eid),
         Ok(_) => {

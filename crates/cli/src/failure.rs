@@ -18,6 +18,9 @@ pub(crate) enum CommandFailure {
     Interrupted,
 }
 
+/// Result of a command, or of a step of it.
+pub(crate) type CommandResult<T = ()> = Result<T, CommandFailure>;
+
 /// Exit status after Ctrl-C, as in shells: 128 plus the number of the signal.
 pub(crate) const INTERRUPTED: u8 = 130;
 

@@ -1,7 +1,7 @@
 //! Connection of a verb to a node.
 
 use crate::endpoint;
-use crate::failure::CommandFailure;
+use crate::failure::{CommandFailure, CommandResult};
 use crate::flag;
 use crate::output::talk;
 use clap::Args;
@@ -38,7 +38,7 @@ pub(crate) struct NodeOptions {
 }
 
 impl NodeOptions {
-    fn path(&self) -> Result<PathBuf, CommandFailure> {
+    fn path(&self) -> CommandResult<PathBuf> {
         if let Some(config) = &self.config {
             return Ok(Config::load(config).map_err(CommandFailure::Usage)?.control());
         }
@@ -52,18 +52,14 @@ impl NodeOptions {
         Ok(if here.exists() { here } else { PathBuf::from("/run/longwire/longwire.sock") })
     }
 
-    pub(crate) fn connect(&self) -> Result<NodeConversation, CommandFailure> {
+    pub(crate) fn connect(&self) -> CommandResult<NodeConversation> {
         let path = self.path()?;
         let connection = ControlConnection::open(&path).map_err(|error| unreachable_at(&path, &error))?;
         Ok(NodeConversation { connection })
     }
 
     /// Prints the result as JSON, or else as the given text.
-    pub(crate) fn show(
-        &self,
-        found: &impl Serialize,
-        words: impl FnOnce() -> String,
-    ) -> Result<(), CommandFailure> {
+    pub(crate) fn show(&self, found: &impl Serialize, words: impl FnOnce() -> String) -> CommandResult {
         if !self.json {
             return print(&words());
         }
@@ -72,7 +68,7 @@ impl NodeOptions {
     }
 }
 
-pub(crate) fn print(text: &str) -> Result<(), CommandFailure> {
+pub(crate) fn print(text: &str) -> CommandResult {
     let mut out = io::stdout().lock();
     let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
     write!(out, "{text}{end}").and_then(|()| out.flush()).map_err(|error| CommandFailure::of_stdout(&error))
@@ -93,7 +89,7 @@ pub(crate) struct StartingNodeOptions {
 
 impl StartingNodeOptions {
     /// Connects to the node. Retries for `node_within`, and reports the wait unless `quiet`.
-    pub(crate) fn connect(&self) -> Result<NodeConversation, CommandFailure> {
+    pub(crate) fn connect(&self) -> CommandResult<NodeConversation> {
         let path = self.reach.path()?;
         let began = Instant::now();
         let mut said_so = self.quiet;
@@ -120,15 +116,12 @@ pub(crate) struct NodeConversation {
 }
 
 impl NodeConversation {
-    pub(crate) fn ask(&mut self, request: impl Into<Message<Request>>) -> Result<(), CommandFailure> {
+    pub(crate) fn ask(&mut self, request: impl Into<Message<Request>>) -> CommandResult {
         self.connection.say(request).map_err(|error| lost(&error))
     }
 
     /// Returns the next reply of the node; `None` if there is none in time. A refusal is a failure.
-    pub(crate) fn hear_within(
-        &mut self,
-        patience: Duration,
-    ) -> Result<Option<Message<Reply>>, CommandFailure> {
+    pub(crate) fn hear_within(&mut self, patience: Duration) -> CommandResult<Option<Message<Reply>>> {
         match self.hear_all_within(patience)? {
             Some(Message { head: Reply::Error { what, hint }, .. }) => Err(Error { what, hint }.into()),
             said => Ok(said),
@@ -136,10 +129,7 @@ impl NodeConversation {
     }
 
     /// Returns the next reply of the node, which can be a refusal; `None` if there is none in time.
-    pub(crate) fn hear_all_within(
-        &mut self,
-        patience: Duration,
-    ) -> Result<Option<Message<Reply>>, CommandFailure> {
+    pub(crate) fn hear_all_within(&mut self, patience: Duration) -> CommandResult<Option<Message<Reply>>> {
         self.connection.hear(patience).map_err(|error| lost(&error))
     }
 
@@ -147,7 +137,7 @@ impl NodeConversation {
     pub(crate) fn wait<T>(
         &mut self,
         mut wanted: impl FnMut(Message<Reply>) -> Option<T>,
-    ) -> Result<T, CommandFailure> {
+    ) -> CommandResult<T> {
         loop {
             let Some(said) = self.hear_within(PATIENCE)? else {
                 let what = format!("the node has not responded for {} s", PATIENCE.as_secs());
@@ -160,23 +150,23 @@ impl NodeConversation {
     }
 
     /// Sends a request that the node either carries out or refuses.
-    pub(crate) fn done(&mut self, request: Request) -> Result<(), CommandFailure> {
+    pub(crate) fn done(&mut self, request: Request) -> CommandResult {
         self.ask(request)?;
         self.wait(|said| (said.head == Reply::Done).then_some(()))
     }
 
-    pub(crate) fn status(&mut self) -> Result<Status, CommandFailure> {
+    pub(crate) fn status(&mut self) -> CommandResult<Status> {
         self.ask(Request::Status)?;
         self.wait(|said| if let Reply::Status { status } = said.head { Some(*status) } else { None })
     }
 
-    pub(crate) fn links(&mut self) -> Result<Vec<Link>, CommandFailure> {
+    pub(crate) fn links(&mut self) -> CommandResult<Vec<Link>> {
         self.ask(Request::Links)?;
         self.wait(|said| if let Reply::Links { links } = said.head { Some(links) } else { None })
     }
 
     /// Prints a note on stderr if the destination is unknown and closely resembles a neighbour.
-    pub(crate) fn note_neighbour(&mut self, to: &Eid) -> Result<(), CommandFailure> {
+    pub(crate) fn note_neighbour(&mut self, to: &Eid) -> CommandResult {
         let links = self.links()?;
         let node = self.status()?.node;
         if let Some(meant) = endpoint::neighbour_meant(to, &node, &links) {

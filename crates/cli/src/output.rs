@@ -1,6 +1,6 @@
 //! Options of the measuring verbs, and the output of their findings.
 
-use crate::failure::{CommandFailure, INTERRUPTED};
+use crate::failure::{CommandFailure, CommandResult, INTERRUPTED};
 use crate::flag;
 use crate::meter::{Meter, Unit};
 use clap::Args;
@@ -30,7 +30,7 @@ pub(crate) struct Show {
 
 impl Show {
     /// Prints the finding and writes its files.
-    pub(crate) fn carry_out(&self, finding: &Finding) -> Result<(), CommandFailure> {
+    pub(crate) fn carry_out(&self, finding: &Finding) -> CommandResult {
         if let Some(directory) = &self.out {
             write_report(directory, finding)?;
         }
@@ -79,7 +79,7 @@ impl Measure {
     pub(crate) fn carry_out(
         &self,
         compute: impl FnOnce(&Progress) -> Result<Finding, Error>,
-    ) -> Result<(), CommandFailure> {
+    ) -> CommandResult {
         self.carry_out_and(compute, |finding| print(finding, self.json))
     }
 
@@ -87,8 +87,8 @@ impl Measure {
     pub(crate) fn carry_out_and(
         &self,
         compute: impl FnOnce(&Progress) -> Result<Finding, Error>,
-        show: impl FnOnce(&Finding) -> Result<(), CommandFailure>,
-    ) -> Result<(), CommandFailure> {
+        show: impl FnOnce(&Finding) -> CommandResult,
+    ) -> CommandResult {
         self.carry_out_in(Path::new(""), interrupts()?, compute, show)
     }
 
@@ -98,7 +98,7 @@ impl Measure {
         &self,
         names: &[&str],
         compute: impl Fn(&str, &Progress) -> Result<Finding, Error>,
-    ) -> Result<(), CommandFailure> {
+    ) -> CommandResult {
         let stop = interrupts()?;
         let mut each = names.iter();
         each.try_for_each(|name| {
@@ -112,8 +112,8 @@ impl Measure {
         below: &Path,
         stop: Arc<AtomicBool>,
         compute: impl FnOnce(&Progress) -> Result<Finding, Error>,
-        show: impl FnOnce(&Finding) -> Result<(), CommandFailure>,
-    ) -> Result<(), CommandFailure> {
+        show: impl FnOnce(&Finding) -> CommandResult,
+    ) -> CommandResult {
         // A directory that cannot be created is reported before a long computation, not after it.
         for directory in [&self.out, &self.trace].into_iter().flatten() {
             fs::create_dir_all(directory).map_err(|error| CommandFailure::of_directory(directory, &error))?;
@@ -132,7 +132,7 @@ impl Measure {
         if is_stopped { Err(CommandFailure::Interrupted) } else { Ok(()) }
     }
 
-    fn write(&self, below: &Path, finding: &Finding) -> Result<(), CommandFailure> {
+    fn write(&self, below: &Path, finding: &Finding) -> CommandResult {
         let unsaid = (!self.json).then(|| PathBuf::from("longwire-report"));
         if let Some(directory) = self.out.clone().or(unsaid) {
             let page = write_report(&directory.join(below), finding)?;
@@ -158,7 +158,7 @@ impl Measure {
 }
 
 /// Returns a flag that is true from the first Ctrl-C on; a second Ctrl-C ends the process.
-pub(crate) fn interrupts() -> Result<Arc<AtomicBool>, CommandFailure> {
+pub(crate) fn interrupts() -> CommandResult<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     let watched = signal_hook::flag::register_conditional_shutdown(SIGINT, INTERRUPTED.into(), stop.clone())
         .and_then(|_| signal_hook::flag::register(SIGINT, stop.clone()));
@@ -166,7 +166,7 @@ pub(crate) fn interrupts() -> Result<Arc<AtomicBool>, CommandFailure> {
     Ok(stop)
 }
 
-fn print(finding: &Finding, json: bool) -> Result<(), CommandFailure> {
+fn print(finding: &Finding, json: bool) -> CommandResult {
     let mut out = io::stdout().lock();
     let written = if json {
         finding.experiment.write_json(&mut out)
@@ -178,7 +178,7 @@ fn print(finding: &Finding, json: bool) -> Result<(), CommandFailure> {
 }
 
 /// Writes the finding as files and returns the path of the page.
-fn write_report(directory: &Path, finding: &Finding) -> Result<PathBuf, CommandFailure> {
+fn write_report(directory: &Path, finding: &Finding) -> CommandResult<PathBuf> {
     let written = output::write(directory, &finding.experiment, &finding.report);
     Ok(written.map_err(|error| CommandFailure::of_file(&error))?.swap_remove(0))
 }

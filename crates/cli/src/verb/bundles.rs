@@ -1,6 +1,6 @@
 //! `longwire bundles`.
 
-use crate::failure::CommandFailure;
+use crate::failure::{CommandFailure, CommandResult};
 use crate::flag;
 use crate::node_connection::{NodeConversation, NodeOptions, bytes, seconds};
 use clap::{Args, Subcommand};
@@ -74,7 +74,7 @@ enum BundlesAction {
 }
 
 impl Bundles {
-    pub(crate) fn run(&self) -> Result<(), CommandFailure> {
+    pub(crate) fn run(&self) -> CommandResult {
         match &self.what {
             None | Some(BundlesAction::List) => self.list(),
             Some(BundlesAction::Show { id }) => {
@@ -90,7 +90,7 @@ impl Bundles {
         }
     }
 
-    fn list(&self) -> Result<(), CommandFailure> {
+    fn list(&self) -> CommandResult {
         let filter = Filter { source: self.from.clone(), destination: self.to.clone(), state: self.state };
         let mut talk = self.reach.connect()?;
         let mut all = Page::default();
@@ -106,12 +106,12 @@ impl Bundles {
     }
 }
 
-fn ask(talk: &mut NodeConversation, request: Request) -> Result<Page, CommandFailure> {
+fn ask(talk: &mut NodeConversation, request: Request) -> CommandResult<Page> {
     talk.ask(request)?;
     talk.wait(|said| if let Reply::Bundles { page } = said.head { Some(page) } else { None })
 }
 
-fn parse(id: &str) -> Result<BundleName, CommandFailure> {
+fn parse(id: &str) -> CommandResult<BundleName> {
     id.parse().map_err(|_| {
         let hint = "use an ID such as dtn://alice/@842000000000-256; list the IDs with `longwire bundles`";
         CommandFailure::usage(format!("`{id}` is not a valid bundle ID"), hint)

@@ -1,6 +1,6 @@
 //! `longwire certificate`.
 
-use crate::failure::CommandFailure;
+use crate::failure::{CommandFailure, CommandResult};
 use crate::flag;
 use crate::output::talk;
 use clap::Args;
@@ -51,7 +51,7 @@ fn days(text: &str) -> Result<u32, String> {
 }
 
 impl Certificate {
-    pub(crate) fn run(&self) -> Result<(), CommandFailure> {
+    pub(crate) fn run(&self) -> CommandResult {
         let config = Config { node: self.node.clone(), ..Config::default() };
         let node = config.node_id().map_err(CommandFailure::Usage)?.to_string();
         let now = unix_now().ok_or_else(|| {

@@ -1,6 +1,6 @@
 //! `longwire clock`.
 
-use crate::failure::CommandFailure;
+use crate::failure::CommandResult;
 use crate::node_connection::{NodeOptions, seconds};
 use clap::{Args, Subcommand};
 use longwire_node::message::Request;
@@ -25,7 +25,7 @@ enum ClockAction {
 }
 
 impl Clock {
-    pub(crate) fn run(&self) -> Result<(), CommandFailure> {
+    pub(crate) fn run(&self) -> CommandResult {
         let mut talk = self.reach.connect()?;
         if matches!(self.what, Some(ClockAction::Trust)) {
             talk.done(Request::TrustClock)?;

@@ -2,7 +2,7 @@
 
 mod node_file;
 
-use crate::failure::CommandFailure;
+use crate::failure::{CommandFailure, CommandResult};
 use crate::node_connection;
 use crate::output::Measure;
 use clap::Args;
@@ -38,7 +38,7 @@ pub(crate) struct Compare {
 }
 
 impl Compare {
-    pub(crate) fn run(&self) -> Result<(), CommandFailure> {
+    pub(crate) fn run(&self) -> CommandResult {
         let profile = LinkProfile::load(&self.link, Path::new(".")).map_err(CommandFailure::Usage)?;
         let node_file = self.node_file(&profile).map_err(CommandFailure::Usage)?;
         let options = Options {
@@ -69,7 +69,7 @@ impl Compare {
 
     /// Prints the configuration on stdout, and on stderr the answer, where the settings are, and the commands of the
     /// operating system that go with them.
-    fn print_merged(&self, file: &NodeFile, finding: &Finding) -> Result<(), CommandFailure> {
+    fn print_merged(&self, file: &NodeFile, finding: &Finding) -> CommandResult {
         let experiment = &finding.experiment;
         let best = experiment.ranking.iter().find(|place| place.is_for_nodes()).ok_or_else(|| {
             Error::new(format!("no protocol for nodes delivered over `{}`", self.link))

@@ -1,6 +1,6 @@
 //! `longwire links`.
 
-use crate::failure::CommandFailure;
+use crate::failure::CommandResult;
 use crate::node_connection::{NodeOptions, bytes, seconds};
 use clap::{Args, Subcommand};
 use longwire_node::message::Request;
@@ -46,7 +46,7 @@ enum LinksAction {
 }
 
 impl Links {
-    pub(crate) fn run(&self) -> Result<(), CommandFailure> {
+    pub(crate) fn run(&self) -> CommandResult {
         let mut talk = self.reach.connect()?;
         match &self.what {
             None | Some(LinksAction::Show) => {}

@@ -16,7 +16,7 @@ mod send;
 mod status;
 mod store;
 
-use crate::failure::CommandFailure;
+use crate::failure::CommandResult;
 use clap::Subcommand;
 
 /// Verb with its options.
@@ -40,7 +40,7 @@ pub(crate) enum Verb {
 }
 
 impl Verb {
-    pub(crate) fn run(&self) -> Result<(), CommandFailure> {
+    pub(crate) fn run(&self) -> CommandResult {
         match self {
             Verb::Compare(compare) => compare.run(),
             Verb::Paper(paper) => paper.run(),

@@ -1,6 +1,6 @@
 //! `longwire model`.
 
-use crate::failure::CommandFailure;
+use crate::failure::{CommandFailure, CommandResult};
 use crate::flag;
 use crate::output::Show;
 use clap::builder::PossibleValuesParser;
@@ -135,7 +135,7 @@ fn after_help() -> String {
     format!("Presets:\n{}", PRESETS.map(line).join("\n"))
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, CommandFailure> {
+fn read(path: &Path) -> CommandResult<Vec<u8>> {
     longwire_settings::file::read(path).map_err(|error| {
         let what = format!("cannot read {}: {error}", path.display());
         CommandFailure::failed(what, "give a readable file with --file, or a length with --bytes")
@@ -143,7 +143,7 @@ fn read(path: &Path) -> Result<Vec<u8>, CommandFailure> {
 }
 
 impl Model {
-    pub(crate) fn run(&self) -> Result<(), CommandFailure> {
+    pub(crate) fn run(&self) -> CommandResult {
         match &self.which {
             ModelKind::Ax25(ax25) => ax25.run(),
         }
@@ -151,7 +151,7 @@ impl Model {
 }
 
 impl Ax25 {
-    fn run(&self) -> Result<(), CommandFailure> {
+    fn run(&self) -> CommandResult {
         let preset = Ax25Model::preset(&self.preset).expect("an allowed value");
         let contents = self.file.as_deref().map(read).transpose()?;
         let model = self.over(preset);
@@ -198,7 +198,7 @@ impl Ax25 {
         }
     }
 
-    fn stuffing(&self, model: &Ax25Model, contents: Option<&[u8]>) -> Result<Stuffing, CommandFailure> {
+    fn stuffing(&self, model: &Ax25Model, contents: Option<&[u8]>) -> CommandResult<Stuffing> {
         Ok(match self.stuffing {
             None => model.stuffing,
             Some(StuffingOption::All) => Stuffing::All,

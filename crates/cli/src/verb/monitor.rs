@@ -1,6 +1,6 @@
 //! `longwire monitor`.
 
-use crate::failure::CommandFailure;
+use crate::failure::{CommandFailure, CommandResult};
 use crate::flag;
 use crate::node_connection::print;
 use crate::output::talk;
@@ -42,7 +42,7 @@ pub(crate) struct Monitor {
 }
 
 impl Monitor {
-    pub(crate) fn run(&self) -> Result<(), CommandFailure> {
+    pub(crate) fn run(&self) -> CommandResult {
         let place: TncAddress = self.tnc.parse().map_err(|what| {
             CommandFailure::usage(format!("`{}` is not a valid TNC address", self.tnc), what)
         })?;
@@ -68,7 +68,7 @@ impl Monitor {
         })
     }
 
-    fn show(&self, watcher: &mut ChannelMonitor, heard: ListenEvent) -> Result<(), CommandFailure> {
+    fn show(&self, watcher: &mut ChannelMonitor, heard: ListenEvent) -> CommandResult {
         let bytes = match heard {
             ListenEvent::Open => {
                 talk(format_args!("listening on {}", self.tnc));

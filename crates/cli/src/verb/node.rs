@@ -1,6 +1,6 @@
 //! `longwire node`.
 
-use crate::failure::CommandFailure;
+use crate::failure::{CommandFailure, CommandResult};
 use clap::Args;
 use longwire_node::{Config, NodeSetup, log};
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    pub(crate) fn run(&self) -> Result<(), CommandFailure> {
+    pub(crate) fn run(&self) -> CommandResult {
         log::begin().map_err(CommandFailure::Usage)?;
         let config = Config::load(&self.config).map_err(CommandFailure::Usage)?;
         if self.check {

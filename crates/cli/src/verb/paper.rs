@@ -1,6 +1,6 @@
 //! `longwire paper`.
 
-use crate::failure::CommandFailure;
+use crate::failure::CommandResult;
 use crate::output::Measure;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
@@ -28,7 +28,7 @@ fn names() -> PossibleValuesParser {
 }
 
 impl Paper {
-    pub(crate) fn run(&self) -> Result<(), CommandFailure> {
+    pub(crate) fn run(&self) -> CommandResult {
         let play = |name: &str, progress: &Progress| {
             let paper = papers::find(name).expect("the parser knows the names");
             Ok(papers::reproduce(paper, &self.bench(progress)))

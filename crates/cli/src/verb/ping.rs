@@ -1,7 +1,7 @@
 //! `longwire ping`.
 
 use crate::endpoint;
-use crate::failure::CommandFailure;
+use crate::failure::{CommandFailure, CommandResult};
 use crate::flag;
 use crate::node_connection::{NodeOptions, print};
 use crate::output::interrupts;
@@ -41,7 +41,7 @@ pub(crate) struct Ping {
 }
 
 impl Ping {
-    pub(crate) fn run(&self) -> Result<(), CommandFailure> {
+    pub(crate) fn run(&self) -> CommandResult {
         let mut talk = self.reach.connect()?;
         let is_ipn = talk.status()?.node.starts_with("ipn:");
         // Concurrent pings on this machine are other processes and need other endpoints.
@@ -99,7 +99,7 @@ impl Ping {
         number: Option<usize>,
         sent_at: &[Instant],
         times: &mut [Option<f64>],
-    ) -> Result<(), CommandFailure> {
+    ) -> CommandResult {
         let Some((number, at)) = number.and_then(|number| Some((number, sent_at.get(number)?))) else {
             return Ok(());
         };
@@ -110,7 +110,7 @@ impl Ping {
         Ok(())
     }
 
-    fn summary(&self, to: String, times: Vec<Option<f64>>, is_stopped: bool) -> Result<(), CommandFailure> {
+    fn summary(&self, to: String, times: Vec<Option<f64>>, is_stopped: bool) -> CommandResult {
         let pings = ping::add_up(to, times);
         self.reach.show(&pings, || words(&pings))?;
         if is_stopped {

@@ -1,6 +1,6 @@
 //! `longwire recv`.
 
-use crate::failure::CommandFailure;
+use crate::failure::{CommandFailure, CommandResult};
 use crate::node_connection::{NodeConversation, StartingNodeOptions, bytes, print};
 use clap::Args;
 use longwire_node::inbox::{self, FileStart};
@@ -40,7 +40,7 @@ struct WaitingDelivery {
 }
 
 impl Recv {
-    pub(crate) fn run(&self) -> Result<(), CommandFailure> {
+    pub(crate) fn run(&self) -> CommandResult {
         inbox::make(&self.folder).map_err(|error| self.failed(&error))?;
         inbox::tidy(&self.folder);
         let mut talk = self.node.connect()?;
@@ -84,7 +84,7 @@ impl Recv {
         &self,
         talk: &mut NodeConversation,
         waiting: &mut VecDeque<WaitingDelivery>,
-    ) -> Result<(), CommandFailure> {
+    ) -> CommandResult {
         talk.ask(Request::Status)?;
         talk.wait(|said| {
             waiting.extend(delivery(&said));
@@ -92,7 +92,7 @@ impl Recv {
         })
     }
 
-    fn endpoint(&self, talk: &mut NodeConversation) -> Result<String, CommandFailure> {
+    fn endpoint(&self, talk: &mut NodeConversation) -> CommandResult<String> {
         if let Some(endpoint) = &self.endpoint {
             return Ok(endpoint.clone());
         }
@@ -113,7 +113,7 @@ impl Recv {
         talk: &mut NodeConversation,
         delivery: WaitingDelivery,
         waiting: &mut VecDeque<WaitingDelivery>,
-    ) -> Result<(), CommandFailure> {
+    ) -> CommandResult {
         let begun =
             inbox::begin(&self.folder, delivery.origin.clone()).map_err(|error| self.failed(&error))?;
         let WaitingDelivery { number, origin, length } = delivery;
@@ -160,7 +160,7 @@ impl Recv {
     }
 
     /// Prints the line of a file.
-    fn tell(&self, path: &std::path::Path, origin: &BundleName, length: u64) -> Result<(), CommandFailure> {
+    fn tell(&self, path: &std::path::Path, origin: &BundleName, length: u64) -> CommandResult {
         let value: Value = json!({"file": path, "source": origin.source, "created": origin.created, "payload_bytes": length});
         match self.node.reach.json {
             true => print(&value.to_string()),

@@ -1,6 +1,6 @@
 //! `longwire run`.
 
-use crate::failure::CommandFailure;
+use crate::failure::{CommandFailure, CommandResult};
 use crate::output::Measure;
 use clap::Args;
 use longwire_lab::bench::Shard;
@@ -25,7 +25,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    pub(crate) fn run(&self) -> Result<(), CommandFailure> {
+    pub(crate) fn run(&self) -> CommandResult {
         let sweeps = self.sweep.iter().map(|word| scenario::parse_sweep(word));
         let options = Options {
             scenario: self.scenario.clone(),

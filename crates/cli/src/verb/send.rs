@@ -1,7 +1,7 @@
 //! `longwire send`.
 
 use crate::endpoint;
-use crate::failure::CommandFailure;
+use crate::failure::{CommandFailure, CommandResult};
 use crate::flag;
 use crate::meter::{Meter, Unit};
 use crate::node_connection::{NodeConversation, StartingNodeOptions};
@@ -77,7 +77,7 @@ fn version(text: &str) -> Result<BundleVersion, String> {
 }
 
 impl Send {
-    pub(crate) fn run(&self) -> Result<(), CommandFailure> {
+    pub(crate) fn run(&self) -> CommandResult {
         let to = endpoint::check(&self.to)?;
         let mut file = self.open()?;
         let about = file.metadata().map_err(|error| self.unreadable(&error))?;
@@ -116,7 +116,7 @@ impl Send {
     }
 
     /// Opens the file. The node needs the length first, so standard input is read to its end into a temporary file.
-    fn open(&self) -> Result<File, CommandFailure> {
+    fn open(&self) -> CommandResult<File> {
         if !self.is_stdin() {
             return File::open(&self.file).map_err(|error| self.unreadable(&error));
         }
@@ -175,7 +175,7 @@ impl Send {
         talk(format_args!("hint: use --raw to send the content only"));
     }
 
-    fn next_piece(&self, file: &mut File, left: u64) -> Result<Bytes, CommandFailure> {
+    fn next_piece(&self, file: &mut File, left: u64) -> CommandResult<Bytes> {
         let mut piece = BytesMut::zeroed(left.min(PART_BYTES.into()) as usize);
         let read = file.read(&mut piece).map_err(|error| self.unreadable(&error))?;
         if read == 0 {
@@ -193,7 +193,7 @@ impl Send {
         stored: Meter,
         length: u64,
         mut early: Option<Message<Reply>>,
-    ) -> Result<Value, CommandFailure> {
+    ) -> CommandResult<Value> {
         let (name, name_may_stay) = loop {
             let said = if early.is_some() { early.take() } else { talk.hear_within(REPLY_WAIT_MAX)? };
             let Some(said) = said else { continue };
@@ -300,14 +300,14 @@ impl BundleProgress {
         !self.is_gone && matches!(self.state, None | Some(State::Arriving | State::Storing))
     }
 
-    fn ask(&mut self, talk: &mut NodeConversation) -> Result<(), CommandFailure> {
+    fn ask(&mut self, talk: &mut NodeConversation) -> CommandResult {
         talk.ask(Request::Bundle(self.name.clone()))?;
         (self.asked, self.asked_at) = (true, Some(Instant::now()));
         Ok(())
     }
 
     /// Asks again after `BETWEEN_QUESTIONS`, unless a request is outstanding.
-    fn ask_again(&mut self, talk: &mut NodeConversation) -> Result<(), CommandFailure> {
+    fn ask_again(&mut self, talk: &mut NodeConversation) -> CommandResult {
         let is_time = self.asked_at.is_none_or(|at| at.elapsed() >= BETWEEN_QUESTIONS);
         if self.asked || self.is_gone || !is_time { Ok(()) } else { self.ask(talk) }
     }
@@ -360,7 +360,7 @@ fn talk_of_receipt() {
 }
 
 /// Fails if the reply is that of a failed send.
-fn refused(reply: &Reply) -> Result<(), CommandFailure> {
+fn refused(reply: &Reply) -> CommandResult {
     match reply {
         Reply::Failed { reason, .. } => Err(CommandFailure::failed(
             format!("not sent: {reason}"),

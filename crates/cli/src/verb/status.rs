@@ -1,6 +1,6 @@
 //! `longwire status`.
 
-use crate::failure::CommandFailure;
+use crate::failure::CommandResult;
 use crate::node_connection::{NodeOptions, bytes, seconds};
 use clap::Args;
 use longwire_node::view;
@@ -14,7 +14,7 @@ pub(crate) struct Status {
 }
 
 impl Status {
-    pub(crate) fn run(&self) -> Result<(), CommandFailure> {
+    pub(crate) fn run(&self) -> CommandResult {
         let status = self.reach.connect()?.status()?;
         self.reach.show(&status, || words(&status))
     }

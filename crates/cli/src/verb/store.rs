@@ -1,6 +1,6 @@
 //! `longwire store`.
 
-use crate::failure::CommandFailure;
+use crate::failure::{CommandFailure, CommandResult};
 use crate::meter::{Meter, Unit};
 use crate::node_connection::bytes;
 use clap::{Args, Subcommand};
@@ -43,7 +43,7 @@ enum StoreAction {
 }
 
 impl Store {
-    pub(crate) fn run(&self) -> Result<(), CommandFailure> {
+    pub(crate) fn run(&self) -> CommandResult {
         let folder = self.folder()?;
         match self.what {
             StoreAction::Check => self.check(&folder),
@@ -51,7 +51,7 @@ impl Store {
         }
     }
 
-    fn folder(&self) -> Result<PathBuf, CommandFailure> {
+    fn folder(&self) -> CommandResult<PathBuf> {
         if let Some(folder) = &self.store {
             return Ok(folder.clone());
         }
@@ -59,7 +59,7 @@ impl Store {
         Ok(Config::load(&config).map_err(CommandFailure::Usage)?.storage.path)
     }
 
-    fn check(&self, folder: &Path) -> Result<(), CommandFailure> {
+    fn check(&self, folder: &Path) -> CommandResult {
         let checked = metered(|progress| storage::check(folder, progress))
             .map_err(|error| unreadable(folder, &error))?;
         self.print(&checked, || words(&checked))?;
@@ -72,13 +72,13 @@ impl Store {
         }
     }
 
-    fn repair(&self, folder: &Path) -> Result<(), CommandFailure> {
+    fn repair(&self, folder: &Path) -> CommandResult {
         let repaired = metered(|progress| storage::repair(folder, progress))
             .map_err(|error| unreadable(folder, &error))?;
         self.print(&repaired, || repaired_words(&repaired))
     }
 
-    fn print(&self, what: &impl Serialize, words: impl FnOnce() -> String) -> Result<(), CommandFailure> {
+    fn print(&self, what: &impl Serialize, words: impl FnOnce() -> String) -> CommandResult {
         let text =
             if self.json { serde_json::to_string_pretty(what).expect("it is a document") } else { words() };
         crate::node_connection::print(text.trim_end())
