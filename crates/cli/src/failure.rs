@@ -37,7 +37,6 @@ impl CommandFailure {
         }
     }
 
-    /// An operation that failed, with a hint.
     pub(crate) fn failed(what: impl Into<String>, hint: impl Into<String>) -> CommandFailure {
         CommandFailure::Failed(Error::new(what).hint(hint))
     }
@@ -55,7 +54,6 @@ impl CommandFailure {
         CommandFailure::failed(what, "use --out DIR to write files instead")
     }
 
-    /// Failure to create an output directory.
     pub(crate) fn of_directory(directory: &Path, error: &io::Error) -> CommandFailure {
         let what =
             format!("cannot create the directory {}: {error}\nNothing was computed.", directory.display());

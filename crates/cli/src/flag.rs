@@ -40,12 +40,9 @@ pub(crate) fn number(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| "must be a number, 0 or more".to_owned())
 }
 
-/// Words, each with its value.
 pub(crate) type Words<T> = &'static [(&'static str, T)];
-/// Words, each with its value and its meaning.
 pub(crate) type ExplainedWords<T> = &'static [(&'static str, T, &'static str)];
 
-/// Returns a parser for words.
 pub(crate) fn word<T: Copy + Send + Sync + 'static>(words: Words<T>) -> impl TypedValueParser<Value = T> {
     let parser = PossibleValuesParser::new(words.iter().map(|(word, _)| *word));
     parser.map(move |word| words.iter().find(|(known, _)| *known == word).expect("an allowed value").1)

@@ -203,7 +203,6 @@ fn stdout_style() -> (usize, bool) {
     (width.max(40), !plain)
 }
 
-/// Turns a name into the name of a folder.
 fn folder(name: &str) -> String {
     let fits = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' };
     let all: String = name.chars().map(fits).collect();

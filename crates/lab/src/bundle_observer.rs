@@ -78,7 +78,6 @@ pub struct BundleObserver<L> {
     stretches: BTreeMap<(BundleId, u64), PayloadRanges>,
 }
 
-/// Outgoing transfer.
 #[derive(Debug, Default)]
 struct ObservedTransfer {
     start: BytesMut,

@@ -532,7 +532,6 @@ fn bytes_in_words(bytes: u64) -> String {
     if bytes == 1 { "1 byte".into() } else { format!("{} bytes", figure(bytes as f64)) }
 }
 
-/// Quotes a word for a shell.
 fn quoted(word: &str) -> String {
     let plain = |letter: char| letter.is_alphanumeric() || "-_./+,:@%".contains(letter);
     match !word.is_empty() && word.chars().all(plain) {

@@ -411,7 +411,6 @@ fn write_csv(out: impl Write, after: &[&str], rows: Vec<(&String, &Params, Vec<S
     csv.flush()
 }
 
-/// Columns of a case.
 const HEAD: [&str; 2] = ["protocol", "settings"];
 
 /// Returns protocol and settings of a case. Protocols with settings have lowercase names: `TCP/IP` is one name.

@@ -289,7 +289,6 @@ pub(crate) fn at(seconds: f64) -> Instant {
     Instant::from_nanos((seconds * 1e9) as u64)
 }
 
-/// Frame statistics of one hop.
 #[derive(Clone, Debug, Default)]
 struct HopStatistics {
     active: Option<(Instant, Instant)>,
@@ -341,7 +340,6 @@ struct PreparedRun<'a> {
     setup: &'a Setup,
     run: Run,
     wanted: Wanted,
-    /// Outages of each hop in this run.
     scheduled: Vec<Vec<Outage>>,
     simulation: Simulation<FileTask>,
     nodes: Vec<NodeId>,

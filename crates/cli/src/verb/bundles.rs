@@ -31,7 +31,6 @@ pub(crate) struct Bundles {
     reach: NodeOptions,
 }
 
-/// States, with their meaning.
 const STATES: flag::ExplainedWords<State> = &[
     ("arriving", State::Arriving, "Being received"),
     ("storing", State::Storing, "Being written to the store"),

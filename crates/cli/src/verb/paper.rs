@@ -8,7 +8,6 @@ use longwire_lab::bench::Bench;
 use longwire_lab::papers::{self, PAPERS};
 use longwire_lab::progress::Progress;
 
-/// Name for all papers.
 const ALL: &str = "all";
 
 /// Reproduce a published evaluation and compare its figures with ours

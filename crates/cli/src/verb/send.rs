@@ -61,7 +61,6 @@ pub(crate) struct Send {
     node: StartingNodeOptions,
 }
 
-/// Priorities, with their meaning.
 const PRIORITIES: flag::ExplainedWords<Priority> = &[
     ("bulk", Priority::Bulk, "Sent when no other bundle is waiting"),
     ("normal", Priority::Normal, "Default priority"),

@@ -20,7 +20,6 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Selection(BTreeMap<String, Values>);
 
-/// Values of a parameter.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 enum Values {

@@ -15,7 +15,6 @@
 use crate::bench::{Played, Trial};
 use crate::stats::{FittedLine, Summary};
 
-/// Confidence level of a test.
 const LEVEL: f64 = 0.95;
 
 /// The criterion, for a page.

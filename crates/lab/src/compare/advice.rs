@@ -31,7 +31,6 @@ pub(super) struct Advice {
 }
 
 impl Advice {
-    /// Returns the configuration for these settings of a protocol.
     pub(super) fn of(settings: &Table, protocol: &Protocol) -> Advice {
         let mut advice = Advice {
             settings: toml_text::durations_written(&toml_text::difference(settings, protocol.defaults())),
@@ -54,7 +53,6 @@ impl Advice {
         advice
     }
 
-    /// Returns the configuration as values.
     pub(super) fn configuration(&self, protocol: &Protocol, link: &LinkProfile) -> Configuration {
         let sections = self.sections(protocol, link);
         let kind = protocol.link_kind();

@@ -170,7 +170,6 @@ impl Reason {
     }
 }
 
-/// Places of all candidates.
 pub(super) struct Ranking {
     /// Those with guaranteed delivery by rank, those that tie with the fastest in order of preference; then the others.
     places: Vec<Place>,
@@ -202,7 +201,6 @@ impl Ranking {
         Ranking { places, leading, reasons }
     }
 
-    /// All places.
     pub(super) fn all(&self) -> &[Place] {
         &self.places
     }
@@ -213,7 +211,6 @@ impl Ranking {
         &self.places[..end]
     }
 
-    /// Places without a rank.
     pub(super) fn without_rank(&self) -> &[Place] {
         &self.places[self.with_rank().len()..]
     }
@@ -270,7 +267,6 @@ fn ranks(sure: &[Candidate], leading: usize) -> Vec<(usize, usize)> {
     all
 }
 
-/// Returns why the first of those that tie is the first.
 fn reasons(tied: &[Candidate]) -> Vec<Reason> {
     let [best, others @ ..] = tied else { return Vec::new() };
     if others.is_empty() {

@@ -53,7 +53,6 @@ type Spans = Vec<(f64, f64)>;
 
 /// Random contacts and messages of a seed, equal for every router.
 struct DrawnContacts {
-    /// Contacts of each pair.
     contacts: Vec<((usize, usize), Spans)>,
     /// Time, sender and receiver of each message, in order.
     messages: Vec<(f64, usize, usize)>,
@@ -120,7 +119,6 @@ struct ContactLink {
     spans: Spans,
 }
 
-/// Factory of a node.
 #[derive(Clone)]
 struct NodeFactory {
     name: String,
@@ -135,7 +133,6 @@ fn node_id(name: &str) -> String {
     format!("dtn://{name}/")
 }
 
-/// Simulates a run.
 pub(super) fn play(plan: &Scenario, router: RouterChoice, seed: u64) -> Outcome {
     let drawn = DrawnContacts::new(plan, &Rng::new(seed).fork("meetings"));
     let mut simulation = world::simulation(seed);
@@ -299,7 +296,6 @@ fn session_plan(name: &str) -> Plan {
     Plan::new(&Tcpcl, config)
 }
 
-/// Observations of a run.
 struct RunObserver {
     payload: Bytes,
     lifetime: Duration,

@@ -132,7 +132,6 @@ fn choices(model: &GilbertElliott, header_bytes: u32, payload_max_bytes: u32) ->
     found
 }
 
-/// Returns the square of a matrix.
 fn squared(m: [[f64; 2]; 2]) -> [[f64; 2]; 2] {
     let entry = |row: usize, column: usize| m[row][0] * m[0][column] + m[row][1] * m[1][column];
     [[entry(0, 0), entry(0, 1)], [entry(1, 0), entry(1, 1)]]

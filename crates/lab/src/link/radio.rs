@@ -53,7 +53,6 @@ pub(crate) fn millis(millis: f64) -> Duration {
 }
 
 impl RadioChannel {
-    /// Checks the values in this profile.
     pub(super) fn check(&self, link: &LinkProfile, place: &str) -> Result<(), Error> {
         let wrong = |key: &str, rule: &str| Err(Error::new(format!("{place}: `{key}` {rule}")));
         let times = [

@@ -9,7 +9,6 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 
-/// Text of a page.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Text {
@@ -36,7 +35,6 @@ struct Part {
     text: Vec<String>,
 }
 
-/// Headings of a table.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Headings {
@@ -70,7 +68,6 @@ struct Statement {
 }
 
 impl Text {
-    /// Reads the text of a paper.
     pub(super) fn read(text: &str) -> Text {
         data(text)
     }
@@ -98,7 +95,6 @@ impl Text {
         Section::new(&part.heading).with_all(part.text.iter().map(String::as_str))
     }
 
-    /// Creates a table with these rows.
     pub(super) fn table(&self, name: &str, rows: impl IntoIterator<Item = Vec<Cell>>) -> Table {
         let Headings { caption, columns, text } = entry(&self.table, name);
         let column = |head: &String| {

@@ -19,7 +19,6 @@ pub(super) const INWARD_LINK: LinkId = LinkId(0);
 
 type Links = Both<Many<LinkId, Packets>, Many<LinkId, Datagrams>>;
 
-/// AX.25 stations of one node.
 pub(super) struct Stations {
     /// Stations towards the source and the destination, as far as they exist.
     stations: Vec<(InterfaceId, Station)>,

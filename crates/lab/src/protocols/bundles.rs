@@ -97,7 +97,6 @@ pub(super) fn defaults(carrier: &dyn AnyCarrier) -> Table {
     defaults_on(carrier, carrier.about().media)
 }
 
-/// Settings of a preset for these links.
 pub(super) fn settings(carrier: &dyn AnyCarrier, preset: &Preset, links: &[LinkProfile]) -> Table {
     let mut table = defaults_on(carrier, &[medium_on(carrier.about(), links)]);
     table.extend((preset.settings)(&hops(links)));
@@ -141,7 +140,6 @@ struct Tower {
     others: NodeSettings,
 }
 
-/// Provider of the links of a node.
 type LinkProvider = Box<dyn Engine<Above = Many<LinkId, Media>, Below = Many<InterfaceId, Frames>> + Send>;
 
 impl Tower {
@@ -225,7 +223,6 @@ fn contacts(began_dtn_ms: u64, outages: &[(f64, f64)]) -> Vec<Contact> {
 }
 
 impl NodePosition {
-    /// Node ID of the node at a position.
     pub(super) fn node_id(&self, position: usize) -> String {
         format!("dtn://{}/", self.names[position])
     }

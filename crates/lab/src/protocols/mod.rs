@@ -124,7 +124,6 @@ pub struct Variant {
     pub settings: Box<VariantSettings>,
 }
 
-/// Function that returns the settings for a path.
 type VariantSettings = dyn Fn(&[LinkProfile]) -> Table + Send + Sync;
 
 impl Variant {
@@ -235,7 +234,6 @@ fn tcp_over_ax25() -> Protocol {
 /// Maximum hops of any path: networks are numbered with one byte.
 pub const HOPS_MAX: usize = 200;
 
-/// Function that creates the engine of a node.
 type Make = dyn Fn(&NodePosition, Boot) -> NodeEngine<FileTask> + Send + Sync;
 
 /// Protocol with its settings, ready to be started on any node of a path.

@@ -33,10 +33,8 @@ use toml::Table;
 /// Link towards the destination, of every node but the last.
 pub const ONWARD_LINK: LinkId = LinkId(1);
 
-/// Port of the plain file transfer.
 pub(super) const FILE_PORT: u16 = 5001;
 
-/// Settings of a plain stream.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 struct TcpStreamSettings {
@@ -80,7 +78,6 @@ pub(super) fn checked_link(ax25: &LinkConfig, links: &[LinkProfile]) -> Result<(
         .hint(format!("set it to at most {longest}, or set `mtu-bytes` of each link to at least {said}")))
 }
 
-/// TCP/IP host of a node.
 pub(super) fn host(place: &NodePosition, profile: &Profile, port: u16, rng: &Rng) -> Host {
     Host::new(host_config(place, profile.clone(), port), rng.fork("tcp"))
 }

@@ -39,7 +39,6 @@ struct Ax25LinkSettings {
     ax25: LinkConfig,
 }
 
-/// Default settings.
 pub(super) fn link_defaults() -> Table {
     toml_text::to_table(&Ax25LinkSettings::default())
 }
@@ -76,7 +75,6 @@ struct InternetSettings {
     ax25: LinkConfig,
 }
 
-/// Default settings.
 pub(super) fn internet_defaults() -> Table {
     toml_text::to_table(&InternetSettings::default())
 }

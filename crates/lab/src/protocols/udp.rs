@@ -38,7 +38,6 @@ struct Counters {
     damaged: u64,
 }
 
-/// One end of a hop.
 #[derive(Debug)]
 struct HopEnd {
     interface: InterfaceId,
@@ -85,7 +84,6 @@ impl HopEnd {
         DatagramsIndication::Joined { bytes_max: self.datagram_bytes_max, peer, group: None }
     }
 
-    /// Creates the packet of a datagram.
     fn packet(&mut self, payload: &[u8]) -> Bytes {
         let length = UDP_HEADER_BYTES + payload.len() as u16;
         let header = Ipv4Header {

@@ -7,7 +7,6 @@ use crate::record::{Params, Value};
 /// Series as it is drawn.
 #[derive(Clone)]
 pub(super) struct Drawn<'a> {
-    /// The series.
     pub(super) series: &'a PlotSeries,
     /// Number of the colour, marker and dash, below [`STYLES`].
     pub(super) style: usize,
@@ -30,9 +29,7 @@ impl Panel<'_> {
     }
 }
 
-/// Panels of a plot.
 pub(super) struct Panels<'a> {
-    /// Panels, in order.
     pub(super) panels: Vec<Panel<'a>>,
     /// Legend of all panels, if their series have the same names.
     pub(super) legend: Option<Vec<Drawn<'a>>>,

@@ -175,7 +175,6 @@ impl PlotSeries {
         parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
     }
 
-    /// Complete name.
     pub(super) fn full_name(&self) -> String {
         self.name_at(&self.at)
     }
@@ -383,7 +382,6 @@ impl Plot {
         table
     }
 
-    /// All points as CSV.
     pub(super) fn csv(&self) -> String {
         let columns = ["name", "published"].map(Column::text).into_iter();
         let across = self.series.iter().flat_map(|series| &series.points).any(|point| point.across.is_some());
@@ -570,7 +568,6 @@ fn swatch(series: &PlotSeries, style: usize) -> String {
     out + "</g>"
 }
 
-/// Outline of a marker at a position.
 pub(super) fn marker(style: usize, x: f64, y: f64, r: f64) -> String {
     let d = 2.0 * r;
     match style {

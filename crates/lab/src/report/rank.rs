@@ -45,7 +45,6 @@ const THICK: f64 = 18.0;
 const TOP: f64 = 26.0;
 
 impl RankChart {
-    /// Draws the chart.
     pub(super) fn svg(&self) -> Markup {
         let ends = self.rows.iter().map(|row| row.summary.interval().1);
         let most = ends.chain(self.limit).fold(0.0, f64::max);
@@ -99,7 +98,6 @@ impl RankChart {
         let _ = writeln!(out, r#"<text class="total" x="{end:.1}" y="{base:.1}">{label}</text></g>"#);
     }
 
-    /// Table of the same numbers.
     pub(crate) fn table(&self) -> Table {
         let number = |name: &str| Column::number(name, &self.unit);
         let columns = [

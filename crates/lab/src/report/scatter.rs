@@ -153,7 +153,6 @@ impl Scatter {
         svg("plot square", SQUARE.width, SQUARE.height, &label, out)
     }
 
-    /// Table of the same numbers.
     pub(crate) fn table(&self) -> Table {
         let mut table = Table::of(&self.title, "figure|# published|# ours|# ratio|verdict");
         for point in &self.points {

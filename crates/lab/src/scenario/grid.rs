@@ -5,7 +5,6 @@ use crate::record::{self, Params};
 use crate::toml_text;
 use toml::{Table, Value};
 
-/// Maximum points of a grid.
 const POINTS_MAX: usize = 100_000;
 
 /// Expands all combinations of the values of these keys, the last one varying fastest: parameters and table of each.
@@ -88,7 +87,6 @@ fn param_name(key: &str) -> String {
     .replace('-', "_")
 }
 
-/// Value of a parameter in records.
 pub(crate) fn param_value(value: &Value) -> record::Value {
     match value {
         Value::Integer(value) => (*value).into(),

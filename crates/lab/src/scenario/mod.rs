@@ -62,7 +62,6 @@ use toml::{Table, Value};
 const BYTES_MAX: u64 = 1 << 32;
 /// Maximum pairs of nodes with contacts; they are numbered with one byte.
 const PAIRS_MAX: usize = 200;
-/// Maximum messages of a run.
 const MESSAGES_MAX: u32 = 10_000;
 
 /// Options of `run`.
@@ -168,7 +167,6 @@ impl Load {
         }
     }
 
-    /// Keys of a file with this load.
     fn keys(self) -> Vec<&'static str> {
         let common = ["title", "about", "nodes", "runs", "seed", "channel", "sweep"];
         let own: &[&str] = match self {
@@ -505,7 +503,6 @@ impl Scenario {
         self.nodes.len().saturating_sub(1)
     }
 
-    /// Channel of a hop of the chain.
     fn channel_of(&self, hop: usize) -> Option<&Channel> {
         let ends = &self.nodes[hop..hop + 2];
         self.channel.iter().find(|channel| ends.iter().all(|end| channel.between.contains(end)))

@@ -97,7 +97,6 @@ fn moments(frames: &[CapturedFrame]) -> Vec<(Instant, Moment, &CapturedFrame)> {
     moments
 }
 
-/// Description of the fate of a frame.
 fn words(fate: FrameFate) -> &'static str {
     match fate {
         FrameFate::Delivered => "delivered",

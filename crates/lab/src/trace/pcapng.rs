@@ -81,7 +81,6 @@ pub fn write(mut out: impl Write, frames: &[CapturedFrame], node: &str) -> io::R
     Ok(())
 }
 
-/// Returns the link type of the packets of a port.
 fn link_type(port: &NodeInterface, frames: &[CapturedFrame]) -> u16 {
     let of_port = |frame: &&CapturedFrame| frame.from == *port || frame.to == *port;
     match frames.iter().find(of_port) {

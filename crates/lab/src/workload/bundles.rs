@@ -19,7 +19,6 @@ const READ_BYTES: u32 = 256 * 1024;
 /// Maximum length of a piece passed down, bytes.
 const PIECE_BYTES_MAX: u64 = 64 * 1024;
 
-/// Delivery being read.
 #[derive(Debug)]
 struct Reading {
     length: u64,

@@ -53,7 +53,6 @@ enum Phase {
     Paused(Instant),
 }
 
-/// Incoming connection.
 #[derive(Debug)]
 struct Incoming {
     head: BytesMut,

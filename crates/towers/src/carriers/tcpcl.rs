@@ -190,7 +190,7 @@ mod tests {
         let cautions = Tcpcl::cautions(&Config::dtn2(""), &far);
         assert!(cautions[0].contains("after 30 s") && cautions[0].contains("1,500 s"), "{cautions:?}");
         assert!(Tcpcl::cautions(&Config::dtn2(""), &near).is_empty());
-        assert!(Tcpcl::cautions(&tuned(&far), &far).is_empty(), "tuned settings know the link");
+        assert!(Tcpcl::cautions(&tuned_session(&far), &far).is_empty(), "tuned settings know the link");
         let off = Config { keepalive: Duration::ZERO, ..Config::default() };
         assert!(Tcpcl::cautions(&off, &far).is_empty());
     }

@@ -26,7 +26,6 @@ pub(super) struct NodeFile {
 pub(super) struct Merged {
     /// Text of the file.
     pub(super) text: String,
-    /// Remarks for the user.
     pub(super) remarks: Vec<String>,
 }
 
@@ -239,7 +238,6 @@ fn is_of_link(section: &str) -> bool {
     PROTOCOLS.iter().filter_map(|protocol| protocol.carrier).any(|carrier| carrier.about().section == section)
 }
 
-/// Returns true for links to groups.
 fn is_group(kind: &str) -> bool {
     let mut carriers = PROTOCOLS.iter().filter_map(|protocol| protocol.carrier);
     carriers.any(|carrier| carrier.about().name == kind && carrier.about().is_group)

@@ -144,7 +144,6 @@ pub(super) fn compare(simulated: &Simulated) -> Vec<Compared> {
     PUBLISHED.figures.iter().map(|row| row.compared(simulated)).collect()
 }
 
-/// Returns all claims of the paper.
 pub(super) fn claims(simulated: &Simulated, compared: &[Compared]) -> Vec<Claim> {
     let figures = compared.iter().map(|compared| compared.claim.clone());
     let place = "statements of the text";

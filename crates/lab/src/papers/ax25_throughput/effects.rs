@@ -9,7 +9,6 @@ use crate::format::range;
 use crate::stats::{self, least};
 use longwire_proto::time::Duration;
 
-/// Seeds of each transfer.
 const SEEDS: u64 = 16;
 
 /// Mean throughput of a transfer with a change.

@@ -19,7 +19,6 @@ fn text<'a>(point: &'a Params, name: &str) -> Option<&'a str> {
     point.get(name).and_then(Value::as_text)
 }
 
-/// Returns the name of the figure.
 pub(super) fn figure(point: &Params) -> &str {
     text(point, "figure").unwrap_or("throughput")
 }
@@ -42,7 +41,6 @@ pub(super) fn case(point: &Params) -> Case {
     if ["window", "beyond-five", "beyond-six"].contains(&figure(point)) { case.long() } else { case }
 }
 
-/// Returns the value of the figure.
 pub(super) fn value(point: &Params, values: &impl Values) -> f64 {
     let case = case(point);
     let of = |model: Model, window: u8| model.throughput_bps(case.rate_bps as f64, window.into());

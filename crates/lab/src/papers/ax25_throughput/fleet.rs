@@ -88,7 +88,6 @@ const TX_DELAY: Duration = Duration::from_millis(300);
 /// Slot time (T102).
 const SLOT_TIME: Duration = Duration::from_millis(100);
 
-/// Role of a controller in a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Role {
     /// Both ends are of the same kind (section 3.1).
@@ -114,7 +113,6 @@ impl Role {
     }
 }
 
-/// Simulated transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Case {
     pub(super) role: Role,

@@ -37,7 +37,6 @@ impl Trial for WithPairs {
 #[derive(Default)]
 pub(super) struct Leeway(BTreeMap<Case, Vec<f64>>);
 
-/// Range over all allowed constants.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Range {
     pub(super) from: f64,

@@ -28,7 +28,6 @@ impl Shown {
     }
 }
 
-/// Returns the sections of the page.
 pub(super) fn sections(text: &Text, simulated: &Simulated, compared: &[Compared]) -> Vec<Section> {
     let curves = |shown: &'static [Shown]| shown.iter().map(move |shown| curves(simulated, compared, shown));
     let windows = SIMULATION.histograms.iter().map(|shown| histogram(simulated, shown));
@@ -171,7 +170,6 @@ fn window_length_plot(simulated: &Simulated) -> Plot {
     })
 }
 
-/// Plot of the throughput over the frame length.
 fn length_plot(simulated: &Simulated) -> Plot {
     let (x, y) = (Axis::new("information", "octets"), Axis::new("share of the line rate", "%").from_zero());
     let mut plot = Plot::new("Throughput by frame length at k = 7", x, y);

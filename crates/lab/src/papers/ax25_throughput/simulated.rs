@@ -30,7 +30,6 @@ impl Trial for Case {
     }
 }
 
-/// Results of the simulations.
 pub(super) struct Simulated {
     /// Runs of each transfer, fewer of long files.
     pub(super) runs: u32,

@@ -52,7 +52,6 @@ struct Group {
     set: Table,
     /// Preset of TCP in place of that of the protocol.
     tcp_profile: Option<String>,
-    /// Maximum runs of a case.
     runs_max: Option<u32>,
     /// True for more runs where the paper states a goodput.
     has_more_runs: bool,
@@ -68,9 +67,7 @@ struct Group {
 pub(super) struct Variant {
     /// Name of the alternative.
     pub(super) name: String,
-    /// Assumption.
     pub(super) assumed: String,
-    /// Basis of the assumption.
     pub(super) basis: String,
     /// Description of the alternative.
     pub(super) instead: String,
@@ -89,7 +86,6 @@ impl Variant {
     }
 }
 
-/// Plan of the runs.
 struct Plan {
     cases: Cases,
     scenario: Scenario,
@@ -98,7 +94,6 @@ struct Plan {
     thin: bool,
 }
 
-/// Plays everything.
 pub(super) fn play(bench: &Bench<'_>) -> Reproduction {
     let mut scenario = of_program(Scenario::parse(SCENARIO, "scenarios/cislunar.toml"));
     (scenario.runs, scenario.seed) = (bench.runs(scenario.runs), bench.seed);

@@ -12,7 +12,6 @@ use crate::trace::CapturedFrame;
 use crate::trace::conversation::{Conversation, SegmentSeen, conversations};
 use longwire_proto::tcp::wire::Flags;
 
-/// Returns the conversation from mx to rx.
 pub(super) fn mx_to_rx(frames: &[CapturedFrame]) -> Option<Conversation> {
     conversations(frames)
         .into_iter()

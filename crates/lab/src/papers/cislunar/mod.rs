@@ -34,7 +34,6 @@ pub const PAPER: Paper = Paper {
 
 /// Text of the scenario file.
 pub const SCENARIO: &str = include_str!("../../../../../scenarios/cislunar.toml");
-/// Published figures.
 const PUBLISHED: &str = include_str!("published.csv");
 
 /// Longest published outage, s.

@@ -18,10 +18,8 @@ use crate::stats::{self, Summary};
 
 /// Smallest change of the goodput that counts as an effect, as a share.
 const MOVE: f64 = 0.05;
-/// Metric of the goodput.
 const GOODPUT: &str = "goodput_byte_per_s";
 
-/// Creates the page.
 pub(super) fn page(all: &Reproduction, bench: &Bench<'_>) -> Page {
     let text = &Text::read(include_str!("text.toml"));
     let (records, claims) = all.records_and_claims(text);

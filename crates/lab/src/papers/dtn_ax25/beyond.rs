@@ -25,7 +25,6 @@ const STORE: Duration = Duration::from_millis(10);
 const PER_MINUTE: [f64; 3] = [1.0, 4.0, 16.0];
 /// Useful life of a single frame, seconds.
 const OF_USE_S: f64 = 5.0;
-/// Case of single frames.
 const SINGLE: &str = "single frames";
 
 /// Protocols that carry the file, with the loss of the channel; the link alone comes first.

@@ -29,22 +29,18 @@ pub const PAPER: Paper = Paper {
     play: |bench| page::page(&trials::simulate(bench)),
 };
 
-/// Published figures.
 const PUBLISHED: &str = include_str!("published.csv");
 /// File length, bytes.
 const FILE_BYTES: u64 = 7182;
 /// Rates, bit/s.
 const RATES_BPS: [f64; 2] = [1200.0, 9600.0];
 
-/// Case of the published model.
 const MODEL: &str = "model ronan-2011";
 /// Case of the same with the turnaround.
 const TURNING: &str = "model ronan-2011 with turnaround";
-/// Case of raw AX.25.
 const RAW: &str = "raw AX.25, simulated";
 /// Case of the convergence layer.
 const BUNDLES: &str = "AX.25-CL, simulated";
-/// Case of TCP/IP.
 const TCP: &str = "TCP/IP over UI frames, simulated";
 
 /// Row of Tables II and V, or III and VII: published times for one window, seconds.

@@ -41,7 +41,6 @@ pub(super) fn records_and_claims(simulated: &Simulated, text: &Text) -> (Vec<Rec
     (records, claims)
 }
 
-/// Creates the page.
 pub(super) fn page(simulated: &Simulated) -> Page {
     let text = &Text::read(include_str!("text.toml"));
     let (records, claims) = records_and_claims(simulated, text);

@@ -65,7 +65,6 @@ impl Trial for Exchange {
     }
 }
 
-/// Runs of a case.
 pub(super) type Played = bench::Played<Exchange>;
 
 /// Test setups for the convergence layer: what stands between hosts and channel, as a function of the turnaround, and the
@@ -97,7 +96,6 @@ const READINGS: [Reading; 8] = [
 /// Time from the PORT command to the end of a session, seconds.
 const PORT_TO_END: fn(&SessionTimes) -> f64 = |at| at.left_s - at.logged_in_s;
 
-/// Controllers with this turnaround.
 fn controller(serial_bps: Option<u32>, turnaround: Duration) -> Option<TncConfig> {
     Some(TncConfig { serial_bps, turnaround, ..TncConfig::default() })
 }
@@ -113,11 +111,9 @@ fn with_current_linux(session: &mut FtpSession) {
     session.internet.profile = profile(session.internet.window_frames, Profile::linux_6());
 }
 
-/// File and number of the runs.
 #[derive(Clone)]
 pub(super) struct Plan<'a> {
     pub(super) bench: Bench<'a>,
-    /// Runs per row.
     pub(super) runs: u32,
     file: Bytes,
     bundle: Bytes,
@@ -219,7 +215,6 @@ impl Fit {
     }
 }
 
-/// Results of the simulations.
 pub(super) struct Simulated {
     /// Raw AX.25, and AX.25-CL and TCP/IP with the fitted turnaround.
     pub(super) played: Vec<Played>,
@@ -229,7 +224,6 @@ pub(super) struct Simulated {
     pub(super) readings: Vec<Fit>,
     /// Other test setups.
     pub(super) rigs: Vec<Fit>,
-    /// Figures beyond the paper.
     pub(super) beyond: Vec<Record>,
     pub(super) file: Bytes,
 }
