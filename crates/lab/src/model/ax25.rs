@@ -300,24 +300,19 @@ impl Model {
 
     /// Describes what is wrong with the parameters, if anything.
     pub fn flaw(&self) -> Option<&'static str> {
-        let negative = |value: f64| !(value >= 0.0 && value.is_finite());
-        let times = [self.slot_s, self.txdelay_s, self.txtail_s, self.t2_s, self.turnaround_s];
-        match () {
-            () if self.information_bytes == 0 => Some("a frame must have at least one information octet"),
-            () if self.header_bytes == 0 || self.acknowledgement_bytes == 0 => {
-                Some("a frame has a header of one octet at least")
-            }
-            () if !(self.persistence > 0.0 && self.persistence <= 1.0) => {
-                Some("the persistence must be above 0 and at most 1")
-            }
-            () if times.into_iter().any(negative) || negative(self.carrier_bits) => {
-                Some("times must be zero or more")
-            }
-            () if self.serial_bps.is_some_and(|rate| !(rate > 0.0 && rate.is_finite())) => {
-                Some("rates must be above zero")
-            }
-            () => None,
-        }
+        let is_time = |value: f64| value >= 0.0 && value.is_finite();
+        let Model { slot_s, txdelay_s, txtail_s, t2_s, turnaround_s, carrier_bits, .. } = *self;
+        let times = [slot_s, txdelay_s, txtail_s, t2_s, turnaround_s, carrier_bits];
+        let is_persistence = self.persistence > 0.0 && self.persistence <= 1.0;
+        let has_headers = self.header_bytes > 0 && self.acknowledgement_bytes > 0;
+        let rules = [
+            (self.information_bytes > 0, "a frame must have at least one information octet"),
+            (has_headers, "a frame has a header of one octet at least"),
+            (is_persistence, "the persistence must be above 0 and at most 1"),
+            (times.into_iter().all(is_time), "times must be zero or more"),
+            (self.serial_bps.is_none_or(|rate| rate > 0.0 && rate.is_finite()), "rates must be above zero"),
+        ];
+        rules.into_iter().find(|(holds, _)| !holds).map(|(_, flaw)| flaw)
     }
 
     /// Number of frames of a file; zero for an empty file.

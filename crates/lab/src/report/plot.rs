@@ -450,39 +450,28 @@ fn draw(out: &mut String, drawn: &Drawn<'_>, xs: &Scale, ys: &Scale) {
     let points: Vec<Point> = series.points.iter().filter(visible).copied().collect();
     let name = escape(&drawn.name);
     let _ = writeln!(out, "<g class=\"s{style}{}\">", if series.published { " published" } else { "" });
+    let mut path = |class: &str, more: String, d: String| {
+        let _ = writeln!(out, "<path class=\"{class}\"{more} d=\"{d}\"><title>{name}</title></path>");
+    };
+    let dashed = |dash: &str| format!(" stroke-dasharray=\"{dash}\"");
     match series.shape {
-        Shape::Line | Shape::Trace | Shape::Bound => {
-            let class = if series.shape == Shape::Bound { "bound" } else { "line" };
-            let dash = if series.shape == Shape::Bound { "" } else { DASHES[style] };
-            let path = line(&points, xs, ys);
-            let _ = writeln!(
-                out,
-                "<path class=\"{class}\" stroke-dasharray=\"{dash}\" d=\"{path}\"><title>{name}</title></path>"
-            );
-        }
-        Shape::Steps | Shape::FaintSteps => {
-            let class = if series.shape == Shape::Steps { "step" } else { "faint-step" };
-            let path = steps(&points, xs, ys);
-            let _ = writeln!(out, "<path class=\"{class}\" d=\"{path}\"><title>{name}</title></path>");
-        }
+        Shape::Line | Shape::Trace => path("line", dashed(DASHES[style]), line(&points, xs, ys)),
+        Shape::Bound => path("bound", dashed(""), line(&points, xs, ys)),
+        Shape::Steps => path("step", String::new(), steps(&points, xs, ys)),
+        Shape::FaintSteps => path("faint-step", String::new(), steps(&points, xs, ys)),
         Shape::Spans => {
-            let mut path = String::new();
-            for p in &points {
+            let span = |p: &Point| {
                 let until = p.until.filter(|&y| ys.takes(y)).unwrap_or(p.y);
                 // A span without height is still visible.
                 let (from, to) = (ys.place(p.y), ys.place(until).min(ys.place(p.y) - 1.0));
-                let _ = write!(path, "M{:.1} {from:.1}V{to:.1}", xs.place(p.x));
-            }
-            let _ = writeln!(out, "<path class=\"span\" d=\"{path}\"><title>{name}</title></path>");
+                format!("M{:.1} {from:.1}V{to:.1}", xs.place(p.x))
+            };
+            path("span", String::new(), points.iter().map(span).collect());
         }
         Shape::Bars => {
-            let places = points.iter().map(|p| (xs.place(p.x), ys.place(p.y)));
-            let path: String = places.map(|(x, y)| format!("M{x:.1} {}V{y:.1}", ys.from)).collect();
-            let width = bar_width(&points, xs);
-            let _ = writeln!(
-                out,
-                "<path class=\"bar\" stroke-width=\"{width:.1}\" d=\"{path}\"><title>{name}</title></path>"
-            );
+            let bar = |p: &Point| format!("M{:.1} {}V{:.1}", xs.place(p.x), ys.from, ys.place(p.y));
+            let width = format!(" stroke-width=\"{:.1}\"", bar_width(&points, xs));
+            path("bar", width, points.iter().map(bar).collect());
         }
         Shape::Letter(letter) => {
             for p in &points {
