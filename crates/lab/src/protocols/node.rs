@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::link::LinkProfile;
 use crate::toml_text;
 use crate::workload::FileTask;
-use crate::workload::stream::{FilesOverStream, Retry};
+use crate::workload::stream::FilesOverStream;
 use longwire_proto::ax25::LinkConfig;
 use longwire_proto::joint::{Beneath, Stack};
 use longwire_proto::rng::Rng;
@@ -51,7 +51,7 @@ pub(super) fn assemble_stream(settings: Table) -> Result<Assembly, Error> {
     let parsed: TcpStreamSettings = toml_text::from_table(settings.clone(), "[settings]")?;
     checked(parsed.tcp.check(), "tcp")?;
     let make = move |place: &NodePosition, boot: Boot| -> NodeEngine<FileTask> {
-        let files = FilesOverStream::new(ONWARD_LINK, Retry::default());
+        let files = FilesOverStream::new(ONWARD_LINK);
         let host = host(place, &parsed.tcp, FILE_PORT, &boot.rng);
         Box::new(Beneath::<_, Storage>::new(Stack::new(files, host)))
     };

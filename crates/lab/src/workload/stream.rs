@@ -26,22 +26,13 @@ pub const HEAD_BYTES: usize = 12;
 /// one step.
 const WRITE_BYTES_MAX: u64 = 64 * 1024;
 
-/// Retry policy of a broken transfer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Retry {
-    /// Attempts for each file.
-    pub tries_max: u32,
-    /// Pause after the first failure; it doubles with each further failure.
-    pub pause: Duration,
-    /// Maximum pause.
-    pub pause_max: Duration,
-}
+/// Attempts for each file.
+const TRIES_MAX: u32 = 10;
 
-impl Default for Retry {
-    fn default() -> Self {
-        Retry { tries_max: 10, pause: Duration::from_secs(1), pause_max: Duration::from_secs(60) }
-    }
-}
+/// Pause after the first failure; it doubles with each further failure.
+const PAUSE: Duration = Duration::from_secs(1);
+
+const PAUSE_MAX: Duration = Duration::from_secs(60);
 
 /// State of the sender with its current file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +56,6 @@ struct Incoming {
 #[derive(Debug)]
 pub struct FilesOverStream {
     link: LinkId,
-    retry: Retry,
     files: Vec<Bytes>,
     current: usize,
     tries: u32,
@@ -82,10 +72,9 @@ pub struct FilesOverStream {
 
 impl FilesOverStream {
     /// Creates a workload that sends over `link` when requested, and receives from all incoming connections.
-    pub fn new(link: LinkId, retry: Retry) -> Self {
+    pub fn new(link: LinkId) -> Self {
         FilesOverStream {
             link,
-            retry,
             files: Vec::new(),
             current: 0,
             tries: 0,
@@ -139,7 +128,7 @@ impl FilesOverStream {
     }
 
     fn broken(&mut self, now: Instant, reason: CloseReason) {
-        let for_good = self.tries >= self.retry.tries_max;
+        let for_good = self.tries >= TRIES_MAX;
         self.up.push_back(TaskIndication::Failed {
             file: self.current,
             why: TryFailure::Stream(reason),
@@ -150,7 +139,7 @@ impl FilesOverStream {
             return;
         }
         let doublings = (self.tries - 1).min(16);
-        let pause = self.retry.pause.saturating_mul(1 << doublings).min(self.retry.pause_max);
+        let pause = PAUSE.saturating_mul(1 << doublings).min(PAUSE_MAX);
         self.phase = Phase::Paused(now + pause);
     }
 
@@ -293,8 +282,8 @@ mod tests {
         fn new(files: &[Bytes], expected: &[Bytes]) -> Wire {
             let mut wire = Wire {
                 now: Instant::ZERO,
-                source: FilesOverStream::new(OUT, Retry::default()),
-                destination: FilesOverStream::new(OUT, Retry::default()),
+                source: FilesOverStream::new(OUT),
+                destination: FilesOverStream::new(OUT),
                 heard: Vec::new(),
             };
             wire.source.handle_request(wire.now, TaskRequest::Start { files: files.to_vec() });
@@ -370,12 +359,11 @@ mod tests {
     #[test]
     fn a_broken_connection_begins_anew_after_a_pause_that_doubles_and_ends_at_the_limit() {
         let files = [Bytes::from(vec![7; 10])];
-        let retry = Retry { tries_max: 3, ..Retry::default() };
-        let mut source = FilesOverStream::new(OUT, retry);
+        let mut source = FilesOverStream::new(OUT);
         let mut now = Instant::ZERO;
         source.handle_request(now, TaskRequest::Start { files: files.to_vec() });
         let mut pauses = Vec::new();
-        for _ in 0..2 {
+        for _ in 1..TRIES_MAX {
             assert_eq!(source.poll_request(now), Some((OUT, StreamRequest::Connect)));
             source.handle_indication(now, (OUT, StreamIndication::Closed(CloseReason::Refused)));
             let until = source.poll_timeout().expect("it pauses");
@@ -383,7 +371,7 @@ mod tests {
             now = until;
             source.handle_timeout(now);
         }
-        assert_eq!(pauses, [1, 2]);
+        assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 60, 60, 60]);
         assert_eq!(source.poll_request(now), Some((OUT, StreamRequest::Connect)));
         source.handle_indication(now, (OUT, StreamIndication::Closed(CloseReason::TimedOut)));
         assert_eq!(source.poll_timeout(), None, "it gave up");
