@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::finding::Trace;
 use crate::format::{figure, with_error};
 use crate::ledger;
-use crate::record::Params;
+use crate::record::{Params, distinct};
 use crate::report::{Bar, LedgerChart, LedgerShare};
 use crate::run::{Outcome, Setup, Wanted};
 use crate::scenario::GridPoint;
@@ -150,14 +150,8 @@ pub fn beyond_limit(outcomes: &[&Outcome]) -> Option<String> {
 
 /// Reasons why runs did not deliver, each once; empty if all runs delivered.
 pub fn why_missed(outcomes: &[&Outcome]) -> String {
-    let mut reasons: Vec<String> = Vec::new();
-    for missed in outcomes.iter().filter_map(|outcome| outcome.missed) {
-        let reason = missed.to_string();
-        if !reasons.contains(&reason) {
-            reasons.push(reason);
-        }
-    }
-    reasons.join("; ")
+    let reasons = outcomes.iter().filter_map(|outcome| outcome.missed).map(|missed| missed.to_string());
+    distinct(reasons).join("; ")
 }
 
 /// Means of the ledger of a hop over runs, towards the destination (0) or back (1), seconds.

@@ -379,7 +379,18 @@ impl Experiment {
     }
 }
 
-/// Distinct names in the order of their first occurrence.
+/// Returns the distinct values in the order of their first occurrence.
+pub(crate) fn distinct<T: PartialEq>(values: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut found = Vec::new();
+    for value in values {
+        if !found.contains(&value) {
+            found.push(value);
+        }
+    }
+    found
+}
+
+/// Distinct names, and the place of each.
 #[derive(Default)]
 struct DistinctNames {
     in_order: Vec<String>,

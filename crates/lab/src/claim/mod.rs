@@ -16,7 +16,7 @@ pub use published::{attach, published};
 pub use statement::{Check, Compared, Comparison, Selection, Statement};
 
 use crate::format::figure;
-use crate::record::{FigureKind, Record, number};
+use crate::record::{FigureKind, Record, distinct, number};
 pub use crate::report::Verdict;
 use crate::report::{Cell, Column, Scatter, ScatterPoint, Table, Tone};
 
@@ -171,13 +171,7 @@ pub fn count_of(claims: &[Claim], case: &str) -> String {
 pub fn by_place(claims: &[Claim]) -> Table {
     let caption = format!("Claims: {} of those judged hold", count(claims));
     let mut table = Table::of(caption, "source|# hold|# miss|# too few runs|# not judged");
-    let mut places: Vec<&str> = Vec::new();
-    for claim in claims {
-        if !places.contains(&claim.place.as_str()) {
-            places.push(&claim.place);
-        }
-    }
-    for place in places {
+    for place in distinct(claims.iter().map(|claim| claim.place.as_str())) {
         let number = |verdict: Verdict| {
             let here = claims.iter().filter(|claim| claim.place == place && claim.verdict() == verdict);
             match (here.count(), verdict) {

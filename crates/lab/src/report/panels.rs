@@ -2,7 +2,7 @@
 
 use super::plot::{Plot, PlotSeries, STYLES, Shape};
 use crate::label;
-use crate::record::{Params, Value};
+use crate::record::{Params, Value, distinct};
 
 /// Series as it is drawn.
 #[derive(Clone)]
@@ -108,16 +108,7 @@ fn split<'a>(series: Vec<Numbered<'a>>, given: &Params) -> Vec<(Params, Vec<Numb
 
 /// Finds the parameter with the fewest values, and these in order of their first use.
 fn fewest(series: &[Numbered<'_>]) -> Option<(String, Vec<Option<Value>>)> {
-    let values = |key: &str| {
-        let mut values: Vec<Option<Value>> = Vec::new();
-        for (series, _) in series {
-            let value = series.at.get(key).cloned();
-            if !values.contains(&value) {
-                values.push(value);
-            }
-        }
-        values
-    };
+    let values = |key: &str| distinct(series.iter().map(|(series, _)| series.at.get(key).cloned()));
     let keys = series.first()?.0.at.iter().map(|(key, _)| key);
     let candidates = keys.map(|key| (key.to_owned(), values(key)));
     candidates.filter(|(_, values)| (2..series.len()).contains(&values.len())).min_by_key(|(_, v)| v.len())
@@ -131,16 +122,10 @@ fn name_in(series: &PlotSeries, given: &Params) -> String {
 
 /// Distinct names of the series of all groups, in order of their first use.
 fn names(groups: &[(Params, Vec<Numbered<'_>>)]) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    for (given, group) in groups {
-        for (series, _) in group {
-            let name = name_in(series, given);
-            if !names.contains(&name) {
-                names.push(name);
-            }
-        }
-    }
-    names
+    let names = |(given, group): &(Params, Vec<Numbered<'_>>)| -> Vec<String> {
+        group.iter().map(|(series, _)| name_in(series, given)).collect()
+    };
+    distinct(groups.iter().flat_map(names))
 }
 
 fn legend_of<'a>(panels: &[Panel<'a>]) -> Vec<Drawn<'a>> {
