@@ -508,15 +508,12 @@ impl Comparison<'_> {
         }
     }
 
-    fn whose_ledger(&self) -> &'static str {
-        match self.link.radio {
+    fn ledger(&self) -> LedgerChart {
+        let caption = match self.link.radio {
             None => "Link towards the destination.",
             Some(_) => "Channel, both stations.",
-        }
-    }
-
-    fn ledger(&self) -> LedgerChart {
-        let mut chart = chain::ledger_chart("Use of time", self.whose_ledger());
+        };
+        let mut chart = chain::ledger_chart("Use of time", caption);
         for candidate in self.all() {
             let arrived = candidate.arrived();
             if !arrived.is_empty() {

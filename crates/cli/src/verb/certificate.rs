@@ -68,21 +68,17 @@ impl Certificate {
                 issued.authority.display()
             ));
         }
-        talk(format_args!(
-            "created {} for {node}, valid for {} days",
-            issued.certificate.display(),
-            self.lifetime
-        ));
+        let certificate = issued.certificate.display();
+        talk(format_args!("created {certificate} for {node}, valid for {} days", self.lifetime));
         crate::node_connection::print(&format!(
             "# {node} needs these three files; paths are relative to its configuration file.\n\
              [tcpcl]\n\
              tls = \"require\"\n\
              \n\
              [tls]\n\
-             certificate = \"{}\"\n\
+             certificate = \"{certificate}\"\n\
              key = \"{}\"\n\
              trust = [\"{}\"]\n",
-            issued.certificate.display(),
             issued.key.display(),
             issued.authority.display()
         ))

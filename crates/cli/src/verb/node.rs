@@ -33,15 +33,9 @@ impl Node {
         let config = Config::load(&self.config).map_err(CommandFailure::Usage)?;
         if self.check {
             config.check_here()?;
-            return crate::node_connection::print(&match self.all {
-                true => config.explain_all(),
-                false => {
-                    format!(
-                        "{}For limits, timers and every setting, use `--check --all`.\n",
-                        config.explain()
-                    )
-                }
-            });
+            let more = "For limits, timers and every setting, use `--check --all`.\n";
+            let words = if self.all { config.explain_all() } else { config.explain() + more };
+            return crate::node_connection::print(&words);
         }
         longwire_node::ending::end_on_panic();
         let control = config.control();

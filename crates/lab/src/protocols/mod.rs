@@ -287,13 +287,9 @@ impl NodePosition {
 pub fn assemble(name: &str, links: &[LinkProfile], over: &Table) -> Result<Assembly, Error> {
     let (protocol, variant) = find(name)?;
     if links.len() > protocol.hops_max {
-        return Err(Error::new(format!(
-            "`{}` spans {} hop, not {}",
-            protocol.name,
-            protocol.hops_max,
-            links.len()
-        ))
-        .hint("for several hops choose a bundle protocol such as tcpcl4"));
+        let Protocol { name, hops_max, .. } = protocol;
+        return Err(Error::new(format!("`{name}` spans {hops_max} hop, not {}", links.len()))
+            .hint("for several hops choose a bundle protocol such as tcpcl4"));
     }
     if let Some(other) = links.iter().map(Medium::of).find(|medium| !protocol.runs_on(*medium)) {
         return Err(wrong_medium(protocol, other));

@@ -167,12 +167,8 @@ impl Table {
     /// Panics if the row does not have a cell for every column.
     pub fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
         let cells: Vec<Cell> = cells.into_iter().collect();
-        assert_eq!(
-            cells.len(),
-            self.columns.len(),
-            "a row of `{}` has a cell for every column",
-            self.caption
-        );
+        let Table { caption, columns, .. } = self;
+        assert_eq!(cells.len(), columns.len(), "a row of `{caption}` has a cell for every column");
         self.rows.push(cells);
     }
 

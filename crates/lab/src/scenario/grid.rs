@@ -14,19 +14,17 @@ const POINTS_MAX: usize = 100_000;
 pub(super) fn swept(base: Table, sweeps: &[(String, Vec<Value>)]) -> Result<Vec<(Params, Table)>, Error> {
     let mut points = vec![(Params::new(), base)];
     for (key, values) in sweeps {
-        if values.is_empty() || points.len() * values.len() > POINTS_MAX {
-            return Err(Error::new(format!(
-                "the sweep of `{key}` has {} points",
-                points.len() * values.len()
-            ))
-            .hint(format!("a grid can have 1 to {POINTS_MAX} points")));
+        let count = points.len() * values.len();
+        if !(1..=POINTS_MAX).contains(&count) {
+            return Err(Error::new(format!("the sweep of `{key}` has {count} points"))
+                .hint(format!("a grid can have 1 to {POINTS_MAX} points")));
         }
         let name = param_name(key);
         if points[0].0.get(&name).is_some() {
             return Err(Error::new(format!("two sweeps have the same name in the results, `{name}`"))
                 .hint("sweep one of the keys, or all channels together, such as channel.ber"));
         }
-        let mut finer = Vec::with_capacity(points.len() * values.len());
+        let mut finer = Vec::with_capacity(count);
         for (params, table) in &points {
             for value in values {
                 let mut table = table.clone();

@@ -62,16 +62,14 @@ impl NodeFile {
     /// Fails if the link is of another kind, or the TNC is missing.
     pub(super) fn check(&self, kinds: &[&str], name: &str, profile: &LinkProfile) -> Result<(), Error> {
         if let Some(link) = self.link() {
-            let own = link.kind.as_str();
+            let (own, link) = (link.kind.as_str(), &link.name);
             if !kinds.iter().any(|kind| can_become(own, kind)) {
-                let what = format!(
-                    "link `{}` is of kind {own}, which `compare` does not rank over `{name}`",
-                    link.name
+                let what =
+                    format!("link `{link}` is of kind {own}, which `compare` does not rank over `{name}`");
+                let hint = "choose another link with --for or another profile with --link";
+                return Err(
+                    Error::new(what).hint(format!("kinds for this profile: {}; {hint}", kinds.join(", ")))
                 );
-                return Err(Error::new(what).hint(format!(
-                    "kinds for this profile: {}; choose another link with --for or another profile with --link",
-                    kinds.join(", ")
-                )));
             }
         }
         if profile.radio.is_some() {
@@ -218,11 +216,8 @@ fn chosen(path: &Path, config: &Config, name: Option<&str>) -> Result<Option<usi
                 "this node has no [[link]]; without --for, the connections that it accepts get the settings";
             let some = || format!("links of this node: {}", all());
             let otherwise = if config.link.is_empty() { none.to_owned() } else { some() };
-            Error::new(format!("{}: no such link: `{name}`", path.display())).hint(did_you_mean(
-                name,
-                names(),
-                otherwise,
-            ))
+            let hint = did_you_mean(name, names(), otherwise);
+            Error::new(format!("{}: no such link: `{name}`", path.display())).hint(hint)
         }),
         None if config.link.len() > 1 => {
             let what = format!("{} has {} links", path.display(), config.link.len());
