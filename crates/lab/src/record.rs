@@ -174,13 +174,6 @@ pub struct Row {
     pub values: Vec<(String, f64)>,
 }
 
-impl Row {
-    /// Returns the value of a metric.
-    pub fn value(&self, metric: &str) -> Option<f64> {
-        self.values.iter().find(|(name, _)| name == metric).map(|(_, value)| *value)
-    }
-}
-
 /// Point: names and values of parameters, in the order in which they were set.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Params(Vec<(String, Value)>);

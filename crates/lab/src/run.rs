@@ -228,11 +228,6 @@ impl Setup {
         &self.assembly.cautions
     }
 
-    /// Returns true if the protocol carries bundles, false for a plain stream.
-    pub fn carries_bundles(&self) -> bool {
-        self.assembly.carries_bundles
-    }
-
     /// Simulates the run with this number.
     pub fn run(&self, number: u32, wanted: Wanted) -> Outcome {
         self.play(Run::new(self.scenario.seed, number), wanted)

@@ -107,7 +107,8 @@ fn records_and_rows_have_what_the_runs_have() {
     assert_eq!((records[1].n, records[1].mean, records[1].limit), (2, 2.0, Some(2.0)));
     assert_eq!((played[0].mean("number"), played[0].param("rounds")), (1.5, 4.0));
     let rows = played[0].rows();
-    assert_eq!((rows[3].run, rows[3].value("odd"), rows[2].value("odd")), (3, Some(3.0), None));
+    let odd = |row: &Row| row.values.iter().find(|(name, _)| name == "odd").map(|(_, value)| *value);
+    assert_eq!((rows[3].run, odd(&rows[3]), odd(&rows[2])), (3, Some(3.0), None));
     assert_eq!(rows[3].seed, Run::new(7, 3).seed);
     // Only the run that both have is a pair.
     assert_eq!(played[0].pairs(&played[1], "odd"), (vec![1.0], vec![1.0]));
