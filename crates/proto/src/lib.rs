@@ -15,9 +15,10 @@
 //!    need room, which are terminal, which answer others, and what breaks the contract. A convergence layer provides
 //!    [`service::Bundles`].
 //! 3. Follow `examples/echo.rs`, a complete engine in one file, from its service to two nodes in virtual time:
-//!    `cargo run -p longwire-proto --example echo`. [`kit`] has the parts that engines have in common:
-//!    repeated attempts, deadlines, pacing. `examples/bundle.rs` and `examples/terminal.rs` show owners of the engines
-//!    that exist, in virtual time and with sockets.
+//!    `cargo run -p longwire-proto --example echo`. [`time::Timers`] is a table of the timers of an engine,
+//!    and [`kit`] has other parts that engines have in common: repeated attempts, deadlines of many things, pacing.
+//!    `examples/bundle.rs` and `examples/terminal.rs` show owners of the engines that exist, in virtual time and with
+//!    sockets.
 //! 4. Wrap the engine in `Checked` of [`wrap`] in every test: it panics where the engine, its user or its provider breaks
 //!    a rule of the contract. Several engines go into a [`joint::Fan`], each in a `Checked` of its own: a `Fan` passes
 //!    a timeout only to engines that are due, so a `Checked` around it never sends them an early one.
