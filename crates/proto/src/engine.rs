@@ -81,7 +81,8 @@ pub trait Engine {
     /// Returns the time of the next wake-up; `None` if none is needed. Valid once drained.
     fn poll_timeout(&self) -> Option<Instant>;
 
-    /// Returns true if nothing is left to do and the owner may drop the engine.
+    /// Returns true if nothing is left to do and the owner may drop the engine. False by default: the engine is kept, as one
+    /// must be that its user can connect again, because the numbers of its transfers must not occur twice.
     fn finished(&self) -> bool {
         false
     }

@@ -28,7 +28,8 @@ pub struct Start {
     pub node: usize,
     /// Number of earlier starts of the node.
     pub boot: u32,
-    /// Random source of this start.
+    /// Random source of this start; it differs between nodes and between the starts of a node. Links have their own by
+    /// [`Rng::fork`], named by their IDs.
     pub rng: Rng,
 }
 

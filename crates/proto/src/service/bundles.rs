@@ -82,7 +82,8 @@ pub enum Priority {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BundlesRequest {
     /// Brings the link up, and reconnects when it breaks, until `Close`. While the link is up, keepalives go to the
-    /// peer if the protocol has them, so that a link without a living peer is detected.
+    /// peer if the protocol has them, so that a link without a living peer is detected. Without effect while the link is up
+    /// or being connected; during a close, the link is connected again after it.
     Connect,
     /// Announces an outgoing transfer. Only while the link is up. Fails as `TooLong` above the peer's maximum, and as
     /// `Refused(NoResources)` if too many transfers are open.
@@ -126,7 +127,7 @@ pub enum BundlesRequest {
     /// Ends the session in good order and does not reconnect. `Down` follows if the link is up, being connected, or
     /// waiting to reconnect, with the reason `Closed` unless it ended otherwise before. Open transfers have their
     /// terminal indications first: TCPCL finishes those that have begun, within a limited time; UDP fails all of them
-    /// at once.
+    /// at once, as [`LinkDown`](TransferFailure::LinkDown).
     Close,
 }
 
@@ -150,7 +151,7 @@ pub enum BundlesIndication {
         peer: Option<String>,
     },
     /// The link is down. Every open transfer has had its terminal indication before. The provider reconnects by itself
-    /// if `retry` is set. Also after a failed attempt to connect, without `Up` before it.
+    /// if `retry` is set. Also after each failed attempt to connect, without `Up` before it.
     Down {
         /// Reason for going down.
         reason: DownReason,

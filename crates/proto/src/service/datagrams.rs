@@ -68,7 +68,7 @@ pub enum DatagramsRequest {
         /// Token for [`DatagramsIndication::Transmitted`]; `None` without that indication.
         token: Option<u64>,
     },
-    /// The user has processed this many received bytes: as many more may follow. Each received datagram is released
+    /// The user no longer holds this many received bytes, be they accepted, refused or copied: as many more may follow. Each received datagram is released
     /// once, valid or not, but none after `Left` or `Leave`: the next `Joined` begins a new count.
     Release(u64),
 }
