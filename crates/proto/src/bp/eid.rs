@@ -292,6 +292,15 @@ impl Eid {
             other => other.to_string(),
         }
     }
+
+    /// Bytes of its text. The usual schemes are not written for it: this is asked at every step of a bundle.
+    pub(crate) fn text_length(&self) -> usize {
+        match self {
+            Eid::Dtn(name) => "dtn:".len() + name.ssp.len(),
+            Eid::Uri(uri) => uri.len(),
+            Eid::Null | Eid::Ipn(_) | Eid::Unknown { .. } => self.to_string().len(),
+        }
+    }
 }
 
 /// Maximum length of a scheme name and of a scheme-specific part, bytes (RFC 5050 4.4).

@@ -63,7 +63,7 @@ impl AnyHead {
         const USUAL: u64 = 256;
         let name = |eid: &Eid| match eid {
             Eid::Null | Eid::Ipn(_) => 0,
-            _ => eid.to_string().len() as u64,
+            _ => eid.text_length() as u64,
         };
         let all = match self {
             AnyHead::V7(head) => {

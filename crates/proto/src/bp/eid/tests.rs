@@ -30,6 +30,18 @@ fn text_and_bytes_of_every_kind() {
     }
 }
 
+#[test]
+fn the_length_of_the_text_is_known_without_writing_it() {
+    let unknown = Eid::decode(&mut hex("82 18 63 82 01 02")).expect("any scheme has a number");
+    let uri =
+        ["http://example.org/x", "dtn://node", "dtn://node/x"].map(|text| Eid::from_uri(text).expect(text));
+    let texts =
+        ["dtn:none", "dtn://a/", "dtn://earth/inbox", "ipn:1.1", "ipn:977000.1.1", "ipn:!.7"].map(eid);
+    for known in texts.into_iter().chain(uri).chain([unknown]) {
+        assert_eq!(known.text_length(), known.to_string().len(), "{known}");
+    }
+}
+
 /// RFC 9758 appendix B and 6.4: two encodings of one endpoint, and each is forwarded unchanged.
 #[test]
 fn the_three_element_form_is_the_same_endpoint() {
