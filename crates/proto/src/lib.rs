@@ -44,6 +44,7 @@ pub mod kiss;
 pub mod kit;
 #[cfg(any(test, feature = "testing"))]
 pub mod laws;
+pub mod ltp;
 pub mod observe;
 pub mod peers;
 pub mod rng;

@@ -39,6 +39,9 @@ macro_rules! settings {
     };
 }
 
+// For the engines of this crate, whose imports name a module.
+pub(crate) use settings;
+
 /// A setting with which an engine could not work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
