@@ -112,6 +112,48 @@ impl DataSegment {
     pub fn end(&self) -> u64 {
         self.offset + self.data.len() as u64
     }
+
+    /// Returns the segment without its data.
+    pub fn head(&self) -> DataHead {
+        let DataSegment { kind, client, offset, serials, .. } = *self;
+        DataHead { kind, client, offset, length: self.data.len() as u64, serials }
+    }
+}
+
+/// Data segment without its data, for a sender that copies them from several pieces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DataHead {
+    /// Place in the block.
+    pub kind: DataKind,
+    /// Client service ID.
+    pub client: u64,
+    /// Offset in the block, bytes.
+    pub offset: u64,
+    /// Length of the data, bytes.
+    pub length: u64,
+    /// Serial numbers; exactly those of checkpoints are present.
+    pub serials: Option<Serials>,
+}
+
+impl DataHead {
+    /// Appends everything before the data of a segment without extensions.
+    pub fn encode(&self, session: SessionId, out: &mut BytesMut) {
+        out.put_u8(self.kind.code());
+        sdnv::encode(session.originator, out);
+        sdnv::encode(session.number, out);
+        out.put_u8(0);
+        self.encode_fields(out);
+    }
+
+    fn encode_fields(&self, out: &mut BytesMut) {
+        sdnv::encode(self.client, out);
+        sdnv::encode(self.offset, out);
+        sdnv::encode(self.length, out);
+        if let Some(serials) = self.serials {
+            sdnv::encode(serials.checkpoint, out);
+            sdnv::encode(serials.report, out);
+        }
+    }
 }
 
 /// Content of a report segment (RFC 5326 3.2.2).
@@ -252,7 +294,7 @@ impl Segment {
         put_extensions(&self.header, out);
         match &self.content {
             Content::Data(data) => {
-                put_data_header(data, out);
+                data.head().encode_fields(out);
                 out.put_slice(&data.data);
             }
             Content::Report(report) => put_report(report, out),
@@ -339,16 +381,6 @@ fn data(input: &mut Bytes, kind: DataKind) -> Result<Content, DecodeError> {
     let fits = usize::try_from(length).ok().filter(|length| *length <= input.len());
     let data = input.split_to(fits.ok_or(DecodeError::Incomplete)?);
     Ok(Content::Data(DataSegment { kind, client, offset, serials, data }))
-}
-
-fn put_data_header(data: &DataSegment, out: &mut BytesMut) {
-    sdnv::encode(data.client, out);
-    sdnv::encode(data.offset, out);
-    sdnv::encode(data.data.len() as u64, out);
-    if let Some(serials) = data.serials {
-        sdnv::encode(serials.checkpoint, out);
-        sdnv::encode(serials.report, out);
-    }
 }
 
 fn report(input: &mut Bytes) -> Result<Report, DecodeError> {

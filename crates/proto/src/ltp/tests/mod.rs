@@ -1,3 +1,8 @@
 //! Tests of the folder.
 
 mod codec;
+mod laws;
+mod pair;
+mod receiver;
+mod scene;
+mod sender;

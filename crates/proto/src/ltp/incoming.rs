@@ -1,0 +1,462 @@
+//! Block that is being received: its data in order, its checkpoints, and the reports about it.
+
+use super::config::Config;
+use super::ranges::Ranges;
+use super::sessions::Closed;
+use super::timer::AnswerTimer;
+use super::wire::{DataSegment, Report, SessionId, report_header_bytes};
+use crate::codec::sdnv;
+use crate::service::PeerId;
+use crate::time::Instant;
+use bytes::Bytes;
+use std::collections::BTreeMap;
+
+/// Bytes by which a segment that waits for those before it counts more than its data.
+const WAITING_OVERHEAD_BYTES: u64 = 128;
+/// Maximum number of remembered checkpoints, and of remembered reports.
+const REMEMBERED_MAX: usize = 1024;
+
+/// Checkpoint that waits for its report.
+#[derive(Clone, Copy, Debug)]
+struct PendingReport {
+    /// End of the checkpoint's data.
+    upper: u64,
+    /// Serial number of the report that the checkpoint answers; zero for a primary report.
+    cause: u64,
+    /// Time at which missing data are reported.
+    due: Instant,
+}
+
+/// Report without an acknowledgement.
+#[derive(Debug)]
+pub(super) struct SentReport {
+    pub(super) report: Report,
+    /// Number of times that it was sent.
+    pub(super) tries: u32,
+    /// The report waits to be sent.
+    pub(super) queued: bool,
+    pub(super) timer: AnswerTimer,
+}
+
+/// Effect of a data segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SegmentEffect {
+    /// The segment had new data of this length.
+    New(u64),
+    /// The segment had no new data.
+    Duplicate,
+    /// The segment contradicts others of the block.
+    Invalid,
+    /// Red data after green data (RFC 5326 6.21).
+    Miscolored,
+    /// The block is longer than this side accepts.
+    TooLong,
+    /// The checkpoint answers a report that this engine has never sent: it has lost its state of the session.
+    Restarted,
+    /// There were too many retransmission cycles.
+    TooManyCycles,
+}
+
+/// Limits on the reports of one call.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ReportLimits {
+    pub(super) segment_bytes: usize,
+    pub(super) claims: usize,
+}
+
+/// Block that is being received.
+#[derive(Debug)]
+pub(super) struct Incoming {
+    id: SessionId,
+    client: u64,
+    /// Peer that the answers go to.
+    pub(super) to: PeerId,
+    received: Ranges,
+    /// Data that wait for those before them, by offset.
+    waiting: BTreeMap<u64, Bytes>,
+    /// Number of bytes passed to the user.
+    risen: u64,
+    /// Number of bytes accepted by the user.
+    accepted: u64,
+    /// Bytes in memory that count against the limit.
+    held: u64,
+    red_end: Option<u64>,
+    block_end: Option<u64>,
+    /// Largest end of received data, and of received red data.
+    top: u64,
+    red_top: u64,
+    red_offset_max: Option<u64>,
+    green_offset_min: Option<u64>,
+    /// The user has been informed of the end of the block.
+    end_has_risen: bool,
+    /// Bytes that reports have claimed.
+    claimed: Ranges,
+    /// Known checkpoints; those without a report are pending.
+    checkpoints: BTreeMap<u64, Option<PendingReport>>,
+    /// Reports without an acknowledgement.
+    reports: BTreeMap<u64, SentReport>,
+    /// Lower bounds of the latest reports.
+    lower_bounds: BTreeMap<u64, u64>,
+    first_report: u64,
+    next_report: u64,
+    /// Upper bound of the last primary report.
+    primary_upper: u64,
+    /// Checkpoint that came again while the user had not accepted all data.
+    impatient: Option<u64>,
+    /// The peer has acknowledged a report of the complete red part.
+    is_acknowledged: bool,
+    cycles: u32,
+    pub(super) heard_at: Instant,
+    pub(super) inactive_deadline: Option<Instant>,
+    pub(super) delay_deadline: Option<Instant>,
+}
+
+impl Incoming {
+    pub(super) fn new(now: Instant, id: SessionId, client: u64, to: PeerId, first_report: u64) -> Self {
+        Incoming {
+            id,
+            client,
+            to,
+            received: Ranges::new(),
+            waiting: BTreeMap::new(),
+            risen: 0,
+            accepted: 0,
+            held: 0,
+            red_end: None,
+            block_end: None,
+            top: 0,
+            red_top: 0,
+            red_offset_max: None,
+            green_offset_min: None,
+            end_has_risen: false,
+            claimed: Ranges::new(),
+            checkpoints: BTreeMap::new(),
+            reports: BTreeMap::new(),
+            lower_bounds: BTreeMap::new(),
+            first_report,
+            next_report: first_report,
+            primary_upper: 0,
+            impatient: None,
+            is_acknowledged: false,
+            cycles: 0,
+            heard_at: now,
+            inactive_deadline: None,
+            delay_deadline: None,
+        }
+    }
+
+    /// Returns the number of bytes in memory that count against the limit.
+    pub(super) fn held(&self) -> u64 {
+        self.held
+    }
+
+    /// Returns true if the whole red part is received.
+    pub(super) fn is_red_complete(&self) -> bool {
+        self.red_end.is_some_and(|end| self.received.contains(0, end))
+    }
+
+    /// Returns true if the whole red part is received and accepted: its last report may be sent.
+    pub(super) fn is_safe(&self) -> bool {
+        self.is_red_complete() && self.red_end.is_some_and(|end| self.accepted >= end)
+    }
+
+    /// Returns how a session that ends now is remembered if its red part is safe: late checkpoints are still answered.
+    pub(super) fn closed_complete(&self) -> Option<Closed> {
+        self.is_safe().then(|| Closed::Complete(self.red_end.unwrap_or(0), self.next_report))
+    }
+
+    /// Returns true if the whole block is received and accepted, and the peer knows it.
+    pub(super) fn is_done(&self) -> bool {
+        let red_is_done = self.red_top == 0 || self.is_acknowledged;
+        red_is_done && self.block_end.is_some_and(|end| self.accepted == end)
+    }
+
+    /// Returns true if the block can make progress without further segments: its data are with the user, or its last
+    /// report is under way.
+    pub(super) fn is_waiting_here(&self) -> bool {
+        self.block_end.is_some_and(|end| self.risen == end)
+    }
+
+    /// Processes a data segment. Data that are now in order are appended to `risen`.
+    pub(super) fn hear(
+        &mut self,
+        now: Instant,
+        segment: &DataSegment,
+        config: &Config,
+        risen: &mut Vec<Bytes>,
+    ) -> SegmentEffect {
+        if let Some(refusal) = self.refusal(segment, config) {
+            return refusal;
+        }
+        self.heard_at = now;
+        let (offset, end) = (segment.offset, segment.end());
+        self.top = self.top.max(end);
+        if segment.kind.is_red() {
+            self.red_top = self.red_top.max(end);
+            self.red_offset_max = self.red_offset_max.max(Some(offset));
+        } else {
+            self.green_offset_min = Some(self.green_offset_min.map_or(offset, |least| least.min(offset)));
+        }
+        if segment.kind.ends_red() {
+            self.red_end = Some(end);
+        }
+        if segment.kind.ends_block() {
+            self.block_end = Some(end);
+        }
+        let new = self.store(segment, risen);
+        if let Some(serials) = segment.serials {
+            self.request_report(now, serials.checkpoint, serials.report, end, config);
+            if self.cycles > config.cycles_max {
+                return SegmentEffect::TooManyCycles;
+            }
+        }
+        if new > 0 { SegmentEffect::New(new) } else { SegmentEffect::Duplicate }
+    }
+
+    /// Returns the reason for ignoring a segment or ending the session because of it.
+    fn refusal(&self, segment: &DataSegment, config: &Config) -> Option<SegmentEffect> {
+        let (offset, end, kind) = (segment.offset, segment.end(), segment.kind);
+        if end > config.block_bytes_max {
+            return Some(SegmentEffect::TooLong);
+        }
+        let miscolored = match kind.is_red() {
+            true => self.green_offset_min.is_some_and(|green| offset > green),
+            false => self.red_offset_max.is_some_and(|red| offset < red),
+        };
+        if miscolored {
+            return Some(SegmentEffect::Miscolored);
+        }
+        let red_end = if kind.is_red() { self.red_end } else { None };
+        let beyond = red_end.is_some_and(|red| end > red || (kind.ends_red() && end != red))
+            || self.block_end.is_some_and(|block| end > block || (kind.ends_block() && end != block));
+        let short = (kind.ends_red() && self.red_top > end) || (kind.ends_block() && self.top > end);
+        let overlaps = !kind.is_red() && self.red_end.is_some_and(|red| offset < red);
+        let empty = segment.data.is_empty() && (!kind.is_checkpoint() || end == 0);
+        if beyond || short || overlaps || empty || segment.client != self.client {
+            return Some(SegmentEffect::Invalid);
+        }
+        let cause = segment.serials.map_or(0, |serials| serials.report);
+        let is_known = (self.first_report..self.next_report).contains(&cause);
+        (cause != 0 && !is_known).then_some(SegmentEffect::Restarted)
+    }
+
+    /// Stores the new data of a segment; returns their length.
+    fn store(&mut self, segment: &DataSegment, risen: &mut Vec<Bytes>) -> u64 {
+        let (offset, end) = (segment.offset, segment.end());
+        let mut new = 0;
+        if offset == self.risen && self.received.contiguous_end(offset) == offset && self.waiting.is_empty() {
+            // The usual case: the next data in order.
+            new = end - offset;
+            self.risen = end;
+            if new > 0 {
+                risen.push(segment.data.clone());
+            }
+        } else {
+            for (start, stop) in self.received.missing(offset, end).iter() {
+                let data = segment.data.slice((start - offset) as usize..(stop - offset) as usize);
+                new += stop - start;
+                self.held += WAITING_OVERHEAD_BYTES;
+                self.waiting.insert(start, data);
+            }
+            while let Some(entry) = self.waiting.first_entry().filter(|entry| *entry.key() == self.risen) {
+                let data = entry.remove();
+                self.held -= WAITING_OVERHEAD_BYTES;
+                self.risen += data.len() as u64;
+                risen.push(data);
+            }
+        }
+        self.held += new;
+        self.received.insert(offset, end);
+        new
+    }
+
+    /// Returns true, once, when all of the block has been passed to the user.
+    pub(super) fn takes_end(&mut self) -> bool {
+        let ends = self.block_end == Some(self.risen) && !self.end_has_risen;
+        self.end_has_risen |= ends;
+        ends
+    }
+
+    /// Accepts the first bytes of the block for the user. Returns the number of bytes that are no longer held.
+    pub(super) fn accept(&mut self, up_to: u64) -> u64 {
+        assert!(up_to <= self.risen, "accepted {up_to} of {} bytes", self.risen);
+        let freed = up_to.saturating_sub(self.accepted);
+        self.accepted += freed;
+        self.held -= freed;
+        freed
+    }
+
+    // -- Reports ------------------------------------------------------------------------------------------------
+
+    fn request_report(&mut self, now: Instant, serial: u64, cause: u64, upper: u64, config: &Config) {
+        let waits = if self.is_red_complete() { now } else { now + config.report_delay };
+        let pending = PendingReport { upper, cause, due: waits };
+        let unanswered = self.is_red_complete() && !self.is_safe();
+        match self.checkpoints.get(&serial) {
+            None => {
+                self.cycles += u32::from(cause != 0);
+                if self.checkpoints.len() >= REMEMBERED_MAX {
+                    self.checkpoints.pop_first();
+                }
+                self.checkpoints.insert(serial, Some(pending));
+            }
+            Some(Some(_)) if unanswered => self.impatient = Some(serial),
+            Some(Some(_)) => {}
+            Some(None) => {
+                // The peer has not received the answer, or sent the checkpoint before it arrived.
+                if !self.reports.values().any(|sent| sent.report.checkpoint == serial) {
+                    self.checkpoints.insert(serial, Some(PendingReport { due: now, ..pending }));
+                    if unanswered {
+                        self.impatient = Some(serial);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns the reports that answered a checkpoint and have no acknowledgement: it came again, so they are sent again
+    /// (RFC 5326 6.8).
+    pub(super) fn reports_for(&self, checkpoint: u64) -> Vec<u64> {
+        let sent = self.reports.iter().filter(|(_, sent)| sent.report.checkpoint == checkpoint);
+        sent.filter(|(_, sent)| !sent.queued && sent.tries > 0).map(|(serial, _)| *serial).collect()
+    }
+
+    /// Creates the reports that are due, and returns their serial numbers.
+    ///
+    /// Of a complete red part nothing is reported until the user has accepted it: the sender forgets the block then.
+    pub(super) fn make_reports(&mut self, now: Instant, limits: ReportLimits) -> Vec<u64> {
+        let mut made = Vec::new();
+        if !self.is_red_complete() {
+            let due: Vec<_> = self.pending().filter(|(_, pending)| pending.due <= now).collect();
+            for (checkpoint, pending) in due {
+                self.checkpoints.insert(checkpoint, None);
+                self.report_part(checkpoint, pending, limits, &mut made);
+            }
+            return made;
+        }
+        let end = self.red_end.expect("the red part is complete");
+        if !self.is_safe() {
+            if let Some(checkpoint) = self.impatient.take() {
+                self.report_wait(checkpoint, end, limits, &mut made);
+            }
+            return made;
+        }
+        let pending: Vec<_> = self.pending().map(|(checkpoint, _)| checkpoint).collect();
+        for checkpoint in &pending {
+            self.checkpoints.insert(*checkpoint, None);
+            self.add_report(*checkpoint, (0, end), limits, &mut made);
+        }
+        if pending.is_empty() && !self.claimed.contains(0, end) {
+            self.add_report(0, (0, end), limits, &mut made);
+        }
+        made
+    }
+
+    fn pending(&self) -> impl Iterator<Item = (u64, PendingReport)> + '_ {
+        self.checkpoints.iter().filter_map(|(checkpoint, pending)| pending.map(|with| (*checkpoint, with)))
+    }
+
+    /// Reports a part of the block with missing data (RFC 5326 6.11).
+    fn report_part(
+        &mut self,
+        checkpoint: u64,
+        pending: PendingReport,
+        limits: ReportLimits,
+        made: &mut Vec<u64>,
+    ) {
+        let PendingReport { upper, cause, .. } = pending;
+        let lower = match cause {
+            0 => self.primary_upper,
+            cause => self.lower_bounds.get(&cause).copied().unwrap_or(0),
+        };
+        // Checkpoints in another order have no part of their own.
+        let lower = if lower < upper { lower } else { 0 };
+        if cause == 0 {
+            self.primary_upper = self.primary_upper.max(upper);
+        }
+        self.add_report(checkpoint, (lower, upper), limits, made);
+    }
+
+    /// Answers a checkpoint that came again while the user has not accepted all data: claims a part of the block again, or
+    /// all but the last byte, so that the sender knows that this side is alive.
+    fn report_wait(&mut self, checkpoint: u64, end: u64, limits: ReportLimits, made: &mut Vec<u64>) {
+        let scope = self.claimed.first().unwrap_or((0, end - 1));
+        self.add_report(checkpoint, scope, limits, made);
+    }
+
+    /// Adds a report of a scope, in as many segments as it needs.
+    fn add_report(&mut self, checkpoint: u64, scope: (u64, u64), limits: ReportLimits, made: &mut Vec<u64>) {
+        let (lower, upper) = scope;
+        if lower >= upper {
+            return;
+        }
+        let claims: Vec<_> = self.received.within(lower, upper).collect();
+        let mut rest = &claims[..];
+        let mut from = lower;
+        loop {
+            let header = report_header_bytes(self.id, self.next_report, checkpoint, upper);
+            let count = fitting(rest, from, limits.segment_bytes.saturating_sub(header)).min(limits.claims);
+            let (now, later) = rest.split_at(count.max(1).min(rest.len()));
+            // The gap after the last claim belongs to the next segment, except at the end.
+            let to = if later.is_empty() { upper } else { now.last().map_or(upper, |(_, end)| *end) };
+            made.push(self.send_report(checkpoint, (from, to), now.to_vec()));
+            if later.is_empty() {
+                return;
+            }
+            (rest, from) = (later, to);
+        }
+    }
+
+    fn send_report(&mut self, checkpoint: u64, (lower, upper): (u64, u64), claims: Vec<(u64, u64)>) -> u64 {
+        let serial = self.next_report;
+        self.next_report += 1;
+        self.claimed.extend(claims.iter().copied());
+        if self.lower_bounds.len() >= REMEMBERED_MAX {
+            self.lower_bounds.pop_first();
+        }
+        self.lower_bounds.insert(serial, lower);
+        let report = Report { serial, checkpoint, upper, lower, claims };
+        let sent = SentReport { report, tries: 0, queued: true, timer: AnswerTimer::default() };
+        self.reports.insert(serial, sent);
+        serial
+    }
+
+    pub(super) fn report(&mut self, serial: u64) -> Option<&mut SentReport> {
+        self.reports.get_mut(&serial)
+    }
+
+    /// Returns all reports without an acknowledgement.
+    pub(super) fn reports(&mut self) -> impl Iterator<Item = (u64, &mut SentReport)> {
+        self.reports.iter_mut().map(|(serial, sent)| (*serial, sent))
+    }
+
+    /// Processes the acknowledgement of a report. Returns the report's timer.
+    pub(super) fn acknowledged(&mut self, serial: u64) -> Option<AnswerTimer> {
+        let sent = self.reports.remove(&serial)?;
+        let Report { lower, upper, claims, .. } = &sent.report;
+        let is_full =
+            self.red_end.is_some_and(|end| *lower == 0 && *upper == end && claims[..] == [(0, end)]);
+        self.is_acknowledged |= is_full;
+        Some(sent.timer)
+    }
+
+    /// Returns the time at which the next report of missing data is due.
+    pub(super) fn report_due(&self) -> Option<Instant> {
+        if self.is_red_complete() {
+            return None;
+        }
+        self.pending().map(|(_, pending)| pending.due).min()
+    }
+}
+
+/// Returns the number of claims that fit into a number of bytes.
+fn fitting(claims: &[(u64, u64)], lower: u64, bytes_max: usize) -> usize {
+    let mut left = bytes_max;
+    let fits = |(start, end): &&(u64, u64)| {
+        let bytes = sdnv::length(start - lower) + sdnv::length(end - start);
+        let fits = bytes <= left;
+        left = left.saturating_sub(bytes);
+        fits
+    };
+    claims.iter().take_while(fits).count()
+}

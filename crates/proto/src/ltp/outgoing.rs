@@ -1,0 +1,415 @@
+//! Block to send: its segments, its checkpoints, and what the peer has reported of it.
+
+use super::config::Config;
+use super::ranges::Ranges;
+use super::timer::AnswerTimer;
+use super::wire::{DataHead, DataKind, Report, Serials, SessionId, data_header_bytes};
+use crate::time::Instant;
+use bytes::{Bytes, BytesMut};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// Distance of report serial numbers of one session beyond which the peer must have lost its state: they count up from a
+/// random number (RFC 5326 3.2.2).
+const REPORT_DISTANCE_MAX: u64 = 1 << 16;
+/// Maximum number of report serial numbers that are remembered.
+const REPORTS_MAX: usize = 4096;
+
+/// Checkpoint without a complete answer.
+#[derive(Debug)]
+pub(super) struct Checkpoint {
+    head: DataHead,
+    /// Bytes that were sent for this checkpoint and are not reported.
+    covers: Ranges,
+    /// Number of times that it was sent since the peer's last answer.
+    pub(super) tries: u32,
+    pub(super) timer: AnswerTimer,
+    /// Time at which it was sent first; `None` before.
+    pub(super) first_departed: Option<Instant>,
+}
+
+/// Retransmission that one report has caused.
+#[derive(Debug)]
+struct Batch {
+    /// Serial number of the report.
+    report: u64,
+    /// Bytes to send.
+    left: Ranges,
+    /// All bytes of the batch.
+    covers: Ranges,
+    /// The batch has waited for further reports.
+    due: bool,
+}
+
+/// Segment that is to be sent now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct NextSegment {
+    pub(super) head: DataHead,
+    pub(super) repeated: bool,
+}
+
+/// Effect of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ReportEffect {
+    /// The report was processed before.
+    Redundant,
+    /// The report contradicts what was sent.
+    Invalid,
+    /// The peer has lost its state of this session.
+    Restarted,
+    /// There were too many retransmission cycles.
+    TooManyCycles,
+    /// The report was processed.
+    Heard,
+}
+
+/// Block to send.
+#[derive(Debug)]
+pub(super) struct Outgoing {
+    id: SessionId,
+    client: u64,
+    /// Offset from which on the block is green; `None` if all of it is red.
+    red_limit: Option<u64>,
+    /// Data in order, each with its offset.
+    chunks: Vec<(u64, Bytes)>,
+    length: u64,
+    /// The block has its final length.
+    finished: bool,
+    /// Number of bytes sent at least once.
+    sent: u64,
+    segments_since_checkpoint: u32,
+    /// Bytes sent since the last checkpoint.
+    uncovered_from: u64,
+    claimed: Ranges,
+    next_checkpoint: u64,
+    checkpoints: BTreeMap<u64, Checkpoint>,
+    reports: BTreeSet<u64>,
+    first_report: Option<u64>,
+    last_report: u64,
+    batches: VecDeque<Batch>,
+    /// Copy of the deadline of the first batch.
+    pub(super) batch_deadline: Option<Instant>,
+    cycles: u32,
+}
+
+impl Outgoing {
+    pub(super) fn new(id: SessionId, client: u64, red_limit: Option<u64>, first_checkpoint: u64) -> Self {
+        Outgoing {
+            id,
+            client,
+            red_limit,
+            chunks: Vec::new(),
+            length: 0,
+            finished: false,
+            sent: 0,
+            segments_since_checkpoint: 0,
+            uncovered_from: 0,
+            claimed: Ranges::new(),
+            next_checkpoint: first_checkpoint,
+            checkpoints: BTreeMap::new(),
+            reports: BTreeSet::new(),
+            first_report: None,
+            last_report: 0,
+            batches: VecDeque::new(),
+            batch_deadline: None,
+            cycles: 0,
+        }
+    }
+
+    pub(super) fn id(&self) -> SessionId {
+        self.id
+    }
+
+    /// Returns the length of the block so far, bytes.
+    pub(super) fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Returns the number of bytes sent at least once.
+    pub(super) fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    /// Returns true if the block has its final length.
+    pub(super) fn is_finished(&self) -> bool {
+        self.finished
+    }
+
+    /// Appends data to a block that is not finished.
+    pub(super) fn append(&mut self, data: Bytes) {
+        assert!(!self.finished, "a finished block has its length");
+        if !data.is_empty() {
+            let offset = self.length;
+            self.length += data.len() as u64;
+            self.chunks.push((offset, data));
+        }
+    }
+
+    /// Removes the data from an offset on, none of which is sent.
+    pub(super) fn truncate(&mut self, length: u64) {
+        assert!(self.sent <= length && length <= self.length, "only unsent data are removed");
+        while let Some((offset, data)) = self.chunks.last_mut()
+            && *offset + data.len() as u64 > length
+        {
+            if *offset >= length {
+                self.chunks.pop();
+            } else {
+                data.truncate((length - *offset) as usize);
+            }
+        }
+        self.length = length;
+    }
+
+    /// Gives the block its final length. It is not empty.
+    pub(super) fn finish(&mut self) {
+        self.finished = true;
+    }
+
+    /// Returns the end of the red part; `None` while it is unknown.
+    fn red_end(&self) -> Option<u64> {
+        let limit = self.red_limit.unwrap_or(u64::MAX);
+        (self.finished || limit <= self.length).then_some(limit.min(self.length))
+    }
+
+    /// Returns true if everything was sent and the whole red part is reported.
+    pub(super) fn is_complete(&self) -> bool {
+        let red = self.red_end().filter(|_| self.finished && self.sent == self.length);
+        red.is_some_and(|end| self.claimed.contains(0, end))
+    }
+
+    // -- Segments -----------------------------------------------------------------------------------------------
+
+    /// Returns the number of data bytes that fit into a segment at this offset.
+    fn payload_max(&self, bytes_max: usize, offset: u64, serials: Option<Serials>) -> u64 {
+        let header = data_header_bytes(self.id, self.client, offset, bytes_max as u64, serials);
+        bytes_max.saturating_sub(header) as u64
+    }
+
+    /// Returns true if a segment can be sent for the first time. The last bytes wait until the block has its length,
+    /// because their segment is marked as the end.
+    pub(super) fn has_new(&self, bytes_max: usize) -> bool {
+        let unsent = self.length - self.sent;
+        if self.finished { unsent > 0 } else { unsent > bytes_max as u64 }
+    }
+
+    /// Returns the next segment to send for the first time.
+    pub(super) fn next_new(&mut self, bytes_max: usize, checkpoint_every: u32) -> Option<NextSegment> {
+        if !self.has_new(bytes_max) {
+            return None;
+        }
+        let offset = self.sent;
+        let red_limit = self.red_limit.unwrap_or(u64::MAX);
+        let red = offset < red_limit;
+        let part_end = if red { self.length.min(red_limit) } else { self.length };
+        let serials = Serials { checkpoint: self.next_checkpoint, report: 0 };
+        let payload = self.payload_max(bytes_max, offset, red.then_some(serials));
+        let plain = self.payload_max(bytes_max, offset, None);
+        let rest = part_end - offset;
+        let part_is_final = self.finished || (red && red_limit <= self.length);
+        let ends_part = part_is_final && rest <= payload;
+        self.segments_since_checkpoint += 1;
+        let discretionary =
+            red && checkpoint_every > 0 && self.segments_since_checkpoint >= checkpoint_every && !ends_part;
+        // A last segment that fits only without serial numbers is not the last.
+        let length = match (ends_part, discretionary || rest <= plain) {
+            (true, _) => rest,
+            (false, true) => payload.min(rest),
+            (false, false) => plain,
+        };
+        let end = offset + length;
+        if length == 0 {
+            return None;
+        }
+        let ends_block = ends_part && self.finished && end == self.length;
+        let kind = match (red, ends_part, ends_block) {
+            (true, true, true) => DataKind::EndOfRedAndBlock,
+            (true, true, false) => DataKind::EndOfRed,
+            (true, false, _) if discretionary => DataKind::Checkpoint,
+            (true, false, _) => DataKind::Red,
+            (false, _, true) => DataKind::EndOfBlock,
+            (false, _, false) => DataKind::Green,
+        };
+        self.sent = end;
+        let serials = kind.is_checkpoint().then_some(serials);
+        let head = DataHead { kind, client: self.client, offset, length, serials };
+        if serials.is_some() {
+            let mut covers = Ranges::new();
+            covers.insert(self.uncovered_from, end);
+            self.uncovered_from = end;
+            self.segments_since_checkpoint = 0;
+            self.add_checkpoint(head, covers);
+        }
+        Some(NextSegment { head, repeated: false })
+    }
+
+    fn add_checkpoint(&mut self, head: DataHead, covers: Ranges) {
+        let checkpoint =
+            Checkpoint { head, covers, tries: 1, timer: AnswerTimer::default(), first_departed: None };
+        self.checkpoints.insert(self.next_checkpoint, checkpoint);
+        self.next_checkpoint += 1;
+    }
+
+    /// Returns true if a retransmission is due.
+    pub(super) fn has_repeat(&self) -> bool {
+        self.batches.iter().any(|batch| batch.due)
+    }
+
+    /// Makes all batches due that have waited since before.
+    pub(super) fn release_batches(&mut self) {
+        self.batches.iter_mut().for_each(|batch| batch.due = true);
+    }
+
+    /// Returns the next segment of a retransmission; the last one of each is a checkpoint (RFC 5326 6.13).
+    pub(super) fn next_repeat(&mut self, bytes_max: usize) -> Option<NextSegment> {
+        loop {
+            let batch = self.batches.front_mut().filter(|batch| batch.due)?;
+            // Reports may have arrived since.
+            batch.left.subtract(&self.claimed);
+            let Some((offset, _)) = batch.left.first() else {
+                self.batches.pop_front();
+                self.require_checkpoint();
+                continue;
+            };
+            let serials = Serials { checkpoint: self.next_checkpoint, report: batch.report };
+            let header = data_header_bytes(self.id, self.client, offset, bytes_max as u64, Some(serials));
+            let payload = bytes_max.saturating_sub(header) as u64;
+            let (start, end) = batch.left.take_first(payload).filter(|(start, end)| start < end)?;
+            let is_last = batch.left.is_empty();
+            let ends_red = self.red_end() == Some(end);
+            let kind = match (is_last, ends_red) {
+                (false, _) => DataKind::Red,
+                (true, true) if end == self.length => DataKind::EndOfRedAndBlock,
+                (true, true) => DataKind::EndOfRed,
+                (true, false) => DataKind::Checkpoint,
+            };
+            let head = DataHead {
+                kind,
+                client: self.client,
+                offset: start,
+                length: end - start,
+                serials: is_last.then_some(serials),
+            };
+            if is_last {
+                let mut covers = self.batches.pop_front().expect("it is the first").covers;
+                covers.subtract(&self.claimed);
+                self.add_checkpoint(head, covers);
+            }
+            return Some(NextSegment { head, repeated: true });
+        }
+    }
+
+    /// Appends the data of a segment.
+    pub(super) fn copy(&self, offset: u64, length: u64, out: &mut BytesMut) {
+        let (mut at, end) = (offset, offset + length);
+        let mut index = self.chunks.partition_point(|(start, data)| start + data.len() as u64 <= at);
+        while at < end {
+            let (start, data) = &self.chunks[index];
+            let from = (at - start) as usize;
+            let to = ((end - start) as usize).min(data.len());
+            out.extend_from_slice(&data[from..to]);
+            at = start + to as u64;
+            index += 1;
+        }
+    }
+
+    // -- Checkpoints and reports --------------------------------------------------------------------------------
+
+    pub(super) fn checkpoint(&mut self, serial: u64) -> Option<&mut Checkpoint> {
+        self.checkpoints.get_mut(&serial)
+    }
+
+    /// Returns all checkpoints without a complete answer.
+    pub(super) fn checkpoints(&mut self) -> impl Iterator<Item = (u64, &mut Checkpoint)> {
+        self.checkpoints.iter_mut().map(|(serial, checkpoint)| (*serial, checkpoint))
+    }
+
+    /// Returns the segment of a checkpoint that is sent again; `None` if it is answered.
+    pub(super) fn repeat_checkpoint(&mut self, serial: u64) -> Option<NextSegment> {
+        let checkpoint = self.checkpoints.get_mut(&serial)?;
+        checkpoint.tries += 1;
+        Some(NextSegment { head: checkpoint.head, repeated: true })
+    }
+
+    /// Returns true if all bytes of a checkpoint are reported by now, so that it needs no answer; it is then removed.
+    pub(super) fn is_covered(&mut self, serial: u64) -> bool {
+        let Some(checkpoint) = self.checkpoints.get_mut(&serial) else { return true };
+        checkpoint.covers.subtract(&self.claimed);
+        let is_covered = checkpoint.covers.is_empty();
+        if is_covered {
+            self.checkpoints.remove(&serial);
+            self.require_checkpoint();
+        }
+        is_covered
+    }
+
+    /// Processes a report. Checkpoints whose answer is complete are moved to `answered`, for their timers to be stopped.
+    pub(super) fn hear(
+        &mut self,
+        report: &Report,
+        config: &Config,
+        answered: &mut Vec<(u64, AnswerTimer)>,
+    ) -> ReportEffect {
+        if self.reports.contains(&report.serial) {
+            return ReportEffect::Redundant;
+        }
+        let red_sent = self.sent.min(self.red_limit.unwrap_or(u64::MAX));
+        if report.upper > red_sent {
+            return ReportEffect::Invalid;
+        }
+        let first = *self.first_report.get_or_insert(report.serial);
+        if report.serial.abs_diff(first) > REPORT_DISTANCE_MAX {
+            return ReportEffect::Restarted;
+        }
+        if self.reports.len() >= REPORTS_MAX {
+            self.reports.pop_first();
+        }
+        self.reports.insert(report.serial);
+        self.last_report = self.last_report.max(report.serial);
+        self.claimed.extend(report.claims.iter().copied());
+        let mut missing = self.claimed.missing(report.lower, report.upper);
+        if !missing.is_empty() {
+            let others = self.checkpoints.iter();
+            let others = others.filter(|(serial, other)| {
+                **serial != report.checkpoint && other.head.serials.is_some_and(|with| with.report != 0)
+            });
+            others.for_each(|(_, other)| missing.subtract(&other.covers));
+            self.batches.iter().for_each(|batch| missing.subtract(&batch.covers));
+        }
+        // Several report segments answer one checkpoint; each of them counts for its own part.
+        if let Some(checkpoint) = self.checkpoints.get_mut(&report.checkpoint) {
+            checkpoint.tries = checkpoint.tries.min(1);
+            checkpoint.covers.remove(report.lower, report.upper);
+            checkpoint.covers.subtract(&self.claimed);
+            if checkpoint.covers.is_empty() {
+                let gone = self.checkpoints.remove(&report.checkpoint).expect("it was just found");
+                answered.push((report.checkpoint, gone.timer));
+            }
+        }
+        if !missing.is_empty() {
+            self.cycles += 1;
+            if self.cycles > config.cycles_max {
+                return ReportEffect::TooManyCycles;
+            }
+            let covers = missing.clone();
+            let due = config.retransmission_delay.is_zero();
+            self.batches.push_back(Batch { report: report.serial, left: missing, covers, due });
+        }
+        self.require_checkpoint();
+        ReportEffect::Heard
+    }
+
+    /// Keeps a checkpoint under way until the block is complete, so that the loss of any report ends in a retransmission.
+    fn require_checkpoint(&mut self) {
+        let waits = !self.checkpoints.is_empty() || !self.batches.is_empty();
+        let Some(end) = self.red_end().filter(|end| !waits && self.sent >= *end) else { return };
+        let missing = self.claimed.missing(0, end);
+        if !missing.is_empty() {
+            let covers = missing.clone();
+            self.batches.push_back(Batch { report: self.last_report, left: missing, covers, due: true });
+        }
+    }
+
+    /// Returns true if a retransmission waits for further reports.
+    pub(super) fn has_waiting_batch(&self) -> bool {
+        self.batches.iter().any(|batch| !batch.due)
+    }
+}

@@ -1,0 +1,381 @@
+//! Received segments, and expired timers: the procedures of RFC 5326 6.
+
+use super::incoming::{Incoming, ReportLimits, SegmentEffect};
+use super::outgoing::ReportEffect;
+use super::sessions::{Closed, Control, Event, FailureCause, Sessions};
+use super::timer::{Clock, Side, Timer};
+use super::wire::{CancelReason, Content, DataSegment, KEEPALIVE, Report, Segment, SessionId};
+use crate::service::PeerId;
+use crate::time::Instant;
+use bytes::Bytes;
+
+/// Client service of bundles (RFC 7116).
+pub(super) const BUNDLES: u64 = 1;
+/// Client service of data of several client services (CCSDS 734.1).
+pub(super) const SERVICE_DATA: u64 = 2;
+
+impl Sessions {
+    /// Processes a datagram: any number of segments, or a keep-alive.
+    pub(super) fn hear(&mut self, now: Instant, from: PeerId, mut datagram: Bytes) {
+        if datagram[..] == KEEPALIVE {
+            self.counters.keepalives_received += 1;
+            return;
+        }
+        if datagram.is_empty() {
+            self.counters.violations += 1;
+        }
+        let length = datagram.len();
+        while !datagram.is_empty() {
+            match Segment::decode(&mut datagram) {
+                Ok(mut segment) => {
+                    // A small part must not keep a large datagram in memory.
+                    if let Content::Data(data) = &mut segment.content
+                        && 2 * data.data.len() < length
+                    {
+                        data.data = Bytes::copy_from_slice(&data.data);
+                    }
+                    self.hear_segment(now, from, segment);
+                }
+                Err(_) => {
+                    self.counters.violations += 1;
+                    return;
+                }
+            }
+        }
+    }
+
+    fn hear_segment(&mut self, now: Instant, from: PeerId, segment: Segment) {
+        let id = segment.session;
+        // Answers go where the peer is configured, because it may send from another port.
+        let to = self.peer.unwrap_or(from);
+        let is_own = match &segment.content {
+            Content::Data(_)
+            | Content::ReportAck(_)
+            | Content::CancelBySender(_)
+            | Content::CancelAckToReceiver => false,
+            Content::Report(_) | Content::CancelAckToSender | Content::CancelByReceiver(_) => true,
+        };
+        let expected = if is_own { Some(self.config.engine_id) } else { self.config.peer_engine_id };
+        if expected.is_some_and(|engine| engine != id.originator) {
+            self.counters.strangers += 1;
+            return;
+        }
+        self.heard_at = Some(now);
+        match segment.content {
+            Content::Data(data) => self.hear_data(now, to, id, &data),
+            Content::Report(report) => self.hear_report(now, to, id, &report),
+            Content::ReportAck(serial) => self.hear_report_ack(id, serial),
+            Content::CancelBySender(_) => self.hear_cancel_by_sender(to, id),
+            Content::CancelByReceiver(reason) => self.hear_cancel_by_receiver(to, id, reason),
+            Content::CancelAckToSender => self.hear_cancel_ack(Side::Sender, id),
+            Content::CancelAckToReceiver => self.hear_cancel_ack(Side::Receiver, id),
+        }
+    }
+
+    // -- Received data ------------------------------------------------------------------------------------------
+
+    fn hear_data(&mut self, now: Instant, to: PeerId, id: SessionId, data: &DataSegment) {
+        if let Some(closed) = self.closed.get(&id).copied() {
+            self.counters.duplicates += 1;
+            return self.hear_late(to, id, closed, data);
+        }
+        if !matches!(data.client, BUNDLES | SERVICE_DATA) {
+            self.counters.violations += 1;
+            return self.send_cancel(Side::Receiver, id, to, CancelReason::Unreachable);
+        }
+        if !self.incoming.contains_key(&id) && !self.admit(now, to, id, data) {
+            return;
+        }
+        let bytes_max = self.config.incoming_bytes_max.saturating_sub(data.data.len() as u64);
+        let is_first = self.incoming.first_key_value().is_some_and(|(first, _)| *first == id);
+        let block = self.incoming.get_mut(&id).expect("it was just admitted");
+        // Blocks that have all begun and none of which can end would be of no use: the first may exceed the limit once.
+        let counted = if is_first { block.held() } else { self.held_bytes };
+        if counted > bytes_max {
+            // The segment counts as lost on the way.
+            self.counters.dropped += 1;
+            return;
+        }
+        block.to = to;
+        let before = block.held();
+        let mut risen = Vec::new();
+        let effect = block.hear(now, data, &self.config, &mut risen);
+        self.held_bytes = self.held_bytes - before + block.held();
+        let again = match (effect, data.serials) {
+            (SegmentEffect::Duplicate, Some(serials)) => block.reports_for(serials.checkpoint),
+            _ => Vec::new(),
+        };
+        let ends = block.takes_end();
+        let (count, client) = (risen.len(), data.client);
+        for (index, data) in risen.into_iter().enumerate() {
+            let last = ends && index + 1 == count;
+            self.events.push_back(Event::Data { session: id, client, data, last });
+        }
+        if ends && count == 0 {
+            self.events.push_back(Event::Data { session: id, client, data: Bytes::new(), last: true });
+        }
+        match effect {
+            SegmentEffect::New(bytes) => {
+                self.counters.segments_received += 1;
+                self.counters.payload_received += bytes;
+            }
+            SegmentEffect::Duplicate => self.counters.duplicates += 1,
+            SegmentEffect::Invalid => self.counters.violations += 1,
+            SegmentEffect::Miscolored => {
+                self.counters.violations += 1;
+                return self.cancel_incoming(id, CancelReason::Miscolored);
+            }
+            SegmentEffect::TooLong => {
+                self.counters.dropped += 1;
+                return self.cancel_incoming(id, CancelReason::SystemCancelled);
+            }
+            SegmentEffect::Restarted => {
+                self.counters.restarts += 1;
+                return self.cancel_incoming(id, CancelReason::SystemCancelled);
+            }
+            SegmentEffect::TooManyCycles => return self.cancel_incoming(id, CancelReason::CycleLimit),
+        }
+        again.into_iter().for_each(|serial| self.queue_report(id, serial));
+        self.report(now, id);
+    }
+
+    /// Begins to receive a block, unless there are too many.
+    fn admit(&mut self, now: Instant, to: PeerId, id: SessionId, data: &DataSegment) -> bool {
+        if self.incoming.len() >= self.config.incoming_sessions_max {
+            self.counters.dropped += 1;
+            return false;
+        }
+        let first_report = self.random_serial();
+        let mut block = Incoming::new(now, id, data.client, to, first_report);
+        let deadline = Some(now + self.config.inactivity_limit()).filter(|_| !self.clock.is_down());
+        self.clock.deadlines.set(Timer::Inactive(id), &mut block.inactive_deadline, deadline);
+        self.incoming.insert(id, block);
+        self.counters.blocks_received += 1;
+        true
+    }
+
+    /// Processes data of a session that has ended. Only checkpoints need an answer, because their sender repeats them.
+    fn hear_late(&mut self, to: PeerId, id: SessionId, closed: Closed, data: &DataSegment) {
+        let Some(serials) = data.serials else { return };
+        match closed {
+            Closed::Complete(red_end, serial) => {
+                self.close(id, Closed::Complete(red_end, serial + 1));
+                let report = Sessions::last_report(serial, serials.checkpoint, red_end);
+                self.counters.reports_sent += 1;
+                self.push_control(Control::Answer(to, Segment::new(id, Content::Report(report))));
+            }
+            Closed::CancelledHere(reason) => self.send_cancel(Side::Receiver, id, to, reason),
+            Closed::CancelledByPeer => {}
+        }
+    }
+
+    /// Creates the reports that are due, and sets the time of the next ones.
+    pub(super) fn report(&mut self, now: Instant, id: SessionId) {
+        let limits = ReportLimits { segment_bytes: self.segment_bytes, claims: self.config.claims_max };
+        let Some(block) = self.incoming.get_mut(&id) else { return };
+        let made = block.make_reports(now, limits);
+        let due = block.report_due();
+        self.clock.deadlines.set(Timer::ReportDelay(id), &mut block.delay_deadline, due);
+        made.into_iter().for_each(|serial| self.push_control(Control::Report(id, serial)));
+    }
+
+    fn queue_report(&mut self, id: SessionId, serial: u64) {
+        let sent = self.incoming.get_mut(&id).and_then(|block| block.report(serial));
+        if let Some(sent) = sent
+            && !sent.queued
+        {
+            sent.queued = true;
+            self.push_control(Control::Report(id, serial));
+        }
+    }
+
+    fn hear_report_ack(&mut self, id: SessionId, serial: u64) {
+        let Some(block) = self.incoming.get_mut(&id) else { return };
+        if let Some(mut timer) = block.acknowledged(serial) {
+            self.clock.stop(Timer::Report(id, serial), &mut timer);
+            self.close_if_done(id);
+        }
+    }
+
+    /// Accepts the first bytes of a received block for the user.
+    pub(super) fn accept(&mut self, now: Instant, id: SessionId, up_to: u64) {
+        let Some(block) = self.incoming.get_mut(&id) else { return };
+        self.held_bytes -= block.accept(up_to);
+        self.report(now, id);
+        self.close_if_done(id);
+    }
+
+    fn close_if_done(&mut self, id: SessionId) {
+        if self.incoming.get(&id).is_some_and(Incoming::is_done) {
+            let block = self.incoming.remove(&id).expect("just seen");
+            self.counters.blocks_accepted += 1;
+            // A green block has no checkpoints to answer.
+            let complete = block.closed_complete().unwrap_or(Closed::CancelledByPeer);
+            self.forget_incoming(id, block, complete);
+        }
+    }
+
+    /// Cancels a received block.
+    pub(super) fn cancel_incoming(&mut self, id: SessionId, reason: CancelReason) {
+        let Some(block) = self.incoming.remove(&id) else { return };
+        let to = block.to;
+        self.counters.blocks_lost += 1;
+        self.forget_incoming(id, block, Closed::CancelledHere(reason));
+        self.events.push_back(Event::Lost(id));
+        self.send_cancel(Side::Receiver, id, to, reason);
+    }
+
+    fn hear_cancel_by_sender(&mut self, to: PeerId, id: SessionId) {
+        self.counters.cancels_received += 1;
+        // Also for an unknown session: peers ask by this whether the link is up.
+        self.push_control(Control::Answer(to, Segment::new(id, Content::CancelAckToSender)));
+        if let Some(block) = self.incoming.remove(&id) {
+            self.counters.blocks_lost += 1;
+            self.forget_incoming(id, block, Closed::CancelledByPeer);
+            self.events.push_back(Event::Lost(id));
+        }
+    }
+
+    // -- Blocks to send -----------------------------------------------------------------------------------------
+
+    fn hear_report(&mut self, now: Instant, to: PeerId, id: SessionId, report: &Report) {
+        self.counters.reports_received += 1;
+        // Also for an unknown session: its end has crossed the report (RFC 5326 6.13).
+        self.push_control(Control::Answer(to, Segment::new(id, Content::ReportAck(report.serial))));
+        let Some(block) = self.outgoing.get_mut(&id.number) else { return };
+        let mut answered = Vec::new();
+        let effect = block.hear(report, &self.config, &mut answered);
+        for (serial, mut timer) in answered {
+            self.clock.stop(Timer::Checkpoint(id.number, serial), &mut timer);
+        }
+        match effect {
+            ReportEffect::Redundant => return,
+            ReportEffect::Invalid => self.counters.violations += 1,
+            ReportEffect::Restarted => {
+                self.counters.restarts += 1;
+                self.fail_outgoing(id.number, CancelReason::SystemCancelled);
+            }
+            ReportEffect::TooManyCycles => self.fail_outgoing(id.number, CancelReason::CycleLimit),
+            ReportEffect::Heard => {}
+        }
+        if !self.complete_if_done(id.number) {
+            self.schedule_repeats(now, id.number);
+        }
+    }
+
+    fn schedule_repeats(&mut self, now: Instant, number: u64) {
+        let Some(block) = self.outgoing.get_mut(&number) else { return };
+        if block.has_repeat() {
+            self.repeats.insert(number);
+        }
+        if block.has_waiting_batch() && block.batch_deadline.is_none() {
+            let due = Some(now + self.config.retransmission_delay);
+            self.clock.deadlines.set(Timer::RetransmissionDelay(number), &mut block.batch_deadline, due);
+        }
+    }
+
+    /// Ends a block that is sent and reported completely (RFC 5326 6.12).
+    pub(super) fn complete_if_done(&mut self, number: u64) -> bool {
+        let is_done = self.outgoing.get(&number).is_some_and(|block| block.is_complete());
+        if is_done {
+            self.remove_outgoing(number);
+            self.counters.blocks_completed += 1;
+            self.events.push_back(Event::Completed(number));
+        }
+        is_done
+    }
+
+    fn hear_cancel_by_receiver(&mut self, to: PeerId, id: SessionId, reason: CancelReason) {
+        self.counters.cancels_received += 1;
+        self.push_control(Control::Answer(to, Segment::new(id, Content::CancelAckToReceiver)));
+        if self.remove_outgoing(id.number).is_some() {
+            self.counters.blocks_failed += 1;
+            self.events.push_back(Event::Failed(id.number, FailureCause::Peer(reason)));
+        }
+    }
+
+    fn hear_cancel_ack(&mut self, side: Side, id: SessionId) {
+        if let Some(mut cancelling) = self.cancelling.remove(&(side, id)) {
+            self.clock.stop(Timer::Cancel(side, id), &mut cancelling.timer);
+        }
+    }
+
+    // -- Time ---------------------------------------------------------------------------------------------------
+
+    /// Handles a checkpoint without an answer (RFC 5326 6.7).
+    pub(super) fn checkpoint_is_late(&mut self, number: u64, serial: u64) {
+        let heard_at = self.heard_at;
+        let Some(block) = self.outgoing.get_mut(&number) else { return };
+        let Some(checkpoint) = block.checkpoint(serial) else { return };
+        if !Clock::expired(&mut checkpoint.timer) {
+            return;
+        }
+        self.counters.checkpoint_timeouts += 1;
+        if checkpoint.tries > self.config.retransmissions_max {
+            let was_heard = heard_at >= checkpoint.first_departed;
+            self.fail_outgoing(number, CancelReason::RetransmissionLimit);
+            if !was_heard {
+                self.events.push_back(Event::Silent);
+            }
+        } else if block.is_covered(serial) {
+            if block.has_repeat() {
+                self.repeats.insert(number);
+            }
+        } else {
+            self.push_control(Control::Checkpoint(number, serial));
+        }
+    }
+
+    /// Handles a report without an acknowledgement (RFC 5326 6.8).
+    pub(super) fn report_is_late(&mut self, id: SessionId, serial: u64) {
+        let Some(block) = self.incoming.get_mut(&id) else { return };
+        let Some(sent) = block.report(serial) else { return };
+        if !Clock::expired(&mut sent.timer) {
+            return;
+        }
+        self.counters.report_timeouts += 1;
+        if sent.tries <= self.config.retransmissions_max {
+            return self.queue_report(id, serial);
+        }
+        let is_waiting_here = block.is_waiting_here();
+        if let Some(complete) = block.closed_complete() {
+            // The peer can still ask for a report; accepted data are not given up.
+            let block = self.incoming.remove(&id).expect("just seen");
+            self.end_safe(id, block, complete);
+        } else if !is_waiting_here {
+            self.cancel_incoming(id, CancelReason::RetransmissionLimit);
+        }
+    }
+
+    /// Ends the reception of a block of which nothing arrives any more.
+    pub(super) fn is_inactive(&mut self, now: Instant, id: SessionId) {
+        let limit = self.config.inactivity_limit();
+        let Some(block) = self.incoming.get_mut(&id) else { return };
+        block.inactive_deadline = None;
+        let due = block.heard_at + limit;
+        if due > now || block.is_waiting_here() {
+            let next = if due > now { due } else { now + limit };
+            self.clock.deadlines.set(Timer::Inactive(id), &mut block.inactive_deadline, Some(next));
+            return;
+        }
+        self.counters.inactive += 1;
+        match block.closed_complete() {
+            // The green part is not retransmitted.
+            Some(complete) => {
+                let block = self.incoming.remove(&id).expect("just seen");
+                self.end_safe(id, block, complete);
+            }
+            None => self.cancel_incoming(id, CancelReason::SystemCancelled),
+        }
+    }
+
+    /// Ends the reception of a block whose red part is safe.
+    fn end_safe(&mut self, id: SessionId, block: Incoming, complete: Closed) {
+        self.counters.blocks_accepted += 1;
+        let is_whole = block.is_waiting_here();
+        self.forget_incoming(id, block, complete);
+        if !is_whole {
+            self.events.push_back(Event::Lost(id));
+        }
+    }
+}
