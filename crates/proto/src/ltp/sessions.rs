@@ -14,8 +14,8 @@ use crate::time::Instant;
 use bytes::{Bytes, BytesMut};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Maximum number of control segments that wait to be sent; the peer repeats what is then not acknowledged.
-const CONTROL_MAX: usize = 4096;
+/// Number of control segments that wait to be sent beyond which answers are dropped; the peer repeats its question.
+pub(super) const CONTROL_MAX: usize = 4096;
 /// Maximum number of copies of control segments that wait for their time.
 const COPIES_MAX: usize = 4096;
 /// Maximum number of cancellations without an acknowledgement; more are sent once.
@@ -403,8 +403,10 @@ impl Sessions {
         }
     }
 
+    /// Queues a control segment. Answers beyond a limit are dropped; everything else is bounded by the sessions.
     pub(super) fn push_control(&mut self, control: Control) {
-        if self.control.len() < CONTROL_MAX {
+        let may_be_dropped = matches!(control, Control::Answer(..) | Control::Copy(..));
+        if !may_be_dropped || self.control.len() < CONTROL_MAX {
             self.control.push_back(control);
         }
     }

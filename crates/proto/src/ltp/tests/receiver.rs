@@ -2,6 +2,7 @@
 
 use super::scene::{SECOND, Scene, as_report, bundle, config, data, report, theirs};
 use crate::engine::Engine;
+use crate::ltp::sessions::CONTROL_MAX;
 use crate::ltp::wire::{CancelReason, Content, DataKind, Segment};
 use crate::ltp::{BlockFormat, Config};
 use crate::service::{BundlesIndication, BundlesRequest, DatagramsIndication, RefuseReason, TransferId};
@@ -224,6 +225,22 @@ fn a_ping_is_answered() {
     assert_eq!(scene.down, [Segment { content: Content::CancelAckToSender, ..ping(2) }]);
     scene.hear(&[ping(3)]);
     assert_eq!((&scene.down[..], scene.counters().strangers), (&[][..], 1));
+}
+
+#[test]
+fn a_flood_of_pings_displaces_no_report() {
+    let mut scene = Scene::new(config());
+    scene.set_room(0);
+    let ping = Segment::new(theirs(9), Content::CancelBySender(CancelReason::ClientCancelled));
+    for _ in 0..CONTROL_MAX / 32 + 10 {
+        scene.hear(&vec![ping.clone(); 32]);
+    }
+    scene.hear(&[whole(b"\x00bundle")]);
+    scene.accept(0, 7);
+    scene.set_room(10_000);
+    let answers = scene.down.iter().filter(|segment| segment.content == Content::CancelAckToSender).count();
+    assert_eq!(answers, CONTROL_MAX);
+    assert!(matches!(scene.down.last().map(|last| &last.content), Some(Content::Report(_))));
 }
 
 #[test]
