@@ -70,6 +70,8 @@
 //! other implementations require.
 
 pub mod config;
+#[cfg(any(test, feature = "testing"))]
+pub mod fuzz;
 mod incoming;
 mod link;
 mod outgoing;

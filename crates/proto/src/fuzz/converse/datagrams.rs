@@ -2,6 +2,7 @@
 
 use super::{Script, ScriptedSide, Speech};
 use crate::service::{CloseReason, DatagramsIndication, DatagramsRequest, PeerId};
+use std::collections::VecDeque;
 
 /// Provider of one endpoint.
 #[derive(Debug)]
@@ -15,13 +16,16 @@ pub(super) struct Provider {
     listening: bool,
     wants_damaged: bool,
     room: u64,
+    /// Tokens of datagrams that have not left.
+    tokens: VecDeque<u64>,
 }
 
 impl Provider {
     /// Creates a provider to which the peer sends the datagrams of `speech`.
     pub(super) fn new(listening: bool, speech: Speech) -> Self {
         let (joining, joined, wants_damaged) = (listening, false, false);
-        Provider { speech, spoken: None, joining, joined, listening, wants_damaged, room: 0 }
+        let tokens = VecDeque::new();
+        Provider { speech, spoken: None, joining, joined, listening, wants_damaged, room: 0, tokens }
     }
 }
 
@@ -29,8 +33,14 @@ impl ScriptedSide<DatagramsRequest, DatagramsIndication> for Provider {
     fn hear(&mut self, request: DatagramsRequest) {
         match request {
             DatagramsRequest::Join { damaged } => (self.joining, self.wants_damaged) = (true, damaged),
-            DatagramsRequest::Leave => (self.joining, self.joined, self.room) = (false, false, 0),
-            DatagramsRequest::Datagram { .. } => self.room -= 1,
+            DatagramsRequest::Leave => {
+                (self.joining, self.joined, self.room) = (false, false, 0);
+                self.tokens.clear();
+            }
+            DatagramsRequest::Datagram { token, .. } => {
+                self.room -= 1;
+                self.tokens.extend(token);
+            }
             DatagramsRequest::Release(_) => {}
         }
     }
@@ -45,9 +55,13 @@ impl ScriptedSide<DatagramsRequest, DatagramsIndication> for Provider {
         if !self.joined {
             return None;
         }
+        if !self.tokens.is_empty() && script.chance() {
+            return self.tokens.pop_front().map(DatagramsIndication::Transmitted);
+        }
         Some(match script.below(8) {
             0 => {
                 (self.joined, self.spoken) = (false, None);
+                self.tokens.clear();
                 DatagramsIndication::Left(CloseReason::Refused)
             }
             1..=3 => {
