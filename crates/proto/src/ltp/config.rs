@@ -30,8 +30,8 @@ settings! {
     #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
     pub struct Config {
         /// Engine ID of this side, by which the peer identifies its sender (RFC 5326 2); other implementations use the node
-        /// number of `ipn`. Default 1.
-        pub engine_id: u64 = 1,
+        /// number of `ipn`. Default: the node number of `ipn`, or else a number of 21 bits that follows from the node ID.
+        pub engine_id: Option<u64>,
         /// Engine ID of the peer; blocks of any other engine are dropped. Default: any.
         pub peer_engine_id: Option<u64>,
         /// Node ID of the peer, which no segment contains. Default: unknown, so that bundles take the link only by a route.
@@ -84,8 +84,8 @@ settings! {
         pub retransmission_delay: Duration = Duration::from_millis(20),
         /// Maximum number of claims of a report segment to send; more ranges are reported in several segments. Default 20.
         pub claims_max: usize = 20,
-        /// Number of times that each checkpoint, report, cancellation and acknowledgement is sent. More than once, it is
-        /// unlikely that a loss costs a timeout. Default 1.
+        /// Number of times that each checkpoint, report, cancellation and acknowledgement is sent, except the discretionary
+        /// checkpoints. More than once, it is unlikely that a loss costs a timeout. Default 1.
         pub control_copies: u32 = 1,
         /// Time between two copies. Default 10 ms.
         pub copy_interval: Duration = Duration::from_millis(10),
@@ -114,6 +114,11 @@ settings! {
 }
 
 impl Config {
+    /// Returns the engine ID of this side.
+    pub fn own_engine_id(&self) -> u64 {
+        self.engine_id.unwrap_or(1)
+    }
+
     /// Returns the time from the departure of a segment at one side to that of its answer at the other.
     pub fn answer_departure(&self) -> Duration {
         self.one_way_delay.saturating_add(self.margin)
@@ -180,7 +185,7 @@ impl Config {
 
 impl Settings for Config {
     fn check(&self) -> Result<(), Fault> {
-        at_least("engine-id", self.engine_id, 1, "the node number of `ipn` is usual")?;
+        at_least("engine-id", self.own_engine_id(), 1, "the node number of `ipn` is usual")?;
         self.check_sizes()?;
         self.check_waits()
     }
@@ -267,7 +272,7 @@ mod tests {
         let second = Duration::from_secs(1);
         assert_eq!(plain().check(), Ok(()));
         for (key, config) in [
-            ("engine-id", Config { engine_id: 0, ..plain() }),
+            ("engine-id", Config { engine_id: Some(0), ..plain() }),
             ("segment-bytes", Config { segment_bytes: 95, ..plain() }),
             ("block-bytes", Config { block_bytes: 0, ..plain() }),
             ("block-bytes-max", Config { block_bytes_max: 1 << 32, ..plain() }),

@@ -374,16 +374,7 @@ impl Outgoing {
             others.for_each(|(_, other)| missing.subtract(&other.covers));
             self.batches.iter().for_each(|batch| missing.subtract(&batch.covers));
         }
-        // Several report segments answer one checkpoint; each of them counts for its own part.
-        if let Some(checkpoint) = self.checkpoints.get_mut(&report.checkpoint) {
-            checkpoint.tries = checkpoint.tries.min(1);
-            checkpoint.covers.remove(report.lower, report.upper);
-            checkpoint.covers.subtract(&self.claimed);
-            if checkpoint.covers.is_empty() {
-                let gone = self.checkpoints.remove(&report.checkpoint).expect("it was just found");
-                answered.push((report.checkpoint, gone.timer));
-            }
-        }
+        self.answer(report, answered);
         if !missing.is_empty() {
             self.cycles += 1;
             if self.cycles > config.cycles_max {
@@ -395,6 +386,27 @@ impl Outgoing {
         }
         self.require_checkpoint();
         ReportEffect::Heard
+    }
+
+    /// Removes from checkpoints what a report says of their data. Several report segments answer one checkpoint, and each of
+    /// them counts for its own part; it counts for the discretionary checkpoints before, too, whose own reports may be lost.
+    fn answer(&mut self, report: &Report, answered: &mut Vec<(u64, AnswerTimer)>) {
+        for (serial, checkpoint) in self.checkpoints.range_mut(..=report.checkpoint) {
+            let is_own = *serial == report.checkpoint;
+            if is_own || checkpoint.head.serials.is_some_and(|serials| serials.report == 0) {
+                if is_own {
+                    checkpoint.tries = checkpoint.tries.min(1);
+                }
+                checkpoint.covers.remove(report.lower, report.upper);
+                checkpoint.covers.subtract(&self.claimed);
+            }
+            if checkpoint.covers.is_empty() {
+                answered.push((*serial, checkpoint.timer));
+            }
+        }
+        for (serial, _) in answered {
+            self.checkpoints.remove(serial);
+        }
     }
 
     /// Keeps a checkpoint under way until the block is complete, so that the loss of any report ends in a retransmission.

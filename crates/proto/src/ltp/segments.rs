@@ -55,7 +55,7 @@ impl Sessions {
             | Content::CancelAckToReceiver => false,
             Content::Report(_) | Content::CancelAckToSender | Content::CancelByReceiver(_) => true,
         };
-        let expected = if is_own { Some(self.config.engine_id) } else { self.config.peer_engine_id };
+        let expected = if is_own { Some(self.config.own_engine_id()) } else { self.config.peer_engine_id };
         if expected.is_some_and(|engine| engine != id.originator) {
             self.counters.strangers += 1;
             return;

@@ -269,7 +269,7 @@ impl Sessions {
     pub(super) fn begin(&mut self, client: u64, red_limit: Option<u64>) -> u64 {
         let number = self.next_number;
         self.next_number = if number >= u64::from(u32::MAX) { 1 } else { number + 1 };
-        let id = SessionId { originator: self.config.engine_id, number };
+        let id = SessionId { originator: self.config.own_engine_id(), number };
         let first_checkpoint = self.random_serial();
         self.outgoing.insert(number, Outgoing::new(id, client, red_limit, first_checkpoint));
         self.fresh.push_back(number);
@@ -471,7 +471,9 @@ impl Sessions {
         *sent += head.length;
         let to = self.peer.unwrap_or(PeerId::CONFIGURED);
         let timer = head.serials.map(|serials| Timer::Checkpoint(number, serials.checkpoint));
-        if timer.is_some() {
+        // The next checkpoint asks for what a discretionary one has not brought.
+        let is_last = |report| report != 0 || head.kind.ends_red();
+        if head.serials.is_some_and(|serials| is_last(serials.report)) {
             self.copy(now, to, &bytes, Shares::repeated(bytes.len()));
         }
         Departure { to, bytes, shares, token: timer.map(|timer| self.token(timer)) }

@@ -232,7 +232,7 @@ pub(super) struct Pair {
 impl Pair {
     pub(super) fn new(config: &Config, fate: Fate) -> Self {
         let link = |node: u64| {
-            let ids = Config { engine_id: node + 1, peer_engine_id: Some(2 - node), ..config.clone() };
+            let ids = Config { engine_id: Some(node + 1), peer_engine_id: Some(2 - node), ..config.clone() };
             Checked::new("ltp", Link::new(ids, Rng::new(node)))
         };
         let mut pair = Pair {
@@ -281,7 +281,7 @@ impl Pair {
     /// Replaces a link by one that has forgotten everything.
     pub(super) fn restart(&mut self, node: usize, config: &Config) {
         let (id, peer) = (node as u64 + 1, 2 - node as u64);
-        let ids = Config { engine_id: id, peer_engine_id: Some(peer), ..config.clone() };
+        let ids = Config { engine_id: Some(id), peer_engine_id: Some(peer), ..config.clone() };
         self.links[node] = Checked::new("ltp", Link::new(ids, Rng::new(100 + id)));
         self.rooms[node] = 0;
         self.links[node].handle_request(self.now, BundlesRequest::Connect);
