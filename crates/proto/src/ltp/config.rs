@@ -73,7 +73,7 @@ settings! {
         /// Maximum number of retransmissions of a checkpoint, a report or a cancellation (RFC 5326 6.7, 6.8, 6.16). Default
         /// 10.
         pub retransmissions_max: u32 = 10,
-        /// Maximum number of retransmission cycles of a block (RFC 5326 6.22). Default 100.
+        /// Maximum number of successive retransmission cycles of a block that bring nothing new (RFC 5326 6.22). Default 100.
         pub cycles_max: u32 = 100,
         /// Number of segments after which one is a discretionary checkpoint, which requests a report before the end of the
         /// block; 0 for none. Default 0.
@@ -84,9 +84,9 @@ settings! {
         pub retransmission_delay: Duration = Duration::from_millis(20),
         /// Maximum number of claims of a report segment to send; more ranges are reported in several segments. Default 20.
         pub claims_max: usize = 20,
-        /// Number of times that each checkpoint, report, cancellation and acknowledgement is sent, except the discretionary
-        /// checkpoints. More than once, it is unlikely that a loss costs a timeout. Default 1.
-        pub control_copies: u32 = 1,
+        /// Number of times that each report and cancellation is sent and, when the block has no new data left, each checkpoint,
+        /// retransmitted segment and acknowledgement: their losses cost a timeout or a round trip. Default 1.
+        pub copies: u32 = 1,
         /// Time between two copies. Default 10 ms.
         pub copy_interval: Duration = Duration::from_millis(10),
         /// Time without segments of a block after which its reception is cancelled. Default: that in which the sender makes
@@ -157,7 +157,7 @@ impl Config {
         )?;
         at_least("open-max", self.open_max, 1, "with 0 nothing can be sent")?;
         at_least("claims-max", self.claims_max, 1, "20 is usual")?;
-        number("control-copies", self.control_copies, 1..=8, "1 sends everything once")?;
+        number("copies", self.copies, 1..=8, "1 sends everything once")?;
         number("overhead-bytes", self.overhead_bytes, 0..=65_535, "28 for IPv4, 48 for IPv6")
     }
 
@@ -282,7 +282,7 @@ mod tests {
             ("incoming-bytes-max", Config { incoming_bytes_max: (16 << 20) - 1, ..plain() }),
             ("open-max", Config { open_max: 0, ..plain() }),
             ("claims-max", Config { claims_max: 0, ..plain() }),
-            ("control-copies", Config { control_copies: 0, ..plain() }),
+            ("copies", Config { copies: 0, ..plain() }),
             ("overhead-bytes", Config { overhead_bytes: 1 << 16, ..plain() }),
             ("one-way-delay", Config { one_way_delay: TIME_MAX + second, ..plain() }),
             ("margin", Config { margin: Duration::ZERO, ..plain() }),

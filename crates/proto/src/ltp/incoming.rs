@@ -105,6 +105,7 @@ pub(super) struct Incoming {
     impatient: Option<u64>,
     /// The peer has acknowledged a report of the complete red part.
     is_acknowledged: bool,
+    /// Number of retransmissions since a segment brought new data.
     cycles: u32,
     pub(super) heard_at: Instant,
     pub(super) inactive_deadline: Option<Instant>,
@@ -204,6 +205,9 @@ impl Incoming {
             self.block_end = Some(end);
         }
         let new = self.store(segment, risen);
+        if new > 0 {
+            self.cycles = 0;
+        }
         if let Some(serials) = segment.serials {
             self.request_report(now, serials.checkpoint, serials.report, end, config);
             if self.cycles > config.cycles_max {

@@ -83,11 +83,12 @@ pub(super) struct Outgoing {
     next_checkpoint: u64,
     checkpoints: BTreeMap<u64, Checkpoint>,
     reports: BTreeSet<u64>,
-    first_report: Option<u64>,
-    last_report: u64,
+    /// Largest serial number of a report.
+    last_report: Option<u64>,
     batches: VecDeque<Batch>,
     /// Copy of the deadline of the first batch.
     pub(super) batch_deadline: Option<Instant>,
+    /// Number of retransmissions since the peer reported new data.
     cycles: u32,
 }
 
@@ -107,8 +108,7 @@ impl Outgoing {
             next_checkpoint: first_checkpoint,
             checkpoints: BTreeMap::new(),
             reports: BTreeSet::new(),
-            first_report: None,
-            last_report: 0,
+            last_report: None,
             batches: VecDeque::new(),
             batch_deadline: None,
             cycles: 0,
@@ -127,6 +127,11 @@ impl Outgoing {
     /// Returns the number of bytes sent at least once.
     pub(super) fn sent(&self) -> u64 {
         self.sent
+    }
+
+    /// Returns true if nothing is left to be sent for the first time.
+    pub(super) fn is_sent(&self) -> bool {
+        self.finished && self.sent == self.length
     }
 
     /// Returns true if the block has its final length.
@@ -172,7 +177,7 @@ impl Outgoing {
 
     /// Returns true if everything was sent and the whole red part is reported.
     pub(super) fn is_complete(&self) -> bool {
-        let red = self.red_end().filter(|_| self.finished && self.sent == self.length);
+        let red = self.red_end().filter(|_| self.is_sent());
         red.is_some_and(|end| self.claimed.contains(0, end))
     }
 
@@ -355,15 +360,18 @@ impl Outgoing {
         if report.upper > red_sent {
             return ReportEffect::Invalid;
         }
-        let first = *self.first_report.get_or_insert(report.serial);
-        if report.serial.abs_diff(first) > REPORT_DISTANCE_MAX {
+        if self.last_report.is_some_and(|last| report.serial.abs_diff(last) > REPORT_DISTANCE_MAX) {
             return ReportEffect::Restarted;
         }
         if self.reports.len() >= REPORTS_MAX {
             self.reports.pop_first();
         }
         self.reports.insert(report.serial);
-        self.last_report = self.last_report.max(report.serial);
+        self.last_report = self.last_report.max(Some(report.serial));
+        let is_new = |(start, end): &(u64, u64)| !self.claimed.contains(*start, *end);
+        if report.claims.iter().any(is_new) {
+            self.cycles = 0;
+        }
         self.claimed.extend(report.claims.iter().copied());
         let mut missing = self.claimed.missing(report.lower, report.upper);
         if !missing.is_empty() {
@@ -416,7 +424,12 @@ impl Outgoing {
         let missing = self.claimed.missing(0, end);
         if !missing.is_empty() {
             let covers = missing.clone();
-            self.batches.push_back(Batch { report: self.last_report, left: missing, covers, due: true });
+            self.batches.push_back(Batch {
+                report: self.last_report.unwrap_or(0),
+                left: missing,
+                covers,
+                due: true,
+            });
         }
     }
 

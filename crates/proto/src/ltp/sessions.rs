@@ -443,7 +443,7 @@ impl Sessions {
         let every = self.config.checkpoint_every;
         let block = self.outgoing.get_mut(&number).expect("a block with unsent data exists");
         let next = block.next_new(self.segment_bytes, every)?;
-        if block.is_finished() && block.sent() == block.length() {
+        if block.is_sent() {
             self.fresh.pop_front();
         }
         self.unsent_bytes -= next.head.length;
@@ -456,6 +456,7 @@ impl Sessions {
     fn depart_data(&mut self, now: Instant, number: u64, next: NextSegment) -> Departure {
         let NextSegment { head, repeated } = next;
         let block = &self.outgoing[&number];
+        let block_is_sent = block.is_sent();
         let mut out = BytesMut::with_capacity(self.segment_bytes);
         head.encode(block.id(), &mut out);
         block.copy(head.offset, head.length, &mut out);
@@ -471,9 +472,8 @@ impl Sessions {
         *sent += head.length;
         let to = self.peer.unwrap_or(PeerId::CONFIGURED);
         let timer = head.serials.map(|serials| Timer::Checkpoint(number, serials.checkpoint));
-        // The next checkpoint asks for what a discretionary one has not brought.
-        let is_last = |report| report != 0 || head.kind.ends_red();
-        if head.serials.is_some_and(|serials| is_last(serials.report)) {
+        // While new data leave, a loss costs no time.
+        if block_is_sent && (timer.is_some() || repeated) {
             self.copy(now, to, &bytes, Shares::repeated(bytes.len()));
         }
         Departure { to, bytes, shares, token: timer.map(|timer| self.token(timer)) }
@@ -519,7 +519,12 @@ impl Sessions {
             Content::Report(_) | Content::ReportAck(_) => Shares::acknowledgement(bytes.len()),
             _ => Shares::control(bytes.len()),
         };
-        self.copy(now, to, &bytes, shares);
+        let number = segment.session.number;
+        let is_midway = matches!(segment.content, Content::ReportAck(_))
+            && self.outgoing.get(&number).is_some_and(|block| !block.is_sent());
+        if !is_midway {
+            self.copy(now, to, &bytes, shares);
+        }
         Some(Departure { to, bytes, shares, token: timer.map(|timer| self.token(timer)) })
     }
 
@@ -532,7 +537,7 @@ impl Sessions {
 
     /// Schedules the copies of a segment.
     fn copy(&mut self, now: Instant, to: PeerId, bytes: &Bytes, shares: Shares) {
-        for copy in 1..self.config.control_copies {
+        for copy in 1..self.config.copies {
             if self.copies.len() < COPIES_MAX {
                 self.copy_count += 1;
                 let at = now + self.config.copy_interval.saturating_mul(copy);

@@ -28,7 +28,7 @@ fn settings(draw: &mut Rng) -> Config {
         report_delay: delay(draw),
         retransmission_delay: delay(draw),
         claims_max: 1 + draw.below(20) as usize,
-        control_copies: 1 + draw.below(3) as u32,
+        copies: 1 + draw.below(3) as u32,
         closed_sessions_max: 1_000,
         aggregation_wait: delay(draw),
         rate_bps: if draw.chance(0.5) { 0 } else { 8_000 << draw.below(10) },

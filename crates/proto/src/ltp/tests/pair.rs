@@ -119,7 +119,7 @@ fn datagrams_in_another_order_cause_no_retransmission() {
 #[test]
 fn duplicated_datagrams_are_harmless() {
     // Each segment of the sender arrives again, much later: the medium is lossless, and copies are sent.
-    let twice = Config { control_copies: 4, copy_interval: 5 * SECOND, ..config() };
+    let twice = Config { copies: 4, copy_interval: 5 * SECOND, ..config() };
     let mut pair = Pair::new(&twice, perfect());
     let bundle = bundle(5_000, 1);
     pair.send(&bundle);
@@ -261,7 +261,7 @@ fn repeated_control_segments_close_sessions_early() {
         let settings = Config {
             segment_bytes: 2_000,
             block_bytes: 31_000,
-            control_copies: copies,
+            copies: copies,
             copy_interval: Duration::from_millis(5),
             ..config()
         };

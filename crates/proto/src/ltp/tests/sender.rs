@@ -350,7 +350,7 @@ fn timers_stand_still_and_nothing_leaves_while_the_link_is_down() {
 #[test]
 fn important_segments_are_sent_as_often_as_the_settings_say() {
     let interval = Duration::from_millis(30);
-    let mut scene = Scene::new(Config { control_copies: 3, copy_interval: interval, ..config() });
+    let mut scene = Scene::new(Config { copies: 3, copy_interval: interval, ..config() });
     let (_, segments) = scene.send(&bundle(100, 1));
     for _ in 0..2 {
         assert_eq!(scene.wait(), interval);
