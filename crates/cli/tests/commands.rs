@@ -134,7 +134,7 @@ fn the_json_document_has_the_promised_shape() {
         assert_eq!(place["rank"].is_null(), place["tie_group"].is_null(), "{place}");
         assert_eq!(
             place["keeps_accepted"],
-            ["tcpcl3", "tcpcl4"].contains(&place["protocol"].as_str().unwrap())
+            ["tcpcl3", "tcpcl4", "ltp"].contains(&place["protocol"].as_str().unwrap())
         );
         for number in ["runs", "delivered", "transfer_s", "limit_s", "ratio"] {
             assert!(place[number].is_number(), "{number} of {place}");
@@ -288,6 +288,30 @@ fn wireshark_finds_nothing_wrong_in_the_captures_of_a_good_line() {
         }
     }
     assert_eq!(looked_at, 6);
+}
+
+/// The same for segments of LTP, on its own port.
+#[test]
+fn wireshark_dissects_segments_in_datagrams() {
+    let tshark = |words: &[&str]| Command::new("tshark").args(words).output();
+    if tshark(&["--version"]).is_err() {
+        println!("skipped: there is no tshark");
+        return;
+    }
+    let place = Place::new("wireshark-ltp");
+    let words = ["compare", "letter.txt", "--link", "lan", "--runs", "1", "--quiet", "--trace", "traces"];
+    assert!(place.output(&words).status.success());
+    for node in ["tx", "rx"] {
+        let capture = place.0.join("traces/ltp-tuned").join(format!("capture-{node}.pcapng"));
+        let lines = |filter: &str| {
+            let output = tshark(&["-r", capture.to_str().unwrap(), "-Y", filter]).unwrap();
+            assert!(output.status.success(), "{output:?}");
+            String::from_utf8_lossy(&output.stdout).into_owned()
+        };
+        assert_eq!(lines("_ws.malformed"), "", "{node}");
+        // Three data segments; the capture ends with the arrival of the file.
+        assert!(lines("ltp").lines().count() >= 3, "{}", lines("ltp"));
+    }
 }
 
 /// A few bytes over an error-free link: the output changes only if the behaviour of a protocol is changed on purpose.

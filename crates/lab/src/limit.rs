@@ -122,13 +122,8 @@ pub fn best_payload_bytes(hop: &LimitHop) -> u32 {
     }
 }
 
-/// Minimises `(m + h) / m * exp(growth * m)`: the minimum is at `m (m + h) = h / growth`.
 fn even_payload_bytes(ber: f64, header_bytes: u32) -> f64 {
-    let (growth, header) = (growth_a_byte(ber), f64::from(header_bytes));
-    if growth == 0.0 {
-        return f64::INFINITY;
-    }
-    ((header * header + 4.0 * header / growth).sqrt() - header) / 2.0
+    longwire_towers::path::best_payload_bytes(ber, f64::from(header_bytes))
 }
 
 /// Growth of the logarithm of the number of transmissions of a packet with each byte of its length.

@@ -64,8 +64,9 @@ settings! {
         /// Addresses on which the node accepts TCPCL connections, `host:port`; the port of TCPCL is 4556. Default: none. RFC
         /// 9174 8.1.
         pub listen: Vec<String>,
-        /// Addresses on which the node accepts bundles over UDP from anyone, `host:port`; the port is 4556. Default: none. RFC
-        /// 7122 3.2.2.
+        /// Addresses on which the node accepts bundles over UDP from anyone, `host:port` for one bundle a datagram, whose port
+        /// is 4556, or after the name of another convergence layer: `ltp host:port`, whose port is 1113. Default: none. RFC
+        /// 7122 3.2.2, 3.3.2.
         pub listen_udp: Vec<String>,
         /// Peers whose incoming TCP connections are accepted, by the node ID that they claim: `known`, `proven` or `any`.
         /// Default: `any` from this machine, `known` from elsewhere. RFC 9174 4.6.
@@ -109,8 +110,8 @@ settings! {
         },
         /// Certificate of the node and trusted authorities, for sessions with TLS.
         pub tls: tls::TlsSettings,
-        /// Common settings of all links of each convergence layer, each in a section: `[tcpcl]`, `[udp]`, `[ax25cl]`, `[ax25cm]`,
-        /// `[uicl]`.
+        /// Common settings of all links of each convergence layer, each in a section: `[tcpcl]`, `[udp]`, `[ltp]`, `[ax25cl]`,
+        /// `[ax25cm]`, `[uicl]`.
         #[serde(skip)]
         pub carriers: CarrierSections,
         /// Settings of the kernel's TCP, which the node uses.
@@ -182,7 +183,7 @@ settings! {
     pub struct LinkSettings {
         /// Name of the link, for routes and commands.
         pub name: String,
-        /// Convergence layer: `tcp` (TCPCL), `udp`, `ax25cl`, `ax25cm` or `uicl`. Default: tcp.
+        /// Convergence layer: `tcp` (TCPCL), `udp`, `ltp`, `ax25cl`, `ax25cm` or `uicl`. Default: tcp.
         pub kind: String = "tcp".into(),
         /// Address of the neighbour: `host:port`. Over AX.25, `tnc` and `callsign` are used instead.
         pub address: String,
@@ -336,6 +337,29 @@ impl Config {
         Ok(config)
     }
 
+    /// Returns true if peers can open links of this kind.
+    pub fn admits(&self, kind: &str) -> bool {
+        let is_heard = |text: &String| DatagramListener::parse(text).is_ok_and(|entry| entry.kind == kind);
+        let media = carriers::find(kind).map_or(&[][..], |carrier| carrier.about().media);
+        media.iter().any(|medium| match medium {
+            Medium::Tcp => !self.listen.is_empty(),
+            Medium::Udp => self.listen_udp.iter().any(is_heard),
+            Medium::Ax25 | Medium::Ui => !self.tnc.is_empty(),
+        })
+    }
+
+    /// Returns the addresses on which the node listens, with their keys.
+    ///
+    /// # Errors
+    /// Fails if an entry of `listen-udp` names no convergence layer.
+    pub(crate) fn listen_addresses(&self) -> Result<Vec<(&'static str, &str)>, Error> {
+        let mut all: Vec<_> = self.listen.iter().map(|text| ("listen", text.as_str())).collect();
+        for text in &self.listen_udp {
+            all.push(("listen-udp", DatagramListener::parse(text)?.address));
+        }
+        Ok(all)
+    }
+
     /// Checks that the configuration is valid.
     ///
     /// # Errors
@@ -343,9 +367,9 @@ impl Config {
     pub fn check(&self) -> Result<(), Error> {
         self.node_id()?;
         self.http.check()?;
-        for (key, addresses) in [("listen", &self.listen), ("listen-udp", &self.listen_udp)] {
-            if let Some(wrong) = addresses.iter().find(|address| !is_address(address)) {
-                return Err(Error::new(format!("`{key}`: `{wrong}` is not a valid address")).hint(
+        for (key, address) in self.listen_addresses()? {
+            if !is_address(address) {
+                return Err(Error::new(format!("`{key}`: `{address}` is not a valid address")).hint(
                     "use host:port, such as 127.0.0.1:4556, or [::]:4556 for all addresses; the port of TCPCL is 4556",
                 ));
             }
@@ -614,6 +638,38 @@ impl Config {
 }
 
 /// Returns true for `host:port`, and for `[address]:port` if the address contains colons.
+/// Entry of `listen-udp`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DatagramListener<'a> {
+    /// Name of the convergence layer.
+    pub(crate) kind: &'static str,
+    /// Address.
+    pub(crate) address: &'a str,
+}
+
+impl<'a> DatagramListener<'a> {
+    /// Reads an address, which may follow the name of a convergence layer.
+    ///
+    /// # Errors
+    /// Fails if no convergence layer over UDP has this name.
+    pub(crate) fn parse(text: &'a str) -> Result<Self, Error> {
+        let over_udp = || {
+            let all = CARRIERS.iter().map(|carrier| carrier.about());
+            all.filter(|about| about.media.contains(&Medium::Udp)).map(|about| about.name)
+        };
+        let found = match text.split_once(' ') {
+            None => over_udp().next().map(|kind| (kind, text)),
+            Some((name, address)) => over_udp().find(|kind| *kind == name).map(|kind| (kind, address)),
+        };
+        let (kind, address) = found.ok_or_else(|| {
+            let names: Vec<&str> = over_udp().collect();
+            Error::new(format!("`listen-udp`: `{text}` names no convergence layer over UDP"))
+                .hint(format!("use host:port, alone or after one of {}", names.join(", ")))
+        })?;
+        Ok(DatagramListener { kind, address })
+    }
+}
+
 fn is_address(text: &str) -> bool {
     let Some((host, port)) = text.rsplit_once(':') else { return false };
     let bracketed = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));

@@ -1,7 +1,7 @@
 //! A running node.
 
-use crate::config::StorageKind;
 use crate::config::descriptors;
+use crate::config::{DatagramListener, StorageKind};
 use crate::log;
 use crate::node_setup::NodeSetup;
 use crate::pumps::connect::{prepare_caller, set_buffers};
@@ -277,6 +277,7 @@ fn listen(
 fn listen_udp(setup: &NodeSetup, tell: &mpsc::UnboundedSender<TaskEvent>) -> Result<Vec<SocketAddr>, Error> {
     let mut addresses = Vec::new();
     for text in &setup.config.listen_udp {
+        let DatagramListener { kind, address: text } = DatagramListener::parse(text)?;
         let socket = std::net::UdpSocket::bind(text).and_then(|socket| {
             socket.set_nonblocking(true)?;
             tokio::net::UdpSocket::from_std(socket)
@@ -287,7 +288,7 @@ fn listen_udp(setup: &NodeSetup, tell: &mpsc::UnboundedSender<TaskEvent>) -> Res
                 .hint("another program may be using the port; `listen-udp` is host:port, usually port 4556")
         })?;
         addresses.push(address);
-        let _ = tell.send(TaskEvent::Listens(socket, address.to_string()));
+        let _ = tell.send(TaskEvent::Listens(socket, address.to_string(), kind));
     }
     Ok(addresses)
 }

@@ -18,7 +18,7 @@ struct Peer {
 impl Peer {
     fn new(place: &Place, name: &str) -> Peer {
         let text = format!(
-            "node = 'dtn://{name}/'\ncontrol = '{name}.sock'\nlisten-udp = ['127.0.0.1:0']\nhttp.listen = '127.0.0.1:0'\n\
+            "node = 'dtn://{name}/'\ncontrol = '{name}.sock'\nlisten-udp = ['dummy 127.0.0.1:0']\nhttp.listen = '127.0.0.1:0'\n\
              storage.kind = 'memory'\n[dummy]\nretry-after = '100 ms'\n"
         );
         let file = place.0.join(format!("{name}.toml"));

@@ -81,6 +81,8 @@ pub struct About {
     pub section: &'static str,
     /// Label of the random numbers of its sessions.
     pub random_label: &'static str,
+    /// Registered port, over TCP or UDP.
+    pub port: Option<u16>,
     /// Media on which it runs.
     pub media: &'static [Medium],
     /// True if the source receives acknowledgements and retransmits.

@@ -124,6 +124,8 @@ pub struct Neighbours {
     plans: BTreeMap<LinkId, Plan>,
     /// Plans for the links that peers open, in the order in which they are tried.
     callers: Vec<Plan>,
+    /// Carriers of links that the provider opens, where they are known.
+    expected: BTreeMap<LinkId, &'static str>,
     held: HeldCallers,
     judges: bool,
     rng: Rng,
@@ -147,6 +149,7 @@ impl Neighbours {
             layers: Vec::new(),
             plans: BTreeMap::new(),
             callers: Vec::new(),
+            expected: BTreeMap::new(),
             held: HeldCallers::default(),
             judges: false,
             rng,
@@ -182,6 +185,11 @@ impl Neighbours {
             Some(other) => *other = plan,
             None => self.callers.push(plan),
         }
+    }
+
+    /// Sets the carrier of a link that the provider will open. By default it is the first one whose plan fits.
+    pub fn expect(&mut self, link: LinkId, carrier: &'static str) {
+        self.expected.insert(link, carrier);
     }
 
     /// Returns the carrier of a link that has a session or a plan.
@@ -257,7 +265,12 @@ impl Neighbours {
 
     /// Creates the session of a caller, or holds the caller; returns the position of a new layer.
     fn meet(&mut self, now: Instant, link: LinkId, said: &MediaIndication) -> Option<usize> {
-        let fits = |plan: &&Plan| plan.carrier().about().media.iter().any(|medium| said.is_of(*medium));
+        let expected = self.expected.get(&link);
+        let fits = |plan: &&Plan| {
+            let about = plan.carrier().about();
+            about.media.iter().any(|medium| said.is_of(*medium))
+                && expected.is_none_or(|name| *name == about.name)
+        };
         let mut plans = self.callers.iter().filter(fits);
         let (first, others) = (plans.next().cloned(), plans.next().is_some());
         match said {
@@ -357,7 +370,7 @@ impl std::fmt::Debug for Neighbours {
 mod tests {
     use super::*;
     use crate::carrier::Carrier;
-    use crate::carriers::{Ax25Cl, Ax25Cm, Udp};
+    use crate::carriers::{Ax25Cl, Ax25Cm, Ltp, Udp};
     use crate::media::{MediaIndication, MediaRequest};
     use longwire_proto::ax25cl;
     use longwire_proto::service::{
@@ -427,6 +440,20 @@ mod tests {
         neighbours.handle_indication(NOW, (CALLER, joined()));
         let up = neighbours.poll_indication(NOW);
         assert!(matches!(up, Some((CALLER, BundlesIndication::Up { .. }))), "{up:?}");
+    }
+
+    /// Two carriers run over datagrams; a link gets that which it is expected to have, or else the first.
+    #[test]
+    fn a_link_may_be_of_one_of_two_carriers_over_datagrams() {
+        let mut neighbours = neighbours();
+        neighbours.answer(plan());
+        neighbours.answer(Plan::new(&Ltp, <Ltp as Carrier>::defaults()));
+        let other = LinkId(CALLER.0 + 1);
+        neighbours.expect(other, "ltp");
+        for (link, name) in [(CALLER, "udp"), (other, "ltp")] {
+            neighbours.handle_indication(NOW, (link, joined()));
+            assert_eq!(neighbours.carrier(link).map(|about| about.name), Some(name));
+        }
     }
 
     /// A session of AX25-CL outlives its link, and is created once.

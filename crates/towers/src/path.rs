@@ -43,6 +43,19 @@ pub fn round_trip(path: &[Hop]) -> Duration {
     Duration::from_secs_f64(path.iter().map(Hop::round_trip_s).fold(0.0, f64::max))
 }
 
+/// Returns the payload with which a byte takes the least time where each packet has a header of this length and a damaged
+/// packet is sent again; infinity without errors.
+///
+/// Minimises `(m + h) / m * exp(growth * m)`: the minimum is at `m (m + h) = h / growth`, with the growth of the logarithm
+/// of the number of transmissions with each byte.
+pub fn best_payload_bytes(ber: f64, header_bytes: f64) -> f64 {
+    let growth = -8.0 * libm::log1p(-ber);
+    if growth == 0.0 {
+        return f64::INFINITY;
+    }
+    ((header_bytes * header_bytes + 4.0 * header_bytes / growth).sqrt() - header_bytes) / 2.0
+}
+
 /// Current Linux without limits on its buffers: half of the largest receive buffer is window.
 pub fn linux_6_as_installed() -> Profile {
     Profile { send_buffer_bytes: 4 << 20, receive_buffer_bytes: 3 << 20, ..Profile::linux_6() }

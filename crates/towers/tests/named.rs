@@ -12,7 +12,7 @@ use std::path::Path;
 use tokens::{Token, tokens};
 
 /// Engines and the files of their carriers.
-const ENGINES: [(&str, &str); 2] = [("udpcl", "udp.rs"), ("uicl", "uicl.rs")];
+const ENGINES: [(&str, &str); 3] = [("ltp", "ltp.rs"), ("udpcl", "udp.rs"), ("uicl", "uicl.rs")];
 /// Maximum number of other sources that name one of them.
 const SOURCES_MAX: usize = 3;
 

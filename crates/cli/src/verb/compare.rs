@@ -10,6 +10,7 @@ use longwire_lab::compare::{self, Options};
 use longwire_lab::error::Error;
 use longwire_lab::finding::Finding;
 use longwire_lab::link::{self, LinkProfile};
+use longwire_lab::record::Ranked;
 use node_file::NodeFile;
 use std::path::{Path, PathBuf};
 
@@ -71,7 +72,10 @@ impl Compare {
     /// operating system that go with them.
     fn print_merged(&self, file: &NodeFile, finding: &Finding) -> CommandResult {
         let experiment = &finding.experiment;
-        let best = experiment.ranking.iter().find(|place| place.is_for_nodes()).ok_or_else(|| {
+        let obstacle = |place: &Ranked| file.obstacle(&place.name(), place.configuration.kind?);
+        let for_nodes = || experiment.ranking.iter().filter(|place| place.is_for_nodes());
+        let fitting = for_nodes().find(|place| obstacle(place).is_none());
+        let best = fitting.or(for_nodes().next()).ok_or_else(|| {
             Error::new(format!("no protocol for nodes delivered over `{}`", self.link))
                 .hint("the report shows the problem of each; more time or another link profile may help")
         })?;
@@ -79,6 +83,10 @@ impl Compare {
         node_connection::print(&merged.text)?;
         for line in experiment.answer.iter().chain(&merged.remarks) {
             self.measure.say(format_args!("{line}"));
+        }
+        let better = for_nodes().next().and_then(obstacle).filter(|_| fitting.is_some());
+        if let Some(error) = better {
+            self.measure.say(format_args!("not the fastest: {error}"));
         }
         let configuration = &best.configuration;
         if !configuration.system.is_empty() {

@@ -41,8 +41,8 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use toml::{Table, Value};
 
-/// Port of both TCPCL versions (RFC 7242 8.1, RFC 9174 9.1).
-const TCPCL_PORT: u16 = 4556;
+/// Port of convergence layers without a registered one.
+const OTHER_PORT: u16 = 4556;
 
 /// Lifetime of the bundle of a file, longer than any run.
 const LIFETIME: Duration = Duration::from_secs(3650 * 86_400);
@@ -187,9 +187,10 @@ impl Tower {
 
     fn provider(&self, place: &NodePosition, boot: &Boot) -> LinkProvider {
         let NodeSettings { tcp, ax25, .. } = &self.others;
+        let port = self.carrier.about().port.unwrap_or(OTHER_PORT);
         match self.medium {
-            CarrierMedium::Tcp => Box::new(Provides(host(place, tcp, TCPCL_PORT, &boot.rng))),
-            CarrierMedium::Udp => Box::new(Provides(UdpHost::new(place))),
+            CarrierMedium::Tcp => Box::new(Provides(host(place, tcp, port, &boot.rng))),
+            CarrierMedium::Udp => Box::new(Provides(UdpHost::new(place, port))),
             CarrierMedium::Ax25 => Box::new(Provides(OnFirst(Stations::new(place, ax25)))),
             CarrierMedium::Ui => Box::new(Provides(OnSecond(Stations::new(place, ax25)))),
         }

@@ -20,8 +20,6 @@ use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
 
-/// Port of bundles over UDP (RFC 7122 3.2.2).
-const PORT: u16 = 4556;
 /// Protocol number of UDP in IPv4.
 const PROTOCOL: u8 = 17;
 /// Header bytes of IPv4 and UDP per datagram.
@@ -43,6 +41,7 @@ struct HopEnd {
     interface: InterfaceId,
     /// Link of the user; on the interface towards the source, the incoming link that the peer opens.
     link: LinkId,
+    port: u16,
     here: Ipv4Addr,
     there: Ipv4Addr,
     datagram_bytes_max: u64,
@@ -60,11 +59,12 @@ struct HopEnd {
 }
 
 impl HopEnd {
-    fn new(place: &NodePosition, interface: InterfaceId, hop: usize, end: u8) -> HopEnd {
+    fn new(place: &NodePosition, interface: InterfaceId, hop: usize, end: u8, port: u16) -> HopEnd {
         let link = if interface == ONWARD { ONWARD_LINK } else { LinkId(LinkId::FIRST_INCOMING) };
         HopEnd {
             interface,
             link,
+            port,
             here: address(hop, end),
             there: address(hop, 3 - end),
             datagram_bytes_max: u64::from(place.mtus[hop]) - HEADERS_BYTES,
@@ -100,12 +100,12 @@ impl HopEnd {
         };
         let mut out = BytesMut::with_capacity(usize::from(length) + 20);
         header.encode(&mut out);
-        let checksum = match udp_checksum(self.here, self.there, length, 0, payload) {
+        let checksum = match self.checksum((self.here, self.there), length, 0, payload) {
             // Zero means that there is no checksum (RFC 768).
             0 => 0xffff,
             checksum => checksum,
         };
-        [PORT, PORT, length, checksum].into_iter().for_each(|field| out.put_u16(field));
+        [self.port, self.port, length, checksum].into_iter().for_each(|field| out.put_u16(field));
         out.put_slice(payload);
         self.counters.sent += 1;
         out.freeze()
@@ -121,25 +121,23 @@ impl HopEnd {
         }
         let word = |at: usize| Some(u16::from_be_bytes([*frame.get(at)?, *frame.get(at + 1)?]));
         let (port, length, checksum) = (word(2)?, word(4)?, word(6)?);
-        if port != PORT || length != header.payload_bytes || length < UDP_HEADER_BYTES {
+        if port != self.port || length != header.payload_bytes || length < UDP_HEADER_BYTES {
             return None;
         }
         let payload = frame.slice(usize::from(UDP_HEADER_BYTES)..usize::from(length));
-        let right = udp_checksum(header.source, header.destination, length, checksum, &payload) == 0;
-        (word(0)? == PORT).then_some((payload, !right))
+        let right = self.checksum((header.source, header.destination), length, checksum, &payload) == 0;
+        (word(0)? == self.port).then_some((payload, !right))
     }
-}
 
-/// Computes the checksum over the pseudo header, the header with this checksum in it, and the payload (RFC 768).
-fn udp_checksum(source: Ipv4Addr, destination: Ipv4Addr, length: u16, stands: u16, payload: &[u8]) -> u16 {
-    let mut all = BytesMut::with_capacity(20 + payload.len());
-    all.put_slice(&source.octets());
-    all.put_slice(&destination.octets());
-    [u16::from(PROTOCOL), length, PORT, PORT, length, stands]
-        .into_iter()
-        .for_each(|field| all.put_u16(field));
-    all.put_slice(payload);
-    internet_checksum(&all)
+    /// Computes the checksum over the pseudo header, the header with this checksum in it, and the payload (RFC 768).
+    fn checksum(&self, ends: (Ipv4Addr, Ipv4Addr), length: u16, stands: u16, payload: &[u8]) -> u16 {
+        let mut all = BytesMut::with_capacity(20 + payload.len());
+        [ends.0, ends.1].iter().for_each(|end| all.put_slice(&end.octets()));
+        let fields = [u16::from(PROTOCOL), length, self.port, self.port, length, stands];
+        fields.into_iter().for_each(|field| all.put_u16(field));
+        all.put_slice(payload);
+        internet_checksum(&all)
+    }
 }
 
 /// UDP and IPv4 of one node.
@@ -151,9 +149,9 @@ pub(super) struct UdpHost {
 }
 
 impl UdpHost {
-    pub(super) fn new(place: &NodePosition) -> UdpHost {
-        let inward = (place.position > 0).then(|| HopEnd::new(place, INWARD, place.position - 1, 2));
-        let onward = (!place.is_destination()).then(|| HopEnd::new(place, ONWARD, place.position, 1));
+    pub(super) fn new(place: &NodePosition, port: u16) -> UdpHost {
+        let inward = (place.position > 0).then(|| HopEnd::new(place, INWARD, place.position - 1, 2, port));
+        let onward = (!place.is_destination()).then(|| HopEnd::new(place, ONWARD, place.position, 1, port));
         let ports: Vec<HopEnd> = inward.into_iter().chain(onward).collect();
         let listening = ports.iter().filter(|port| port.open);
         let up = listening.map(|port| (port.link, port.joined())).collect();
@@ -261,7 +259,7 @@ mod tests {
             announced_outages: Vec::new(),
             bundles: crate::bundle_observer::record(1),
         };
-        HopEnd::new(&place, interface, 0, end)
+        HopEnd::new(&place, interface, 0, end, 4556)
     }
 
     #[test]

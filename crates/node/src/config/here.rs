@@ -42,7 +42,7 @@ impl Config {
                     .hint("set `folder` to a place that this user can write to")
             })?;
         }
-        for text in self.listen.iter().chain(&self.listen_udp) {
+        for (_, text) in self.listen_addresses()? {
             is_of_this_machine(text).map_err(|why| {
                 Error::new(format!("cannot listen on {text}: {why}"))
                     .hint("use 0.0.0.0:4556 or [::]:4556 for all addresses")

@@ -96,6 +96,16 @@ fn what_makes_no_sense_is_refused_with_a_hint() {
             "`listen-udp`: `:4556` is not a valid address",
             "host:port",
         ),
+        (
+            "node = 'dtn://a/'\nlisten-udp = ['lpt [::]:1113']",
+            "`listen-udp`: `lpt [::]:1113` names no convergence layer over UDP",
+            "one of udp, ltp",
+        ),
+        (
+            "node = 'dtn://a/'\nlisten-udp = ['ltp 1113']",
+            "`listen-udp`: `1113` is not a valid address",
+            "host:port",
+        ),
         ("node = 'dtn://a/'\n[[link]]\nname = 'b'\naddress = ':1'", "is not a valid address", "host:port"),
         (
             "node = 'dtn://a/'\n[[drop]]\nfolder = '5d'\nto = 'dtn://b/x'\nlifetime = 'soon'",

@@ -5,7 +5,8 @@
 //! (`stream.udp-receive-buffer-bytes`) cannot hold.
 //!
 //! A peer answers from any port to the one on which this node listens. A datagram that arrives there from the address of a link
-//! belongs to that link if it is the only link to that address, or if it leads to the same port; all others are from unknown senders.
+//! belongs to that link if it is the only link of its convergence layer to that address, or if it leads to the same port; all
+//! others are from unknown senders.
 //!
 //! Units: bytes of datagram, without headers.
 
@@ -76,6 +77,8 @@ struct Socket {
     requests: mpsc::UnboundedSender<PumpRequest>,
     queued: u64,
     address: String,
+    /// Name of its convergence layer.
+    kind: &'static str,
     /// Address of its only peer; `None` before the socket is open and for a listening socket.
     at: Option<SocketAddr>,
     /// Senders to a listening socket.
@@ -156,17 +159,25 @@ impl Sockets {
         self.sockets.get(&link)?.at
     }
 
-    pub(crate) fn listen(&mut self, link: LinkId, socket: UdpSocket, address: String) {
-        let (requests, tell) = self.enter(link, address);
+    pub(crate) fn listen(&mut self, link: LinkId, socket: UdpSocket, address: String, kind: &'static str) {
+        let (requests, tell) = self.enter(link, address, kind);
         self.buffer.set(&socket);
         tokio::spawn(pump(socket, requests, self.window, tell));
     }
 
-    /// Handles a request of an engine; `address` returns the address of the peer.
-    pub(crate) fn request(&mut self, link: LinkId, request: DatagramsRequest, address: impl Fn() -> String) {
+    /// Handles a request of an engine; `peer` returns the address of the peer and the name of the convergence layer.
+    pub(crate) fn request(
+        &mut self,
+        link: LinkId,
+        request: DatagramsRequest,
+        peer: impl Fn() -> (String, &'static str),
+    ) {
         match request {
             // The system drops damaged datagrams.
-            DatagramsRequest::Join { damaged: _ } => self.join(link, address()),
+            DatagramsRequest::Join { damaged: _ } => {
+                let (address, kind) = peer();
+                self.join(link, address, kind);
+            }
             DatagramsRequest::Leave => self.remove(link),
             DatagramsRequest::Release(bytes) => self.release(link, bytes),
             DatagramsRequest::Datagram { to, bytes, token, .. } => {
@@ -207,7 +218,8 @@ impl Sockets {
             }
             SocketEvent::Datagram(bytes, from) => {
                 let is_listening = socket.at.is_none();
-                let over = if is_listening { self.link_to(from) } else { None };
+                let kind = socket.kind;
+                let over = if is_listening { self.link_to(from, kind) } else { None };
                 let peer = match self.sockets.get_mut(&link).filter(|_| is_listening && over.is_none()) {
                     Some(socket) => socket.senders.hear(&from),
                     None => PeerId::CONFIGURED,
@@ -226,10 +238,12 @@ impl Sockets {
         }
     }
 
-    /// Link that leads to the sender at this address.
-    fn link_to(&self, from: SocketAddr) -> Option<LinkId> {
-        let same =
-            |socket: &Socket| socket.at.filter(|at| at.ip().to_canonical() == from.ip().to_canonical());
+    /// Link of a convergence layer that leads to the sender at this address.
+    fn link_to(&self, from: SocketAddr, kind: &str) -> Option<LinkId> {
+        let same = |socket: &Socket| {
+            let at = socket.at.filter(|_| socket.kind == kind);
+            at.filter(|at| at.ip().to_canonical() == from.ip().to_canonical())
+        };
         let mut links = self.sockets.iter().filter_map(|(link, socket)| Some((*link, same(socket)?.port())));
         let first = links.next()?;
         match links.next() {
@@ -287,13 +301,14 @@ impl Sockets {
         &mut self,
         link: LinkId,
         address: String,
+        kind: &'static str,
     ) -> (mpsc::UnboundedReceiver<PumpRequest>, impl Fn(SocketEvent) + Send + 'static) {
         self.remove(link);
         self.made += 1;
         let number = self.made;
         let (sender, requests) = mpsc::unbounded_channel();
         let (senders, lent) = (Senders::new(SENDERS_MAX), VecDeque::new());
-        let socket = Socket { number, requests: sender, queued: 0, address, at: None, senders, lent };
+        let socket = Socket { number, requests: sender, queued: 0, address, kind, at: None, senders, lent };
         self.sockets.insert(link, socket);
         let tell = self.tell.clone();
         let tell = move |event| {
@@ -302,8 +317,8 @@ impl Sockets {
         (requests, tell)
     }
 
-    fn join(&mut self, link: LinkId, address: String) {
-        let (requests, tell) = self.enter(link, address.clone());
+    fn join(&mut self, link: LinkId, address: String, kind: &'static str) {
+        let (requests, tell) = self.enter(link, address.clone(), kind);
         let (window, buffer) = (self.window, self.buffer.clone());
         tokio::spawn(async move {
             match connected(&address).await {
@@ -424,9 +439,9 @@ mod tests {
             1 << 20,
             Tell::to(&mpsc::unbounded_channel::<SocketReport>().0, |said| said),
         );
-        let mut asked = BTreeMap::from([(HERE, sockets.enter(HERE, String::new()).0)]);
+        let mut asked = BTreeMap::from([(HERE, sockets.enter(HERE, String::new(), "udp").0)]);
         for (link, at) in links {
-            asked.insert(*link, sockets.enter(*link, String::new()).0);
+            asked.insert(*link, sockets.enter(*link, String::new(), "udp").0);
             let number = sockets.made;
             let at = Some(at.parse().expect("an address"));
             let event = SocketEvent::Joined { bytes_max: 1000, at };
@@ -469,8 +484,14 @@ mod tests {
         for (from, link) in [("192.0.2.7:4556", BOB), ("192.0.2.7:4557", CAROL), ("192.0.2.7:9", HERE)] {
             assert_eq!(comes(&mut all, from, 10), link, "{from}");
         }
-        all.request(BOB, DatagramsRequest::Leave, String::new);
+        all.request(BOB, DatagramsRequest::Leave, Default::default);
         assert_eq!(comes(&mut all, "192.0.2.7:9", 10), CAROL);
+        // A link of another convergence layer to the same address does not count.
+        let (mut all, _asked) = sockets(&[(BOB, "192.0.2.7:4556"), (CAROL, "192.0.2.7:1113")]);
+        all.sockets.get_mut(&CAROL).expect("a socket").kind = "ltp";
+        for (from, link) in [("192.0.2.7:9", BOB), ("192.0.2.7:1113", BOB)] {
+            assert_eq!(comes(&mut all, from, 10), link, "{from}");
+        }
         // A datagram on the socket of a link belongs to that link.
         let (mut all, _asked) = sockets(&[(BOB, "192.0.2.7:4556"), (CAROL, "192.0.2.7:4556")]);
         let said = SocketEvent::Datagram(vec![0; 10].into(), "192.0.2.7:4556".parse().expect("an address"));
@@ -486,7 +507,7 @@ mod tests {
         let own = SocketEvent::Datagram(vec![0; 7].into(), "192.0.2.7:4556".parse().expect("an address"));
         assert_eq!(all.hear(SocketReport { link: BOB, number: 2, event: own })[0].0, BOB);
         for bytes in [60, 97] {
-            all.request(BOB, DatagramsRequest::Release(bytes), String::new);
+            all.request(BOB, DatagramsRequest::Release(bytes), Default::default);
         }
         let sums =
             [HERE, BOB].map(|link| released(asked.get_mut(&link).expect("a socket")).iter().sum::<u64>());
@@ -516,7 +537,7 @@ mod tests {
         for to in [second, PeerId(77)] {
             let (bytes, shares) = (Bytes::from_static(b"answer"), Shares::payload(6));
             let datagram = DatagramsRequest::Datagram { to, bytes, shares, token: Some(3) };
-            all.request(HERE, datagram, String::new);
+            all.request(HERE, datagram, Default::default);
         }
         let requests = asked.get_mut(&HERE).expect("a socket");
         let sent = std::iter::from_fn(|| requests.try_recv().ok());

@@ -32,7 +32,12 @@ impl Task {
             self.engines.neighbours_mut().identities.forget(link);
         }
         let links = &self.engines.neighbours().links;
-        let address = || links.get(link).map(|known| known.link.address.clone()).unwrap_or_default();
-        self.connections.sockets.request(link, request, address);
+        let peer = || {
+            let known = links.get(link);
+            known
+                .map(|known| (known.link.address.clone(), known.plan.carrier().about().name))
+                .unwrap_or_default()
+        };
+        self.connections.sockets.request(link, request, peer);
     }
 }

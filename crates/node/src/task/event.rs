@@ -27,8 +27,8 @@ pub(crate) enum TaskEvent {
     Pump(PumpReport<PumpKey>),
     /// Event of the pump of a UDP socket.
     Datagrams(SocketReport),
-    /// A listening UDP socket and its address.
-    Listens(tokio::net::UdpSocket, String),
+    /// A listening UDP socket, its address, and the name of its convergence layer.
+    Listens(tokio::net::UdpSocket, String, &'static str),
     /// An incoming connection and its address.
     Caller(Box<dyn ByteStream>, String),
     /// Event of an application.

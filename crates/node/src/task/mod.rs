@@ -245,9 +245,9 @@ impl Task {
             TaskEvent::Damage(damage) => self.hear_damage(now, damage),
             TaskEvent::Pump(said) => self.hear_pump(now, said),
             TaskEvent::Datagrams(said) => self.hear_datagrams(now, said),
-            TaskEvent::Listens(socket, at) => {
-                let link = self.engines.neighbours_mut().links.listening(at.clone());
-                self.connections.sockets.listen(link, socket, at);
+            TaskEvent::Listens(socket, at, kind) => {
+                let link = self.engines.neighbours_mut().listening(&at, kind);
+                self.connections.sockets.listen(link, socket, at, kind);
             }
             TaskEvent::Caller(wire, address) => self.hear_caller(now, wire, address),
             TaskEvent::Client(ClientEvent::Arrives(id, end)) => self.applications.arrive(id, end),

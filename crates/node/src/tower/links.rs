@@ -28,7 +28,7 @@ pub(crate) struct LinkTable {
     known: BTreeMap<LinkId, KnownLink>,
     /// Names of recently removed links, the oldest first: events about their end still follow.
     removed: VecDeque<(LinkId, String)>,
-    /// Listening UDP sockets and their addresses.
+    /// Names of listening UDP sockets.
     listening: BTreeMap<LinkId, String>,
     next: u32,
     pub(crate) caller_ids: CallerIds,
@@ -105,8 +105,8 @@ impl LinkTable {
 
     /// Display name of a link.
     pub(crate) fn name(&self, id: LinkId) -> String {
-        if let Some(at) = self.listening.get(&id) {
-            return format!("udp {at}");
+        if let Some(name) = self.listening.get(&id) {
+            return name.clone();
         }
         match self.known.get(&id) {
             Some(known) => known.link.name.clone(),
@@ -118,10 +118,10 @@ impl LinkTable {
         }
     }
 
-    /// Adds a listening UDP socket and returns its ID.
-    pub(crate) fn listening(&mut self, at: String) -> LinkId {
+    /// Adds a listening UDP socket with this name and returns its ID.
+    pub(crate) fn listening(&mut self, name: String) -> LinkId {
         let id = self.caller_ids.next();
-        self.listening.insert(id, at);
+        self.listening.insert(id, name);
         id
     }
 }

@@ -88,6 +88,13 @@ impl Neighbours {
         Ok(id)
     }
 
+    /// Adds a listening UDP socket of a convergence layer, and returns its ID.
+    pub(crate) fn listening(&mut self, at: &str, kind: &'static str) -> LinkId {
+        let link = self.links.listening(format!("{kind} {at}"));
+        self.internet.expect(link, kind);
+        link
+    }
+
     /// Removes a link; an open one over a TNC ends by itself and is forgotten then.
     pub(crate) fn remove_link(&mut self, id: LinkId) {
         self.radios.remove(id);

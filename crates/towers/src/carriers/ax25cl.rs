@@ -26,6 +26,7 @@ impl Carrier for Ax25Cl {
         name: "ax25cl",
         section: "ax25cl",
         random_label: "ax25cl",
+        port: None,
         media: &[Medium::Ax25],
         acknowledges: true,
         resumes: true,

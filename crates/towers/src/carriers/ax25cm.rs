@@ -22,6 +22,7 @@ impl Carrier for Ax25Cm {
         name: "ax25cm",
         section: "ax25cm",
         random_label: "tcpcl",
+        port: None,
         media: &[Medium::Ax25],
         acknowledges: true,
         resumes: true,

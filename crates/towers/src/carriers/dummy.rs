@@ -63,6 +63,7 @@ impl Carrier for Dummy {
         name: "dummy",
         section: "dummy",
         random_label: "dummy",
+        port: None,
         media: &[Medium::Udp, Medium::Ui],
         acknowledges: true,
         resumes: false,

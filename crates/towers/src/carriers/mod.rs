@@ -4,12 +4,14 @@ mod ax25cl;
 mod ax25cm;
 #[cfg(feature = "dummy")]
 mod dummy;
+mod ltp;
 mod tcpcl;
 mod udp;
 mod uicl;
 
 pub use ax25cl::Ax25Cl;
 pub use ax25cm::Ax25Cm;
+pub use ltp::Ltp;
 pub use tcpcl::Tcpcl;
 pub use udp::Udp;
 pub use uicl::Uicl;
@@ -20,6 +22,7 @@ use crate::carrier::AnyCarrier;
 pub const CARRIERS: &[&dyn AnyCarrier] = &[
     &Tcpcl,
     &Udp,
+    &Ltp,
     &Ax25Cm,
     &Ax25Cl,
     &Uicl,
@@ -139,6 +142,7 @@ mod tests {
         }
         survive(&Tcpcl);
         survive(&Udp);
+        survive(&Ltp);
         survive(&Ax25Cm);
         survive(&Ax25Cl);
         survive(&Uicl);

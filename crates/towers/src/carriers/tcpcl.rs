@@ -30,6 +30,7 @@ impl Carrier for Tcpcl {
         name: "tcp",
         section: "tcpcl",
         random_label: "tcpcl",
+        port: Some(4556),
         media: &[Medium::Tcp],
         acknowledges: true,
         resumes: true,

@@ -23,6 +23,7 @@ impl Carrier for Udp {
         name: "udp",
         section: "udp",
         random_label: "udp",
+        port: Some(4556),
         media: &[Medium::Udp],
         acknowledges: false,
         resumes: false,

@@ -24,6 +24,7 @@ impl Carrier for Uicl {
         name: "uicl",
         section: "uicl",
         random_label: "uicl",
+        port: None,
         media: &[Medium::Ui],
         acknowledges: true,
         resumes: false,

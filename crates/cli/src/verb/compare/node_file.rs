@@ -78,6 +78,18 @@ impl NodeFile {
         Ok(())
     }
 
+    /// Returns the reason for which the link, or a peer that opens one, cannot use a protocol for links of this kind.
+    pub(super) fn obstacle(&self, protocol: &str, kind: &str) -> Option<Error> {
+        match self.link() {
+            Some(link) => check_kind(link, protocol, kind).err(),
+            None if self.config.admits(kind) => None,
+            None => {
+                let what = format!("the node accepts no links of kind {kind}, which `{protocol}` needs");
+                Some(Error::new(what).hint("add an address to `listen` or `listen-udp`"))
+            }
+        }
+    }
+
     /// Merges the settings of a protocol, and checks the result as a node does.
     ///
     /// # Errors
@@ -238,13 +250,14 @@ fn is_group(kind: &str) -> bool {
     carriers.any(|carrier| carrier.about().name == kind && carrier.about().is_group)
 }
 
-/// Returns true if a link can change from one kind to the other, because the place of the neighbour has the same keys.
+/// Returns true if a link can change from one kind to the other, because the neighbour has the same place.
 fn can_become(own: &str, kind: &str) -> bool {
-    let media = |kind: &str| {
+    let place = |kind: &str| {
         let mut carriers = PROTOCOLS.iter().filter_map(|protocol| protocol.carrier);
-        carriers.find(|carrier| carrier.about().name == kind).map(|carrier| carrier.about().media)
+        let about = carriers.find(|carrier| carrier.about().name == kind)?.about();
+        Some((about.media, about.port))
     };
-    own == kind || (media(own) == media(kind) && !is_group(own) && !is_group(kind))
+    own == kind || (place(own) == place(kind) && !is_group(own) && !is_group(kind))
 }
 
 /// Returns a table of the document, which a node has read.

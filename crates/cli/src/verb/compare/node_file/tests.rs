@@ -50,7 +50,7 @@ fn example(name: &str, kind: &str) -> String {
     let text = fs::read_to_string(path).unwrap().replace("N0CALL", "DL1XYZ");
     let text = text.replace("kind = \"ax25cl\"", &format!("kind = \"{kind}\""));
     match kind {
-        "udp" => text.replace("name = \"bob\"", "name = \"bob\"\nkind = \"udp\""),
+        "udp" | "ltp" => text.replace("name = \"bob\"", &format!("name = \"bob\"\nkind = \"{kind}\"")),
         // A group has members instead of a peer.
         "uicl" => text.replace("peer = \"dtn://bob/\"", "uicl.members = [\"dtn://bob/\"]"),
         _ => text,
@@ -76,7 +76,7 @@ fn whatever_wins_is_merged_so_that_a_node_takes_it() {
     for (protocol, kind) in PROTOCOLS.iter().filter_map(|protocol| Some((protocol, protocol.link_kind()?))) {
         for (link, text) in SHIPPED {
             let is_radio = text.contains("[radio]");
-            if is_radio == ["tcp", "udp"].contains(&kind) {
+            if is_radio == ["tcp", "udp", "ltp"].contains(&kind) {
                 continue;
             }
             let folder = if is_radio { "two-radios" } else { "two-nodes" };
@@ -110,6 +110,20 @@ fn whatever_wins_is_merged_so_that_a_node_takes_it() {
         }
     }
     assert!(count > 40, "only {count} were looked at");
+}
+
+/// What has another place than the link, or is not listened for, is an obstacle.
+#[test]
+fn a_link_and_a_listening_node_keep_their_kind_of_neighbour() {
+    let obstacles = |text: &str, link| {
+        let file = node_file(text, link);
+        ["tcp", "udp", "ltp", "ax25cl"].map(|kind| file.obstacle("any", kind).is_some())
+    };
+    assert_eq!(obstacles(TWO_LINKS, Some("bob")), [false, true, true, true]);
+    let listening = "node = 'dtn://bob/'\nlisten-udp = ['127.0.0.1:4556', 'ltp 127.0.0.1:1113']\n";
+    assert_eq!(obstacles(listening, None), [true, false, false, true]);
+    let one = "node = 'dtn://bob/'\nlisten = ['127.0.0.1:4556']\nlisten-udp = ['127.0.0.1:4556']\n";
+    assert_eq!(obstacles(one, None), [false, false, true, true]);
 }
 
 #[test]
@@ -227,8 +241,8 @@ fn what_cannot_be_configured_is_said_before_anything_is_computed() {
     );
     for (text, link, kind, kinds) in [
         (&alice, "ax25-1200", "tcp", "ax25cm, ax25cl, uicl"),
-        (&udp, "cislunar", "udp", "tcp"),
-        (&radio, "lan", "ax25cm", "tcp"),
+        (&udp, "cislunar", "udp", "tcp, ltp"),
+        (&radio, "lan", "ax25cm", "tcp, ltp"),
     ] {
         let said = check(text, link).unwrap_err();
         let what = format!("link `bob` is of kind {kind}, which `compare` does not rank over `{link}`\n");

@@ -1,0 +1,88 @@
+//! Bundles over LTP, on real sockets.
+
+mod common;
+
+use common::{App, DEADLINE, config, payload, start, web};
+use longwire_node::Node;
+use longwire_node::message::MessageOptions;
+use std::net::{SocketAddr, UdpSocket};
+
+/// Settings with which a lost segment costs little time.
+const NEAR: &str = "[ltp]\none-way-delay = '10 ms'\nmargin = '100 ms'\nreport-delay = '1 ms'\n";
+
+fn bob() -> Node {
+    start(config(&format!(
+        "node = 'ipn:7.0'\nlisten-udp = ['127.0.0.1:0', 'ltp 127.0.0.1:0']\nstorage.kind = 'memory'\n{NEAR}"
+    )))
+}
+
+fn alice(to: SocketAddr) -> Node {
+    start(config(&format!(
+        "node = 'dtn://alice/'\nhttp.listen = '127.0.0.1:0'\nstorage.kind = 'memory'\n{NEAR}[[link]]\nname = 'bob'\n\
+         kind = 'ltp'\naddress = '{to}'\npeer = 'ipn:7.0'\nrate-bps = 100_000_000\n"
+    )))
+}
+
+#[test]
+fn bundles_of_any_length_arrive_and_are_acknowledged() {
+    let bob = bob();
+    let alice = alice(bob.udp_addresses()[1]);
+    let (mut here, mut there) = (App::new(&alice), App::new(&bob));
+    there.register("ipn:7.5", 2_000_000);
+    for (seed, length) in [1, 1399, 1_500_000].into_iter().enumerate() {
+        let file = payload(length, seed as u64);
+        let sent = here.send("ipn:7.5", &file, MessageOptions::default());
+        let (delivery, got) = there.receive();
+        assert_eq!(got, file);
+        there.take(delivery);
+        here.wait_sent(sent);
+    }
+    let status = here.wait_status(|status| status["links"][0]["counters"]["bundles_sent"] == 3);
+    let link = &status["links"][0];
+    assert_eq!((&link["carrier"], &link["unacknowledged"]), (&"ltp".into(), &false.into()), "{status:#}");
+    assert_eq!(link["counters"]["blocks_completed"], 3, "{status:#}");
+    let metrics = web::get(alice.http_address().expect("it listens"), "/metrics").text();
+    assert!(metrics.contains("longwire_link_blocks_completed_total{link=\"bob\"} 3"), "{metrics}");
+    let status = there.status();
+    let names: Vec<_> =
+        status["links"].as_array().expect("a list").iter().map(|link| &link["name"]).collect();
+    let [first, second] = [0, 1].map(|at| bob.udp_addresses()[at]);
+    assert_eq!(names, [&format!("udp {first}"), &format!("ltp {second}")]);
+}
+
+/// A peer by hand: the segments that a node sends, and how it answers the cancellation of a session that does not exist.
+#[test]
+fn a_peer_by_hand_sees_segments_and_the_answer_to_a_ping() {
+    let peer = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    peer.set_read_timeout(Some(DEADLINE)).expect("a timeout");
+    let alice = alice(peer.local_addr().expect("an address"));
+    let mut here = App::new(&alice);
+    here.send("ipn:7.5", &payload(100, 1), MessageOptions::default());
+    let mut buffer = [0; 2000];
+    let (length, from) = peer.recv_from(&mut buffer).expect("a segment");
+    assert_eq!(buffer[0], 0x03, "red data, checkpoint, end of block");
+    assert!(length > 100);
+    // HDTN asks by this whether the link is up.
+    peer.send_to(b"\x0c\x07\xff\xff\xff\x7f\x00\x00", from).expect("it is sent");
+    loop {
+        let (length, _) = peer.recv_from(&mut buffer).expect("an answer");
+        if buffer[0] == 0x0d {
+            assert_eq!(buffer[..length], *b"\x0d\x07\xff\xff\xff\x7f\x00");
+            break;
+        }
+    }
+}
+
+#[test]
+fn a_link_is_explained() {
+    let text = "node = 'ipn:4.0'\nlisten-udp = ['ltp [::]:1113']\n[[link]]\nname = 'moon'\nkind = 'ltp'\n\
+                address = '192.0.2.1:1113'\npeer = 'ipn:7.0'\nrate-bps = 64000\n[link.ltp]\none-way-delay = '1300 ms'";
+    let explained = config(text).explain();
+    for words in [
+        "Link `moon` to ipn:7.0 at 192.0.2.1:1113 over LTP, at 64000 bit/s, in segments of at most 1400 bytes",
+        "Engine ID 4.",
+        "an answer may take 3.6 s for a delay of 1.3 s",
+    ] {
+        assert!(explained.contains(words), "{explained}");
+    }
+}
