@@ -1,6 +1,7 @@
 //! Tests of the folder.
 
 mod codec;
+mod habits;
 mod laws;
 mod pair;
 mod receiver;

@@ -326,6 +326,8 @@ impl Pair {
     fn depart(&mut self, node: usize, bytes: Bytes) {
         let mut delay = None;
         for segment in segments(bytes.clone()) {
+            // HDTN accepts no segment without data.
+            assert!(!matches!(&segment.content, Content::Data(data) if data.data.is_empty()), "{segment:?}");
             delay = (self.fate)(node, &segment);
             self.log.push((self.now, node, segment));
         }
