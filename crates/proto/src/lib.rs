@@ -37,6 +37,7 @@ pub mod codec;
 pub mod controller;
 pub mod duration;
 pub mod engine;
+pub mod fec;
 #[cfg(any(test, feature = "testing"))]
 pub mod fuzz;
 pub mod joint;
