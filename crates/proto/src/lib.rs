@@ -38,6 +38,7 @@ pub mod controller;
 pub mod duration;
 pub mod engine;
 pub mod fec;
+pub mod fecframe;
 #[cfg(any(test, feature = "testing"))]
 pub mod fuzz;
 pub mod joint;
