@@ -21,7 +21,7 @@ use toml::Table;
 pub struct Ltp;
 
 /// Header bytes of IPv4 and UDP per datagram.
-const HEADERS_BYTES: u64 = 28;
+pub(super) const HEADERS_BYTES: u64 = 28;
 /// Length of the longest frame check, bytes.
 const FRAME_CHECK_BYTES: u64 = 4;
 /// Usual length of the header of a data segment, bytes.
@@ -148,6 +148,11 @@ fn engine_id(node_id: &str) -> u64 {
     }
 }
 
+/// Section of the settings that follow from a path.
+fn tuned(path: &[Hop]) -> Table {
+    sections([("ltp", settings(path))])
+}
+
 /// Settings that follow from a path.
 ///
 /// - Segments have the length with which a byte costs least: each segment costs its headers, and a lost one costs all of it.
@@ -156,12 +161,12 @@ fn engine_id(node_id: &str) -> u64 {
 /// - With bit errors, a checkpoint every quarter of the round trip has earlier losses repaired while later data are sent; the
 ///   last checkpoint of a block and what is repeated after it are sent twice, because their loss costs time.
 /// - A timer waits for the round trip, and for the queues of both sides as long as four packets take.
-fn tuned(path: &[Hop]) -> Table {
+pub(super) fn settings(path: &[Hop]) -> Table {
     let plain = Config::default();
     let (Some(rate_bps), Some(mtu_bytes)) =
         (path.iter().map(|hop| hop.rate_bps).min(), path.iter().map(|hop| hop.mtu_bytes).min())
     else {
-        return sections([("ltp", to_table(&plain))]);
+        return to_table(&plain);
     };
     let delays_s = path.iter().map(|hop| hop.delays_s).fold(0.0, f64::max);
     let slowest =
@@ -202,11 +207,11 @@ fn tuned(path: &[Hop]) -> Table {
         overhead_bytes: HEADERS_BYTES + FRAME_CHECK_BYTES,
         ..plain
     };
-    sections([("ltp", to_table(&ltp))])
+    to_table(&ltp)
 }
 
 /// Rounds up to whole milliseconds.
-fn millis(seconds: f64) -> Duration {
+pub(super) fn millis(seconds: f64) -> Duration {
     Duration::from_millis((seconds * 1e3).ceil() as u64)
 }
 

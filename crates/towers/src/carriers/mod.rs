@@ -5,6 +5,7 @@ mod ax25cm;
 #[cfg(feature = "dummy")]
 mod dummy;
 mod ltp;
+mod ltp_fec;
 mod tcpcl;
 mod udp;
 mod uicl;
@@ -12,6 +13,7 @@ mod uicl;
 pub use ax25cl::Ax25Cl;
 pub use ax25cm::Ax25Cm;
 pub use ltp::Ltp;
+pub use ltp_fec::{LtpFec, LtpFecSettings};
 pub use tcpcl::Tcpcl;
 pub use udp::Udp;
 pub use uicl::Uicl;
@@ -23,6 +25,7 @@ pub const CARRIERS: &[&dyn AnyCarrier] = &[
     &Tcpcl,
     &Udp,
     &Ltp,
+    &LtpFec,
     &Ax25Cm,
     &Ax25Cl,
     &Uicl,
@@ -143,6 +146,7 @@ mod tests {
         survive(&Tcpcl);
         survive(&Udp);
         survive(&Ltp);
+        survive(&LtpFec);
         survive(&Ax25Cm);
         survive(&Ax25Cl);
         survive(&Uicl);

@@ -1,0 +1,244 @@
+//! Bundles over LTP (RFC 5326) over erasure-coded datagrams, over UDP.
+
+use super::ltp::{self, Ltp, millis};
+use crate::carrier::{About, Carrier, Family, LinkFacts, Preset, sections};
+use crate::media::{Admission, Session, session_over};
+use crate::path::{Hop, round_trip};
+use longwire_proto::fec::loss::symbol_loss;
+use longwire_proto::fecframe::wire::{SOURCE_BYTES, user_bytes_max};
+use longwire_proto::fecframe::{self, FecDatagrams};
+use longwire_proto::joint::{Origin, Stack};
+use longwire_proto::ltp::{Config, Link};
+use longwire_proto::rng::Rng;
+use longwire_proto::setting::{Fault, Settings, rule};
+use longwire_proto::time::Duration;
+use longwire_settings::error::Error;
+use longwire_settings::figure::figure;
+use longwire_settings::toml_text::{from_table, to_table};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use toml::Table;
+
+/// Bundles over LTP over erasure-coded datagrams.
+#[derive(Debug)]
+pub struct LtpFec;
+
+/// Settings of LTP, and in the table `fec` those of the code.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct LtpFecSettings {
+    /// LTP. Its rate, burst and overhead are those of the datagrams with their repair symbols.
+    #[serde(flatten)]
+    pub ltp: Config,
+    /// Erasure code.
+    pub fec: fecframe::Config,
+}
+
+/// Limits of the number of datagrams of a block.
+const BLOCK_SYMBOLS: (f64, f64) = (64.0, 2048.0);
+/// Maximum time in which the datagrams of a block are sent, unless it has the least number of them.
+const BLOCK_TIME_S: f64 = 120.0;
+/// Limits of the probability that a block cannot be restored.
+const FAILURE_MAX: (f64, f64) = (1e-6, 0.1);
+
+impl<'de> Deserialize<'de> for LtpFecSettings {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // A flattened field cannot refuse unknown keys.
+        let mut ltp = Table::deserialize(deserializer)?;
+        let fec = match ltp.remove("fec") {
+            None => Table::new(),
+            Some(fec) => fec.try_into().map_err(D::Error::custom)?,
+        };
+        let plain = |error: Error| D::Error::custom(error.what.trim_start_matches(": "));
+        Ok(LtpFecSettings {
+            ltp: from_table(ltp, "").map_err(plain)?,
+            fec: from_table(fec, "").map_err(plain)?,
+        })
+    }
+}
+
+impl Settings for LtpFecSettings {
+    fn check(&self) -> Result<(), Fault> {
+        self.ltp.check()?;
+        self.fec.check().map_err(|fault| fault.within("fec"))?;
+        let plain = fecframe::Config::default();
+        let is_plain = (self.fec.rate_bps, self.fec.burst, self.fec.overhead_bytes)
+            == (plain.rate_bps, plain.burst, plain.overhead_bytes);
+        let wrong = "has a rate, a burst or an overhead of its own";
+        rule(is_plain, "fec", wrong, "set `rate-bps`, `burst` and `overhead-bytes` beside the table `fec`")
+    }
+}
+
+impl Carrier for LtpFec {
+    type Settings = LtpFecSettings;
+    const ABOUT: About = About {
+        name: "ltp-fec",
+        section: "ltp-fec",
+        random_label: "ltp-fec",
+        families: &[Family {
+            name: "ltp-fec",
+            about: "bundles over LTP over an erasure code, whose repair packets restore lost segments before they are \
+                    missed, stored at each node",
+            presets: &[Preset::new(
+                "tuned",
+                "as LTP, with repair packets for the bit-error rate, in a number that weighs their air time against that \
+                 of a retransmission",
+                tuned,
+            )],
+        }],
+        port: None,
+        ..Ltp::ABOUT
+    };
+    #[cfg(feature = "testing")]
+    const FUZZ: longwire_proto::fuzz::Material = longwire_proto::fuzz::Material {
+        codecs: longwire_proto::fecframe::fuzz::FUZZ.codecs,
+        speech: |state, script| {
+            let segment = (longwire_proto::ltp::fuzz::FUZZ.speech)(state, script);
+            longwire_proto::fecframe::fuzz::around(segment, script)
+        },
+    };
+
+    fn adapt(settings: LtpFecSettings, link: &LinkFacts<'_>) -> LtpFecSettings {
+        LtpFecSettings { ltp: Ltp::adapt(settings.ltp, link), ..settings }
+    }
+
+    fn finish(settings: LtpFecSettings, link: &LinkFacts<'_>) -> Result<LtpFecSettings, Error> {
+        Ok(LtpFecSettings { ltp: Ltp::finish(settings.ltp, link)?, ..settings })
+    }
+
+    fn session(settings: &LtpFecSettings, origin: Origin, rng: Rng) -> Session {
+        let LtpFecSettings { ltp, fec } = settings.clone();
+        let Config { rate_bps, burst, overhead_bytes, .. } = ltp;
+        // The layer below waits for its turn, and LTP for the room that it then has.
+        let ltp = Config { rate_bps: 0, ..ltp };
+        let fec = fecframe::Config { rate_bps, burst, overhead_bytes, ..fec };
+        let below = FecDatagrams::new(fec, rng.fork("fec"));
+        let link = match origin {
+            Origin::Above => Link::new(ltp, rng),
+            Origin::Below => Link::listening(ltp, rng),
+        };
+        session_over(Stack::new(link, below))
+    }
+
+    fn cautions(settings: &LtpFecSettings, path: &[Hop]) -> Vec<String> {
+        Ltp::cautions(&settings.ltp, path)
+    }
+
+    fn explain(settings: &LtpFecSettings, link: &LinkFacts<'_>) -> Vec<String> {
+        let fec = &settings.fec;
+        let symbols = u32::from(fec.block_symbols);
+        let mut lines = Ltp::explain(&settings.ltp, link);
+        lines.push(format!(
+            "Erasure code below LTP: a block of {symbols} datagrams has {} repair packets while {} of all datagrams are \
+             lost, and cannot be restored with a probability of at most {}.",
+            fec.repair_symbols(symbols, fec.loss),
+            figure(fec.loss),
+            figure(fec.failure_max)
+        ));
+        lines
+    }
+}
+
+impl Admission for Stack<Link, FecDatagrams> {}
+
+/// Settings that follow from a path: those of LTP alone, and:
+///
+/// - The loss is that of a datagram of full length at the bit-error rate.
+/// - A block has as many datagrams as are sent in two minutes, because long blocks need less repair in proportion.
+/// - A receiver reports missing data only when the rest of the block, and its repair packets, would have come. No
+///   checkpoint asks for a report earlier, and nothing is sent twice.
+/// - One more repair packet is worth its air time as long as it prevents a retransmission, which takes that delay and a
+///   round trip, with a probability of at least the ratio of both times.
+fn tuned(path: &[Hop]) -> Table {
+    let ltp: Config = match from_table(ltp::settings(path), "a preset") {
+        Ok(ltp) => ltp,
+        Err(error) => unreachable!("settings that were just written: {error}"),
+    };
+    let plain = fecframe::Config::default();
+    let Some(mtu_bytes) = path.iter().map(|hop| hop.mtu_bytes).min() else {
+        return sections([("ltp-fec", to_table(&LtpFecSettings { ltp, fec: plain }))]);
+    };
+    let segment_bytes =
+        ltp.segment_bytes.min(user_bytes_max(u64::from(mtu_bytes).saturating_sub(ltp::HEADERS_BYTES)));
+    let frame_bytes = segment_bytes + SOURCE_BYTES as u64 + ltp.overhead_bytes;
+    let ber = path.iter().map(|hop| hop.mean_ber).fold(0.0, f64::max);
+    let loss = symbol_loss(ber.clamp(0.0, 1.0), frame_bytes).min(0.5);
+    let frame_s = frame_bytes as f64 * 8.0 / ltp.rate_bps.max(1) as f64;
+    let symbols = (BLOCK_TIME_S / frame_s).clamp(BLOCK_SYMBOLS.0, BLOCK_SYMBOLS.1) as u16;
+    // With a first guess at the repair packets, which are few beside the block.
+    let repairs = plain.repair_symbols(symbols.into(), loss);
+    let block_s = (f64::from(symbols) + f64::from(repairs)) * frame_s;
+    let block_s = block_s + plain.idle.as_secs_f64();
+    let failure_s = block_s + round_trip(path).as_secs_f64();
+    let fec = fecframe::Config {
+        loss,
+        failure_max: (frame_s / failure_s).clamp(FAILURE_MAX.0, FAILURE_MAX.1),
+        block_symbols: symbols,
+        repair_min: if ber > 0.0 { 1 } else { 0 },
+        ..plain
+    };
+    let report_delay = if ber > 0.0 { millis(block_s) } else { ltp.report_delay };
+    let ltp = Config {
+        segment_bytes,
+        report_delay,
+        margin: ltp.margin + report_delay / 2 + Duration::from_millis(20),
+        checkpoint_every: 0,
+        copies: 1,
+        ..ltp
+    };
+    sections([("ltp-fec", to_table(&LtpFecSettings { ltp, fec }))])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tuned_for(delays_s: f64, mean_ber: f64) -> LtpFecSettings {
+        let hop = Hop {
+            rate_bps: 115_200,
+            back_rate_bps: None,
+            delays_s,
+            mtu_bytes: 1500,
+            queue_bytes: 20_000,
+            drops: false,
+            mean_ber,
+            radio: None,
+        };
+        let table = tuned(&[hop]).remove("ltp-fec").expect("its section");
+        let settings: LtpFecSettings =
+            from_table(table.try_into().expect("a table"), "a preset").expect("settings");
+        assert_eq!(settings.check(), Ok(()));
+        settings
+    }
+
+    #[test]
+    fn a_clean_path_has_no_repair_packets() {
+        let LtpFecSettings { ltp, fec } = tuned_for(2.56, 0.0);
+        assert_eq!((fec.repair_symbols(1, 0.0), fec.repair_symbols(2_048, 0.0)), (0, 0));
+        assert_eq!(ltp.report_delay, Config::default().report_delay);
+    }
+
+    #[test]
+    fn reports_wait_for_a_block_with_its_repair_packets_and_checkpoints_for_reports() {
+        let LtpFecSettings { ltp, fec } = tuned_for(2.56, 1e-5);
+        assert!((0.05..0.12).contains(&fec.loss), "{}", fec.loss);
+        let repairs = fec.repair_symbols(fec.block_symbols.into(), fec.loss);
+        let packet_s = (ltp.segment_bytes + 7 + ltp.overhead_bytes) as f64 * 8.0 / 115_200.0;
+        let wait = ltp.report_delay.as_secs_f64();
+        let block_s = f64::from(u32::from(fec.block_symbols) + repairs) * packet_s;
+        assert!((0.95..1.05).contains(&(wait / block_s)), "{wait} s for a block of {block_s} s");
+        assert!(ltp.retransmission_timeout().as_secs_f64() > wait + 2.56);
+    }
+
+    #[test]
+    fn what_is_wrong_in_the_table_of_the_code_is_named() {
+        let read = |text: &str| from_table::<LtpFecSettings>(text.parse().expect("TOML"), "here");
+        let settings = read("margin = '2 s'\nfec.block-symbols = 100\nfec.idle = '5 ms'").expect("settings");
+        assert_eq!((settings.ltp.margin.as_secs(), settings.fec.block_symbols), (2, 100));
+        assert_eq!(settings.fec.idle, Duration::from_millis(5));
+        let error = read("fec.block-symbol = 100").unwrap_err();
+        assert!(error.what.contains("unknown field `block-symbol`") && error.hint.is_some(), "{error}");
+        let fault = read("fec.block-symbols = 0").expect("numbers").check().unwrap_err();
+        assert_eq!(fault.key, "fec.block-symbols");
+        assert_eq!(read("fec.rate-bps = 5").expect("numbers").check().unwrap_err().key, "fec");
+    }
+}
