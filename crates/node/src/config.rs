@@ -110,8 +110,8 @@ settings! {
         },
         /// Certificate of the node and trusted authorities, for sessions with TLS.
         pub tls: tls::TlsSettings,
-        /// Common settings of all links of each convergence layer, each in a section: `[tcpcl]`, `[udp]`, `[ltp]`, `[ltp-fec]`, `[ax25cl]`,
-        /// `[ax25cm]`, `[uicl]`.
+        /// Common settings of all links of each convergence layer, each in a section: `[tcpcl]`, `[udp]`, `[ltp]`,
+        /// `[ltp-fec]`, `[ax25cl]`, `[ax25cm]`, `[uicl]`.
         #[serde(skip)]
         pub carriers: CarrierSections,
         /// Settings of the kernel's TCP, which the node uses.

@@ -11,8 +11,9 @@ use std::fs;
 use std::path::Path;
 use tokens::{Token, tokens};
 
-/// Engines and the files of their carriers.
-const ENGINES: [(&str, &str); 3] = [("ltp", "ltp.rs"), ("udpcl", "udp.rs"), ("uicl", "uicl.rs")];
+/// Engines and the beginnings of the files of their carriers.
+const ENGINES: [(&str, &str); 4] =
+    [("fecframe", "ltp_fec.rs"), ("ltp", "ltp"), ("udpcl", "udp.rs"), ("uicl", "uicl.rs")];
 /// Maximum number of other sources that name one of them.
 const SOURCES_MAX: usize = 3;
 

@@ -6,6 +6,7 @@ use crate::fec::{BlockLayout, Decoder, ReedSolomon};
 use crate::service::PeerId;
 use bytes::Bytes;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 /// Number of blocks of a sender, from the newest on, whose symbols are expected.
 pub(super) const WINDOW: i64 = 64;
@@ -237,9 +238,9 @@ impl Incoming {
         let kept = sender.blocks.split_off(&(sender.newest - WINDOW + 1));
         let ended = core::mem::replace(&mut sender.blocks, kept);
         ended.into_values().for_each(|block| self.held_bytes -= end_block(block, counters, received));
-        if !sender.blocks.contains_key(&number) {
+        if let Entry::Vacant(vacant) = sender.blocks.entry(number) {
             counters.blocks_received += 1;
-            sender.blocks.insert(number, Block::default());
+            vacant.insert(Block::default());
             let settled = sender.blocks.range_mut(..=sender.newest - SETTLED);
             settled.rev().take_while(|(_, block)| !block.measured).for_each(|(_, block)| {
                 let (lost, all) = block.measure();
