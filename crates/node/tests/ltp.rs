@@ -50,6 +50,34 @@ fn bundles_of_any_length_arrive_and_are_acknowledged() {
     assert_eq!(names, [&format!("udp {first}"), &format!("ltp {second}")]);
 }
 
+/// The same over the erasure code, which each side has in a table of its settings.
+#[test]
+fn bundles_arrive_over_the_erasure_code() {
+    const NEAR: &str = "[ltp-fec]\none-way-delay = '10 ms'\nmargin = '200 ms'\nreport-delay = '100 ms'\n\
+                        fec.block-symbols = 100\nfec.idle = '2 ms'\n";
+    let bob = start(config(&format!(
+        "node = 'ipn:7.0'\nlisten-udp = ['ltp-fec 127.0.0.1:0']\nstorage.kind = 'memory'\n{NEAR}"
+    )));
+    let alice = start(config(&format!(
+        "node = 'dtn://alice/'\nstorage.kind = 'memory'\n{NEAR}[[link]]\nname = 'bob'\nkind = 'ltp-fec'\n\
+         address = '{}'\npeer = 'ipn:7.0'\nrate-bps = 100_000_000\n",
+        bob.udp_addresses()[0]
+    )));
+    let (mut here, mut there) = (App::new(&alice), App::new(&bob));
+    there.register("ipn:7.5", 2_000_000);
+    for (seed, length) in [1, 1399, 1_500_000].into_iter().enumerate() {
+        let file = payload(length, seed as u64);
+        let sent = here.send("ipn:7.5", &file, MessageOptions::default());
+        let (delivery, got) = there.receive();
+        assert_eq!(got, file);
+        there.take(delivery);
+        here.wait_sent(sent);
+    }
+    let status = here.wait_status(|status| status["links"][0]["counters"]["blocks_completed"] == 3);
+    let counters = &status["links"][0]["counters"];
+    assert!(counters["repairs_sent"].as_u64() > Some(10), "{status:#}");
+}
+
 /// A peer by hand: the segments that a node sends, and how it answers the cancellation of a session that does not exist.
 #[test]
 fn a_peer_by_hand_sees_segments_and_the_answer_to_a_ping() {
