@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::finding::Trace;
 use crate::format::{figure, with_error};
 use crate::ledger;
+use crate::limit::Bound;
 use crate::record::{Params, distinct};
 use crate::report::{Bar, LedgerChart, LedgerShare};
 use crate::run::{Outcome, Setup, Wanted};
@@ -108,10 +109,21 @@ fn tcp_count(outcome: &Outcome, name: &str) -> f64 {
 /// Panics without a run.
 pub fn limit_s(outcomes: &[&Outcome]) -> f64 {
     let whole = outcomes.iter().all(|outcome| outcome.is_stored_whole());
-    let bound = |outcome: &&Outcome| match whole {
+    ideal_s(outcomes, |outcome| match whole {
         true => outcome.limit.store_and_forward,
         false => outcome.limit.streaming,
-    };
+    })
+}
+
+/// The same with every packet forwarded as it arrives, whatever these runs did, seconds.
+///
+/// # Panics
+/// Panics without a run.
+pub fn streaming_s(outcomes: &[&Outcome]) -> f64 {
+    ideal_s(outcomes, |outcome| outcome.limit.streaming)
+}
+
+fn ideal_s(outcomes: &[&Outcome], bound: impl Fn(&Outcome) -> Bound) -> f64 {
     match outcomes {
         [single] => bound(single).error_free_s,
         many => stats::mean(many.iter().map(|outcome| bound(outcome).mean_s)),
@@ -184,7 +196,6 @@ pub fn ledger_bar(name: &str, outcomes: &[&Outcome], hop: usize, way: usize, lim
 mod tests {
     use super::*;
     use crate::bench::Played;
-    use crate::limit::Bound;
     use crate::scenario::Scenario;
 
     #[test]

@@ -8,21 +8,20 @@ use crate::chain::{self, Chain};
 use crate::error::Error;
 use crate::finding::Finding;
 use crate::format::{figure, with_error};
-use crate::link::LinkProfile;
+use crate::link::{LinkPath, LinkProfile};
 use crate::progress::Progress;
 use crate::protocols::{self, Protocol, Variant};
-use crate::record::{Configuration, Experiment, Params};
+use crate::record::{Configuration, Experiment, Params, distinct};
 use crate::report::{Assumption, Cell, Column, LedgerChart, PageBlock, RankChart, RankRow, Report};
 use crate::report::{Section, Table, Tone};
 use crate::run::Setup;
-use crate::scenario::{Channel, Scenario};
+use crate::scenario::Scenario;
 use crate::stats::Summary;
 use advice::Advice;
 use bytes::Bytes;
 use ranking::{Candidate, Place, Ranking};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use toml::{Table as TomlTable, Value};
 
 /// Runs of each protocol, unless the files are too large.
 const RUNS: u32 = 16;
@@ -56,9 +55,9 @@ struct Preset {
 }
 
 impl Preset {
-    /// All that run on a link, in the order of the table.
-    fn fitting(link: &LinkProfile) -> impl Iterator<Item = Preset> {
-        let (protocols, _) = protocols::fitting(link);
+    /// All that run on a path, in the order of the table.
+    fn fitting(path: &LinkPath) -> impl Iterator<Item = Preset> {
+        let (protocols, _) = protocols::fitting(&path.hops);
         let of = |protocol: &'static Protocol| {
             protocol.variants.iter().map(move |variant| Preset { protocol, variant })
         };
@@ -77,14 +76,14 @@ impl Preset {
 /// Fails if a file is missing or empty, or the link is unknown.
 pub fn compare(options: &Options, progress: &Progress) -> Result<Finding, Error> {
     let files = read_files(&options.files)?;
-    let link = LinkProfile::load(&options.link, Path::new("."))?;
+    let path = LinkPath::load(&options.link, Path::new("."))?;
     let bytes: u64 = files.iter().map(|file| file.len() as u64).sum();
     let fitting = (BYTES_MAX / bytes.max(1)).clamp(RUNS_MIN.into(), RUNS.into()) as u32;
     let runs = options.runs.unwrap_or(fitting).max(1);
     let params = Params::new().with("link", options.link.as_str()).with("bytes", bytes);
-    let presets: Vec<Preset> = Preset::fitting(&link).collect();
+    let presets: Vec<Preset> = Preset::fitting(&path).collect();
     let case = |preset: &Preset| {
-        let setup = setup(*preset, options, &files, &link)?;
+        let setup = setup(*preset, options, &files, &path)?;
         Ok(Chain::case(preset.name(), params.clone(), setup, runs))
     };
     let cases = presets.iter().map(case).collect::<Result<Vec<_>, Error>>()?;
@@ -94,8 +93,8 @@ pub fn compare(options: &Options, progress: &Progress) -> Result<Finding, Error>
     let traced = played.iter().filter(|_| options.traces);
     let traces = traced.map(|played| played.case.trial.trace(&played.case.name)).collect();
     let candidates = presets.into_iter().zip(played).map(|(preset, played)| Candidate::new(preset, played));
-    let ranking = Ranking::of(candidates.collect(), &link);
-    let comparison = Comparison { options, link: &link, bytes, planned, runs, ranking };
+    let ranking = Ranking::of(candidates.collect(), &path);
+    let comparison = Comparison { options, path: &path, bytes, planned, runs, ranking };
     Ok(Finding { traces, ..comparison.finding() })
 }
 
@@ -104,15 +103,15 @@ pub fn compare(options: &Options, progress: &Progress) -> Result<Finding, Error>
 /// # Errors
 /// Fails if the protocol or the link is unknown.
 pub fn configuration_of(name: &str, link: &str) -> Result<Configuration, Error> {
-    let profile = LinkProfile::load(link, Path::new("."))?;
+    let path = LinkPath::load(link, Path::new("."))?;
     let (protocol, variant) = protocols::find(name)?;
-    let settings = (variant.settings)(std::slice::from_ref(&profile));
-    Ok(Advice::of(&settings, protocol).configuration(protocol, &profile))
+    let settings = (variant.settings)(&path.hops);
+    Ok(Advice::of(&settings, protocol).configuration(protocol, &path))
 }
 
 /// Kinds of the `[[link]]` of a node whose protocols can win over this link.
-pub fn node_kinds(link: &LinkProfile) -> Vec<&'static str> {
-    let (protocols, _) = protocols::fitting(link);
+pub fn node_kinds(path: &LinkPath) -> Vec<&'static str> {
+    let (protocols, _) = protocols::fitting(&path.hops);
     let ranked = protocols.into_iter().filter(|protocol| protocol.acknowledges());
     let mut kinds: Vec<&'static str> = ranked.filter_map(Protocol::link_kind).collect();
     kinds.dedup();
@@ -143,26 +142,22 @@ fn read_files(paths: &[PathBuf]) -> Result<Vec<Bytes>, Error> {
     paths.iter().map(read).collect()
 }
 
-fn setup(preset: Preset, options: &Options, files: &[Bytes], link: &LinkProfile) -> Result<Setup, Error> {
+fn setup(preset: Preset, options: &Options, files: &[Bytes], path: &LinkPath) -> Result<Setup, Error> {
     let name = preset.name();
     let scenario = Scenario {
-        title: format!("{name} over {}", link.title),
+        title: format!("{name} over {}", path.title),
         protocol: name,
         seed: options.seed,
-        channel: vec![Channel {
-            between: vec!["tx".into(), "rx".into()],
-            properties: TomlTable::from_iter([("profile".to_owned(), Value::String(options.link.clone()))]),
-            ..Channel::default()
-        }],
+        nodes: path.nodes.clone(),
         ..Scenario::default()
     };
-    Setup::with_files(scenario, Path::new("."), files.to_vec())
+    Setup::over(scenario, path.hops.clone(), files.to_vec())
 }
 
 /// Result of a comparison, to be reported.
 struct Comparison<'a> {
     options: &'a Options,
-    link: &'a LinkProfile,
+    path: &'a LinkPath,
     bytes: u64,
     /// Planned number of runs of each protocol.
     planned: u32,
@@ -186,9 +181,9 @@ impl Comparison<'_> {
         self.ranking.all().iter().map(|place| &place.candidate)
     }
 
-    /// Equal for all protocols: the link has no outages, and there is one hop.
+    /// Equal for all protocols: with each packet forwarded as it arrives, and the outages of the link.
     fn limit_s(&self) -> f64 {
-        chain::limit_s(&self.ranking.first().candidate.played.all())
+        chain::streaming_s(&self.ranking.first().candidate.played.all())
     }
 
     fn experiment(&self) -> Experiment {
@@ -290,9 +285,9 @@ impl Comparison<'_> {
 
     /// Names the protocols that the link does not support.
     fn left_out(&self) -> Option<String> {
-        let (_, others) = protocols::fitting(self.link);
+        let (_, others) = protocols::fitting(&self.path.hops);
         let names: Vec<String> = others.iter().map(|protocol| format!("`{}`", protocol.name)).collect();
-        self.link.radio.is_some().then(|| {
+        self.path.is_radio().then(|| {
             format!(
                 "Not applicable: {} need a link for IP packets. For IP on this link see `tcp-ax25`, which runs over \
                  AX.25.",
@@ -339,7 +334,7 @@ impl Comparison<'_> {
             Column::number("x ideal", "").left_out(5),
         ]);
         columns.push(Column::number("resent", "s").left_out(1));
-        columns.extend(self.link.radio.is_some().then(|| Column::number("turnaround", "s").left_out(3)));
+        columns.extend(self.path.is_radio().then(|| Column::number("turnaround", "s").left_out(3)));
         columns.push(Column::number("idle", "s").left_out(2));
         columns.push(Column::text("arrived"));
         if places.iter().any(|place| place.values.rank.is_some()) {
@@ -377,14 +372,18 @@ impl Comparison<'_> {
         });
         let mut cells = vec![Cell::text(candidate.name()).toned(tone)];
         if arrived.is_empty() {
-            cells.extend((0..5 + usize::from(self.link.radio.is_some())).map(|_| Cell::empty()));
+            cells.extend((0..5 + usize::from(self.path.is_radio())).map(|_| Cell::empty()));
         } else {
             let time = Summary::of(&candidate.times());
-            let ledger = chain::mean_ledger(&arrived, 0, 0);
-            let entry = |name: &str| {
+            let ledgers: Vec<_> =
+                (0..self.path.hops.len()).map(|hop| chain::mean_ledger(&arrived, hop, 0)).collect();
+            let index = |name: &str| {
                 let index = crate::ledger::ENTRIES.iter().position(|(known, ..)| *known == name);
-                ledger[index.expect("an entry of the ledger")]
+                index.expect("an entry of the ledger")
             };
+            // The work of all hops adds up; of their idle times, that of the last one has all the others in it.
+            let entry = |name: &str| -> f64 { ledgers.iter().map(|ledger| ledger[index(name)]).sum() };
+            let last = |name: &str| ledgers.last().map_or(0.0, |ledger| ledger[index(name)]);
             cells.extend([
                 Cell::summary(&time).toned(tone),
                 Cell::summary(&Summary::of(&Chain::metric("goodput_byte_per_s").samples(&arrived))),
@@ -393,8 +392,8 @@ impl Comparison<'_> {
             ]);
             // A turnaround consists of keying and access.
             let turns = Cell::precise(entry("keying") + entry("access"), 1);
-            cells.extend(self.link.radio.is_some().then_some(turns));
-            cells.push(Cell::precise(entry("idle") + entry("outage"), 1));
+            cells.extend(self.path.is_radio().then_some(turns));
+            cells.push(Cell::precise(last("idle") + last("outage"), 1));
         }
         cells.push(last);
         cells
@@ -404,7 +403,7 @@ impl Comparison<'_> {
     fn configuration(&self) -> Vec<PageBlock> {
         let best = self.ranking.first();
         let blocks = |Candidate { preset, advice, .. }: &Candidate, caption: String| {
-            advice::blocks(*preset, advice, caption, &self.options.link, self.link)
+            advice::blocks(*preset, advice, caption, &self.options.link, self.path)
         };
         let mut all = Vec::new();
         if best.values.winner && !best.values.keeps_accepted {
@@ -427,12 +426,12 @@ impl Comparison<'_> {
         let answer = Section::new("Result").with(self.ranking_table()).with(self.chart());
         let answer = self.without_guarantee().into_iter().fold(answer, Section::with);
         let answer = self.caveats().into_iter().fold(answer, Section::with);
-        let words = match self.link.radio {
-            None => {
+        let words = match self.path.is_radio() {
+            false => {
                 "Mean use of time on the link towards the destination. The entries of every run add up to its \
                  duration. Idle time is spent waiting for acknowledgements, timers or the last bits to arrive."
             }
-            Some(_) => {
+            true => {
                 "Mean use of the channel by both stations. The entries of every run add up to its duration. Access \
                  is waiting for a slot; keying is TXDELAY and TXTAIL; idle is time in which both stations wait for \
                  timers."
@@ -444,7 +443,7 @@ impl Comparison<'_> {
         });
         Report {
             answer: Vec::new(),
-            title: format!("{} over {}", file_names(&self.options.files), self.link.title),
+            title: format!("{} over {}", file_names(&self.options.files), self.path.title),
             lead: self.lead(),
             command: self.command(),
             facts: self.facts(),
@@ -454,7 +453,7 @@ impl Comparison<'_> {
                 configuration.into_iter().fold(Section::new("Configuration"), Section::with),
                 protocols,
             ],
-            assumptions: assumptions(self.link.radio.is_some()),
+            assumptions: assumptions(self.path.is_radio()),
         }
     }
 
@@ -472,21 +471,25 @@ impl Comparison<'_> {
     }
 
     fn facts(&self) -> Vec<(String, String)> {
-        let link = self.link;
         let (_, outcome) = &self.ranking.first().candidate.played.runs[0];
         let fact = |name: &str, value: String| (name.to_owned(), value);
         vec![
             fact("seed", self.options.seed.to_string()),
             fact("runs each", self.runs.to_string()),
-            fact("line rate", format!("{} bit/s", figure(link.rate_bps as f64))),
-            match &link.radio {
-                None => fact("one-way delay", format!("{} ms", link.delay_ms)),
+            fact("line rate", self.of_hops(|link| figure(link.rate_bps as f64)) + " bit/s"),
+            match &self.path.last().radio {
+                None => fact("one-way delay", self.of_hops(|link| link.delay_ms.to_string()) + " ms"),
                 Some(radio) => fact("TXDELAY, TXTAIL, slot time, persistence", radio.in_words()),
             },
-            fact("bit-error rate", crate::record::number(link.mean_ber())),
+            fact("bit-error rate", self.of_hops(|link| crate::record::number(link.mean_ber()))),
             fact("ideal time", format!("{} s", figure(self.limit_s()))),
             fact("best packet", format!("{} bytes of payload", outcome.limit.payload_bytes)),
         ]
+    }
+
+    /// Values of the links, each once if they are equal.
+    fn of_hops(&self, value: impl Fn(&LinkProfile) -> String) -> String {
+        distinct(self.path.hops.iter().map(value)).join(", ")
     }
 
     fn chart(&self) -> RankChart {
@@ -509,16 +512,24 @@ impl Comparison<'_> {
     }
 
     fn ledger(&self) -> LedgerChart {
-        let caption = match self.link.radio {
-            None => "Link towards the destination.",
-            Some(_) => "Channel, both stations.",
+        let caption = match (self.path.is_radio(), &self.path.nodes[..]) {
+            (true, _) => "Channel, both stations.",
+            (false, [_, _]) => "Link towards the destination.",
+            (false, _) => "Links towards the destination, one after the other.",
         };
         let mut chart = chain::ledger_chart("Use of time", caption);
         for candidate in self.all() {
             let arrived = candidate.arrived();
-            if !arrived.is_empty() {
-                let limit = Some(candidate.limit_s());
-                chart.bars.push(chain::ledger_bar(candidate.name(), &arrived, 0, 0, limit));
+            if arrived.is_empty() {
+                continue;
+            }
+            let limit = Some(candidate.limit_s());
+            for (hop, ends) in self.path.nodes.windows(2).enumerate() {
+                let name = match self.path.hops.len() {
+                    1 => candidate.name().to_owned(),
+                    _ => format!("{}, {} to {}", candidate.name(), ends[0], ends[1]),
+                };
+                chart.bars.push(chain::ledger_bar(&name, &arrived, hop, 0, limit));
             }
         }
         chart

@@ -3,8 +3,11 @@
 //! The built-in profiles are part of the binary; a user's own profile is a copy with other numbers, given by its path.
 //! In a scenario a profile may be changed key by key, or written out in place.
 
+pub mod outages;
+mod path;
 mod radio;
 
+pub use path::LinkPath;
 pub use radio::RadioChannel;
 pub(crate) use radio::millis;
 
@@ -16,17 +19,24 @@ use longwire_proto::settings;
 use longwire_proto::time::Duration;
 use longwire_sim::{Direction, Errors, Fcs, GilbertElliott};
 use longwire_towers::path::Hop;
+use outages::{Outage, Pass};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use toml::Table;
+
+/// Time for which the outages of a profile are checked, seconds; the default time limit of a run.
+const OUTAGES_CHECKED_S: f64 = 1e6;
 
 /// Profiles in the binary: name and TOML text.
 pub const SHIPPED: &[(&str, &str)] = &[
     ("ax25-1200", include_str!("../../../scenarios/links/ax25-1200.toml")),
     ("ax25-9600", include_str!("../../../scenarios/links/ax25-9600.toml")),
     ("cislunar", include_str!("../../../scenarios/links/cislunar.toml")),
+    ("cislunar-outage", include_str!("../../../scenarios/links/cislunar-outage.toml")),
     ("lan", include_str!("../../../scenarios/links/lan.toml")),
+    ("leo-pass", include_str!("../../../scenarios/links/leo-pass.toml")),
     ("mars", include_str!("../../../scenarios/links/mars.toml")),
+    ("mars-relay", include_str!("../../../scenarios/links/mars-relay.toml")),
 ];
 
 settings! {
@@ -70,6 +80,12 @@ settings! {
         /// Frame check that the link adds: `none` (damaged frames are delivered unchanged), `crc16` (2 bytes) or `crc32` (4
         /// bytes). Default `crc16`.
         pub fcs: Fcs = Fcs::Crc16,
+        /// Outages. Default: none.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub outage: Vec<Outage>,
+        /// Passes, outside of which there is no connection. Default: the link is always there.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub pass: Vec<Pass>,
         /// Shared radio channel with AX.25, with its own delays, queues and checks. Default: each direction has its own
         /// line.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -116,6 +132,11 @@ impl LinkProfile {
     /// # Errors
     /// Returns the errors of [`LinkProfile::load`].
     pub fn resolve(said: &Table, base: &Path) -> Result<LinkProfile, Error> {
+        LinkProfile::resolve_at(said, base, "[[channel]]")
+    }
+
+    /// The same; `place` names the table in errors.
+    fn resolve_at(said: &Table, base: &Path, place: &str) -> Result<LinkProfile, Error> {
         let mut over = said.clone();
         let table = match over.remove("profile") {
             None => over,
@@ -129,10 +150,11 @@ impl LinkProfile {
                     .hint(format!("built-in profiles: {}", shipped_names())));
             }
         };
-        LinkProfile::from_table(table, "[[channel]]")
+        LinkProfile::from_table(table, place)
     }
 
     fn from_table(table: Table, place: &str) -> Result<LinkProfile, Error> {
+        path::single(&table, place)?;
         let profile: LinkProfile = toml_text::from_table(table, place)?;
         profile.check(place)?;
         Ok(profile)
@@ -176,7 +198,26 @@ impl LinkProfile {
         if self.queue_bytes < u64::from(self.mtu_bytes) {
             return wrong("queue-bytes", "must hold at least one frame of mtu-bytes");
         }
+        if let Err(rule) = outages::check_passes(&self.pass) {
+            return wrong("pass", rule);
+        }
+        if let Err(what) = self.outages_until(OUTAGES_CHECKED_S) {
+            return Err(Error::new(format!("{place}: {what}")));
+        }
         self.radio.iter().try_for_each(|radio| radio.check(self, place))
+    }
+
+    /// Outages, and those between the passes that begin before this time, seconds.
+    ///
+    /// # Errors
+    /// Fails if they overlap, or there are too many.
+    pub fn outages_until(&self, end_s: f64) -> Result<Vec<Outage>, String> {
+        let mut all = outages::between(&self.pass, end_s)?;
+        if !self.outage.is_empty() {
+            all.extend(&self.outage);
+            outages::check_outages(&all)?;
+        }
+        Ok(all)
     }
 
     /// Longest round trip without queues, seconds.
@@ -283,9 +324,8 @@ mod tests {
     #[test]
     fn every_shipped_profile_loads() {
         for (name, _) in SHIPPED {
-            let profile =
-                LinkProfile::load(name, Path::new(".")).unwrap_or_else(|error| panic!("{name}: {error}"));
-            assert!(!profile.title.is_empty(), "{name} has a title");
+            let path = LinkPath::load(name, Path::new(".")).unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert!(!path.title.is_empty(), "{name} has a title");
         }
     }
 

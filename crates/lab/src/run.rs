@@ -10,9 +10,10 @@ use crate::error::Error;
 use crate::format::figure;
 use crate::ledger::{HopDirection, Ledger};
 use crate::limit::{self, Bound, Limit};
+use crate::link::outages::{Outage, OutageFrom};
 use crate::link::{LinkProfile, millis};
 use crate::protocols::{self, Assembly, INWARD, NodePosition, ONWARD};
-use crate::scenario::{Outage, OutageFrom, Scenario};
+use crate::scenario::Scenario;
 use crate::trace::CapturedFrame;
 use crate::workload::{FileTask, TaskIndication, TaskRequest, TryFailure};
 use crate::world;
@@ -214,6 +215,26 @@ impl Setup {
     /// Returns the errors of [`Setup::new`].
     pub fn with_files(scenario: Scenario, base: &Path, files: Vec<Bytes>) -> Result<Setup, Error> {
         let (links, outages): (Vec<_>, Vec<_>) = scenario.path(base)?.into_iter().unzip();
+        Setup::with_links(scenario, links, outages, files)
+    }
+
+    /// Prepares a scenario with these links, one per hop, and their own outages; it has no channels of its own.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Setup::new`].
+    pub fn over(scenario: Scenario, links: Vec<LinkProfile>, files: Vec<Bytes>) -> Result<Setup, Error> {
+        let outages =
+            links.iter().map(|link| link.outages_until(scenario.duration_limit_s).map_err(Error::new));
+        let outages = outages.collect::<Result<Vec<_>, Error>>()?;
+        Setup::with_links(scenario, links, outages, files)
+    }
+
+    fn with_links(
+        scenario: Scenario,
+        links: Vec<LinkProfile>,
+        outages: Vec<Vec<Outage>>,
+        files: Vec<Bytes>,
+    ) -> Result<Setup, Error> {
         let assembly = protocols::assemble(&scenario.protocol, &links, &scenario.settings)?;
         Ok(Setup { scenario, links, outages, files, assembly })
     }

@@ -9,7 +9,7 @@ use clap::Args;
 use longwire_lab::compare::{self, Options};
 use longwire_lab::error::Error;
 use longwire_lab::finding::Finding;
-use longwire_lab::link::{self, LinkProfile};
+use longwire_lab::link::{self, LinkPath};
 use longwire_lab::record::Ranked;
 use node_file::NodeFile;
 use std::path::{Path, PathBuf};
@@ -40,8 +40,8 @@ pub(crate) struct Compare {
 
 impl Compare {
     pub(crate) fn run(&self) -> CommandResult {
-        let profile = LinkProfile::load(&self.link, Path::new(".")).map_err(CommandFailure::Usage)?;
-        let node_file = self.node_file(&profile).map_err(CommandFailure::Usage)?;
+        let path = LinkPath::load(&self.link, Path::new(".")).map_err(CommandFailure::Usage)?;
+        let node_file = self.node_file(&path).map_err(CommandFailure::Usage)?;
         let options = Options {
             files: self.files.clone(),
             link: self.link.clone(),
@@ -61,10 +61,10 @@ impl Compare {
 
     /// Reads the configuration of `--config`. A link that cannot be configured is reported before a long computation, not
     /// after it.
-    fn node_file(&self, profile: &LinkProfile) -> Result<Option<NodeFile>, Error> {
-        let Some(path) = &self.config else { return Ok(None) };
-        let file = NodeFile::read(path, self.for_link.as_deref())?;
-        file.check(&compare::node_kinds(profile), &self.link, profile)?;
+    fn node_file(&self, path: &LinkPath) -> Result<Option<NodeFile>, Error> {
+        let Some(config) = &self.config else { return Ok(None) };
+        let file = NodeFile::read(config, self.for_link.as_deref())?;
+        file.check(&compare::node_kinds(path), &self.link, path.last())?;
         Ok(Some(file))
     }
 

@@ -2,7 +2,7 @@
 //! provides TCP for nodes and for most programs.
 
 use super::Preset;
-use crate::link::LinkProfile;
+use crate::link::LinkPath;
 use crate::protocols::Protocol;
 use crate::record::{Configuration, Key};
 use crate::report::PageBlock;
@@ -53,8 +53,8 @@ impl Advice {
         advice
     }
 
-    pub(super) fn configuration(&self, protocol: &Protocol, link: &LinkProfile) -> Configuration {
-        let sections = self.sections(protocol, link);
+    pub(super) fn configuration(&self, protocol: &Protocol, path: &LinkPath) -> Configuration {
+        let sections = self.sections(protocol, path);
         let kind = protocol.link_kind();
         let (node, engine) = match kind {
             Some(_) => (Some(sections), None),
@@ -69,7 +69,7 @@ impl Advice {
             at_default: Vec::new(),
         };
         if let Some(kind) = kind {
-            let mut others = keys_of_kind(kind, link);
+            let mut others = keys_of_kind(kind, path);
             for setting in configuration.node_settings() {
                 others.remove(&setting.key);
             }
@@ -87,10 +87,10 @@ impl Advice {
     }
 
     /// Returns the settings by section; on a radio channel those of a node with its channel, and AX.25 at its TNC.
-    fn sections(&self, protocol: &Protocol, link: &LinkProfile) -> Table {
+    fn sections(&self, protocol: &Protocol, path: &LinkPath) -> Table {
         let mut sections = self.settings.clone();
-        if let (Some(carrier), Some(radio)) = (protocol.carrier, &link.radio) {
-            let channel = toml_text::parse(&radio.as_configured(link), "[tnc.channel]");
+        if let (Some(carrier), Some(radio)) = (protocol.carrier, &path.last().radio) {
+            let channel = toml_text::parse(&radio.as_configured(path.last()), "[tnc.channel]");
             toml_text::merge(&mut sections, &channel.expect("a channel is written as TOML"));
             if let Some(Value::Table(mut keys)) = sections.remove("ax25") {
                 if !carrier.about().media.contains(&Medium::Ax25) {
@@ -211,11 +211,11 @@ fn said(key: &str, value: &Value) -> String {
 }
 
 /// Returns the keys that any settings for links of this kind change for this link.
-fn keys_of_kind(kind: &str, link: &LinkProfile) -> BTreeSet<Key> {
-    let of_kind = Preset::fitting(link).filter(|preset| preset.protocol.link_kind() == Some(kind));
+fn keys_of_kind(kind: &str, path: &LinkPath) -> BTreeSet<Key> {
+    let of_kind = Preset::fitting(path).filter(|preset| preset.protocol.link_kind() == Some(kind));
     let settings = of_kind.flat_map(|Preset { protocol, variant }| {
-        let settings = (variant.settings)(std::slice::from_ref(link));
-        let node = Some(Advice::of(&settings, protocol).sections(protocol, link));
+        let settings = (variant.settings)(&path.hops);
+        let node = Some(Advice::of(&settings, protocol).sections(protocol, path));
         Configuration { node, ..Configuration::default() }.node_settings()
     });
     settings.map(|setting| setting.key).collect()
@@ -227,9 +227,9 @@ pub(super) fn blocks(
     advice: &Advice,
     caption: String,
     link: &str,
-    profile: &LinkProfile,
+    path: &LinkPath,
 ) -> Vec<PageBlock> {
-    let configured = PageBlock::Code { caption, text: text(preset, advice, link, profile) };
+    let configured = PageBlock::Code { caption, text: text(preset, advice, link, path) };
     let system = advice.system().map(|text| PageBlock::Code {
         caption: format!("operating system settings for {} (TCP of the kernel)", preset.name()),
         text,
@@ -238,11 +238,11 @@ pub(super) fn blocks(
 }
 
 /// Settings that differ from the defaults.
-fn text(preset: Preset, advice: &Advice, link: &str, profile: &LinkProfile) -> String {
+fn text(preset: Preset, advice: &Advice, link: &str, path: &LinkPath) -> String {
     let Preset { protocol, variant } = preset;
-    let mut said = advice.sections(protocol, profile);
+    let mut said = advice.sections(protocol, path);
     let mut text = format!("# {}: {}.\n# For the link \"{link}\".\n", preset.name(), variant.about);
-    if let (Some(carrier), Some(radio)) = (protocol.carrier, &profile.radio) {
+    if let (Some(carrier), Some(radio)) = (protocol.carrier, &path.last().radio) {
         let About { name: kind, section, is_group, .. } = carrier.about();
         let group = match is_group {
             true => format!(
@@ -253,7 +253,7 @@ fn text(preset: Preset, advice: &Advice, link: &str, profile: &LinkProfile) -> S
         };
         let _ = writeln!(text, "# In the [[link]], set kind = \"{kind}\"{group}.");
         text += "# Replace these sections of the [[tnc]].\n";
-        text += &radio.as_configured(profile);
+        text += &radio.as_configured(path.last());
         let tnc = said.remove("tnc");
         if let Some(Value::Table(keys)) = tnc.as_ref().and_then(|tnc| tnc.get("ax25")) {
             let _ = write!(text, "\n[tnc.ax25]\n{}", written(keys));
@@ -280,9 +280,9 @@ mod tests {
     use crate::protocols;
 
     fn advice(name: &str, link: &str) -> Advice {
-        let links = [LinkProfile::load(link, std::path::Path::new(".")).expect("it is shipped")];
+        let path = LinkPath::load(link, std::path::Path::new(".")).expect("it is shipped");
         let (protocol, variant) = protocols::find(name).expect("it is in the table");
-        Advice::of(&(variant.settings)(&links), protocol)
+        Advice::of(&(variant.settings)(&path.hops), protocol)
     }
 
     #[test]
@@ -298,16 +298,16 @@ mod tests {
     fn the_text_and_the_values_are_the_same_settings() {
         let mut count = 0;
         for (link, _) in SHIPPED {
-            let profile = LinkProfile::load(link, std::path::Path::new(".")).expect("it is shipped");
-            for preset in Preset::fitting(&profile) {
+            let path = LinkPath::load(link, std::path::Path::new(".")).expect("it is shipped");
+            for preset in Preset::fitting(&path) {
                 let advice = advice(&preset.name(), link);
-                let configuration = advice.configuration(preset.protocol, &profile);
-                let said = text(preset, &advice, link, &profile);
+                let configuration = advice.configuration(preset.protocol, &path);
+                let said = text(preset, &advice, link, &path);
                 let read = toml_text::parse(&said, &preset.name()).expect("it is TOML");
                 let Configuration { kind, node, engine, .. } = &configuration;
                 assert_eq!(node.as_ref().or(engine.as_ref()), Some(&read), "{} over {link}", preset.name());
                 assert_eq!((kind.is_some(), engine.is_none()), (node.is_some(), node.is_some()));
-                let is_radio = profile.radio.is_some();
+                let is_radio = path.is_radio();
                 let says_kind = kind.is_some_and(|kind| said.contains(&format!("set kind = \"{kind}\"")));
                 assert_eq!(says_kind, is_radio && kind.is_some(), "{said}");
                 count += 1;
@@ -319,10 +319,10 @@ mod tests {
     /// A key is either set or at its default.
     #[test]
     fn keys_that_only_other_settings_change_are_named() {
-        let profile = LinkProfile::load("cislunar", std::path::Path::new(".")).expect("it is shipped");
+        let path = LinkPath::load("cislunar", std::path::Path::new(".")).expect("it is shipped");
         let of = |name: &str| {
             let (protocol, _) = protocols::find(name).expect("it is in the table");
-            let configuration = advice(name, "cislunar").configuration(protocol, &profile);
+            let configuration = advice(name, "cislunar").configuration(protocol, &path);
             let set = configuration.node_settings().into_iter().map(|setting| setting.key);
             let left = configuration.at_default.into_iter().map(|(key, _)| key);
             (set.collect::<BTreeSet<Key>>(), left.collect::<BTreeSet<Key>>())
@@ -340,7 +340,7 @@ mod tests {
         assert_eq!(set.union(&left_of_tuned).cloned().collect::<BTreeSet<Key>>(), left);
         let (protocol, _) = protocols::find("tcpcl4").unwrap();
         let default_of = |section: &str, name: &str| {
-            let configuration = advice("tcpcl4/default", "cislunar").configuration(protocol, &profile);
+            let configuration = advice("tcpcl4/default", "cislunar").configuration(protocol, &path);
             let mut found =
                 configuration.at_default.into_iter().filter(|(found, _)| *found == key(section, name));
             found.next().expect("another one changes it").1
@@ -348,8 +348,7 @@ mod tests {
         assert_eq!(default_of("tcpcl", "segment-bytes"), Some(Value::Integer(65_536)));
         assert_eq!(default_of("tcpcl", "keepalive-timeout"), None, "it follows from `keepalive`");
         assert_eq!(default_of("tcp", "send-buffer-bytes"), None, "the kernel decides");
-        let plain =
-            advice("tcp/tuned", "cislunar").configuration(protocols::find("tcp").unwrap().0, &profile);
+        let plain = advice("tcp/tuned", "cislunar").configuration(protocols::find("tcp").unwrap().0, &path);
         assert_eq!((plain.kind, plain.node, plain.at_default), (None, None, Vec::new()));
     }
 

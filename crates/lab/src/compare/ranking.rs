@@ -4,7 +4,7 @@ use super::Preset;
 use super::advice::Advice;
 use crate::bench::{Played, Trial};
 use crate::chain::{self, Chain};
-use crate::link::LinkProfile;
+use crate::link::LinkPath;
 use crate::record::{Difference, Ranked, round};
 use crate::run::Outcome;
 use crate::stats::{Summary, mean};
@@ -62,7 +62,7 @@ impl Candidate {
 
     /// Ideal time for the completed runs, of which there must be at least one.
     pub(super) fn limit_s(&self) -> f64 {
-        chain::limit_s(&self.arrived())
+        chain::streaming_s(&self.arrived())
     }
 
     /// Describes the ideal time: a single run is compared with the time without errors.
@@ -111,7 +111,7 @@ impl Candidate {
     }
 
     /// Returns the values of its place: `rank` is the rank and the tie group.
-    fn ranked(&self, rank: Option<(usize, usize)>, winner: Option<&Candidate>, link: &LinkProfile) -> Ranked {
+    fn ranked(&self, rank: Option<(usize, usize)>, winner: Option<&Candidate>, path: &LinkPath) -> Ranked {
         let Preset { protocol, variant } = self.preset;
         let time = self.time();
         let limit_s = time.map(|_| self.limit_s());
@@ -137,7 +137,7 @@ impl Candidate {
                 pairs: behind.n,
                 significant: behind.is_significant(),
             }),
-            configuration: self.advice.configuration(protocol, link),
+            configuration: self.advice.configuration(protocol, path),
         }
     }
 }
@@ -180,7 +180,7 @@ pub(super) struct Ranking {
 }
 
 impl Ranking {
-    pub(super) fn of(candidates: Vec<Candidate>, link: &LinkProfile) -> Ranking {
+    pub(super) fn of(candidates: Vec<Candidate>, path: &LinkPath) -> Ranking {
         let (mut sure, mut unsure): (Vec<Candidate>, Vec<Candidate>) =
             candidates.into_iter().partition(|candidate| candidate.preset.protocol.acknowledges());
         sure.sort_by(Candidate::order);
@@ -194,7 +194,7 @@ impl Ranking {
             .iter()
             .chain(&unsure)
             .zip(ranks)
-            .map(|(candidate, rank)| candidate.ranked(rank, winner, link))
+            .map(|(candidate, rank)| candidate.ranked(rank, winner, path))
             .collect();
         let all = sure.into_iter().chain(unsure).zip(values);
         let places = all.map(|(candidate, values)| Place { candidate, values }).collect();

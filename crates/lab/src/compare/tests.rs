@@ -25,7 +25,7 @@ fn candidate(name: &str, link: &str, times: &[Option<f64>]) -> Candidate {
     let outcome = |(run, transfer_s): (u32, &Option<f64>)| {
         let mut outcome =
             Outcome { run, delivered: transfer_s.is_some(), transfer_s: *transfer_s, ..played.clone() };
-        outcome.limit.store_and_forward = Bound { error_free_s: 1.0, mean_s: 2.0 };
+        outcome.limit.streaming = Bound { error_free_s: 1.0, mean_s: 2.0 };
         (Run::new(case.seed, run), outcome)
     };
     let runs = (0..).zip(times).map(outcome).collect();
@@ -39,7 +39,7 @@ fn timed(name: &str, times: [f64; 4]) -> Candidate {
 }
 
 fn ranking(candidates: Vec<Candidate>, link: &str) -> Ranking {
-    Ranking::of(candidates, &LinkProfile::load(link, Path::new(".")).expect("it is shipped"))
+    Ranking::of(candidates, &LinkPath::load(link, Path::new(".")).expect("it is shipped"))
 }
 
 /// Evaluates a function of the comparison of these candidates.
@@ -47,10 +47,10 @@ fn said<T>(candidates: Vec<Candidate>, link: &str, of: impl FnOnce(&Comparison<'
     let ranking = ranking(candidates, link);
     let (options, link) = (
         Options { files: Vec::new(), link: link.into(), runs: None, seed: 1, threads: 1, traces: false },
-        LinkProfile::load(link, Path::new(".")).expect("it is shipped"),
+        LinkPath::load(link, Path::new(".")).expect("it is shipped"),
     );
     let (planned, runs) = (4, 4);
-    of(&Comparison { options: &options, link: &link, bytes: 10, planned, runs, ranking })
+    of(&Comparison { options: &options, path: &link, bytes: 10, planned, runs, ranking })
 }
 
 /// Returns name, rank and tie group of each, in order.

@@ -8,6 +8,7 @@ mod air;
 mod bundles;
 pub mod node;
 mod radio;
+mod relay;
 mod udp;
 
 use crate::bundle_observer;
@@ -169,12 +170,12 @@ fn tcp() -> Protocol {
                 "tuned",
                 "windows of twice the bandwidth-delay product, an initial window that fills the link, timers set for \
                  its round trip",
-                |links| node::stream_settings(tuned_tcp(&hops(links))),
+                |links| node::stream_settings(tuned_tcp(&[end_to_end(links)])),
             ),
         ],
         carrier: None,
         media: vec![Medium::Line],
-        hops_max: 1,
+        hops_max: HOPS_MAX,
         defaults: node::stream_settings(Profile::default()),
         assemble: Box::new(|settings, _| node::assemble_stream(settings)),
     }
@@ -342,9 +343,30 @@ pub fn names() -> impl Iterator<Item = String> {
     PROTOCOLS.iter().flat_map(Protocol::names)
 }
 
-/// Returns the protocols that run on a link, and the others.
-pub fn fitting(link: &LinkProfile) -> (Vec<&'static Protocol>, Vec<&'static Protocol>) {
-    PROTOCOLS.iter().partition(|protocol| protocol.runs_on(Medium::of(link)))
+/// Returns the protocols that run on a path of these links, and the others.
+pub fn fitting(links: &[LinkProfile]) -> (Vec<&'static Protocol>, Vec<&'static Protocol>) {
+    PROTOCOLS.iter().partition(|protocol| {
+        links.len() <= protocol.hops_max && links.iter().all(|link| protocol.runs_on(Medium::of(link)))
+    })
+}
+
+/// A path as one link, for a connection from end to end.
+fn end_to_end(links: &[LinkProfile]) -> Hop {
+    let is_narrower = |pair: &[LinkProfile]| pair[1].rate_bps < pair[0].rate_bps;
+    let narrows = links.windows(2).any(is_narrower);
+    let join = |path: Hop, hop: Hop| Hop {
+        rate_bps: path.rate_bps.min(hop.rate_bps),
+        back_rate_bps: Some(path.back_rate_bps.unwrap_or(path.rate_bps))
+            .min(Some(hop.back_rate_bps.unwrap_or(hop.rate_bps))),
+        delays_s: path.delays_s + hop.delays_s,
+        mtu_bytes: path.mtu_bytes.min(hop.mtu_bytes),
+        queue_bytes: path.queue_bytes.min(hop.queue_bytes),
+        // The relay in front of a slower link drops what its queue does not hold.
+        drops: path.drops || hop.drops || narrows,
+        mean_ber: path.mean_ber + hop.mean_ber,
+        radio: None,
+    };
+    hops(links).into_iter().reduce(join).expect("a path has a link")
 }
 
 /// The links of a path, as far as settings depend on them.

@@ -1,4 +1,5 @@
-//! Assembly of a simulated node for plain TCP, and common parts of all nodes.
+//! Assembly of a simulated node for plain TCP, and common parts of all nodes. Between the ends of plain TCP, nodes forward
+//! packets ([`relay`](super::relay)).
 //!
 //! ```text
 //!   FilesOverStream
@@ -10,6 +11,7 @@
 //!
 //! The hop after node `k` is network `10.0.k.0/24`; its source end is `.1` and its destination end `.2`.
 
+use super::relay::IpRelay;
 use super::{Assembly, NodePosition};
 use super::{INWARD, ONWARD};
 use crate::error::Error;
@@ -23,7 +25,7 @@ use longwire_proto::rng::Rng;
 use longwire_proto::service::{InterfaceId, LinkId, Storage};
 use longwire_proto::setting::{Fault, Settings as _};
 use longwire_proto::tcp::Host;
-use longwire_proto::tcp::config::{HostConfig, InterfaceConfig, PeerConfig, Profile};
+use longwire_proto::tcp::config::{HostConfig, InterfaceConfig, PeerConfig, Profile, RouteConfig};
 use longwire_sim::{Boot, NodeEngine};
 use serde::{Deserialize, Serialize};
 use std::net::Ipv4Addr;
@@ -51,8 +53,11 @@ pub(super) fn assemble_stream(settings: Table) -> Result<Assembly, Error> {
     let parsed: TcpStreamSettings = toml_text::from_table(settings.clone(), "[settings]")?;
     checked(parsed.tcp.check(), "tcp")?;
     let make = move |place: &NodePosition, boot: Boot| -> NodeEngine<FileTask> {
+        if place.position > 0 && !place.is_destination() {
+            return Box::new(Beneath::<_, Storage>::new(IpRelay::new()));
+        }
         let files = FilesOverStream::new(ONWARD_LINK);
-        let host = host(place, &parsed.tcp, FILE_PORT, &boot.rng);
+        let host = Host::new(end_to_end(place, parsed.tcp.clone()), boot.rng.fork("tcp"));
         Box::new(Beneath::<_, Storage>::new(Stack::new(files, host)))
     };
     Ok(Assembly { make: Arc::new(make), carries_bundles: false, cautions: Vec::new(), settings })
@@ -99,6 +104,21 @@ fn host_config(place: &NodePosition, profile: Profile, port: u16) -> HostConfig 
         peers: if place.is_destination() { Vec::new() } else { vec![peer] },
         ..HostConfig::default()
     }
+}
+
+/// Host of the source or the destination of a path, whose other end is beyond the relays.
+fn end_to_end(place: &NodePosition, profile: Profile) -> HostConfig {
+    let mut config = host_config(place, profile, FILE_PORT);
+    let last_hop = place.mtus.len() - 1;
+    if last_hop > 0 {
+        let interface = if place.is_destination() { INWARD } else { ONWARD };
+        config.routes = vec![RouteConfig { interface, prefix: Ipv4Addr::UNSPECIFIED, prefix_bits: 0 }];
+        config.peers.iter_mut().for_each(|peer| peer.address = address(last_hop, 2));
+        // Relays neither fragment packets nor say that they are too long.
+        let shortest = place.mtus.iter().copied().min().unwrap_or_default();
+        config.interfaces.iter_mut().for_each(|interface| interface.mtu_bytes = shortest);
+    }
+    config
 }
 
 /// Address of an end of a hop: 1 towards the source, 2 towards the destination.

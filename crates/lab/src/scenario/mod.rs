@@ -48,6 +48,7 @@ use grid::{merged, swept};
 use crate::bench::Shard;
 use crate::error::Error;
 use crate::link::LinkProfile;
+use crate::link::outages::{Outage, check_outages};
 use crate::record::Params;
 use crate::toml_text::{self, check_keys};
 use longwire_proto::bp::agent::RouterChoice;
@@ -264,35 +265,6 @@ settings! {
         /// Period in which frames are created, from the start of the run, seconds. Default 3,600.
         pub for_s: f64 = 3600.0,
     }
-}
-
-/// Outage of a link.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Outage {
-    /// Start, in seconds since `from`. Default 0.
-    pub after_s: f64,
-    /// Maximum random delay of the start, seconds: uniform, drawn in every run from the run's seed only, so that the
-    /// same run of every point has the same delay. Default 0.
-    pub spread_s: f64,
-    /// Reference of `after-s`. Default `run`.
-    pub from: OutageFrom,
-    /// Duration, seconds; 0 for no outage. Default 0.
-    pub length_s: f64,
-    /// True: both ends know the schedule and detect the loss of the carrier. False (the default): neither end is
-    /// informed.
-    pub announced: bool,
-}
-
-/// Reference of the start of an outage.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum OutageFrom {
-    /// Start of the run.
-    #[default]
-    Run,
-    /// First payload byte sent over that hop towards the destination.
-    Data,
 }
 
 settings! {
@@ -515,39 +487,22 @@ impl Scenario {
     pub fn path(&self, base: &Path) -> Result<Vec<(LinkProfile, Vec<Outage>)>, Error> {
         let default = Channel::default();
         let channels = (0..self.hops()).map(|hop| self.channel_of(hop).unwrap_or(&default));
-        channels
-            .map(|channel| Ok((LinkProfile::resolve(&channel.properties, base)?, channel.outage.clone())))
-            .collect()
+        let link = |channel: &Channel| {
+            let link = LinkProfile::resolve(&channel.properties, base)?;
+            // Those of the scenario replace those of the profile.
+            let outages = match &channel.outage[..] {
+                [] => link.outages_until(self.duration_limit_s).map_err(Error::new)?,
+                own => own.to_vec(),
+            };
+            Ok((link, outages))
+        };
+        channels.map(link).collect()
     }
 }
 
 /// Returns true for a time of a scenario with contacts, seconds.
 fn is_time(seconds: f64) -> bool {
     (0.0..=1e8).contains(&seconds)
-}
-
-fn check_outages(outages: &[Outage]) -> Result<(), String> {
-    for outage in outages {
-        if outage.announced && outage.from == OutageFrom::Data {
-            return Err("an outage relative to data cannot be announced; use `from = \"run\"`".into());
-        }
-        let sensible = |seconds: f64| (0.0..=1e9).contains(&seconds);
-        if ![outage.after_s, outage.spread_s, outage.length_s].into_iter().all(sensible) {
-            return Err("an outage's `after-s`, `spread-s` and `length-s` must be from 0 to 1e9".into());
-        }
-    }
-    let lasting = |outage: &&Outage| outage.length_s > 0.0;
-    for (at, a) in outages.iter().enumerate().filter(|(_, outage)| lasting(outage)) {
-        let meets = |b: &Outage| {
-            a.from == b.from
-                && a.after_s < b.after_s + b.spread_s + b.length_s
-                && b.after_s < a.after_s + a.spread_s + a.length_s
-        };
-        if outages[at + 1..].iter().filter(lasting).any(meets) {
-            return Err("outages overlap; merge them".into());
-        }
-    }
-    Ok(())
 }
 
 fn check_contact(contact: &Contact) -> Result<(), String> {

@@ -2,7 +2,7 @@
 
 use super::*;
 use longwire_lab::compare::{configuration_of, node_kinds};
-use longwire_lab::link::SHIPPED;
+use longwire_lab::link::{LinkPath, SHIPPED};
 use std::fs;
 
 /// Node with two links, and settings for all of them.
@@ -229,9 +229,9 @@ fn what_cannot_be_configured_is_said_before_anything_is_computed() {
     assert!(refused("title = 'A scenario'", None).contains("node.toml: unknown field `title`"));
     assert!(refused("Not TOML.", None).starts_with("node.toml: "));
     let check = |text: &str, link: &str| {
-        let profile = LinkProfile::load(link, Path::new(".")).unwrap();
-        let kinds = node_kinds(&profile);
-        node_file(text, None).check(&kinds, link, &profile).map_err(|error| error.to_string())
+        let path = LinkPath::load(link, Path::new(".")).unwrap();
+        let kinds = node_kinds(&path);
+        node_file(text, None).check(&kinds, link, path.last()).map_err(|error| error.to_string())
     };
     let alice = example("two-nodes/alice.toml", "tcp");
     let (udp, radio) = (example("two-nodes/alice.toml", "udp"), example("two-radios/alice.toml", "ax25cm"));
