@@ -10,6 +10,7 @@ use longwire_lab::model::ax25::{
 };
 use longwire_lab::model::{Options, finding};
 use std::env;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 /// Compute the performance of an error-free link in closed form
@@ -125,9 +126,12 @@ fn presets() -> PossibleValuesParser {
     PossibleValuesParser::new(PRESETS.map(|(name, ..)| name))
 }
 
+/// Rates that a model is computed for, bit/s; those of link profiles.
+const RATES_BPS: RangeInclusive<f64> = 1.0..=1e12;
+
 fn rate(word: &str) -> Result<f64, String> {
-    let rate = word.parse().ok().filter(|rate: &f64| *rate > 0.0 && rate.is_finite());
-    rate.ok_or_else(|| "a rate must be a number greater than zero".to_owned())
+    let rate = word.parse().ok().filter(|rate: &f64| RATES_BPS.contains(rate));
+    rate.ok_or_else(|| "a rate must be a number from 1 to 1e12".to_owned())
 }
 
 fn after_help() -> String {

@@ -14,6 +14,10 @@ const POINTS_MAX: usize = 100_000;
 pub(super) fn swept(base: Table, sweeps: &[(String, Vec<Value>)]) -> Result<Vec<(Params, Table)>, Error> {
     let mut points = vec![(Params::new(), base)];
     for (key, values) in sweeps {
+        if key.split('.').next() == Some("sweep") {
+            return Err(Error::new(format!("`{key}` is the key of a sweep, not of what it changes"))
+                .hint("give the key as it stands outside of [sweep], such as workload.bytes"));
+        }
         let count = points.len() * values.len();
         if !(1..=POINTS_MAX).contains(&count) {
             return Err(Error::new(format!("the sweep of `{key}` has {count} points"))

@@ -166,6 +166,8 @@ fn a_sweep_says_what_is_wrong_with_it() {
     assert!(parse_sweep("channel.ber").is_err());
     let error = points("", &["runz=1,2"]).expect_err("no such key").to_string();
     assert!(error.contains("did you mean `runs`?"), "{error}");
+    let error = points("", &["sweep.workload.bytes=1"]).expect_err("a sweep of a sweep").to_string();
+    assert!(error.contains("`sweep.workload.bytes` is the key of a sweep"), "{error}");
     let error = points(TEXT, &["channel.0.delay-ms=1,2", "channel.1.delay-ms=1,2"]).expect_err("one name");
     assert!(error.to_string().contains("the same name in the results, `delay_ms`"), "{error}");
 }
