@@ -198,11 +198,18 @@ impl Neighbours {
         carrier.or_else(|| self.plans.get(&link).map(Plan::carrier)).map(AnyCarrier::about)
     }
 
-    /// Returns what the session of a link shows; `None` if there is no session, or it shows nothing.
+    /// Returns what the session of a link shows, as one part if it consists of several engines; `None` if there is no session,
+    /// or it shows nothing.
     pub fn shown(&self, link: LinkId) -> Option<Part> {
         let mut view = Observation::default();
         self.layers.iter().for_each(|layer| layer.sessions.show(link, &mut view));
-        view.parts.into_iter().next()
+        let mut parts = view.parts.into_iter();
+        let first = parts.next()?;
+        Some(parts.fold(first, |mut whole, part| {
+            part.counts.into_iter().for_each(|(name, count)| *whole.counts.entry(name).or_default() += count);
+            whole.state.extend(part.state);
+            whole
+        }))
     }
 
     /// Returns the link below on which the session of a link is now.

@@ -1,14 +1,14 @@
 //! Configuration and counters of the layer.
 
 use crate::fec::loss::least_repair;
-use crate::setting::{Fault, Settings, TIME_MAX, TIME_MIN, at_least, number, rule, time};
+use crate::setting::{Fault, Settings, TIME_MAX, TIME_MIN, at_least, number, rule, settings, time};
 use crate::time::Duration;
 use serde::{Deserialize, Serialize};
 
 /// Number of repair symbols that a block may have besides one for each of its source symbols.
 pub(super) const REPAIR_SPARE: u32 = 64;
 
-crate::settings! {
+settings! {
     /// Configuration of [`FecDatagrams`](super::FecDatagrams).
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
     #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]

@@ -299,7 +299,8 @@ impl Engine for FecDatagrams {
 
     fn observe(&self, view: &mut Observation) {
         let part = view.part("fecframe").count(&self.counters);
-        part.tell("bytes_outgoing", self.outgoing.held_bytes());
-        part.tell("bytes_held", self.incoming.held_bytes()).tell("senders", self.incoming.senders());
+        part.tell("symbols_outgoing_bytes", self.outgoing.held_bytes());
+        part.tell("symbols_held_bytes", self.incoming.held_bytes());
+        part.tell("symbol_senders", self.incoming.senders());
     }
 }

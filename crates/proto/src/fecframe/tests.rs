@@ -302,7 +302,7 @@ fn symbols_that_contradict_each_other_end_the_work_on_their_block_only() {
     assert_eq!(receiver.receive(&repair(8, 1, (1, 1), &[255; 6])).len(), 0);
     assert_eq!(receiver.receive_from(PEER, Bytes::from_static(b"\x10")).len(), 0);
     assert_eq!(receiver.counters(["violations"]), [6]);
-    assert_eq!(receiver.number("bytes_held"), symbols(&[5, 6]));
+    assert_eq!(receiver.number("symbols_held_bytes"), symbols(&[5, 6]));
 }
 
 /// Memory of symbols of these lengths.
@@ -347,8 +347,8 @@ fn floods_take_no_more_memory_than_the_limit_and_datagrams_rise_nevertheless() {
             false => source(block, id, &bytes),
         };
         receiver.receive_from(from, packet.to_bytes());
-        assert!(receiver.number("bytes_held") <= config.incoming_bytes_max);
-        assert!(receiver.number("senders") <= SENDERS_MAX as u64);
+        assert!(receiver.number("symbols_held_bytes") <= config.incoming_bytes_max);
+        assert!(receiver.number("symbol_senders") <= SENDERS_MAX as u64);
     }
     let [sources, not_kept] = receiver.counters(["sources_received", "not_kept"]);
     assert!(sources > 5_000 && not_kept > 1_000, "{sources} source symbols, {not_kept} not kept");
@@ -379,7 +379,7 @@ fn an_endpoint_that_fails_begins_anew() {
         scene.hear(DatagramsIndication::Joined { bytes_max: 1_472, peer: Some(PEER), group: None });
         scene.hear(DatagramsIndication::Room(100));
     }
-    assert_eq!(receiver.number("bytes_held"), 0);
+    assert_eq!(receiver.number("symbols_held_bytes"), 0);
     let next = sender.send(&sent[1]).remove(0);
     assert_eq!(next.id, 0);
     assert!(next.block.wrapping_sub(packet.block) > 1, "numbers begin at random");
