@@ -97,6 +97,16 @@ impl Carrier for LtpFec {
         },
     };
 
+    /// At the default rate, a block and its repair packets take three seconds: reports of missing data wait for them.
+    fn defaults() -> LtpFecSettings {
+        let plain = LtpFecSettings::default();
+        let [report_delay, margin] = [3500, 2500].map(Duration::from_millis);
+        LtpFecSettings {
+            ltp: Config { report_delay, margin, ..plain.ltp },
+            fec: fecframe::Config { block_symbols: 256, ..plain.fec },
+        }
+    }
+
     fn adapt(settings: LtpFecSettings, link: &LinkFacts<'_>) -> LtpFecSettings {
         LtpFecSettings { ltp: Ltp::adapt(settings.ltp, link), ..settings }
     }
