@@ -5,7 +5,7 @@ use crate::fuzz::{Codec, Material, Script, is_identity};
 use crate::rng::Rng;
 use bytes::Bytes;
 
-/// Codec and packets of peers, which are repair packets without meaning, and datagrams of any bytes.
+/// Codec, and packets of peers: datagrams and repair symbols of any bytes.
 pub const FUZZ: Material = Material {
     codecs: &[Codec {
         name: "source or repair packet",
@@ -24,7 +24,7 @@ pub const FUZZ: Material = Material {
     },
 };
 
-/// Returns a function's result in source packets of a peer, or in repair packets.
+/// Returns these bytes as a datagram in a source packet of a peer, or as a repair symbol.
 pub fn around(speech: Bytes, script: &mut Script<'_>) -> Bytes {
     packet(&mut script.rng(), speech).to_bytes()
 }

@@ -45,7 +45,7 @@ impl Outgoing {
         (self.blocks, self.deadlines) = (BTreeMap::new(), Deadlines::new());
     }
 
-    /// Returns true if a new receiver has a place only if another loses its own.
+    /// Returns the receiver that has to lose its place to this one; `None` if no place is lacking.
     pub(super) fn superfluous(&self, to: PeerId) -> Option<PeerId> {
         let is_full = self.blocks.len() >= RECEIVERS_MAX && !self.blocks.contains_key(&to);
         let oldest = self.blocks.iter().min_by_key(|(_, block)| block.used).map(|(peer, _)| *peer);
