@@ -10,8 +10,9 @@ use crate::view;
 use crate::write_timeout::{WriteTimeout, WriteTimeoutStream};
 use bytes::{Buf, BytesMut};
 use longwire_settings::error::Error;
+use std::fs::FileType;
 use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -61,8 +62,11 @@ pub(crate) fn listen(
     runtime: &Runtime,
 ) -> Result<(), Error> {
     let bound = bind(path).map_err(|error| {
-        Error::new(format!("cannot create the control socket {}: {error}", path.display()))
-            .hint("set `control` to a writable path shorter than 108 bytes")
+        let hint = match error.kind() {
+            io::ErrorKind::AlreadyExists => "set `control` to a path at which there is no file",
+            _ => "set `control` to a writable path shorter than 108 bytes",
+        };
+        Error::new(format!("cannot create the control socket {}: {error}", path.display())).hint(hint)
     })?;
     runtime.spawn(async move {
         loop {
@@ -79,16 +83,35 @@ fn bind(path: &Path) -> io::Result<UnixListener> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         crate::private_files::make_folder(folder)?;
     }
-    if path.exists() {
-        if std::os::unix::net::UnixStream::connect(path).is_ok() {
-            return Err(io::Error::new(io::ErrorKind::AddrInUse, "another node is using it"));
+    match std::fs::symlink_metadata(path) {
+        Ok(about) => {
+            check_stale(path, about.file_type())?;
+            std::fs::remove_file(path)?;
         }
-        std::fs::remove_file(path)?;
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
     }
     let listener = UnixListener::bind(path)?;
     // Write access to the socket is full control of the node.
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o660))?;
     Ok(listener)
+}
+
+/// Fails unless the file is a socket on which nobody listens: anything else belongs to someone.
+fn check_stale(path: &Path, kind: FileType) -> io::Result<()> {
+    if !kind.is_socket() {
+        let what = "what is there is not a socket; it was kept";
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, what));
+    }
+    match std::os::unix::net::UnixStream::connect(path) {
+        Ok(_) => Err(io::Error::new(io::ErrorKind::AddrInUse, "another node is using it")),
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(()),
+        // A full queue of a node, a socket of another type, or another user's socket.
+        Err(error) => {
+            let what = format!("the socket there may be in use and was kept: {error}");
+            Err(io::Error::new(io::ErrorKind::AlreadyExists, what))
+        }
+    }
 }
 
 /// Serves an application unless there are too many.
@@ -162,5 +185,37 @@ async fn serve(stream: UnixStream, mut client: AppClient, patience: WriteTimeout
                 return;
             },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_folder::TestFolder;
+    use std::fs;
+    use std::os::unix::net::{UnixDatagram, UnixListener as StdListener};
+
+    #[tokio::test]
+    async fn only_a_socket_without_a_listener_is_replaced() {
+        let folder = TestFolder::new("control-bind");
+        let (file, link, path) =
+            (folder.0.join("data.txt"), folder.0.join("link"), folder.0.join("longwire.sock"));
+        fs::write(&file, "kept").unwrap();
+        std::os::unix::fs::symlink("nowhere", &link).unwrap();
+        let refused = |path: &Path| bind(path).unwrap_err().kind();
+        for other in [&file, &link, &folder.0] {
+            assert_eq!(refused(other), io::ErrorKind::AlreadyExists, "{}", other.display());
+        }
+        assert_eq!((fs::read_to_string(&file).unwrap(), fs::read_link(&link).is_ok()), ("kept".into(), true));
+
+        let datagrams = UnixDatagram::bind(&path).unwrap();
+        assert_eq!((refused(&path), path.exists()), (io::ErrorKind::AlreadyExists, true));
+        drop(datagrams);
+        fs::remove_file(&path).unwrap();
+
+        let in_use = StdListener::bind(&path).unwrap();
+        assert_eq!((refused(&path), path.exists()), (io::ErrorKind::AddrInUse, true));
+        drop(in_use);
+        assert!(bind(&path).is_ok(), "a crash has left it");
     }
 }
