@@ -20,6 +20,7 @@
 pub mod contacts;
 pub(crate) mod descriptors;
 mod explain;
+mod folders;
 mod here;
 mod http;
 mod listing;
@@ -327,13 +328,9 @@ impl Config {
         config.http.beside(folder);
         let beside = config.storage.path.with_file_name("longwire.sock");
         config.control = Some(config.control.map_or(beside, |path| folder.join(path)));
-        for path in config.drop.iter_mut().map(|drop| &mut drop.folder) {
-            *path = folder.join(&*path);
-        }
-        for path in config.receive.iter_mut().map(|receive| &mut receive.folder) {
-            *path = folder.join(&*path);
-        }
+        config.folders_beside(folder);
         config.check().map_err(|error| error.within(place))?;
+        config.check_folders_are_not(folder).map_err(|error| error.within(place))?;
         Ok(config)
     }
 
@@ -431,31 +428,6 @@ impl Config {
             _ => Err(Error::new(format!("`{}` is not a valid node ID", self.node))
                 .hint("a node ID looks like dtn://alice/ or ipn:7.0")),
         }
-    }
-
-    fn check_folders(&self) -> Result<(), Error> {
-        for drop in &self.drop {
-            if drop.to.parse::<Eid>().map_or(true, |eid| eid.is_null()) {
-                return Err(no_endpoint(&drop.to));
-            }
-        }
-        if let Some(receive) = self.receive.iter().find(|receive| receive.endpoint.is_empty()) {
-            let what = format!("[[receive]] {} has no `endpoint`", receive.folder.display());
-            return Err(Error::new(what).hint("set it, for example endpoint = \"files\""));
-        }
-        let drops = self.drop.iter().map(|drop| &drop.folder);
-        let mut folders: Vec<&PathBuf> = drops.chain(self.receive.iter().map(|it| &it.folder)).collect();
-        folders.sort();
-        if folders.first().is_some_and(|folder| folder.as_os_str().is_empty()) {
-            return Err(Error::new("[[drop]] or [[receive]] without `folder`").hint("set `folder`"));
-        }
-        if let Some(twice) = folders.windows(2).find(|two| two[0] == two[1]) {
-            let what = format!("{} is used twice in [[drop]] and [[receive]]", twice[0].display());
-            return Err(
-                Error::new(what).hint("each needs its own folder; otherwise received files would be sent")
-            );
-        }
-        Ok(())
     }
 
     fn check_link(&self, at: usize, link: &LinkSettings) -> Result<(), Error> {
