@@ -301,7 +301,7 @@ impl Config {
     /// # Errors
     /// Fails, with a hint, if the file cannot be read or the configuration is invalid.
     pub fn load(path: &Path) -> Result<Config, Error> {
-        let text = longwire_settings::file::read_text(path).map_err(|error| {
+        let text = longwire_settings::file::read_regular_text(path).map_err(|error| {
             Error::new(format!("cannot read {}: {error}", path.display()))
                 .hint("give the configuration of the node with --config")
         })?;

@@ -108,7 +108,7 @@ impl HttpSettings {
     /// Fails if the file cannot be read.
     pub(crate) fn token(&self) -> Result<Option<String>, Error> {
         let Some(path) = &self.token_file else { return Ok(self.token.clone()) };
-        let text = std::fs::read_to_string(path).map_err(|error| {
+        let text = longwire_settings::file::read_regular_text(path).map_err(|error| {
             Error::new(format!("cannot read the token {}: {error}", path.display()))
                 .hint("set `http.token-file` to a file that the user of the node can read")
         })?;

@@ -631,3 +631,23 @@ fn the_configurations_of_the_manual_make_sense() {
         assert_eq!(words.contains("TNC `uhf`"), name.starts_with("two-radios"), "{words}");
     }
 }
+
+/// Neither a FIFO without a writer nor a device without an end delays a start or a reload.
+#[test]
+fn a_configuration_and_a_token_are_regular_files() {
+    let place = std::env::temp_dir().join(format!("longwire-regular-config-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&place);
+    std::fs::create_dir_all(&place).unwrap();
+    let fifo = place.join("fifo");
+    rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    for path in [&fifo, Path::new("/dev/zero"), &place] {
+        let error = Config::load(path).expect_err("it is refused").to_string();
+        let said = format!("cannot read {}: not a regular file", path.display());
+        assert!(error.contains(&said) && error.contains("hint: "), "{error}");
+        let text = format!("node = 'dtn://a/'\n[http]\ntoken-file = '{}'", path.display());
+        let error =
+            parse(&text).expect("it makes sense").http.token().expect_err("it is refused").to_string();
+        assert!(error.contains("cannot read the token") && error.contains("not a regular file"), "{error}");
+    }
+    std::fs::remove_dir_all(&place).unwrap();
+}
