@@ -55,6 +55,9 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+/// Upper limit for the maximum of concurrent connections: far more than a process can have, and few enough to be counted.
+const CONNECTIONS_MAX: usize = 1_000_000;
+
 settings! {
     /// Configuration of a node.
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -404,6 +407,7 @@ impl Config {
             return Err(Error::new("`storage.scrub-bytes-per-s` must be greater than zero")
                 .hint("to turn scrubbing off, set `storage.scrub-every = \"0 s\"`"));
         }
+        check_connections("applications", self.applications.connections_max)?;
         if self.applications.connections_max == 0 || self.applications.patience.is_zero() {
             return Err(Error::new(
                 "`applications.connections-max` and `applications.patience` must be greater than zero",
@@ -650,6 +654,15 @@ fn is_address(text: &str) -> bool {
         None => !host.is_empty() && !host.contains([':', '[', ']']),
     };
     names && port.parse::<u16>().is_ok()
+}
+
+/// Checks the maximum of concurrent connections in a section.
+fn check_connections(section: &str, connections_max: usize) -> Result<(), Error> {
+    if connections_max <= CONNECTIONS_MAX {
+        return Ok(());
+    }
+    let what = format!("`{section}.connections-max` is greater than 1,000,000");
+    Err(Error::new(what).hint("remove it to use the default"))
 }
 
 fn no_endpoint(text: &str) -> Error {

@@ -69,6 +69,7 @@ impl HttpSettings {
             return Err(Error::new("`http.header-bytes-max` is less than 8,192")
                 .hint("remove it; the default is 16,384"));
         }
+        super::check_connections("http", self.connections_max)?;
         if self.connections_max == 0 || self.events_max == 0 || self.patience.is_zero() {
             return Err(Error::new(
                 "`http.connections-max`, `http.events-max` and `http.patience` must be greater than zero",

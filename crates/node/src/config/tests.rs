@@ -632,6 +632,19 @@ fn the_configurations_of_the_manual_make_sense() {
     }
 }
 
+#[test]
+fn more_connections_than_can_be_counted_are_refused() {
+    for section in ["applications", "http"] {
+        let with = |most: &str| parse(&format!("node = 'dtn://a/'\n[{section}]\nconnections-max = {most}"));
+        assert!(with("1_000_000").is_ok());
+        for most in ["1_000_001", "9_223_372_036_854_775_807"] {
+            let error = with(most).expect_err(most).to_string();
+            let said = format!("`{section}.connections-max` is greater than 1,000,000");
+            assert!(error.contains(&said) && error.contains("hint: "), "{most}: {error}");
+        }
+    }
+}
+
 /// Neither a FIFO without a writer nor a device without an end delays a start or a reload.
 #[test]
 fn a_configuration_and_a_token_are_regular_files() {
