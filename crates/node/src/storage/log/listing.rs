@@ -9,6 +9,7 @@
 //! after a power cut, is rewritten from its segment when the store is opened. The length field of a mark is here its offset
 //! in the segment.
 
+use super::SEGMENT_BYTES;
 use super::device::Device;
 use super::frame::{EntryHeader, EntryKind, HEADER_BYTES, PREAMBLE_BYTES, SealKey, StoreFileKind};
 use super::reading;
@@ -90,12 +91,18 @@ fn bytes(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-pub(super) fn read(path: &Path, secret: SealKey) -> io::Result<Listed> {
-    let bytes = bytes(path, u64::MAX)?;
+/// Reads the listing of a segment of this length. What exceeds the headers that the segment can have is damage and is not
+/// read; a segment that has lost its end counts with its usual length.
+pub(super) fn read(path: &Path, secret: SealKey, segment_bytes: u64) -> io::Result<Listed> {
+    let most = segment_bytes.max(SEGMENT_BYTES);
+    // One byte more shows that the listing is longer.
+    let mut bytes = bytes(path, most.saturating_add(1))?;
+    let is_too_long = bytes.len() as u64 > most;
+    bytes.truncate(usize::try_from(most).unwrap_or(usize::MAX));
     let preamble = SealKey::of_preamble(StoreFileKind::Listing, &bytes);
     let headers = bytes.get(PREAMBLE_BYTES..).unwrap_or_default();
     let mut listed = Listed { entries: Vec::with_capacity(headers.len() / HEADER_BYTES), is_sound: true };
-    listed.is_sound = preamble == Some(secret) && headers.len().is_multiple_of(HEADER_BYTES);
+    listed.is_sound = preamble == Some(secret) && headers.len().is_multiple_of(HEADER_BYTES) && !is_too_long;
     // After a damaged header, offsets are known again from the next mark.
     let mut at = None;
     for header in headers.chunks_exact(HEADER_BYTES).map(|header| EntryHeader::decode(secret, header)) {

@@ -418,7 +418,8 @@ pub(super) fn read(
     let mut found = LoadedStore::default();
     let last = parts.segments.last_key_value().map(|(number, _)| *number);
     for (number, part) in parts.segments {
-        let listed = part.listing.as_deref().map(|path| listing::read(path, secret)).transpose()?;
+        let bytes = part.file.metadata()?.len();
+        let listed = part.listing.as_deref().map(|path| listing::read(path, secret, bytes)).transpose()?;
         let segment = scan::SegmentToScan {
             number,
             path: part.path,

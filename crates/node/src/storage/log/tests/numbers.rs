@@ -71,3 +71,18 @@ fn a_number_with_no_next_is_refused_and_nothing_is_changed() {
     let (mut log, opened) = place.open();
     assert_eq!((content(&mut log).len(), opened.damaged), (3, 0));
 }
+
+/// A listing of 1 TiB, which no memory can hold, is read only as far as its segment can have headers, and is then rewritten.
+#[test]
+fn a_listing_longer_than_its_segment_can_have_is_damage() {
+    let place = three("long-listing");
+    let listing = listing::path(&place.0, 2);
+    let before = fs::read(&listing).unwrap();
+    for length in [SEGMENT_BYTES + 1, 1 << 40] {
+        OpenOptions::new().write(true).open(&listing).unwrap().set_len(length).unwrap();
+        let (mut log, opened) = place.open();
+        assert_eq!((content(&mut log).len(), opened.damaged), (3, 0), "{length}");
+        drop(log);
+        assert!(fs::read(&listing).unwrap() == before, "{length}: it is not as before");
+    }
+}
