@@ -114,24 +114,40 @@ impl Send {
         self.file.as_os_str() == "-"
     }
 
-    /// Opens the file. The node needs the length first, so standard input is read to its end into a temporary file.
+    /// Opens the file. The node needs the length first, so standard input is read to its end into a temporary file, and so is
+    /// a file that has content but reports no length, such as those in /proc.
     fn open(&self) -> CommandResult<File> {
-        if !self.is_stdin() {
-            return File::open(&self.file).map_err(|error| self.unreadable(&error));
+        if self.is_stdin() {
+            return Self::spool("standard input", io::stdin().lock());
         }
-        let spooled = || {
+        let unreadable = |error| self.unreadable(&error);
+        let mut file = File::open(&self.file).map_err(unreadable)?;
+        let about = file.metadata().map_err(unreadable)?;
+        if !about.is_file() || about.len() > 0 {
+            return Ok(file);
+        }
+        let mut first = [0];
+        match file.read(&mut first).map_err(unreadable)? {
+            0 => Ok(file),
+            _ => Self::spool(&self.file.display().to_string(), (&first[..]).chain(file)),
+        }
+    }
+
+    /// Copies what has no known length into a temporary file.
+    fn spool(name: &str, mut from: impl Read) -> CommandResult<File> {
+        let mut spooled = || {
             let path = std::env::temp_dir().join(format!("longwire-send-{}", std::process::id()));
             let mut file =
                 OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
             // Removed at once: no other process can open the file, and it goes with this process.
             std::fs::remove_file(&path)?;
-            io::copy(&mut io::stdin().lock(), &mut file)?;
+            io::copy(&mut from, &mut file)?;
             file.rewind()?;
             Ok(file)
         };
         spooled().map_err(|error: io::Error| {
             let what = format!(
-                "cannot store standard input in {}: {error}\nNothing was sent.",
+                "cannot store {name} in {}: {error}\nNothing was sent.",
                 std::env::temp_dir().display()
             );
             CommandFailure::failed(what, "set $TMPDIR to a folder with more space")
@@ -366,5 +382,43 @@ fn refused(reply: &Reply) -> CommandResult {
             "check the node with `longwire status`",
         )),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        send: Send,
+    }
+
+    fn opened(file: &str) -> (u64, Vec<u8>) {
+        let command = Command::try_parse_from(["test", file, "--to", "dtn://bob/files"]).unwrap();
+        let Ok(mut file) = command.send.open() else { panic!("{file} is readable") };
+        let mut content = Vec::new();
+        file.read_to_end(&mut content).unwrap();
+        (file.metadata().unwrap().len(), content)
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_file_that_reports_no_length_is_sent_with_its_content() {
+        let path = "/proc/version";
+        assert_eq!(std::fs::metadata(path).unwrap().len(), 0);
+        let content = std::fs::read(path).unwrap();
+        assert!(!content.is_empty());
+        assert_eq!(opened(path), (content.len() as u64, content));
+    }
+
+    #[test]
+    fn an_empty_file_stays_empty() {
+        let path = std::env::temp_dir().join(format!("longwire-empty-{}", std::process::id()));
+        std::fs::write(&path, "").unwrap();
+        assert_eq!(opened(path.to_str().unwrap()), (0, Vec::new()));
+        std::fs::remove_file(path).unwrap();
     }
 }
