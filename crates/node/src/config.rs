@@ -57,6 +57,8 @@ use std::time::Duration;
 
 /// Upper limit for the maximum of concurrent connections: far more than a process can have, and few enough to be counted.
 const CONNECTIONS_MAX: usize = 1_000_000;
+/// Minimum interval between passes over the store: without it the device would never rest.
+const SCRUB_EVERY_MIN: Duration = Duration::from_secs(1);
 
 settings! {
     /// Configuration of a node.
@@ -406,6 +408,10 @@ impl Config {
         if self.storage.scrub_bytes_per_s == 0 {
             return Err(Error::new("`storage.scrub-bytes-per-s` must be greater than zero")
                 .hint("to turn scrubbing off, set `storage.scrub-every = \"0 s\"`"));
+        }
+        if !self.storage.scrub_every.is_zero() && self.storage.scrub_every < SCRUB_EVERY_MIN {
+            return Err(Error::new("`storage.scrub-every` is less than 1 s")
+                .hint("remove it; the default is 7 days, and `0 s` turns scrubbing off"));
         }
         check_connections("applications", self.applications.connections_max)?;
         if self.applications.connections_max == 0 || self.applications.patience.is_zero() {

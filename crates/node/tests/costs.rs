@@ -495,7 +495,7 @@ fn copies_of_what_is_damaged_have_their_limits() {
     const LIST_MAX: u64 = 16 << 20;
     const PAYLOAD: usize = 400_000;
     let scrub =
-        "storage.scrub-every = '10 ms'\nstorage.scrub-bytes-per-s = 1_000_000_000\nstorage.cache-bytes = 0\n";
+        "storage.scrub-every = '1 s'\nstorage.scrub-bytes-per-s = 1_000_000_000\nstorage.cache-bytes = 0\n";
     let room = 2 * (PAYLOAD as u64 + 10_000);
     for (title, copies, copied, whole, list) in
         [("bytes", 1, COPIED_MAX - room, 0, 0), ("files", FILES_MAX - 2, 0, WHOLE_MAX, LIST_MAX)]

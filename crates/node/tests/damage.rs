@@ -176,7 +176,7 @@ fn what_a_start_finds_damaged_is_told_with_its_bundle() {
 fn damage_of_what_nobody_reads_is_found_by_a_node_that_goes_on() {
     let place = filled("scrubbed");
     let data = payload(LENGTHS[1], 1);
-    let more = "storage.scrub-every = '10 ms'\nstorage.scrub-bytes-per-s = 1_000_000_000";
+    let more = "storage.scrub-every = '1 s'\nstorage.scrub-bytes-per-s = 1_000_000_000";
     let alice = start(&place, "alice", more);
     let mut app = App::new(&alice);
     app.wait_status(|status| status["store"]["scrubs"].as_u64() > Some(0) && status["store"]["damaged"] == 0);

@@ -645,6 +645,16 @@ fn more_connections_than_can_be_counted_are_refused() {
     }
 }
 
+#[test]
+fn a_scrub_without_rest_is_refused() {
+    let with = |every: &str| parse(&format!("node = 'dtn://a/'\n[storage]\nscrub-every = '{every}'"));
+    assert!(with("1 s").is_ok() && with("0 s").is_ok());
+    for every in ["1 ns", "999 ms"] {
+        let error = with(every).expect_err(every).to_string();
+        assert!(error.contains("`storage.scrub-every` is less than 1 s"), "{every}: {error}");
+    }
+}
+
 /// Neither a FIFO without a writer nor a device without an end delays a start or a reload.
 #[test]
 fn a_configuration_and_a_token_are_regular_files() {
