@@ -330,6 +330,23 @@ mod tests {
     }
 
     #[test]
+    fn the_profiles_of_the_page_are_understood() {
+        let page = include_str!("../../../docs/links.md");
+        let keys = "title = 't'\nrate-bps = 9600\n";
+        let blocks: Vec<&str> = page.split("\n```toml link\n").skip(1).collect();
+        assert!(blocks.len() >= 2);
+        for block in blocks {
+            let text = block.split("\n```").next().expect("its text");
+            let text = if text.contains("[[hop]]") { text.to_owned() } else { keys.to_owned() + text };
+            let file = std::env::temp_dir().join(format!("longwire-page-{}.toml", std::process::id()));
+            std::fs::write(&file, &text).expect("a file");
+            let path = LinkPath::load(&file.display().to_string(), Path::new("."));
+            std::fs::remove_file(&file).expect("it is ours");
+            assert!(path.unwrap_or_else(|error| panic!("{error}\n{text}")).has_outages());
+        }
+    }
+
+    #[test]
     fn an_unknown_link_names_the_nearest_one() {
         let error = LinkProfile::load("cislnar", Path::new(".")).expect_err("there is no such link");
         assert!(error.to_string().contains("did you mean `cislunar`?"), "{error}");

@@ -72,10 +72,3 @@ fn a_repeated_syn_does_not_make_data_time_out_falsely() {
     assert!(outcome.observed.sum("tcp")["timeouts"] >= 2, "the SYN is repeated twice");
     assert_eq!(outcome.observed.sum("tcp")["retransmissions"], 0, "nothing was lost");
 }
-
-#[test]
-fn a_relay_is_refused_with_a_hint() {
-    let scenario = Scenario::parse("protocol = 'tcp'\nnodes = ['a', 'b', 'c']", "test").unwrap();
-    let error = Setup::new(scenario, Path::new(".")).err().unwrap().to_string();
-    assert!(error.contains("choose a bundle protocol"), "{error}");
-}

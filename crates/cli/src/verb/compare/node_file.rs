@@ -242,7 +242,9 @@ fn chosen(path: &Path, config: &Config, name: Option<&str>) -> Result<Option<usi
 /// Returns true for a section that a `[[link]]` can have of its own: that of its convergence layer. The others are those
 /// of the node.
 fn is_of_link(section: &str) -> bool {
-    PROTOCOLS.iter().filter_map(|protocol| protocol.carrier).any(|carrier| carrier.about().section == section)
+    let first = section.split('.').next();
+    let mut carriers = PROTOCOLS.iter().filter_map(|protocol| protocol.carrier);
+    carriers.any(|carrier| Some(carrier.about().section) == first)
 }
 
 fn is_group(kind: &str) -> bool {
@@ -281,7 +283,12 @@ fn table(document: &mut DocumentMut, place: Place) -> &mut dyn TableLike {
 /// Sets a key in a section, which is created if necessary.
 fn set_in(table: &mut dyn TableLike, section: &str, name: &str, value: &str) {
     let (first, rest) = section.split_once('.').map_or((section, None), |(first, rest)| (first, Some(rest)));
-    let item = table.entry(first).or_insert_with(|| Item::Table(Table::new()));
+    let item = table.entry(first).or_insert_with(|| {
+        let mut table = Table::new();
+        // A table that has only other tables needs no header.
+        table.set_implicit(rest.is_some());
+        Item::Table(table)
+    });
     let inner = item.as_table_like_mut().expect("the node has read a table here");
     match rest {
         Some(rest) => set_in(inner, rest, name, value),
@@ -317,8 +324,8 @@ fn set(table: &mut dyn TableLike, name: &str, value: &str) {
 
 /// Returns the value of a key in a section, as it is written.
 fn value_in(table: &dyn TableLike, section: &str, name: &str) -> Option<String> {
-    let value = table.get(section)?.as_table_like()?.get(name)?.as_value()?;
-    Some(value.to_string())
+    let inner = section.split('.').try_fold(table, |table, part| table.get(part)?.as_table_like())?;
+    Some(inner.get(name)?.as_value()?.to_string())
 }
 
 /// Removes a key from a section; returns false if it was not there.

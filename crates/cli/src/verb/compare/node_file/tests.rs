@@ -50,7 +50,9 @@ fn example(name: &str, kind: &str) -> String {
     let text = fs::read_to_string(path).unwrap().replace("N0CALL", "DL1XYZ");
     let text = text.replace("kind = \"ax25cl\"", &format!("kind = \"{kind}\""));
     match kind {
-        "udp" | "ltp" => text.replace("name = \"bob\"", &format!("name = \"bob\"\nkind = \"{kind}\"")),
+        "udp" | "ltp" | "ltp-fec" => {
+            text.replace("name = \"bob\"", &format!("name = \"bob\"\nkind = \"{kind}\""))
+        }
         // A group has members instead of a peer.
         "uicl" => text.replace("peer = \"dtn://bob/\"", "uicl.members = [\"dtn://bob/\"]"),
         _ => text,
@@ -63,9 +65,16 @@ fn applied(text: &str, key: &Key) -> Option<String> {
     let link = table.get("link").and_then(|links| links.get(0));
     let tnc = table.get("tnc").and_then(|tncs| tncs.get(0));
     let inner = key.section.strip_prefix("tnc.").unwrap_or(&key.section);
-    let above = if key.section == inner { table.get(inner) } else { tnc.and_then(|tnc| tnc.get(inner)) };
-    let of_link = link.and_then(|link| link.get(inner)?.get(&key.name));
-    of_link.or(above.and_then(|section| section.get(&key.name))).map(|value| value.to_string())
+    let (first, deeper) =
+        inner.split_once('.').map_or((inner, None), |(first, deeper)| (first, Some(deeper)));
+    let above = if key.section == inner { table.get(first) } else { tnc.and_then(|tnc| tnc.get(first)) };
+    let of_link = link.and_then(|link| link.get(first));
+    let mut sections = [of_link, above].into_iter().flatten();
+    let set = sections.find_map(|section| match deeper {
+        Some(deeper) => section.get(deeper)?.get(&key.name),
+        None => section.get(&key.name),
+    });
+    set.map(|value| value.to_string())
 }
 
 /// A node accepts the settings of every protocol that nodes support, for every built-in link on which it runs, and all
@@ -76,7 +85,7 @@ fn whatever_wins_is_merged_so_that_a_node_takes_it() {
     for (protocol, kind) in PROTOCOLS.iter().filter_map(|protocol| Some((protocol, protocol.link_kind()?))) {
         for (link, text) in SHIPPED {
             let is_radio = text.contains("[radio]");
-            if is_radio == ["tcp", "udp", "ltp"].contains(&kind) {
+            if is_radio == ["tcp", "udp", "ltp", "ltp-fec"].contains(&kind) {
                 continue;
             }
             let folder = if is_radio { "two-radios" } else { "two-nodes" };
@@ -241,8 +250,8 @@ fn what_cannot_be_configured_is_said_before_anything_is_computed() {
     );
     for (text, link, kind, kinds) in [
         (&alice, "ax25-1200", "tcp", "ax25cm, ax25cl, uicl"),
-        (&udp, "cislunar", "udp", "tcp, ltp"),
-        (&radio, "lan", "ax25cm", "tcp, ltp"),
+        (&udp, "cislunar", "udp", "tcp, ltp, ltp-fec"),
+        (&radio, "lan", "ax25cm", "tcp, ltp, ltp-fec"),
     ] {
         let said = check(text, link).unwrap_err();
         let what = format!("link `bob` is of kind {kind}, which `compare` does not rank over `{link}`\n");
