@@ -17,11 +17,13 @@ use crate::report::{Section, Table, Tone};
 use crate::run::Setup;
 use crate::scenario::Scenario;
 use crate::stats::Summary;
+use crate::toml_text;
 use advice::Advice;
 use bytes::Bytes;
 use ranking::{Candidate, Place, Ranking};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+use toml::{Table as TomlTable, Value};
 
 /// Runs of each protocol, unless the files are too large.
 const RUNS: u32 = 16;
@@ -62,6 +64,16 @@ impl Preset {
             protocol.variants.iter().map(move |variant| Preset { protocol, variant })
         };
         protocols.into_iter().flat_map(of)
+    }
+
+    /// Settings beyond those for single links: tuned nodes divide files for the relays of the path.
+    fn for_relays(self, path: &LinkPath) -> TomlTable {
+        let relays = path.hops.len() - 1;
+        if relays == 0 || self.protocol.carrier.is_none() || self.variant.name != "tuned" {
+            return TomlTable::new();
+        }
+        let agent = TomlTable::from_iter([("relays".to_owned(), Value::from(relays as i64))]);
+        TomlTable::from_iter([("agent".to_owned(), Value::Table(agent))])
     }
 
     /// Full name, such as `tcpcl3/tuned`.
@@ -105,7 +117,8 @@ pub fn compare(options: &Options, progress: &Progress) -> Result<Finding, Error>
 pub fn configuration_of(name: &str, link: &str) -> Result<Configuration, Error> {
     let path = LinkPath::load(link, Path::new("."))?;
     let (protocol, variant) = protocols::find(name)?;
-    let settings = (variant.settings)(&path.hops);
+    let mut settings = (variant.settings)(&path.hops);
+    toml_text::merge(&mut settings, &Preset { protocol, variant }.for_relays(&path));
     Ok(Advice::of(&settings, protocol).configuration(protocol, &path))
 }
 
@@ -147,6 +160,7 @@ fn setup(preset: Preset, options: &Options, files: &[Bytes], path: &LinkPath) ->
     let scenario = Scenario {
         title: format!("{name} over {}", path.title),
         protocol: name,
+        settings: preset.for_relays(path),
         seed: options.seed,
         nodes: path.nodes.clone(),
         ..Scenario::default()

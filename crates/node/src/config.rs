@@ -209,6 +209,9 @@ settings! {
         pub rate_bps: u64,
         /// Bundles longer than this are fragmented, bytes; zero: only if the peer limits the length. Default zero. RFC 9171 5.8.
         pub bundle_bytes_max: u64,
+        /// Number of relays behind the link that forward fragments of a bundle while they receive others. Default: `relays`
+        /// in `[agent]`, which is 0: bundles leave whole.
+        pub relays: Option<u32>,
         /// Deviations that are accepted from the peer: `primary-without-crc`, `no-time-no-age`, `fragment-blocks-numbered-zero`.
         /// Default: none. docs/peers.md.
         pub accept: Vec<Accept>,

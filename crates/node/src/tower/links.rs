@@ -132,6 +132,7 @@ pub(crate) fn special(config: &Config, id: LinkId, link: &LinkSettings) -> LinkC
         link: id,
         rate_bps: link.rate_bps,
         bundle_bytes_max: link.bundle_bytes_max,
+        relays: link.relays,
         open_in_contacts: config.is_planned(link),
         accept: link.accept.clone(),
         emit: link.emit.clone(),

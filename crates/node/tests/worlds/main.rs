@@ -214,6 +214,37 @@ fn the_relay_crashes_and_loses_what_was_not_synced_over_sockets() {
 }
 
 #[test]
+fn a_relay_crashes_between_fragments_in_virtual_time() {
+    in_virtual_time(
+        "a_relay_crashes_between_fragments",
+        scenarios::cut_through(),
+        scenarios::a_relay_crashes_between_fragments,
+    );
+}
+
+#[test]
+fn a_relay_crashes_between_fragments_over_sockets() {
+    over_sockets(
+        "a_relay_crashes_between_fragments",
+        scenarios::cut_through(),
+        Crash::Kill,
+        Cut::Reset,
+        scenarios::a_relay_crashes_between_fragments,
+    );
+}
+
+#[test]
+fn a_relay_crashes_between_fragments_and_loses_what_was_not_synced_over_sockets() {
+    over_sockets(
+        "a_relay_crashes_between_fragments",
+        scenarios::cut_through(),
+        Crash::Power,
+        Cut::Reset,
+        scenarios::a_relay_crashes_between_fragments,
+    );
+}
+
+#[test]
 fn the_receiver_crashes_in_virtual_time() {
     in_virtual_time("the_receiver_crashes", Plan::named("row"), scenarios::the_receiver_crashes);
 }

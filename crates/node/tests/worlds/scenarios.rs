@@ -120,6 +120,33 @@ pub(crate) fn the_receiver_crashes<W: Network>(stage: &mut Stage<W>, rng: &mut R
     a_crash(stage, rng, "carol");
 }
 
+pub(crate) fn cut_through() -> Plan {
+    let mut plan = Plan::named("row");
+    plan.agent.relays = 1;
+    plan
+}
+
+/// A relay forwards fragments of a file while it receives others, and crashes again and again: the file arrives, once.
+pub(crate) fn a_relay_crashes_between_fragments<W: Network>(stage: &mut Stage<W>, rng: &mut Rng) {
+    const LENGTH: usize = 900_000;
+    stage.register("carol");
+    let (first, second) = (stage.line("alice", "relay"), stage.line("relay", "carol"));
+    let file = payload(rng, LENGTH);
+    stage.hand("alice", "carol", file.clone(), plainly());
+    stage.wait("the relay forwards", |world, _| world.carried(second) >= 30_000);
+    assert!(stage.world.carried(first) < LENGTH as u64, "the relay has all of it");
+    for _ in 0..5 {
+        let more = stage.world.carried(second) + rng.below(150_000);
+        stage
+            .wait("more arrives", |world, users| !users.arrivals.is_empty() || world.carried(second) >= more);
+        stage.crash("relay");
+        stage.pass(Duration::from_millis(rng.below(500)));
+        stage.restart("relay");
+    }
+    stage.wait_arrivals(1);
+    stage.check_arrivals("carol", std::slice::from_ref(&file));
+}
+
 /// A lifetime expires while the line is cut: the sender is notified, and no part of that bundle is sent later.
 pub(crate) fn a_lifetime_ends_while_the_line_is_down<W: Network>(stage: &mut Stage<W>, rng: &mut Rng) {
     let line = stage.line("alice", "bob");

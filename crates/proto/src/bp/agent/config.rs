@@ -28,6 +28,10 @@ pub struct Config {
     /// prefix received from a peer is kept as a fragment in any case, because the peer may rely on it.
     /// Default yes.
     pub reactive_fragmentation: bool,
+    /// Number of relays behind a link that forward a fragment while they receive the next one. A longer
+    /// bundle leaves as fragments (RFC 9171 5.8) of the length for which their headers take as much time as
+    /// the relays wait for the first. Zero: bundles leave whole. Default 0.
+    pub relays: u32,
     /// Maximum number of payload pieces per link that are read before the link has room for them. Once such
     /// pieces of all links amount to `limits.buffer-bytes-max`, no more are read than the links have room
     /// for. Default 2.
@@ -78,6 +82,7 @@ impl Default for Config {
             previous_node: true,
             direct_neighbours: true,
             reactive_fragmentation: true,
+            relays: 0,
             read_ahead_pieces: 2,
             piece_bytes_max: 65_536,
             pipeline_transfers_max: 1024,
@@ -447,6 +452,8 @@ pub struct LinkConfig {
     /// Maximum length of a bundle on the link, bytes; longer ones are fragmented (RFC 9171 5.8). Zero: only
     /// the limit of the peer. Default zero.
     pub bundle_bytes_max: u64,
+    /// Number of relays behind this link; `None`: [`Config::relays`]. Default none.
+    pub relays: Option<u32>,
     /// Rate of the link, bit/s, used to fit bundles into the rest of a contact; zero if unknown, where only
     /// reactive fragmentation handles the end of a contact. Default zero.
     pub rate_bps: u64,
@@ -466,6 +473,7 @@ impl Default for LinkConfig {
         LinkConfig {
             link: LinkId(0),
             bundle_bytes_max: 0,
+            relays: None,
             rate_bps: 0,
             fragment_bytes_min: 1024,
             open_in_contacts: false,

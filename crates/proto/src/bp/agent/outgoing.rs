@@ -477,6 +477,7 @@ impl Agent {
         if to_send > most && (!held.may_fragment() || most == 0) {
             return FittingLength::Never;
         }
+        let most = most.min(self.length_for_relays(link, held));
         let Some(bytes) = link.capacity_bytes(now, self.time.clock.dtn_ms(now)) else {
             return FittingLength::Bytes(most);
         };
@@ -489,6 +490,23 @@ impl Agent {
         } else {
             FittingLength::Later
         }
+    }
+
+    /// Maximum length of payload with which the relays behind a link forward a bundle soonest.
+    ///
+    /// With `n` bytes in fragments of `f` bytes, headers of `h` bytes take the time of `n h / f` bytes, and each
+    /// of `r` relays has to receive `f` bytes before it can forward them: the sum is least at `f = √(n h / r)`.
+    /// It refers to the application data unit, so relays do not divide its fragments again.
+    fn length_for_relays(&self, link: &Link, held: &HeldBundle) -> u64 {
+        let relays = link.config.relays.unwrap_or(self.config.relays);
+        if relays == 0 || !held.may_fragment() {
+            return u64::MAX;
+        }
+        let (adu_bytes, head_bytes) = (held.adu_bytes(), held.head_bytes + held.head.tail_bytes());
+        let square = u128::from(adu_bytes) * u128::from(head_bytes) / u128::from(relays);
+        let best = u64::try_from(square.isqrt()).unwrap_or(u64::MAX).max(1);
+        // Equal fragments, of which a destination can reassemble so many.
+        adu_bytes.div_ceil(adu_bytes.div_ceil(best).min(self.config.limits.fragments_max as u64))
     }
 
     /// Handles an acknowledgement of a part of a transfer.

@@ -46,9 +46,10 @@ fn worry(world: &mut World, rng: &mut Rng, damage: bool) {
 }
 
 /// Returns how often custody was accepted, released and retried.
-fn live(seed: u64, version: BundleVersion, custody: bool) -> [u64; 3] {
+fn live(seed: u64, version: BundleVersion, custody: bool, relays: u32) -> [u64; 3] {
     let mut rng = Rng::new(seed).fork("chaos");
     let mut world = chain_with(seed, |config| {
+        config.relays = relays;
         let accepts = custody && Rng::new(seed).fork(&config.node).chance(0.7);
         config.custody.accept_from = if accepts { vec!["*".into()] } else { Vec::new() };
         // Often too short, so that bundles being sent are resent.
@@ -123,14 +124,21 @@ fn live(seed: u64, version: BundleVersion, custody: bool) -> [u64; 3] {
 #[test]
 fn nothing_accepted_is_lost_in_many_worlds() {
     for seed in 0..400 {
-        live(seed, BundleVersion::V7, false);
+        live(seed, BundleVersion::V7, false, 0);
+    }
+}
+
+#[test]
+fn nothing_accepted_is_lost_in_fragments_that_relays_forward_while_they_receive_others() {
+    for seed in 0..1000 {
+        live(seed, if seed % 4 == 0 { BundleVersion::V6 } else { BundleVersion::V7 }, false, 1);
     }
 }
 
 #[test]
 fn nothing_accepted_is_lost_in_many_worlds_of_version_6() {
     for seed in 0..400 {
-        live(seed, BundleVersion::V6, false);
+        live(seed, BundleVersion::V6, false, 0);
     }
 }
 
@@ -138,7 +146,7 @@ fn nothing_accepted_is_lost_in_many_worlds_of_version_6() {
 fn custody_ends_with_delivery_in_many_worlds() {
     let mut sums = [0; 3];
     for seed in 0..1000 {
-        let counted = live(seed, BundleVersion::V6, true);
+        let counted = live(seed, BundleVersion::V6, true, 0);
         sums.iter_mut().zip(counted).for_each(|(sum, counted)| *sum += counted);
     }
     let [accepted, released, timeouts] = sums;

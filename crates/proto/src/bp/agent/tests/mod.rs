@@ -13,6 +13,7 @@ mod hostile;
 mod manners;
 mod over;
 mod parts;
+mod relays;
 mod roaming;
 mod security;
 mod space;
