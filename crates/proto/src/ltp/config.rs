@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 pub const KEEPALIVE_MIN: Duration = Duration::from_secs(15);
 /// Minimum length of the longest segment, bytes: one with the longest header carries at least some data.
 pub const SEGMENT_BYTES_MIN: u64 = 96;
+/// Maximum number of copies of a segment.
+pub(super) const COPIES_MAX: u32 = 8;
 /// Time added to the inactivity limit that follows from the other settings.
 const INACTIVITY_MARGIN: Duration = Duration::from_secs(2);
 
@@ -85,7 +87,8 @@ settings! {
         /// Maximum number of claims of a report segment to send; more ranges are reported in several segments. Default 20.
         pub claims_max: usize = 20,
         /// Number of times that each report and cancellation is sent and, when the block has no new data left, each checkpoint,
-        /// retransmitted segment and acknowledgement: their losses cost a timeout or a round trip. Default 1.
+        /// retransmitted segment and acknowledgement: their losses cost a timeout or a round trip. A report that arrives again
+        /// within eight times `copy-interval` is a copy, and is not acknowledged again. Default 1.
         pub copies: u32 = 1,
         /// Time between two copies. Default 10 ms.
         pub copy_interval: Duration = Duration::from_millis(10),
@@ -157,7 +160,7 @@ impl Config {
         )?;
         at_least("open-max", self.open_max, 1, "with 0 nothing can be sent")?;
         at_least("claims-max", self.claims_max, 1, "20 is usual")?;
-        number("copies", self.copies, 1..=8, "1 sends everything once")?;
+        number("copies", self.copies, 1..=COPIES_MAX.into(), "1 sends everything once")?;
         number("overhead-bytes", self.overhead_bytes, 0..=65_535, "28 for IPv4, 48 for IPv6")
     }
 

@@ -1,5 +1,6 @@
 //! Received segments, and expired timers: the procedures of RFC 5326 6.
 
+use super::config;
 use super::incoming::{Incoming, ReportLimits, SegmentEffect};
 use super::outgoing::ReportEffect;
 use super::sessions::{Closed, Control, Event, FailureCause, Sessions};
@@ -11,6 +12,8 @@ use bytes::Bytes;
 
 /// Client service of bundles (RFC 7116).
 pub(super) const BUNDLES: u64 = 1;
+/// Maximum number of acknowledged reports whose copies are recognised.
+const REPORTS_NOTED_MAX: usize = 64;
 /// Client service of data of several client services (CCSDS 734.1).
 pub(super) const SERVICE_DATA: u64 = 2;
 
@@ -238,10 +241,24 @@ impl Sessions {
 
     // -- Blocks to send -----------------------------------------------------------------------------------------
 
+    /// Returns true if the same report was acknowledged so short a time ago that this one can only be its copy; notes it
+    /// otherwise.
+    fn is_copy(&mut self, now: Instant, from: PeerId, id: SessionId, serial: u64) -> bool {
+        let ago = self.config.copy_interval.saturating_mul(config::COPIES_MAX);
+        while self.acknowledged.pop_front_if(|(at, _)| now.saturating_since(*at) >= ago).is_some() {}
+        let is_copy = self.acknowledged.iter().any(|(_, known)| *known == (from, id, serial));
+        if !is_copy && self.acknowledged.len() < REPORTS_NOTED_MAX {
+            self.acknowledged.push_back((now, (from, id, serial)));
+        }
+        is_copy
+    }
+
     fn hear_report(&mut self, now: Instant, to: PeerId, id: SessionId, report: &Report) {
         self.counters.reports_received += 1;
         // Also for an unknown session: its end has crossed the report (RFC 5326 6.13).
-        self.push_control(Control::Answer(to, Segment::new(id, Content::ReportAck(report.serial))));
+        if !self.is_copy(now, to, id, report.serial) {
+            self.push_control(Control::Answer(to, Segment::new(id, Content::ReportAck(report.serial))));
+        }
         let Some(block) = self.outgoing.get_mut(&id.number) else { return };
         let mut answered = Vec::new();
         let effect = block.hear(report, &self.config, &mut answered);

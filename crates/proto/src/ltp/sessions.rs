@@ -119,6 +119,8 @@ pub(super) struct Sessions {
     control: VecDeque<Control>,
     copies: BTreeMap<(Instant, u64), (PeerId, Bytes, Shares)>,
     copy_count: u64,
+    /// Reports that were acknowledged so short a time ago that copies of them may follow.
+    pub(super) acknowledged: VecDeque<(Instant, (PeerId, SessionId, u64))>,
     /// Segments whose departure starts a timer.
     tokens: BTreeMap<u64, Timer>,
     next_token: u64,
@@ -151,6 +153,7 @@ impl Sessions {
             control: VecDeque::new(),
             copies: BTreeMap::new(),
             copy_count: 0,
+            acknowledged: VecDeque::new(),
             tokens: BTreeMap::new(),
             next_token: 0,
             heard_at: None,

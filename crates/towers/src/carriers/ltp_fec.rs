@@ -37,6 +37,8 @@ pub struct LtpFecSettings {
 const BLOCK_SYMBOLS: (f64, f64) = (64.0, 2048.0);
 /// Maximum time in which the datagrams of a block are sent, unless it has the least number of them.
 const BLOCK_TIME_S: f64 = 120.0;
+/// The same with several hops: relays forward what was restored only after the end of the block.
+const BLOCK_TIME_BEFORE_RELAYS_S: f64 = 30.0;
 /// Limits of the probability that a block cannot be restored.
 const FAILURE_MAX: (f64, f64) = (1e-6, 0.1);
 
@@ -153,7 +155,8 @@ impl Admission for Stack<Link, FecDatagrams> {}
 /// Settings that follow from a path: those of LTP alone, and:
 ///
 /// - The loss is that of a datagram of full length at the bit-error rate.
-/// - A block has as many datagrams as are sent in two minutes, because long blocks need less repair in proportion.
+/// - A block has as many datagrams as are sent in two minutes, because long blocks need less repair in proportion; over
+///   several hops, half a minute.
 /// - A receiver reports missing data only when the rest of the block, and its repair packets, would have come. No
 ///   checkpoint asks for a report earlier, and nothing is sent twice.
 /// - One more repair packet is worth its air time as long as it prevents a retransmission, which takes that delay and a
@@ -173,7 +176,8 @@ fn tuned(path: &[Hop]) -> Table {
     let ber = path.iter().map(|hop| hop.mean_ber).fold(0.0, f64::max);
     let loss = symbol_loss(ber.clamp(0.0, 1.0), frame_bytes).min(0.5);
     let frame_s = frame_bytes as f64 * 8.0 / ltp.rate_bps.max(1) as f64;
-    let symbols = (BLOCK_TIME_S / frame_s).clamp(BLOCK_SYMBOLS.0, BLOCK_SYMBOLS.1) as u16;
+    let block_time_s = if path.len() > 1 { BLOCK_TIME_BEFORE_RELAYS_S } else { BLOCK_TIME_S };
+    let symbols = (block_time_s / frame_s).clamp(BLOCK_SYMBOLS.0, BLOCK_SYMBOLS.1) as u16;
     // With a first guess at the repair packets, which are few beside the block.
     let repairs = plain.repair_symbols(symbols.into(), loss);
     let block_s = (f64::from(symbols) + f64::from(repairs)) * frame_s;
@@ -202,8 +206,8 @@ fn tuned(path: &[Hop]) -> Table {
 mod tests {
     use super::*;
 
-    fn tuned_for(delays_s: f64, mean_ber: f64) -> LtpFecSettings {
-        let hop = Hop {
+    fn hop(delays_s: f64, mean_ber: f64) -> Hop {
+        Hop {
             rate_bps: 115_200,
             back_rate_bps: None,
             delays_s,
@@ -212,12 +216,26 @@ mod tests {
             drops: false,
             mean_ber,
             radio: None,
-        };
-        let table = tuned(&[hop]).remove("ltp-fec").expect("its section");
+        }
+    }
+
+    fn tuned_for(delays_s: f64, mean_ber: f64) -> LtpFecSettings {
+        let table = tuned(&[hop(delays_s, mean_ber)]).remove("ltp-fec").expect("its section");
         let settings: LtpFecSettings =
             from_table(table.try_into().expect("a table"), "a preset").expect("settings");
         assert_eq!(settings.check(), Ok(()));
         settings
+    }
+
+    #[test]
+    fn blocks_are_shorter_before_relays() {
+        let hop = hop(2.56, 1e-6);
+        let symbols = |hops: usize| {
+            let table = tuned(&vec![hop.clone(); hops]).remove("ltp-fec").expect("its section");
+            table["fec"]["block-symbols"].as_integer().expect("a number")
+        };
+        assert!((3.9..4.1).contains(&(symbols(1) as f64 / symbols(2) as f64)));
+        assert_eq!(symbols(2), symbols(3));
     }
 
     #[test]

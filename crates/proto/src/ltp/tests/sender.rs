@@ -53,6 +53,31 @@ fn a_block_is_cut_into_segments_and_its_end_is_a_checkpoint() {
 }
 
 #[test]
+fn copies_of_a_report_are_acknowledged_once_and_a_repeated_report_again() {
+    let mut scene = Scene::new(short());
+    let (_, segments) = scene.send(&bundle(3_500, 1));
+    let (_, end, _) = parts(&segments)[0];
+    let (part, all) = ([(0, end)], [(0, 3_500)]);
+    let first = report(&segments[3], 9, (0, 3_500), &part);
+    let acks = |scene: &Scene| {
+        scene.down.iter().filter(|segment| matches!(segment.content, Content::ReportAck(_))).count()
+    };
+    scene.hear(&[first.clone()]);
+    assert_eq!(acks(&scene), 1);
+    scene.hear(&[first.clone()]);
+    scene.hear(&[first.clone()]);
+    assert_eq!(acks(&scene), 0, "copies");
+    scene.hear(&[report(&segments[3], 10, (0, 3_500), &all)]);
+    assert_eq!(acks(&scene), 1, "another report");
+    scene.now = scene.now + Duration::from_millis(79);
+    scene.hear(&[first.clone()]);
+    assert_eq!(acks(&scene), 0);
+    scene.now = scene.now + Duration::from_millis(1);
+    scene.hear(&[first]);
+    assert_eq!(acks(&scene), 1, "the peer has not heard the acknowledgement");
+}
+
+#[test]
 fn missing_data_are_sent_again_and_the_last_of_them_is_a_checkpoint() {
     let mut scene = Scene::new(short());
     let (transfer, segments) = scene.send(&bundle(3_500, 1));
