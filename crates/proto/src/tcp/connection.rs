@@ -87,8 +87,9 @@ pub(super) enum Timer {
     DelayedAck,
     KeepAlive,
     TimeWait,
+    Patience,
 }
-const TIMERS: usize = 5;
+const TIMERS: usize = 6;
 
 /// Both ends of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -440,6 +441,9 @@ impl Connection {
         if self.timers.expire(Timer::KeepAlive as usize, now) {
             self.keep_alive_timeout(now);
         }
+        if self.timers.expire(Timer::Patience as usize, now) {
+            self.patience_expired();
+        }
         self.review(now);
     }
 
@@ -459,6 +463,7 @@ impl Connection {
             self.owed.syn = true;
             return;
         }
+        self.timers.set(Timer::Patience as usize, (self.first_timeout + self.patience()).max(now));
         self.congestion.time_out(self.next, self.flight(), self.timeouts == 1);
         self.scoreboard.lose_all();
         self.duplicates = 0;
@@ -475,11 +480,23 @@ impl Connection {
         if !self.profile.retries_as_time {
             return self.timeouts > self.profile.retries;
         }
+        now.saturating_since(self.first_timeout) >= self.patience()
+    }
+
+    /// Time that all retries take, with doublings from the minimum timeout.
+    fn patience(&self) -> Duration {
         let (minimum, maximum) = (self.profile.rto_minimum, self.profile.rto_maximum);
-        let limit: Duration = (0..=self.profile.retries)
-            .map(|retry| minimum.saturating_mul(1 << retry.min(31)).min(maximum))
-            .sum();
-        now.saturating_since(self.first_timeout) >= limit
+        let timeouts = (0..=self.profile.retries)
+            .map(|retry| minimum.saturating_mul(1 << retry.min(31)).min(maximum));
+        timeouts.sum()
+    }
+
+    /// Ends the connection if its retransmission has waited for the interface for the time that all retries take: a
+    /// kernel that has passed them to an interface without a carrier would have used them up.
+    fn patience_expired(&mut self) {
+        if self.timeouts > 0 && self.timers.get(Timer::Retransmit as usize).is_none() {
+            self.finish(CloseReason::TimedOut);
+        }
     }
 
     fn persist_timeout(&mut self) {

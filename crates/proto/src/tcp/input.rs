@@ -357,6 +357,7 @@ impl Connection {
         self.buffer.release(offset);
         self.unacknowledged = offset;
         self.timeouts = 0;
+        self.timers.stop(Timer::Patience as usize);
         let echoed = segment.options.timestamps.filter(|_| self.peer.timestamps).map(|(_, echo)| echo);
         // Karn's algorithm (RFC 6298 3): retransmitted data give no sample, unless timestamps distinguish the copies.
         if let Some(sent) = delivery.oldest_sent_once.filter(|_| !delivery.repeated) {

@@ -43,7 +43,8 @@
 //!
 //! There is no queue between TCP and the interface: the segment to send is chosen when the interface has room
 //! (`output`), so every frame carries the newest acknowledgement, and retransmission timers start when the bytes leave.
-//! While an interface has no room, no retransmission timer runs for data that wait for it.
+//! While an interface has no room, no retransmission timer runs for data that wait for it, but the connection ends after the
+//! time that all retries would have taken.
 //!
 //! # Units
 //!

@@ -191,6 +191,42 @@ fn retries_run_out() {
 }
 
 #[test]
+fn retries_run_out_on_an_interface_without_room() {
+    let count = Profile { retries: 4, ..Profile::rfc5681() };
+    let time = Profile { retries: 4, ..Profile::linux_6() };
+    for (profile, patience) in [(count, 31.0..40.0), (time, 6.2..20.0)] {
+        for ends in [true, false] {
+            let mut world = World::new(&profile, 1_000_000, Duration::from_millis(10));
+            world.connect();
+            world.run_until(Instant::from_secs(1));
+            // What leaves is lost, and what is to be repeated waits.
+            world.fate = Box::new(|_, _| vec![]);
+            world.write(0, pattern(100));
+            world.jammed[0] = true;
+            let limit = if ends { 300.0 } else { 1.0 + patience.start - 0.5 };
+            let limit = Instant::ZERO + Duration::from_secs_f64(limit);
+            world.run_while(limit, |world| world.users[0].closed.is_none());
+            match world.users[0].closed {
+                Some((at, reason)) => {
+                    assert_eq!(reason, CloseReason::TimedOut);
+                    let after_s = at.as_secs_f64() - 1.0;
+                    assert!(ends && patience.contains(&after_s), "{after_s} s:\n{}", world.story());
+                }
+                None => {
+                    assert!(!ends, "{}", world.story());
+                    // The interface has room in time.
+                    world.jammed[0] = false;
+                    world.fate = fixed(Duration::from_millis(10));
+                    world.tell_room(0);
+                    world.run_until(Instant::from_secs(300));
+                    assert!(world.users[0].closed.is_none() && world.received(1) == pattern(100));
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn after_an_outage_sending_goes_on_at_the_next_retry_and_nothing_acknowledged_is_repeated() {
     let profile = Profile::linux_6();
     let mut world = World::new(&profile, 115_200, DELAY);
