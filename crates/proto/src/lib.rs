@@ -49,6 +49,7 @@ pub mod laws;
 pub mod ltp;
 pub mod observe;
 pub mod peers;
+mod ranges;
 pub mod rng;
 pub mod service;
 pub mod setting;

@@ -1,11 +1,11 @@
 //! Block that is being received: its data in order, its checkpoints, and the reports about it.
 
 use super::config::Config;
-use super::ranges::Ranges;
 use super::sessions::Closed;
 use super::timer::AnswerTimer;
 use super::wire::{DataSegment, Report, SessionId, report_header_bytes};
 use crate::codec::sdnv;
+use crate::ranges::Ranges;
 use crate::service::PeerId;
 use crate::time::Instant;
 use bytes::Bytes;

@@ -78,7 +78,6 @@ mod incoming;
 mod link;
 mod outgoing;
 mod packing;
-mod ranges;
 mod segments;
 mod sessions;
 #[cfg(test)]

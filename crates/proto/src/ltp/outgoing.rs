@@ -1,9 +1,9 @@
 //! Block to send: its segments, its checkpoints, and what the peer has reported of it.
 
 use super::config::Config;
-use super::ranges::Ranges;
 use super::timer::AnswerTimer;
 use super::wire::{DataHead, DataKind, Report, Serials, SessionId, data_header_bytes};
+use crate::ranges::Ranges;
 use crate::time::Instant;
 use bytes::{Bytes, BytesMut};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

@@ -2,23 +2,23 @@
 
 use std::collections::BTreeMap;
 
-/// Set of bytes of a block, as disjoint ranges in order that do not touch each other.
+/// Set of bytes of a block or file, as disjoint ranges in order that do not touch each other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Ranges(BTreeMap<u64, u64>);
+pub(crate) struct Ranges(BTreeMap<u64, u64>);
 
 impl Ranges {
     /// Creates an empty set.
-    pub(super) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Ranges(BTreeMap::new())
     }
 
     /// Returns true if the set has no bytes.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Returns the ranges in order, as beginning and end.
-    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = (u64, u64)> + '_ {
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = (u64, u64)> + '_ {
         self.0.iter().map(|(start, end)| (*start, *end))
     }
 
@@ -29,17 +29,17 @@ impl Ranges {
     }
 
     /// Returns the end of the contiguous bytes from `from` on; `from` itself if it is missing.
-    pub(super) fn contiguous_end(&self, from: u64) -> u64 {
+    pub(crate) fn contiguous_end(&self, from: u64) -> u64 {
         self.at(from).map_or(from, |(_, end)| end)
     }
 
     /// Returns true if all bytes of a range are in the set.
-    pub(super) fn contains(&self, start: u64, end: u64) -> bool {
+    pub(crate) fn contains(&self, start: u64, end: u64) -> bool {
         start >= end || self.contiguous_end(start) >= end
     }
 
     /// Adds a range.
-    pub(super) fn insert(&mut self, start: u64, end: u64) {
+    pub(crate) fn insert(&mut self, start: u64, end: u64) {
         if start >= end {
             return;
         }
@@ -58,14 +58,14 @@ impl Ranges {
     }
 
     /// Adds all ranges of another set.
-    pub(super) fn extend(&mut self, others: impl IntoIterator<Item = (u64, u64)>) {
+    pub(crate) fn extend(&mut self, others: impl IntoIterator<Item = (u64, u64)>) {
         for (start, end) in others {
             self.insert(start, end);
         }
     }
 
     /// Removes a range.
-    pub(super) fn remove(&mut self, start: u64, end: u64) {
+    pub(crate) fn remove(&mut self, start: u64, end: u64) {
         if start >= end {
             return;
         }
@@ -86,14 +86,14 @@ impl Ranges {
     }
 
     /// Removes all ranges of another set.
-    pub(super) fn subtract(&mut self, others: &Ranges) {
+    pub(crate) fn subtract(&mut self, others: &Ranges) {
         for (start, end) in others.iter() {
             self.remove(start, end);
         }
     }
 
     /// Returns the parts of a range that are in the set, in order.
-    pub(super) fn within(&self, start: u64, end: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
+    pub(crate) fn within(&self, start: u64, end: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
         let before = self.at(start).map(|(_, own_end)| (start, own_end.min(end)));
         let first = if start < end { before } else { None };
         let rest = if start < end { Some(self.0.range(start..end)) } else { None };
@@ -102,7 +102,7 @@ impl Ranges {
     }
 
     /// Returns the parts of a range that are missing in the set.
-    pub(super) fn missing(&self, start: u64, end: u64) -> Ranges {
+    pub(crate) fn missing(&self, start: u64, end: u64) -> Ranges {
         let mut missing = Ranges::new();
         missing.insert(start, end);
         for (from, to) in self.within(start, end) {
@@ -112,7 +112,7 @@ impl Ranges {
     }
 
     /// Removes and returns the first bytes, at most `bytes_max` of them.
-    pub(super) fn take_first(&mut self, bytes_max: u64) -> Option<(u64, u64)> {
+    pub(crate) fn take_first(&mut self, bytes_max: u64) -> Option<(u64, u64)> {
         let (start, end) = self.0.first_key_value().map(|(start, end)| (*start, *end))?;
         let end = end.min(start.saturating_add(bytes_max));
         self.remove(start, end);
@@ -120,7 +120,7 @@ impl Ranges {
     }
 
     /// Returns the first range.
-    pub(super) fn first(&self) -> Option<(u64, u64)> {
+    pub(crate) fn first(&self) -> Option<(u64, u64)> {
         self.iter().next()
     }
 }
