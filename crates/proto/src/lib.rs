@@ -51,6 +51,7 @@ pub mod observe;
 pub mod peers;
 mod ranges;
 pub mod rng;
+pub mod saratoga;
 pub mod service;
 pub mod setting;
 pub mod tcp;

@@ -1,0 +1,3 @@
+//! Tests of the folder.
+
+mod codec;
