@@ -17,6 +17,11 @@ impl Ranges {
         self.0.is_empty()
     }
 
+    /// Returns the number of ranges.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// Returns the ranges in order, as beginning and end.
     pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = (u64, u64)> + '_ {
         self.0.iter().map(|(start, end)| (*start, *end))

@@ -13,6 +13,7 @@
 //! | [`Stream`] | TCP | bytes |
 //! | [`Packets`] | AX.25's connected mode | packets |
 //! | [`Datagrams`] | UDP | datagrams |
+//! | [`Files`] | a protocol for files | none (control only) |
 //! | [`Frames`] | a link | frames |
 
 mod app;
@@ -20,6 +21,7 @@ mod bpa;
 mod breach;
 mod bundles;
 mod datagrams;
+mod files;
 mod frames;
 mod management;
 mod name;
@@ -39,6 +41,9 @@ pub use bundles::{
     TransferId,
 };
 pub use datagrams::{Datagrams, DatagramsIndication, DatagramsRequest, PeerId};
+pub use files::{
+    FileFailure, FileId, FileProperties, Files, FilesIndication, FilesRequest, PartialFile, Wish,
+};
 pub use frames::{Frames, FramesIndication, FramesRequest};
 pub use management::{
     BundleEvent, Contact, Management, ManagementIndication, ManagementRequest, NextHop, SteadyReading,

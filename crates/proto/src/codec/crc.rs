@@ -31,8 +31,46 @@ pub fn crc16_x25_over_zeros(crc: u16, zeros: usize) -> u16 {
 
 /// Extends the [`crc32c`] of some bytes by `zeros` zero bytes after them.
 pub fn crc32c_over_zeros(crc: u32, zeros: usize) -> u32 {
-    const TABLE: [u32; 256] = table(0x82f6_3b78);
+    const TABLE: [u32; 256] = table(CASTAGNOLI);
     !over_zeros(!crc, zeros, &TABLE)
+}
+
+/// Returns the part of a [`crc32c`] that some of its bytes contribute: from their own checksum, and the number of bytes after
+/// them. The contributions of all parts make the checksum of the whole by XOR, in any order.
+pub fn crc32c_part(crc: u32, bytes_after: u64) -> u32 {
+    multiply(power_of_bytes(bytes_after), crc)
+}
+
+/// Reversed polynomial of CRC-32C.
+const CASTAGNOLI: u32 = 0x82f6_3b78;
+
+/// Returns the product of two polynomials modulo that of CRC-32C. The first coefficient is the most significant bit.
+const fn multiply(a: u32, mut b: u32) -> u32 {
+    let (mut product, mut bit) = (0, 1 << 31);
+    while bit > 0 {
+        if a & bit != 0 {
+            product ^= b;
+        }
+        b = b >> 1 ^ if b & 1 == 1 { CASTAGNOLI } else { 0 };
+        bit >>= 1;
+    }
+    product
+}
+
+/// Returns x to the power of 8 times `bytes`.
+fn power_of_bytes(bytes: u64) -> u32 {
+    /// x to the powers 8, 16, 32 ..
+    const POWERS: [u32; 64] = {
+        let mut powers = [1 << 23; 64];
+        let mut index = 1;
+        while index < 64 {
+            powers[index] = multiply(powers[index - 1], powers[index - 1]);
+            index += 1;
+        }
+        powers
+    };
+    let used = (0..64).filter(|index| bytes >> index & 1 == 1);
+    used.fold(1 << 31, |product, index| multiply(POWERS[index as usize], product))
 }
 
 fn over_zeros(register: u32, zeros: usize, table: &[u32; 256]) -> u32 {
@@ -102,6 +140,20 @@ mod tests {
             assert_eq!(crc16_x25_over_zeros(crc16_x25(b"123456789"), zeros), crc16_x25(whole));
             assert_eq!(crc32c_over_zeros(crc32c(b"123456789"), zeros), crc32c(whole));
         }
+    }
+
+    #[test]
+    fn parts_in_any_order_are_as_in_one() {
+        let bytes: Vec<u8> = (0..=255).cycle().take(70_001).collect();
+        for cuts in [[0, 0, 70_001], [1, 9, 4096], [3, 65_536, 70_000]] {
+            let edges = [0, cuts[0], cuts[1], cuts[2], bytes.len()];
+            let parts = edges
+                .windows(2)
+                .map(|edge| crc32c_part(crc32c(&bytes[edge[0]..edge[1]]), (bytes.len() - edge[1]) as u64));
+            assert_eq!(parts.rev().fold(0, |sum, part| sum ^ part), crc32c(&bytes), "{cuts:?}");
+        }
+        let zeros = crc32c_over_zeros(crc32c(b"1"), 1000);
+        assert_eq!(crc32c_part(crc32c(b"1"), 1000) ^ crc32c(&[0; 1000]), zeros);
     }
 
     #[test]

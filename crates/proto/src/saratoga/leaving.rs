@@ -1,0 +1,244 @@
+//! Packets that leave: contents that are read for them, and the order of all packets.
+
+use super::config::PACKET_BYTES_MIN;
+use super::endpoint::{Due, Endpoint, Key, Side, Timer};
+use super::receiving;
+use super::sending::{self, Ready};
+use super::wire::{Abilities, Ability, Beacon, Packet, Request, RequestKind, Width};
+use crate::service::{DatagramsRequest, FilesIndication, PeerId, Shares, Wish};
+use crate::time::Instant;
+use bytes::Bytes;
+
+/// Limits of the number of packets that were read and have not left.
+const AHEAD: (u64, u64) = (2, 32);
+
+impl Endpoint {
+    /// Returns the next content to ask the user for.
+    pub(super) fn next_read(&mut self, now: Instant) -> Option<FilesIndication> {
+        let ahead = self.room.clamp(AHEAD.0, AHEAD.1);
+        if self.is_paused() || self.peer.is_none() && !self.listening {
+            return None;
+        }
+        while (self.reads + self.ready.len()) < ahead as usize {
+            let key = self.fills.first().or(self.fresh.front()).copied()?;
+            let file = self.outgoing.get_mut(&key).expect("only files under way are listed");
+            let read = file.next_read(self.packet_bytes);
+            let id = file.file;
+            if !file.has_fill() {
+                self.fills.remove(&key);
+            }
+            if !file.has_new(self.config.packet_bytes) {
+                self.fresh.retain(|other| *other != key);
+            }
+            if let Some((offset, length)) = read {
+                self.reads += 1;
+                self.begin_sending(now, key);
+                self.reschedule(Side::Sender, key);
+                return Some(FilesIndication::Read { file: id, offset, length });
+            }
+        }
+        None
+    }
+
+    fn token(&mut self, side: Side, key: Key) -> u64 {
+        self.next_token += 1;
+        self.tokens.insert(self.next_token, (side, key));
+        self.next_token
+    }
+
+    pub(super) fn transmitted(&mut self, now: Instant, token: u64) {
+        let Some((side, key)) = self.tokens.remove(&token) else { return };
+        let late_at = Some(now + self.config.answer_time());
+        match side {
+            Side::Sender => self.outgoing.get_mut(&key).into_iter().for_each(|file| file.answer_at = late_at),
+            Side::Receiver => {
+                self.incoming.get_mut(&key).into_iter().for_each(|file| file.answer_at = late_at)
+            }
+        }
+        self.reschedule(side, key);
+    }
+
+    /// Makes a packet into a datagram, and computes the time of the next one according to the rate.
+    fn depart(
+        &mut self,
+        now: Instant,
+        to: PeerId,
+        packet: &Packet,
+        shares: fn(usize) -> Shares,
+        token: Option<u64>,
+    ) -> DatagramsRequest {
+        let bytes = packet.to_bytes();
+        let shares = match packet {
+            Packet::Data(data) if !data.payload.is_empty() && shares(1).payload > 0 => {
+                shares(data.payload.len())
+            }
+            _ => shares(bytes.len()),
+        };
+        self.spend(now, bytes.len() as u64);
+        DatagramsRequest::Datagram { to, bytes, shares, token }
+    }
+
+    fn spend(&mut self, now: Instant, bytes: u64) {
+        self.room -= 1;
+        self.pacer.spend(now, bytes + self.config.overhead_bytes);
+        let ready_at = self.pacer.ready_at();
+        if ready_at > now {
+            self.timers.set(Timer::Pace as usize, ready_at);
+        }
+    }
+
+    fn spend_status(&mut self, now: Instant, bytes: u64) {
+        let whole = bytes + self.config.overhead_bytes;
+        self.counters.status_sent += 1;
+        self.counters.status_bytes_sent += whole;
+        self.status_pacer.spend(now, whole);
+        let ready_at = self.status_pacer.ready_at();
+        if ready_at > now {
+            self.timers.set(Timer::StatusPace as usize, ready_at);
+        }
+    }
+
+    pub(super) fn next_datagram(&mut self, now: Instant) -> Option<DatagramsRequest> {
+        let may_send = self.room > 0 && self.timers.get(Timer::Pace as usize).is_none();
+        if self.is_paused() || !may_send || self.packet_bytes < PACKET_BYTES_MIN {
+            return None;
+        }
+        if self.timers.get(Timer::StatusPace as usize).is_none() {
+            if let Some((to, bytes)) = self.answers.pop_front() {
+                self.spend_status(now, bytes.len() as u64);
+                self.spend(now, bytes.len() as u64);
+                let shares = Shares::acknowledgement(bytes.len());
+                return Some(DatagramsRequest::Datagram { to, bytes, shares, token: None });
+            }
+            if let Some(key) = self.statuses.pop_front() {
+                return Some(self.depart_status(now, key));
+            }
+        }
+        while let Some(due) = self.due.pop_first() {
+            if let Some(datagram) = self.depart_due(now, due) {
+                return Some(datagram);
+            }
+        }
+        if let Some((key, ready)) = self.ready.pop_front() {
+            return Some(self.depart_data(now, key, ready));
+        }
+        let to = self.peer.filter(|_| core::mem::take(&mut self.beacon_due))?;
+        if let Some(interval) = self.config.beacon {
+            self.timers.set(Timer::Beacon as usize, now + interval);
+        }
+        self.counters.beacons_sent += 1;
+        let eid = self.config.eid.clone().unwrap_or_default();
+        let packet = Beacon { abilities: abilities(), free_kib: None, eid }.into();
+        Some(self.depart(now, to, &packet, Shares::control, None))
+    }
+
+    fn depart_status(&mut self, now: Instant, key: Key) -> DatagramsRequest {
+        let incoming = self.incoming.get_mut(&key).expect("only files under way have a STATUS to send");
+        incoming.status_is_queued = false;
+        let status = incoming.status(now, self.packet_bytes, &self.config);
+        // More holes than the packet has room for follow as the rate of the way back permits.
+        let has_more = incoming.plan_status(now, self.packet_bytes, &self.config);
+        self.counters.holes_sent += status.holes.len() as u64;
+        if has_more {
+            self.queue_status(key);
+        }
+        self.reschedule(Side::Receiver, key);
+        let packet = Packet::from(status);
+        self.spend_status(now, packet.to_bytes().len() as u64);
+        self.depart(now, key.0, &packet, Shares::acknowledgement, None)
+    }
+
+    fn depart_due(&mut self, now: Instant, due: Due) -> Option<DatagramsRequest> {
+        match due {
+            Due::Request(side, key) => {
+                let packet = self.request(side, key)?;
+                self.counters.requests_sent += 1;
+                let token = self.token(side, key);
+                Some(self.depart(now, key.0, &packet, Shares::control, Some(token)))
+            }
+            Due::Metadata(key) => {
+                let file = self.outgoing.get_mut(&key)?;
+                if file.metadata_copies > 0 {
+                    file.metadata_copies -= 1;
+                    self.due.insert(due);
+                }
+                let packet = file.metadata(false).into();
+                self.counters.metadata_sent += 1;
+                Some(self.depart(now, key.0, &packet, Shares::control, None))
+            }
+            Due::Probe(key) => {
+                let file = self.outgoing.get_mut(&key).filter(|file| file.is_sent())?;
+                if file.probe_copies > 0 {
+                    file.probe_copies -= 1;
+                    self.due.insert(due);
+                }
+                file.request_due = false;
+                let packet = file.probe(self.departures).into();
+                self.departures += 1;
+                self.counters.probes_sent += 1;
+                let token = self.token(Side::Sender, key);
+                Some(self.depart(now, key.0, &packet, Shares::control, Some(token)))
+            }
+        }
+    }
+
+    fn request(&mut self, side: Side, key: Key) -> Option<Packet> {
+        let (kind, path) = match side {
+            Side::Sender => {
+                let file = self.outgoing.get(&key)?;
+                let kind = match file.phase {
+                    sending::Phase::Asking => RequestKind::Put,
+                    sending::Phase::Deleting => RequestKind::Delete,
+                    sending::Phase::Wanted | sending::Phase::Sending => return None,
+                };
+                (kind, file.properties.path.clone())
+            }
+            Side::Receiver => {
+                let file = self.incoming.get(&key)?;
+                let receiving::Phase::Asking { path, wish } = &file.phase else { return None };
+                let kind = match wish {
+                    Wish::Get => RequestKind::Get,
+                    Wish::Take => RequestKind::Take,
+                    Wish::List => RequestKind::GetDirectory,
+                };
+                (kind, path.clone())
+            }
+        };
+        Some(Request { abilities: abilities(), kind, session: key.1, path, auth: Bytes::new() }.into())
+    }
+
+    fn depart_data(&mut self, now: Instant, key: Key, ready: Ready) -> DatagramsRequest {
+        let (is_fill, length) = (ready.is_fill, ready.data.len() as u64);
+        let file = self.outgoing.get_mut(&key).expect("packets of a file end with it");
+        let (data, is_last) = file.depart(now, ready, self.departures, self.packet_bytes);
+        self.departures += 1;
+        if data.wants_status {
+            file.request_due = false;
+            file.request_at = Some(now + self.config.status_interval).filter(|_| !is_last);
+        }
+        if is_last && self.config.copies > 1 {
+            file.probe_copies = self.config.copies - 2;
+            self.due.insert(Due::Probe(key));
+        }
+        if is_last && !file.metadata_is_known && length < file.properties.length {
+            // Without it the end of the file would wait for a round trip.
+            self.due.insert(Due::Metadata(key));
+        }
+        self.reschedule(Side::Sender, key);
+        let (count, payload) = match is_fill {
+            true => (&mut self.counters.packets_repeated, &mut self.counters.payload_repeated),
+            false => (&mut self.counters.packets_sent, &mut self.counters.payload_sent),
+        };
+        *count += 1;
+        *payload += length;
+        let token = is_last.then(|| self.token(Side::Sender, key));
+        let shares = if is_fill { Shares::repeated } else { Shares::payload };
+        self.depart(now, key.0, &Packet::from(data), shares, token)
+    }
+}
+
+/// Abilities in BEACON and REQUEST.
+fn abilities() -> Abilities {
+    let (send, receive) = (Ability::Willing, Ability::Willing);
+    Abilities { width_max: Width::Bits64, streams: false, send, receive, udp_lite: false }
+}
