@@ -12,8 +12,13 @@ use std::path::Path;
 use tokens::{Token, tokens};
 
 /// Engines and the beginnings of the files of their carriers.
-const ENGINES: [(&str, &str); 4] =
-    [("fecframe", "ltp_fec.rs"), ("ltp", "ltp"), ("udpcl", "udp.rs"), ("uicl", "uicl.rs")];
+const ENGINES: [(&str, &str); 5] = [
+    ("fecframe", "ltp_fec.rs"),
+    ("ltp", "ltp"),
+    ("saratoga", "saratoga.rs"),
+    ("udpcl", "udp.rs"),
+    ("uicl", "uicl.rs"),
+];
 /// Maximum number of other sources that name one of them.
 const SOURCES_MAX: usize = 3;
 

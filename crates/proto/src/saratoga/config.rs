@@ -14,7 +14,7 @@ const INACTIVITY_MARGIN: Duration = Duration::from_secs(2);
 const INACTIVITY_ANSWERS: u32 = 16;
 
 crate::setting::settings! {
-    /// Configuration of a [`Endpoint`](super::Endpoint).
+    /// Configuration of a [`Link`](super::Link) or an [`Endpoint`](super::Endpoint).
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
     #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
     pub struct Config {

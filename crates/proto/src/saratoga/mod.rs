@@ -1,4 +1,4 @@
-//! Saratoga: files over links with asymmetric rates, errors and interruptions.
+//! Saratoga: files over links with asymmetric rates, errors and interruptions; and bundles as files.
 //!
 //! Specification: draft-wood-tsvwg-saratoga-22 (version 1 of the protocol), UDP port 7542. What the draft leaves open is chosen
 //! here, and marked as ours.
@@ -40,7 +40,10 @@
 //!
 //! - The progress in a STATUS is what the user has stored, and completion is not stated before: a promise waits. Bytes that are
 //!   received and not stored are neither part of the progress nor holes (ours).
-//! - [`Endpoint`] provides [`Files`](crate::service::Files). If it fails, its files wait for the next one.
+//! - [`Endpoint`] provides [`Files`](crate::service::Files); [`Link`] has bundles above it. A bundle is a file that is put without a
+//!   question. Its path is `bundle/`, 16 hexadecimal digits that a link draws when it is made, and the number of the transfer (ours); the
+//!   receiver takes every file for a bundle, whatever its path. `Sent` follows the STATUS of the complete file.
+//! - If an endpoint fails, its files wait for the next one; bundles fail, because another link may carry them.
 //!
 //! # States
 //!
@@ -60,6 +63,7 @@
 //!
 //! Units: bytes of files; rates in bit/s with the headers of UDP and IP.
 
+mod bundles;
 pub mod config;
 mod endpoint;
 mod files;
@@ -73,5 +77,6 @@ mod sending;
 mod tests;
 pub mod wire;
 
+pub use bundles::{BundleCounters, Link};
 pub use config::{Config, Counters};
 pub use endpoint::Endpoint;

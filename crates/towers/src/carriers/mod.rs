@@ -6,6 +6,7 @@ mod ax25cm;
 mod dummy;
 mod ltp;
 mod ltp_fec;
+mod saratoga;
 mod tcpcl;
 mod udp;
 mod uicl;
@@ -14,6 +15,7 @@ pub use ax25cl::Ax25Cl;
 pub use ax25cm::Ax25Cm;
 pub use ltp::Ltp;
 pub use ltp_fec::{LtpFec, LtpFecSettings};
+pub use saratoga::Saratoga;
 pub use tcpcl::Tcpcl;
 pub use udp::Udp;
 pub use uicl::Uicl;
@@ -26,6 +28,7 @@ pub const CARRIERS: &[&dyn AnyCarrier] = &[
     &Udp,
     &Ltp,
     &LtpFec,
+    &Saratoga,
     &Ax25Cm,
     &Ax25Cl,
     &Uicl,
@@ -147,6 +150,7 @@ mod tests {
         survive(&Udp);
         survive(&Ltp);
         survive(&LtpFec);
+        survive(&Saratoga);
         survive(&Ax25Cm);
         survive(&Ax25Cl);
         survive(&Uicl);

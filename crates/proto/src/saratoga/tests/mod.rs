@@ -1,3 +1,8 @@
 //! Tests of the folder.
 
 mod codec;
+mod laws;
+
+use crate::time::Duration;
+
+const SECOND: Duration = Duration::from_secs(1);
