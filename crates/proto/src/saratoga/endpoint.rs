@@ -207,6 +207,9 @@ impl Endpoint {
             self.beacon_due = true;
         }
         self.heard_at = None;
+        if self.peer.is_none() {
+            self.end_files(|peer| peer == PeerId::CONFIGURED);
+        }
         self.up.push_back(FilesIndication::Up { has_peer: self.peer.is_some() });
         self.resume(now);
     }
@@ -263,19 +266,21 @@ impl Endpoint {
         self.answers.clear();
         self.tokens.clear();
         self.pause();
-        if !retry {
-            self.end_all();
-        }
+        // The numbers of other peers are not valid on another endpoint.
+        self.end_files(|peer| !retry || peer != PeerId::CONFIGURED);
+        self.closed.retain(|(peer, _), _| *peer == PeerId::CONFIGURED);
+        self.closed_order.retain(|(peer, _)| *peer == PeerId::CONFIGURED);
         if was_up || !self.listening {
             self.up.push_back(FilesIndication::Down { reason, retry });
         }
     }
 
-    /// Ends all files, because the endpoint is not opened again.
-    fn end_all(&mut self) {
-        let files: Vec<_> = self.files.keys().copied().collect();
+    /// Ends the files of some peers, because the endpoint is not opened again, or not for them.
+    fn end_files(&mut self, is_over: impl Fn(PeerId) -> bool) {
+        let files = self.files.iter().filter(|(_, (_, key))| is_over(key.0));
+        let files: Vec<_> = files.map(|(file, _)| *file).collect();
         files.into_iter().for_each(|file| self.fail(file, FileFailure::Closed));
-        self.deletions.clear();
+        self.deletions.retain(|_, (peer, _)| !is_over(*peer));
     }
 
     fn left(&mut self, now: Instant, reason: CloseReason) {

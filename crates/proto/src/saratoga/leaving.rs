@@ -220,10 +220,6 @@ impl Endpoint {
             file.probe_copies = self.config.copies - 2;
             self.due.insert(Due::Probe(key));
         }
-        if is_last && !file.metadata_is_known && length < file.properties.length {
-            // Without it the end of the file would wait for a round trip.
-            self.due.insert(Due::Metadata(key));
-        }
         self.reschedule(Side::Sender, key);
         let (count, payload) = match is_fill {
             true => (&mut self.counters.packets_repeated, &mut self.counters.payload_repeated),
@@ -238,7 +234,7 @@ impl Endpoint {
 }
 
 /// Abilities in BEACON and REQUEST.
-fn abilities() -> Abilities {
+pub(super) fn abilities() -> Abilities {
     let (send, receive) = (Ability::Willing, Ability::Willing);
     Abilities { width_max: Width::Bits64, streams: false, send, receive, udp_lite: false }
 }

@@ -83,8 +83,6 @@ pub(super) struct Outgoing {
     /// Packets for holes, by the offset of their beginning. They do not overlap.
     fills: BTreeMap<u64, Fill>,
     progress: u64,
-    /// A STATUS has said that the peer has the METADATA.
-    pub(super) metadata_is_known: bool,
     /// METADATA was sent.
     pub(super) has_begun: bool,
     /// Number of further copies of the METADATA, and of the request at the end, that are due.
@@ -121,7 +119,6 @@ impl Outgoing {
             ready: 0,
             fills: BTreeMap::new(),
             progress: 0,
-            metadata_is_known: false,
             has_begun: false,
             metadata_copies: 0,
             probe_copies: 0,
@@ -278,7 +275,6 @@ impl Outgoing {
         let (Some(holes), Some(progress), Some(top)) = (holes, progress, top) else {
             return StatusEffect { is_invalid: true, ..effect };
         };
-        self.metadata_is_known |= !status.lacks_metadata;
         if !status.lacks_metadata && holes.is_empty() && !status.incomplete && progress == self.length() {
             effect.is_complete = true;
             return effect;

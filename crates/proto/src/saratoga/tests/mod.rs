@@ -2,6 +2,9 @@
 
 mod codec;
 mod laws;
+mod pair;
+mod pass;
+mod transfers;
 
 use crate::time::Duration;
 
