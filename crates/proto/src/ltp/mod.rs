@@ -21,6 +21,8 @@
 //!
 //! - **Timers.** Checkpoints, reports and cancellations are repeated until they are answered. Their timers begin when the
 //!   segment has left, and stand still while the link is down and the answer cannot leave (RFC 5326 6.2 to 6.6).
+//! - **Outages.** What was on its way when the link went down may be lost: the first segment of a block after an outage is a
+//!   discretionary checkpoint.
 //! - **Order.** Acknowledgements, reports, cancellations and repeated checkpoints leave first, then retransmissions, then
 //!   new data.
 //! - **Reports** of missing data wait for datagrams that overtake each other, and so do retransmissions. A complete block is

@@ -77,6 +77,8 @@ pub(super) struct Outgoing {
     /// Number of bytes sent at least once.
     sent: u64,
     segments_since_checkpoint: u32,
+    /// The next segment is a checkpoint, whatever the number of those before.
+    checkpoint_due: bool,
     /// Bytes sent since the last checkpoint.
     uncovered_from: u64,
     claimed: Ranges,
@@ -103,6 +105,7 @@ impl Outgoing {
             finished: false,
             sent: 0,
             segments_since_checkpoint: 0,
+            checkpoint_due: false,
             uncovered_from: 0,
             claimed: Ranges::new(),
             next_checkpoint: first_checkpoint,
@@ -212,8 +215,8 @@ impl Outgoing {
         let part_is_final = self.finished || (red && red_limit <= self.length);
         let ends_part = part_is_final && rest <= payload;
         self.segments_since_checkpoint += 1;
-        let discretionary =
-            red && checkpoint_every > 0 && self.segments_since_checkpoint >= checkpoint_every && !ends_part;
+        let is_time = checkpoint_every > 0 && self.segments_since_checkpoint >= checkpoint_every;
+        let discretionary = red && (is_time || self.checkpoint_due) && !ends_part;
         // A last segment that fits only without serial numbers is not the last.
         let length = match (ends_part, discretionary || rest <= plain) {
             (true, _) => rest,
@@ -241,6 +244,7 @@ impl Outgoing {
             covers.insert(self.uncovered_from, end);
             self.uncovered_from = end;
             self.segments_since_checkpoint = 0;
+            self.checkpoint_due = false;
             self.add_checkpoint(head, covers);
         }
         Some(NextSegment { head, repeated: false })
@@ -251,6 +255,11 @@ impl Outgoing {
             Checkpoint { head, covers, tries: 1, timer: AnswerTimer::default(), first_departed: None };
         self.checkpoints.insert(self.next_checkpoint, checkpoint);
         self.next_checkpoint += 1;
+    }
+
+    /// Makes the next segment a checkpoint, if any was sent before.
+    pub(super) fn request_report(&mut self) {
+        self.checkpoint_due = self.sent > 0;
     }
 
     /// Returns true if a retransmission is due.

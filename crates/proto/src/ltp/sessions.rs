@@ -235,11 +235,15 @@ impl Sessions {
         }
     }
 
-    /// The link below is connected again (RFC 5326 6.1, 6.6).
+    /// The link below is connected again (RFC 5326 6.1, 6.6). What was on its way when the link went down may be lost, so
+    /// a block that continues asks for a report at once instead of at its end.
     pub(super) fn resume(&mut self, now: Instant) {
         if self.clock.is_down() {
             self.clock.set_down(None);
             self.each_timer(|clock, key, timer| clock.resume(now, key, timer));
+            for number in &self.fresh {
+                self.outgoing.get_mut(number).expect("a block with unsent data exists").request_report();
+            }
             let limit = self.config.inactivity_limit();
             for (id, block) in &mut self.incoming {
                 block.heard_at = now;

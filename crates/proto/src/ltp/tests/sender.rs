@@ -373,6 +373,26 @@ fn timers_stand_still_and_nothing_leaves_while_the_link_is_down() {
 }
 
 #[test]
+fn a_block_that_continues_after_an_outage_asks_at_once_what_was_lost() {
+    for interrupted in [false, true] {
+        let mut scene = Scene::new(short());
+        let (transfer, bundle) = (TransferId(0), bundle(4_500, 1));
+        scene.ask(BundlesRequest::Open { transfer, priority: Priority::Normal, length: 4_500 });
+        scene.ask(BundlesRequest::Piece { transfer, data: bundle.slice(..2_000), last: false });
+        let before = parts(&scene.down);
+        assert!(!before.is_empty() && before.iter().all(|part| part.2 == DataKind::Red), "{before:?}");
+        if interrupted {
+            scene.tell(DatagramsIndication::Carrier(false));
+            scene.tell(DatagramsIndication::Carrier(true));
+        }
+        scene.ask(BundlesRequest::Piece { transfer, data: bundle.slice(2_000..), last: true });
+        let after: Vec<DataKind> = parts(&scene.down).into_iter().map(|part| part.2).collect();
+        let first = if interrupted { DataKind::Checkpoint } else { DataKind::Red };
+        assert_eq!(after, [first, DataKind::Red, DataKind::EndOfRedAndBlock]);
+    }
+}
+
+#[test]
 fn important_segments_are_sent_as_often_as_the_settings_say() {
     let interval = Duration::from_millis(30);
     let mut scene = Scene::new(Config { copies: 3, copy_interval: interval, ..config() });
