@@ -9,9 +9,13 @@
 //! reproduced: *whole path*, from the start to the last byte at rx; *mx to rx*, from the first byte that mx sends; and
 //! the *whole path with errors on the second hop only*.
 //!
+//! The paper has no other convergence layer. LTP, with and without an erasure code, is simulated on the same grid, and with
+//! announced outages besides.
+//!
 //! No constant is fitted to a published figure. One reading, errors on the second hop only, was chosen because of the
 //! published goodputs, and its own goodputs are marked calibrated; all others are predictions.
 
+mod beyond;
 mod cases;
 mod claims;
 mod page;

@@ -1,0 +1,197 @@
+//! LTP on the grid of the paper, which has none: beside its protocol, the ideal times and its goodputs.
+
+use super::{BERS, MAIN, PUBLISHED, Played, Reproduction, over_delay, stated};
+use crate::claim;
+use crate::format::figure;
+use crate::papers::figures::Figures;
+use crate::papers::text::Text;
+use crate::record::{Record, Value, number};
+use crate::report::{Cell, PageBlock, Plot, PlotSeries, Point, Section, Shape, Tone};
+
+const LTP: &str = "ltp/tuned";
+const LTP_FEC: &str = "ltp-fec/tuned";
+/// Protocols with the groups of their points: those of the paper's grid, and those with announced outages.
+const PROTOCOLS: [(&str, &str, Option<&str>); 3] = [
+    (MAIN, "grid", None),
+    (LTP, "ltp", Some("ltp announced")),
+    (LTP_FEC, "ltp-fec", Some("ltp-fec announced")),
+];
+const TIME: &str = "transfer_s";
+const GOODPUT: &str = "goodput_byte_per_s";
+
+/// Outages of a point, in words.
+fn outages(played: &Played) -> &'static str {
+    match (played.param("outage_s") > 0.0, played.case.params.get("announced")) {
+        (false, _) => "none",
+        (true, None) => "not announced",
+        (true, Some(_)) => "announced",
+    }
+}
+
+/// Time of a point as a multiple of the ideal time with the bundle stored at mx, and with every packet forwarded as it
+/// arrives.
+#[derive(Clone, Copy)]
+struct Factors {
+    stored: f64,
+    streamed: f64,
+}
+
+fn factors(played: &Played) -> Option<Factors> {
+    let record = played.record(TIME)?;
+    Some(Factors { stored: record.ratio?, streamed: record.mean / played.mean("limit_streaming_s") })
+}
+
+impl Reproduction {
+    pub(super) fn ltp_section(&self, figures: Figures<'_>, text: &Text) -> Section {
+        let plots = BERS.into_iter().map(|ber| self.delay_plot(figures, text, ber));
+        let over_outages = BERS.into_iter().map(|ber| self.outage_plot(figures, text, ber));
+        let whole = text.table("ltp-grid", self.whole_grid());
+        text.section("ltp")
+            .shown(ltp_words(figures, text))
+            .shown(text.table("ltp-stated", stated_rows(figures)))
+            .with_all(plots)
+            .shown(text.table("ltp-worst", self.worst_rows()))
+            .with_all(over_outages)
+            .with(PageBlock::Folded(whole))
+    }
+
+    fn delay_plot(&self, figures: Figures<'_>, text: &Text, ber: f64) -> Plot {
+        let at = over_delay(ber, 0);
+        let plot = text.plot("ltp-delay");
+        let plot = Plot { title: format!("{}: bit-error rate {}", plot.title, number(ber)), ..plot };
+        let plot = PROTOCOLS.into_iter().enumerate().fold(plot, |plot, (style, (case, ..))| {
+            plot.with(figures.curve(case, case, TIME, &at).styled(style))
+        });
+        let published = published(ber).map(|goodput| {
+            let file_bytes = self.group("grid")[0].runs[0].1.file_bytes as f64;
+            Point::new(2000.0, file_bytes / goodput)
+        });
+        let published = PlotSeries::new("published", published.into_iter().collect()).published().styled(0);
+        plot.with(published)
+            .with(figures.limits("ideal, stored at mx", LTP_FEC, TIME, &at))
+            .with(streaming(figures, &at))
+    }
+
+    fn outage_plot(&self, figures: Figures<'_>, text: &Text, ber: f64) -> Plot {
+        let at = stated(ber, 0).replace("outage_s=0", "outage_s=*");
+        let plot = text.plot("ltp-outage");
+        let plot = Plot { title: format!("{}: bit-error rate {}", plot.title, number(ber)), ..plot };
+        let plot = PROTOCOLS.into_iter().enumerate().fold(plot, |plot, (style, (case, ..))| {
+            plot.with(figures.curve(case, case, TIME, &at).styled(style))
+        });
+        let announced = PROTOCOLS.into_iter().filter_map(|(case, _, announced)| Some((case, announced?)));
+        let plot = announced.enumerate().fold(plot, |plot, (style, (case, group))| {
+            let here = self.group(group).iter();
+            let here = here.filter(|played| (played.param("ber"), played.param("delay_ms")) == (ber, 2000.0));
+            let point = |played: &Played| Some(Point::of(played.param("outage_s"), &played.record(TIME)?));
+            let name = format!("{case}, announced");
+            plot.with(PlotSeries::new(name, here.filter_map(point).collect()).styled(PROTOCOLS.len() + style))
+        });
+        plot.with(figures.limits("ideal, stored at mx", LTP_FEC, TIME, &at)).with(streaming(figures, &at))
+    }
+
+    /// Rows of the greatest factors over the ideal times, of each protocol and of the best one at each point.
+    fn worst_rows(&self) -> Vec<Vec<Cell>> {
+        let kinds = ["none", "announced", "not announced"];
+        kinds.into_iter().flat_map(|kind| BERS.map(|ber| self.worst_row(kind, ber))).collect()
+    }
+
+    fn worst_row(&self, kind: &str, ber: f64) -> Vec<Cell> {
+        let here = |group: &&str| -> Vec<&Played> {
+            let all = self.group(group).iter();
+            all.filter(|played| played.param("ber") == ber && outages(played) == kind).collect()
+        };
+        let of_protocol = |(_, grid, announced): (&str, &'static str, Option<&'static str>)| -> Vec<&Played> {
+            [Some(grid), announced].iter().flatten().flat_map(here).collect()
+        };
+        let points = PROTOCOLS.map(of_protocol);
+        let worst = |points: &Vec<&Played>| {
+            let all = points.iter().filter_map(|played| factors(played));
+            all.map(|factors| factors.stored).reduce(f64::max)
+        };
+        let mut cells = vec![Cell::text(kind), Cell::text(number(ber))];
+        let factor = |value: Option<f64>| value.map_or_else(Cell::empty, |value| Cell::precise(value, 3));
+        cells.extend(points.iter().map(|points| factor(worst(points))));
+        // All points of a protocol stand in the same order, unless it has none.
+        let best = |at: usize| {
+            let candidates = points.iter().filter_map(|points| factors(points.get(at)?));
+            candidates.reduce(|a, b| if b.stored < a.stored { b } else { a })
+        };
+        let most = points.iter().map(Vec::len).max().unwrap_or(0);
+        let greatest = |of: fn(Factors) -> f64| (0..most).filter_map(best).map(of).reduce(f64::max);
+        cells.push(factor(greatest(|factors| factors.stored)).toned(Tone::Strong));
+        cells.push(factor(greatest(|factors| factors.streamed)));
+        cells
+    }
+
+    /// Rows of all points.
+    fn whole_grid(&self) -> Vec<Vec<Cell>> {
+        let [_, (_, grid, announced), _] = PROTOCOLS;
+        let points = [Some(grid), announced].into_iter().flatten().flat_map(|group| self.group(group));
+        points.map(|point| self.grid_row(point)).collect()
+    }
+
+    fn grid_row(&self, point: &Played) -> Vec<Cell> {
+        let word = |name| point.case.params.get(name).map(Value::to_string).unwrap_or_default();
+        let mut cells: Vec<Cell> = ["ber", "delay_ms", "outage_s"].map(|name| Cell::text(word(name))).into();
+        cells.push(Cell::text(outages(point)));
+        for (_, grid, announced) in PROTOCOLS {
+            let groups = [Some(grid), announced].into_iter().flatten().flat_map(|group| self.group(group));
+            let mut same = groups.filter(|played| played.case.params == point.case.params);
+            let figures = same.next().and_then(|played| Some((played.cell(TIME), factors(played)?)));
+            match figures {
+                Some((time, factors)) => cells.extend([time, Cell::precise(factors.stored, 3)]),
+                None => cells.extend([Cell::empty(), Cell::empty()]),
+            }
+        }
+        let ideal = |name: &str| Cell::number(point.mean(name));
+        cells.extend([ideal("limit_s"), ideal("limit_streaming_s")]);
+        cells
+    }
+}
+
+/// Published goodput at this bit-error rate, byte/s.
+fn published(ber: f64) -> Option<f64> {
+    let all = claim::published(PUBLISHED, MAIN, GOODPUT);
+    BERS.into_iter().zip(all).find(|(at, _)| *at == ber).map(|(_, goodput)| goodput)
+}
+
+/// Ideal times with every packet forwarded as it arrives.
+fn streaming(figures: Figures<'_>, at: &str) -> PlotSeries {
+    figures
+        .curve("ideal, streaming through mx", LTP_FEC, "limit_streaming_s", at)
+        .shaped(Shape::Trace)
+        .styled(6)
+}
+
+/// Goodput at the delay at which the paper states one, as a multiple of it.
+fn over_published(record: &Record, ber: f64) -> Option<f64> {
+    Some(record.mean / published(ber)?)
+}
+
+fn stated_rows(figures: Figures<'_>) -> Vec<Vec<Cell>> {
+    let row = |(ber, (case, ..)): (f64, (&str, &str, Option<&str>))| {
+        let at = stated(ber, 0);
+        let (time, goodput) = (figures.at(case, TIME, &at), figures.at(case, GOODPUT, &at));
+        let streamed = time.map(|time| time.mean / figures.mean(case, "limit_streaming_s", &at));
+        let cell = |value: Option<f64>| value.map_or_else(Cell::empty, |value| Cell::precise(value, 2));
+        vec![
+            Cell::text(number(ber)),
+            Cell::text(case),
+            figures.cell(case, TIME, &at, ""),
+            figures.cell(case, GOODPUT, &at, ""),
+            cell(time.and_then(|time| time.ratio)),
+            cell(streamed),
+            cell(goodput.and_then(|goodput| over_published(goodput, ber))),
+        ]
+    };
+    BERS.into_iter().flat_map(|ber| PROTOCOLS.map(|protocol| (ber, protocol))).map(row).collect()
+}
+
+fn ltp_words(figures: Figures<'_>, text: &Text) -> String {
+    let of = |of: &dyn Fn(f64) -> Option<f64>| BERS.map(|ber| figure(of(ber).unwrap_or(f64::NAN))).join(", ");
+    let at = |metric: &str, ber: f64| figures.at(LTP_FEC, metric, &stated(ber, 0));
+    let ideal = of(&|ber| at(TIME, ber)?.ratio);
+    let published = of(&|ber| over_published(at(GOODPUT, ber)?, ber));
+    text.words("ltp", &[("ideal", ideal), ("published", published)])
+}
