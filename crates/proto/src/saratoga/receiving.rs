@@ -323,7 +323,8 @@ impl Incoming {
             self.status_at = None;
             return true;
         }
-        if self.status_at.is_none() && (!self.unreported.is_empty() || self.status_was_sent.is_none()) {
+        let has_news = !self.unreported.is_empty() || self.status_was_sent.is_none();
+        if self.status_at.is_none() && !self.status_is_queued && has_news {
             let after_last = self.status_was_sent.map_or(now, |at| at + config.status_interval);
             self.status_at = Some(after_last.max(now + config.status_delay));
         }

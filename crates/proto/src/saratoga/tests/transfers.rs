@@ -530,17 +530,28 @@ fn a_status_answers_the_packet_that_requests_it() {
     assert_eq!((second.stamp, second.in_response_to, second.progress), (stamp, 6_000, 1_000));
     assert_eq!((second.holes.as_slice(), second.incomplete), (&[(3_000, 4_999)][..], true));
     assert!(second.voluntary);
+    // A packet for a hole is answered with its own offset, although later ones have arrived.
+    let fill = Data { wants_status: true, stamp: Some([2; 16]), ..data(&pair, 1_000, 500) };
+    pair.hear(1, fill);
+    let third = answer(&pair);
+    assert_eq!((third.stamp, third.in_response_to, third.progress), (Some([2; 16]), 1_500, 1_500));
     // At the end of the file all holes are listed.
     let end = Data { wants_status: true, is_end: true, payload: Bytes::new(), ..data(&pair, 100_000, 0) };
     pair.hear(1, end);
     let last = answer(&pair);
-    assert_eq!(last.holes, [(1_000, 1_999), (3_000, 4_999), (6_000, 99_999)]);
+    assert_eq!(last.holes, [(1_500, 1_999), (3_000, 4_999), (6_000, 99_999)]);
     assert_eq!((last.in_response_to, last.incomplete), (100_000, false));
 }
 
 #[test]
 fn hole_lists_keep_to_their_rate() {
-    let slow = Config { status_rate_bps: 9_600, status_bytes: 572, burst: Duration::ZERO, ..config() };
+    let slow = Config {
+        status_rate_bps: 9_600,
+        status_bytes: 572,
+        status_delay: Duration::ZERO,
+        burst: Duration::ZERO,
+        ..config()
+    };
     let mut pair = receiving(&slow);
     for second in 0..40 {
         for index in 0..100 {
