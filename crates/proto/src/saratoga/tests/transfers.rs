@@ -654,6 +654,19 @@ fn another_file_of_the_same_name_is_received_from_its_beginning() {
     pair.get(1, 1, "a", Some(partial));
     assert!(pair.run(10_000 * SECOND));
     assert_eq!((pair.ends(1)[1..].to_vec(), pair.payload[0] - before), (vec![done(FileId::Own(1))], 200_000));
+    // Nor does a put continue with it.
+    let partial = PartialFile { properties: pair.file("a", 200_000), ..partial_of(5_000) };
+    pair.held = Some(partial.clone());
+    let changed = crate::service::FileProperties { created: 9, ..partial.properties };
+    let before = pair.payload[0];
+    pair.put(0, 2, changed, false);
+    assert!(pair.run(10_000 * SECOND));
+    assert_eq!((pair.ends(1)[2..].len(), pair.payload[0] - before), (1, 200_000));
+}
+
+/// Content of which the first bytes are stored.
+fn partial_of(up_to: u64) -> PartialFile {
+    PartialFile { properties: crate::service::FileProperties::default(), up_to, missing: vec![], sum: 0 }
 }
 
 #[test]
@@ -815,6 +828,24 @@ fn memory_is_bounded_under_a_peer_that_begins_files_for_ever() {
     pair.run(1_000 * SECOND);
     let end = &pair.ends[1];
     assert_eq!((end.incoming.len(), end.outgoing.len(), end.held_bytes), (0, 0, 0));
+}
+
+#[test]
+fn a_packet_that_makes_too_many_holes_is_dropped() {
+    let mut pair = receiving(&Config { holes_max: 3, ..config() });
+    let mut offer = |offset, length| {
+        let (before, packet) = (pair.payload[0], data(&pair, offset, length));
+        pair.hear(1, packet);
+        pair.payload[0] - before
+    };
+    // Three holes: from 0, 2,000 and 4,000 on, 1,000 bytes each.
+    assert_eq!([1_000, 3_000, 5_000].map(|offset| offer(offset, 1_000)), [1_000; 3]);
+    assert_eq!(offer(7_000, 1_000), 0, "a fourth hole");
+    assert_eq!(offer(2_500, 100), 0, "a hole in two");
+    assert_eq!(offer(6_000, 1_000), 1_000, "no hole");
+    assert_eq!((offer(2_000, 100), offer(4_900, 100)), (100, 100), "from its edges on");
+    assert_eq!((offer(0, 1_000), offer(9_000, 500)), (1_000, 500), "one hole less, and one more");
+    assert_eq!(pair.ends[1].counters().dropped, 2);
 }
 
 #[test]
