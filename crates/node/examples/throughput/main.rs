@@ -30,7 +30,8 @@ fn main() {
     let number = |text: &str| text.parse().expect("a number");
     let figures = match words[..] {
         [] => return table(),
-        ["path", count, length, kind] => path::run(number(count), number(length), kind),
+        ["path", count, length, kind] => path::run(number(count), number(length), kind, "tcp"),
+        ["path", count, length, kind, carrier] => path::run(number(count), number(length), kind, carrier),
         ["ping"] => resting::ping(),
         ["idle"] => resting::idle(),
         ["fill", count] => resting::fill(number(count)),
@@ -71,13 +72,17 @@ fn table() {
     );
     println!("{:<42}{:>10}{:>9}{:>9}{:>7}{:>10}", "", "bundles/s", "Mbit/s", "us CPU", "MB", "stranded");
     for (count, length) in [(10_000, 1024), (500, 1_000_000)] {
-        for (kind, words) in
-            [("memory", "store in memory"), ("tls", "store in memory, TLS 1.3"), ("disk", "store durable")]
-        {
+        for (kind, words) in [
+            ("memory", "store in memory"),
+            ("tls", "store in memory, TLS 1.3"),
+            ("disk", "store durable"),
+            ("memory ltp", "LTP, store in memory"),
+            ("disk ltp", "LTP, store durable"),
+        ] {
             let name = format!("{count} of {length} B, {words}");
             if let Some(run) = median(&format!("path {count} {length} {kind}"), "seconds") {
                 row(&name, &run);
-                if kind == "disk" {
+                if kind.starts_with("disk") {
                     print_disk(&run);
                 }
             }

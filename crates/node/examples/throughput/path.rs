@@ -45,16 +45,31 @@ fn secured(folder: &Path, name: &str) -> String {
     )
 }
 
-/// `kind` is where the stores are: `memory` or `disk`; or `tls`: in memory, and the link is encrypted.
-pub(crate) fn run(count: usize, length: usize, kind: &str) -> Value {
+/// Settings of LTP for a path without delay: segments of 60 kB without a rate limit, and at most as many bytes in transit as the
+/// buffer of the receiving socket holds.
+const LTP: &str = "ltp = { segment-bytes = 60_000, block-bytes = 1_000_000, outgoing-bytes-max = 4_000_000, \
+                   rate-bps = 0, one-way-delay = '10 ms', margin = '200 ms', report-delay = '2 ms', retransmission-delay = '2 ms' }\n\
+                   stream.udp-receive-buffer-bytes = 4_000_000";
+
+/// `kind` is where the stores are, `memory` or `disk`; or `tls`: in memory, and the link is encrypted. `carrier` is `tcp` or
+/// `ltp`.
+pub(crate) fn run(count: usize, length: usize, kind: &str, carrier: &str) -> Value {
     let folder = crate::folder().join(format!("longwire-throughput-{}", std::process::id()));
-    let tls = kind == "tls";
+    let (tls, ltp) = (kind == "tls", carrier == "ltp");
     let kind = if tls { "memory" } else { kind };
-    let security = |name| if tls { secured(&folder, name) } else { String::new() };
-    let listen = format!("listen = ['127.0.0.1:0']\n{}", security("bob"));
-    let bob = node(&folder, "bob", kind, &listen);
-    let address = bob.addresses()[0];
-    let link = format!("link = [{{ name = 'bob', address = '{address}' }}]\n{}", security("alice"));
+    let keys = |name| match (tls, ltp) {
+        (true, _) => secured(&folder, name),
+        (false, true) => LTP.to_owned(),
+        (false, false) => String::new(),
+    };
+    let listen = if ltp { "listen-udp = ['ltp 127.0.0.1:0']" } else { "listen = ['127.0.0.1:0']" };
+    let bob = node(&folder, "bob", kind, &format!("{listen}\n{}", keys("bob")));
+    let address = if ltp { bob.udp_addresses()[0] } else { bob.addresses()[0] };
+    let link = format!(
+        "link = [{{ name = 'bob', kind = '{}', address = '{address}', peer = 'dtn://bob/' }}]\n{}",
+        carrier,
+        keys("alice")
+    );
     let alice = node(&folder, "alice", kind, &link);
     let (sender, receiver) = (alice.client(), bob.client());
     let me = process::of(None);

@@ -10,6 +10,7 @@
 //!
 //! Units: bytes of datagram, without headers.
 
+use crate::pumps::datagram_batch::{DatagramBatch, OutgoingDatagram};
 use crate::pumps::stream::reason_of;
 use crate::tell::Tell;
 use bytes::Bytes;
@@ -27,8 +28,8 @@ use tokio::sync::mpsc;
 
 /// Datagrams that a pump queues.
 const QUEUE: u64 = 64;
-/// Maximum length of a datagram.
-const LENGTH_MAX: usize = 65_536;
+/// Maximum length of what the system delivers at once: one datagram, or several of one length.
+const LENGTH_MAX: u64 = 65_536;
 /// Maximum length of a sent datagram over IPv4 and over IPv6: 65,535 minus the headers.
 const SENT_BYTES_MAX: (u64, u64) = (65_507, 65_527);
 /// Maximum number of senders that a listening socket remembers.
@@ -45,18 +46,23 @@ pub(crate) enum SocketEvent {
         /// Address of its only peer; `None` for a listening socket.
         at: Option<SocketAddr>,
     },
-    /// One datagram was passed to the system, or dropped; it had this token.
-    Sent(Option<u64>),
-    /// A datagram arrived from this address.
-    Datagram(Bytes, SocketAddr),
+    /// Datagrams were passed to the system, or dropped.
+    Sent {
+        /// Number of datagrams.
+        count: u64,
+        /// Tokens of those that had one.
+        tokens: Vec<u64>,
+    },
+    /// Datagrams arrived, each from this address.
+    Received(Vec<(Bytes, SocketAddr)>),
     /// The socket failed. The last event.
     Left(CloseReason),
 }
 
 #[derive(Debug)]
 enum PumpRequest {
-    /// Sends a datagram, to the only peer of the socket or to this address.
-    Send { to: Option<SocketAddr>, bytes: Bytes, token: Option<u64> },
+    /// Sends a datagram.
+    Send(OutgoingDatagram),
     /// The user has processed this many received bytes.
     Release(u64),
 }
@@ -186,11 +192,13 @@ impl Sockets {
                 let sender = socket.senders.address(to).copied();
                 if sender.is_some() || to == PeerId::CONFIGURED {
                     // A pump that has ended has sent an event about it, which arrives soon.
-                    let _ = socket.requests.send(PumpRequest::Send { to: sender, bytes, token });
+                    let datagram = OutgoingDatagram { to: sender, bytes, token };
+                    let _ = socket.requests.send(PumpRequest::Send(datagram));
                 } else {
                     // The sender is forgotten: the datagram is dropped.
                     let number = socket.number;
-                    self.tell.tell(SocketReport { link, number, event: SocketEvent::Sent(token) });
+                    let event = SocketEvent::Sent { count: 1, tokens: token.into_iter().collect() };
+                    self.tell.tell(SocketReport { link, number, event });
                 }
             }
         }
@@ -211,31 +219,34 @@ impl Sockets {
                 let peer = at.map(|_| PeerId::CONFIGURED);
                 vec![(link, DatagramsIndication::Joined { bytes_max, peer, group: None }), (link, room(0))]
             }
-            SocketEvent::Sent(token) => {
-                socket.queued -= 1;
-                let transmitted = token.map(DatagramsIndication::Transmitted);
-                transmitted.into_iter().chain([room(socket.queued)]).map(|said| (link, said)).collect()
+            SocketEvent::Sent { count, tokens } => {
+                socket.queued -= count;
+                let transmitted = tokens.into_iter().map(DatagramsIndication::Transmitted);
+                transmitted.chain([room(socket.queued)]).map(|said| (link, said)).collect()
             }
-            SocketEvent::Datagram(bytes, from) => {
-                let is_listening = socket.at.is_none();
-                let kind = socket.kind;
-                let over = if is_listening { self.link_to(from, kind) } else { None };
-                let peer = match self.sockets.get_mut(&link).filter(|_| is_listening && over.is_none()) {
-                    Some(socket) => socket.senders.hear(&from),
-                    None => PeerId::CONFIGURED,
-                };
-                if let Some(over) = over {
-                    self.lend(over, link, bytes.len() as u64);
-                }
-                let datagram =
-                    DatagramsIndication::Datagram { from: peer, to_group: false, bytes, damaged: false };
-                vec![(over.unwrap_or(link), datagram)]
+            SocketEvent::Received(datagrams) => {
+                datagrams.into_iter().map(|(bytes, from)| self.assign(link, bytes, from)).collect()
             }
             SocketEvent::Left(reason) => {
                 self.remove(link);
                 vec![(link, DatagramsIndication::Left(reason))]
             }
         }
+    }
+
+    /// Assigns a datagram that a socket has received to the link that leads to its sender.
+    fn assign(&mut self, link: LinkId, bytes: Bytes, from: SocketAddr) -> (LinkId, DatagramsIndication) {
+        let listening = self.sockets.get(&link).filter(|socket| socket.at.is_none());
+        let over = listening.and_then(|socket| self.link_to(from, socket.kind));
+        let peer = match self.sockets.get_mut(&link).filter(|socket| socket.at.is_none() && over.is_none()) {
+            Some(socket) => socket.senders.hear(&from),
+            None => PeerId::CONFIGURED,
+        };
+        if let Some(over) = over {
+            self.lend(over, link, bytes.len() as u64);
+        }
+        let datagram = DatagramsIndication::Datagram { from: peer, to_group: false, bytes, damaged: false };
+        (over.unwrap_or(link), datagram)
     }
 
     /// Link of a convergence layer that leads to the sender at this address.
@@ -357,23 +368,23 @@ async fn pump(
     let bytes_max = if six { SENT_BYTES_MAX.1 } else { SENT_BYTES_MAX.0 };
     tell(SocketEvent::Joined { bytes_max, at: socket.peer_addr().ok() });
     let mut unreleased = 0_u64;
-    let mut buffer = vec![0; LENGTH_MAX];
+    let mut batch = DatagramBatch::new(&socket, true);
+    let (mut asked, mut queue) = (Vec::new(), VecDeque::new());
     loop {
         tokio::select! {
-            request = requests.recv() => match request {
-                Some(PumpRequest::Send { to: None, bytes, token }) => {
-                    if let Err(error) = socket.send(&bytes).await {
-                        return tell(SocketEvent::Left(reason_of(&error)));
+            count = requests.recv_many(&mut asked, QUEUE as usize) => {
+                if count == 0 {
+                    return;
+                }
+                for request in asked.drain(..) {
+                    match request {
+                        PumpRequest::Send(datagram) => queue.push_back(datagram),
+                        PumpRequest::Release(bytes) => unreleased = unreleased.saturating_sub(bytes),
                     }
-                    tell(SocketEvent::Sent(token));
                 }
-                Some(PumpRequest::Send { to: Some(address), bytes, token }) => {
-                    // A failure concerns this sender alone: the datagram is lost, and the socket serves the others.
-                    let _ = socket.send_to(&bytes, address).await;
-                    tell(SocketEvent::Sent(token));
+                if let Err(error) = send(&socket, &mut batch, &mut queue, &tell).await {
+                    return tell(SocketEvent::Left(reason_of(&error)));
                 }
-                Some(PumpRequest::Release(bytes)) => unreleased = unreleased.saturating_sub(bytes),
-                None => return,
             },
             ready = socket.ready(Interest::ERROR) => {
                 if let Err(error) = ready.and_then(|_| fault(&socket)) {
@@ -381,7 +392,7 @@ async fn pump(
                 }
             }
             ready = socket.readable(), if unreleased < window => {
-                let read = ready.and_then(|()| read(&socket, &mut buffer, window, &mut unreleased, &tell));
+                let read = ready.and_then(|()| read(&socket, &mut batch, window, &mut unreleased, &tell));
                 if let Err(error) = read {
                     return tell(SocketEvent::Left(reason_of(&error)));
                 }
@@ -398,22 +409,46 @@ fn fault(socket: &UdpSocket) -> io::Result<()> {
     error.map_or(Ok(()), Err)
 }
 
+/// Sends all of these datagrams.
+///
+/// # Errors
+///
+/// Fails if a datagram to the only peer of the socket cannot be sent.
+async fn send(
+    socket: &UdpSocket,
+    batch: &mut DatagramBatch,
+    queue: &mut VecDeque<OutgoingDatagram>,
+    tell: &impl Fn(SocketEvent),
+) -> io::Result<()> {
+    while let Some(first) = queue.front() {
+        let sent = match batch.send(socket, queue).await {
+            Ok(sent) => sent,
+            // A failure concerns this sender alone: the datagram is lost, and the socket serves the others.
+            Err(_) if first.to.is_some() => 1,
+            Err(error) => return Err(error),
+        };
+        let tokens = queue.drain(..sent).filter_map(|datagram| datagram.token).collect();
+        tell(SocketEvent::Sent { count: sent as u64, tokens });
+    }
+    Ok(())
+}
+
 /// Reads the waiting datagrams as far as the window allows.
 fn read(
     socket: &UdpSocket,
-    buffer: &mut [u8],
+    batch: &mut DatagramBatch,
     window: u64,
     unreleased: &mut u64,
     tell: &impl Fn(SocketEvent),
 ) -> io::Result<()> {
-    for _ in 0..READS_MAX {
-        if *unreleased >= window {
-            return Ok(());
-        }
-        match socket.try_recv_from(buffer) {
-            Ok((length, from)) => {
-                *unreleased += length as u64;
-                tell(SocketEvent::Datagram(Bytes::copy_from_slice(&buffer[..length]), from));
+    let mut count = 0;
+    while count < READS_MAX && *unreleased < window {
+        let messages_max = 1 + (window - *unreleased) / LENGTH_MAX;
+        match batch.receive(socket, usize::try_from(messages_max).unwrap_or(usize::MAX)) {
+            Ok(received) => {
+                count += received.len();
+                *unreleased += received.iter().map(|(bytes, _)| bytes.len() as u64).sum::<u64>();
+                tell(SocketEvent::Received(received));
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
             Err(error) => return Err(error),
@@ -452,7 +487,7 @@ mod tests {
 
     /// Passes a datagram to the port on which this node listens; returns the link that it is assigned to.
     fn comes(sockets: &mut Sockets, from: &str, bytes: usize) -> LinkId {
-        let said = SocketEvent::Datagram(vec![0; bytes].into(), from.parse().expect("an address"));
+        let said = SocketEvent::Received(vec![(vec![0; bytes].into(), from.parse().expect("an address"))]);
         let heard = sockets.hear(SocketReport { link: HERE, number: 1, event: said });
         assert!(matches!(heard[..], [(_, DatagramsIndication::Datagram { .. })]), "{heard:?}");
         heard[0].0
@@ -494,7 +529,8 @@ mod tests {
         }
         // A datagram on the socket of a link belongs to that link.
         let (mut all, _asked) = sockets(&[(BOB, "192.0.2.7:4556"), (CAROL, "192.0.2.7:4556")]);
-        let said = SocketEvent::Datagram(vec![0; 10].into(), "192.0.2.7:4556".parse().expect("an address"));
+        let said =
+            SocketEvent::Received(vec![(vec![0; 10].into(), "192.0.2.7:4556".parse().expect("an address"))]);
         assert_eq!(all.hear(SocketReport { link: CAROL, number: 3, event: said })[0].0, CAROL);
     }
 
@@ -504,7 +540,8 @@ mod tests {
         for bytes in [100, 0, 50] {
             assert_eq!(comes(&mut all, "192.0.2.7:9", bytes), BOB);
         }
-        let own = SocketEvent::Datagram(vec![0; 7].into(), "192.0.2.7:4556".parse().expect("an address"));
+        let own =
+            SocketEvent::Received(vec![(vec![0; 7].into(), "192.0.2.7:4556".parse().expect("an address"))]);
         assert_eq!(all.hear(SocketReport { link: BOB, number: 2, event: own })[0].0, BOB);
         for bytes in [60, 97] {
             all.request(BOB, DatagramsRequest::Release(bytes), Default::default);
@@ -523,7 +560,7 @@ mod tests {
     fn an_answer_goes_to_the_sender_that_it_names_and_not_to_a_forgotten_one() {
         let (mut all, mut asked) = sockets(&[(BOB, "192.0.2.7:4556")]);
         let mut named = |from: &str| {
-            let said = SocketEvent::Datagram(Bytes::new(), from.parse().expect("an address"));
+            let said = SocketEvent::Received(vec![(Bytes::new(), from.parse().expect("an address"))]);
             match &all.hear(SocketReport { link: HERE, number: 1, event: said })[..] {
                 [(link, DatagramsIndication::Datagram { from, .. })] => (*link, *from),
                 other => panic!("{other:?}"),
@@ -543,7 +580,7 @@ mod tests {
         let sent = std::iter::from_fn(|| requests.try_recv().ok());
         let to: Vec<_> = sent
             .map(|request| match request {
-                PumpRequest::Send { to, token: Some(3), .. } => to.map(|to| to.to_string()),
+                PumpRequest::Send(OutgoingDatagram { to, token: Some(3), .. }) => to.map(|to| to.to_string()),
                 other => panic!("{other:?}"),
             })
             .collect();

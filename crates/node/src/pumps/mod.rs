@@ -2,6 +2,7 @@
 
 pub(crate) mod connect;
 pub(crate) mod datagram;
+mod datagram_batch;
 pub(crate) mod quick_ack;
 pub(crate) mod receive_budget;
 pub(crate) mod secure;
