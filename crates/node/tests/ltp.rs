@@ -2,9 +2,9 @@
 
 mod common;
 
-use common::{App, DEADLINE, config, payload, start, web};
-use longwire_node::Node;
+use common::{App, DEADLINE, Place, config, payload, start, web};
 use longwire_node::message::MessageOptions;
+use longwire_node::{Config, Node, NodeSetup};
 use std::net::{SocketAddr, UdpSocket};
 
 /// Settings with which a lost segment costs little time.
@@ -76,6 +76,62 @@ fn bundles_arrive_over_the_erasure_code() {
     let status = here.wait_status(|status| status["links"][0]["counters"]["blocks_completed"] == 3);
     let counters = &status["links"][0]["counters"];
     assert!(counters["repairs_sent"].as_u64() > Some(10), "{status:#}");
+}
+
+/// Two nodes that listen, each with a link to the other. The address of the second one is known after the first has started, so
+/// that the first gets its link by a reload.
+#[test]
+fn two_listening_nodes_exchange_bundles_in_both_directions() {
+    let place = Place::new("ltp-both");
+    let file = place.0.join("bob.toml");
+    let text = |number: u8| {
+        format!("node = 'ipn:{number}.0'\nlisten-udp = ['ltp 127.0.0.1:0']\nstorage.kind = 'memory'\n{NEAR}")
+    };
+    let link = |number: u8, to: SocketAddr| {
+        format!(
+            "[[link]]\nname = 'other'\nkind = 'ltp'\naddress = '{to}'\npeer = 'ipn:{number}.0'\nrate-bps = 100_000_000\n"
+        )
+    };
+    std::fs::write(&file, text(2)).expect("a file");
+    let settings = Config::load(&file).expect("it makes sense");
+    let setup = NodeSetup { path: Some(file.clone()), ..NodeSetup::new(settings) };
+    let bob = Node::start(setup).expect("it starts");
+    let alice = start(config(&format!("{}{}", text(1), link(2, bob.udp_addresses()[0]))));
+    std::fs::write(&file, format!("{}{}", text(2), link(1, alice.udp_addresses()[0]))).expect("a file");
+    bob.reload();
+    let mut apps = [App::new(&alice), App::new(&bob)];
+    let files = [payload(200_000, 1), payload(1399, 2), payload(150_000, 3)];
+    for (at, app) in apps.iter_mut().enumerate() {
+        app.wait_status(|status| status["links"].as_array().is_some_and(|links| links.len() == 2));
+        app.register(&format!("ipn:{}.5", at + 1), 1_000_000);
+    }
+    // All are under way before the first is looked for.
+    let mut numbers = [Vec::new(), Vec::new()];
+    for file in &files {
+        for (at, numbers) in numbers.iter_mut().enumerate() {
+            let to = format!("ipn:{}.5", 2 - at);
+            numbers.push(apps[at].send(&to, file, MessageOptions::default()));
+        }
+    }
+    for (app, numbers) in apps.iter_mut().zip(numbers) {
+        let mut got: Vec<_> = files
+            .iter()
+            .map(|_| {
+                let (delivery, got) = app.receive();
+                app.take(delivery);
+                got
+            })
+            .collect();
+        got.sort_by_key(|file| files.iter().position(|sent| sent == file));
+        assert_eq!(got, files);
+        numbers.into_iter().for_each(|number| app.wait_sent(number));
+        let other = |status: &serde_json::Value| {
+            let links = status["links"].as_array().expect("a list");
+            links.iter().find(|link| link["name"] == "other").expect("a link")["counters"].clone()
+        };
+        let status = app.wait_status(|status| other(status)["bundles_sent"] == 3);
+        assert_eq!(other(&status)["blocks_failed"], 0, "{status:#}");
+    }
 }
 
 /// A peer by hand: the segments that a node sends, and how it answers the cancellation of a session that does not exist.
