@@ -21,8 +21,9 @@ pub struct Tcpcl;
 const TUNED: &str = "windows of twice the bandwidth-delay product, an initial window that fills the link, segments of \
                      16 KB, timers set for its round trip";
 
-/// Timeout longer than any experiment. TOML has no value for "never", and a missing key means the default.
-const NEVER: Duration = Duration::from_secs(3650 * 86_400);
+/// Timeout longer than TCP tries to connect, also with the timers for the longest delays. TOML has no value for "never", and
+/// a missing key means the default.
+const A_DAY: Duration = Duration::from_secs(86_400);
 
 impl Carrier for Tcpcl {
     type Settings = Config;
@@ -142,7 +143,7 @@ pub(super) fn session(settings: &Config, origin: Origin, rng: Rng) -> tcpcl::Ses
 }
 
 fn settings(mut tcpcl: Config, tcp: Profile) -> Table {
-    tcpcl.connect_timeout.get_or_insert(NEVER);
+    tcpcl.connect_timeout.get_or_insert(A_DAY);
     sections([("tcpcl", to_table(&tcpcl)), ("tcp", to_table(&tcp))])
 }
 
