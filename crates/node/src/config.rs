@@ -52,6 +52,7 @@ use longwire_settings::toml_text;
 use longwire_towers::carriers::{self, Tcpcl};
 use longwire_towers::{AnyCarrier, CARRIERS, ChannelFacts, LinkFacts, Medium, Place, Plan};
 use serde::{Deserialize, Serialize};
+use std::iter;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -331,6 +332,7 @@ impl Config {
         let mut config: Config = toml_text::from_table(table, place)?;
         config.carriers = carriers;
         config.link.iter_mut().zip(links).for_each(|(link, own)| link.carriers = own);
+        config.all_sections_mut().for_each(|sections| sections.beside(folder));
         config.tls.beside(folder);
         config.storage.path = folder.join(&config.storage.path);
         config.http.beside(folder);
@@ -340,6 +342,17 @@ impl Config {
         config.check().map_err(|error| error.within(place))?;
         config.check_folders_are_not(folder).map_err(|error| error.within(place))?;
         Ok(config)
+    }
+
+    /// Settings of convergence layers: those of the configuration, and those of each link.
+    fn all_sections_mut(&mut self) -> impl Iterator<Item = &mut CarrierSections> {
+        iter::once(&mut self.carriers).chain(self.link.iter_mut().map(|link| &mut link.carriers))
+    }
+
+    /// Returns the paths of all files that the settings of convergence layers name.
+    fn carrier_files(&self) -> impl Iterator<Item = PathBuf> {
+        let sections = iter::once(&self.carriers).chain(self.link.iter().map(|link| &link.carriers));
+        sections.flat_map(CarrierSections::files)
     }
 
     /// Returns true if peers can open links of this kind.

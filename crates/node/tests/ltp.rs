@@ -6,6 +6,8 @@ use common::{App, DEADLINE, Place, config, payload, start, web};
 use longwire_node::message::MessageOptions;
 use longwire_node::{Config, Node, NodeSetup};
 use std::net::{SocketAddr, UdpSocket};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 
 /// Settings with which a lost segment costs little time.
 const NEAR: &str = "[ltp]\none-way-delay = '10 ms'\nmargin = '100 ms'\nreport-delay = '1 ms'\n";
@@ -131,6 +133,141 @@ fn two_listening_nodes_exchange_bundles_in_both_directions() {
         };
         let status = app.wait_status(|status| other(status)["bundles_sent"] == 3);
         assert_eq!(other(&status)["blocks_failed"], 0, "{status:#}");
+    }
+}
+
+/// Relay for the datagrams of one node to another and back, of which it keeps the former.
+struct Relay {
+    at: SocketAddr,
+    kept: Arc<Mutex<Vec<Vec<u8>>>>,
+    work: Option<JoinHandle<()>>,
+}
+
+impl Relay {
+    fn new(to: SocketAddr) -> Relay {
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
+        let (at, kept) = (socket.local_addr().expect("an address"), Arc::new(Mutex::new(Vec::new())));
+        let keeps = kept.clone();
+        let work = std::thread::spawn(move || {
+            let (mut buffer, mut back) = ([0; 2000], None);
+            while let Ok((length, from)) = socket.recv_from(&mut buffer) {
+                let datagram = &buffer[..length];
+                if from == to {
+                    back.map(|back| socket.send_to(datagram, back));
+                } else if length == 0 {
+                    return;
+                } else {
+                    back = Some(from);
+                    keeps.lock().expect("no thread panics with it").push(datagram.to_vec());
+                    let _ = socket.send_to(datagram, to);
+                }
+            }
+        });
+        Relay { at, kept, work: Some(work) }
+    }
+
+    fn kept(&self) -> Vec<Vec<u8>> {
+        self.kept.lock().expect("no thread panics with it").clone()
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
+        let _ = socket.send_to(&[], self.at);
+        self.work.take().map(JoinHandle::join);
+    }
+}
+
+/// Both nodes have one key. What passes between them is sent once more, altered, and without authentication.
+#[test]
+fn forged_altered_and_replayed_segments_are_refused_and_counted() {
+    let place = Place::new("ltp-key");
+    std::fs::write(place.0.join("moon.key"), "000102030405060708090a0b0c0d0e0f10111213\n").expect("a file");
+    let with_key = |text: String| {
+        let near = NEAR
+            .replace("[ltp]", "[ltp]\nauthentication.key-file = 'moon.key'\nauthentication.key-id = '24'");
+        let mut config =
+            Config::parse(&text.replace("KEY", &near), "test", &place.0).expect("it makes sense");
+        config.control = None;
+        start(config)
+    };
+    let bob =
+        with_key("node = 'ipn:7.0'\nlisten-udp = ['ltp 127.0.0.1:0']\nstorage.kind = 'memory'\nKEY".into());
+    let to = bob.udp_addresses()[0];
+    let relay = Relay::new(to);
+    let alice = with_key(format!(
+        "node = 'ipn:1.0'\nstorage.kind = 'memory'\nKEY[[link]]\nname = 'bob'\nkind = 'ltp'\naddress = '{}'\n\
+         peer = 'ipn:7.0'\nrate-bps = 100_000_000\n",
+        relay.at
+    ));
+    let (mut here, mut there) = (App::new(&alice), App::new(&bob));
+    there.register("ipn:7.5", 2_000_000);
+    let mut carry = |seed| {
+        let file = payload(5000, seed);
+        let sent = here.send("ipn:7.5", &file, MessageOptions::default());
+        let (delivery, got) = there.receive();
+        assert_eq!(got, file);
+        there.take(delivery);
+        here.wait_sent(sent);
+    };
+    carry(1);
+    let kept = relay.kept();
+    let stranger = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    for datagram in &kept {
+        let mut altered = datagram.clone();
+        *altered.last_mut().expect("a segment") ^= 1;
+        for sent in [&altered, datagram] {
+            stranger.send_to(sent, to).expect("it is sent");
+        }
+    }
+    // Data of another session, and a cancellation.
+    for forged in [&b"\x03\x01\x05\x00\x01\x00\x02\x01\x00hi"[..], b"\x0c\x01\x05\x00\x00"] {
+        stranger.send_to(forged, to).expect("it is sent");
+    }
+    carry(2);
+    let mut there = App::new(&bob);
+    let data = kept.iter().filter(|datagram| datagram[0] < 8).count() as u64;
+    let status = there.wait_status(|status| {
+        let counters = &status["links"][0]["counters"];
+        counters["unauthenticated"].as_u64() >= Some(kept.len() as u64 + 2)
+            && counters["duplicates"].as_u64() >= Some(data)
+    });
+    let counters = &status["links"][0]["counters"];
+    assert_eq!(
+        (&counters["bundles_received"], &counters["blocks_lost"]),
+        (&2.into(), &0.into()),
+        "{status:#}"
+    );
+    assert!(data > 3 && kept.iter().all(|datagram| datagram.len() > 15), "{data} segments with data");
+}
+
+#[test]
+fn a_key_is_read_from_its_file_and_never_shown() {
+    let text = |authentication: &str| {
+        format!(
+            "node = 'ipn:4.0'\n[[link]]\nname = 'moon'\nkind = 'ltp'\naddress = '192.0.2.1:1113'\npeer = 'ipn:7.0'\n\
+             [link.ltp]\nauthentication = {{ {authentication} }}\n"
+        )
+    };
+    let place = Place::new("ltp-key-file");
+    let key = "5b".repeat(20);
+    std::fs::write(place.0.join("moon.key"), &key).expect("a file");
+    let parse = |authentication: &str| Config::parse(&text(authentication), "test", &place.0);
+    let explained = parse("key-file = 'moon.key'").expect("it makes sense").explain();
+    assert!(explained.contains("only authenticated segments are accepted"), "{explained}");
+    let written = parse(&format!("key = '{key}'")).expect("it makes sense");
+    assert!(!explained.contains(&key) && !format!("{written:?}").contains(&key), "{written:?}");
+    let both = format!("key = '{key}', key-file = 'moon.key'");
+    for (authentication, what) in [
+        ("key-file = 'mars.key'", "cannot read the key"),
+        (&both[..], "are both set"),
+        ("key = 'moon'", "`authentication.key` is not a valid key"),
+        ("suite = 'rsa-sha256'", "`authentication.suite` is not supported"),
+        ("suite = 'none'", "unknown variant"),
+    ] {
+        let error = parse(authentication).expect_err(authentication);
+        assert!(error.to_string().contains(what) && error.hint.is_some(), "{error}");
     }
 }
 

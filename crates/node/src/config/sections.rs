@@ -7,11 +7,20 @@ use longwire_towers::CARRIERS;
 use serde::Serialize;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
 /// Settings of convergence layers by section, as far as they are set.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Default, PartialEq)]
 pub struct CarrierSections(BTreeMap<String, Table>);
+
+/// Hides the values, of which keys must not be logged.
+impl fmt::Debug for CarrierSections {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.names()).finish()
+    }
+}
 
 impl CarrierSections {
     /// Returns a section; empty if nothing is set.
@@ -33,6 +42,22 @@ impl CarrierSections {
             let name = carrier.about().section;
             carrier.document(&self.get(name)) == carrier.document(&other.get(name))
         })
+    }
+
+    /// Makes relative paths relative to this folder: the settings whose names end in `-file`.
+    pub(super) fn beside(&mut self, folder: &Path) {
+        for table in self.0.values_mut() {
+            each_file(table, &mut |path| *path = folder.join(&*path).to_string_lossy().into_owned());
+        }
+    }
+
+    /// Returns the paths of all files.
+    pub(super) fn files(&self) -> Vec<PathBuf> {
+        let mut files = Vec::new();
+        for mut table in self.0.values().cloned() {
+            each_file(&mut table, &mut |path| files.push(PathBuf::from(&*path)));
+        }
+        files
     }
 
     /// Returns the names of the sections that are set.
@@ -59,6 +84,17 @@ impl CarrierSections {
             }
         }
         Ok(sections)
+    }
+}
+
+/// Calls a function with the path of each file in a table and in those within it.
+fn each_file(table: &mut Table, act: &mut impl FnMut(&mut String)) {
+    for (key, value) in table {
+        match value {
+            Value::Table(inner) => each_file(inner, act),
+            Value::String(path) if key.ends_with("-file") => act(path),
+            _ => {}
+        }
     }
 }
 

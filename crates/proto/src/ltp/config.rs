@@ -1,5 +1,6 @@
 //! Configuration and counters of a link.
 
+use super::authentication::Authentication;
 use crate::setting::{Fault, Settings, TIME_MAX, TIME_MIN, at_least, number, rule, settings, time};
 use crate::time::Duration;
 use serde::{Deserialize, Serialize};
@@ -108,6 +109,8 @@ settings! {
         /// Idle time of this side after which a keep-alive of four zero octets is sent, at least 15 s (RFC 7122 3.4).
         /// Default: none.
         pub keepalive: Option<Duration>,
+        /// Authentication of all segments in both directions (RFC 5327). Segments without it are refused. Default: none.
+        pub authentication: Option<Authentication>,
         /// Delay before a failed endpoint is opened again, or a silent peer is tried again; it doubles with each failure.
         /// Default 1 s.
         pub retry_min: Duration = Duration::from_secs(1),
@@ -141,7 +144,8 @@ impl Config {
     }
 
     fn check_sizes(&self) -> Result<(), Fault> {
-        number("segment-bytes", self.segment_bytes, SEGMENT_BYTES_MIN..=65_535, "1400 is usual")?;
+        let added = self.authentication.as_ref().map_or(0, Authentication::overhead_bytes) as u64;
+        number("segment-bytes", self.segment_bytes, SEGMENT_BYTES_MIN + added..=65_535, "1400 is usual")?;
         at_least("block-bytes", self.block_bytes, 1, "131072 is usual")?;
         number(
             "block-bytes-max",
@@ -189,6 +193,11 @@ impl Config {
 impl Settings for Config {
     fn check(&self) -> Result<(), Fault> {
         at_least("engine-id", self.own_engine_id(), 1, "the node number of `ipn` is usual")?;
+        let authentication = self.authentication.iter();
+        authentication
+            .map(Authentication::check)
+            .collect::<Result<(), Fault>>()
+            .map_err(|fault| fault.within("authentication"))?;
         self.check_sizes()?;
         self.check_waits()
     }
@@ -255,6 +264,8 @@ pub struct Counters {
     pub restarts: u64,
     /// Data segments dropped because of a limit.
     pub dropped: u64,
+    /// Segments refused because they are not authentic.
+    pub unauthenticated: u64,
     /// Segments of sessions of other engines.
     pub strangers: u64,
     /// Segments that could not be decoded or broke a rule.

@@ -1,8 +1,9 @@
 //! LTP convergence layer: blocks of bundles over links with long delays and interruptions.
 //!
 //! Specification: RFC 5326 (sessions, segments), RFC 7122 3.3 (one segment per datagram, UDP port 1113, keep-alives), RFC
-//! 7116 (client service IDs), CCSDS 734.1 (service data aggregation). A received datagram may contain several segments (RFC
-//! 5326 5). Extensions in headers and trailers are skipped.
+//! 7116 (client service IDs), CCSDS 734.1 (service data aggregation), RFC 5327 2.1 (authentication, in
+//! [`Authentication`]). A received datagram may contain several segments (RFC 5326 5). Other extensions in headers and
+//! trailers are skipped.
 //!
 //! # Sessions
 //!
@@ -66,13 +67,14 @@
 //!
 //! # Not implemented
 //!
-//! - Authentication and cookies (RFC 5327): the extensions are skipped, not checked.
+//! - Signatures with RSA, and cookies (RFC 5327 2.1, 2.2): the extensions are skipped, not checked.
 //! - Blocks with a red and a green part: they are received; blocks to send are all red, or all green ([`Config::green`]).
 //! - The source of the delays: the one-way delay is a setting, not read from a contact plan.
 //!
 //! Units: bytes of blocks; engine IDs and session numbers have up to 64 bits, and those of this side fit into 32 bits, as
 //! other implementations require.
 
+mod authentication;
 pub mod config;
 #[cfg(any(test, feature = "testing"))]
 pub mod fuzz;
@@ -89,5 +91,6 @@ mod unpack;
 mod unpacking;
 pub mod wire;
 
+pub use authentication::{Authentication, Ciphersuite, SecretKey};
 pub use config::{BlockFormat, Config, Counters};
 pub use link::Link;

@@ -29,8 +29,14 @@ impl Sessions {
         }
         let length = datagram.len();
         while !datagram.is_empty() {
-            match Segment::decode(&mut datagram) {
-                Ok(mut segment) => {
+            let rest = self.authenticator.as_ref().map(|_| datagram.clone());
+            match Segment::decode_with_places(&mut datagram) {
+                Ok((mut segment, places)) => {
+                    let encoded = rest.map(|rest| (rest, places, datagram.len()));
+                    if encoded.is_some_and(|encoded| !self.is_authentic(&segment, encoded)) {
+                        self.counters.unauthenticated += 1;
+                        continue;
+                    }
                     // A small part must not keep a large datagram in memory.
                     if let Content::Data(data) = &mut segment.content
                         && 2 * data.data.len() < length
@@ -47,6 +53,14 @@ impl Sessions {
         }
     }
 
+    /// Returns true if a segment is authentic, or need not be. `rest` is the datagram from the segment on, of which `left` bytes
+    /// follow the segment, and `places` as many as follow each extension of its trailer.
+    fn is_authentic(&self, segment: &Segment, (rest, places, left): (Bytes, Vec<usize>, usize)) -> bool {
+        let Some(authenticator) = &self.authenticator else { return true };
+        let value_ends: Vec<usize> = places.iter().map(|place| rest.len() - place).collect();
+        authenticator.accepts(segment, &rest[..rest.len() - left], &value_ends)
+    }
+
     fn hear_segment(&mut self, now: Instant, from: PeerId, segment: Segment) {
         let id = segment.session;
         // Answers go where the peer is configured, because it may send from another port.
@@ -59,7 +73,10 @@ impl Sessions {
             Content::Report(_) | Content::CancelAckToSender | Content::CancelByReceiver(_) => true,
         };
         let expected = if is_own { Some(self.config.own_engine_id()) } else { self.config.peer_engine_id };
-        if expected.is_some_and(|engine| engine != id.originator) {
+        // Both sides have the same key: a segment of this engine may have been sent back by someone else.
+        let is_reflected =
+            self.authenticator.is_some() && !is_own && id.originator == self.config.own_engine_id();
+        if is_reflected || expected.is_some_and(|engine| engine != id.originator) {
             self.counters.strangers += 1;
             return;
         }

@@ -3,6 +3,7 @@
 //! Segments leave in this order: acknowledgements, reports, cancellations and repeated checkpoints; retransmitted data; data
 //! that are sent for the first time.
 
+use super::authentication::Authenticator;
 use super::config::{Config, Counters};
 use super::incoming::Incoming;
 use super::outgoing::{NextSegment, Outgoing};
@@ -93,9 +94,11 @@ pub(super) enum Closed {
 #[derive(Debug)]
 pub(super) struct Sessions {
     pub(super) config: Config,
+    /// `None` if segments are not authenticated.
+    pub(super) authenticator: Option<Authenticator>,
     rng: Rng,
     pub(super) clock: Clock,
-    /// Maximum length of a segment, bytes; zero while the link is not joined.
+    /// Maximum length of a segment without the extensions of its authentication, bytes; zero while the link is not joined.
     pub(super) segment_bytes: usize,
     /// Configured peer; `None` if the endpoint has none.
     pub(super) peer: Option<PeerId>,
@@ -135,6 +138,7 @@ impl Sessions {
         let next_number = random(&mut rng);
         Sessions {
             clock: Clock::new(&config),
+            authenticator: config.authentication.as_ref().map(Authenticator::new),
             config,
             rng,
             segment_bytes: 0,
@@ -171,7 +175,8 @@ impl Sessions {
 
     /// Begins to send on an endpoint. Cancellations that were not acknowledged before are sent again.
     pub(super) fn up(&mut self, segment_bytes: usize, peer: Option<PeerId>) {
-        self.segment_bytes = segment_bytes;
+        let overhead = self.authenticator.as_ref().map_or(0, Authenticator::overhead_bytes);
+        self.segment_bytes = segment_bytes.saturating_sub(overhead);
         self.peer = peer;
         let unanswered: Vec<_> = self.cancelling.keys().copied().collect();
         for (side, id) in unanswered {
@@ -429,6 +434,15 @@ impl Sessions {
 
     /// Returns the next segment to send.
     pub(super) fn next_departure(&mut self, now: Instant) -> Option<Departure> {
+        let departure = self.next_plain(now)?;
+        Some(match &self.authenticator {
+            Some(authenticator) => Departure { bytes: authenticator.seal(&departure.bytes), ..departure },
+            None => departure,
+        })
+    }
+
+    /// Returns the next segment to send, without authentication.
+    fn next_plain(&mut self, now: Instant) -> Option<Departure> {
         if self.clock.is_down() || self.segment_bytes == 0 {
             return None;
         }

@@ -254,13 +254,19 @@ impl Segment {
     ///
     /// Fails if a field is invalid, if the segment is incomplete, and for undefined types.
     pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
+        Segment::decode_with_places(input).map(|(segment, _)| segment)
+    }
+
+    /// Decodes a segment as [`Segment::decode`] does. Returns with it, for each extension of its trailer, the number of bytes
+    /// of the input after its value.
+    pub(super) fn decode_with_places(input: &mut Bytes) -> Result<(Self, Vec<usize>), DecodeError> {
         let control = byte(input)?;
         if control >> 4 != 0 {
             return Err(DecodeError::invalid("the version", "RFC 5326 3.1"));
         }
         let session = SessionId { originator: sdnv::decode(input)?, number: sdnv::decode(input)? };
         let counts = byte(input)?;
-        let header = extensions(input, counts >> 4)?;
+        let (header, _) = extensions(input, counts >> 4)?;
         let content = match control & 0x0f {
             0 => data(input, DataKind::Red)?,
             1 => data(input, DataKind::Checkpoint)?,
@@ -276,8 +282,8 @@ impl Segment {
             15 => Content::CancelAckToReceiver,
             _ => return Err(DecodeError::Unsupported { what: "an undefined segment type", clause: TYPE }),
         };
-        let trailer = extensions(input, counts & 0x0f)?;
-        Ok(Segment { session, header, content, trailer })
+        let (trailer, places) = extensions(input, counts & 0x0f)?;
+        Ok((Segment { session, header, content, trailer }, places))
     }
 
     /// Appends the segment.
@@ -350,8 +356,9 @@ fn counted(input: &mut Bytes) -> Result<Bytes, DecodeError> {
     fits.map(|length| input.split_to(length)).ok_or(DecodeError::Incomplete)
 }
 
-fn extensions(input: &mut Bytes, count: u8) -> Result<Vec<Extension>, DecodeError> {
-    let extension = |_| Ok(Extension { tag: byte(input)?, value: counted(input)? });
+/// Consumes extensions, and returns with them the number of bytes after each.
+fn extensions(input: &mut Bytes, count: u8) -> Result<(Vec<Extension>, Vec<usize>), DecodeError> {
+    let extension = |_| Ok((Extension { tag: byte(input)?, value: counted(input)? }, input.len()));
     (0..count).map(extension).collect()
 }
 

@@ -7,7 +7,7 @@ use longwire_proto::bp::Eid;
 use longwire_proto::codec::crc::crc32c;
 use longwire_proto::joint::Origin;
 use longwire_proto::ltp::config::SEGMENT_BYTES_MIN;
-use longwire_proto::ltp::{Config, Link};
+use longwire_proto::ltp::{Authentication, Ciphersuite, Config, Link, SecretKey};
 use longwire_proto::rng::Rng;
 use longwire_proto::time::Duration;
 use longwire_settings::duration::short;
@@ -73,7 +73,8 @@ impl Carrier for Ltp {
     fn finish(settings: Config, link: &LinkFacts<'_>) -> Result<Config, Error> {
         let peer_node_id = settings.peer_node_id.or_else(|| link.peer.map(str::to_owned));
         let engine_id = settings.engine_id.or_else(|| Some(engine_id(link.node_id)));
-        Ok(Config { engine_id, peer_node_id, ..settings })
+        let authentication = settings.authentication.map(with_key).transpose()?;
+        Ok(Config { engine_id, peer_node_id, authentication, ..settings })
     }
 
     fn session(settings: &Config, origin: Origin, rng: Rng) -> Session {
@@ -131,14 +132,35 @@ impl Carrier for Ltp {
                 settings.own_engine_id()
             ),
             format!(
-                "At most {} blocks and {} bytes are in transit or wait for their reports. Not encrypted.",
-                settings.sessions_max, settings.outgoing_bytes_max
+                "At most {} blocks and {} bytes are in transit or wait for their reports. Not encrypted{}.",
+                settings.sessions_max,
+                settings.outgoing_bytes_max,
+                match settings.authentication.as_ref().map(|with| with.suite) {
+                    None => "",
+                    Some(Ciphersuite::Null) => ", with a checksum in each segment",
+                    Some(_) => ", and only authenticated segments are accepted",
+                }
             ),
         ]
     }
 }
 
 impl Admission for Link {}
+
+/// Returns the settings with the key from its file.
+fn with_key(settings: Authentication) -> Result<Authentication, Error> {
+    let Some(path) = &settings.key_file else { return Ok(settings) };
+    if settings.key.is_some() {
+        return Err(
+            Error::new("`authentication.key` and `authentication.key-file` are both set").hint("remove one")
+        );
+    }
+    let text = longwire_settings::file::read_regular_text(path).map_err(|error| {
+        Error::new(format!("cannot read the key {}: {error}", path.display()))
+            .hint("set `authentication.key-file` to a file that the user of the node can read")
+    })?;
+    Ok(Authentication { key: Some(SecretKey(text.trim().to_owned())), key_file: None, ..settings })
+}
 
 /// Returns the node number of `ipn`, or a number that follows from the node ID.
 fn engine_id(node_id: &str) -> u64 {

@@ -1,5 +1,6 @@
 //! Tests of the folder.
 
+mod authentication;
 mod codec;
 mod habits;
 mod laws;
