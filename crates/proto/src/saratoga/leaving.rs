@@ -13,9 +13,19 @@ use bytes::Bytes;
 const AHEAD: (u64, u64) = (2, 32);
 
 impl Endpoint {
+    /// Returns the number of packets that may be read before they leave: those of a burst, so that holes do not wait long.
+    fn ahead(&self) -> u64 {
+        let burst_s = self.config.burst.as_secs_f64();
+        let burst = match self.config.rate_bps {
+            0 => AHEAD.1,
+            rate => (rate as f64 / 8.0 * burst_s) as u64 / self.packet_bytes.max(1),
+        };
+        self.room.min(burst).clamp(AHEAD.0, AHEAD.1)
+    }
+
     /// Returns the next content to ask the user for.
     pub(super) fn next_read(&mut self, now: Instant) -> Option<FilesIndication> {
-        let ahead = self.room.clamp(AHEAD.0, AHEAD.1);
+        let ahead = self.ahead();
         if self.is_paused() || self.peer.is_none() && !self.listening {
             return None;
         }

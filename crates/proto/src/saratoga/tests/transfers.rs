@@ -304,6 +304,55 @@ fn a_promise_waits_until_the_user_has_stored_the_file() {
 }
 
 #[test]
+fn a_complete_file_waits_for_its_user_although_the_sender_is_silent() {
+    let mut pair = receiving(&config());
+    pair.stores = false;
+    pair.hear(1, Metadata { session: 10, ..metadata(100) });
+    let whole = Data { session: 10, is_end: true, ..data(&pair, 0, 100) };
+    pair.hear(1, whole);
+    pair.run(10_000 * SECOND);
+    let silent = FileFailure::Silent;
+    let ended = pair.ends(1);
+    assert!(
+        matches!(ended[..], [FilesIndication::Failed { file: FileId::Peer(0), reason, .. }] if reason == silent),
+        "only the incomplete file: {ended:?}"
+    );
+    pair.store_all();
+    assert_eq!(pair.ends(1)[1..], [done(FileId::Peer(1))]);
+}
+
+#[test]
+fn a_file_is_sent_as_far_as_its_content_is_available() {
+    let mut pair = pair(&config());
+    let properties = pair.file("a", 10_000);
+    pair.ask(0, FilesRequest::Put { file: 0, properties, available: 3_100, asks: false });
+    pair.run(5 * SECOND);
+    // Full packets only, and no question yet.
+    assert_eq!(pair.offsets(0), [0, 1_002, 2_004]);
+    let asks = |packet: &Packet| matches!(packet, Packet::Data(data) if data.wants_status || data.is_end);
+    assert!(!pair.log.iter().flatten().any(|(_, _, packet)| asks(packet)));
+    pair.ask(0, FilesRequest::Available { file: FileId::Own(0), up_to: 10_000 });
+    assert!(pair.run(100 * SECOND));
+    assert_eq!((pair.ends(0), pair.payload[0]), (vec![done(FileId::Own(0))], 10_000));
+}
+
+#[test]
+fn a_status_is_requested_at_an_interval_while_a_file_is_sent() {
+    let mut pair = paced_pair();
+    let file = pair.file("a", 200_000);
+    pair.put(0, 0, file, false);
+    assert!(pair.run(1_000 * SECOND));
+    let requests = pair.log.iter().flatten().filter_map(|(_, _, packet)| match packet {
+        Packet::Data(data) if data.wants_status && !data.is_end => Some(packet.to_bytes().len()),
+        _ => None,
+    });
+    // 21 s at 80 kbit/s, each with a stamp in a packet of full length.
+    let lengths: Vec<_> = requests.collect();
+    assert!((15..=21).contains(&lengths.len()), "{lengths:?}");
+    assert!(lengths.iter().all(|length| *length == 1_012), "{lengths:?}");
+}
+
+#[test]
 fn files_are_under_way_side_by_side() {
     let mut pair = pair(&config());
     for number in 0..20 {
@@ -404,7 +453,7 @@ fn impossible_reports_change_nothing() {
     let whole = u128::from(u32::MAX);
     for report in [
         status(&pair, 0, 100_001, &[]),
-        status(&pair, 100_001, 100_001, &[]),
+        status(&pair, 100_001, 100_000, &[]),
         status(&pair, 0, 100_000, &[(0, 100_000)]),
         status(&pair, 0, 100_000, &[(0, whole)]),
         Status { width: Width::Bits128, ..status(&pair, 0, 5, &[(7, u128::MAX)]) },
@@ -732,6 +781,9 @@ fn a_cancelled_file_ends_at_the_receiver() {
     let [FilesIndication::Failed { reason: FileFailure::Ended, partial: Some(_), .. }] = &ended[..] else {
         panic!("{ended:?}")
     };
+    let session = *pair.sessions(0).first().expect("METADATA was sent");
+    let late = Data { session, ..data(&pair, 0, 1_000) };
+    pair.hear(1, late);
     assert_eq!(pair.ends[1].incoming.len(), 0, "late packets begin nothing");
 }
 
