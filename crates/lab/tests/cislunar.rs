@@ -97,7 +97,7 @@ fn every_ledger_accounts_for_the_whole_transfer() {
 
 /// Mean time of LTP, as a multiple of the ideal time with the bundle stored at the relay: of the better one of LTP with
 /// and without an erasure code.
-fn best_of_ltp(announced: bool, delay_ms: u32, ber: f64, outage_s: u32) -> f64 {
+fn best_factor(announced: bool, delay_ms: u32, ber: f64, outage_s: u32) -> f64 {
     let runs = if ber > 0.0 { 3 } else { 1 };
     let outage = match announced {
         true => format!("{{ after-s = 100, length-s = {outage_s}, announced = true }}"),
@@ -121,13 +121,13 @@ fn best_of_ltp(announced: bool, delay_ms: u32, ber: f64, outage_s: u32) -> f64 {
 
 /// At the corners of the grid.
 #[test]
-fn ltp_needs_little_more_than_the_ideal_time_of_a_bundle_that_is_stored_whole() {
+fn the_best_protocol_needs_little_more_than_the_ideal_time_of_a_bundle_that_is_stored_whole() {
     for (ber, most) in [(0.0, 1.05), (1e-6, 1.10), (1e-5, 1.15)] {
         for (delay_ms, outage_s) in [(1280, 0), (1280, 30), (5000, 30), (5000, 120)] {
-            let factor = best_of_ltp(true, delay_ms, ber, outage_s);
+            let factor = best_factor(true, delay_ms, ber, outage_s);
             assert!(factor <= most, "announced, {ber} {delay_ms} {outage_s}: {factor}");
         }
-        let factor = best_of_ltp(false, 5000, ber, 120);
+        let factor = best_factor(false, 5000, ber, 120);
         assert!(factor <= 1.35, "not announced, {ber}: {factor}");
     }
 }

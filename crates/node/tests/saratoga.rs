@@ -30,7 +30,11 @@ fn bundles_of_any_length_arrive_as_files_and_are_acknowledged() {
     }
     let status = here.wait_status(|status| status["links"][0]["counters"]["bundles_sent"] == 3);
     let link = &status["links"][0];
-    assert_eq!((&link["carrier"], &link["unacknowledged"]), (&"saratoga".into(), &false.into()), "{status:#}");
+    assert_eq!(
+        (&link["carrier"], &link["unacknowledged"]),
+        (&"saratoga".into(), &false.into()),
+        "{status:#}"
+    );
     assert_eq!(link["counters"]["files_completed"], 3, "{status:#}");
     let metrics = web::get(alice.http_address().expect("it listens"), "/metrics").text();
     assert!(metrics.contains("longwire_link_files_completed_total{link=\"bob\"} 3"), "{metrics}");

@@ -237,9 +237,9 @@ pub(crate) mod tests {
     /// Checks that an engine shows every counter that its structs have, under names that metrics can have.
     pub(crate) fn expect(engine: &impl Engine, name: &str, structs: &[Counts]) {
         let shown = Observation::of(engine);
-        assert_eq!(shown.parts[0].engine, name);
+        let part = shown.parts.iter().find(|part| part.engine == name);
         let fields: usize = structs.iter().map(Counts::len).sum();
-        let counts = &shown.parts[0].counts;
+        let counts = &part.unwrap_or_else(|| panic!("{name} is not among {:?}", shown.parts)).counts;
         assert_eq!(counts.len(), fields, "two counters of {name} have one name: {counts:?}");
         assert!(structs.iter().flatten().all(|(field, _)| counts.contains_key(field)), "{name}");
         let snake = |name: &&str| name.bytes().all(|byte| byte == b'_' || byte.is_ascii_lowercase());

@@ -463,7 +463,7 @@ impl Connection {
             self.owed.syn = true;
             return;
         }
-        self.timers.set(Timer::Patience as usize, (self.first_timeout + self.patience()).max(now));
+        self.timers.set(Timer::Patience as usize, (now + self.patience()).max(self.rtt.deadline(now)));
         self.congestion.time_out(self.next, self.flight(), self.timeouts == 1);
         self.scoreboard.lose_all();
         self.duplicates = 0;
@@ -486,13 +486,13 @@ impl Connection {
     /// Time that all retries take, with doublings from the minimum timeout.
     fn patience(&self) -> Duration {
         let (minimum, maximum) = (self.profile.rto_minimum, self.profile.rto_maximum);
-        let timeouts = (0..=self.profile.retries)
-            .map(|retry| minimum.saturating_mul(1 << retry.min(31)).min(maximum));
+        let timeouts =
+            (0..=self.profile.retries).map(|retry| minimum.saturating_mul(1 << retry.min(31)).min(maximum));
         timeouts.sum()
     }
 
-    /// Ends the connection if its retransmission has waited for the interface for the time that all retries take: a
-    /// kernel that has passed them to an interface without a carrier would have used them up.
+    /// Ends the connection if a retransmission has waited for the interface for the time that all retries take: a kernel,
+    /// which passes them to an interface without a carrier, has used them up.
     fn patience_expired(&mut self) {
         if self.timeouts > 0 && self.timers.get(Timer::Retransmit as usize).is_none() {
             self.finish(CloseReason::TimedOut);

@@ -9,12 +9,12 @@ use crate::record::{Record, Value, number};
 use crate::report::{Cell, PageBlock, Plot, PlotSeries, Point, Section, Shape, Tone};
 
 const LTP: &str = "ltp/tuned";
-const LTP_FEC: &str = "ltp-fec/tuned";
+const CODED: &str = "ltp-fec/tuned";
 /// Protocols with the groups of their points: those of the paper's grid, and those with announced outages.
 const PROTOCOLS: [(&str, &str, Option<&str>); 3] = [
     (MAIN, "grid", None),
     (LTP, "ltp", Some("ltp announced")),
-    (LTP_FEC, "ltp-fec", Some("ltp-fec announced")),
+    (CODED, "ltp-fec", Some("ltp-fec announced")),
 ];
 const TIME: &str = "transfer_s";
 const GOODPUT: &str = "goodput_byte_per_s";
@@ -42,12 +42,12 @@ fn factors(played: &Played) -> Option<Factors> {
 }
 
 impl Reproduction {
-    pub(super) fn ltp_section(&self, figures: Figures<'_>, text: &Text) -> Section {
+    pub(super) fn beyond_section(&self, figures: Figures<'_>, text: &Text) -> Section {
         let plots = BERS.into_iter().map(|ber| self.delay_plot(figures, text, ber));
         let over_outages = BERS.into_iter().map(|ber| self.outage_plot(figures, text, ber));
         let whole = text.table("ltp-grid", self.whole_grid());
         text.section("ltp")
-            .shown(ltp_words(figures, text))
+            .shown(beyond_words(figures, text))
             .shown(text.table("ltp-stated", stated_rows(figures)))
             .with_all(plots)
             .shown(text.table("ltp-worst", self.worst_rows()))
@@ -68,7 +68,7 @@ impl Reproduction {
         });
         let published = PlotSeries::new("published", published.into_iter().collect()).published().styled(0);
         plot.with(published)
-            .with(figures.limits("ideal, stored at mx", LTP_FEC, TIME, &at))
+            .with(figures.limits("ideal, stored at mx", CODED, TIME, &at))
             .with(streaming(figures, &at))
     }
 
@@ -87,7 +87,7 @@ impl Reproduction {
             let name = format!("{case}, announced");
             plot.with(PlotSeries::new(name, here.filter_map(point).collect()).styled(PROTOCOLS.len() + style))
         });
-        plot.with(figures.limits("ideal, stored at mx", LTP_FEC, TIME, &at)).with(streaming(figures, &at))
+        plot.with(figures.limits("ideal, stored at mx", CODED, TIME, &at)).with(streaming(figures, &at))
     }
 
     /// Rows of the greatest factors over the ideal times, of each protocol and of the best one at each point.
@@ -159,7 +159,7 @@ fn published(ber: f64) -> Option<f64> {
 /// Ideal times with every packet forwarded as it arrives.
 fn streaming(figures: Figures<'_>, at: &str) -> PlotSeries {
     figures
-        .curve("ideal, streaming through mx", LTP_FEC, "limit_streaming_s", at)
+        .curve("ideal, streaming through mx", CODED, "limit_streaming_s", at)
         .shaped(Shape::Trace)
         .styled(6)
 }
@@ -188,9 +188,9 @@ fn stated_rows(figures: Figures<'_>) -> Vec<Vec<Cell>> {
     BERS.into_iter().flat_map(|ber| PROTOCOLS.map(|protocol| (ber, protocol))).map(row).collect()
 }
 
-fn ltp_words(figures: Figures<'_>, text: &Text) -> String {
+fn beyond_words(figures: Figures<'_>, text: &Text) -> String {
     let of = |of: &dyn Fn(f64) -> Option<f64>| BERS.map(|ber| figure(of(ber).unwrap_or(f64::NAN))).join(", ");
-    let at = |metric: &str, ber: f64| figures.at(LTP_FEC, metric, &stated(ber, 0));
+    let at = |metric: &str, ber: f64| figures.at(CODED, metric, &stated(ber, 0));
     let ideal = of(&|ber| at(TIME, ber)?.ratio);
     let published = of(&|ber| over_published(at(GOODPUT, ber)?, ber));
     text.words("ltp", &[("ideal", ideal), ("published", published)])

@@ -35,7 +35,7 @@ pub(super) fn page(all: &Reproduction, bench: &Bench<'_>) -> Page {
         sections: vec![
             all.readings_section(text),
             all.delay_section(figures, text),
-            all.ltp_section(figures, text),
+            all.beyond_section(figures, text),
             all.ledger_section(figures, text),
             all.trace_section(text.section("trace"), 0),
             all.outage_section(figures, text),

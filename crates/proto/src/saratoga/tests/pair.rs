@@ -38,6 +38,7 @@ enum Event {
 
 /// File at a node.
 #[derive(Clone, Debug, Default)]
+#[expect(dead_code, reason = "shown where a test fails")]
 struct Arriving {
     properties: FileProperties,
     bytes: u64,

@@ -45,6 +45,7 @@ fn settings(bit_error_rate: f64) -> Config {
 
 /// Outcome of a pass.
 #[derive(Debug)]
+#[expect(dead_code, reason = "shown where a test fails")]
 struct Outcome {
     /// Time on the line until the file was complete, in relation to the limit for its length.
     times_limit: f64,

@@ -203,9 +203,8 @@ fn retries_run_out_on_an_interface_without_room() {
             world.fate = Box::new(|_, _| vec![]);
             world.write(0, pattern(100));
             world.jammed[0] = true;
-            let limit = if ends { 300.0 } else { 1.0 + patience.start - 0.5 };
-            let limit = Instant::ZERO + Duration::from_secs_f64(limit);
-            world.run_while(limit, |world| world.users[0].closed.is_none());
+            let limit_s = if ends { 300.0 } else { 1.0 + patience.start - 0.5 };
+            world.run_until(Instant::ZERO + Duration::from_secs_f64(limit_s));
             match world.users[0].closed {
                 Some((at, reason)) => {
                     assert_eq!(reason, CloseReason::TimedOut);
