@@ -1,5 +1,6 @@
 //! Runs of a chain as trials: their metrics, what the channels allow them, and their use of time.
 
+mod map;
 mod page;
 
 pub use page::shown;
@@ -16,6 +17,8 @@ use crate::run::{Outcome, Setup, Wanted};
 use crate::scenario::GridPoint;
 use crate::stats::{self, Summary};
 use std::path::Path;
+
+type Played = crate::bench::Played<Chain>;
 
 /// Scenario of a chain, ready to run.
 #[derive(Clone)]
@@ -195,7 +198,6 @@ pub fn ledger_bar(name: &str, outcomes: &[&Outcome], hop: usize, way: usize, lim
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::Played;
     use crate::scenario::Scenario;
 
     #[test]
@@ -204,7 +206,7 @@ mod tests {
         let content = vec![bytes::Bytes::from_static(b"0123456789")];
         let setup = Setup::with_files(scenario.expect("a scenario"), Path::new("."), content);
         let setup = setup.expect("a setup");
-        let played = |change: &dyn Fn(&mut Outcome)| -> Played<Chain> {
+        let played = |change: &dyn Fn(&mut Outcome)| -> Played {
             let case = Chain::case("tcp", Params::new(), setup.clone(), 4);
             let outcome = |run: Run| {
                 let mut outcome = case.trial.play(run);

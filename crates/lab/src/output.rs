@@ -20,6 +20,7 @@ pub fn terminal(blocks: &[PageBlock], width: usize, colour: bool) -> String {
         PageBlock::Ledger(chart) => chart.table().terminal(width, colour),
         PageBlock::Rank(chart) => chart.table().terminal(width, colour),
         PageBlock::Scatter(chart) => chart.table().terminal(width, colour),
+        PageBlock::Map(map) => map.terminal(width, colour),
     };
     blocks.iter().map(part).collect::<Vec<_>>().join("\n")
 }

@@ -1,16 +1,19 @@
 //! Page of a scenario with files: times, goodput and use of time at each point.
 
-use super::{Chain, beyond_limit, ledger_bar, ledger_chart, why_missed};
+use super::{Chain, Played, beyond_limit, ledger_bar, ledger_chart, map, why_missed};
 use crate::bench::Trial;
 use crate::finding::Shown;
 use crate::label::{self, Label};
 use crate::record::{Params, Record, Value};
-use crate::report::{Axis, Cell, Column, PageBlock, Plot, PlotSeries, Point, Section, Table, Tone};
+use crate::report::{
+    Axis, Cell, Column, PageBlock, Plot, PlotSeries, Point, Section, Table, Tone, WinnerMap,
+};
 use crate::run::Outcome;
 use crate::scenario::Scenario;
 use crate::stats::Summary;
 
-type Played = crate::bench::Played<Chain>;
+/// Parameter with the protocol, which is shown as such already.
+const PROTOCOL: &str = "protocol";
 
 /// Shows the results at all points.
 pub fn shown(scenario: &Scenario, played: &[Played], _: u32) -> Shown {
@@ -25,11 +28,23 @@ pub fn shown(scenario: &Scenario, played: &[Played], _: u32) -> Shown {
     );
     let table = PageBlock::Table(table(played));
     let beyond_limit = played.iter().filter_map(beyond_limit_at).map(PageBlock::Text);
-    let summary: Vec<PageBlock> = [table].into_iter().chain(beyond_limit).collect();
+    let results: Vec<PageBlock> = [table].into_iter().chain(beyond_limit).collect();
+    let (map, crossings) = map_of(played);
+    let key = map.iter().map(|map| PageBlock::Text(map.key()));
+    let summary = map.clone().into_iter().map(PageBlock::from).chain(key).chain(crossings.clone());
+    let summary = summary.chain(results.clone()).collect();
+    let answer = map.into_iter().map(PageBlock::from).chain(crossings).collect();
     let plot = plot(played).map(PageBlock::from);
-    let results = Section::new("Results").with_all(summary.clone()).with_all(plot);
+    let results = Section::new("Results").with_all(results).with_all(plot);
     let sections = vec![results, use_of_time(scenario, played)];
-    Shown { lead, summary, sections, ..Shown::default() }
+    Shown { lead, answer, summary, sections, ..Shown::default() }
+}
+
+/// Map of a sweep of protocols over two parameters, and where they cross.
+fn map_of(played: &[Played]) -> (Option<WinnerMap>, Vec<PageBlock>) {
+    let map = map::of(played);
+    let crossings = map.iter().flat_map(map::Map::crossings).map(PageBlock::Text).collect();
+    (map.map(|map| map.chart()), crossings)
 }
 
 /// Describes a point whose mean is below the ideal time.
@@ -41,7 +56,8 @@ fn beyond_limit_at(played: &Played) -> Option<String> {
 }
 
 fn table(played: &[Played]) -> Table {
-    let names = played.first().into_iter().flat_map(|played| played.case.params.iter());
+    let is_shown = |(name, _): &(&str, &Value)| *name != PROTOCOL;
+    let names = played.first().into_iter().flat_map(|played| played.case.params.iter().filter(is_shown));
     let missed = played.iter().any(|played| !why_missed(&played.all()).is_empty());
     let names = names.map(|(name, _)| Label::of(name)).map(|label| Column::number(label.words, label.unit));
     let mut table = Table::of(
@@ -53,7 +69,7 @@ fn table(played: &[Played]) -> Table {
     for played in played {
         let (case, outcomes) = (&played.case, played.all());
         let value = |value: &Value| Cell { value: value.as_f64(), ..Cell::text(value.to_string()) };
-        let mut cells: Vec<Cell> = case.params.iter().map(|(_, v)| value(v)).collect();
+        let mut cells: Vec<Cell> = case.params.iter().filter(is_shown).map(|(_, v)| value(v)).collect();
         cells.extend([Cell::text(&case.name), Cell::number(outcomes.len() as f64)]);
         cells.extend(figures(&outcomes));
         cells.extend(missed.then(|| Cell::text(why_missed(&outcomes))));
@@ -122,7 +138,7 @@ fn plot(played: &[Played]) -> Option<Plot> {
         Axis::new("transfer time", "s").from_zero(),
     );
     for record in &times {
-        let others = record.params.iter().filter(|(name, _)| *name != across);
+        let others = record.params.iter().filter(|(name, _)| *name != across && *name != PROTOCOL);
         let others = others.fold(Params::new(), |params, (name, value)| params.with(name, value.clone()));
         let x = record.params.get(&across).and_then(Value::as_f64).unwrap_or(0.0);
         match plot.series.iter_mut().find(|curve| curve.name == record.case && curve.at == others) {

@@ -131,6 +131,7 @@ fn block(block: &PageBlock) -> Markup {
         PageBlock::Ledger(chart) => drawn(&chart.title, &chart.picture(), &chart.caption, &chart.table()),
         PageBlock::Rank(chart) => drawn(&chart.title, &chart.svg(), &chart.caption, &chart.table()),
         PageBlock::Scatter(chart) => drawn(&chart.title, &chart.picture(), &chart.caption, &chart.table()),
+        PageBlock::Map(map) => drawn(&map.title, &map.picture(), &map.caption, &map.table()),
     }
 }
 

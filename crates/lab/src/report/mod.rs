@@ -5,6 +5,7 @@
 
 mod html;
 mod ledger;
+mod map;
 mod panels;
 mod plot;
 mod rank;
@@ -13,6 +14,8 @@ mod scatter;
 mod table;
 
 pub use ledger::{Bar, LedgerChart, LedgerShare};
+pub(crate) use map::letters;
+pub use map::{MapCell, WinnerMap};
 pub use plot::{Axis, Plot, PlotSeries, Point, Shape};
 pub use rank::{RankChart, RankRow};
 pub use scatter::{Scatter, ScatterPoint, Verdict};
@@ -99,6 +102,8 @@ pub enum PageBlock {
     Rank(RankChart),
     /// Published figures against ours.
     Scatter(Scatter),
+    /// Best protocol at each point of a grid.
+    Map(WinnerMap),
 }
 
 impl From<&str> for PageBlock {
@@ -117,7 +122,7 @@ macro_rules! blocks {
     )+ };
 }
 
-blocks!(Text(String) Plot(Plot) Table(Table) Ledger(LedgerChart) Rank(RankChart) Scatter(Scatter));
+blocks!(Text(String) Plot(Plot) Table(Table) Ledger(LedgerChart) Rank(RankChart) Scatter(Scatter) Map(WinnerMap));
 
 /// Assumption.
 #[derive(Clone, Debug, Default, serde::Deserialize)]
