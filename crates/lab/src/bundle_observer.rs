@@ -10,6 +10,7 @@
 //! bytes are counted separately: they are the cost of the break on the previous hop, and no acknowledged transfer is
 //! repeated.
 
+use crate::arrivals::SharedArrivals;
 use bytes::{Bytes, BytesMut};
 use longwire_proto::bp::{BundleId, DecodePolicy, decode_head};
 use longwire_proto::engine::{Engine, forward};
@@ -76,6 +77,12 @@ pub struct BundleObserver<L> {
     bundles: BTreeMap<BundleId, PayloadRanges>,
     /// The same for each range to be carried. After a break the remainder ends where the range ended.
     stretches: BTreeMap<(BundleId, u64), PayloadRanges>,
+    /// Record of the arrivals; at the destination.
+    arrivals: Option<SharedArrivals>,
+    /// Transfers from other links, at the destination.
+    arriving: BTreeMap<(LinkId, TransferId), ObservedTransfer>,
+    /// Payload of each bundle at the destination.
+    arrived: BTreeMap<BundleId, PayloadRanges>,
 }
 
 #[derive(Debug, Default)]
@@ -117,7 +124,15 @@ impl<L> BundleObserver<L> {
             transfers: BTreeMap::new(),
             bundles: BTreeMap::new(),
             stretches: BTreeMap::new(),
+            arrivals: None,
+            arriving: BTreeMap::new(),
+            arrived: BTreeMap::new(),
         }
+    }
+
+    /// Records the arrivals at this node, too.
+    pub fn recording(self, arrivals: Option<SharedArrivals>) -> Self {
+        BundleObserver { arrivals, ..self }
     }
 
     fn change(&self, act: impl FnOnce(&mut ObservedTraffic)) {
@@ -139,12 +154,7 @@ impl<L> BundleObserver<L> {
 
     fn see_piece(&mut self, now: Instant, id: TransferId, data: &Bytes) {
         let Some(transfer) = self.transfers.get_mut(&id) else { return };
-        let from = transfer.handed;
-        transfer.handed += data.len() as u64;
-        if transfer.head.is_none() && transfer.start.len() < HEAD_BYTES_MAX {
-            transfer.start.extend_from_slice(data);
-            transfer.head = place(&transfer.start);
-        }
+        let from = transfer.add(data);
         let (mut again, mut overlap, mut payload) = (0, 0, 0);
         if let Some(placed) = &transfer.head {
             let (from, to) = placed.payload(from, transfer.handed);
@@ -198,8 +208,42 @@ impl<L> BundleObserver<L> {
         });
     }
 
+    fn see_arrival(&mut self, now: Instant, link: LinkId, indication: &BundlesIndication) {
+        let Some(arrivals) = &self.arrivals else { return };
+        match indication {
+            BundlesIndication::Piece { transfer, data, last } => {
+                let arriving = self.arriving.entry((link, *transfer)).or_default();
+                let from = arriving.add(data);
+                if let Some(placed) = &arriving.head {
+                    let (from, to) = placed.payload(from, arriving.handed);
+                    self.arrived.entry(placed.bundle.clone()).or_default().add(from, to);
+                }
+                if *last {
+                    self.arriving.remove(&(link, *transfer));
+                }
+                let total = self.arrived.values().map(PayloadRanges::total).sum();
+                arrivals.lock().expect("nobody panics").add(now, total);
+            }
+            BundlesIndication::Lost { transfer, .. } => drop(self.arriving.remove(&(link, *transfer))),
+            _ => {}
+        }
+    }
+
     fn is_watched(&self, link: LinkId) -> bool {
         self.watched.is_some_and(|(watched, _)| watched == link)
+    }
+}
+
+impl ObservedTransfer {
+    /// Adds bytes, and returns the number of those before.
+    fn add(&mut self, data: &Bytes) -> u64 {
+        let from = self.handed;
+        self.handed += data.len() as u64;
+        if self.head.is_none() && self.start.len() < HEAD_BYTES_MAX {
+            self.start.extend_from_slice(data);
+            self.head = place(&self.start);
+        }
+        from
     }
 }
 
@@ -232,6 +276,7 @@ impl<L: Engine<Above = Many<LinkId, Bundles>>> Engine for BundleObserver<L> {
         } else if matches!(indication, BundlesIndication::Piece { .. }) {
             self.change(|seen| seen.last_came = Some(now));
         }
+        self.see_arrival(now, link, &indication);
         Some((link, indication))
     }
 }

@@ -2,6 +2,7 @@
 
 mod advice;
 mod ranking;
+mod timeline;
 
 use crate::bench::{Bench, Trial};
 use crate::chain::{self, Chain};
@@ -455,8 +456,10 @@ impl Comparison<'_> {
             let Preset { protocol, variant } = candidate.preset;
             section.with(format!("`{}`: {}; {}.", candidate.name(), protocol.about, variant.about))
         });
+        let timeline =
+            timeline::plot(self.ranking.with_rank(), self.path).filter(|_| self.path.has_outages());
         Report {
-            answer: Vec::new(),
+            answer: timeline.map(PageBlock::from).into_iter().collect(),
             title: format!("{} over {}", file_names(&self.options.files), self.path.title),
             lead: self.lead(),
             command: self.command(),

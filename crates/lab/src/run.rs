@@ -4,6 +4,7 @@
 //! channel only, so that every protocol meets the same noise (common random numbers), and the same run gives the same
 //! bytes on every machine and with any number of threads.
 
+use crate::arrivals::{Arrivals, SharedArrivals};
 use crate::bench::Run;
 use crate::bundle_observer::{self, ObservedTraffic};
 use crate::error::Error;
@@ -66,6 +67,8 @@ pub struct Outcome {
     pub failures: Vec<TryFailure>,
     /// Outcome of each hop.
     pub hops: Vec<HopOutcome>,
+    /// Bytes of the files at the destination over time.
+    pub arrivals: Arrivals,
     /// Counters and states of the engines of all nodes at the end.
     pub observed: Observation,
     /// True if connections were observed after the transfer, too.
@@ -361,6 +364,7 @@ struct PreparedRun<'a> {
     nodes: Vec<NodeId>,
     channels: Vec<ChannelId>,
     bundles: bundle_observer::SharedObservations,
+    arrivals: SharedArrivals,
     gathered: Arc<Mutex<Gathered>>,
 }
 
@@ -368,6 +372,7 @@ impl<'a> PreparedRun<'a> {
     fn new(setup: &'a Setup, run: Run, wanted: Wanted) -> PreparedRun<'a> {
         let (hops, scheduled) = (setup.links.len(), setup.outages(run));
         let bundles = bundle_observer::record(hops);
+        let arrivals = SharedArrivals::default();
         let mut simulation = world::simulation(run.seed);
         let mut nodes = Vec::new();
         for (position, name) in setup.scenario.nodes.iter().enumerate() {
@@ -381,6 +386,7 @@ impl<'a> PreparedRun<'a> {
                     .map(|outages| announced(outages))
                     .unwrap_or_default(),
                 bundles: bundles.clone(),
+                arrivals: arrivals.clone(),
             };
             let assembly = setup.assembly.clone();
             nodes.push(simulation.add_node(name, move |boot| assembly.node(&place, boot)));
@@ -391,7 +397,18 @@ impl<'a> PreparedRun<'a> {
         let gathered = Arc::new(Mutex::new(Gathered { hops: vec![HopStatistics::default(); hops], frames }));
         let sink = gathered.clone();
         simulation.set_trace(Box::new(move |record| sink.lock().expect("nobody panics").add(record)));
-        PreparedRun { setup, run, wanted, scheduled, simulation, nodes, channels, bundles, gathered }
+        PreparedRun {
+            setup,
+            run,
+            wanted,
+            scheduled,
+            simulation,
+            nodes,
+            channels,
+            bundles,
+            arrivals,
+            gathered,
+        }
     }
 
     /// Plays the run to its end.
@@ -477,6 +494,7 @@ impl<'a> PreparedRun<'a> {
             missed,
             failures,
             hops,
+            arrivals: self.arrivals.lock().expect("nobody panics").clone(),
             observed: Observation { parts: parts.collect() },
             lingered: linger_s > 0.0,
             events: self.simulation.events(),

@@ -226,3 +226,70 @@ fn a_link_that_lets_nothing_through_says_why() {
     let text = missed("tcp/tuned").expect("nothing arrives").to_string();
     assert!(text.starts_with("failed after 10 tries") || text == "timed out after 3,000 s", "{text}");
 }
+
+/// One run of every protocol over links with outages.
+fn over_outages(path: &LinkPath) -> Vec<Candidate> {
+    let options = Options {
+        files: Vec::new(),
+        link: "cislunar-outage".into(),
+        runs: None,
+        seed: 1,
+        threads: 1,
+        traces: false,
+    };
+    let files = [Bytes::from(vec![7; 100_000])];
+    let played = |preset: Preset| {
+        let setup = setup(preset, &options, &files, path).expect("a setup");
+        let case = Chain::case(preset.name(), Params::new(), setup, 1);
+        let run = Run::new(case.seed, 0);
+        let outcome = case.trial.play(run);
+        Candidate::new(preset, Played { case, runs: vec![(run, outcome)] })
+    };
+    Preset::fitting(path).map(played).collect()
+}
+
+#[test]
+fn arrivals_end_with_the_whole_file_and_are_never_ahead_of_the_channel() {
+    let path = LinkPath::load("cislunar-outage", Path::new(".")).expect("it is shipped");
+    for candidate in over_outages(&path) {
+        let (_, outcome) = &candidate.played.runs[0];
+        let links = path.hops.iter().zip(&outcome.hops);
+        let hops: Vec<_> = links.map(|(link, hop)| link.hop(hop.outages.clone())).collect();
+        let points: Vec<(f64, u64)> =
+            outcome.arrivals.points().map(|(at, bytes)| (at.as_secs_f64(), bytes)).collect();
+        assert!(points.is_sorted_by(|a, b| a.0 <= b.0), "{}", candidate.name());
+        for (at_s, bytes) in points.iter().filter(|(_, bytes)| *bytes > 0) {
+            let least_s = crate::limit::limit(&hops, *bytes).streaming.error_free_s;
+            assert!(*at_s + 1e-6 >= least_s, "{}: {bytes} at {at_s}, before {least_s}", candidate.name());
+        }
+        if let Some(transfer_s) = outcome.transfer_s {
+            let (at_s, bytes) = points.last().expect("something has arrived");
+            assert!(*bytes == 100_000 && *at_s <= transfer_s, "{}: {bytes} at {at_s}", candidate.name());
+        }
+    }
+}
+
+#[test]
+fn a_comparison_over_links_with_outages_begins_with_its_time_line() {
+    let path = LinkPath::load("cislunar-outage", Path::new(".")).expect("it is shipped");
+    let plot = said(over_outages(&path), "cislunar-outage", |comparison| {
+        match &comparison.report(Vec::new()).answer[..] {
+            [PageBlock::Plot(plot)] => plot.clone(),
+            other => panic!("{other:?}"),
+        }
+    });
+    let links: Vec<(&str, bool)> =
+        plot.bands.iter().map(|band| (band.name.as_str(), band.outages.is_empty())).collect();
+    assert_eq!(links, [("lander to orbiter", true), ("orbiter to earth", false)]);
+    let (ideal, protocols) = plot.series.split_last().expect("series");
+    assert_eq!((ideal.name.as_str(), ideal.points.last().map(|point| point.y)), ("ideal", Some(100_000.0)));
+    // One for each protocol, the fastest of its settings, and nothing behind the right edge.
+    let names: Vec<&str> = protocols.iter().filter_map(|series| series.name.split('/').next()).collect();
+    assert_eq!(distinct(names.iter()).len(), names.len());
+    let ends_s = || protocols.iter().filter_map(|series| Some(series.points.last()?.x));
+    assert!(ends_s().all(|end_s| end_s <= 3.0 * ends_s().fold(f64::MAX, f64::min)), "{protocols:?}");
+    let without = said(vec![timed("tcp/tuned", [1.0; 4])], "lan", |comparison| {
+        comparison.report(Vec::new()).answer.len()
+    });
+    assert_eq!(without, 0);
+}

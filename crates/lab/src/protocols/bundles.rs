@@ -147,6 +147,7 @@ impl Tower {
         let neighbours = Stack::new(self.neighbours(place, boot), self.provider(place, boot));
         let watched = (!place.is_destination()).then_some((ONWARD_LINK, place.position));
         let links = BundleObserver::new(neighbours, watched, place.bundles.clone());
+        let links = links.recording(place.recorded_arrivals());
         let node = place.node_id(place.position);
         let config = agent::Config { node, ..self.others.agent.clone() };
         let agent =

@@ -11,6 +11,7 @@ mod radio;
 mod relay;
 mod udp;
 
+use crate::arrivals::SharedArrivals;
 use crate::bundle_observer;
 use crate::error::{Error, nearest};
 use crate::link::LinkProfile;
@@ -272,12 +273,19 @@ pub struct NodePosition {
     pub announced_outages: Vec<(f64, f64)>,
     /// Records of the bundle observer.
     pub bundles: bundle_observer::SharedObservations,
+    /// Record of what arrives at the destination.
+    pub arrivals: SharedArrivals,
 }
 
 impl NodePosition {
     /// Returns true for the last node.
     pub fn is_destination(&self) -> bool {
         self.position + 1 == self.names.len()
+    }
+
+    /// Record of the arrivals, for the destination.
+    fn recorded_arrivals(&self) -> Option<SharedArrivals> {
+        self.is_destination().then(|| self.arrivals.clone())
     }
 }
 

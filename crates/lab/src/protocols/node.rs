@@ -56,7 +56,7 @@ pub(super) fn assemble_stream(settings: Table) -> Result<Assembly, Error> {
         if place.position > 0 && !place.is_destination() {
             return Box::new(Beneath::<_, Storage>::new(IpRelay::new()));
         }
-        let files = FilesOverStream::new(ONWARD_LINK);
+        let files = FilesOverStream::new(ONWARD_LINK).recording(place.recorded_arrivals());
         let host = Host::new(end_to_end(place, parsed.tcp.clone()), boot.rng.fork("tcp"));
         Box::new(Beneath::<_, Storage>::new(Stack::new(files, host)))
     };

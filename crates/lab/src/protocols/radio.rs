@@ -58,7 +58,7 @@ pub(super) fn assemble_link(settings: Table, links: &[LinkProfile]) -> Result<As
     let parsed: Ax25LinkSettings = toml_text::from_table(settings.clone(), "[settings]")?;
     checked_link(&parsed.ax25, links)?;
     let make = move |place: &NodePosition, _: Boot| -> NodeEngine<FileTask> {
-        let files = FilesOverStream::new(ONWARD_LINK);
+        let files = FilesOverStream::new(ONWARD_LINK).recording(place.recorded_arrivals());
         let streams = Fan::new(|_: LinkId, _| Some(StreamOverPackets::default()));
         let below = Stack::new(streams, OnFirst(Stations::new(place, &parsed.ax25)));
         Box::new(Beneath::<_, Storage>::new(Stack::new(files, below)))
@@ -130,7 +130,7 @@ pub(super) fn assemble_internet(settings: Table, links: &[LinkProfile]) -> Resul
     checked(parsed.tcp.check(), "tcp")?;
     checked_link(&parsed.ax25, links)?;
     let make = move |place: &NodePosition, boot: Boot| -> NodeEngine<FileTask> {
-        let files = FilesOverStream::new(ONWARD_LINK);
+        let files = FilesOverStream::new(ONWARD_LINK).recording(place.recorded_arrivals());
         let host = host(place, &parsed.tcp, FILE_PORT, &boot.rng);
         let link = LinkConfig { protocol: pid::INTERNET, ..parsed.ax25.clone() };
         let below = Stack::new(internet(place, parsed.carriage), Stations::new(place, &link));

@@ -258,6 +258,7 @@ mod tests {
             radios: vec![None],
             announced_outages: Vec::new(),
             bundles: crate::bundle_observer::record(1),
+            arrivals: Default::default(),
         };
         HopEnd::new(&place, interface, 0, end, 4556)
     }

@@ -3,6 +3,7 @@
 //! A [`Report`] consists of sections of blocks and is independent of HTML. Every plot and every table carries its own
 //! data: the page shows the table under the plot and offers both as CSV. The page refers to nothing outside itself.
 
+mod bands;
 mod html;
 mod ledger;
 mod map;
@@ -13,6 +14,7 @@ mod scale;
 mod scatter;
 mod table;
 
+pub use bands::Band;
 pub use ledger::{Bar, LedgerChart, LedgerShare};
 pub(crate) use map::letters;
 pub use map::{MapCell, WinnerMap};

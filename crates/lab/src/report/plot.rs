@@ -4,6 +4,7 @@
 //! Colours are classes (`s0` to `s6`) whose values come from the style of the page, for light, dark and print. A series
 //! is one path whatever its number of points; markers show their values on hover.
 
+use super::bands::{self, Band};
 use super::html::{escape, svg};
 use super::panels::{Drawn, Panels};
 use super::scale::Scale;
@@ -28,6 +29,8 @@ pub struct Plot {
     pub y: Axis,
     /// Series, in drawing order.
     pub series: Vec<PlotSeries>,
+    /// Links above the plot, with their outages on the horizontal axis.
+    pub bands: Vec<Band>,
     /// Table below the plot; `None` for a table of the points.
     pub table: Option<Table>,
 }
@@ -205,6 +208,7 @@ impl PlotSeries {
 }
 
 /// Place of the axes in a drawing.
+#[derive(Clone, Copy)]
 pub(super) struct Frame {
     pub(super) width: f64,
     pub(super) height: f64,
@@ -293,7 +297,10 @@ impl Plot {
                     @if named {
                         (legend(drawn))
                     }
-                    (self.svg(&WHOLE, &self.title, drawn))
+                    @if !self.bands.is_empty() {
+                        (bands::legend())
+                    }
+                    (self.svg(&bands::below(WHOLE, &self.bands), &self.title, drawn))
                 }
             }
             Panels { panels, legend: common } => html! {
@@ -324,6 +331,7 @@ impl Plot {
         let reach = self.series.iter().flat_map(|s| s.points.iter().flat_map(Point::reach));
         let ys = Scale::of(&self.y, reach, frame.bottom, frame.top);
         let mut out = String::new();
+        bands::draw(&mut out, &self.bands, &xs, &ys);
         axes(&mut out, frame, [(&self.x, &xs), (&self.y, &ys)]);
         let order = |published: bool| drawn.iter().filter(move |one| one.series.published == published);
         for one in order(false).chain(order(true)) {

@@ -13,6 +13,7 @@
 //! ```
 
 use super::{FileTask, TaskIndication, TaskRequest, TryFailure};
+use crate::arrivals::SharedArrivals;
 use bytes::{BufMut, Bytes, BytesMut};
 use longwire_proto::engine::Engine;
 use longwire_proto::service::{CloseReason, LinkId, Many, Stream, StreamIndication, StreamRequest};
@@ -66,6 +67,8 @@ pub struct FilesOverStream {
     expected: Vec<Bytes>,
     done: Vec<bool>,
     incoming: BTreeMap<LinkId, Incoming>,
+    /// Record of the arrivals; at the destination.
+    arrivals: Option<SharedArrivals>,
     down: VecDeque<(LinkId, StreamRequest)>,
     up: VecDeque<TaskIndication>,
 }
@@ -85,9 +88,15 @@ impl FilesOverStream {
             expected: Vec::new(),
             done: Vec::new(),
             incoming: BTreeMap::new(),
+            arrivals: None,
             down: VecDeque::new(),
             up: VecDeque::new(),
         }
+    }
+
+    /// Records the arrivals at this node.
+    pub fn recording(self, arrivals: Option<SharedArrivals>) -> Self {
+        FilesOverStream { arrivals, ..self }
     }
 
     fn connect(&mut self) {
@@ -168,7 +177,7 @@ impl FilesOverStream {
         Some(StreamRequest::Write(data))
     }
 
-    fn hear_as_destination(&mut self, link: LinkId, indication: StreamIndication) {
+    fn hear_as_destination(&mut self, now: Instant, link: LinkId, indication: StreamIndication) {
         match indication {
             StreamIndication::Connected => {
                 let fresh =
@@ -178,6 +187,7 @@ impl FilesOverStream {
             StreamIndication::Data(data) => {
                 self.down.push_back((link, StreamRequest::Release(data.len() as u64)));
                 self.receive(link, data);
+                self.record_arrivals(now, link);
             }
             StreamIndication::PeerClosed => self.down.push_back((link, StreamRequest::Close)),
             StreamIndication::Closed(_) => {
@@ -185,6 +195,16 @@ impl FilesOverStream {
             }
             StreamIndication::Room(_) | StreamIndication::Secured { .. } => {}
         }
+    }
+
+    /// Records the bytes of all complete files, and of the one that this link carries.
+    fn record_arrivals(&self, now: Instant, link: LinkId) {
+        let (Some(arrivals), Some(incoming)) = (&self.arrivals, self.incoming.get(&link)) else { return };
+        let complete = self.expected.iter().zip(&self.done).enumerate();
+        let complete = complete.filter(|(file, (_, done))| **done && *file != incoming.file);
+        let complete: u64 = complete.map(|(_, (file, _))| file.len() as u64).sum();
+        let total = complete + incoming.at;
+        arrivals.lock().expect("nobody panics").add(now, total);
     }
 
     fn receive(&mut self, link: LinkId, mut data: Bytes) {
@@ -236,7 +256,7 @@ impl Engine for FilesOverStream {
     fn handle_indication(&mut self, now: Instant, (link, indication): (LinkId, StreamIndication)) {
         match link == self.link {
             true => self.hear_as_source(now, indication),
-            false => self.hear_as_destination(link, indication),
+            false => self.hear_as_destination(now, link, indication),
         }
     }
 
