@@ -366,7 +366,10 @@ impl Incoming {
 
     /// Adds the holes for which packets are late to those that the next STATUS lists.
     pub(super) fn expect_again(&mut self, now: Instant) {
-        while let Some((_, start, end)) = self.awaited.pop_front_if(|(late_at, ..)| *late_at <= now) {
+        while let Some((late_at, start, end)) = self.awaited.front().copied()
+            && late_at <= now
+        {
+            self.awaited.pop_front();
             let late: Vec<_> = self.missing.within(start, end).collect();
             self.unreported.extend(late);
         }

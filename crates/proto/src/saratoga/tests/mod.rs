@@ -1,9 +1,11 @@
 //! Tests of the folder.
 
 mod codec;
+mod holes;
 mod laws;
 mod pair;
 mod pass;
+mod scene;
 mod transfers;
 
 use crate::time::Duration;

@@ -36,14 +36,6 @@ enum Event {
     Carrier(bool),
 }
 
-/// File at a node.
-#[derive(Clone, Debug, Default)]
-#[expect(dead_code, reason = "shown where a test fails")]
-struct Arriving {
-    properties: FileProperties,
-    bytes: u64,
-}
-
 /// Two endpoints.
 pub(super) struct Pair {
     pub(super) ends: [Endpoint; 2],
@@ -67,7 +59,8 @@ pub(super) struct Pair {
     pub(super) stores: bool,
     /// Users refuse offers for this reason.
     pub(super) refuses: Option<FileFailure>,
-    arriving: [BTreeMap<FileId, Arriving>; 2],
+    /// Files that have begun to arrive at each node.
+    arriving: [BTreeSet<FileId>; 2],
     /// What has not been stored.
     pub(super) unstored: Vec<(usize, FileId, u64, u64)>,
     /// Files that ended at each node, with the time.
@@ -208,7 +201,7 @@ impl Pair {
         let bits = (bytes.len() as u64 + HEADER_BYTES) * 8;
         let start = self.free_at[node].max(self.now);
         self.waited_max[node] = self.waited_max[node].max(start.saturating_since(self.now));
-        let air = if line.rate_bps == 0 { 0 } else { bits * 1_000_000_000 / line.rate_bps };
+        let air = (bits * 1_000_000_000).checked_div(line.rate_bps).unwrap_or(0);
         self.free_at[node] = start + Duration::from_nanos(air);
         let gone = self.free_at[node].saturating_since(self.now);
         self.later(gone, Event::Gone(node, token));
@@ -232,7 +225,7 @@ impl Pair {
             FilesIndication::Piece { file, offset, data } => {
                 assert_eq!(data, self.content(offset, data.len()), "the content at {offset}");
                 let end = offset + data.len() as u64;
-                self.arriving[node].get_mut(&file).expect("it has begun").bytes += data.len() as u64;
+                assert!(self.arriving[node].contains(&file), "{file:?} has not begun");
                 self.payload[1 - node] += data.len() as u64;
                 match self.stores {
                     true => {
@@ -241,17 +234,17 @@ impl Pair {
                     false => self.unstored.push((node, file, offset, end)),
                 }
             }
-            FilesIndication::Offered { file, ref properties } => {
+            FilesIndication::Offered { file, .. } => {
                 let answer = match self.refuses {
                     Some(reason) => FilesRequest::Refuse { file, reason },
                     None => FilesRequest::Accept { file, held: self.held.take() },
                 };
-                self.arriving[node].insert(file, Arriving { properties: properties.clone(), bytes: 0 });
+                self.arriving[node].insert(file);
                 self.told[node].push(said);
                 self.ends[node].handle_request(now, answer);
             }
-            FilesIndication::Begun { file, ref properties, .. } => {
-                self.arriving[node].insert(file, Arriving { properties: properties.clone(), bytes: 0 });
+            FilesIndication::Begun { file, .. } => {
+                self.arriving[node].insert(file);
                 self.told[node].push(said);
             }
             FilesIndication::Wanted { file, ref path, .. } => {
