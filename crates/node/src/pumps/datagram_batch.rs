@@ -56,7 +56,9 @@ impl DatagramBatch {
             let _ = setsockopt(socket, sockopt::UdpGroSegment, &true);
         }
         let divided_bytes_max = if divides { DIVIDED_BYTES_MAX } else { 0 };
-        DatagramBatch { divided_bytes_max, buffers: vec![vec![0; MESSAGE_BYTES_MAX]; MESSAGES_MAX] }
+        // Buffers that are never filled take no memory.
+        let buffers = (0..MESSAGES_MAX).map(|_| vec![0; MESSAGE_BYTES_MAX]).collect();
+        DatagramBatch { divided_bytes_max, buffers }
     }
 
     /// Passes some of these datagrams to the system, in order, when it can take them. Returns their number: at least one
