@@ -161,6 +161,25 @@ fn with_value(mut segment: Segment, length: usize) -> Bytes {
     [&encoded[..encoded.len() - length], &value[..length]].concat().into()
 }
 
+/// An extension after the value is authenticated, too.
+#[test]
+fn what_follows_the_value_cannot_be_altered() {
+    let extension = |tag, value: &'static [u8]| Extension { tag, value: Bytes::from_static(value) };
+    let trailer = vec![extension(0, &[0; 10]), extension(0xc0, b"after")];
+    let encoded = Segment { trailer, ..whole() }.to_bytes();
+    let end = encoded.len() - 7;
+    let (before, after) = (&encoded[..end - 10], &encoded[end..]);
+    let value = Authenticator::new(&settings()).value(&[before, after].concat());
+    let authentic = [before, &value, after].concat();
+    let mut altered = authentic.clone();
+    *altered.last_mut().expect("a byte") ^= 1;
+    for (bytes, refused) in [(altered, 1), (authentic, 0)] {
+        let mut scene = Scene::new(secured(settings()));
+        hear(&mut scene, bytes.into());
+        assert_eq!((scene.counters().unauthenticated, scene.up.is_empty()), (refused, refused == 1));
+    }
+}
+
 #[test]
 fn settings_without_a_usable_key_are_refused_by_name() {
     let key = |text: &str| Some(SecretKey(text.to_owned()));
