@@ -27,6 +27,13 @@ use toml::Table;
 /// Time for which the outages of a profile are checked, seconds; the default time limit of a run.
 const OUTAGES_CHECKED_S: f64 = 1e6;
 
+/// Bytes of a UI frame before its information: two addresses, control and protocol identifier.
+const UI_HEADER_BYTES: u32 = 16;
+/// Maximum length of the information of a UI frame on a line, bytes.
+const UI_BYTES_MAX: u32 = 2048;
+/// Maximum frames that a station hands to its line at once, as the time of their transmission.
+const UI_BURST: Duration = Duration::from_secs(10);
+
 /// Profiles in the binary: name and TOML text.
 pub const SHIPPED: &[(&str, &str)] = &[
     ("ax25-1200", include_str!("../../../scenarios/links/ax25-1200.toml")),
@@ -34,6 +41,7 @@ pub const SHIPPED: &[(&str, &str)] = &[
     ("cislunar", include_str!("../../../scenarios/links/cislunar.toml")),
     ("cislunar-outage", include_str!("../../../scenarios/links/cislunar-outage.toml")),
     ("lan", include_str!("../../../scenarios/links/lan.toml")),
+    ("leo-9600", include_str!("../../../scenarios/links/leo-9600.toml")),
     ("leo-pass", include_str!("../../../scenarios/links/leo-pass.toml")),
     ("mars", include_str!("../../../scenarios/links/mars.toml")),
     ("mars-relay", include_str!("../../../scenarios/links/mars-relay.toml")),
@@ -80,6 +88,10 @@ settings! {
         /// Frame check that the link adds: `none` (damaged frames are delivered unchanged), `crc16` (2 bytes) or `crc32` (4
         /// bytes). Default `crc16`.
         pub fcs: Fcs = Fcs::Crc16,
+        /// Contents of the line: `ip` packets, or UI frames of AX.25 (`ax25-ui`), with 19 bytes around each; `mtu-bytes` is then
+        /// the length of their information. Default `ip`.
+        #[serde(skip_serializing_if = "LineFrames::is_ip")]
+        pub frames: LineFrames,
         /// Outages. Default: none.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         pub outage: Vec<Outage>,
@@ -90,6 +102,23 @@ settings! {
         /// line.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub radio: Option<RadioChannel>,
+    }
+}
+
+/// Contents of a line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LineFrames {
+    /// IP packets.
+    #[default]
+    Ip,
+    /// UI frames of AX.25. Both ends transmit at the same time, each on its own frequency.
+    Ax25Ui,
+}
+
+impl LineFrames {
+    fn is_ip(&self) -> bool {
+        *self == LineFrames::Ip
     }
 }
 
@@ -198,6 +227,20 @@ impl LinkProfile {
         if self.queue_bytes < u64::from(self.mtu_bytes) {
             return wrong("queue-bytes", "must hold at least one frame of mtu-bytes");
         }
+        if self.frames == LineFrames::Ax25Ui {
+            if !(2..=UI_BYTES_MAX).contains(&self.mtu_bytes) {
+                return wrong(
+                    "mtu-bytes",
+                    "is the length of the information of a UI frame; it must not exceed 2048",
+                );
+            }
+            if self.fcs != Fcs::Crc16 {
+                return wrong("fcs", "must be `crc16` with `frames = \"ax25-ui\"`");
+            }
+            if !(300..=10_000_000).contains(&self.rate_bps) {
+                return wrong("rate-bps", "must be from 300 to 10000000 with `frames = \"ax25-ui\"`");
+            }
+        }
         if let Err(rule) = outages::check_passes(&self.pass) {
             return wrong("pass", rule);
         }
@@ -220,6 +263,15 @@ impl LinkProfile {
         Ok(all)
     }
 
+    /// Maximum length of a frame without the overhead of the line itself, bytes: of a UI frame with its addresses, control and
+    /// protocol identifier.
+    pub(crate) fn frame_bytes_max(&self) -> u32 {
+        match self.frames {
+            LineFrames::Ip => self.mtu_bytes,
+            LineFrames::Ax25Ui => self.mtu_bytes + UI_HEADER_BYTES,
+        }
+    }
+
     /// Longest round trip without queues, seconds.
     pub fn round_trip_s(&self) -> f64 {
         let constant = self.delay_ms + self.back_delay_ms.unwrap_or(self.delay_ms);
@@ -235,6 +287,19 @@ impl LinkProfile {
     /// Parameters that a station knows about the channel, and the maximum key-up; `None` on a line.
     pub fn believed_radio(&self) -> Option<(ax25::RadioParameters, Duration)> {
         self.radio.as_ref().map(|radio| (radio.believed(self), radio.key_up_max()))
+    }
+
+    /// Parameters that the stations at both ends know about their channel: those of [`LinkProfile::believed_radio`], or of a
+    /// line for UI frames, whose transmitters are always on. `None` on a line for IP packets.
+    pub fn station_radio(&self) -> Option<(ax25::RadioParameters, Duration)> {
+        let line = (self.frames == LineFrames::Ax25Ui).then(|| ax25::RadioParameters {
+            rate_bps: self.rate_bps as u32,
+            tx_delay: Duration::ZERO,
+            tx_tail: Duration::ZERO,
+            full_duplex: true,
+            ..ax25::RadioParameters::default()
+        });
+        self.believed_radio().or_else(|| Some((line?, UI_BURST)))
     }
 
     /// Model of the bit errors in this direction.
@@ -263,6 +328,7 @@ impl LinkProfile {
             drops: self.tail_drop,
             mean_ber: self.mean_ber(),
             radio: self.believed_radio().map(|(radio, _)| radio),
+            ui_frames: self.frames == LineFrames::Ax25Ui,
         }
     }
 
@@ -270,11 +336,10 @@ impl LinkProfile {
     pub fn hop(&self, outages: Vec<(f64, f64)>) -> limit::LimitHop {
         let scheduled = self.delay_schedule.iter().map(|point| point.delay_ms);
         let soonest = scheduled.reduce(f64::min).unwrap_or(self.delay_ms);
-        // On a radio channel the MTU is the information field of a frame; on a line it is a packet including its
-        // headers.
-        let (header_bytes, payload_max_bytes) = match self.radio {
-            Some(_) => (limit::AX25_BYTES, self.mtu_bytes),
-            None => (limit::IP_BYTES, self.mtu_bytes - limit::IP_BYTES),
+        // Of AX.25 the MTU is the information field of a frame; otherwise it is a packet including its headers.
+        let (header_bytes, payload_max_bytes) = match (&self.radio, self.frames) {
+            (Some(_), _) | (None, LineFrames::Ax25Ui) => (limit::AX25_BYTES, self.mtu_bytes),
+            (None, LineFrames::Ip) => (limit::IP_BYTES, self.mtu_bytes - limit::IP_BYTES),
         };
         limit::LimitHop {
             rate_bps: self.rate_bps as f64,
@@ -389,6 +454,10 @@ mod tests {
             "mtu-bytes = 256\n[radio]\nkey-up-max-s = 0",
             "mtu-bytes = 4096\nqueue-bytes = 20000\n[radio]",
             "mtu-bytes = 256\nrate-bps = 10\n[radio]",
+            "mtu-bytes = 256\nframes = 'ax25-ui'\n[radio]",
+            "mtu-bytes = 2049\nframes = 'ax25-ui'",
+            "mtu-bytes = 256\nframes = 'ax25-ui'\nfcs = 'crc32'",
+            "mtu-bytes = 256\nframes = 'ax25-ui'\nrate-bps = 10",
         ] {
             let said: Table = toml::from_str(wrong).expect("TOML");
             LinkProfile::resolve(&said, Path::new(".")).expect_err(wrong);

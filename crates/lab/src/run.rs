@@ -12,7 +12,7 @@ use crate::format::figure;
 use crate::ledger::{HopDirection, Ledger};
 use crate::limit::{self, Bound, Limit};
 use crate::link::outages::{Outage, OutageFrom};
-use crate::link::{LinkProfile, millis};
+use crate::link::{LineFrames, LinkProfile, millis};
 use crate::protocols::{self, Assembly, INWARD, NodePosition, ONWARD};
 use crate::scenario::Scenario;
 use crate::trace::CapturedFrame;
@@ -293,9 +293,11 @@ impl Setup {
             },
             queue_bytes: link.queue_bytes,
             backpressure: !link.tail_drop,
-            mtu_bytes: link.mtu_bytes,
+            mtu_bytes: link.frame_bytes_max(),
             errors: link.errors(direction),
             fcs: link.fcs,
+            // The flag of AX.25 between two frames.
+            framing_bytes: u32::from(link.frames == LineFrames::Ax25Ui),
             outages: windows.map(|(from, to)| Window { from: at(from), to: at(to) }).collect(),
             announced: outages.iter().any(|outage| outage.announced),
             ..LineConfig::default()
@@ -380,7 +382,7 @@ impl<'a> PreparedRun<'a> {
                 position,
                 names: setup.scenario.nodes.clone(),
                 mtus: setup.links.iter().map(|link| link.mtu_bytes as u16).collect(),
-                radios: setup.links.iter().map(LinkProfile::believed_radio).collect(),
+                radios: setup.links.iter().map(LinkProfile::station_radio).collect(),
                 announced_outages: scheduled
                     .get(position)
                     .map(|outages| announced(outages))

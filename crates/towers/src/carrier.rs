@@ -85,6 +85,8 @@ pub struct About {
     pub port: Option<u16>,
     /// Media on which it runs.
     pub media: &'static [Medium],
+    /// True if it suits a half-duplex channel, on which stations wait for each other.
+    pub takes_turns: bool,
     /// True if the source receives acknowledgements and retransmits.
     pub acknowledges: bool,
     /// True if a bundle resumes after a break, false if it restarts.

@@ -23,6 +23,8 @@ pub struct Hop {
     pub mean_ber: f64,
     /// Parameters of the shared radio channel; `None` on a line.
     pub radio: Option<RadioParameters>,
+    /// True if a line carries UI frames of AX.25 instead of IP packets.
+    pub ui_frames: bool,
 }
 
 impl Hop {

@@ -2,7 +2,7 @@
 //! provides TCP for nodes and for most programs.
 
 use super::Preset;
-use crate::link::LinkPath;
+use crate::link::{LineFrames, LinkPath};
 use crate::protocols::Protocol;
 use crate::record::{Configuration, Key};
 use crate::report::PageBlock;
@@ -89,6 +89,12 @@ impl Advice {
     /// Returns the settings by section; on a radio channel those of a node with its channel, and AX.25 at its TNC.
     fn sections(&self, protocol: &Protocol, path: &LinkPath) -> Table {
         let mut sections = self.settings.clone();
+        if path.last().frames == LineFrames::Ax25Ui
+            && let Some(keys) = sections.remove("ax25")
+        {
+            let tnc = Table::from_iter([("ax25".to_owned(), keys)]);
+            sections.insert("tnc".to_owned(), Value::Table(tnc));
+        }
         if let (Some(carrier), Some(radio)) = (protocol.carrier, &path.last().radio) {
             let channel = toml_text::parse(&radio.as_configured(path.last()), "[tnc.channel]");
             toml_text::merge(&mut sections, &channel.expect("a channel is written as TOML"));

@@ -37,7 +37,8 @@ settings! {
 /// Key of a link that does not apply to a radio channel, with a test whether it is set.
 type Alien = (&'static str, fn(&LinkProfile, &LinkProfile) -> bool);
 
-const ALIENS: [Alien; 7] = [
+const ALIENS: [Alien; 8] = [
+    ("frames", |link, plain| link.frames != plain.frames),
     ("back-rate-bps", |link, plain| link.back_rate_bps != plain.back_rate_bps),
     ("delay-ms", |link, plain| link.delay_ms != plain.delay_ms),
     ("back-delay-ms", |link, plain| link.back_delay_ms != plain.back_delay_ms),

@@ -61,15 +61,20 @@ struct NodeSettings {
 
 /// Media on which a carrier can be simulated.
 pub(super) fn media(about: &About) -> Vec<Medium> {
-    let has =
-        |medium: &Medium| about.media.iter().any(|other| other.is_radio() == (*medium == Medium::Radio));
-    [Medium::Line, Medium::Radio].into_iter().filter(has).collect()
+    let has = |medium| about.media.contains(&medium);
+    let over_ip = about.media.iter().any(|medium| !medium.is_radio());
+    let runs_over = |medium: &Medium| match medium {
+        Medium::Line => over_ip,
+        Medium::UiLine => over_ip && has(CarrierMedium::Ui),
+        Medium::Radio => about.takes_turns,
+    };
+    [Medium::Line, Medium::UiLine, Medium::Radio].into_iter().filter(runs_over).collect()
 }
 
 /// The medium of a carrier for such links; its first one if it has none for them.
 fn medium_on(about: &About, links: &[LinkProfile]) -> CarrierMedium {
-    let fits =
-        |medium: &&CarrierMedium| links.first().is_none_or(|link| medium.is_radio() == link.radio.is_some());
+    let is_ax25 = |link: &LinkProfile| Medium::of(link) != Medium::Line;
+    let fits = |medium: &&CarrierMedium| links.first().is_none_or(|link| medium.is_radio() == is_ax25(link));
     *about.media.iter().find(fits).unwrap_or(&about.media[0])
 }
 

@@ -14,7 +14,7 @@ mod udp;
 use crate::arrivals::SharedArrivals;
 use crate::bundle_observer;
 use crate::error::{Error, nearest};
-use crate::link::LinkProfile;
+use crate::link::{LineFrames, LinkProfile};
 use crate::toml_text::merge;
 use crate::workload::FileTask;
 use longwire_proto::ax25;
@@ -106,13 +106,19 @@ impl Protocol {
 pub enum Medium {
     /// Line in each direction, which carries IP packets.
     Line,
+    /// Line in each direction, which carries UI frames of AX.25.
+    UiLine,
     /// Radio channel, which carries AX.25 frames.
     Radio,
 }
 
 impl Medium {
     fn of(link: &LinkProfile) -> Medium {
-        if link.radio.is_some() { Medium::Radio } else { Medium::Line }
+        match (&link.radio, link.frames) {
+            (Some(_), _) => Medium::Radio,
+            (None, LineFrames::Ax25Ui) => Medium::UiLine,
+            (None, LineFrames::Ip) => Medium::Line,
+        }
     }
 }
 
@@ -266,7 +272,7 @@ pub struct NodePosition {
     pub names: Vec<String>,
     /// MTU of each hop, bytes.
     pub mtus: Vec<u16>,
-    /// Parameters of each shared channel, and its maximum key-up; `None` for a line.
+    /// Parameters of the stations of each hop, and their maximum key-up; `None` for a line with IP packets.
     pub radios: Vec<Option<(ax25::RadioParameters, Duration)>>,
     /// Outages of the node's hop towards the destination that are known beforehand: start and end, seconds since the
     /// start of the run, ascending.
@@ -304,8 +310,8 @@ pub fn assemble(name: &str, links: &[LinkProfile], over: &Table) -> Result<Assem
         return Err(wrong_medium(protocol, other));
     }
     if links.iter().any(|link| Medium::of(link) != Medium::of(&links[0])) {
-        return Err(Error::new("the path has both lines and radio channels")
-            .hint("use lines only, or radio channels only"));
+        return Err(Error::new("the path has links of different media")
+            .hint("use only links for IP packets, only lines for UI frames, or only radio channels"));
     }
     let mut settings = (variant.settings)(links);
     merge(&mut settings, over);
@@ -315,6 +321,7 @@ pub fn assemble(name: &str, links: &[LinkProfile], over: &Table) -> Result<Assem
 fn wrong_medium(protocol: &Protocol, link: Medium) -> Error {
     let has = match link {
         Medium::Line => "carries IP packets, but the protocol needs AX.25 on a radio channel",
+        Medium::UiLine => "carries UI frames of AX.25, but the protocol does not",
         Medium::Radio => "is an AX.25 radio channel, but the protocol needs a link for IP packets",
     };
     let fitting: Vec<&str> =
@@ -373,6 +380,7 @@ fn end_to_end(links: &[LinkProfile]) -> Hop {
         drops: path.drops || hop.drops || narrows,
         mean_ber: path.mean_ber + hop.mean_ber,
         radio: None,
+        ui_frames: path.ui_frames || hop.ui_frames,
     };
     hops(links).into_iter().reduce(join).expect("a path has a link")
 }

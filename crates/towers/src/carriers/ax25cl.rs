@@ -28,6 +28,7 @@ impl Carrier for Ax25Cl {
         random_label: "ax25cl",
         port: None,
         media: &[Medium::Ax25],
+        takes_turns: true,
         acknowledges: true,
         resumes: true,
         is_called: true,

@@ -24,6 +24,7 @@ impl Carrier for Ax25Cm {
         random_label: "tcpcl",
         port: None,
         media: &[Medium::Ax25],
+        takes_turns: true,
         acknowledges: true,
         resumes: true,
         is_called: true,

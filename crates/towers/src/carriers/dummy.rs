@@ -65,6 +65,7 @@ impl Carrier for Dummy {
         random_label: "dummy",
         port: None,
         media: &[Medium::Udp, Medium::Ui],
+        takes_turns: true,
         acknowledges: true,
         resumes: false,
         is_called: false,

@@ -1,8 +1,8 @@
-//! Bundles over the Licklider Transmission Protocol (RFC 5326), over UDP (RFC 7122).
+//! Bundles over the Licklider Transmission Protocol (RFC 5326), over UDP (RFC 7122), or directly over UI frames of AX.25.
 
 use crate::carrier::{About, Carrier, Family, LinkFacts, Medium, Preset, sections};
 use crate::media::{Admission, Session, session_over};
-use crate::path::{Hop, best_payload_bytes, round_trip};
+use crate::path::{Hop, best_payload_bytes, extended_ax25, round_trip};
 use longwire_proto::bp::Eid;
 use longwire_proto::codec::crc::crc32c;
 use longwire_proto::joint::Origin;
@@ -24,6 +24,12 @@ pub struct Ltp;
 pub(super) const HEADERS_BYTES: u64 = 28;
 /// Length of the longest frame check, bytes.
 const FRAME_CHECK_BYTES: u64 = 4;
+/// Bytes of a UI frame beside its information: two addresses, control, protocol identifier, frame check and a flag.
+const UI_FRAME_BYTES: u64 = 19;
+/// Length of a usual UI frame, address to information, bytes.
+const FRAME_BYTES: u64 = 272;
+/// Packets in the queues of both sides that a timer waits for.
+const FRAMES_WAITING: f64 = 4.0;
 /// Usual length of the header of a data segment, bytes.
 const SEGMENT_HEADER_BYTES: u64 = 16;
 /// Number of bits of an engine ID that follows from a node ID: three octets on the wire.
@@ -46,7 +52,8 @@ impl Carrier for Ltp {
         section: "ltp",
         random_label: "ltp",
         port: Some(1113),
-        media: &[Medium::Udp],
+        media: &[Medium::Udp, Medium::Ui],
+        takes_turns: false,
         acknowledges: true,
         resumes: false,
         is_called: true,
@@ -54,7 +61,7 @@ impl Carrier for Ltp {
         negotiated: &[],
         families: &[Family {
             name: "ltp",
-            about: "bundles over LTP (RFC 5326) over UDP, in blocks whose lost segments are repeated, stored at each node",
+            about: "bundles over LTP (RFC 5326) over UDP or UI frames, in blocks whose lost segments are repeated, stored at each node",
             presets: &[Preset::new(
                 "tuned",
                 "segments for the bit-error rate, blocks and sessions for twice the bandwidth-delay product, a checkpoint \
@@ -66,7 +73,22 @@ impl Carrier for Ltp {
     #[cfg(feature = "testing")]
     const FUZZ: longwire_proto::fuzz::Material = longwire_proto::ltp::fuzz::FUZZ;
 
+    /// Over AX.25, values that the section leaves at their defaults follow from the channel.
     fn adapt(settings: Config, link: &LinkFacts<'_>) -> Config {
+        let settings = match &link.channel {
+            None => settings,
+            Some(channel) => {
+                let (plain, radio) = (Config::default(), &channel.parameters);
+                let frame = radio.air_time(1, FRAME_BYTES);
+                let margin = plain.margin.max(millis(FRAMES_WAITING * frame.as_secs_f64()));
+                Config {
+                    rate_bps: or(settings.rate_bps, plain.rate_bps, radio.rate_bps.into()),
+                    overhead_bytes: or(settings.overhead_bytes, plain.overhead_bytes, UI_FRAME_BYTES),
+                    margin: or(settings.margin, plain.margin, margin),
+                    ..settings
+                }
+            }
+        };
         if link.rate_bps > 0 { Config { rate_bps: link.rate_bps, ..settings } } else { settings }
     }
 
@@ -172,7 +194,11 @@ fn engine_id(node_id: &str) -> u64 {
 
 /// Section of the settings that follow from a path.
 fn tuned(path: &[Hop]) -> Table {
-    sections([("ltp", settings(path))])
+    let mut tables = sections([("ltp", settings(path))]);
+    if path.iter().any(|hop| hop.ui_frames) {
+        tables.extend(sections([("ax25", to_table(&extended_ax25(path)))]));
+    }
+    tables
 }
 
 /// Settings that follow from a path.
@@ -194,12 +220,18 @@ pub(super) fn settings(path: &[Hop]) -> Table {
     let slowest =
         path.iter().map(|hop| hop.back_rate_bps.map_or(hop.rate_bps, |back| back.min(hop.rate_bps)));
     let packet_s = f64::from(mtu_bytes) * 8.0 / slowest.min().unwrap_or(rate_bps) as f64;
-    let (one_way_delay, margin) = (millis(delays_s / 2.0), plain.margin.max(millis(4.0 * packet_s)));
+    let (one_way_delay, margin) =
+        (millis(delays_s / 2.0), plain.margin.max(millis(FRAMES_WAITING * packet_s)));
     let ber = path.iter().map(|hop| hop.mean_ber).fold(0.0, f64::max);
-    let overhead = HEADERS_BYTES + FRAME_CHECK_BYTES + SEGMENT_HEADER_BYTES;
-    let best = best_payload_bytes(ber, overhead as f64) + SEGMENT_HEADER_BYTES as f64;
-    let segment_bytes =
-        (best as u64).clamp(SEGMENT_BYTES_MIN, u64::from(mtu_bytes).saturating_sub(HEADERS_BYTES));
+    // The MTU of a line for UI frames is the length of their information.
+    let ui_frames = path.iter().any(|hop| hop.ui_frames);
+    let (headers, around) = match ui_frames {
+        true => (0, UI_FRAME_BYTES),
+        false => (HEADERS_BYTES, HEADERS_BYTES + FRAME_CHECK_BYTES),
+    };
+    let best = best_payload_bytes(ber, (around + SEGMENT_HEADER_BYTES) as f64) + SEGMENT_HEADER_BYTES as f64;
+    let longest = u64::from(mtu_bytes).saturating_sub(headers).max(SEGMENT_BYTES_MIN);
+    let segment_bytes = (best as u64).clamp(SEGMENT_BYTES_MIN, longest);
     let in_flight = (round_trip(path).as_secs_f64() * rate_bps as f64 / 8.0) as u64;
     let block_bytes = (in_flight / BLOCKS_IN_FLIGHT).clamp(plain.block_bytes, BLOCK_BYTES_MAX);
     let sessions = 2 * in_flight / block_bytes + 1;
@@ -226,10 +258,15 @@ pub(super) fn settings(path: &[Hop]) -> Table {
         copies: if ber > 0.0 { 2 } else { 1 },
         rate_bps,
         // Includes the longest frame check, because a queue that drops must not fill.
-        overhead_bytes: HEADERS_BYTES + FRAME_CHECK_BYTES,
+        overhead_bytes: around,
         ..plain
     };
     to_table(&ltp)
+}
+
+/// Returns the value that is set, or `own` if it is the default.
+pub(super) fn or<T: PartialEq>(set: T, default: T, own: T) -> T {
+    if set == default { own } else { set }
 }
 
 /// Rounds up to whole milliseconds.
@@ -240,6 +277,8 @@ pub(super) fn millis(seconds: f64) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::carrier::ChannelFacts;
+    use longwire_proto::ax25::RadioParameters;
 
     fn hop(delays_s: f64, mean_ber: f64) -> Hop {
         Hop {
@@ -251,12 +290,25 @@ mod tests {
             drops: false,
             mean_ber,
             radio: None,
+            ui_frames: false,
         }
     }
 
     fn tuned_for(delays_s: f64, mean_ber: f64) -> Config {
         let table = tuned(&[hop(delays_s, mean_ber)]);
         table["ltp"].clone().try_into().expect("settings")
+    }
+
+    #[test]
+    fn ui_frames_are_filled_and_counted_with_the_bytes_around_them() {
+        let satellite =
+            Hop { mtu_bytes: 256, back_rate_bps: Some(1200), ui_frames: true, ..hop(0.014, 2.33e-5) };
+        let table = tuned(&[satellite]);
+        let config: Config = table["ltp"].clone().try_into().expect("settings");
+        assert_eq!((config.segment_bytes, config.overhead_bytes), (256, 19));
+        assert!(config.margin > Duration::from_secs(6), "four frames at 1200 bit/s");
+        assert_eq!(table["ax25"]["information-bytes-max"].as_integer(), Some(256));
+        assert!(!tuned(&[hop(0.014, 0.0)]).contains_key("ax25"));
     }
 
     #[test]
@@ -285,6 +337,21 @@ mod tests {
             let plain = Ltp::cautions(&Config { outgoing_bytes_max: 1000, ..Config::default() }, &path);
             assert_eq!(plain.len(), if delays_s > 3.0 { 2 } else { 1 }, "{plain:?}");
         }
+    }
+
+    #[test]
+    fn over_ax25_the_channel_decides_what_nobody_has_set() {
+        let parameters = RadioParameters { rate_bps: 1200, ..RadioParameters::default() };
+        let channel = Some(ChannelFacts { tnc: "uhf", parameters, digipeaters: 0 });
+        let link = LinkFacts { channel, ..LinkFacts::default() };
+        let found = Ltp::adapt(Config::default(), &link);
+        assert_eq!((found.rate_bps, found.overhead_bytes), (1200, 19));
+        let frame_s = 275.0 * 8.0 / 1200.0;
+        assert!((4.0 * frame_s..5.0 * frame_s).contains(&found.margin.as_secs_f64()), "{:?}", found.margin);
+        let set =
+            Config { rate_bps: 300, overhead_bytes: 9, margin: Duration::from_secs(99), ..Config::default() };
+        assert_eq!(Ltp::adapt(set.clone(), &link), set);
+        assert_eq!(Ltp::adapt(Config::default(), &LinkFacts { rate_bps: 600, ..link }).rate_bps, 600);
     }
 
     #[test]

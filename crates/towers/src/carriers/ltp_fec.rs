@@ -1,7 +1,7 @@
 //! Bundles over LTP (RFC 5326) over erasure-coded datagrams, over UDP.
 
 use super::ltp::{self, Ltp, millis};
-use crate::carrier::{About, Carrier, Family, LinkFacts, Preset, sections};
+use crate::carrier::{About, Carrier, Family, LinkFacts, Medium, Preset, sections};
 use crate::media::{Admission, Session, session_over};
 use crate::path::{Hop, round_trip};
 use longwire_proto::fec::loss::symbol_loss;
@@ -88,6 +88,7 @@ impl Carrier for LtpFec {
             )],
         }],
         port: None,
+        media: &[Medium::Udp],
         ..Ltp::ABOUT
     };
     #[cfg(feature = "testing")]
@@ -216,6 +217,7 @@ mod tests {
             drops: false,
             mean_ber,
             radio: None,
+            ui_frames: false,
         }
     }
 

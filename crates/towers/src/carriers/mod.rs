@@ -51,7 +51,7 @@ mod tests {
     use std::fmt::Debug;
     use toml::Table;
 
-    fn paths() -> [Vec<Hop>; 3] {
+    fn paths() -> [Vec<Hop>; 4] {
         let line = Hop {
             rate_bps: 115_200,
             back_rate_bps: Some(9600),
@@ -61,6 +61,7 @@ mod tests {
             drops: true,
             mean_ber: 1e-6,
             radio: None,
+            ui_frames: false,
         };
         let radio = Hop {
             rate_bps: 1200,
@@ -68,7 +69,8 @@ mod tests {
             radio: Some(RadioParameters { rate_bps: 1200, ..RadioParameters::default() }),
             ..line.clone()
         };
-        [vec![], vec![line], vec![radio]]
+        let frames = Hop { mtu_bytes: 256, ui_frames: true, ..line.clone() };
+        [vec![], vec![line], vec![radio], vec![frames]]
     }
 
     #[test]

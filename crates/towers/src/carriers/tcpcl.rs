@@ -33,6 +33,7 @@ impl Carrier for Tcpcl {
         random_label: "tcpcl",
         port: Some(4556),
         media: &[Medium::Tcp],
+        takes_turns: false,
         acknowledges: true,
         resumes: true,
         is_called: true,
@@ -183,6 +184,7 @@ mod tests {
             drops: false,
             mean_ber: 0.0,
             radio: None,
+            ui_frames: false,
         }
     }
 

@@ -25,6 +25,7 @@ impl Carrier for Udp {
         random_label: "udp",
         port: Some(4556),
         media: &[Medium::Udp],
+        takes_turns: false,
         acknowledges: false,
         resumes: false,
         is_called: true,

@@ -1,5 +1,6 @@
 //! Bundles over UI frames of AX.25, for groups of stations.
 
+use super::ltp::or;
 use crate::carrier::{About, Carrier, ChannelFacts, Family, LinkFacts, Medium, Preset, sections};
 use crate::media::{Admission, Session, session_over};
 use crate::path::{Hop, plain_ax25};
@@ -26,6 +27,7 @@ impl Carrier for Uicl {
         random_label: "uicl",
         port: None,
         media: &[Medium::Ui],
+        takes_turns: true,
         acknowledges: true,
         resumes: false,
         is_called: false,
@@ -125,11 +127,6 @@ impl Admission for Group {}
 const SHORT_FRAME_BYTES: u64 = 64;
 /// Longest slot of an answer.
 const SLOT_MAX: Duration = Duration::from_secs(65);
-
-/// Returns the value that is set, or `own` if it is the default.
-fn or<T: PartialEq>(set: T, default: T, own: T) -> T {
-    if set == default { own } else { set }
-}
 
 /// Rounds up to whole milliseconds.
 fn millis(time: Duration) -> Duration {
