@@ -103,9 +103,8 @@ fn two_listening_nodes_exchange_bundles_in_both_directions() {
     bob.reload();
     let mut apps = [App::new(&alice), App::new(&bob)];
     let files = [payload(200_000, 1), payload(1399, 2), payload(150_000, 3)];
-    for (at, app) in apps.iter_mut().enumerate() {
+    for app in &mut apps {
         app.wait_status(|status| status["links"].as_array().is_some_and(|links| links.len() == 2));
-        app.register(&format!("ipn:{}.5", at + 1), 1_000_000);
     }
     // All are under way before the first is looked for.
     let mut numbers = [Vec::new(), Vec::new()];
@@ -115,7 +114,9 @@ fn two_listening_nodes_exchange_bundles_in_both_directions() {
             numbers.push(apps[at].send(&to, file, MessageOptions::default()));
         }
     }
-    for (app, numbers) in apps.iter_mut().zip(numbers) {
+    for ((at, app), numbers) in apps.iter_mut().enumerate().zip(numbers) {
+        numbers.into_iter().for_each(|number| app.wait_sent(number));
+        app.register(&format!("ipn:{}.5", at + 1), 1_000_000);
         let mut got: Vec<_> = files
             .iter()
             .map(|_| {
@@ -126,7 +127,6 @@ fn two_listening_nodes_exchange_bundles_in_both_directions() {
             .collect();
         got.sort_by_key(|file| files.iter().position(|sent| sent == file));
         assert_eq!(got, files);
-        numbers.into_iter().for_each(|number| app.wait_sent(number));
         let other = |status: &serde_json::Value| {
             let links = status["links"].as_array().expect("a list");
             links.iter().find(|link| link["name"] == "other").expect("a link")["counters"].clone()

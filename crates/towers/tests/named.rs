@@ -20,7 +20,7 @@ const ENGINES: [(&str, &str); 5] = [
     ("uicl", "uicl.rs"),
 ];
 /// Maximum number of other sources that name one of them.
-const SOURCES_MAX: usize = 3;
+const SOURCES_MAX: usize = 4;
 
 /// Adds all sources of a folder.
 fn sources(folder: &Path, found: &mut Vec<(String, String)>) {

@@ -47,7 +47,7 @@ fn secured(folder: &Path, name: &str) -> String {
 
 /// Settings of LTP for a path without delay: segments of 60 kB without a rate limit, and at most as many bytes in transit as the
 /// buffer of the receiving socket holds.
-const LTP: &str = "ltp = { segment-bytes = 60_000, block-bytes = 1_000_000, outgoing-bytes-max = 4_000_000, \
+const BLOCKS: &str = "ltp = { segment-bytes = 60_000, block-bytes = 1_000_000, outgoing-bytes-max = 4_000_000, \
                    rate-bps = 0, one-way-delay = '10 ms', margin = '200 ms', report-delay = '2 ms', retransmission-delay = '2 ms' }\n\
                    stream.udp-receive-buffer-bytes = 4_000_000";
 
@@ -55,16 +55,16 @@ const LTP: &str = "ltp = { segment-bytes = 60_000, block-bytes = 1_000_000, outg
 /// `ltp`.
 pub(crate) fn run(count: usize, length: usize, kind: &str, carrier: &str) -> Value {
     let folder = crate::folder().join(format!("longwire-throughput-{}", std::process::id()));
-    let (tls, ltp) = (kind == "tls", carrier == "ltp");
+    let (tls, datagrams) = (kind == "tls", carrier == "ltp");
     let kind = if tls { "memory" } else { kind };
-    let keys = |name| match (tls, ltp) {
+    let keys = |name| match (tls, datagrams) {
         (true, _) => secured(&folder, name),
-        (false, true) => LTP.to_owned(),
+        (false, true) => BLOCKS.to_owned(),
         (false, false) => String::new(),
     };
-    let listen = if ltp { "listen-udp = ['ltp 127.0.0.1:0']" } else { "listen = ['127.0.0.1:0']" };
+    let listen = if datagrams { "listen-udp = ['ltp 127.0.0.1:0']" } else { "listen = ['127.0.0.1:0']" };
     let bob = node(&folder, "bob", kind, &format!("{listen}\n{}", keys("bob")));
-    let address = if ltp { bob.udp_addresses()[0] } else { bob.addresses()[0] };
+    let address = if datagrams { bob.udp_addresses()[0] } else { bob.addresses()[0] };
     let link = format!(
         "link = [{{ name = 'bob', kind = '{}', address = '{address}', peer = 'dtn://bob/' }}]\n{}",
         carrier,

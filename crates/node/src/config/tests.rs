@@ -334,6 +334,9 @@ fn completed(example: &str) -> String {
     }
     // The placeholder is not a valid callsign.
     whole += &example.replace("N0CALL", "LW0CAL");
+    // The keys of the examples are in no file.
+    let key = "key = \"00112233445566778899aabbccddeeff\"";
+    whole = whole.replace("key-file = \"moon.key\"", key);
     let has = |part: &str| example.contains(part);
     if has("[[tnc]]") && !has("callsign = ") {
         whole += &format!("\nname = 'uhf'\naddress = '127.0.0.1:8001'\n{CALLSIGN}");

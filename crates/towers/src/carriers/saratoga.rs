@@ -215,6 +215,7 @@ mod tests {
             drops: false,
             mean_ber,
             radio: None,
+            ui_frames: false,
         }
     }
 

@@ -8,12 +8,12 @@ use crate::papers::text::Text;
 use crate::record::{Record, Value, number};
 use crate::report::{Cell, PageBlock, Plot, PlotSeries, Point, Section, Shape, Tone};
 
-const LTP: &str = "ltp/tuned";
+const UNCODED: &str = "ltp/tuned";
 const CODED: &str = "ltp-fec/tuned";
 /// Protocols with the groups of their points: those of the paper's grid, and those with announced outages.
 const PROTOCOLS: [(&str, &str, Option<&str>); 3] = [
     (MAIN, "grid", None),
-    (LTP, "ltp", Some("ltp announced")),
+    (UNCODED, "ltp", Some("ltp announced")),
     (CODED, "ltp-fec", Some("ltp-fec announced")),
 ];
 const TIME: &str = "transfer_s";

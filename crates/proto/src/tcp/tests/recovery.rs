@@ -217,6 +217,7 @@ fn retries_run_out_on_an_interface_without_room() {
                     world.jammed[0] = false;
                     world.fate = fixed(Duration::from_millis(10));
                     world.tell_room(0);
+                    world.settle(0);
                     world.run_until(Instant::from_secs(300));
                     assert!(world.users[0].closed.is_none() && world.received(1) == pattern(100));
                 }
