@@ -47,6 +47,7 @@ impl Carrier for Saratoga {
         acknowledges: true,
         resumes: true,
         is_called: true,
+        takes_turns: false,
         is_group: false,
         negotiated: &[],
         families: &[Family {
