@@ -193,11 +193,8 @@ impl Config {
 impl Settings for Config {
     fn check(&self) -> Result<(), Fault> {
         at_least("engine-id", self.own_engine_id(), 1, "the node number of `ipn` is usual")?;
-        let authentication = self.authentication.iter();
-        authentication
-            .map(Authentication::check)
-            .collect::<Result<(), Fault>>()
-            .map_err(|fault| fault.within("authentication"))?;
+        let mut authentication = self.authentication.iter();
+        authentication.try_for_each(Authentication::check).map_err(|fault| fault.within("authentication"))?;
         self.check_sizes()?;
         self.check_waits()
     }

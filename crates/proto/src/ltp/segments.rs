@@ -262,7 +262,9 @@ impl Sessions {
     /// otherwise.
     fn is_copy(&mut self, now: Instant, from: PeerId, id: SessionId, serial: u64) -> bool {
         let ago = self.config.copy_interval.saturating_mul(config::COPIES_MAX);
-        while self.acknowledged.pop_front_if(|(at, _)| now.saturating_since(*at) >= ago).is_some() {}
+        while self.acknowledged.front().is_some_and(|(at, _)| now.saturating_since(*at) >= ago) {
+            self.acknowledged.pop_front();
+        }
         let is_copy = self.acknowledged.iter().any(|(_, known)| *known == (from, id, serial));
         if !is_copy && self.acknowledged.len() < REPORTS_NOTED_MAX {
             self.acknowledged.push_back((now, (from, id, serial)));

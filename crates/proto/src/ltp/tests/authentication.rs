@@ -130,7 +130,7 @@ fn replayed_and_reflected_segments_bring_nothing_new() {
     hear(&mut scene, report.clone());
     let before = scene.counters();
     // So long that the report is no copy.
-    scene.now = scene.now + config().retransmission_timeout();
+    scene.now += config().retransmission_timeout();
     for (replayed, answers) in [(block, 1), (acknowledgement, 0), (report, 1)] {
         hear(&mut scene, replayed);
         assert_eq!((&scene.up[..], scene.down.len()), (&[][..], answers), "a peer that repeats is answered");

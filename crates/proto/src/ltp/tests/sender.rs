@@ -62,18 +62,18 @@ fn copies_of_a_report_are_acknowledged_once_and_a_repeated_report_again() {
     let acks = |scene: &Scene| {
         scene.down.iter().filter(|segment| matches!(segment.content, Content::ReportAck(_))).count()
     };
-    scene.hear(&[first.clone()]);
+    scene.hear(std::slice::from_ref(&first));
     assert_eq!(acks(&scene), 1);
-    scene.hear(&[first.clone()]);
-    scene.hear(&[first.clone()]);
+    scene.hear(std::slice::from_ref(&first));
+    scene.hear(std::slice::from_ref(&first));
     assert_eq!(acks(&scene), 0, "copies");
     scene.hear(&[report(&segments[3], 10, (0, 3_500), &all)]);
     assert_eq!(acks(&scene), 1, "another report");
-    scene.now = scene.now + Duration::from_millis(79);
-    scene.hear(&[first.clone()]);
+    scene.now += Duration::from_millis(79);
+    scene.hear(std::slice::from_ref(&first));
     assert_eq!(acks(&scene), 0);
-    scene.now = scene.now + Duration::from_millis(1);
-    scene.hear(&[first]);
+    scene.now += Duration::from_millis(1);
+    scene.hear(std::slice::from_ref(&first));
     assert_eq!(acks(&scene), 1, "the peer has not heard the acknowledgement");
 }
 
