@@ -35,8 +35,8 @@ struct Shape {
 struct Block {
     /// Contents of the packets by ID, until the block is complete or given up.
     symbols: BTreeMap<u16, Bytes>,
-    /// Number of source symbols among them.
-    sources: u16,
+    /// Number of source symbols among them, up to 65,536.
+    sources: u32,
     shape: Option<Shape>,
     /// Nothing more can be restored: it is complete, contradicts itself, or had no memory.
     over: bool,
@@ -97,7 +97,7 @@ impl Block {
 
     /// Counts a symbol for the measurement, and returns true if no more can follow.
     fn count(&mut self, id: u16) -> bool {
-        self.received += 1;
+        self.received = self.received.saturating_add(1);
         self.sent = self.sent.max(u32::from(id) + 1);
         if let Some(shape) = self.shape {
             self.sent = self.sent.max(u32::from(shape.sources));
@@ -121,7 +121,7 @@ impl Block {
     /// Returns true if the symbols are enough to restore others.
     fn is_decodable(&self) -> bool {
         self.shape.is_some_and(|shape| {
-            self.symbols.len() >= usize::from(shape.sources) && self.sources < shape.sources
+            self.symbols.len() >= usize::from(shape.sources) && self.sources < u32::from(shape.sources)
         })
     }
 
@@ -276,7 +276,7 @@ impl Incoming {
         if block.symbols.contains_key(&id) || block.complete && is_source {
             counters.duplicates += u64::from(is_source);
             // A late symbol of a restored block is none that was lost.
-            block.received += u32::from(block.complete && !block.measured);
+            block.received = block.received.saturating_add(u32::from(block.complete && !block.measured));
             return;
         }
         if !block.over && !block.agrees(id, shape, &bytes) {
@@ -294,7 +294,7 @@ impl Incoming {
         if !block.over {
             self.held_bytes += place_bytes(&bytes);
             block.symbols.insert(id, bytes);
-            block.sources += u16::from(is_source);
+            block.sources += u32::from(is_source);
             self.restore(origin, number, counters, received);
             self.limit(origin, counters);
         }
@@ -321,7 +321,7 @@ impl Incoming {
                 None => counters.violations += 1,
             }
             self.held_bytes -= block.end();
-        } else if block.shape.is_some_and(|shape| block.sources == shape.sources) {
+        } else if block.shape.is_some_and(|shape| block.sources == u32::from(shape.sources)) {
             block.complete = true;
             self.held_bytes -= block.end();
         }
@@ -348,7 +348,7 @@ fn end_block(mut block: Block, counters: &mut Counters, received: &mut Received)
     let (lost, all) = block.measure();
     received.measured.0 += lost;
     received.measured.1 += all;
-    let is_short = block.sources < block.shape.map_or(block.sent as u16, |shape| shape.sources);
+    let is_short = block.sources < block.shape.map_or(block.sent, |shape| shape.sources.into());
     counters.blocks_failed += u64::from(!block.complete && is_short);
     block.end()
 }

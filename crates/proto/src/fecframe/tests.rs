@@ -311,6 +311,17 @@ fn symbols(lengths: &[u64]) -> u64 {
 }
 
 #[test]
+fn a_block_may_have_a_source_symbol_of_every_id() {
+    let mut receiver = Scene::new(Config::default());
+    for id in 0..=u16::MAX {
+        assert_eq!(receiver.receive(&source(5, id, b"a")).len(), 1, "{id}");
+    }
+    assert_eq!(receiver.number("symbols_held_bytes"), 65_536 * symbols(&[1]));
+    receiver.receive(&source(1 << 30, 0, b"a"));
+    assert_eq!(receiver.counters(["renumbered", "blocks_failed", "violations"]), [1, 0, 0]);
+}
+
+#[test]
 fn symbols_of_old_blocks_are_dropped_and_distant_numbers_begin_a_new_count() {
     let mut receiver = Scene::new(Config::default());
     let (window, late) = (WINDOW as u32, LATE as u32);

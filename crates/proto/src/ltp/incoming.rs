@@ -172,10 +172,16 @@ impl Incoming {
         red_is_done && self.block_end.is_some_and(|end| self.accepted == end)
     }
 
-    /// Returns true if the block can make progress without further segments: its data are with the user, or its last
+    /// Returns true if the block can make progress without further segments: the user has data to accept, or a
     /// report is under way.
     pub(super) fn is_waiting_here(&self) -> bool {
-        self.block_end.is_some_and(|end| self.risen == end)
+        let is_under_way = |sent: &SentReport| sent.queued || sent.timer.is_running();
+        self.is_whole() && (self.accepted < self.risen || self.reports.values().any(is_under_way))
+    }
+
+    /// Returns true if all of the block has been passed to the user.
+    pub(super) fn is_whole(&self) -> bool {
+        self.block_end == Some(self.risen)
     }
 
     /// Processes a data segment. Data that are now in order are appended to `risen`.
@@ -327,12 +333,19 @@ impl Incoming {
 
     /// Creates the reports that are due, and returns their serial numbers.
     ///
+    /// While too many wait for an acknowledgement, none are made: the peer repeats its checkpoint.
     /// Of a complete red part nothing is reported until the user has accepted it: the sender forgets the block then.
     pub(super) fn make_reports(&mut self, now: Instant, limits: ReportLimits) -> Vec<u64> {
         let mut made = Vec::new();
+        if !self.has_room() {
+            return made;
+        }
         if !self.is_red_complete() {
             let due: Vec<_> = self.pending().filter(|(_, pending)| pending.due <= now).collect();
             for (checkpoint, pending) in due {
+                if !self.has_room() {
+                    break;
+                }
                 self.checkpoints.insert(checkpoint, None);
                 self.report_part(checkpoint, pending, limits, &mut made);
             }
@@ -347,6 +360,9 @@ impl Incoming {
         }
         let pending: Vec<_> = self.pending().map(|(checkpoint, _)| checkpoint).collect();
         for checkpoint in &pending {
+            if !self.has_room() {
+                break;
+            }
             self.checkpoints.insert(*checkpoint, None);
             self.add_report(*checkpoint, (0, end), limits, &mut made);
         }
@@ -354,6 +370,11 @@ impl Incoming {
             self.add_report(0, (0, end), limits, &mut made);
         }
         made
+    }
+
+    /// Returns true if one more report can be remembered.
+    fn has_room(&self) -> bool {
+        self.reports.len() < REMEMBERED_MAX
     }
 
     fn pending(&self) -> impl Iterator<Item = (u64, PendingReport)> + '_ {
@@ -388,7 +409,7 @@ impl Incoming {
         self.add_report(checkpoint, scope, limits, made);
     }
 
-    /// Adds a report of a scope, in as many segments as it needs.
+    /// Adds a report of a scope, in as many segments as it needs, or as there is room for.
     fn add_report(&mut self, checkpoint: u64, scope: (u64, u64), limits: ReportLimits, made: &mut Vec<u64>) {
         let (lower, upper) = scope;
         if lower >= upper {
@@ -404,7 +425,7 @@ impl Incoming {
             // The gap after the last claim belongs to the next segment, except at the end.
             let to = if later.is_empty() { upper } else { now.last().map_or(upper, |(_, end)| *end) };
             made.push(self.send_report(checkpoint, (from, to), now.to_vec()));
-            if later.is_empty() {
+            if later.is_empty() || !self.has_room() {
                 return;
             }
             (rest, from) = (later, to);
@@ -446,7 +467,7 @@ impl Incoming {
 
     /// Returns the time at which the next report of missing data is due.
     pub(super) fn report_due(&self) -> Option<Instant> {
-        if self.is_red_complete() {
+        if self.is_red_complete() || !self.has_room() {
             return None;
         }
         self.pending().map(|(_, pending)| pending.due).min()

@@ -82,6 +82,7 @@ pub(super) struct Outgoing {
     /// Bytes sent since the last checkpoint.
     uncovered_from: u64,
     claimed: Ranges,
+    first_checkpoint: u64,
     next_checkpoint: u64,
     checkpoints: BTreeMap<u64, Checkpoint>,
     reports: BTreeSet<u64>,
@@ -108,6 +109,7 @@ impl Outgoing {
             checkpoint_due: false,
             uncovered_from: 0,
             claimed: Ranges::new(),
+            first_checkpoint,
             next_checkpoint: first_checkpoint,
             checkpoints: BTreeMap::new(),
             reports: BTreeSet::new(),
@@ -366,7 +368,8 @@ impl Outgoing {
             return ReportEffect::Redundant;
         }
         let red_sent = self.sent.min(self.red_limit.unwrap_or(u64::MAX));
-        if report.upper > red_sent {
+        let is_known = (self.first_checkpoint..self.next_checkpoint).contains(&report.checkpoint);
+        if report.upper > red_sent || !(report.checkpoint == 0 || is_known) {
             return ReportEffect::Invalid;
         }
         if self.last_report.is_some_and(|last| report.serial.abs_diff(last) > REPORT_DISTANCE_MAX) {

@@ -116,10 +116,13 @@ impl Sessions {
             self.counters.dropped += 1;
             return;
         }
-        block.to = to;
         let before = block.held();
         let mut risen = Vec::new();
         let effect = block.hear(now, data, &self.config, &mut risen);
+        if matches!(effect, SegmentEffect::New(_)) {
+            // An old segment that someone else sends again must not divert the answers.
+            block.to = to;
+        }
         self.held_bytes = self.held_bytes - before + block.held();
         let again = match (effect, data.serials) {
             (SegmentEffect::Duplicate, Some(serials)) => block.reports_for(serials.checkpoint),
@@ -157,6 +160,8 @@ impl Sessions {
         }
         again.into_iter().for_each(|serial| self.queue_report(id, serial));
         self.report(now, id);
+        // The segment may have told only that the block ends with what the user has accepted.
+        self.close_if_done(id);
     }
 
     /// Begins to receive a block, unless there are too many.
@@ -261,7 +266,9 @@ impl Sessions {
     /// Returns true if the same report was acknowledged so short a time ago that this one can only be its copy; notes it
     /// otherwise.
     fn is_copy(&mut self, now: Instant, from: PeerId, id: SessionId, serial: u64) -> bool {
-        let ago = self.config.copy_interval.saturating_mul(config::COPIES_MAX);
+        // A peer that has not heard the acknowledgement repeats its report, after its own timeout.
+        let copied = self.config.copy_interval.saturating_mul(config::COPIES_MAX);
+        let ago = copied.min(self.config.retransmission_timeout() / 2);
         while self.acknowledged.front().is_some_and(|(at, _)| now.saturating_since(*at) >= ago) {
             self.acknowledged.pop_front();
         }
@@ -408,7 +415,7 @@ impl Sessions {
     /// Ends the reception of a block whose red part is safe.
     fn end_safe(&mut self, id: SessionId, block: Incoming, complete: Closed) {
         self.counters.blocks_accepted += 1;
-        let is_whole = block.is_waiting_here();
+        let is_whole = block.is_whole();
         self.forget_incoming(id, block, complete);
         if !is_whole {
             self.events.push_back(Event::Lost(id));

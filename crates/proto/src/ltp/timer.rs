@@ -43,6 +43,13 @@ pub(super) struct AnswerTimer {
     deadline: Option<Instant>,
 }
 
+impl AnswerTimer {
+    /// Returns true if the segment has left and its answer is not late.
+    pub(super) fn is_running(&self) -> bool {
+        self.departed.is_some()
+    }
+}
+
 /// All deadlines of the sessions of one link.
 #[derive(Debug)]
 pub(super) struct Clock {

@@ -155,6 +155,17 @@ fn one_right_value_of_several_is_enough_and_the_header_may_be_missing() {
     }
 }
 
+/// Each value that is tried costs as much as the segment is long.
+#[test]
+fn only_two_values_of_the_right_length_are_tried() {
+    let wrong = |length| Extension { tag: 0, value: vec![7; length].into() };
+    for (others, refused) in [([wrong(10), wrong(10)], 1), ([wrong(9), wrong(11)], 0)] {
+        let mut scene = Scene::new(secured(settings()));
+        hear(&mut scene, with_value(Segment { trailer: others.into(), ..whole() }, 10));
+        assert_eq!((scene.counters().unauthenticated, scene.up.is_empty()), (refused, refused == 1));
+    }
+}
+
 /// Adds the first bytes of the right value to the trailer.
 fn with_value(mut segment: Segment, length: usize) -> Bytes {
     segment.trailer.push(Extension { tag: 0, value: vec![0; length].into() });

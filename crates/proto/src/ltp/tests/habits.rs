@@ -81,6 +81,20 @@ fn an_endpoint_answers_to_the_port_that_it_was_sent_from() {
     }
 }
 
+#[test]
+fn a_segment_that_someone_else_sends_again_does_not_divert_the_answers() {
+    let mut link = Link::listening(config(), Rng::new(1));
+    link.handle_indication(Instant::ZERO, joined(None));
+    link.handle_indication(Instant::ZERO, DatagramsIndication::Room(9));
+    for from in [PeerId(5), PeerId(6)] {
+        let sent = answers(&mut link, from, &whole());
+        assert!(
+            matches!(&sent[..], [(PeerId(5), Segment { content: Content::Report(_), .. })]),
+            "{from:?}: {sent:?}"
+        );
+    }
+}
+
 /// HDTN has the number of a span in the first bits of session numbers of 64 bits, and serial numbers of 64 bits.
 #[test]
 fn long_session_and_serial_numbers_are_returned_as_they_are() {

@@ -2,6 +2,7 @@
 
 use super::scene::{SECOND, Scene, as_report, bundle, config, data, report, theirs};
 use crate::engine::Engine;
+use crate::ltp::segments::SERVICE_DATA;
 use crate::ltp::sessions::CONTROL_MAX;
 use crate::ltp::wire::{CancelReason, Content, DataKind, Segment};
 use crate::ltp::{BlockFormat, Config};
@@ -180,6 +181,70 @@ fn a_session_without_an_end_is_cancelled() {
     scene.hear(&[data(DataKind::EndOfRedAndBlock, 8, Some((40, 0)), &b"cccc"[..])]);
     assert_eq!(contents(&scene), [Content::CancelByReceiver(CancelReason::SystemCancelled)]);
     assert_eq!((scene.counters().inactive, scene.counters().blocks_lost), (1, 1));
+}
+
+/// Segment of data of several client services.
+fn service_data(kind: DataKind, offset: u64, serials: Option<(u64, u64)>, byte: u8) -> Segment {
+    let mut segment = data(kind, offset, serials, vec![byte]);
+    if let Content::Data(data) = &mut segment.content {
+        data.client = SERVICE_DATA;
+    }
+    segment
+}
+
+/// All of the block is accepted at once: it is the number of a client service without data.
+#[test]
+fn a_red_part_without_an_end_does_not_keep_its_session() {
+    let end = service_data(DataKind::EndOfBlock, 1, None, 0x01);
+    let limits = Config { inactivity: Some(60 * SECOND), retransmissions_max: 1, ..config() };
+    let mut scene = Scene::new(limits.clone());
+    scene.hear(&[service_data(DataKind::Red, 0, None, 0x81), end.clone()]);
+    assert_eq!(scene.wait(), 60 * SECOND);
+    assert_eq!(contents(&scene), [Content::CancelByReceiver(CancelReason::SystemCancelled)]);
+    scene.hear(&[Segment::new(theirs(1), Content::CancelAckToReceiver)]);
+    assert_eq!(scene.link.poll_timeout(), None);
+    // A report that is never acknowledged does not keep it, either.
+    let mut scene = Scene::new(limits);
+    scene.hear(&[service_data(DataKind::Checkpoint, 0, Some((40, 0)), 0x81), end]);
+    for _ in 0..2 {
+        scene.wait();
+        assert_eq!(only_report(&scene, 40).1, (0, 1));
+    }
+    scene.wait();
+    assert_eq!(contents(&scene), [Content::CancelByReceiver(CancelReason::RetransmissionLimit)]);
+    scene.hear(&[Segment::new(theirs(1), Content::CancelAckToReceiver)]);
+    assert_eq!(scene.link.poll_timeout(), None);
+}
+
+#[test]
+fn an_end_without_new_data_ends_the_session() {
+    let mut scene = Scene::new(config());
+    scene.hear(&[service_data(DataKind::Green, 0, None, 0x01)]);
+    assert!(scene.link.poll_timeout().is_some());
+    scene.hear(&[service_data(DataKind::EndOfBlock, 0, None, 0x01)]);
+    assert_eq!((scene.link.poll_timeout(), scene.counters().blocks_accepted), (None, 1));
+}
+
+#[test]
+fn reports_without_an_acknowledgement_are_bounded() {
+    let mut scene = Scene::new(config());
+    let odd = |at: u64| data(DataKind::Red, 2 * at + 1, None, &b"a"[..]);
+    scene.hear(&(0..20_000).map(odd).collect::<Vec<_>>());
+    let checkpoint = |serial| data(DataKind::Checkpoint, 40_000, Some((serial, 0)), Bytes::new());
+    scene.hear(&(1..=1_024).map(checkpoint).collect::<Vec<_>>());
+    scene.wait();
+    assert_eq!(scene.down.len(), 1_024);
+    let last = as_report(&scene.down[1_023]);
+    assert_eq!((last.checkpoint, Some(last.upper)), (2, last.claims.last().map(|(_, end)| *end)));
+    assert!(last.upper < 40_000, "it says nothing of the rest");
+    let acks: Vec<_> = scene.down.iter().map(|sent| ack(1, as_report(sent).serial)).collect();
+    scene.hear(&[checkpoint(3)]);
+    assert_eq!(scene.down, []);
+    // The peer repeats its checkpoint.
+    scene.hear(&acks);
+    scene.hear(&[checkpoint(3)]);
+    assert_eq!(scene.down.len(), 1_024);
+    assert!(scene.wait() > SECOND, "nothing more is made until then");
 }
 
 #[test]

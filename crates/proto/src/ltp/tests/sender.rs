@@ -170,6 +170,32 @@ fn a_redundant_or_invalid_report_is_acknowledged_and_nothing_more() {
 }
 
 #[test]
+fn a_repeated_report_is_no_copy_however_long_the_interval_of_copies_is() {
+    let mut scene = Scene::new(Config { copy_interval: SECOND, ..config() });
+    let (_, segments) = scene.send(&bundle(50, 1));
+    let all = report(&segments[0], 9, (0, 50), &[(0, 50)]);
+    for (millis, acknowledged) in [(0, 1), (1_499, 0), (1, 1)] {
+        scene.now = scene.now + Duration::from_millis(millis);
+        scene.hear(&[all.clone()]);
+        assert_eq!(scene.down.len(), acknowledged, "after {millis} ms more");
+    }
+}
+
+#[test]
+fn a_report_for_a_checkpoint_that_was_never_sent_is_invalid() {
+    for (distance, is_valid) in [(-1, false), (0, true), (1, false)] {
+        let mut scene = Scene::new(config());
+        let (_, segments) = scene.send(&bundle(50, 1));
+        let mut all = report(&segments[0], 9, (0, 50), &[(0, 50)]);
+        if let Content::Report(report) = &mut all.content {
+            report.checkpoint = report.checkpoint.saturating_add_signed(distance);
+        }
+        scene.hear(&[all]);
+        assert_eq!((scene.up.len(), scene.counters().violations), (is_valid.into(), (!is_valid).into()));
+    }
+}
+
+#[test]
 fn a_second_report_does_not_repeat_what_is_under_way() {
     let mut scene = Scene::new(short());
     let (_, segments) = scene.send(&bundle(1_500, 1));
