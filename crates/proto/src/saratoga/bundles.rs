@@ -298,9 +298,13 @@ impl Carry {
     fn done(&mut self, file: FileId) {
         match file {
             FileId::Own(number) => {
-                if self.remove(TransferId(number)).is_some() {
+                let transfer = TransferId(number);
+                let Some(bundle) = self.remove(transfer) else { return };
+                if bundle.is_complete() {
                     self.counters.bundles_sent += 1;
-                    self.up.push_back(BundlesIndication::Sent { transfer: TransferId(number) });
+                    self.up.push_back(BundlesIndication::Sent { transfer });
+                } else {
+                    self.failed(transfer, TransferFailure::Refused(RefuseReason::Unknown), bundle.acked);
                 }
             }
             FileId::Peer(_) => {

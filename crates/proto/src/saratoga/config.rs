@@ -100,6 +100,12 @@ impl Config {
         self.inactivity.unwrap_or(derived)
     }
 
+    /// Returns the number of bytes in memory that only the first missing bytes of a file may use: without them, a user that
+    /// needs the bytes in order frees none of the others.
+    pub(super) fn incoming_reserve(&self) -> u64 {
+        (self.incoming_bytes_max / 4).max(self.packet_bytes)
+    }
+
     /// Returns the number of holes that fit into a STATUS with a stamp.
     pub(super) fn holes_of_status(&self, bytes_max: u64, width: Width) -> usize {
         let longest = bytes_max.min(self.status_bytes) as usize;

@@ -61,7 +61,8 @@ impl Endpoint {
         }
         let key = self.new_session(Side::Sender, &properties.path, properties.length, properties.modified);
         let phase = if asks { sending::Phase::Asking } else { sending::Phase::Sending };
-        let outgoing = Outgoing::new(file, key.1, phase, properties, available);
+        let mut outgoing = Outgoing::new(file, key.1, phase, properties, available);
+        outgoing.inactive_at = asks.then(|| now + self.config.inactivity_limit());
         self.begin_outgoing(now, key, outgoing);
         if asks {
             self.due.insert(Due::Request(Side::Sender, key));
@@ -107,7 +108,8 @@ impl Endpoint {
         }
         let key = self.new_session(Side::Sender, &path, u64::from(RequestKind::Delete.code()), 0);
         let properties = FileProperties { path, ..FileProperties::default() };
-        let outgoing = Outgoing::new(file, key.1, sending::Phase::Deleting, properties, 0);
+        let mut outgoing = Outgoing::new(file, key.1, sending::Phase::Deleting, properties, 0);
+        outgoing.inactive_at = Some(now + self.config.inactivity_limit());
         self.begin_outgoing(now, key, outgoing);
         self.due.insert(Due::Request(Side::Sender, key));
     }
@@ -172,10 +174,17 @@ impl Endpoint {
         let before = incoming.held();
         let pieces = incoming.begin(held);
         self.held_bytes = self.held_bytes + incoming.held() - before;
-        let file = incoming.file;
-        let piece = |(offset, data)| FilesIndication::Piece { file, offset, data };
-        self.up.extend(pieces.into_iter().map(piece));
+        self.rise(key, pieces);
         self.advance(now, key);
+    }
+
+    /// Passes on new pieces of a file, but not those with which it is damaged: the user would have all of it.
+    pub(super) fn rise(&mut self, key: Key, pieces: Vec<(u64, Bytes)>) {
+        if let Some(incoming) = self.incoming.get(&key).filter(|incoming| !incoming.is_damaged()) {
+            let file = incoming.file;
+            let piece = |(offset, data)| FilesIndication::Piece { file, offset, data };
+            self.up.extend(pieces.into_iter().map(piece));
+        }
     }
 
     pub(super) fn stored(&mut self, now: Instant, file: FileId, start: u64, end: u64) {

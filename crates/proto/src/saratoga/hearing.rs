@@ -229,8 +229,7 @@ impl Endpoint {
                 return;
             }
         }
-        let piece = |(offset, data)| FilesIndication::Piece { file, offset, data };
-        self.up.extend(risen.into_iter().map(piece));
+        self.rise(key, risen);
         self.refresh(now, key);
         self.advance(now, key);
     }

@@ -56,6 +56,8 @@ pub(super) struct Incoming {
     end_was_seen: bool,
     /// Packets that wait until the user accepts the file.
     early: BTreeMap<u64, Bytes>,
+    /// Highest end of these packets, which may overlap.
+    early_end: u64,
     /// End of the last byte that was received.
     seen_to: u64,
     missing: Ranges,
@@ -95,6 +97,7 @@ impl Incoming {
             length: None,
             end_was_seen: false,
             early: BTreeMap::new(),
+            early_end: 0,
             seen_to: 0,
             missing: Ranges::new(),
             stored: Ranges::new(),
@@ -126,8 +129,7 @@ impl Incoming {
     /// Sets the METADATA. Returns false if it contradicts what was received.
     pub(super) fn name(&mut self, metadata: Metadata) -> bool {
         let length = metadata.entry.size as u64;
-        let early_end = self.early.last_key_value().map_or(0, |(offset, data)| offset + data.len() as u64);
-        let fits = self.length.is_none_or(|end| end == length) && early_end.max(self.seen_to) <= length;
+        let fits = self.length.is_none_or(|end| end == length) && self.early_end.max(self.seen_to) <= length;
         self.width = metadata.width.max(Width::of(length.into()));
         self.length = Some(length);
         self.metadata = Some(metadata);
@@ -186,8 +188,7 @@ impl Incoming {
         else {
             return DataEffect::Invalid;
         };
-        let top =
-            self.early.last_key_value().map_or(0, |(at, bytes)| at + bytes.len() as u64).max(self.seen_to);
+        let top = self.early_end.max(self.seen_to);
         let is_beyond = self.length.is_some_and(|length| end > length);
         if data.is_end && (is_beyond || self.length.is_some_and(|length| end != length) || top > end) {
             return DataEffect::WrongEnd;
@@ -195,6 +196,10 @@ impl Incoming {
         if is_beyond || end > config.file_bytes_max {
             return DataEffect::Invalid;
         }
+        let bytes_max = match self.has_first_missing(offset, end) {
+            true => bytes_max,
+            false => bytes_max.saturating_sub(config.incoming_reserve()),
+        };
         let effect = if self.phase == Phase::Receiving {
             self.take(offset, &data.payload, (bytes_max, config.holes_max), risen)
         } else {
@@ -219,6 +224,12 @@ impl Incoming {
         effect
     }
 
+    /// Returns true if a packet has the first missing byte: all bytes before it are with the user, which can free them.
+    fn has_first_missing(&self, offset: u64, end: u64) -> bool {
+        let first = self.missing.iter().next().map_or(self.seen_to, |(start, _)| start);
+        self.phase == Phase::Receiving && (offset..end).contains(&first)
+    }
+
     /// Keeps a packet until the user accepts the file.
     fn wait(&mut self, offset: u64, data: &Bytes, bytes_max: u64) -> DataEffect {
         let cost = data.len() as u64 + WAITING_OVERHEAD_BYTES;
@@ -230,6 +241,7 @@ impl Incoming {
         }
         self.held += cost;
         self.early.insert(offset, data.clone());
+        self.early_end = self.early_end.max(offset + data.len() as u64);
         DataEffect::New(data.len() as u64)
     }
 
@@ -336,7 +348,10 @@ impl Incoming {
         let requested = self.requested.take();
         self.status_at = None;
         self.status_was_sent = Some(now);
-        let count = config.holes_of_status(bytes_max, self.width);
+        let (stamp, in_response_to) = requested.unwrap_or((self.last_stamp, self.seen_to));
+        // The end of a packet may need a wider descriptor than its beginning, and lie beyond that of the METADATA.
+        let width = self.width.max(Width::of(in_response_to.max(self.seen_to).into()));
+        let count = config.holes_of_status(bytes_max, width);
         // At the end of the file, the sender waits for the answer and knows of each hole whether it has filled it since.
         let lists_all = requested.is_some() && self.end_was_seen;
         let listed = if lists_all { &self.missing } else { &self.unreported };
@@ -350,11 +365,11 @@ impl Incoming {
         while self.awaited.len() > 2 * config.holes_max {
             self.awaited.pop_front();
         }
-        let (stamp, in_response_to) = requested.unwrap_or((self.last_stamp, self.seen_to));
         Status {
-            width: self.width,
+            width,
             stamp,
-            lacks_metadata: self.metadata.is_none(),
+            // A file without bytes is not received before the user has accepted it.
+            lacks_metadata: self.metadata.is_none() || self.phase == Phase::Offered,
             incomplete: listed.len() < self.missing.len(),
             voluntary: requested.is_none(),
             progress: self.stored.contiguous_end(0).into(),

@@ -275,11 +275,18 @@ impl Outgoing {
         let (Some(holes), Some(progress), Some(top)) = (holes, progress, top) else {
             return StatusEffect { is_invalid: true, ..effect };
         };
-        if !status.lacks_metadata && holes.is_empty() && !status.incomplete && progress == self.length() {
+        let all_was_offered = self.has_begun && self.available == self.length();
+        let lacks_nothing = !status.lacks_metadata && holes.is_empty() && !status.incomplete;
+        if all_was_offered && lacks_nothing && progress == self.length() {
             effect.is_complete = true;
             return effect;
         }
-        let seen = holes.last().map_or(top, |(_, end)| top.max(*end));
+        // What the user has not given yet cannot be read, whatever the peer says of it.
+        let available = self.available;
+        let (progress, top) = (progress.min(available), top.min(available));
+        let holes = holes.into_iter().map(|(start, end)| (start, end.min(available)));
+        let holes: Vec<_> = holes.filter(|(start, end)| start < end).collect();
+        let seen = holes.iter().fold(top, |seen, (_, end)| seen.max(*end));
         if seen > self.sent_to {
             effect.continues = true;
             self.sent_to = seen;
@@ -361,8 +368,8 @@ impl Outgoing {
         self.answer_at = None;
         if self.has_begun {
             self.request_due = true;
-            self.inactive_at = Some(now + config.inactivity_limit());
         }
+        self.inactive_at = self.inactive_at.map(|_| now + config.inactivity_limit());
     }
 
     /// Returns the time of the next timer.

@@ -175,8 +175,8 @@ fn a_repeated_report_is_no_copy_however_long_the_interval_of_copies_is() {
     let (_, segments) = scene.send(&bundle(50, 1));
     let all = report(&segments[0], 9, (0, 50), &[(0, 50)]);
     for (millis, acknowledged) in [(0, 1), (1_499, 0), (1, 1)] {
-        scene.now = scene.now + Duration::from_millis(millis);
-        scene.hear(&[all.clone()]);
+        scene.now += Duration::from_millis(millis);
+        scene.hear(std::slice::from_ref(&all));
         assert_eq!(scene.down.len(), acknowledged, "after {millis} ms more");
     }
 }

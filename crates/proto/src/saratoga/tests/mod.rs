@@ -2,6 +2,7 @@
 
 mod codec;
 mod holes;
+mod hostile;
 mod laws;
 mod pair;
 mod pass;
