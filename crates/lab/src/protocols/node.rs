@@ -1,5 +1,5 @@
 //! Assembly of a simulated node for plain TCP, and common parts of all nodes. Between the ends of plain TCP, nodes forward
-//! packets ([`relay`](super::relay)).
+//! packets (module `relay`).
 //!
 //! ```text
 //!   FilesOverStream
