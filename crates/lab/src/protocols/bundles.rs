@@ -104,7 +104,7 @@ pub(super) fn defaults(carrier: &dyn AnyCarrier) -> Table {
 
 pub(super) fn settings(carrier: &dyn AnyCarrier, preset: &Preset, links: &[LinkProfile]) -> Table {
     let mut table = defaults_on(carrier, &[medium_on(carrier.about(), links)]);
-    table.extend((preset.settings)(&hops(links)));
+    toml_text::merge(&mut table, &(preset.settings)(&hops(links)));
     table
 }
 

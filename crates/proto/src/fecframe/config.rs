@@ -23,6 +23,9 @@ settings! {
         /// Number of datagrams of a full block. Long blocks need less repair in proportion; short ones are restored
         /// sooner. Default 2,048.
         pub block_symbols: u16 = 2048,
+        /// Full blocks have repair symbols only if the user pauses before the next one is full: for users that repeat what is
+        /// missing, and that lose time only after their last datagram. Default false.
+        pub deferred: bool,
         /// Minimum number of repair symbols of a block. Default 1.
         pub repair_min: u16 = 1,
         /// Time without datagrams to send after which a block ends. Default 20 ms.

@@ -63,7 +63,7 @@ impl FecDatagrams {
         FecDatagrams {
             joined: false,
             peer: None,
-            outgoing: Outgoing::new(rng),
+            outgoing: Outgoing::new(&config, rng),
             incoming: Incoming::new(&config),
             losses: LossTable::default(),
             orders: VecDeque::new(),
@@ -114,8 +114,10 @@ impl FecDatagrams {
         let bytes = self.outgoing.add(to, bytes, self.losses.report(to)).to_bytes();
         let shares = shares.in_frame(inner, bytes.len());
         self.departures.push_back(Departure { to, bytes, shares, token });
-        if self.outgoing.is_full(to, &self.config) {
-            self.end_block(to);
+        match (self.outgoing.is_full(to, &self.config), self.config.deferred) {
+            (false, _) => {}
+            (true, false) => self.end_block(to),
+            (true, true) => self.outgoing.defer(to, &mut self.counters),
         }
     }
 

@@ -13,13 +13,22 @@ use std::collections::BTreeMap;
 /// Maximum number of receivers with a block.
 const RECEIVERS_MAX: usize = 64;
 
-/// The block to one receiver whose source symbols are being sent.
-#[derive(Debug)]
+/// Source symbols of a block, sent or being sent.
+#[derive(Debug, Default)]
 struct Block {
     number: u32,
     sources: Vec<Bytes>,
     /// Length of the longest of them.
     longest: usize,
+}
+
+/// Blocks to one receiver.
+#[derive(Debug)]
+struct Receiver {
+    /// The block whose source symbols are being sent.
+    block: Block,
+    /// The one before, while it waits for a pause to have its repair symbols sent.
+    waiting: Option<Block>,
     /// End of the block if nothing is sent before.
     idle_at: Option<Instant>,
     /// Number of datagrams to all receivers before the last one to this.
@@ -29,33 +38,36 @@ struct Block {
 /// Blocks that are being sent.
 #[derive(Debug)]
 pub(super) struct Outgoing {
-    blocks: BTreeMap<PeerId, Block>,
+    receivers: BTreeMap<PeerId, Receiver>,
     deadlines: Deadlines<PeerId>,
     used: u64,
+    /// [`Config::deferred`].
+    deferred: bool,
     rng: Rng,
 }
 
 impl Outgoing {
-    pub(super) fn new(rng: Rng) -> Self {
-        Outgoing { blocks: BTreeMap::new(), deadlines: Deadlines::new(), used: 0, rng }
+    pub(super) fn new(config: &Config, rng: Rng) -> Self {
+        let deferred = config.deferred;
+        Outgoing { receivers: BTreeMap::new(), deadlines: Deadlines::new(), used: 0, deferred, rng }
     }
 
     /// Forgets everything: the next blocks have new numbers.
     pub(super) fn clear(&mut self) {
-        (self.blocks, self.deadlines) = (BTreeMap::new(), Deadlines::new());
+        (self.receivers, self.deadlines) = (BTreeMap::new(), Deadlines::new());
     }
 
     /// Returns the receiver that has to lose its place to this one; `None` if no place is lacking.
     pub(super) fn superfluous(&self, to: PeerId) -> Option<PeerId> {
-        let is_full = self.blocks.len() >= RECEIVERS_MAX && !self.blocks.contains_key(&to);
-        let oldest = self.blocks.iter().min_by_key(|(_, block)| block.used).map(|(peer, _)| *peer);
+        let is_full = self.receivers.len() >= RECEIVERS_MAX && !self.receivers.contains_key(&to);
+        let oldest = self.receivers.iter().min_by_key(|(_, receiver)| receiver.used).map(|(peer, _)| *peer);
         oldest.filter(|_| is_full)
     }
 
     /// Forgets a receiver.
     pub(super) fn forget(&mut self, peer: PeerId) {
-        if let Some(block) = self.blocks.remove(&peer) {
-            self.deadlines.remove(peer, block.idle_at);
+        if let Some(receiver) = self.receivers.remove(&peer) {
+            self.deadlines.remove(peer, receiver.idle_at);
         }
     }
 
@@ -63,15 +75,19 @@ impl Outgoing {
     pub(super) fn add(&mut self, to: PeerId, datagram: Bytes, report: Option<LossReport>) -> Packet {
         self.used += 1;
         let rng = &mut self.rng;
-        let block = self.blocks.entry(to).or_insert_with(|| Block {
-            number: rng.next_u32(),
-            sources: Vec::new(),
-            longest: 0,
+        let receiver = self.receivers.entry(to).or_insert_with(|| Receiver {
+            block: Block { number: rng.next_u32(), ..Block::default() },
+            waiting: None,
             idle_at: None,
             used: 0,
         });
-        block.used = self.used;
-        self.deadlines.set(to, &mut block.idle_at, None);
+        receiver.used = self.used;
+        // While repair is deferred, short datagrams such as reports and acknowledgements do not end a pause.
+        let longest = receiver.block.longest.max(receiver.waiting.as_ref().map_or(0, |block| block.longest));
+        if !self.deferred || 2 * datagram.len() >= longest {
+            self.deadlines.set(to, &mut receiver.idle_at, None);
+        }
+        let block = &mut receiver.block;
         let id = u16::try_from(block.sources.len()).expect("a block has at most 32,000 datagrams");
         block.longest = block.longest.max(datagram.len());
         block.sources.push(datagram.clone());
@@ -82,10 +98,19 @@ impl Outgoing {
 
     /// Returns true if the block to this receiver is full.
     pub(super) fn is_full(&self, to: PeerId, config: &Config) -> bool {
-        self.blocks.get(&to).is_some_and(|block| block.sources.len() >= config.block_symbols.into())
+        let receiver = self.receivers.get(&to);
+        receiver.is_some_and(|receiver| receiver.block.sources.len() >= config.block_symbols.into())
     }
 
-    /// Ends the block to this receiver, and returns its repair packets.
+    /// Ends the block to this receiver without repair packets, which only a pause before the next block is full will bring.
+    pub(super) fn defer(&mut self, to: PeerId, counters: &mut Counters) {
+        if let Some(receiver) = self.receivers.get_mut(&to) {
+            counters.blocks_sent += 1;
+            receiver.waiting = Some(receiver.block.end());
+        }
+    }
+
+    /// Ends the block to this receiver, and returns its repair packets after those that the block before still lacks.
     pub(super) fn end(
         &mut self,
         to: PeerId,
@@ -94,32 +119,19 @@ impl Outgoing {
         config: &Config,
         counters: &mut Counters,
     ) -> Vec<Packet> {
-        let Some(block) = self.blocks.get_mut(&to).filter(|block| !block.sources.is_empty()) else {
-            return Vec::new();
-        };
-        self.deadlines.set(to, &mut block.idle_at, None);
-        counters.blocks_sent += 1;
-        let number = block.number;
-        block.number = number.wrapping_add(1);
-        let sources = core::mem::take(&mut block.sources);
-        let size = symbol_bytes(core::mem::take(&mut block.longest));
-        let count = sources.len() as u16;
-        let repairs = config.repair_symbols(count.into(), loss);
-        let symbols = encode(&sources, size, repairs);
-        let packet = |(id, bytes)| Packet {
-            block: number,
-            id,
-            report,
-            symbol: Symbol::Repair { sources: count, repairs: repairs as u16, bytes },
-        };
-        (count..).zip(symbols).map(packet).collect()
+        let Some(receiver) = self.receivers.get_mut(&to) else { return Vec::new() };
+        self.deadlines.set(to, &mut receiver.idle_at, None);
+        let last = (!receiver.block.sources.is_empty()).then(|| receiver.block.end());
+        counters.blocks_sent += u64::from(last.is_some());
+        let blocks = receiver.waiting.take().into_iter().chain(last);
+        blocks.flat_map(|block| block.repairs(loss, report, config)).collect()
     }
 
     /// Starts the wait for more datagrams, where it does not run.
     pub(super) fn wait(&mut self, until: Instant) {
-        for (peer, block) in &mut self.blocks {
-            if !block.sources.is_empty() && block.idle_at.is_none() {
-                self.deadlines.set(*peer, &mut block.idle_at, Some(until));
+        for (peer, receiver) in &mut self.receivers {
+            if receiver.lacks_repair() && receiver.idle_at.is_none() {
+                self.deadlines.set(*peer, &mut receiver.idle_at, Some(until));
             }
         }
     }
@@ -127,8 +139,8 @@ impl Outgoing {
     /// Removes and returns a receiver for which nothing came in time.
     pub(super) fn pop_idle(&mut self, now: Instant) -> Option<PeerId> {
         let peer = self.deadlines.pop_due(now)?;
-        if let Some(block) = self.blocks.get_mut(&peer) {
-            block.idle_at = None;
+        if let Some(receiver) = self.receivers.get_mut(&peer) {
+            receiver.idle_at = None;
         }
         Some(peer)
     }
@@ -139,7 +151,38 @@ impl Outgoing {
 
     /// Memory of the blocks, in bytes.
     pub(super) fn held_bytes(&self) -> usize {
-        self.blocks.values().flat_map(|block| &block.sources).map(Bytes::len).sum()
+        let blocks =
+            self.receivers.values().flat_map(|receiver| receiver.waiting.iter().chain([&receiver.block]));
+        blocks.flat_map(|block| &block.sources).map(Bytes::len).sum()
+    }
+}
+
+impl Receiver {
+    /// Returns true if symbols were sent that have no repair symbols.
+    fn lacks_repair(&self) -> bool {
+        self.waiting.is_some() || !self.block.sources.is_empty()
+    }
+}
+
+impl Block {
+    /// Begins the next block, and returns this one.
+    fn end(&mut self) -> Block {
+        let next = Block { number: self.number.wrapping_add(1), ..Block::default() };
+        core::mem::replace(self, next)
+    }
+
+    /// Repair packets.
+    fn repairs(self, loss: f64, report: Option<LossReport>, config: &Config) -> Vec<Packet> {
+        let Block { number: block, sources, longest } = self;
+        let size = symbol_bytes(longest);
+        let count = sources.len() as u16;
+        let repairs = config.repair_symbols(count.into(), loss);
+        let symbols = encode(&sources, size, repairs);
+        let packet = |(id, bytes)| {
+            let symbol = Symbol::Repair { sources: count, repairs: repairs as u16, bytes };
+            Packet { block, id, report, symbol }
+        };
+        (count..).zip(symbols).map(packet).collect()
     }
 }
 

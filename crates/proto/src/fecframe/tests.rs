@@ -174,6 +174,53 @@ fn a_full_block_is_followed_by_its_repair_symbols_before_the_next_datagram() {
 }
 
 #[test]
+fn deferred_repair_symbols_leave_in_a_pause_for_the_last_full_block_and_the_block_in_progress() {
+    let config = Config { block_symbols: 3, deferred: true, ..fixed(1) };
+    let (mut sender, mut receiver) = (Scene::new(config.clone()), Scene::new(config));
+    let sent = datagrams(8, 1_400);
+    let sources: Vec<Packet> = sent.iter().flat_map(|datagram| sender.send(datagram)).collect();
+    let first = sources[0].block;
+    assert_eq!(
+        sources.iter().map(|packet| packet.block - first).collect::<Vec<_>>(),
+        [0, 0, 0, 1, 1, 1, 2, 2]
+    );
+    sender.wait(IDLE);
+    let repairs = sender.packets();
+    assert_eq!(
+        repairs.iter().map(|packet| (packet.block - first, packet.id)).collect::<Vec<_>>(),
+        [(1, 3), (2, 2)],
+        "the first block is too long ago"
+    );
+    for lost in [0, 4, 6] {
+        let others = sources.iter().enumerate().filter(|(at, _)| at / 3 == lost / 3 && *at != lost);
+        others.for_each(|(at, packet)| assert_eq!(receiver.receive(packet), sent[at..=at]));
+    }
+    let restored: Vec<Bytes> = repairs.iter().flat_map(|packet| receiver.receive(packet)).collect();
+    assert_eq!(restored, [sent[4].clone(), sent[6].clone()]);
+    assert_eq!(receiver.counters(["blocks_restored", "violations"]), [2, 0]);
+    // Nothing is left for another pause, and the next block continues the numbers.
+    sender.wait(IDLE * 2);
+    assert_eq!((sender.packets(), sender.number("symbols_outgoing_bytes")), (vec![], 0));
+    assert_eq!(sender.send(&sent[0])[0].block - first, 3);
+    assert_eq!(sender.counters(["blocks_sent"]), [3]);
+}
+
+#[test]
+fn a_short_datagram_does_not_end_the_pause_before_deferred_repair_symbols() {
+    let [long, short] = [Bytes::from(vec![1; 100]), Bytes::from(vec![2; 40])];
+    let left = |deferred, second: &Bytes| {
+        let mut sender = Scene::new(Config { deferred, ..fixed(1) });
+        sender.send(&long);
+        sender.wait(IDLE - Duration::from_millis(1));
+        sender.send(second);
+        sender.wait(Duration::from_millis(1));
+        sender.packets().len()
+    };
+    assert_eq!(left(true, &short), 1);
+    assert_eq!([left(true, &long), left(false, &short)], [0, 0]);
+}
+
+#[test]
 fn a_block_does_not_end_while_the_user_has_no_room() {
     let mut sender = Scene::with_room(fixed(1), 1);
     sender.send(&datagrams(1, 10)[0]);
@@ -427,7 +474,8 @@ fn no_script_breaks_the_layer() {
     try_play("fecframe", seeds(), |script| {
         let is_called = script.chance();
         let link = if is_called { udpcl::Link::listening } else { udpcl::Link::new };
-        let config = Config { block_symbols: 1 + script.below(4) as u16, ..Config::default() };
+        let (block_symbols, deferred) = (1 + script.below(4) as u16, script.chance());
+        let config = Config { block_symbols, deferred, ..Config::default() };
         let layer = Checked::new("layer", FecDatagrams::new(config, script.rng()));
         over_datagrams(
             Stack::new(link(udpcl::Config::default()), layer),
@@ -453,6 +501,7 @@ fn layers_keep_the_laws() {
             loss: draw.share(0.5) / 2.0,
             loss_weight: draw.below(1_000) as u32,
             block_symbols: 1 + draw.below(10) as u16,
+            deferred: draw.chance(0.5),
             repair_min: draw.below(3) as u16,
             idle: draw.span(Duration::from_millis(1), Duration::from_secs(1)),
             rate_bps: if draw.chance(0.5) { 0 } else { 8_000 << draw.below(14) },

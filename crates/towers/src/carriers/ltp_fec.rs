@@ -41,6 +41,10 @@ const BLOCK_TIME_S: f64 = 120.0;
 const BLOCK_TIME_BEFORE_RELAYS_S: f64 = 30.0;
 /// Limits of the probability that a block cannot be restored.
 const FAILURE_MAX: (f64, f64) = (1e-6, 0.1);
+/// The probability where repair is deferred: two blocks are restored at the end of a transfer over each hop.
+const DEFERRED_FAILURE_MAX: f64 = 0.02;
+/// Pause after which deferred repair packets leave, as a number of datagrams.
+const PAUSE_FRAMES: f64 = 4.0;
 
 impl<'de> Deserialize<'de> for LtpFecSettings {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -162,6 +166,7 @@ impl Admission for Stack<Link, FecDatagrams> {}
 ///   checkpoint asks for a report earlier, and nothing is sent twice.
 /// - One more repair packet is worth its air time as long as it prevents a retransmission, which takes that delay and a
 ///   round trip, with a probability of at least the ratio of both times.
+/// - Over several hops whose round trip is not longer than a block, see [`deferred`].
 fn tuned(path: &[Hop]) -> Table {
     let ltp: Config = match from_table(ltp::settings(path), "a preset") {
         Ok(ltp) => ltp,
@@ -173,34 +178,61 @@ fn tuned(path: &[Hop]) -> Table {
     };
     let segment_bytes =
         ltp.segment_bytes.min(user_bytes_max(u64::from(mtu_bytes).saturating_sub(ltp::HEADERS_BYTES)));
+    let ltp = Config { segment_bytes, ..ltp };
     let frame_bytes = segment_bytes + SOURCE_BYTES as u64 + ltp.overhead_bytes;
     let ber = path.iter().map(|hop| hop.mean_ber).fold(0.0, f64::max);
     let loss = symbol_loss(ber.clamp(0.0, 1.0), frame_bytes).min(0.5);
     let frame_s = frame_bytes as f64 * 8.0 / ltp.rate_bps.max(1) as f64;
-    let block_time_s = if path.len() > 1 { BLOCK_TIME_BEFORE_RELAYS_S } else { BLOCK_TIME_S };
-    let symbols = (block_time_s / frame_s).clamp(BLOCK_SYMBOLS.0, BLOCK_SYMBOLS.1) as u16;
-    // With a first guess at the repair packets, which are few beside the block.
-    let repairs = plain.repair_symbols(symbols.into(), loss);
-    let block_s = (f64::from(symbols) + f64::from(repairs)) * frame_s;
-    let block_s = block_s + plain.idle.as_secs_f64();
-    let failure_s = block_s + round_trip(path).as_secs_f64();
-    let fec = fecframe::Config {
-        loss,
-        failure_max: (frame_s / failure_s).clamp(FAILURE_MAX.0, FAILURE_MAX.1),
-        block_symbols: symbols,
-        repair_min: if ber > 0.0 { 1 } else { 0 },
-        ..plain
+    let in_flight = (round_trip(path).as_secs_f64() / frame_s).ceil();
+    let plain = fecframe::Config { loss, repair_min: if ber > 0.0 { 1 } else { 0 }, ..plain };
+    let is_deferred = path.len() > 1 && ber > 0.0 && in_flight <= BLOCK_SYMBOLS.1;
+    let settings = if is_deferred {
+        deferred(ltp, plain, in_flight, frame_s)
+    } else {
+        let block_time_s = if path.len() > 1 { BLOCK_TIME_BEFORE_RELAYS_S } else { BLOCK_TIME_S };
+        let symbols = (block_time_s / frame_s).clamp(BLOCK_SYMBOLS.0, BLOCK_SYMBOLS.1) as u16;
+        // With a first guess at the repair packets, which are few beside the block.
+        let repairs = plain.repair_symbols(symbols.into(), loss);
+        let block_s = (f64::from(symbols) + f64::from(repairs)) * frame_s + plain.idle.as_secs_f64();
+        let failure_s = block_s + round_trip(path).as_secs_f64();
+        let failure_max = (frame_s / failure_s).clamp(FAILURE_MAX.0, FAILURE_MAX.1);
+        let fec = fecframe::Config { failure_max, block_symbols: symbols, ..plain };
+        let report_delay = if ber > 0.0 { millis(block_s) } else { ltp.report_delay };
+        let margin = ltp.margin + report_delay / 2 + Duration::from_millis(20);
+        LtpFecSettings { ltp: Config { report_delay, margin, checkpoint_every: 0, copies: 1, ..ltp }, fec }
     };
-    let report_delay = if ber > 0.0 { millis(block_s) } else { ltp.report_delay };
-    let ltp = Config {
-        segment_bytes,
-        report_delay,
-        margin: ltp.margin + report_delay / 2 + Duration::from_millis(20),
-        checkpoint_every: 0,
-        copies: 1,
-        ..ltp
-    };
-    sections([("ltp-fec", to_table(&LtpFecSettings { ltp, fec }))])
+    let mut tables = sections([("ltp-fec", to_table(&settings))]);
+    if is_deferred {
+        let losses = (in_flight * loss) as i64;
+        tables.extend(sections([("agent", Table::from_iter([("relay-losses".to_owned(), losses.into())]))]));
+    }
+    tables
+}
+
+/// Settings over several hops, of which each repeats what is missing while the next one already has data to send: only after
+/// the last data does a repetition cost time.
+///
+/// - Repair packets leave in pauses, for the data of one to two round trips.
+/// - Bundles, which are fragments where relays forward them at once, have blocks of their own: one that is incomplete does
+///   not hold up others.
+fn deferred(ltp: Config, fec: fecframe::Config, in_flight: f64, frame_s: f64) -> LtpFecSettings {
+    let sessions_max = ltp.sessions_max.max((2.0 * in_flight) as usize);
+    LtpFecSettings {
+        ltp: Config {
+            block_bytes: ltp.segment_bytes,
+            sessions_max,
+            incoming_sessions_max: ltp.incoming_sessions_max.max(4 * sessions_max),
+            copies: 1,
+            ..ltp
+        },
+        fec: fecframe::Config {
+            block_symbols: in_flight.clamp(BLOCK_SYMBOLS.0, BLOCK_SYMBOLS.1) as u16,
+            deferred: true,
+            failure_max: DEFERRED_FAILURE_MAX,
+            idle: fec.idle.max(millis(PAUSE_FRAMES * frame_s)),
+            ..fec
+        },
+    }
 }
 
 #[cfg(test)]
@@ -230,13 +262,32 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_shorter_before_relays() {
-        let hop = hop(2.56, 1e-6);
-        let symbols = |hops: usize| {
-            let table = tuned(&vec![hop.clone(); hops]).remove("ltp-fec").expect("its section");
-            table["fec"]["block-symbols"].as_integer().expect("a number")
+    fn before_relays_repair_waits_for_pauses_unless_the_round_trip_is_too_long() {
+        let over = |hops: usize, delays_s: f64, ber: f64| tuned(&vec![hop(delays_s, ber); hops]);
+        let settings = |table: &Table| -> LtpFecSettings {
+            from_table(table["ltp-fec"].clone().try_into().expect("a table"), "a preset").expect("settings")
         };
-        assert!((3.9..4.1).contains(&(symbols(1) as f64 / symbols(2) as f64)));
+        let agent = |table: &Table| Some(table.get("agent")?["relay-losses"].as_integer().expect("a number"));
+        let lunar = over(2, 5.12, 1e-5);
+        let LtpFecSettings { ltp, fec } = settings(&lunar);
+        assert!(fec.deferred && fec.idle > Duration::from_millis(100), "four packets");
+        let flight = 5.12 * 115_200.0 / 8.0;
+        let covered = f64::from(fec.block_symbols) * ltp.segment_bytes as f64;
+        assert!((0.95..1.05).contains(&(covered / flight)), "a round trip: {covered} of {flight} bytes");
+        assert_eq!((ltp.block_bytes, ltp.copies), (ltp.segment_bytes, 1), "blocks of their own");
+        assert!(ltp.sessions_max >= 2 * usize::from(fec.block_symbols));
+        assert!(
+            ltp.report_delay < Duration::from_millis(100) && ltp.checkpoint_every > 0,
+            "repeated at once"
+        );
+        assert!((4..8).contains(&agent(&lunar).expect("losses")), "of about 95 packets every sixteenth");
+        assert_eq!(settings(&over(3, 5.12, 1e-5)), settings(&lunar));
+        for other in [over(1, 2.56, 1e-5), over(2, 2.56, 0.0), over(2, 1_000.0, 1e-6)] {
+            assert_eq!((settings(&other).fec.deferred, agent(&other)), (false, None));
+        }
+        // Relays forward what was restored only after the end of the block.
+        let symbols = |hops| f64::from(settings(&over(hops, 1_000.0, 1e-6)).fec.block_symbols);
+        assert!((3.9..4.1).contains(&(symbols(1) / symbols(2))));
         assert_eq!(symbols(2), symbols(3));
     }
 

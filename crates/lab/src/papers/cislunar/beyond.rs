@@ -16,6 +16,9 @@ const PROTOCOLS: [(&str, &str, Option<&str>); 3] = [
     (UNCODED, "ltp", Some("ltp announced")),
     (CODED, "ltp-fec", Some("ltp-fec announced")),
 ];
+/// The erasure code with pieces that mx forwards while it receives others, compared with the ideal time of streaming.
+const CUT_THROUGH: &str = "ltp-fec/tuned, cut-through";
+const CUT_THROUGH_GROUPS: [&str; 2] = ["cut-through", "cut-through announced"];
 const TIME: &str = "transfer_s";
 const GOODPUT: &str = "goodput_byte_per_s";
 
@@ -28,17 +31,14 @@ fn outages(played: &Played) -> &'static str {
     }
 }
 
-/// Time of a point as a multiple of the ideal time with the bundle stored at mx, and with every packet forwarded as it
-/// arrives.
-#[derive(Clone, Copy)]
-struct Factors {
-    stored: f64,
-    streamed: f64,
+/// Time of a point as a multiple of the ideal time with the bundle stored at mx.
+fn over_stored(played: &Played) -> Option<f64> {
+    played.record(TIME)?.ratio
 }
 
-fn factors(played: &Played) -> Option<Factors> {
-    let record = played.record(TIME)?;
-    Some(Factors { stored: record.ratio?, streamed: record.mean / played.mean("limit_streaming_s") })
+/// Time of a point as a multiple of the ideal time with every packet forwarded as it arrives.
+fn over_streamed(played: &Played) -> Option<f64> {
+    Some(played.record(TIME)?.mean / played.mean("limit_streaming_s"))
 }
 
 impl Reproduction {
@@ -46,6 +46,7 @@ impl Reproduction {
         let plots = BERS.into_iter().map(|ber| self.delay_plot(figures, text, ber));
         let over_outages = BERS.into_iter().map(|ber| self.outage_plot(figures, text, ber));
         let whole = text.table("ltp-grid", self.whole_grid());
+        let cut_through = text.table("cut-through-grid", self.cut_through_grid());
         text.section("ltp")
             .shown(beyond_words(figures, text))
             .shown(text.table("ltp-stated", stated_rows(figures)))
@@ -53,6 +54,7 @@ impl Reproduction {
             .shown(text.table("ltp-worst", self.worst_rows()))
             .with_all(over_outages)
             .with(PageBlock::Folded(whole))
+            .with(PageBlock::Folded(cut_through))
     }
 
     fn delay_plot(&self, figures: Figures<'_>, text: &Text, ber: f64) -> Plot {
@@ -68,6 +70,7 @@ impl Reproduction {
         });
         let published = PlotSeries::new("published", published.into_iter().collect()).published().styled(0);
         plot.with(published)
+            .with(figures.curve("cut-through", CUT_THROUGH, TIME, &at).styled(PROTOCOLS.len()))
             .with(figures.limits("ideal, stored at mx", CODED, TIME, &at))
             .with(streaming(figures, &at))
     }
@@ -85,8 +88,11 @@ impl Reproduction {
             let here = here.filter(|played| (played.param("ber"), played.param("delay_ms")) == (ber, 2000.0));
             let point = |played: &Played| Some(Point::of(played.param("outage_s"), &played.record(TIME)?));
             let name = format!("{case}, announced");
-            plot.with(PlotSeries::new(name, here.filter_map(point).collect()).styled(PROTOCOLS.len() + style))
+            plot.with(
+                PlotSeries::new(name, here.filter_map(point).collect()).styled(PROTOCOLS.len() + 1 + style),
+            )
         });
+        let plot = plot.with(figures.curve("cut-through", CUT_THROUGH, TIME, &at).styled(PROTOCOLS.len()));
         plot.with(figures.limits("ideal, stored at mx", CODED, TIME, &at)).with(streaming(figures, &at))
     }
 
@@ -105,22 +111,19 @@ impl Reproduction {
             [Some(grid), announced].iter().flatten().flat_map(here).collect()
         };
         let points = PROTOCOLS.map(of_protocol);
-        let worst = |points: &Vec<&Played>| {
-            let all = points.iter().filter_map(|played| factors(played));
-            all.map(|factors| factors.stored).reduce(f64::max)
-        };
+        let worst = |points: &Vec<&Played>| points.iter().filter_map(|at| over_stored(at)).reduce(f64::max);
         let mut cells = vec![Cell::text(kind), Cell::text(number(ber))];
         let factor = |value: Option<f64>| value.map_or_else(Cell::empty, |value| Cell::precise(value, 3));
         cells.extend(points.iter().map(|points| factor(worst(points))));
         // All points of a protocol stand in the same order, unless it has none.
         let best = |at: usize| {
-            let candidates = points.iter().filter_map(|points| factors(points.get(at)?));
-            candidates.reduce(|a, b| if b.stored < a.stored { b } else { a })
+            let candidates = points.iter().filter_map(|points| over_stored(points.get(at)?));
+            candidates.reduce(f64::min)
         };
         let most = points.iter().map(Vec::len).max().unwrap_or(0);
-        let greatest = |of: fn(Factors) -> f64| (0..most).filter_map(best).map(of).reduce(f64::max);
-        cells.push(factor(greatest(|factors| factors.stored)).toned(Tone::Strong));
-        cells.push(factor(greatest(|factors| factors.streamed)));
+        cells.push(factor((0..most).filter_map(best).reduce(f64::max)).toned(Tone::Strong));
+        let streamed = CUT_THROUGH_GROUPS.iter().flat_map(here).filter_map(over_streamed);
+        cells.push(factor(streamed.reduce(f64::max)).toned(Tone::Strong));
         cells
     }
 
@@ -132,15 +135,13 @@ impl Reproduction {
     }
 
     fn grid_row(&self, point: &Played) -> Vec<Cell> {
-        let word = |name| point.case.params.get(name).map(Value::to_string).unwrap_or_default();
-        let mut cells: Vec<Cell> = ["ber", "delay_ms", "outage_s"].map(|name| Cell::text(word(name))).into();
-        cells.push(Cell::text(outages(point)));
+        let mut cells = point_cells(point);
         for (_, grid, announced) in PROTOCOLS {
             let groups = [Some(grid), announced].into_iter().flatten().flat_map(|group| self.group(group));
             let mut same = groups.filter(|played| played.case.params == point.case.params);
-            let figures = same.next().and_then(|played| Some((played.cell(TIME), factors(played)?)));
+            let figures = same.next().and_then(|played| Some((played.cell(TIME), over_stored(played)?)));
             match figures {
-                Some((time, factors)) => cells.extend([time, Cell::precise(factors.stored, 3)]),
+                Some((time, factor)) => cells.extend([time, Cell::precise(factor, 3)]),
                 None => cells.extend([Cell::empty(), Cell::empty()]),
             }
         }
@@ -148,6 +149,26 @@ impl Reproduction {
         cells.extend([ideal("limit_s"), ideal("limit_streaming_s")]);
         cells
     }
+
+    /// Rows of all points with cut-through.
+    fn cut_through_grid(&self) -> Vec<Vec<Cell>> {
+        let points = CUT_THROUGH_GROUPS.iter().flat_map(|group| self.group(group));
+        let row = |point: &Played| {
+            let factor = over_streamed(point).map_or_else(Cell::empty, |factor| Cell::precise(factor, 3));
+            let mut cells = point_cells(point);
+            cells.extend([point.cell(TIME), factor, Cell::number(point.mean("limit_streaming_s"))]);
+            cells
+        };
+        points.map(row).collect()
+    }
+}
+
+/// First cells of a point's row: bit-error rate, delay, and outage.
+fn point_cells(point: &Played) -> Vec<Cell> {
+    let word = |name| point.case.params.get(name).map(Value::to_string).unwrap_or_default();
+    let mut cells: Vec<Cell> = ["ber", "delay_ms", "outage_s"].map(|name| Cell::text(word(name))).into();
+    cells.push(Cell::text(outages(point)));
+    cells
 }
 
 /// Published goodput at this bit-error rate, byte/s.
@@ -170,7 +191,7 @@ fn over_published(record: &Record, ber: f64) -> Option<f64> {
 }
 
 fn stated_rows(figures: Figures<'_>) -> Vec<Vec<Cell>> {
-    let row = |(ber, (case, ..)): (f64, (&str, &str, Option<&str>))| {
+    let row = |(ber, case): (f64, &str)| {
         let at = stated(ber, 0);
         let (time, goodput) = (figures.at(case, TIME, &at), figures.at(case, GOODPUT, &at));
         let streamed = time.map(|time| time.mean / figures.mean(case, "limit_streaming_s", &at));
@@ -185,13 +206,22 @@ fn stated_rows(figures: Figures<'_>) -> Vec<Vec<Cell>> {
             cell(goodput.and_then(|goodput| over_published(goodput, ber))),
         ]
     };
-    BERS.into_iter().flat_map(|ber| PROTOCOLS.map(|protocol| (ber, protocol))).map(row).collect()
+    let cases = [MAIN, UNCODED, CODED, CUT_THROUGH];
+    BERS.into_iter().flat_map(|ber| cases.map(|case| (ber, case))).map(row).collect()
 }
 
 fn beyond_words(figures: Figures<'_>, text: &Text) -> String {
     let of = |of: &dyn Fn(f64) -> Option<f64>| BERS.map(|ber| figure(of(ber).unwrap_or(f64::NAN))).join(", ");
-    let at = |metric: &str, ber: f64| figures.at(CODED, metric, &stated(ber, 0));
-    let ideal = of(&|ber| at(TIME, ber)?.ratio);
-    let published = of(&|ber| over_published(at(GOODPUT, ber)?, ber));
-    text.words("ltp", &[("ideal", ideal), ("published", published)])
+    let at = |case: &str, metric: &str, ber: f64| figures.at(case, metric, &stated(ber, 0)).cloned();
+    let ideal = of(&|ber| at(CODED, TIME, ber)?.ratio);
+    let over = |case: &str| of(&|ber| over_published(&at(case, GOODPUT, ber)?, ber));
+    let streaming = |ber| figures.mean(CUT_THROUGH, "limit_streaming_s", &stated(ber, 0));
+    let streamed = of(&|ber| Some(at(CUT_THROUGH, TIME, ber)?.mean / streaming(ber)));
+    let values = [
+        ("ideal", ideal),
+        ("published", over(CODED)),
+        ("streamed", streamed),
+        ("streamed-published", over(CUT_THROUGH)),
+    ];
+    text.words("ltp", &values)
 }

@@ -32,6 +32,10 @@ pub struct Config {
     /// bundle leaves as fragments (RFC 9171 5.8) of the length for which their headers take as much time as
     /// the relays wait for the first. Zero: bundles leave whole. Default 0.
     pub relays: u32,
+    /// Mean number of packets that a link with relays behind it loses in a round trip. Each makes a relay wait
+    /// for the rest of a fragment, so fragments are shorter by the square root of one more than this number.
+    /// Default 0.
+    pub relay_losses: u32,
     /// Maximum number of payload pieces per link that are read before the link has room for them. Once such
     /// pieces of all links amount to `limits.buffer-bytes-max`, no more are read than the links have room
     /// for. Default 2.
@@ -83,6 +87,7 @@ impl Default for Config {
             direct_neighbours: true,
             reactive_fragmentation: true,
             relays: 0,
+            relay_losses: 0,
             read_ahead_pieces: 2,
             piece_bytes_max: 65_536,
             pipeline_transfers_max: 1024,

@@ -495,7 +495,8 @@ impl Agent {
     /// Maximum length of payload with which the relays behind a link forward a bundle soonest.
     ///
     /// With `n` bytes in fragments of `f` bytes, headers of `h` bytes take the time of `n h / f` bytes, and each
-    /// of `r` relays has to receive `f` bytes before it can forward them: the sum is least at `f = √(n h / r)`.
+    /// of `r` relays has to receive `f` bytes before it can forward them, and again for each of `l` packets that
+    /// are lost before a repetition of the first one can arrive: the sum is least at `f = √(n h / r (1 + l))`.
     /// It refers to the application data unit, so relays do not divide its fragments again.
     fn length_for_relays(&self, link: &Link, held: &HeldBundle) -> u64 {
         let relays = link.config.relays.unwrap_or(self.config.relays);
@@ -503,7 +504,8 @@ impl Agent {
             return u64::MAX;
         }
         let (adu_bytes, head_bytes) = (held.adu_bytes(), held.head_bytes + held.head.tail_bytes());
-        let square = u128::from(adu_bytes) * u128::from(head_bytes) / u128::from(relays);
+        let waits = u128::from(relays) * (1 + u128::from(self.config.relay_losses));
+        let square = u128::from(adu_bytes) * u128::from(head_bytes) / waits;
         let best = u64::try_from(square.isqrt()).unwrap_or(u64::MAX).max(1);
         // Equal fragments, of which a destination can reassemble so many.
         adu_bytes.div_ceil(adu_bytes.div_ceil(best).min(self.config.limits.fragments_max as u64))

@@ -77,6 +77,12 @@ fn the_length_of_fragments_weighs_headers_against_the_wait_of_relays() {
         more.abs_diff(2 * few) <= 2 && most.abs_diff(2 * more) <= 2,
         "{few} {more} {most}: by the square root"
     );
+    let lossy = |config: &mut Config| (config.relays, config.relay_losses) = (1, 3);
+    let world = sent(lossy, 200_000, &SendOptions::default());
+    assert!(
+        lengths(&world, 0).len().abs_diff(2 * more) <= 2,
+        "for each of three lost packets a relay waits again"
+    );
 }
 
 #[test]
