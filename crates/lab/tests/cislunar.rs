@@ -95,46 +95,67 @@ fn every_ledger_accounts_for_the_whole_transfer() {
     }
 }
 
-/// Mean time of LTP, as a multiple of the ideal time with the bundle stored at the relay: of the better one of LTP with
-/// and without an erasure code.
-fn best_factor(announced: bool, delay_ms: u32, ber: f64, outage_s: u32) -> f64 {
+/// Mean time of a protocol, as a multiple of the ideal time with the bundle stored at the relay, or with cut-through of that of
+/// streaming.
+fn factor(protocol: &str, cut_through: bool, announced: bool, delay_ms: u32, ber: f64, outage_s: u32) -> f64 {
     let runs = if ber > 0.0 { 3 } else { 1 };
+    let after_s = if cut_through { 40 } else { 100 };
     let outage = match announced {
-        true => format!("{{ after-s = 100, length-s = {outage_s}, announced = true }}"),
+        true => format!("{{ after-s = {after_s}, length-s = {outage_s}, announced = true }}"),
         false => format!("{{ from = 'data', after-s = 20, length-s = {outage_s} }}"),
     };
-    let factor = |protocol: &str| {
-        let link = format!("profile = 'cislunar'\nber = {ber:?}\ndelay-ms = {delay_ms}");
-        let text = format!(
-            "protocol = '{protocol}/tuned'\nnodes = ['tx', 'mx', 'rx']\n[[channel]]\nbetween = ['tx', 'mx']\n{link}\n\
-             [[channel]]\nbetween = ['mx', 'rx']\n{link}\noutage = [{outage}]"
-        );
-        let setup = Setup::new(Scenario::parse(&text, "cislunar").unwrap(), Path::new(".")).unwrap();
-        let outcomes: Vec<Outcome> = (0..runs).map(|run| setup.run(run, Wanted::default())).collect();
-        assert!(outcomes.iter().all(|outcome| outcome.delivered && outcome.is_stored_whole()));
-        let ideal = outcomes.iter().map(|outcome| outcome.limit.store_and_forward);
-        let ideal_s = ideal.map(|bound| if runs == 1 { bound.error_free_s } else { bound.mean_s });
-        mean(outcomes.iter().filter_map(|outcome| outcome.transfer_s)) / mean(ideal_s)
-    };
-    factor("ltp").min(factor("ltp-fec"))
+    let link = format!("profile = 'cislunar'\nber = {ber:?}\ndelay-ms = {delay_ms}");
+    let text = format!(
+        "protocol = '{protocol}/tuned'\nnodes = ['tx', 'mx', 'rx']\nsettings.agent.relays = {}\n\
+         [[channel]]\nbetween = ['tx', 'mx']\n{link}\n\
+         [[channel]]\nbetween = ['mx', 'rx']\n{link}\noutage = [{outage}]",
+        i32::from(cut_through)
+    );
+    let setup = Setup::new(Scenario::parse(&text, "cislunar").unwrap(), Path::new(".")).unwrap();
+    let outcomes: Vec<Outcome> = (0..runs).map(|run| setup.run(run, Wanted::default())).collect();
+    assert!(outcomes.iter().all(|outcome| outcome.delivered && outcome.is_stored_whole() != cut_through));
+    let ideal = outcomes.iter().map(|outcome| match cut_through {
+        false => outcome.limit.store_and_forward,
+        true => outcome.limit.streaming,
+    });
+    let ideal_s = ideal.map(|bound| if runs == 1 { bound.error_free_s } else { bound.mean_s });
+    mean(outcomes.iter().filter_map(|outcome| outcome.transfer_s)) / mean(ideal_s)
 }
 
-/// At the corners of the grid.
+/// Delays and lengths of the outage at the corners of the grid, ms and s.
+const CORNERS: [(u32, u32); 4] = [(1280, 0), (1280, 30), (5000, 30), (5000, 120)];
+
 #[test]
 fn the_best_protocol_needs_little_more_than_the_ideal_time_of_a_bundle_that_is_stored_whole() {
+    let best = |announced, delay_ms, ber, outage_s| {
+        let of = |protocol| factor(protocol, false, announced, delay_ms, ber, outage_s);
+        of("ltp").min(of("ltp-fec"))
+    };
     for (ber, most) in [(0.0, 1.05), (1e-6, 1.10), (1e-5, 1.15)] {
-        for (delay_ms, outage_s) in [(1280, 0), (1280, 30), (5000, 30), (5000, 120)] {
-            let factor = best_factor(true, delay_ms, ber, outage_s);
+        for (delay_ms, outage_s) in CORNERS {
+            let factor = best(true, delay_ms, ber, outage_s);
             assert!(factor <= most, "announced, {ber} {delay_ms} {outage_s}: {factor}");
         }
-        let factor = best_factor(false, 5000, ber, 120);
+        let factor = best(false, 5000, ber, 120);
+        assert!(factor <= 1.35, "not announced, {ber}: {factor}");
+    }
+}
+
+#[test]
+fn with_cut_through_files_need_little_more_than_the_ideal_time_of_streaming() {
+    for (ber, most) in [(0.0, 1.05), (1e-6, 1.10), (1e-5, 1.20)] {
+        for (delay_ms, outage_s) in CORNERS {
+            let factor = factor("ltp-fec", true, true, delay_ms, ber, outage_s);
+            assert!(factor <= most, "announced, {ber} {delay_ms} {outage_s}: {factor}");
+        }
+        let factor = factor("ltp-fec", true, false, 5000, ber, 120);
         assert!(factor <= 1.35, "not announced, {ber}: {factor}");
     }
 }
 
 fn small(threads: usize) -> Finding {
     let progress = Progress::new();
-    let bench = Bench { runs: Some(1), seed: 7, threads, traces: true, ..Bench::new(&progress) };
+    let bench = Bench { runs: Some(1), seed: 7, threads, traces: true, thin: true, ..Bench::new(&progress) };
     papers::reproduce(&PAPER, &bench)
 }
 
