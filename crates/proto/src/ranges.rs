@@ -71,6 +71,8 @@ impl Ranges {
 
     /// Removes a range.
     pub(crate) fn remove(&mut self, start: u64, end: u64) {
+        #[cfg(test)]
+        tests::count_removal();
         if start >= end {
             return;
         }
@@ -131,9 +133,27 @@ impl Ranges {
 }
 
 #[cfg(test)]
+pub(crate) use tests::removals;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::rng::Rng;
+    use core::cell::Cell;
+
+    thread_local! {
+        /// Number of removals from all sets of this thread.
+        static REMOVALS: Cell<u64> = const { Cell::new(0) };
+    }
+
+    pub(super) fn count_removal() {
+        REMOVALS.with(|count| count.set(count.get() + 1));
+    }
+
+    /// Returns the number of removals from all sets of this thread: a measure of work that does not depend on the machine.
+    pub(crate) fn removals() -> u64 {
+        REMOVALS.with(Cell::get)
+    }
 
     #[test]
     fn sets_agree_with_a_bitmap() {

@@ -13,6 +13,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 const REPORT_DISTANCE_MAX: u64 = 1 << 16;
 /// Maximum number of report serial numbers that are remembered.
 const REPORTS_MAX: usize = 4096;
+/// Maximum number of retransmissions that wait. What further reports lack is sent again after these.
+const BATCHES_MAX: usize = 256;
+/// Number of claimed ranges that any block may have, and of bytes sent for each further one: no peer that receives segments has
+/// more ranges than it has received segments.
+const CLAIMS_MIN: u64 = 1024;
+const BYTES_PER_CLAIM: u64 = 32;
 
 /// Checkpoint without a complete answer.
 #[derive(Debug)]
@@ -32,7 +38,7 @@ pub(super) struct Checkpoint {
 struct Batch {
     /// Serial number of the report.
     report: u64,
-    /// Bytes to send.
+    /// Bytes to send, none of which is claimed.
     left: Ranges,
     /// All bytes of the batch.
     covers: Ranges,
@@ -58,6 +64,8 @@ pub(super) enum ReportEffect {
     Restarted,
     /// There were too many retransmission cycles.
     TooManyCycles,
+    /// The peer claims more ranges than it can have received.
+    TooManyClaims,
     /// The report was processed.
     Heard,
 }
@@ -278,8 +286,6 @@ impl Outgoing {
     pub(super) fn next_repeat(&mut self, bytes_max: usize) -> Option<NextSegment> {
         loop {
             let batch = self.batches.front_mut().filter(|batch| batch.due)?;
-            // Reports may have arrived since.
-            batch.left.subtract(&self.claimed);
             let Some((offset, _)) = batch.left.first() else {
                 self.batches.pop_front();
                 self.require_checkpoint();
@@ -384,7 +390,14 @@ impl Outgoing {
         if report.claims.iter().any(is_new) {
             self.cycles = 0;
         }
-        self.claimed.extend(report.claims.iter().copied());
+        for (start, end) in report.claims.iter().copied() {
+            self.claimed.insert(start, end);
+            // Reports arrive while a retransmission waits or leaves.
+            self.batches.iter_mut().for_each(|batch| batch.left.remove(start, end));
+        }
+        if self.claimed.len() as u64 > CLAIMS_MIN + self.sent / BYTES_PER_CLAIM {
+            return ReportEffect::TooManyClaims;
+        }
         let mut missing = self.claimed.missing(report.lower, report.upper);
         if !missing.is_empty() {
             let others = self.checkpoints.iter();
@@ -402,7 +415,9 @@ impl Outgoing {
             }
             let covers = missing.clone();
             let due = config.retransmission_delay.is_zero();
-            self.batches.push_back(Batch { report: report.serial, left: missing, covers, due });
+            if self.batches.len() < BATCHES_MAX {
+                self.batches.push_back(Batch { report: report.serial, left: missing, covers, due });
+            }
         }
         self.require_checkpoint();
         ReportEffect::Heard
@@ -448,5 +463,98 @@ impl Outgoing {
     /// Returns true if a retransmission waits for further reports.
     pub(super) fn has_waiting_batch(&self) -> bool {
         self.batches.iter().any(|batch| !batch.due)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ranges::removals;
+
+    const SEGMENT_BYTES: usize = 96;
+
+    /// Block of this length whose data were all sent once, and the segments.
+    fn sent_block(length: usize) -> (Outgoing, Vec<DataHead>) {
+        let mut block = Outgoing::new(SessionId { originator: 1, number: 1 }, 1, None, 1);
+        block.append(vec![0; length].into());
+        block.finish();
+        let next = || block.next_new(SEGMENT_BYTES, 0).map(|next| next.head);
+        let segments: Vec<_> = std::iter::from_fn(next).collect();
+        (block, segments)
+    }
+
+    fn hear(block: &mut Outgoing, serial: u64, claims: Vec<(u64, u64)>) -> ReportEffect {
+        let report = Report { serial, checkpoint: 1, upper: block.sent, lower: 0, claims };
+        let effect = block.hear(&report, &Config::default(), &mut Vec::new());
+        block.release_batches();
+        effect
+    }
+
+    #[test]
+    fn a_retransmission_costs_as_much_as_it_has_segments() {
+        const SEGMENTS: usize = 4_000;
+        let (mut block, mut segments) = sent_block(SEGMENTS * 80);
+        segments.truncate(SEGMENTS);
+        let claims = segments.iter().step_by(2).map(|head| (head.offset, head.offset + head.length));
+        let before = removals();
+        assert_eq!(hear(&mut block, 1, claims.collect()), ReportEffect::Heard);
+        let repeated = std::iter::from_fn(|| block.next_repeat(SEGMENT_BYTES)).count();
+        assert!(repeated >= SEGMENTS / 2, "{repeated} segments again");
+        let removals = removals() - before;
+        assert!(removals < 4 * SEGMENTS as u64, "{removals} removals for {SEGMENTS} segments");
+    }
+
+    #[test]
+    fn what_a_later_report_claims_is_not_sent_although_it_waits() {
+        let (mut block, segments) = sent_block(800);
+        let end = segments[1].offset + segments[1].length;
+        assert_eq!(hear(&mut block, 1, vec![(end, 800)]), ReportEffect::Heard);
+        assert_eq!(hear(&mut block, 2, vec![(0, segments[1].offset)]), ReportEffect::Heard);
+        let again: Vec<_> = std::iter::from_fn(|| block.next_repeat(SEGMENT_BYTES)).collect();
+        let bytes: u64 = again.iter().map(|next| next.head.length).sum();
+        assert_eq!((again[0].head.offset, bytes), (segments[1].offset, segments[1].length));
+    }
+
+    #[test]
+    fn a_peer_that_claims_more_ranges_than_any_receiver_has_ends_the_block() {
+        let length = 4 * (CLAIMS_MIN + 100) as usize;
+        let (mut block, _) = sent_block(length);
+        let most = CLAIMS_MIN + length as u64 / BYTES_PER_CLAIM;
+        let claims = |count: u64| (0..count).map(|at| (2 * at, 2 * at + 1)).collect();
+        assert_eq!(hear(&mut block, 1, claims(most)), ReportEffect::Heard);
+        assert_eq!(hear(&mut block, 2, claims(most + 1)), ReportEffect::TooManyClaims);
+    }
+
+    #[test]
+    fn what_many_reports_lack_is_sent_again_though_few_retransmissions_wait() {
+        let (mut block, segments) = sent_block(80 * 3 * BATCHES_MAX);
+        let config = Config::default();
+        let mut serial = 0;
+        for pair in segments.chunks(2) {
+            serial += 1;
+            let claims: Vec<_> =
+                pair[1..].iter().map(|head| (head.offset, head.offset + head.length)).collect();
+            let lower = pair[0].offset;
+            let upper = claims.first().map_or(lower + pair[0].length, |(_, end)| *end);
+            let report = Report { serial, checkpoint: 1, upper, lower, claims };
+            assert_eq!(block.hear(&report, &config, &mut Vec::new()), ReportEffect::Heard);
+            assert!(block.batches.len() <= BATCHES_MAX);
+        }
+        assert!(serial > BATCHES_MAX as u64, "{serial} reports");
+        while !block.is_complete() {
+            block.release_batches();
+            let mut sent = Ranges::new();
+            while let Some(NextSegment { head, .. }) = block.next_repeat(SEGMENT_BYTES) {
+                let upper = head.offset + head.length;
+                sent.insert(head.offset, upper);
+                if let Some(serials) = head.serials {
+                    serial += 1;
+                    let claims = sent.iter().collect();
+                    let report = Report { serial, checkpoint: serials.checkpoint, upper, lower: 0, claims };
+                    block.hear(&report, &config, &mut Vec::new());
+                }
+            }
+            assert!(!sent.is_empty(), "nothing is left to be sent, and the block is not complete");
+        }
     }
 }

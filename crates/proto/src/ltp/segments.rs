@@ -299,6 +299,10 @@ impl Sessions {
                 self.fail_outgoing(id.number, CancelReason::SystemCancelled);
             }
             ReportEffect::TooManyCycles => self.fail_outgoing(id.number, CancelReason::CycleLimit),
+            ReportEffect::TooManyClaims => {
+                self.counters.violations += 1;
+                self.fail_outgoing(id.number, CancelReason::SystemCancelled);
+            }
             ReportEffect::Heard => {}
         }
         if !self.complete_if_done(id.number) {
