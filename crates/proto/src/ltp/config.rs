@@ -63,8 +63,8 @@ settings! {
         pub outgoing_bytes_max: u64 = 64 << 20,
         /// Maximum number of blocks that are being received; segments of more blocks are dropped. Default 256.
         pub incoming_sessions_max: usize = 256,
-        /// Maximum number of received bytes that the user has not accepted, with 128 bytes for each segment that waits for
-        /// those before it; more segments are dropped. Default 64 MiB.
+        /// Maximum number of received bytes that the user has not accepted, with 128 bytes for each segment; more segments are
+        /// dropped. One of the blocks may exceed it by `block-bytes-max`, so that it ends. Default 64 MiB.
         pub incoming_bytes_max: u64 = 64 << 20,
         /// Maximum number of open bundles that are not completely received from the user; more fail at once. Default 4,096.
         pub open_max: usize = 4096,

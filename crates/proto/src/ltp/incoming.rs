@@ -9,10 +9,10 @@ use crate::ranges::Ranges;
 use crate::service::PeerId;
 use crate::time::Instant;
 use bytes::Bytes;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
-/// Bytes by which a segment that waits for those before it counts more than its data.
-const WAITING_OVERHEAD_BYTES: u64 = 128;
+/// Bytes by which a piece of the block counts more than its data, until the user has accepted it.
+pub(super) const PIECE_OVERHEAD_BYTES: u64 = 128;
 /// Maximum number of remembered checkpoints, and of remembered reports.
 const REMEMBERED_MAX: usize = 1024;
 
@@ -76,6 +76,8 @@ pub(super) struct Incoming {
     waiting: BTreeMap<u64, Bytes>,
     /// Number of bytes passed to the user.
     risen: u64,
+    /// Ends of the pieces that were passed to the user and are not completely accepted.
+    risen_ends: VecDeque<u64>,
     /// Number of bytes accepted by the user.
     accepted: u64,
     /// Bytes in memory that count against the limit.
@@ -121,6 +123,7 @@ impl Incoming {
             received: Ranges::new(),
             waiting: BTreeMap::new(),
             risen: 0,
+            risen_ends: VecDeque::new(),
             accepted: 0,
             held: 0,
             red_end: None,
@@ -257,27 +260,32 @@ impl Incoming {
         if offset == self.risen && self.received.contiguous_end(offset) == offset && self.waiting.is_empty() {
             // The usual case: the next data in order.
             new = end - offset;
-            self.risen = end;
             if new > 0 {
-                risen.push(segment.data.clone());
+                self.held += PIECE_OVERHEAD_BYTES;
+                self.rise(segment.data.clone(), risen);
             }
         } else {
             for (start, stop) in self.received.missing(offset, end).iter() {
                 let data = segment.data.slice((start - offset) as usize..(stop - offset) as usize);
                 new += stop - start;
-                self.held += WAITING_OVERHEAD_BYTES;
+                self.held += PIECE_OVERHEAD_BYTES;
                 self.waiting.insert(start, data);
             }
             while let Some(entry) = self.waiting.first_entry().filter(|entry| *entry.key() == self.risen) {
                 let data = entry.remove();
-                self.held -= WAITING_OVERHEAD_BYTES;
-                self.risen += data.len() as u64;
-                risen.push(data);
+                self.rise(data, risen);
             }
         }
         self.held += new;
         self.received.insert(offset, end);
         new
+    }
+
+    /// Passes the next piece to the user.
+    fn rise(&mut self, data: Bytes, risen: &mut Vec<Bytes>) {
+        self.risen += data.len() as u64;
+        self.risen_ends.push_back(self.risen);
+        risen.push(data);
     }
 
     /// Returns true, once, when all of the block has been passed to the user.
@@ -287,13 +295,18 @@ impl Incoming {
         ends
     }
 
-    /// Accepts the first bytes of the block for the user. Returns the number of bytes that are no longer held.
+    /// Accepts the first bytes of the block for the user. Returns the number of bytes that no longer count against the limit.
     pub(super) fn accept(&mut self, up_to: u64) -> u64 {
         assert!(up_to <= self.risen, "accepted {up_to} of {} bytes", self.risen);
-        let freed = up_to.saturating_sub(self.accepted);
-        self.accepted += freed;
-        self.held -= freed;
-        freed
+        let before = self.held;
+        let accepted = up_to.saturating_sub(self.accepted);
+        self.accepted += accepted;
+        self.held -= accepted;
+        while self.risen_ends.front().is_some_and(|end| *end <= self.accepted) {
+            self.risen_ends.pop_front();
+            self.held -= PIECE_OVERHEAD_BYTES;
+        }
+        before - self.held
     }
 
     // -- Reports ------------------------------------------------------------------------------------------------

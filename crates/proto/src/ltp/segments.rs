@@ -1,6 +1,6 @@
 //! Received segments, and expired timers: the procedures of RFC 5326 6.
 
-use super::config;
+use super::config::{self, Config};
 use super::incoming::{Incoming, ReportLimits, SegmentEffect};
 use super::outgoing::ReportEffect;
 use super::sessions::{Closed, Control, Event, FailureCause, Sessions};
@@ -106,12 +106,16 @@ impl Sessions {
         if !self.incoming.contains_key(&id) && !self.admit(now, to, id, data) {
             return;
         }
-        let bytes_max = self.config.incoming_bytes_max.saturating_sub(data.data.len() as u64);
+        let Config { incoming_bytes_max, block_bytes_max, .. } = self.config;
         let is_first = self.incoming.first_key_value().is_some_and(|(first, _)| *first == id);
         let block = self.incoming.get_mut(&id).expect("it was just admitted");
-        // Blocks that have all begun and none of which can end would be of no use: the first may exceed the limit once.
-        let counted = if is_first { block.held() } else { self.held_bytes };
-        if counted > bytes_max {
+        // Blocks that have all begun and none of which can end would be of no use: the first may exceed the limit once, and has
+        // room for the overhead of its pieces.
+        let (counted, bytes_max) = match is_first {
+            true => (block.held(), incoming_bytes_max.saturating_add(block_bytes_max)),
+            false => (self.held_bytes, incoming_bytes_max),
+        };
+        if counted > bytes_max.saturating_sub(data.data.len() as u64) {
             // The segment counts as lost on the way.
             self.counters.dropped += 1;
             return;

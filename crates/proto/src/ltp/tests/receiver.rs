@@ -2,6 +2,7 @@
 
 use super::scene::{SECOND, Scene, as_report, bundle, config, data, report, theirs};
 use crate::engine::Engine;
+use crate::ltp::incoming::PIECE_OVERHEAD_BYTES;
 use crate::ltp::segments::SERVICE_DATA;
 use crate::ltp::sessions::CONTROL_MAX;
 use crate::ltp::wire::{CancelReason, Content, DataKind, Segment};
@@ -349,14 +350,50 @@ fn data_beyond_the_limit_count_as_lost() {
         let bytes = vec![0; 400];
         Segment { session: theirs(session), ..data(DataKind::Red, offset, None, bytes) }
     };
+    let pieces = |count| count * (400 + PIECE_OVERHEAD_BYTES);
     scene.hear(&[part(1, 0), part(2, 0), part(2, 400)]);
-    assert_eq!((scene.counters().dropped, scene.link.engine.sessions.held_bytes), (1, 800));
+    assert_eq!((scene.counters().dropped, scene.link.engine.sessions.held_bytes), (1, pieces(2)));
     // The oldest block goes on, because otherwise none would end.
     scene.hear(&[part(1, 400)]);
-    assert_eq!(scene.link.engine.sessions.held_bytes, 1_200);
+    assert_eq!(scene.link.engine.sessions.held_bytes, pieces(3));
     scene.accept(0, 800);
     scene.hear(&[part(2, 400)]);
-    assert_eq!((scene.counters().dropped, scene.link.engine.sessions.held_bytes), (1, 800));
+    assert_eq!((scene.counters().dropped, scene.link.engine.sessions.held_bytes), (1, pieces(2)));
+}
+
+#[test]
+fn tiny_segments_count_with_their_overhead_until_they_are_accepted() {
+    let limits = Config { incoming_bytes_max: 10_000, block_bytes_max: 10_000, ..config() };
+    let mut scene = Scene::new(limits);
+    let byte = |offset| data(DataKind::Red, offset, None, &b"a"[..]);
+    let held = |scene: &Scene| scene.link.engine.sessions.held_bytes;
+    // In order, in reverse order, and in order again.
+    for offset in [0, 1, 4, 3, 2, 5] {
+        scene.hear(&[byte(offset)]);
+    }
+    assert_eq!(held(&scene), 6 * (1 + PIECE_OVERHEAD_BYTES));
+    scene.accept(0, 4);
+    assert_eq!(held(&scene), 2 * (1 + PIECE_OVERHEAD_BYTES));
+    for offset in 6..1_000 {
+        scene.hear(&[byte(offset)]);
+        assert!(held(&scene) <= 20_000 + PIECE_OVERHEAD_BYTES);
+    }
+    assert!(scene.counters().dropped > 800, "{} dropped", scene.counters().dropped);
+}
+
+#[test]
+fn the_longest_block_is_received_with_the_overhead_of_its_segments() {
+    let limits = Config { incoming_bytes_max: 10_000, block_bytes_max: 10_000, ..config() };
+    let mut scene = Scene::new(limits);
+    // The first segment comes last.
+    for offset in (0..50).map(|at| 200 * at).rev() {
+        let (kind, serials) = match offset {
+            9_800 => (DataKind::EndOfRedAndBlock, Some((1, 0))),
+            _ => (DataKind::Red, None),
+        };
+        scene.hear(&[data(kind, offset, serials, vec![7; 200])]);
+    }
+    assert_eq!((scene.counters().dropped, scene.counters().payload_received), (0, 10_000));
 }
 
 #[test]
