@@ -56,6 +56,8 @@ struct Sender {
     blocks: BTreeMap<i64, Block>,
     /// Number of datagrams of all senders before the last one of this.
     heard: u64,
+    /// Memory of its symbols.
+    held_bytes: u64,
 }
 
 /// Result of a packet.
@@ -75,8 +77,6 @@ pub(super) struct Incoming {
     bytes_max: u64,
     senders: BTreeMap<Origin, Sender>,
     heard: u64,
-    /// Memory of all symbols.
-    held_bytes: u64,
 }
 
 fn place_bytes(symbol: &Bytes) -> u64 {
@@ -84,10 +84,6 @@ fn place_bytes(symbol: &Bytes) -> u64 {
 }
 
 impl Block {
-    fn held_bytes(&self) -> u64 {
-        self.symbols.values().map(place_bytes).sum()
-    }
-
     /// Ends the work on the block, and returns the memory that becomes free.
     fn end(&mut self) -> u64 {
         self.over = true;
@@ -161,11 +157,12 @@ fn extended(newest: i64, block: u32) -> i64 {
 
 impl Incoming {
     pub(super) fn new(config: &Config) -> Self {
-        Incoming { bytes_max: config.incoming_bytes_max, senders: BTreeMap::new(), heard: 0, held_bytes: 0 }
+        Incoming { bytes_max: config.incoming_bytes_max, senders: BTreeMap::new(), heard: 0 }
     }
 
+    /// Memory of all symbols.
     pub(super) fn held_bytes(&self) -> u64 {
-        self.held_bytes
+        self.senders.values().map(|sender| sender.held_bytes).sum()
     }
 
     pub(super) fn senders(&self) -> usize {
@@ -176,10 +173,11 @@ impl Incoming {
     /// what has arrived is not restored from symbols that arrive later.
     pub(super) fn close(&mut self, peer: Option<PeerId>) {
         self.senders.retain(|(from, to_group), _| !to_group && Some(*from) == peer);
-        for block in self.senders.values_mut().flat_map(|sender| sender.blocks.values_mut()) {
-            block.end();
+        for sender in self.senders.values_mut() {
+            for block in sender.blocks.values_mut() {
+                sender.held_bytes -= block.end();
+            }
         }
-        self.held_bytes = 0;
     }
 
     /// Processes a packet.
@@ -220,7 +218,8 @@ impl Incoming {
             self.make_place();
             // Positive, so that the numbers of older blocks are, too.
             let newest = (1 << 40) + i64::from(block);
-            self.senders.insert(origin, Sender { newest, blocks: BTreeMap::new(), heard: 0 });
+            let sender = Sender { newest, blocks: BTreeMap::new(), heard: 0, held_bytes: 0 };
+            self.senders.insert(origin, sender);
         }
         let sender = self.senders.get_mut(&origin).expect("it was just inserted");
         sender.heard = self.heard;
@@ -232,12 +231,12 @@ impl Incoming {
         if !(-LATE..WINDOW).contains(&behind) {
             counters.renumbered += 1;
             let ended = core::mem::take(&mut sender.blocks);
-            ended.into_values().for_each(|block| self.held_bytes -= end_block(block, counters, received));
+            ended.into_values().for_each(|block| sender.held_bytes -= end_block(block, counters, received));
         }
         sender.newest = if behind >= LATE { number } else { sender.newest.max(number) };
         let kept = sender.blocks.split_off(&(sender.newest - WINDOW + 1));
         let ended = core::mem::replace(&mut sender.blocks, kept);
-        ended.into_values().for_each(|block| self.held_bytes -= end_block(block, counters, received));
+        ended.into_values().for_each(|block| sender.held_bytes -= end_block(block, counters, received));
         if let Entry::Vacant(vacant) = sender.blocks.entry(number) {
             counters.blocks_received += 1;
             vacant.insert(Block::default());
@@ -257,9 +256,7 @@ impl Incoming {
             return;
         }
         let oldest = self.senders.iter().min_by_key(|(_, sender)| sender.heard).map(|(origin, _)| *origin);
-        if let Some(sender) = oldest.and_then(|origin| self.senders.remove(&origin)) {
-            self.held_bytes -= sender.blocks.values().map(Block::held_bytes).sum::<u64>();
-        }
+        oldest.and_then(|origin| self.senders.remove(&origin));
     }
 
     fn add(
@@ -284,7 +281,7 @@ impl Incoming {
             if !is_source {
                 return;
             }
-            self.held_bytes -= block.end();
+            sender.held_bytes -= block.end();
         }
         block.shape = block.shape.or(shape);
         let is_last = block.count(id);
@@ -292,11 +289,11 @@ impl Incoming {
             received.datagram = Some(bytes.clone());
         }
         if !block.over {
-            self.held_bytes += place_bytes(&bytes);
+            sender.held_bytes += place_bytes(&bytes);
             block.symbols.insert(id, bytes);
             block.sources += u32::from(is_source);
             self.restore(origin, number, counters, received);
-            self.limit(origin, counters);
+            self.limit(counters);
         }
         let sender = self.senders.get_mut(&origin).expect("the block was entered");
         if is_last && let Some(block) = sender.blocks.get_mut(&number) {
@@ -320,25 +317,24 @@ impl Incoming {
                 }
                 None => counters.violations += 1,
             }
-            self.held_bytes -= block.end();
+            sender.held_bytes -= block.end();
         } else if block.shape.is_some_and(|shape| block.sources == u32::from(shape.sources)) {
             block.complete = true;
-            self.held_bytes -= block.end();
+            sender.held_bytes -= block.end();
         }
     }
 
-    /// Ends the oldest blocks of a sender until the memory suffices.
-    fn limit(&mut self, origin: Origin, counters: &mut Counters) {
-        if self.held_bytes <= self.bytes_max {
-            return;
-        }
-        let sender = self.senders.get_mut(&origin).expect("its symbol was just added");
-        for block in sender.blocks.values_mut().filter(|block| !block.symbols.is_empty()) {
-            counters.not_kept += block.symbols.len() as u64;
-            self.held_bytes -= block.end();
-            if self.held_bytes <= self.bytes_max {
-                return;
-            }
+    /// Ends blocks until the memory suffices: the oldest ones of the sender that takes most of it, so that no sender takes the
+    /// memory of the others.
+    fn limit(&mut self, counters: &mut Counters) {
+        while self.held_bytes() > self.bytes_max {
+            let largest = self.senders.values_mut().max_by_key(|sender| sender.held_bytes);
+            let sender = largest.expect("someone takes the memory");
+            let mut blocks = sender.blocks.values_mut();
+            let oldest = blocks.find(|block| !block.symbols.is_empty());
+            let oldest = oldest.expect("memory is that of symbols");
+            counters.not_kept += oldest.symbols.len() as u64;
+            sender.held_bytes -= oldest.end();
         }
     }
 }

@@ -425,6 +425,36 @@ fn floods_take_no_more_memory_than_the_limit_and_datagrams_rise_nevertheless() {
 }
 
 #[test]
+fn a_sender_that_fills_the_memory_does_not_end_the_blocks_of_others() {
+    let config = Config { incoming_bytes_max: 100_000, ..Config::default() };
+    let mut receiver = Scene::new(config);
+    let (flooder, honest) = (PeerId(1), PeerId(2));
+    let mut number = 0;
+    let mut flood = |receiver: &mut Scene| {
+        for _ in 0..300 {
+            number += 1;
+            receiver.receive_from(flooder, source(number / 10, (number % 10) as u16, &[1; 1_000]).to_bytes());
+        }
+        assert!(receiver.number("symbols_held_bytes") > 80_000);
+    };
+    // An honest sender loses the second of three datagrams of a block.
+    let mut sender = Scene::new(fixed(1));
+    let sent = datagrams(3, 1_000);
+    let mut packets: Vec<_> = sent.iter().flat_map(|datagram| sender.send(datagram)).collect();
+    sender.wait(IDLE);
+    packets.extend(sender.packets());
+    packets.remove(1);
+    let mut got = Vec::new();
+    for packet in packets {
+        flood(&mut receiver);
+        got.extend(receiver.receive_from(honest, packet.to_bytes()));
+    }
+    assert_eq!(got, [0, 2, 1].map(|at| sent[at].clone()));
+    let [not_kept, restored] = receiver.counters(["not_kept", "blocks_restored"]);
+    assert!(not_kept > 700 && restored == 1, "{not_kept} symbols not kept, {restored} blocks restored");
+}
+
+#[test]
 fn an_endpoint_that_fails_begins_anew() {
     let (mut sender, mut receiver) = (Scene::new(fixed(1)), Scene::new(fixed(1)));
     let sent = datagrams(2, 100);
