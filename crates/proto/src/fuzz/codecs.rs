@@ -27,7 +27,7 @@ pub struct Codec {
 
 /// All codecs but those of convergence layers.
 pub const CODECS: &[Codec] = &[
-    Codec { name: "cbor item", check: check_cbor, valid: |rng| Generator::new(rng).bundle().to_bytes() },
+    Codec { name: "cbor item", check: check_cbor, valid: bundle },
     Codec { name: "sdnv", check: check_sdnv, valid: valid_sdnv },
     Codec { name: "endpoint id", check: check_eid, valid: |rng| encoded(|out| endpoint(rng).encode(out)) },
     Codec { name: "endpoint id as text", check: check_eid_text, valid: valid_eid_text },
@@ -46,7 +46,7 @@ pub const CODECS: &[Codec] = &[
     Codec {
         name: "version 6 bundle",
         check: |bytes| is_stable(bytes, v6::Bundle::decode, v6::Bundle::encode),
-        valid: |rng| v6::generate::Generator::new(rng).bundle().to_bytes(),
+        valid: bundle_of_version_6,
     },
     Codec {
         name: "version 6 bundle in pieces",
@@ -324,6 +324,21 @@ fn valid_content6(mut rng: Rng) -> Bytes {
         }),
     };
     [&[choice], &content.encode()[..]].concat().into()
+}
+
+/// Encoded bundle of version 7.
+pub(crate) fn bundle(rng: Rng) -> Bytes {
+    Generator::new(rng).bundle().to_bytes()
+}
+
+/// Encoded bundle of version 6.
+pub(crate) fn bundle_of_version_6(rng: Rng) -> Bytes {
+    v6::generate::Generator::new(rng).bundle().to_bytes()
+}
+
+/// Endpoint ID of a node, as text.
+pub(crate) fn node_id(rng: Rng) -> String {
+    Generator::new(rng).singleton().to_string()
 }
 
 /// Half of the bundles have no CRCs, so that damage reaches the fields after them.

@@ -9,7 +9,9 @@ mod converse;
 mod radio;
 
 pub use codecs::{CODECS, Codec};
-pub(crate) use codecs::{encoded, is_identity, is_stable};
+#[cfg(test)]
+pub(crate) use codecs::{bundle, bundle_of_version_6};
+pub(crate) use codecs::{encoded, is_identity, is_stable, node_id};
 pub use converse::{PLAYS, Play, Script, Speech, over_datagrams, over_packets, over_stream};
 #[cfg(test)]
 pub(crate) use radio::ax25_frame;

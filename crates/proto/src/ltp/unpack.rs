@@ -342,8 +342,7 @@ impl Version6Scanner {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bp::generate::Generator;
-    use crate::bp::v6;
+    use crate::fuzz;
     use crate::rng::Rng;
 
     /// Splits a block that arrives in pieces of random lengths; returns whole bundles.
@@ -376,8 +375,8 @@ mod tests {
             let mut rng = Rng::new(seed);
             let has_services = rng.chance(0.3);
             let bundle = |rng: &mut Rng| match rng.chance(0.5) {
-                true => Generator::new(rng.fork("7")).bundle().to_bytes(),
-                false => v6::generate::Generator::new(rng.fork("6")).bundle().to_bytes(),
+                true => fuzz::bundle(rng.fork("7")),
+                false => fuzz::bundle_of_version_6(rng.fork("6")),
             };
             let bundles: Vec<_> = (0..1 + rng.below(4)).map(|_| bundle(&mut rng)).collect();
             let mut block = Vec::new();
@@ -394,7 +393,7 @@ mod tests {
     #[test]
     fn anything_else_extends_to_the_end_of_the_block() {
         let mut rng = Rng::new(1);
-        let valid = Generator::new(Rng::new(2)).bundle().to_bytes();
+        let valid = fuzz::bundle(Rng::new(2));
         let other = Bytes::from_static(b"\x00\x9f\x01\xff\x06");
         assert_eq!(&split(&other, false, &mut rng)[..], std::slice::from_ref(&other));
         let both: Bytes = [&valid[..], &other].concat().into();

@@ -3,8 +3,7 @@
 use super::packet_stream::seal;
 use super::v3::wire as v3;
 use super::v4::wire as v4;
-use crate::bp::generate::Generator;
-use crate::fuzz::{Codec, Material, Script, encoded, is_stable};
+use crate::fuzz::{self, Codec, Material, Script, encoded, is_stable};
 use crate::rng::Rng;
 use bytes::{Bytes, BytesMut};
 
@@ -100,7 +99,7 @@ fn number(rng: &mut Rng) -> u64 {
 }
 
 fn node_id(rng: &mut Rng) -> String {
-    Generator::new(rng.fork("node id")).singleton().to_string()
+    fuzz::node_id(rng.fork("node id"))
 }
 
 /// A version 3 contact header.
