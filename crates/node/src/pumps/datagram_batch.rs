@@ -2,9 +2,11 @@
 //!
 //! - **Sending.** `sendmmsg` passes several messages at a time. Successive datagrams of one length to one address form one
 //!   message, which the kernel divides (UDP GSO); the last one may be shorter. Where the kernel or the device cannot divide
-//!   messages, or not into datagrams of this length, each datagram is a message.
+//!   messages, or not into datagrams of this length, each datagram is a message. That depends on the path to an address and may
+//!   change, so that it is remembered for this address only, and tried again after some thousand datagrams.
 //! - **Receiving.** `recvmmsg` reads several messages at a time. A message may hold several datagrams of one length from one
-//!   address (UDP GRO); they are separated here.
+//!   address (UDP GRO); they are separated here. All sockets that a thread serves read into the same buffers, because none
+//!   keeps anything there.
 //!
 //! Units: bytes of datagram, without headers.
 
@@ -15,7 +17,8 @@ use nix::sys::socket::{
     ControlMessage, ControlMessageOwned, MsgFlags, MultiHeaders, SockaddrStorage, recvmmsg, sendmmsg,
     setsockopt, sockopt,
 };
-use std::collections::VecDeque;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
@@ -30,6 +33,16 @@ const DIVIDED_BYTES_MAX: usize = 65_507;
 const DIVIDED_DATAGRAMS_MAX: usize = 64;
 /// Messages read with one system call.
 const MESSAGES_MAX: usize = 16;
+/// Number of datagrams that are not divided after the kernel has refused to divide a message to their address.
+const REFUSED_DATAGRAMS: usize = 4096;
+/// Maximum number of addresses with such refusals; more are tried again.
+const REFUSALS_MAX: usize = 64;
+
+thread_local! {
+    /// Buffers for received messages. Those that are never filled take no memory.
+    static BUFFERS: RefCell<Vec<Vec<u8>>> =
+        RefCell::new((0..MESSAGES_MAX).map(|_| vec![0; MESSAGE_BYTES_MAX]).collect());
+}
 
 /// Datagram to send.
 #[derive(Debug)]
@@ -40,12 +53,25 @@ pub(super) struct OutgoingDatagram {
     pub(super) token: Option<u64>,
 }
 
-/// Buffers of a socket, and the abilities of the kernel.
+/// Refusal of the kernel to divide messages to an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Refusal {
+    /// Maximum length of a datagram into which messages are divided nevertheless; zero if none are.
+    bytes_max: usize,
+    /// Number of datagrams until the next trial.
+    datagrams_left: usize,
+}
+
+/// Abilities of the kernel for a socket.
 #[derive(Debug)]
 pub(super) struct DatagramBatch {
-    /// Maximum length of a datagram into which the kernel divides messages; zero if it divides none.
-    divided_bytes_max: usize,
-    buffers: Vec<Vec<u8>>,
+    /// The kernel divides messages, where it has not refused to.
+    divides: bool,
+    /// Refusals by address; `None` is the only peer of the socket.
+    refusals: BTreeMap<Option<SocketAddr>, Refusal>,
+    /// Errors in place of those of the kernel, for the next messages to divide.
+    #[cfg(test)]
+    errors: Vec<Errno>,
 }
 
 impl DatagramBatch {
@@ -55,10 +81,12 @@ impl DatagramBatch {
             // Older kernels deliver each datagram by itself.
             let _ = setsockopt(socket, sockopt::UdpGroSegment, &true);
         }
-        let divided_bytes_max = if divides { DIVIDED_BYTES_MAX } else { 0 };
-        // Buffers that are never filled take no memory.
-        let buffers = (0..MESSAGES_MAX).map(|_| vec![0; MESSAGE_BYTES_MAX]).collect();
-        DatagramBatch { divided_bytes_max, buffers }
+        DatagramBatch {
+            divides,
+            refusals: BTreeMap::new(),
+            #[cfg(test)]
+            errors: Vec::new(),
+        }
     }
 
     /// Passes some of these datagrams to the system, in order, when it can take them. Returns their number: at least one
@@ -72,33 +100,77 @@ impl DatagramBatch {
         socket: &UdpSocket,
         datagrams: &VecDeque<OutgoingDatagram>,
     ) -> io::Result<usize> {
-        loop {
-            let divided_bytes_max = self.divided_bytes_max;
-            let sent = socket.async_io(Interest::WRITABLE, || {
-                let (sent, is_divided) = send_now(socket, datagrams, divided_bytes_max);
-                match sent {
-                    Err(Errno::EAGAIN | Errno::EINTR) => Err(io::ErrorKind::WouldBlock.into()),
-                    sent => Ok((sent, is_divided)),
+        let run = divisible(datagrams, 0, |to| self.divided_bytes_max(to));
+        if run > 1 {
+            match self.divide(socket, datagrams, run).await? {
+                Err(error) if may_concern_division(error) => {
+                    // The address or the memory may be at fault: the datagrams by themselves tell.
+                    let sent = when_writable(socket, || send_singly(socket, datagrams, run)).await??;
+                    self.refuse(datagrams[0].to, datagrams[0].bytes.len(), error);
+                    return Ok(sent);
                 }
-            });
-            let (sent, is_divided) = sent.await?;
-            match sent {
-                Ok(sent) => return Ok(sent),
-                Err(error) if is_divided && self.cannot_divide(error, datagrams[0].bytes.len()) => {}
-                Err(error) => return Err(error.into()),
+                sent => return Ok(sent?),
             }
+        }
+        let begins_run = |at: &usize| divisible(datagrams, *at, |to| self.divided_bytes_max(to)) > 1;
+        let singles = (1..datagrams.len()).find(begins_run).unwrap_or(datagrams.len());
+        let sent = when_writable(socket, || send_singly(socket, datagrams, singles)).await??;
+        self.count(datagrams.range(..sent).map(|datagram| datagram.to));
+        Ok(sent)
+    }
+
+    /// Passes the first datagrams to the system in messages that it divides.
+    async fn divide(
+        &mut self,
+        socket: &UdpSocket,
+        datagrams: &VecDeque<OutgoingDatagram>,
+        run: usize,
+    ) -> io::Result<nix::Result<usize>> {
+        #[cfg(test)]
+        if let Some(error) = self.errors.pop() {
+            return Ok(Err(error));
+        }
+        when_writable(socket, || send_divided(socket, datagrams, run)).await
+    }
+
+    /// Maximum length of a datagram into which the kernel divides messages to an address; zero if it divides none.
+    fn divided_bytes_max(&self, to: Option<SocketAddr>) -> usize {
+        match self.refusals.get(&to) {
+            _ if !self.divides => 0,
+            Some(refusal) => refusal.bytes_max,
+            None => DIVIDED_BYTES_MAX,
         }
     }
 
-    /// Returns true if the kernel does not divide messages into datagrams of this length, which is then remembered.
-    fn cannot_divide(&mut self, error: Errno, length: usize) -> bool {
-        self.divided_bytes_max = match error {
-            // Longer than the device carries.
+    /// Remembers that the kernel does not divide messages into datagrams of this length, while it takes the datagrams by
+    /// themselves.
+    fn refuse(&mut self, to: Option<SocketAddr>, length: usize, error: Errno) {
+        let bytes_max = match error {
+            // Longer than the path carries.
             Errno::EINVAL | Errno::EMSGSIZE => length - 1,
             Errno::EIO | Errno::EOPNOTSUPP => 0,
-            _ => return false,
+            // A lack of memory passes.
+            _ => return,
         };
-        true
+        if self.refusals.len() >= REFUSALS_MAX {
+            self.refusals.clear();
+        }
+        self.refusals.insert(to, Refusal { bytes_max, datagrams_left: REFUSED_DATAGRAMS });
+    }
+
+    /// Counts datagrams that were sent undivided to these addresses.
+    fn count(&mut self, to: impl Iterator<Item = Option<SocketAddr>>) {
+        if self.refusals.is_empty() {
+            return;
+        }
+        for to in to {
+            if let Some(refusal) = self.refusals.get_mut(&to) {
+                refusal.datagrams_left -= 1;
+                if refusal.datagrams_left == 0 {
+                    self.refusals.remove(&to);
+                }
+            }
+        }
     }
 
     /// Reads waiting datagrams from at most this number of messages.
@@ -112,40 +184,72 @@ impl DatagramBatch {
         messages_max: usize,
     ) -> io::Result<Vec<(Bytes, SocketAddr)>> {
         let count = messages_max.clamp(1, MESSAGES_MAX);
-        socket.try_io(Interest::READABLE, || Ok(receive_now(socket, &mut self.buffers[..count])?))
+        socket.try_io(Interest::READABLE, || {
+            BUFFERS.with_borrow_mut(|buffers| Ok(receive_now(socket, &mut buffers[..count])?))
+        })
     }
 }
 
-/// Passes datagrams to the system. Returns the number of those that it took, and whether it had to divide messages.
-fn send_now(
+/// Returns true if an error may concern only the division of a message.
+fn may_concern_division(error: Errno) -> bool {
+    matches!(
+        error,
+        Errno::EINVAL | Errno::EMSGSIZE | Errno::EIO | Errno::EOPNOTSUPP | Errno::ENOBUFS | Errno::ENOMEM
+    )
+}
+
+/// Sends when the system can take something.
+///
+/// # Errors
+///
+/// The outer error is one of waiting, the inner one that of the system call.
+async fn when_writable(
+    socket: &UdpSocket,
+    send: impl Fn() -> nix::Result<usize>,
+) -> io::Result<nix::Result<usize>> {
+    let sent = socket.async_io(Interest::WRITABLE, || match send() {
+        Err(Errno::EAGAIN | Errno::EINTR) => Err(io::ErrorKind::WouldBlock.into()),
+        sent => Ok(sent),
+    });
+    sent.await
+}
+
+/// Passes the first datagrams to the system in messages that it divides. Returns the number of those that it took.
+fn send_divided(
     socket: &UdpSocket,
     datagrams: &VecDeque<OutgoingDatagram>,
-    divided_bytes_max: usize,
-) -> (nix::Result<usize>, bool) {
+    run: usize,
+) -> nix::Result<usize> {
     let length = datagrams[0].bytes.len();
-    let run = divisible(datagrams, 0, divided_bytes_max);
-    if run > 1 {
-        let each = (DIVIDED_BYTES_MAX / length).min(DIVIDED_DATAGRAMS_MAX);
-        let slices: Vec<_> = datagrams.range(..run).map(|datagram| IoSlice::new(&datagram.bytes)).collect();
-        let messages: Vec<&[IoSlice<'_>]> = slices.chunks(each).collect();
-        let sent = send_messages(socket, &messages, |_| datagrams[0].to, Some(length as u16));
-        (sent.map(|messages| (messages * each).min(run)), true)
-    } else {
-        let begins_run = |at: &usize| divisible(datagrams, *at, divided_bytes_max) > 1;
-        let singles = (1..datagrams.len()).find(begins_run).unwrap_or(datagrams.len());
-        let slices: Vec<_> =
-            datagrams.range(..singles).map(|datagram| [IoSlice::new(&datagram.bytes)]).collect();
-        let messages: Vec<&[IoSlice<'_>]> = slices.iter().map(|slice| &slice[..]).collect();
-        (send_messages(socket, &messages, |at| datagrams[at].to, None), false)
-    }
+    let each = (DIVIDED_BYTES_MAX / length).min(DIVIDED_DATAGRAMS_MAX);
+    let slices: Vec<_> = datagrams.range(..run).map(|datagram| IoSlice::new(&datagram.bytes)).collect();
+    let messages: Vec<&[IoSlice<'_>]> = slices.chunks(each).collect();
+    let sent = send_messages(socket, &messages, |_| datagrams[0].to, Some(length as u16))?;
+    Ok((sent * each).min(run))
 }
 
-/// Number of datagrams from this one on that can leave in messages which the kernel divides.
-fn divisible(datagrams: &VecDeque<OutgoingDatagram>, at: usize, bytes_max: usize) -> usize {
+/// Passes the first datagrams to the system, each as a message. Returns the number of those that it took.
+fn send_singly(
+    socket: &UdpSocket,
+    datagrams: &VecDeque<OutgoingDatagram>,
+    count: usize,
+) -> nix::Result<usize> {
+    let slices: Vec<_> = datagrams.range(..count).map(|datagram| [IoSlice::new(&datagram.bytes)]).collect();
+    let messages: Vec<&[IoSlice<'_>]> = slices.iter().map(|slice| &slice[..]).collect();
+    send_messages(socket, &messages, |at| datagrams[at].to, None)
+}
+
+/// Number of datagrams from this one on that can leave in messages which the kernel divides into datagrams of at most the
+/// length for their address.
+fn divisible(
+    datagrams: &VecDeque<OutgoingDatagram>,
+    at: usize,
+    bytes_max: impl Fn(Option<SocketAddr>) -> usize,
+) -> usize {
     let first = &datagrams[at];
     let length = first.bytes.len();
     // A message of one datagram needs no division.
-    if length == 0 || length > bytes_max.min(DIVIDED_BYTES_MAX / 2) {
+    if length == 0 || length > bytes_max(first.to).min(DIVIDED_BYTES_MAX / 2) {
         return 1;
     }
     let mut run = 1;
@@ -289,7 +393,7 @@ mod tests {
     #[test]
     fn datagrams_leave_in_one_message_as_far_as_the_kernel_can_divide_it() {
         let [to, other] = ["192.0.2.7:9", "192.0.2.8:9"].map(|at| at.parse().ok());
-        let run = |lengths: &[usize], bytes_max| divisible(&datagrams(to, lengths), 0, bytes_max);
+        let run = |lengths: &[usize], bytes_max| divisible(&datagrams(to, lengths), 0, |_| bytes_max);
         assert_eq!(run(&[1400, 1400, 1400], DIVIDED_BYTES_MAX), 3);
         assert_eq!(run(&[1400, 1400, 700, 700], DIVIDED_BYTES_MAX), 3, "a shorter one is the last");
         assert_eq!(run(&[1400, 1401], DIVIDED_BYTES_MAX), 1);
@@ -299,23 +403,107 @@ mod tests {
         assert_eq!(run(&[1400, 1400], 1399), 1);
         let mut two = datagrams(to, &[1400, 1400]);
         two[1].to = other;
-        assert_eq!(divisible(&two, 0, DIVIDED_BYTES_MAX), 1);
+        assert_eq!(divisible(&two, 0, |_| DIVIDED_BYTES_MAX), 1);
     }
 
-    /// A message that the device does not carry is sent again as datagrams; those that are as long are not tried again.
+    /// A message that the path does not carry is sent again as datagrams; those that are as long are not tried again for a while.
     #[tokio::test]
-    async fn a_kernel_that_cannot_divide_is_believed() {
+    async fn a_kernel_that_cannot_divide_is_believed_for_a_while() {
+        let (socket, at) = socket().await;
+        let (to, other) = (Some(at), Some(SocketAddr::from(([127, 0, 0, 1], 9))));
+        for (error, left) in [
+            (Errno::EINVAL, 1399),
+            (Errno::EMSGSIZE, 1399),
+            (Errno::EIO, 0),
+            (Errno::EOPNOTSUPP, 0),
+            (Errno::ENOBUFS, DIVIDED_BYTES_MAX),
+            (Errno::ENOMEM, DIVIDED_BYTES_MAX),
+        ] {
+            assert!(may_concern_division(error));
+            let mut batch = DatagramBatch::new(&socket, true);
+            batch.refuse(to, 1400, error);
+            assert_eq!([to, other].map(|to| batch.divided_bytes_max(to)), [left, DIVIDED_BYTES_MAX]);
+            // Datagrams to others do not count.
+            batch.count([other; REFUSED_DATAGRAMS].into_iter());
+            batch.count([to; REFUSED_DATAGRAMS - 1].into_iter());
+            assert_eq!(batch.divided_bytes_max(to), left);
+            batch.count([to].into_iter());
+            assert_eq!(batch.divided_bytes_max(to), DIVIDED_BYTES_MAX);
+        }
+        assert!(!may_concern_division(Errno::ECONNREFUSED), "the error of an earlier datagram");
+    }
+
+    #[tokio::test]
+    async fn refusals_of_many_addresses_take_little_memory() {
         let (socket, _) = socket().await;
         let mut batch = DatagramBatch::new(&socket, true);
-        assert!(!batch.cannot_divide(Errno::ECONNREFUSED, 1400), "the error of an earlier datagram");
-        assert_eq!(batch.divided_bytes_max, DIVIDED_BYTES_MAX);
-        for (error, left) in
-            [(Errno::EINVAL, 1399), (Errno::EMSGSIZE, 1399), (Errno::EIO, 0), (Errno::EOPNOTSUPP, 0)]
-        {
-            let mut batch = DatagramBatch::new(&socket, true);
-            assert!(batch.cannot_divide(error, 1400));
-            assert_eq!(batch.divided_bytes_max, left);
+        for port in 1..10_000 {
+            batch.refuse(Some(([192, 0, 2, 7], port).into()), 1400, Errno::EINVAL);
+            assert!(batch.refusals.len() <= REFUSALS_MAX);
         }
+    }
+
+    /// Nothing can be sent to port 0, which a forged datagram may have come from.
+    #[tokio::test]
+    async fn an_address_that_takes_nothing_does_not_end_the_division_for_others() {
+        let ((from, _), (to, there)) = (socket().await, socket().await);
+        let (mut sending, mut receiving) = (DatagramBatch::new(&from, true), DatagramBatch::new(&to, true));
+        let nowhere = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
+        let error = sending.send(&from, &datagrams(nowhere, &[500; 4])).await.expect_err("it leads nowhere");
+        assert_eq!(error.raw_os_error(), Some(Errno::EINVAL as i32));
+        assert_eq!(sending.refusals, BTreeMap::new());
+        let queue = datagrams(Some(there), &[500; 40]);
+        assert_eq!(sending.send(&from, &queue).await.ok(), Some(40));
+        let (got, most) = receive(&mut receiving, &to, 40).await;
+        assert!(got.iter().zip(&queue).all(|((bytes, _), datagram)| *bytes == datagram.bytes));
+        assert!(most > MESSAGES_MAX, "{most} with one call: they were not divided by the kernel");
+    }
+
+    #[tokio::test]
+    async fn messages_that_the_kernel_does_not_divide_are_sent_as_datagrams_and_divided_again_later() {
+        let ((from, _), (to, there)) = (socket().await, socket().await);
+        let (mut sending, mut receiving) = (DatagramBatch::new(&from, true), DatagramBatch::new(&to, true));
+        for (error, is_remembered) in [(Errno::ENOBUFS, false), (Errno::EINVAL, true)] {
+            sending.errors.push(error);
+            assert_eq!(sending.send(&from, &datagrams(Some(there), &[500; 16])).await.ok(), Some(16));
+            let (got, _) = receive(&mut receiving, &to, 16).await;
+            assert!((0..16).all(|at| got[at].0 == [at as u8; 500][..]), "{error}");
+            assert_eq!(sending.refusals.len(), usize::from(is_remembered), "{error}");
+        }
+        let mut undivided = 0;
+        while !sending.refusals.is_empty() {
+            let queue = datagrams(Some(there), &[500; 16]);
+            let sent = sending.send(&from, &queue).await.expect("they are sent");
+            undivided += sent;
+            assert!(undivided <= REFUSED_DATAGRAMS);
+            receive(&mut receiving, &to, sent).await;
+        }
+        assert_eq!(undivided, REFUSED_DATAGRAMS);
+        let queue = datagrams(Some(there), &[500; 40]);
+        assert_eq!(sending.send(&from, &queue).await.ok(), Some(40));
+        let (_, most) = receive(&mut receiving, &to, 40).await;
+        assert!(most > MESSAGES_MAX, "{most} with one call: they were not divided by the kernel");
+    }
+
+    /// Sockets that one thread serves in turn read into the same buffers.
+    #[tokio::test]
+    async fn what_one_socket_has_read_stays_when_another_reads() {
+        let ((from, _), (one, first), (two, second)) = (socket().await, socket().await, socket().await);
+        let mut batch = DatagramBatch::new(&from, true);
+        for to in [first, second] {
+            let mut queue = datagrams(Some(to), &[9; 3]);
+            queue.iter_mut().for_each(|datagram| datagram.bytes = vec![to.port() as u8; 9].into());
+            assert_eq!(batch.send(&from, &queue).await.ok(), Some(3));
+        }
+        let mut receiving = [DatagramBatch::new(&one, true), DatagramBatch::new(&two, true)];
+        let (a, _) = receive(&mut receiving[0], &one, 3).await;
+        let (b, _) = receive(&mut receiving[1], &two, 3).await;
+        let is_own = |got: &[(Bytes, SocketAddr)], at: SocketAddr| {
+            got.iter().all(|(bytes, _)| bytes[..] == [at.port() as u8; 9])
+        };
+        assert!(is_own(&a, first) && is_own(&b, second));
+        let sizes = BUFFERS.with_borrow(|buffers| buffers.iter().map(Vec::len).collect::<Vec<_>>());
+        assert_eq!(sizes, [MESSAGE_BYTES_MAX; MESSAGES_MAX]);
     }
 
     /// A datagram that is too long fails by itself; those before it have left.
