@@ -88,7 +88,8 @@ settings! {
         /// Maximum number of claims of a report segment to send; more ranges are reported in several segments. Default 20.
         pub claims_max: usize = 20,
         /// Number of times that each report and cancellation is sent and, when the block has no new data left, each checkpoint,
-        /// retransmitted segment and acknowledgement: their losses cost a timeout or a round trip. A report that arrives again
+        /// retransmitted segment and acknowledgement: their losses cost a timeout or a round trip. While all that is retransmitted
+        /// takes longer than a round trip at `rate-bps`, only its checkpoints are. A report that arrives again
         /// within eight times `copy-interval` is a copy, and is not acknowledged again. Default 1.
         pub copies: u32 = 1,
         /// Time between two copies. Default 10 ms.

@@ -26,6 +26,8 @@ pub(super) struct Checkpoint {
     head: DataHead,
     /// Bytes that were sent for this checkpoint and are not reported.
     covers: Ranges,
+    /// Number of bytes of the retransmission that it ends; zero if it ends none.
+    repeated: u64,
     /// Number of times that it was sent since the peer's last answer.
     pub(super) tries: u32,
     pub(super) timer: AnswerTimer,
@@ -42,6 +44,8 @@ struct Batch {
     left: Ranges,
     /// All bytes of the batch.
     covers: Ranges,
+    /// Number of bytes of the batch when it began.
+    bytes: u64,
     /// The batch has waited for further reports.
     due: bool,
 }
@@ -97,6 +101,8 @@ pub(super) struct Outgoing {
     /// Largest serial number of a report.
     last_report: Option<u64>,
     batches: VecDeque<Batch>,
+    /// Length of all batches, and of those that have left and are not reported.
+    repeated_bytes: u64,
     /// Copy of the deadline of the first batch.
     pub(super) batch_deadline: Option<Instant>,
     /// Number of retransmissions since the peer reported new data.
@@ -123,6 +129,7 @@ impl Outgoing {
             reports: BTreeSet::new(),
             last_report: None,
             batches: VecDeque::new(),
+            repeated_bytes: 0,
             batch_deadline: None,
             cycles: 0,
         }
@@ -255,14 +262,14 @@ impl Outgoing {
             self.uncovered_from = end;
             self.segments_since_checkpoint = 0;
             self.checkpoint_due = false;
-            self.add_checkpoint(head, covers);
+            self.add_checkpoint(head, covers, 0);
         }
         Some(NextSegment { head, repeated: false })
     }
 
-    fn add_checkpoint(&mut self, head: DataHead, covers: Ranges) {
-        let checkpoint =
-            Checkpoint { head, covers, tries: 1, timer: AnswerTimer::default(), first_departed: None };
+    fn add_checkpoint(&mut self, head: DataHead, covers: Ranges, repeated: u64) {
+        let (timer, first_departed) = (AnswerTimer::default(), None);
+        let checkpoint = Checkpoint { head, covers, repeated, tries: 1, timer, first_departed };
         self.checkpoints.insert(self.next_checkpoint, checkpoint);
         self.next_checkpoint += 1;
     }
@@ -277,6 +284,24 @@ impl Outgoing {
         self.batches.iter().any(|batch| batch.due)
     }
 
+    /// Returns the length of all retransmissions that are not reported.
+    pub(super) fn repeated_bytes(&self) -> u64 {
+        self.repeated_bytes
+    }
+
+    /// Adds a retransmission of these bytes.
+    fn repeat(&mut self, report: u64, missing: Ranges, due: bool) {
+        let bytes = missing.iter().map(|(start, end)| end - start).sum();
+        self.repeated_bytes += bytes;
+        self.batches.push_back(Batch { report, left: missing.clone(), covers: missing, bytes, due });
+    }
+
+    fn remove_checkpoint(&mut self, serial: u64) {
+        if let Some(checkpoint) = self.checkpoints.remove(&serial) {
+            self.repeated_bytes -= checkpoint.repeated;
+        }
+    }
+
     /// Makes all batches due that have waited since before.
     pub(super) fn release_batches(&mut self) {
         self.batches.iter_mut().for_each(|batch| batch.due = true);
@@ -287,6 +312,7 @@ impl Outgoing {
         loop {
             let batch = self.batches.front_mut().filter(|batch| batch.due)?;
             let Some((offset, _)) = batch.left.first() else {
+                self.repeated_bytes -= batch.bytes;
                 self.batches.pop_front();
                 self.require_checkpoint();
                 continue;
@@ -311,9 +337,9 @@ impl Outgoing {
                 serials: is_last.then_some(serials),
             };
             if is_last {
-                let mut covers = self.batches.pop_front().expect("it is the first").covers;
+                let Batch { mut covers, bytes, .. } = self.batches.pop_front().expect("it is the first");
                 covers.subtract(&self.claimed);
-                self.add_checkpoint(head, covers);
+                self.add_checkpoint(head, covers, bytes);
             }
             return Some(NextSegment { head, repeated: true });
         }
@@ -357,7 +383,7 @@ impl Outgoing {
         checkpoint.covers.subtract(&self.claimed);
         let is_covered = checkpoint.covers.is_empty();
         if is_covered {
-            self.checkpoints.remove(&serial);
+            self.remove_checkpoint(serial);
             self.require_checkpoint();
         }
         is_covered
@@ -413,10 +439,9 @@ impl Outgoing {
             if self.cycles > config.cycles_max {
                 return ReportEffect::TooManyCycles;
             }
-            let covers = missing.clone();
-            let due = config.retransmission_delay.is_zero();
             if self.batches.len() < BATCHES_MAX {
-                self.batches.push_back(Batch { report: report.serial, left: missing, covers, due });
+                let due = config.retransmission_delay.is_zero();
+                self.repeat(report.serial, missing, due);
             }
         }
         self.require_checkpoint();
@@ -440,7 +465,7 @@ impl Outgoing {
             }
         }
         for (serial, _) in answered {
-            self.checkpoints.remove(serial);
+            self.remove_checkpoint(*serial);
         }
     }
 
@@ -450,13 +475,7 @@ impl Outgoing {
         let Some(end) = self.red_end().filter(|end| !waits && self.sent >= *end) else { return };
         let missing = self.claimed.missing(0, end);
         if !missing.is_empty() {
-            let covers = missing.clone();
-            self.batches.push_back(Batch {
-                report: self.last_report.unwrap_or(0),
-                left: missing,
-                covers,
-                due: true,
-            });
+            self.repeat(self.last_report.unwrap_or(0), missing, true);
         }
     }
 

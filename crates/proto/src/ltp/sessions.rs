@@ -478,6 +478,8 @@ impl Sessions {
         let NextSegment { head, repeated } = next;
         let block = &self.outgoing[&number];
         let block_is_sent = block.is_sent();
+        // Longer retransmissions cost more time as copies than another round trip for what they lose.
+        let is_copied = head.serials.is_some() || (repeated && self.repeats_are_short());
         let mut out = BytesMut::with_capacity(self.segment_bytes);
         head.encode(block.id(), &mut out);
         block.copy(head.offset, head.length, &mut out);
@@ -494,10 +496,20 @@ impl Sessions {
         let to = self.peer.unwrap_or(PeerId::CONFIGURED);
         let timer = head.serials.map(|serials| Timer::Checkpoint(number, serials.checkpoint));
         // While new data leave, a loss costs no time.
-        if block_is_sent && (timer.is_some() || repeated) {
+        if block_is_sent && is_copied {
             self.copy(now, to, &bytes, Shares::repeated(bytes.len()));
         }
         Departure { to, bytes, shares, token: timer.map(|timer| self.token(timer)) }
+    }
+
+    /// Returns true if all retransmissions that are not reported leave within a round trip.
+    fn repeats_are_short(&self) -> bool {
+        let bytes: u64 = self.outgoing.values().map(Outgoing::repeated_bytes).sum();
+        let segments = bytes / (self.segment_bytes as u64).max(1);
+        let bits = 8 * u128::from(bytes.saturating_add(segments.saturating_mul(self.config.overhead_bytes)));
+        let round_trip = self.config.one_way_delay.saturating_mul(2);
+        let rate_bps = u128::from(self.config.rate_bps);
+        rate_bps == 0 || bits * 1_000_000_000 <= rate_bps.saturating_mul(round_trip.as_nanos())
     }
 
     /// Makes a control segment; `None` if it is no longer needed.

@@ -101,6 +101,40 @@ fn missing_data_are_sent_again_and_the_last_of_them_is_a_checkpoint() {
 }
 
 #[test]
+fn retransmissions_are_copied_only_if_all_of_them_leave_within_a_round_trip() {
+    // 20,000 bytes a round trip, and a burst of any length.
+    let burst = 1_000_000 * SECOND;
+    let settings = Config { copies: 2, rate_bps: 80_000, burst, ..short() };
+    for (lost, is_copied) in [(10_000, true), (18_500, true), (19_500, false), (50_000, false)] {
+        let mut scene = Scene::new(settings.clone());
+        scene.now += burst;
+        let (_, segments) = scene.send(&bundle(60_000, 1));
+        let last = segments.last().expect("an end");
+        // The copy of the end.
+        scene.wait();
+        // In two reports, whose retransmissions leave one after the other.
+        let middle = lost / 2;
+        scene.hear(&[
+            report(last, 9, (0, middle), &[]),
+            report(last, 10, (middle, 60_000), &[(lost, 60_000)]),
+        ]);
+        let mut sent = Vec::new();
+        while scene.link.poll_timeout() < Some(scene.now + SECOND) {
+            scene.wait();
+            sent.extend(parts(&scene.down));
+        }
+        assert_eq!(scene.counters().payload_repeated, lost);
+        let checkpoints = sent.iter().filter(|(_, _, kind)| *kind == DataKind::Checkpoint).count();
+        assert_eq!(checkpoints, 4, "two checkpoints, twice each");
+        let copied = sent.iter().map(|(start, end, _)| end - start).sum::<u64>() - lost;
+        match is_copied {
+            true => assert_eq!(copied, lost),
+            false => assert!(copied <= 2_000, "{copied} of {lost} bytes are copied"),
+        }
+    }
+}
+
+#[test]
 fn a_checkpoint_without_an_answer_is_sent_again_with_its_serial_number() {
     let mut scene = Scene::new(Config { retransmissions_max: 2, ..short() });
     let (transfer, segments) = scene.send(&bundle(100, 1));
