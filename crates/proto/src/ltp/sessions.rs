@@ -477,9 +477,11 @@ impl Sessions {
     fn depart_data(&mut self, now: Instant, number: u64, next: NextSegment) -> Departure {
         let NextSegment { head, repeated } = next;
         let block = &self.outgoing[&number];
-        let block_is_sent = block.is_sent();
-        // Longer retransmissions cost more time as copies than another round trip for what they lose.
-        let is_copied = head.serials.is_some() || (repeated && self.repeats_are_short());
+        // While new data leave, a loss costs no time. Longer retransmissions cost more time as copies than another round trip for
+        // what they lose.
+        let is_copied = self.config.copies > 1
+            && block.is_sent()
+            && (head.serials.is_some() || (repeated && self.repeats_are_short()));
         let mut out = BytesMut::with_capacity(self.segment_bytes);
         head.encode(block.id(), &mut out);
         block.copy(head.offset, head.length, &mut out);
@@ -495,8 +497,7 @@ impl Sessions {
         *sent += head.length;
         let to = self.peer.unwrap_or(PeerId::CONFIGURED);
         let timer = head.serials.map(|serials| Timer::Checkpoint(number, serials.checkpoint));
-        // While new data leave, a loss costs no time.
-        if block_is_sent && is_copied {
+        if is_copied {
             self.copy(now, to, &bytes, Shares::repeated(bytes.len()));
         }
         Departure { to, bytes, shares, token: timer.map(|timer| self.token(timer)) }
