@@ -177,10 +177,10 @@ fn published(ber: f64) -> Option<f64> {
     BERS.into_iter().zip(all).find(|(at, _)| *at == ber).map(|(_, goodput)| goodput)
 }
 
-/// Ideal times with every packet forwarded as it arrives.
+/// Ideal times with every packet forwarded as it arrives, and outages that begin as early.
 fn streaming(figures: Figures<'_>, at: &str) -> PlotSeries {
     figures
-        .curve("ideal, streaming through mx", CODED, "limit_streaming_s", at)
+        .curve("ideal, streaming through mx", CUT_THROUGH, "limit_streaming_s", at)
         .shaped(Shape::Trace)
         .styled(6)
 }
