@@ -353,7 +353,7 @@ impl Endpoint {
             return;
         }
         if passed(file.request_at) {
-            // Whatever leaves at the end of the file requests a STATUS.
+            // The packet at the end of the file requests a STATUS in any case.
             file.request_due = true;
             file.request_at = None;
         }

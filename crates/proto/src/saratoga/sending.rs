@@ -281,7 +281,7 @@ impl Outgoing {
             effect.is_complete = true;
             return effect;
         }
-        // What the user has not given yet cannot be read, whatever the peer says of it.
+        // Bytes that the user has not given yet cannot be read, even if the peer reports them.
         let available = self.available;
         let (progress, top) = (progress.min(available), top.min(available));
         let holes = holes.into_iter().map(|(start, end)| (start, end.min(available)));

@@ -166,7 +166,7 @@ fn legal_packets_survive_the_wire() {
 
 #[test]
 fn packets_that_end_too_early_are_refused() {
-    // What a packet has at least: the first bytes of its payload, holes or ID may be missing.
+    // Minimum of a packet: payload, holes and ID may be absent.
     for (name, packet, bytes) in vectors() {
         let least = match &packet {
             Packet::Beacon(beacon) => bytes.len() - beacon.eid.len(),

@@ -61,7 +61,7 @@ pub(super) struct Pair {
     pub(super) refuses: Option<FileFailure>,
     /// Files that have begun to arrive at each node.
     arriving: [BTreeSet<FileId>; 2],
-    /// What has not been stored.
+    /// Received bytes that are not stored: node, file, beginning and end.
     pub(super) unstored: Vec<(usize, FileId, u64, u64)>,
     /// Files that ended at each node, with the time.
     pub(super) ended: [Vec<(Instant, FilesIndication)>; 2],

@@ -353,7 +353,7 @@ fn a_get_continues_with_what_is_stored() {
     assert_eq!(pair.ends(1)[1..], [done(FileId::Own(1))], "the checksum of both parts is right");
     assert_eq!(pair.payload[0], 200_000, "no byte is passed on twice");
     assert_eq!(pair.sessions(1).len(), 1, "the session is the same");
-    // What was sent before the receiver's report arrived.
+    // Packets that were sent before the receiver's report arrived.
     let again = pair.ends[1].counters().duplicates;
     assert!(again <= 40, "{again} duplicates");
 }

@@ -199,7 +199,7 @@ fn retries_run_out_on_an_interface_without_room() {
             let mut world = World::new(&profile, 1_000_000, Duration::from_millis(10));
             world.connect();
             world.run_until(Instant::from_secs(1));
-            // What leaves is lost, and what is to be repeated waits.
+            // Segments that have left are lost, and those to be repeated wait.
             world.fate = Box::new(|_, _| vec![]);
             world.write(0, pattern(100));
             world.jammed[0] = true;
