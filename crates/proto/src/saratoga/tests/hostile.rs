@@ -2,11 +2,17 @@
 
 use super::SECOND;
 use super::pair::Pair;
-use super::scene::{config, data, failed, metadata, pair, receiving};
-use crate::saratoga::Config;
-use crate::saratoga::wire::{Checksum, Data, Metadata, Packet, Status, Width};
-use crate::service::{DatagramsIndication, FileFailure, FileId, FilesRequest};
-use crate::time::Instant;
+use super::scene::{config, data, done, failed, metadata, pair, receiving, status};
+use crate::engine::Engine;
+use crate::rng::Rng;
+use crate::saratoga::wire::{Checksum, Data, Metadata, Outcome, Packet, Request, RequestKind, Status, Width};
+use crate::saratoga::{Config, Link};
+use crate::service::{
+    BundlesIndication, BundlesRequest, DatagramsIndication, DatagramsRequest, FileFailure, FileId,
+    FilesRequest, PeerId, Priority, TransferId,
+};
+use crate::time::{Duration, Instant};
+use bytes::Bytes;
 
 /// A pair whose packets are all lost.
 fn deaf(config: &Config) -> Pair {
@@ -20,6 +26,11 @@ fn last_status(pair: &Pair) -> Status {
         Some((_, 1, Packet::Status(status))) => status.clone(),
         other => panic!("{other:?}"),
     }
+}
+
+fn datagram(packet: impl Into<Packet>) -> DatagramsIndication {
+    let (from, bytes) = (PeerId::CONFIGURED, packet.into().to_bytes());
+    DatagramsIndication::Datagram { from, to_group: false, bytes, damaged: false }
 }
 
 #[test]
@@ -57,6 +68,97 @@ fn the_longest_of_the_packets_before_the_metadata_must_fit() {
         pair.hear(1, packet);
     }
     assert_eq!((pair.ends[1].counters().damaged, pair.ends[1].incoming.len()), (1, 0));
+}
+
+#[test]
+fn a_report_of_content_that_is_not_given_yet_is_cut() {
+    let mut pair = deaf(&config());
+    let properties = pair.file("a", 10_000);
+    pair.ask(0, FilesRequest::Put { file: 0, properties, available: 3_100, asks: false });
+    pair.run(Duration::ZERO);
+    pair.hear(0, status(&pair, 10_000, 10_000, &[]));
+    assert_eq!(pair.ends(0), [], "the rest is unknown to anybody");
+    pair.hear(0, status(&pair, 0, 10_000, &[(3_050, 3_059), (5_000, 9_999)]));
+    pair.hear(0, status(&pair, 0, 10_000, &[(3_080, 9_999)]));
+    assert_eq!(pair.offsets(0), [0, 1_002, 2_004, 3_050, 3_080]);
+    assert_eq!(pair.ends[0].counters().violations, 0);
+    pair.ask(0, FilesRequest::Available { file: FileId::Own(0), up_to: 10_000 });
+    pair.run(Duration::ZERO);
+    assert_eq!(pair.offsets(0)[5..], [3_100, 4_102, 5_104, 6_106, 7_108, 8_110, 9_112]);
+    pair.hear(0, status(&pair, 10_000, 10_000, &[]));
+    assert_eq!(pair.ends(0), [done(FileId::Own(0))]);
+}
+
+#[test]
+fn a_bundle_that_is_half_given_is_not_sent() {
+    let now = Instant::ZERO;
+    let mut link = Link::new(config(), Rng::new(1));
+    let mut session = None;
+    let mut settle = |link: &mut Link| {
+        let (mut said, mut sent) = (Vec::new(), 0);
+        loop {
+            if let Some(indication) = link.poll_indication(now) {
+                said.push(indication);
+            } else if let Some(request) = link.poll_request(now) {
+                let DatagramsRequest::Datagram { bytes, .. } = request else { continue };
+                match Packet::decode(&mut bytes.clone()).expect("a link sends valid packets") {
+                    Packet::Metadata(metadata) => session = Some(metadata.session),
+                    Packet::Data(data) => sent += data.payload.len(),
+                    other => panic!("{other:?}"),
+                }
+            } else {
+                return (said, sent, session);
+            }
+        }
+    };
+    link.handle_request(now, BundlesRequest::Connect);
+    settle(&mut link);
+    let peer = Some(PeerId::CONFIGURED);
+    link.handle_indication(now, DatagramsIndication::Joined { bytes_max: 65_507, peer, group: None });
+    link.handle_indication(now, DatagramsIndication::Room(1_000));
+    settle(&mut link);
+    let transfer = TransferId(0);
+    link.handle_request(now, BundlesRequest::Open { transfer, priority: Priority::default(), length: 5_000 });
+    let half = |last| BundlesRequest::Piece { transfer, data: Bytes::from_static(&[7; 2_500]), last };
+    link.handle_request(now, half(false));
+    let (_, sent, session) = settle(&mut link);
+    assert_eq!(sent, 2_004);
+    let report = |progress, holes: &[(u128, u128)]| {
+        let (width, holes) = (Width::Bits16, holes.to_vec());
+        let plain = Status::with_outcome(session.expect("METADATA was sent"), Outcome::Success);
+        datagram(Status { width, progress, in_response_to: 5_000, holes, ..plain })
+    };
+    for (progress, holes) in [(5_000, &[][..]), (0, &[(4_000, 4_999)]), (0, &[(2_400, 4_999)])] {
+        link.handle_indication(now, report(progress, holes));
+        let (said, ..) = settle(&mut link);
+        let ends = |said: &BundlesIndication| {
+            matches!(said, BundlesIndication::Sent { .. } | BundlesIndication::Failed { .. })
+        };
+        assert!(!said.iter().any(ends), "{said:?}");
+    }
+    link.handle_request(now, half(true));
+    assert_eq!(settle(&mut link).1, 2_500);
+    link.handle_indication(now, report(5_000, &[]));
+    assert!(settle(&mut link).0.contains(&BundlesIndication::Sent { transfer }));
+}
+
+#[test]
+fn an_empty_file_is_not_reported_before_the_user_has_accepted_it() {
+    let mut pair = deaf(&config());
+    let abilities = super::super::leaving::abilities();
+    let (path, auth) = ("a".to_owned(), Bytes::new());
+    let end = &mut pair.ends[1];
+    // The offer is not taken from the endpoint.
+    end.handle_indication(pair.now, datagram(metadata(0)));
+    let request = Request { abilities, kind: RequestKind::Put, session: 9, path, auth };
+    end.handle_indication(pair.now, datagram(request));
+    let released = end.poll_request(pair.now);
+    assert!(matches!(released, Some(DatagramsRequest::Release(_))), "{released:?}");
+    let Some(DatagramsRequest::Datagram { mut bytes, .. }) = end.poll_request(pair.now) else {
+        panic!("the request is answered")
+    };
+    let answer = Packet::decode(&mut bytes);
+    assert!(matches!(answer, Ok(Packet::Status(Status { lacks_metadata: true, .. }))), "{answer:?}");
 }
 
 #[test]
