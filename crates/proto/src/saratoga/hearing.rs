@@ -264,12 +264,17 @@ impl Endpoint {
             }
             (Outcome::Success, sending::Phase::Deleting) => self.complete(key),
             (Outcome::Success, phase) => {
+                let was_sent = outgoing.is_sent();
                 outgoing.phase = sending::Phase::Sending;
                 outgoing.answer_at = outgoing.answer_at.map(|_| late_at);
                 let effect = outgoing.hear(now, status, self.departures, &self.config);
                 self.counters.violations += u64::from(effect.is_invalid);
                 self.counters.holes_under_way += effect.under_way;
                 self.counters.continued += u64::from(effect.continues);
+                // No packet is left that would request the next STATUS.
+                if outgoing.has_begun && !was_sent && outgoing.is_sent() {
+                    self.due.insert(Due::Probe(key));
+                }
                 if phase == sending::Phase::Asking {
                     outgoing.answer_at = None;
                     self.due.remove(&Due::Request(Side::Sender, key));

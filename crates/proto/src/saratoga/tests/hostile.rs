@@ -90,6 +90,28 @@ fn a_report_of_content_that_is_not_given_yet_is_cut() {
 }
 
 #[test]
+fn a_report_that_leaves_nothing_to_send_is_followed_by_a_request() {
+    let mut pair = deaf(&config());
+    let properties = pair.file("a", 10_000);
+    pair.ask(0, FilesRequest::Put { file: 0, properties, available: 3_100, asks: false });
+    pair.run(Duration::ZERO);
+    // The packets of another file wait, and those of the first one for them.
+    pair.tell(0, DatagramsIndication::Room(0));
+    let other = pair.file("b", 5_000);
+    pair.put(0, 1, other, false);
+    pair.ask(0, FilesRequest::Available { file: FileId::Own(0), up_to: 10_000 });
+    let session = *pair.sessions(0).first().expect("METADATA was sent");
+    pair.hear(0, Status { incomplete: true, ..status(&pair, 4_000, 10_000, &[]) });
+    pair.tell(0, DatagramsIndication::Room(8));
+    let asks = |packet: &Packet| match packet {
+        Packet::Data(data) => data.session == session && data.wants_status && data.offset == 10_000,
+        _ => false,
+    };
+    assert!(pair.log.iter().flatten().any(|(_, _, packet)| asks(packet)), "{:?}", pair.log);
+    assert_eq!(pair.offsets(0)[..3], [0, 1_002, 2_004]);
+}
+
+#[test]
 fn a_bundle_that_is_half_given_is_not_sent() {
     let now = Instant::ZERO;
     let mut link = Link::new(config(), Rng::new(1));
