@@ -381,13 +381,17 @@ impl Incoming {
 
     /// Adds the holes for which packets are late to those that the next STATUS lists.
     pub(super) fn expect_again(&mut self, now: Instant) {
-        while let Some((late_at, start, end)) = self.awaited.front().copied()
-            && late_at <= now
-        {
-            self.awaited.pop_front();
-            let late: Vec<_> = self.missing.within(start, end).collect();
-            self.unreported.extend(late);
+        for (start, end) in self.late(now).iter() {
+            self.unreported.extend(self.missing.within(start, end));
         }
+    }
+
+    /// Removes and returns the ranges for which packets are late. Ranges that were listed several times occur once.
+    pub(super) fn late(&mut self, now: Instant) -> Ranges {
+        let count = self.awaited.partition_point(|(late_at, ..)| *late_at <= now);
+        let mut late = Ranges::new();
+        late.extend(self.awaited.drain(..count).map(|(_, start, end)| (start, end)));
+        late
     }
 
     /// Continues after the link was down: every hole is listed again.

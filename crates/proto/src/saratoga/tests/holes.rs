@@ -132,6 +132,25 @@ fn lists_are_cut_to_a_packet_and_no_hole_is_listed_twice_in_a_round_trip() {
 }
 
 #[test]
+fn a_hole_that_was_listed_often_is_late_once() {
+    let mut pair = receiving(&config());
+    for index in 1..=20 {
+        let stamp = Some([index; 16]);
+        let asks = Data { wants_status: true, is_end: true, stamp, ..data(&pair, 100_000, 0) };
+        pair.hear(1, asks);
+        let packet = data(&pair, u64::from(index) * 2_000, 1_000);
+        pair.hear(1, packet);
+    }
+    let lists = pair.holes(1);
+    assert!(lists.len() > 200, "{} ranges", lists.len());
+    let (_, file) = pair.ends[1].incoming.iter_mut().next().expect("it is being received");
+    let wait = config().answer_time();
+    assert_eq!(file.late(pair.now + (wait - Duration::from_millis(1))).len(), 0);
+    assert_eq!(file.late(pair.now + wait).iter().collect::<Vec<_>>(), [(0, 100_000)]);
+    assert_eq!(file.late(pair.now + wait).len(), 0);
+}
+
+#[test]
 fn a_status_answers_the_packet_that_requests_it() {
     let mut pair = receiving(&config());
     let stamp = Some(*b"what it was sent");
