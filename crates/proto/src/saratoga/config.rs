@@ -34,8 +34,8 @@ crate::setting::settings! {
         pub outgoing_bytes_max: u64 = 64 << 20,
         /// Maximum number of files that are being received; packets of more files are dropped. Default 1,024.
         pub incoming_sessions_max: usize = 1024,
-        /// Maximum number of received bytes that the user has not stored, with 128 bytes for each packet that waits for its
-        /// METADATA; more packets are dropped. A quarter is reserved for the first missing bytes of a file, without which
+        /// Maximum number of received bytes that the user has not stored, with 128 bytes for each piece of them and for each
+        /// missing range; more packets are dropped. A quarter is reserved for the first missing bytes of a file, without which
         /// nothing may be stored in order. Default 64 MiB.
         pub incoming_bytes_max: u64 = 64 << 20,
         /// Maximum number of missing ranges of a file, at either side; what would make more of them is dropped. Default

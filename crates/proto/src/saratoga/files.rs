@@ -172,8 +172,10 @@ impl Endpoint {
         let Some(incoming) = self.incoming.get_mut(&key) else { return };
         self.counters.continued += u64::from(held.is_some());
         let before = incoming.held();
-        let pieces = incoming.begin(held);
+        let bytes_max = self.config.incoming_bytes_max.saturating_sub(self.held_bytes);
+        let (pieces, dropped) = incoming.begin(held, bytes_max, &self.config);
         self.held_bytes = self.held_bytes + incoming.held() - before;
+        self.counters.dropped += dropped;
         self.rise(key, pieces);
         self.advance(now, key);
     }

@@ -9,8 +9,8 @@ use crate::time::Instant;
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Bytes by which a packet that waits for its METADATA counts more than its payload.
-const WAITING_OVERHEAD_BYTES: u64 = 128;
+/// Bytes in memory that each hole counts, and each piece besides its content.
+const OVERHEAD_BYTES: u64 = 128;
 
 /// Phase of a file to receive.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,7 +62,9 @@ pub(super) struct Incoming {
     seen_to: u64,
     missing: Ranges,
     stored: Ranges,
-    /// Bytes that were received and not stored.
+    /// Pieces that are not stored completely: beginning and end.
+    pieces: BTreeMap<u64, u64>,
+    /// Bytes of these pieces, and of the packets that wait, with their overhead.
     held: u64,
     sum: u32,
     /// Missing ranges that the next STATUS lists.
@@ -101,6 +103,7 @@ impl Incoming {
             seen_to: 0,
             missing: Ranges::new(),
             stored: Ranges::new(),
+            pieces: BTreeMap::new(),
             held: 0,
             sum: 0,
             unreported: Ranges::new(),
@@ -118,7 +121,7 @@ impl Incoming {
 
     /// Returns the number of bytes in memory that count against the limit.
     pub(super) fn held(&self) -> u64 {
-        self.held
+        self.held + OVERHEAD_BYTES * self.missing.len() as u64
     }
 
     /// Returns the properties; `None` before the METADATA.
@@ -136,23 +139,29 @@ impl Incoming {
         fits
     }
 
-    /// Begins the reception of the file. Returns the pieces that have waited for it.
-    pub(super) fn begin(&mut self, held: Option<PartialFile>) -> Vec<(u64, Bytes)> {
+    /// Begins the reception of the file; `bytes_max` more bytes may be held. Returns the pieces that have waited for it, and
+    /// the number of packets that are dropped because of the holes between them.
+    pub(super) fn begin(
+        &mut self,
+        held: Option<PartialFile>,
+        bytes_max: u64,
+        config: &Config,
+    ) -> (Vec<(u64, Bytes)>, u64) {
+        let bytes_max = bytes_max + core::mem::take(&mut self.held);
         self.phase = Phase::Receiving;
         if let Some(partial) = held.filter(|partial| Some(&partial.properties) == self.properties().as_ref())
         {
             self.restore(&partial);
         }
         let early = core::mem::take(&mut self.early);
-        let (mut risen, limits) = (Vec::new(), (u64::MAX, usize::MAX));
-        for (offset, data) in early {
-            self.held -= data.len() as u64 + WAITING_OVERHEAD_BYTES;
-            self.take(offset, &data, limits, &mut risen);
+        let end = self.length.filter(|_| self.end_was_seen).map(|end| (end, Bytes::new()));
+        let (mut risen, mut dropped) = (Vec::new(), 0);
+        for (offset, data) in early.into_iter().chain(end) {
+            let left = bytes_max.saturating_sub(self.held());
+            let effect = self.take(offset, &data, left, config, &mut risen);
+            dropped += u64::from(effect == DataEffect::Dropped);
         }
-        if let Some(end) = self.length.filter(|_| self.end_was_seen) {
-            self.take(end, &Bytes::new(), limits, &mut risen);
-        }
-        risen
+        (risen, dropped)
     }
 
     /// Restores what was stored in an earlier transfer.
@@ -196,14 +205,10 @@ impl Incoming {
         if is_beyond || end > config.file_bytes_max {
             return DataEffect::Invalid;
         }
-        let bytes_max = match self.has_first_missing(offset, end) {
-            true => bytes_max,
-            false => bytes_max.saturating_sub(config.incoming_reserve()),
-        };
         let effect = if self.phase == Phase::Receiving {
-            self.take(offset, &data.payload, (bytes_max, config.holes_max), risen)
+            self.take(offset, &data.payload, bytes_max, config, risen)
         } else {
-            self.wait(offset, &data.payload, bytes_max)
+            self.wait(offset, &data.payload, bytes_max.saturating_sub(config.incoming_reserve()))
         };
         if effect == DataEffect::Dropped {
             return effect;
@@ -227,12 +232,12 @@ impl Incoming {
     /// Returns true if a packet has the first missing byte: all bytes before it are with the user, which can free them.
     fn has_first_missing(&self, offset: u64, end: u64) -> bool {
         let first = self.missing.iter().next().map_or(self.seen_to, |(start, _)| start);
-        self.phase == Phase::Receiving && (offset..end).contains(&first)
+        (offset..end).contains(&first)
     }
 
     /// Keeps a packet until the user accepts the file.
     fn wait(&mut self, offset: u64, data: &Bytes, bytes_max: u64) -> DataEffect {
-        let cost = data.len() as u64 + WAITING_OVERHEAD_BYTES;
+        let cost = data.len() as u64 + OVERHEAD_BYTES;
         if data.is_empty() || self.early.contains_key(&offset) {
             return DataEffect::Duplicate;
         }
@@ -245,12 +250,13 @@ impl Incoming {
         DataEffect::New(data.len() as u64)
     }
 
-    /// Takes the new bytes of a packet, within the limits of bytes and holes.
+    /// Takes the new bytes of a packet, if their pieces need at most `bytes_max` bytes in memory.
     fn take(
         &mut self,
         offset: u64,
         data: &Bytes,
-        (bytes_max, holes_max): (u64, usize),
+        bytes_max: u64,
+        config: &Config,
         risen: &mut Vec<(u64, Bytes)>,
     ) -> DataEffect {
         let end = offset + data.len() as u64;
@@ -265,7 +271,14 @@ impl Incoming {
         }
         // Beyond all others, or within a hole, the packet makes one more of them.
         let adds_hole = offset > self.seen_to || (offset > 0 && self.missing.contains(offset - 1, end + 1));
-        if count > bytes_max || (adds_hole && self.missing.len() >= holes_max) {
+        let bytes_max = match self.has_first_missing(offset, end) {
+            true => bytes_max,
+            false => bytes_max.saturating_sub(config.incoming_reserve()),
+        };
+        let cost = count + OVERHEAD_BYTES * (new.len() as u64 + u64::from(adds_hole));
+        // Without bytes, a packet makes no hole but the last one, and its request needs an answer.
+        let needs_too_much = count > 0 && cost > bytes_max;
+        if needs_too_much || (adds_hole && self.missing.len() >= config.holes_max) {
             return DataEffect::Dropped;
         }
         if offset > self.seen_to {
@@ -275,9 +288,10 @@ impl Incoming {
         self.missing.remove(offset, end);
         self.unreported.remove(offset, end);
         self.seen_to = self.seen_to.max(end);
-        self.held += count;
         let length = self.length.unwrap_or(end);
         for (start, stop) in new {
+            self.pieces.insert(start, stop);
+            self.held += stop - start + OVERHEAD_BYTES;
             let bytes = data.slice((start - offset) as usize..(stop - offset) as usize);
             if self.states_a_sum() {
                 self.sum ^= crc32c_part(crc32c(&bytes), length - stop);
@@ -293,12 +307,19 @@ impl Incoming {
 
     /// Notes that the user has stored a range. Returns the number of bytes that are no longer held.
     pub(super) fn store(&mut self, start: u64, end: u64) -> u64 {
-        let end = end.min(self.seen_to);
-        let new: u64 = self.stored.missing(start, end).iter().map(|(from, to)| to - from).sum();
+        let (before, end) = (self.held, end.min(self.seen_to));
         self.stored.insert(start, end);
-        let freed = new.min(self.held);
-        self.held -= freed;
-        freed
+        let first = self.pieces.range(..=start).next_back().map_or(start, |(first, _)| *first);
+        let pieces = if first < end { Some(self.pieces.range(first..end)) } else { None };
+        // A piece is in memory until all of it is stored.
+        let is_stored = |(at, to): &(&u64, &u64)| self.stored.contains(**at, **to);
+        let stored: Vec<_> =
+            pieces.into_iter().flatten().filter(is_stored).map(|(at, to)| (*at, *to)).collect();
+        for (at, to) in stored {
+            self.pieces.remove(&at);
+            self.held -= to - at + OVERHEAD_BYTES;
+        }
+        before - self.held
     }
 
     /// Returns true if all bytes are received.

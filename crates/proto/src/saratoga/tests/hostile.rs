@@ -191,16 +191,44 @@ fn the_first_missing_bytes_have_a_reserve() {
         let packet = data(&pair, index * 1_000, 1_000);
         pair.hear(1, packet);
     }
-    // Three quarters of the limit.
-    assert_eq!((pair.payload[0], pair.ends[1].counters().dropped), (49_000, 20));
+    // Three quarters of the limit, with 128 bytes for each piece and for the hole.
+    assert_eq!((pair.payload[0], pair.ends[1].counters().dropped), (43_000, 26));
     let first = data(&pair, 0, 1_000);
     pair.hear(1, first);
-    assert_eq!((pair.payload[0], pair.ends[1].counters().dropped), (50_000, 20));
+    assert_eq!((pair.payload[0], pair.ends[1].counters().dropped), (44_000, 26));
     // The user can store what it has in order, and all others have room again.
     pair.store_all();
     let far = data(&pair, 90_000, 1_000);
     pair.hear(1, far);
-    assert_eq!((pair.payload[0], pair.ends[1].held_bytes), (51_000, 1_000));
+    assert_eq!((pair.payload[0], pair.ends[1].held_bytes), (45_000, 1_256));
+}
+
+#[test]
+fn small_pieces_and_holes_count_with_their_memory() {
+    let small = Config { incoming_bytes_max: 65_536, ..config() };
+    let hear_bytes = |pair: &mut Pair, step: u64| {
+        for index in 0..1_000 {
+            let packet = data(pair, 10 + index * step, 1);
+            pair.hear(1, packet);
+        }
+    };
+    // Of three quarters of the limit, each byte takes 129, or 257 with a hole of its own.
+    for (step, bytes, holes) in [(1, 380, 1), (2, 191, 191)] {
+        let mut pair = receiving(&small);
+        pair.stores = false;
+        hear_bytes(&mut pair, step);
+        assert_eq!((pair.payload[0], pair.ends[1].held_bytes), (bytes, 129 * bytes + 128 * holes));
+        pair.store_all();
+        assert_eq!(pair.ends[1].held_bytes, 128 * holes);
+    }
+    // They have no holes until the file has begun.
+    let mut pair = deaf(&small);
+    pair.stores = false;
+    hear_bytes(&mut pair, 2);
+    assert_eq!((pair.ends[1].held_bytes, pair.ends[1].counters().dropped), (129 * 381, 619));
+    pair.hear(1, metadata(100_000));
+    assert_eq!((pair.payload[0], pair.ends[1].held_bytes), (191, 257 * 191));
+    assert_eq!(pair.ends[1].counters().dropped, 809);
 }
 
 #[test]
