@@ -38,8 +38,8 @@ crate::setting::settings! {
         /// missing range; more packets are dropped. A quarter is reserved for the first missing bytes of a file, without which
         /// nothing may be stored in order. Default 64 MiB.
         pub incoming_bytes_max: u64 = 64 << 20,
-        /// Maximum number of missing ranges of a file, at either side; what would make more of them is dropped. Default
-        /// 65,536.
+        /// Maximum number of missing ranges of a file, at either side, and of packets for them that the sender knows to be
+        /// under way; a packet or report that would make more ranges is dropped. Default 65,536.
         pub holes_max: usize = 65_536,
         /// Maximum number of open bundles that are not completely received from the user; more fail at once. Default 4,096.
         pub open_max: usize = 4096,

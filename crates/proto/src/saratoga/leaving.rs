@@ -220,7 +220,7 @@ impl Endpoint {
     fn depart_data(&mut self, now: Instant, key: Key, ready: Ready) -> DatagramsRequest {
         let (is_fill, length) = (ready.is_fill, ready.data.len() as u64);
         let file = self.outgoing.get_mut(&key).expect("packets of a file end with it");
-        let (data, is_last) = file.depart(now, ready, self.departures, self.packet_bytes);
+        let (data, is_last) = file.depart(now, ready, self.departures, self.packet_bytes, &self.config);
         self.departures += 1;
         if data.wants_status {
             file.request_due = false;

@@ -6,9 +6,9 @@ use super::wire::{
 };
 use crate::ranges::Ranges;
 use crate::service::{FileId, FileProperties};
-use crate::time::{Duration, Instant};
+use crate::time::Instant;
 use bytes::Bytes;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Phase of a file to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +37,14 @@ struct Fill {
     end: u64,
     /// Number of the packet among all departures.
     departure: u64,
-    at: Instant,
+}
+
+/// Departure of bytes for a hole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Departed {
+    start: u64,
+    fill: Fill,
+    late_at: Instant,
 }
 
 /// Bytes that can leave.
@@ -82,6 +89,8 @@ pub(super) struct Outgoing {
     pub(super) ready: usize,
     /// Packets for holes, by the offset of their beginning. They do not overlap.
     fills: BTreeMap<u64, Fill>,
+    /// Departures of these packets, oldest first.
+    departed: VecDeque<Departed>,
     progress: u64,
     /// METADATA was sent.
     pub(super) has_begun: bool,
@@ -118,6 +127,7 @@ impl Outgoing {
             reading: BTreeMap::new(),
             ready: 0,
             fills: BTreeMap::new(),
+            departed: VecDeque::new(),
             progress: 0,
             has_begun: false,
             metadata_copies: 0,
@@ -170,6 +180,12 @@ impl Outgoing {
         self.reading.len()
     }
 
+    /// Returns the number of packets for holes that may be under way.
+    #[cfg(test)]
+    pub(super) fn fills_under_way(&self) -> usize {
+        self.fills.len()
+    }
+
     /// Returns the next bytes to read; holes are filled first.
     pub(super) fn next_read(&mut self, packet_bytes: u64) -> Option<(u64, u64)> {
         let header = data_header_bytes(self.width, self.request_due) as u64;
@@ -204,19 +220,38 @@ impl Outgoing {
         ready: Ready,
         departure: u64,
         packet_bytes: u64,
+        config: &Config,
     ) -> (Data, bool) {
         self.ready -= 1;
         let Ready { offset, data, is_fill, asks } = ready;
         let end = offset + data.len() as u64;
         if is_fill {
             self.cut_fills(offset, end);
-            self.fills.insert(offset, Fill { end, departure, at: now });
+            let fill = Fill { end, departure };
+            self.fills.insert(offset, fill);
+            let late_at = now + config.one_way_delay.saturating_mul(2).saturating_add(config.margin);
+            self.departed.push_back(Departed { start: offset, fill, late_at });
+            self.forget_departed(now, config.holes_max);
         }
         let is_last = self.is_sent();
         let fits = (data_header_bytes(self.width, true) + data.len()) as u64 <= packet_bytes;
         let wants_status = asks || is_last;
         let stamp = (wants_status && fits).then(|| stamp(departure));
         (self.data(offset, data, wants_status, stamp), is_last)
+    }
+
+    /// Forgets the packets for holes that are late, and the oldest ones beyond a limit.
+    fn forget_departed(&mut self, now: Instant, count_max: usize) {
+        while let Some(Departed { start, fill, late_at }) = self.departed.front().copied()
+            && (late_at <= now || self.departed.len() > count_max)
+        {
+            self.departed.pop_front();
+            let parts = self.fills.range(start..fill.end);
+            let own = parts.filter(|(_, part)| part.departure == fill.departure).map(|(from, _)| *from);
+            for from in own.collect::<Vec<_>>() {
+                self.fills.remove(&from);
+            }
+        }
     }
 
     /// Returns the packet without bytes that requests a STATUS at the end of the file.
@@ -298,23 +333,17 @@ impl Outgoing {
             self.fills = self.fills.split_off(&progress);
         }
         let answered = status.stamp.map(number).filter(|number| *number < departures);
-        let patience = config.one_way_delay.saturating_mul(2).saturating_add(config.margin);
+        self.forget_departed(now, config.holes_max);
         for (start, end) in holes {
             if self.to_fill.len() < config.holes_max {
-                effect.under_way += u64::from(self.add_hole(now, (start, end), answered, patience));
+                effect.under_way += u64::from(self.add_hole((start, end), answered));
             }
         }
         effect
     }
 
     /// Adds the parts of a hole for which nothing is under way. Returns true if there are others.
-    fn add_hole(
-        &mut self,
-        now: Instant,
-        (start, end): (u64, u64),
-        answered: Option<u64>,
-        patience: Duration,
-    ) -> bool {
+    fn add_hole(&mut self, (start, end): (u64, u64), answered: Option<u64>) -> bool {
         let mut open = Ranges::new();
         open.insert(start, end);
         for (offset, reading) in self.reading.range(..end) {
@@ -324,7 +353,7 @@ impl Outgoing {
         for (offset, fill) in self.fills.range(first..end) {
             // The peer has answered a packet that left later: the one for the hole is lost.
             let is_lost = answered.is_some_and(|number| fill.departure < number);
-            if !is_lost && now < fill.at + patience {
+            if !is_lost {
                 open.remove(*offset, fill.end);
             }
         }
@@ -365,6 +394,7 @@ impl Outgoing {
     /// Continues after the link was down: what was under way is lost, or its answer is.
     pub(super) fn resume(&mut self, now: Instant, config: &Config) {
         self.fills.clear();
+        self.departed.clear();
         self.answer_at = None;
         if self.has_begun {
             self.request_due = true;

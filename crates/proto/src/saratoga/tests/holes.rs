@@ -6,6 +6,7 @@ use super::scene::{
     config, data, dialogue, done, failed, last_stamp, metadata, pair, receiving, sending, status,
 };
 use crate::saratoga::Config;
+use crate::saratoga::sending::Outgoing;
 use crate::saratoga::wire::{Data, Kind, Metadata, Outcome, Packet, Request, RequestKind, Status, Width};
 use crate::service::{FileFailure, FileId};
 use crate::time::Duration;
@@ -333,6 +334,24 @@ fn reports_of_many_holes_are_bounded() {
     pair.run(SECOND / 2);
     let filled = pair.offsets(0)[first..].iter().filter(|offset| **offset < 100_000).count();
     assert!((10..=42).contains(&filled), "{filled} holes are filled");
+}
+
+#[test]
+fn packets_for_holes_are_remembered_for_a_round_trip_and_within_the_limit() {
+    let mut pair = sending(&Config { holes_max: 10, ..config() }, 100_000);
+    let fill = |pair: &mut Pair, from: u128| {
+        let holes: Vec<_> = (0..8).map(|index| from + index * 10).map(|first| (first, first)).collect();
+        let (first, report) = (pair.offsets(0).len(), status(pair, 0, 100_000, &holes));
+        pair.hear(0, report);
+        pair.offsets(0).len() - first
+    };
+    assert_eq!([1_000, 1_000, 2_000].map(|from| fill(&mut pair, from)), [8, 0, 8]);
+    let memory = |pair: &Pair| pair.ends[0].outgoing.values().map(Outgoing::fills_under_way).sum::<usize>();
+    assert_eq!(memory(&pair), 10);
+    // The first six of them are forgotten.
+    assert_eq!(fill(&mut pair, 1_000), 6);
+    pair.run(3 * SECOND);
+    assert_eq!((fill(&mut pair, 5_000), memory(&pair)), (8, 8), "the others are late");
 }
 
 #[test]
