@@ -16,7 +16,8 @@ const DELETIONS_MAX: usize = 64;
 
 impl Endpoint {
     /// Returns a number for a session that this side begins: it follows from the properties of the file, so that a transfer
-    /// that breaks off continues with the same.
+    /// that breaks off continues with the same. The number of a received file that has ended is not used while it is
+    /// remembered: late packets would be taken for those of the next one.
     pub(super) fn new_session(&self, side: Side, path: &str, length: u64, modified: u32) -> Key {
         let mut bytes = path.as_bytes().to_vec();
         bytes.extend_from_slice(&length.to_be_bytes());
@@ -24,7 +25,7 @@ impl Endpoint {
         let mut key = (PeerId::CONFIGURED, crc32c(&bytes));
         let is_used = |key: &Key| match side {
             Side::Sender => self.outgoing.contains_key(key),
-            Side::Receiver => self.incoming.contains_key(key),
+            Side::Receiver => self.incoming.contains_key(key) || self.closed.contains_key(key),
         };
         while is_used(&key) {
             key.1 = key.1.wrapping_add(1);
@@ -90,7 +91,6 @@ impl Endpoint {
             return;
         }
         let key = self.new_session(Side::Receiver, &path, wish as u64, 0);
-        self.forget_closed(key);
         let mut incoming = Incoming::new(file, key.1, receiving::Phase::Asking { path, wish });
         incoming.offered_partial = held;
         incoming.inactive_at = Some(now + self.config.inactivity_limit());

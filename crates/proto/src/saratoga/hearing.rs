@@ -46,6 +46,13 @@ impl Endpoint {
 
     fn hear_get(&mut self, now: Instant, key: Key, path: String, wish: Wish) {
         if let Some(file) = self.outgoing.get_mut(&key) {
+            // Another file may be under way with this number.
+            let is_same = |(other, kind): &(String, Wish)| *other == path && *kind == wish;
+            if !file.wanted.as_ref().is_some_and(is_same) {
+                self.counters.violations += 1;
+                self.answer(key.0, Status::with_outcome(key.1, Outcome::InUse));
+                return;
+            }
             file.inactive_at = Some(now + self.config.inactivity_limit());
             if file.has_begun {
                 self.due.insert(Due::Metadata(key));
@@ -61,6 +68,7 @@ impl Endpoint {
         let file = self.peer_file();
         let phase = sending::Phase::Wanted;
         let mut outgoing = Outgoing::new(file, key.1, phase, FileProperties::default(), 0);
+        outgoing.wanted = Some((path.clone(), wish));
         outgoing.inactive_at = Some(now + self.config.inactivity_limit());
         self.begin_outgoing(now, key, outgoing);
         self.up.push_back(FilesIndication::Wanted { file, path, wish });

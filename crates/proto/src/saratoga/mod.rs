@@ -17,7 +17,8 @@
 //! ```
 //!
 //! A file is one session, whose number follows from path, length and time of the last change. Files are under way side by side:
-//! new bytes of the oldest one leave first, holes of any before them.
+//! new bytes of the oldest one leave first, holes of any before them. A request for a path that was requested before has a number of
+//! its own, unless the transfer before broke off; a REQUEST for another file than that under way with its number is refused.
 //!
 //! - **Holes.** The receiver lists each missing range once, and again when packets for it are late; a list that is not complete
 //!   is marked so. Lists leave when they are full, after [`Config::status_interval`], or on request, within

@@ -5,7 +5,7 @@ use super::wire::{
     Checksum, Data, Entry, EntryKind, Kind, Metadata, Outcome, Stamp, Status, Width, data_header_bytes,
 };
 use crate::ranges::Ranges;
-use crate::service::{FileId, FileProperties};
+use crate::service::{FileId, FileProperties, Wish};
 use crate::time::Instant;
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
@@ -77,6 +77,8 @@ pub(super) struct Outgoing {
     pub(super) file: FileId,
     pub(super) id: u32,
     pub(super) phase: Phase,
+    /// Request of the peer; `None` for a file that this side puts.
+    pub(super) wanted: Option<(String, Wish)>,
     pub(super) properties: FileProperties,
     width: Width,
     available: u64,
@@ -119,6 +121,7 @@ impl Outgoing {
             file,
             id,
             phase,
+            wanted: None,
             width: Width::of(properties.length.into()),
             available: available.min(properties.length),
             properties,

@@ -2,7 +2,7 @@
 
 use super::SECOND;
 use super::pair::Pair;
-use super::scene::{config, data, done, failed, metadata, pair, receiving, status};
+use super::scene::{config, data, dialogue, done, failed, metadata, pair, receiving, status};
 use crate::engine::Engine;
 use crate::rng::Rng;
 use crate::saratoga::wire::{Checksum, Data, Metadata, Outcome, Packet, Request, RequestKind, Status, Width};
@@ -181,6 +181,54 @@ fn an_empty_file_is_not_reported_before_the_user_has_accepted_it() {
     };
     let answer = Packet::decode(&mut bytes);
     assert!(matches!(answer, Ok(Packet::Status(Status { lacks_metadata: true, .. }))), "{answer:?}");
+}
+
+fn get(session: u32, path: &str) -> Request {
+    let (abilities, kind) = (super::super::leaving::abilities(), RequestKind::Get);
+    Request { abilities, kind, session, path: path.to_owned(), auth: Bytes::new() }
+}
+
+#[test]
+fn a_late_report_of_a_file_does_not_complete_the_next_request_for_it() {
+    let mut pair = pair(&config());
+    let file = pair.file("a", 1_500);
+    pair.shelf[0].insert("a".to_owned(), file);
+    pair.get(1, 0, "a", None);
+    assert!(pair.run(100 * SECOND));
+    let report = last_status(&pair);
+    assert_eq!(report.progress, 1_500);
+    pair.loses = Box::new(|node, packet| node == 0 && matches!(packet, Packet::Data(_)));
+    pair.get(1, 1, "a", None);
+    pair.run(SECOND * 3 / 2);
+    assert_eq!(pair.sessions(1).len(), 2, "each has a number of its own");
+    pair.hear(0, report);
+    pair.loses = Box::new(|_, _| false);
+    assert!(pair.run(1_000 * SECOND));
+    assert_eq!(pair.ends(0), [0, 1].map(|file| done(FileId::Peer(file))));
+    assert_eq!((pair.ends(1), pair.payload[0]), ([0, 1].map(|file| done(FileId::Own(file))).to_vec(), 3_000));
+}
+
+#[test]
+fn a_request_for_another_file_with_a_number_in_use_is_refused() {
+    let mut pair = deaf(&config());
+    for path in ["a", "b"] {
+        let file = pair.file(path, 1_500);
+        pair.shelf[0].insert(path.to_owned(), file);
+    }
+    pair.hear(0, get(5, "a"));
+    let packets = |pair: &Pair| pair.log.as_ref().map_or(0, Vec::len);
+    let first = packets(&pair);
+    pair.hear(0, get(5, "a"));
+    pair.hear(0, get(5, "b"));
+    let answers: Vec<_> = dialogue(&pair).split_off(first);
+    assert_eq!(answers, ["0.00 -> METADATA a 1500", "0.00 -> STATUS InUse"]);
+    // Neither does a request name a file that this side sends of its own accord.
+    let own = pair.file("c", 1_500);
+    pair.put(0, 0, own, false);
+    pair.run(Duration::ZERO);
+    let session = *pair.sessions(0).iter().find(|session| **session != 5).expect("METADATA was sent");
+    pair.hear(0, get(session, "a"));
+    assert_eq!(dialogue(&pair).pop().expect("it is answered"), "0.00 -> STATUS InUse");
 }
 
 #[test]
