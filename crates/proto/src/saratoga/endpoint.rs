@@ -2,7 +2,8 @@
 
 use super::config::{Config, Counters, PACKET_BYTES_MIN};
 use super::receiving::{self, Incoming};
-use super::sending::{self, Outgoing, Ready};
+use super::sending::{self, Outgoing};
+use super::waiting::Waiting;
 use super::wire::{Metadata, Outcome};
 use crate::engine::Engine;
 use crate::kit::{Backoff, Deadlines, Pacer};
@@ -12,8 +13,7 @@ use crate::service::{
     FilesIndication, FilesRequest, PeerId,
 };
 use crate::time::{Instant, Timers};
-use bytes::Bytes;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 /// A session: the peer, and the number that its initiator has chosen.
 pub(super) type Key = (PeerId, u32);
@@ -52,6 +52,13 @@ pub(super) enum Due {
     Request(Side, Key),
     Metadata(Key),
     Probe(Key),
+}
+
+impl Due {
+    pub(super) fn key(&self) -> Key {
+        let (Due::Request(_, key) | Due::Metadata(key) | Due::Probe(key)) = self;
+        *key
+    }
 }
 
 /// Received file that has ended.
@@ -98,15 +105,7 @@ pub struct Endpoint {
     pub(super) closed: BTreeMap<Key, Closed>,
     pub(super) closed_order: VecDeque<Key>,
     pub(super) next_file: u64,
-    pub(super) due: BTreeSet<Due>,
-    /// Received files with a STATUS that waits to leave.
-    pub(super) statuses: VecDeque<Key>,
-    pub(super) answers: VecDeque<(PeerId, Bytes)>,
-    /// Files with holes to fill.
-    pub(super) fills: BTreeSet<Key>,
-    /// Files with new content, oldest first.
-    pub(super) fresh: VecDeque<Key>,
-    pub(super) ready: VecDeque<(Key, Ready)>,
+    pub(super) waiting: Waiting,
     /// Number of reads that the user has not answered.
     pub(super) reads: usize,
     /// Number of DATA packets that have left.
@@ -150,12 +149,7 @@ impl Endpoint {
             closed: BTreeMap::new(),
             closed_order: VecDeque::new(),
             next_file: 0,
-            due: BTreeSet::new(),
-            statuses: VecDeque::new(),
-            answers: VecDeque::new(),
-            fills: BTreeSet::new(),
-            fresh: VecDeque::new(),
-            ready: VecDeque::new(),
+            waiting: Waiting::new(),
             reads: 0,
             departures: 0,
             tokens: BTreeMap::new(),
@@ -232,10 +226,10 @@ impl Endpoint {
             file.resume(now, &self.config);
             match &file.phase {
                 sending::Phase::Asking | sending::Phase::Deleting => {
-                    self.due.insert(Due::Request(Side::Sender, key));
+                    self.waiting.add_due(Due::Request(Side::Sender, key));
                 }
                 sending::Phase::Sending if file.has_begun && file.is_sent() => {
-                    self.due.insert(Due::Probe(key));
+                    self.waiting.add_due(Due::Probe(key));
                 }
                 sending::Phase::Sending | sending::Phase::Wanted => {}
             }
@@ -247,7 +241,7 @@ impl Endpoint {
             file.resume(now, &self.config);
             match &file.phase {
                 receiving::Phase::Asking { .. } => {
-                    self.due.insert(Due::Request(Side::Receiver, key));
+                    self.waiting.add_due(Due::Request(Side::Receiver, key));
                 }
                 receiving::Phase::Offered => {}
                 receiving::Phase::Unnamed | receiving::Phase::Receiving => self.queue_status(key),
@@ -263,7 +257,7 @@ impl Endpoint {
         self.timers.stop_all();
         self.beacon_due = false;
         (self.room, self.release, self.packet_bytes, self.peer) = (0, 0, 0, None);
-        self.answers.clear();
+        self.waiting.remove_answers();
         self.tokens.clear();
         self.pause();
         // The numbers of other peers are not valid on another endpoint.
@@ -361,10 +355,10 @@ impl Endpoint {
             file.answer_at = None;
             match file.phase {
                 sending::Phase::Asking | sending::Phase::Deleting => {
-                    self.due.insert(Due::Request(Side::Sender, key));
+                    self.waiting.add_due(Due::Request(Side::Sender, key));
                 }
                 sending::Phase::Sending if file.is_sent() => {
-                    self.due.insert(Due::Probe(key));
+                    self.waiting.add_due(Due::Probe(key));
                 }
                 sending::Phase::Sending | sending::Phase::Wanted => {}
             }
@@ -387,7 +381,7 @@ impl Endpoint {
         }
         if passed(file.answer_at) {
             file.answer_at = None;
-            self.due.insert(Due::Request(Side::Receiver, key));
+            self.waiting.add_due(Due::Request(Side::Receiver, key));
         }
         if passed(file.inactive_at) {
             // All of it is with the user.

@@ -9,8 +9,6 @@ use crate::service::{FileFailure, FileId, FileProperties, FilesIndication, Parti
 use crate::time::Instant;
 use bytes::Bytes;
 
-/// Maximum number of answers that wait to leave; the peer repeats its question.
-const ANSWERS_MAX: usize = 1024;
 /// Maximum number of deletions that wait for the user.
 const DELETIONS_MAX: usize = 64;
 
@@ -66,7 +64,7 @@ impl Endpoint {
         outgoing.inactive_at = asks.then(|| now + self.config.inactivity_limit());
         self.begin_outgoing(now, key, outgoing);
         if asks {
-            self.due.insert(Due::Request(Side::Sender, key));
+            self.waiting.add_due(Due::Request(Side::Sender, key));
         }
     }
 
@@ -97,7 +95,7 @@ impl Endpoint {
         self.counters.files_received += 1;
         self.files.insert(file, (Side::Receiver, key));
         self.incoming.insert(key, incoming);
-        self.due.insert(Due::Request(Side::Receiver, key));
+        self.waiting.add_due(Due::Request(Side::Receiver, key));
         self.reschedule(Side::Receiver, key);
     }
 
@@ -111,7 +109,7 @@ impl Endpoint {
         let mut outgoing = Outgoing::new(file, key.1, sending::Phase::Deleting, properties, 0);
         outgoing.inactive_at = Some(now + self.config.inactivity_limit());
         self.begin_outgoing(now, key, outgoing);
-        self.due.insert(Due::Request(Side::Sender, key));
+        self.waiting.add_due(Due::Request(Side::Sender, key));
     }
 
     pub(super) fn provide(&mut self, now: Instant, file: FileId, properties: FileProperties, available: u64) {
@@ -130,15 +128,10 @@ impl Endpoint {
     /// Lists a file among those with content to read; one without any content is only announced.
     pub(super) fn offer_content(&mut self, now: Instant, key: Key) {
         let Some(file) = self.outgoing.get_mut(&key) else { return };
-        if file.has_fill() {
-            self.fills.insert(key);
-        }
-        if file.has_new(self.config.packet_bytes) && !self.fresh.contains(&key) {
-            self.fresh.push_back(key);
-        }
+        self.waiting.add_content(key, file.has_fill(), file.has_new(self.config.packet_bytes));
         if file.phase == sending::Phase::Sending && file.is_sent() && !file.has_begun {
             self.begin_sending(now, key);
-            self.due.insert(Due::Probe(key));
+            self.waiting.add_due(Due::Probe(key));
         }
         self.reschedule(Side::Sender, key);
     }
@@ -149,14 +142,14 @@ impl Endpoint {
         file.inactive_at = Some(now + self.config.inactivity_limit());
         file.request_at = Some(now + self.config.status_interval);
         file.metadata_copies = self.config.copies - 1;
-        self.due.insert(Due::Metadata(key));
+        self.waiting.add_due(Due::Metadata(key));
     }
 
     pub(super) fn content(&mut self, file: FileId, offset: u64, data: Bytes) {
         let Some((key, outgoing)) = self.outgoing_file(file) else { return };
         if let Some(ready) = outgoing.content(offset, data) {
             self.reads -= 1;
-            self.ready.push_back((key, ready));
+            self.waiting.add_ready(key, ready);
         }
     }
 
@@ -228,17 +221,18 @@ impl Endpoint {
         if let Some(incoming) = self.incoming.get_mut(&key)
             && !core::mem::replace(&mut incoming.status_is_queued, true)
         {
-            self.statuses.push_back(key);
+            self.waiting.add_status(key);
         }
     }
 
     /// Queues a STATUS without a session.
     pub(super) fn answer(&mut self, to: PeerId, status: Status) {
-        if self.answers.len() < ANSWERS_MAX && self.state == State::Up {
-            self.answers.push_back((to, Packet::from(status).to_bytes()));
-        } else {
-            self.counters.dropped += 1;
-        }
+        self.answer_with(to, &status.into());
+    }
+
+    fn answer_with(&mut self, to: PeerId, packet: &Packet) {
+        let waits = self.state == State::Up && self.waiting.add_answer(to, packet.to_bytes());
+        self.counters.dropped += u64::from(!waits);
     }
 
     /// Ends the reception of a file with an outcome that the peer learns, and learns again if it asks.
@@ -254,9 +248,9 @@ impl Endpoint {
         self.held_bytes -= incoming.held();
         self.files.remove(&incoming.file);
         self.deadlines.remove((Side::Receiver, key), incoming.deadline);
-        self.due.remove(&Due::Request(Side::Receiver, key));
+        self.waiting.remove_due(Due::Request(Side::Receiver, key));
         if incoming.status_is_queued {
-            self.statuses.retain(|other| *other != key);
+            self.waiting.remove_status(key);
         }
         let Some(outcome) = outcome.filter(|_| self.config.closed_sessions_max > 0) else { return };
         if self.closed.insert(key, Closed { metadata: incoming.metadata, outcome }).is_none() {
@@ -282,13 +276,9 @@ impl Endpoint {
         self.files.remove(&file.file);
         self.deadlines.remove((Side::Sender, key), file.deadline);
         self.reads -= file.reads();
-        self.fills.remove(&key);
-        self.fresh.retain(|other| *other != key);
-        if file.ready > 0 {
-            self.ready.retain(|(other, _)| *other != key);
-        }
+        self.waiting.remove_content(key);
         for due in [Due::Request(Side::Sender, key), Due::Metadata(key), Due::Probe(key)] {
-            self.due.remove(&due);
+            self.waiting.remove_due(due);
         }
         Some(file)
     }
@@ -333,8 +323,8 @@ impl Endpoint {
                 if outgoing.phase == sending::Phase::Wanted {
                     self.counters.refused += 1;
                     self.answer(key.0, Status::with_outcome(key.1, outcome_of(reason)));
-                } else if outgoing.has_begun && self.answers.len() < ANSWERS_MAX && self.state == State::Up {
-                    self.answers.push_back((key.0, Packet::from(outgoing.metadata(true)).to_bytes()));
+                } else if outgoing.has_begun && self.state == State::Up {
+                    self.answer_with(key.0, &outgoing.metadata(true).into());
                 }
             }
         }

@@ -55,7 +55,7 @@ impl Endpoint {
             }
             file.inactive_at = Some(now + self.config.inactivity_limit());
             if file.has_begun {
-                self.due.insert(Due::Metadata(key));
+                self.waiting.add_due(Due::Metadata(key));
             }
             self.reschedule(Side::Sender, key);
             return;
@@ -185,7 +185,7 @@ impl Endpoint {
                 incoming.answer_at = None;
                 let held = incoming.offered_partial.take().filter(|held| held.properties == properties);
                 let continues = held.is_some();
-                self.due.remove(&Due::Request(Side::Receiver, key));
+                self.waiting.remove_due(Due::Request(Side::Receiver, key));
                 self.up.push_back(FilesIndication::Begun { file, properties, continues });
                 self.begin_receiving(now, key, held);
             }
@@ -268,7 +268,7 @@ impl Endpoint {
         match (status.outcome, outgoing.phase.clone()) {
             (_, sending::Phase::Wanted) => {}
             (Outcome::MetadataRequired, sending::Phase::Sending) if outgoing.has_begun => {
-                self.due.insert(Due::Metadata(key));
+                self.waiting.add_due(Due::Metadata(key));
             }
             (Outcome::Success, sending::Phase::Deleting) => self.complete(key),
             (Outcome::Success, phase) => {
@@ -281,18 +281,18 @@ impl Endpoint {
                 self.counters.continued += u64::from(effect.continues);
                 // No packet is left that would request the next STATUS.
                 if outgoing.has_begun && !was_sent && outgoing.is_sent() {
-                    self.due.insert(Due::Probe(key));
+                    self.waiting.add_due(Due::Probe(key));
                 }
                 if phase == sending::Phase::Asking {
                     outgoing.answer_at = None;
-                    self.due.remove(&Due::Request(Side::Sender, key));
+                    self.waiting.remove_due(Due::Request(Side::Sender, key));
                 }
                 if effect.is_complete {
                     self.complete(key);
                     return;
                 }
                 if status.lacks_metadata && outgoing.has_begun {
-                    self.due.insert(Due::Metadata(key));
+                    self.waiting.add_due(Due::Metadata(key));
                 }
                 self.up.extend(effect.progress.map(|up_to| FilesIndication::Progress { file, up_to }));
                 self.offer_content(now, key);

@@ -4,6 +4,7 @@ use super::config::PACKET_BYTES_MIN;
 use super::endpoint::{Due, Endpoint, Key, Side, Timer};
 use super::receiving;
 use super::sending::{self, Ready};
+use super::waiting::Next;
 use super::wire::{Abilities, Ability, Beacon, Packet, Request, RequestKind, Width};
 use crate::service::{DatagramsRequest, FilesIndication, PeerId, Shares, Wish};
 use crate::time::Instant;
@@ -29,17 +30,12 @@ impl Endpoint {
         if self.is_paused() || self.peer.is_none() && !self.listening {
             return None;
         }
-        while (self.reads + self.ready.len()) < ahead as usize {
-            let key = self.fills.first().or(self.fresh.front()).copied()?;
+        while (self.reads + self.waiting.ready()) < ahead as usize {
+            let key = self.waiting.to_read()?;
             let file = self.outgoing.get_mut(&key).expect("only files under way are listed");
             let read = file.next_read(self.packet_bytes);
             let id = file.file;
-            if !file.has_fill() {
-                self.fills.remove(&key);
-            }
-            if !file.has_new(self.config.packet_bytes) {
-                self.fresh.retain(|other| *other != key);
-            }
+            self.waiting.was_read(key, file.has_fill(), file.has_new(self.config.packet_bytes));
             if let Some((offset, length)) = read {
                 self.reads += 1;
                 self.begin_sending(now, key);
@@ -113,24 +109,23 @@ impl Endpoint {
         if self.is_paused() || !may_send || self.packet_bytes < PACKET_BYTES_MIN {
             return None;
         }
-        if self.timers.get(Timer::StatusPace as usize).is_none() {
-            if let Some((to, bytes)) = self.answers.pop_front() {
-                self.spend_status(now, bytes.len() as u64);
-                self.spend(now, bytes.len() as u64);
-                let shares = Shares::acknowledgement(bytes.len());
-                return Some(DatagramsRequest::Datagram { to, bytes, shares, token: None });
+        let may_reply = self.timers.get(Timer::StatusPace as usize).is_none();
+        while let Some(next) = self.waiting.next(may_reply) {
+            match next {
+                Next::Answer(to, bytes) => {
+                    self.spend_status(now, bytes.len() as u64);
+                    self.spend(now, bytes.len() as u64);
+                    let shares = Shares::acknowledgement(bytes.len());
+                    return Some(DatagramsRequest::Datagram { to, bytes, shares, token: None });
+                }
+                Next::Status(key) => return Some(self.depart_status(now, key)),
+                Next::Due(due) => {
+                    if let Some(datagram) = self.depart_due(now, due) {
+                        return Some(datagram);
+                    }
+                }
+                Next::Data(key, ready) => return Some(self.depart_data(now, key, ready)),
             }
-            if let Some(key) = self.statuses.pop_front() {
-                return Some(self.depart_status(now, key));
-            }
-        }
-        while let Some(due) = self.due.pop_first() {
-            if let Some(datagram) = self.depart_due(now, due) {
-                return Some(datagram);
-            }
-        }
-        if let Some((key, ready)) = self.ready.pop_front() {
-            return Some(self.depart_data(now, key, ready));
         }
         let to = self.peer.filter(|_| core::mem::take(&mut self.beacon_due))?;
         if let Some(interval) = self.config.beacon {
@@ -170,7 +165,7 @@ impl Endpoint {
                 let file = self.outgoing.get_mut(&key)?;
                 if file.metadata_copies > 0 {
                     file.metadata_copies -= 1;
-                    self.due.insert(due);
+                    self.waiting.add_due(due);
                 }
                 let packet = file.metadata(false).into();
                 self.counters.metadata_sent += 1;
@@ -180,7 +175,7 @@ impl Endpoint {
                 let file = self.outgoing.get_mut(&key).filter(|file| file.is_sent())?;
                 if file.probe_copies > 0 {
                     file.probe_copies -= 1;
-                    self.due.insert(due);
+                    self.waiting.add_due(due);
                 }
                 file.request_due = false;
                 let packet = file.probe(self.departures).into();
@@ -228,7 +223,7 @@ impl Endpoint {
         }
         if is_last && self.config.copies > 1 {
             file.probe_copies = self.config.copies - 2;
-            self.due.insert(Due::Probe(key));
+            self.waiting.add_due(Due::Probe(key));
         }
         self.reschedule(Side::Sender, key);
         let (count, payload) = match is_fill {

@@ -28,6 +28,8 @@
 //!   round trip and [`Config::margin`] have passed. The stamp's format is ours (its last octet says that its meaning is local).
 //! - **The end.** When nothing is left to send, the last packet requests a STATUS, and an empty one at the end of the file does
 //!   so again whenever the answer is late.
+//! - **Peers take turns** where an endpoint has several: one packet of each that has any, answers and STATUS packets first, then
+//!   METADATA, then DATA. Holes of the files of a peer are filled in turn, too.
 //! - **Interruptions.** While the link is down no timer runs. When it is up again, the receiver reports all holes, and the
 //!   sender requests a STATUS. A file whose transfer has failed continues later from a
 //!   [`PartialFile`](crate::service::PartialFile): the receiver's first STATUS says what it has, and the sender skips it.
@@ -76,6 +78,7 @@ mod receiving;
 mod sending;
 #[cfg(test)]
 mod tests;
+mod waiting;
 pub mod wire;
 
 pub use bundles::{BundleCounters, Link};

@@ -7,6 +7,7 @@ mod laws;
 mod pair;
 mod pass;
 mod scene;
+mod shared;
 mod transfers;
 
 use crate::time::Duration;
