@@ -61,7 +61,7 @@ crate::setting::settings! {
         /// Number of times that METADATA, the request for a STATUS at the end of a file and the STATUS of a complete file are
         /// sent: their losses cost a round trip. Default 1.
         pub copies: u32 = 1,
-        /// Time without packets of the peer after which a file fails. Default: the time of 16 answers, and 2 s.
+        /// Time without new bytes, or without a new STATUS, after which a file fails. Default: the time of 16 answers, and 2 s.
         pub inactivity: Option<Duration>,
         /// Number of received files that are remembered after their end, so that late packets are answered. Default 16,384.
         pub closed_sessions_max: usize = 16_384,
@@ -95,7 +95,7 @@ impl Config {
         if rate_bps == 0 { Duration::ZERO } else { Duration::from_secs_f64(bits as f64 / rate_bps as f64) }
     }
 
-    /// Returns the time without packets of the peer after which a file fails.
+    /// Returns the time without new bytes, or without a new STATUS, after which a file fails.
     pub fn inactivity_limit(&self) -> Duration {
         let derived = self.answer_time().saturating_mul(INACTIVITY_ANSWERS).saturating_add(INACTIVITY_MARGIN);
         self.inactivity.unwrap_or(derived)

@@ -156,6 +156,7 @@ impl Endpoint {
     pub(super) fn accept(&mut self, now: Instant, file: FileId, held: Option<PartialFile>) {
         let Some((Side::Receiver, key)) = self.files.get(&file).copied() else { return };
         if self.incoming.get(&key).is_some_and(|incoming| incoming.phase == receiving::Phase::Offered) {
+            self.refresh(now, key);
             self.begin_receiving(now, key, held);
         }
     }
@@ -185,7 +186,11 @@ impl Endpoint {
     pub(super) fn stored(&mut self, now: Instant, file: FileId, start: u64, end: u64) {
         let Some((Side::Receiver, key)) = self.files.get(&file).copied() else { return };
         let Some(incoming) = self.incoming.get_mut(&key) else { return };
-        self.held_bytes -= incoming.store(start, end);
+        let freed = incoming.store(start, end);
+        self.held_bytes -= freed;
+        if freed > 0 {
+            self.refresh(now, key);
+        }
         self.advance(now, key);
     }
 

@@ -53,7 +53,6 @@ impl Endpoint {
                 self.answer(key.0, Status::with_outcome(key.1, Outcome::InUse));
                 return;
             }
-            file.inactive_at = Some(now + self.config.inactivity_limit());
             if file.has_begun {
                 self.waiting.add_due(Due::Metadata(key));
             }
@@ -81,7 +80,6 @@ impl Endpoint {
             self.answer(key.0, Status::with_outcome(key.1, Outcome::CannotReceive));
             return;
         }
-        self.refresh(now, key);
         self.queue_status(key);
     }
 
@@ -114,8 +112,8 @@ impl Endpoint {
         true
     }
 
-    /// Notes that the sender of a file was heard.
-    fn refresh(&mut self, now: Instant, key: Key) {
+    /// Notes that something new of a file was received, or that its user made progress. Repetitions must not extend its life.
+    pub(super) fn refresh(&mut self, now: Instant, key: Key) {
         if let Some(file) = self.incoming.get_mut(&key) {
             file.inactive_at = Some(now + self.config.inactivity_limit());
             self.reschedule(Side::Receiver, key);
@@ -150,7 +148,6 @@ impl Endpoint {
             && let Some(before) = known(&file.metadata)
         {
             if before == properties {
-                self.refresh(now, key);
                 return;
             }
             let file = file.file;
@@ -238,7 +235,9 @@ impl Endpoint {
             }
         }
         self.rise(key, risen);
-        self.refresh(now, key);
+        if let DataEffect::New(_) = effect {
+            self.refresh(now, key);
+        }
         self.advance(now, key);
     }
 
@@ -248,11 +247,12 @@ impl Endpoint {
         self.counters.status_received += 1;
         if self.outgoing.contains_key(&key) {
             self.hear_status_of_outgoing(now, key, status);
-        } else if let Some(file) = self.incoming.get(&key) {
-            let file = file.file;
+        } else if let Some(incoming) = self.incoming.get(&key) {
+            let file = incoming.file;
+            let is_asking = matches!(incoming.phase, receiving::Phase::Asking { .. });
             if status.outcome != Outcome::Success {
                 self.fail(file, failure_of(status.outcome));
-            } else {
+            } else if is_asking {
                 self.refresh(now, key);
             }
         } else {
@@ -264,7 +264,6 @@ impl Endpoint {
         let late_at = now + self.config.answer_time();
         let outgoing = self.outgoing.get_mut(&key).expect("the caller has found it");
         let file = outgoing.file;
-        outgoing.inactive_at = Some(now + self.config.inactivity_limit());
         match (status.outcome, outgoing.phase.clone()) {
             (_, sending::Phase::Wanted) => {}
             (Outcome::MetadataRequired, sending::Phase::Sending) if outgoing.has_begun => {
@@ -274,8 +273,11 @@ impl Endpoint {
             (Outcome::Success, phase) => {
                 let was_sent = outgoing.is_sent();
                 outgoing.phase = sending::Phase::Sending;
-                outgoing.answer_at = outgoing.answer_at.map(|_| late_at);
                 let effect = outgoing.hear(now, status, self.departures, &self.config);
+                if effect.has_news || phase == sending::Phase::Asking {
+                    outgoing.inactive_at = Some(now + self.config.inactivity_limit());
+                    outgoing.answer_at = outgoing.answer_at.map(|_| late_at);
+                }
                 self.counters.violations += u64::from(effect.is_invalid);
                 self.counters.holes_under_way += effect.under_way;
                 self.counters.continued += u64::from(effect.continues);

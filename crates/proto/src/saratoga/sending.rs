@@ -67,6 +67,8 @@ pub(super) struct StatusEffect {
     pub(super) continues: bool,
     /// Number of holes that were under way.
     pub(super) under_way: u64,
+    /// It answers a later packet than those before it, or reports more.
+    pub(super) has_news: bool,
     /// The first bytes that the peer has stored are more than before.
     pub(super) progress: Option<u64>,
 }
@@ -94,6 +96,10 @@ pub(super) struct Outgoing {
     /// Departures of these packets, oldest first.
     departed: VecDeque<Departed>,
     progress: u64,
+    /// Offset up to which the peer has reported holes.
+    reported_to: u64,
+    /// Last departure that the peer has answered.
+    answered: Option<u64>,
     /// METADATA was sent.
     pub(super) has_begun: bool,
     /// Number of further copies of the METADATA, and of the request at the end, that are due.
@@ -132,6 +138,8 @@ impl Outgoing {
             fills: BTreeMap::new(),
             departed: VecDeque::new(),
             progress: 0,
+            reported_to: 0,
+            answered: None,
             has_begun: false,
             metadata_copies: 0,
             probe_copies: 0,
@@ -324,6 +332,10 @@ impl Outgoing {
         let (progress, top) = (progress.min(available), top.min(available));
         let holes = holes.into_iter().map(|(start, end)| (start, end.min(available)));
         let holes: Vec<_> = holes.filter(|(start, end)| start < end).collect();
+        let answered = status.stamp.map(number).filter(|number| *number < departures);
+        effect.has_news = answered > self.answered || progress > self.progress || top > self.reported_to;
+        self.answered = self.answered.max(answered);
+        self.reported_to = self.reported_to.max(top);
         let seen = holes.iter().fold(top, |seen, (_, end)| seen.max(*end));
         if seen > self.sent_to {
             effect.continues = true;
@@ -335,7 +347,6 @@ impl Outgoing {
             self.to_fill.remove(0, progress);
             self.fills = self.fills.split_off(&progress);
         }
-        let answered = status.stamp.map(number).filter(|number| *number < departures);
         self.forget_departed(now, config.holes_max);
         for (start, end) in holes {
             if self.to_fill.len() < config.holes_max {

@@ -2,7 +2,9 @@
 
 use super::SECOND;
 use super::pair::Pair;
-use super::scene::{config, data, dialogue, done, failed, metadata, pair, receiving, status};
+use super::scene::{
+    config, data, dialogue, done, failed, last_stamp, metadata, pair, receiving, sending, status,
+};
 use crate::engine::Engine;
 use crate::rng::Rng;
 use crate::saratoga::wire::{Checksum, Data, Metadata, Outcome, Packet, Request, RequestKind, Status, Width};
@@ -311,4 +313,49 @@ fn requests_without_an_answer_fail() {
     assert_eq!(pair.ends(0), [silent(0), silent(1)]);
     let after = pair.ended[0][0].0.saturating_since(Instant::ZERO);
     assert_eq!(after, config().inactivity_limit());
+}
+
+#[test]
+fn repetitions_do_not_extend_the_life_of_a_file() {
+    let limit = config().inactivity_limit();
+    let put = Request { kind: RequestKind::Put, ..get(9, "a") };
+    for is_named in [true, false] {
+        let mut pair = deaf(&config());
+        let packet = Data { wants_status: true, ..data(&pair, 1_000, 1_000) };
+        for _ in 0..limit.as_secs() + 9 {
+            pair.hear(1, put.clone());
+            if is_named {
+                pair.hear(1, metadata(100_000));
+            }
+            pair.hear(1, packet.clone());
+            pair.run(SECOND);
+        }
+        assert_eq!(pair.ends[1].counters().inactive, 1);
+    }
+    // New bytes extend it.
+    let mut pair = receiving(&config());
+    for index in 0..limit.as_secs() + 9 {
+        let packet = data(&pair, index * 10, 5);
+        pair.hear(1, packet);
+        pair.run(SECOND);
+    }
+    assert_eq!(pair.ends[1].counters().inactive, 0);
+    // The sender knows a repeated report by its stamp.
+    for is_repeated in [true, false] {
+        let mut pair = sending(&config(), 4_500);
+        for _ in 0..limit.as_secs() + 9 {
+            let stamp = if is_repeated { None } else { Some(last_stamp(&pair)) };
+            pair.hear(0, Status { stamp, ..status(&pair, 1_000, 4_500, &[(1_000, 1_999)]) });
+            pair.run(SECOND);
+        }
+        assert_eq!(pair.ends[0].counters().inactive, u64::from(is_repeated));
+    }
+    let mut pair = deaf(&config());
+    let file = pair.file("a", 1_500);
+    pair.shelf[0].insert("a".to_owned(), file);
+    for _ in 0..limit.as_secs() + 9 {
+        pair.hear(0, get(5, "a"));
+        pair.run(SECOND);
+    }
+    assert_eq!(pair.ends[0].counters().inactive, 1, "a repeated request");
 }
