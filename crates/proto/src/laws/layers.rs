@@ -8,9 +8,13 @@ use super::{
     sweep,
 };
 use crate::engine::{Engine, Service};
+#[cfg(test)]
+use crate::joint::{Fan, Origin};
 use crate::rng::Rng;
 use crate::service::{Bundles, Datagrams, LinkId, Many, Packets, Stream};
 use crate::time::{Duration, Instant};
+#[cfg(test)]
+use crate::wrap::Checked;
 use crate::wrap::CheckedService;
 use core::ops::RangeInclusive;
 
@@ -151,6 +155,32 @@ where
         let bytes_max = if least == most { most } else { world.draw.between(least, most) };
         HostileDatagrams::draw(FIRST, bytes_max, &world.rng, &mut world.draw)
     })
+}
+
+/// Runs links with acknowledgements over datagrams, each node with one. No node crashes: a receiver that crashes forgets which
+/// bundles it has delivered, and its agent must detect the duplicate.
+#[cfg(test)]
+pub(crate) fn hold_links_over_datagrams<C, L>(
+    name: &str,
+    bytes_max: RangeInclusive<u64>,
+    settings: fn(&mut Rng) -> C,
+    link: fn(C, Rng) -> L,
+) where
+    C: Clone + 'static,
+    L: Engine<Above = Bundles, Below = Datagrams> + 'static,
+{
+    hold_over_datagrams(name, 1_000, bytes_max, |world: &mut World| {
+        let users = BundleUserBehaviour::draw(&mut world.draw);
+        let config = settings(&mut world.draw);
+        let layer = Layer::new(users, move |start| {
+            let (config, rng) = (config.clone(), start.rng);
+            Fan::new(move |_: LinkId, origin| {
+                let link = || Checked::new("link", link(config.clone(), rng.clone()));
+                (origin == Origin::Above).then(link)
+            })
+        });
+        Layer { crashes: false, patience: Duration::from_secs(20_000), ..layer }
+    });
 }
 
 /// Runs a layer over a ground. `second` is the link that node 1 may open; without one, it opens that of node 0.

@@ -109,6 +109,8 @@ pub use layers::{Layer, Start, World, hold_over_datagrams, hold_over_packets, ho
 
 pub(crate) use bundles::BundleUsers;
 #[cfg(test)]
+pub(crate) use layers::hold_links_over_datagrams;
+#[cfg(test)]
 pub(crate) use packets::{PacketConditions as PacketWeather, PacketLinks};
 pub(crate) use seeds::{Replay, sweep};
 #[cfg(test)]

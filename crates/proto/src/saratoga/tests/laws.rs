@@ -1,13 +1,10 @@
 //! The laws, and what a link shows of itself.
 
 use super::SECOND;
-use crate::joint::{Fan, Origin};
-use crate::laws::{BundleUserBehaviour, Draw, Layer, World, hold_over_datagrams};
+use crate::laws::{Draw, hold_links_over_datagrams};
 use crate::rng::Rng;
 use crate::saratoga::{BundleCounters, Config, Counters, Link};
-use crate::service::LinkId;
 use crate::time::Duration;
-use crate::wrap::Checked;
 
 /// Settings for the hostile medium, on which a datagram takes up to 3 s and the next one may leave only then.
 fn settings(draw: &mut Rng) -> Config {
@@ -32,21 +29,9 @@ fn settings(draw: &mut Rng) -> Config {
     }
 }
 
-/// Without crashes: a receiver that crashes forgets which bundles it has delivered, and its agent must detect the duplicate.
 #[test]
 fn links_keep_the_laws() {
-    hold_over_datagrams("saratoga", 1_000, 128..=999, |world: &mut World| {
-        let users = BundleUserBehaviour::draw(&mut world.draw);
-        let config = settings(&mut world.draw);
-        let layer = Layer::new(users, move |start| {
-            let (config, rng) = (config.clone(), start.rng);
-            Fan::new(move |_: LinkId, origin| {
-                let link = || Checked::new("link", Link::new(config.clone(), rng.clone()));
-                (origin == Origin::Above).then(link)
-            })
-        });
-        Layer { crashes: false, patience: Duration::from_secs(20_000), ..layer }
-    });
+    hold_links_over_datagrams("saratoga", 128..=999, settings, Link::new);
 }
 
 #[test]
