@@ -1,13 +1,10 @@
 //! The laws, and what a link shows of itself.
 
 use super::scene::SECOND;
-use crate::joint::{Fan, Origin};
-use crate::laws::{BundleUserBehaviour, Draw, Layer, World, hold_over_datagrams};
+use crate::laws::{Draw, hold_links_over_datagrams};
 use crate::ltp::{BlockFormat, Config, Counters, Link};
 use crate::rng::Rng;
-use crate::service::LinkId;
 use crate::time::Duration;
-use crate::wrap::Checked;
 
 /// Settings for the hostile medium, on which a datagram takes up to 3 s and the next one may leave only then. The bundles of
 /// the users are random bytes, so each has a block of its own. Both sides have the same engine ID.
@@ -36,21 +33,9 @@ fn settings(draw: &mut Rng) -> Config {
     }
 }
 
-/// Without crashes: a receiver that crashes forgets which bundles it has delivered, and its agent must detect the duplicate.
 #[test]
 fn links_keep_the_laws() {
-    hold_over_datagrams("ltp", 1_000, 100..=999, |world: &mut World| {
-        let users = BundleUserBehaviour::draw(&mut world.draw);
-        let config = settings(&mut world.draw);
-        let layer = Layer::new(users, move |start| {
-            let (config, rng) = (config.clone(), start.rng);
-            Fan::new(move |_: LinkId, origin| {
-                let link = || Checked::new("link", Link::new(config.clone(), rng.clone()));
-                (origin == Origin::Above).then(link)
-            })
-        });
-        Layer { crashes: false, patience: Duration::from_secs(20_000), ..layer }
-    });
+    hold_links_over_datagrams("ltp", 100..=999, settings, Link::new);
 }
 
 #[test]
