@@ -9,7 +9,8 @@
 //! - **On average**: the mean of many runs is not lower. In addition to the above it includes the retransmissions that
 //!   bit errors make necessary, in packets of the best size, from a sender that learns of losses at once. A packet of
 //!   `b` bits arrives with probability `(1 - ber)^b`; for errors in bursts see [`bursts`]. Outages count only as far as
-//!   they affect the transfer without errors: whether retransmissions run into a later outage differs between runs.
+//!   they affect the transfer without errors, which no run ends before; the air time of retransmissions is added to its end.
+//!   Whether they run into a later outage differs between runs.
 //!
 //! On a half-duplex radio channel there are no acknowledgements and no bit stuffing, and every key-up has the maximum
 //! length: it is preceded by TXDELAY and, on average, a wait for a slot; between two of them there is TXTAIL. Stations
@@ -133,16 +134,16 @@ fn growth_a_byte(ber: f64) -> f64 {
 
 /// Arrival of the last byte if these bytes cross each hop, one hop after the other.
 fn arrival(hops: &[LimitHop], bytes: impl Fn(usize) -> u64) -> Bound {
-    let (mut at, mut errors_before) = (Bound::default(), false);
+    let mut at = Bound::default();
     for (index, hop) in hops.iter().enumerate() {
         let HopTime { air, keyed } = hop.sending(bytes(index));
         let out_s = hop.sent_at(at.error_free_s, air.error_free_s);
         let error_free_s = out_s.max(at.error_free_s + keyed.error_free_s);
-        // If transmission starts at a known time, the airtime added by errors is added to its end, too.
-        let later_s = if errors_before { 0.0 } else { out_s + air.mean_s - air.error_free_s };
+        // No run starts before the error-free time, a later start never ends earlier, and airtime added by errors is added
+        // to the end.
+        let later_s = out_s + air.mean_s - air.error_free_s;
         let mean_s = error_free_s.max(at.mean_s + keyed.mean_s).max(later_s);
         at = Bound { error_free_s: error_free_s + hop.delay_s, mean_s: mean_s + hop.delay_s };
-        errors_before |= keyed.mean_s > keyed.error_free_s;
     }
     at
 }
@@ -400,11 +401,11 @@ mod tests {
         let second = limit(&[hop(0.0, 1e-5), path], 1_000_000);
         assert!((second.store_and_forward.mean_s - 2.0 * 76.42).abs() < 0.06, "{second:?}");
         assert!(near(second.store_and_forward.error_free_s, 2.0 * 70.7667), "{second:?}");
-        // The same holds for the start of a third hop: it cannot end before its outage.
+        // The same holds for the start of a third hop: it cannot end before its outage, and errors are added to it.
         let late = LimitHop { outages: vec![(150.0, 1150.0)], ..hop(0.0, 1e-5) };
         let third = limit(&[hop(0.0, 1e-5), hop(0.0, 1e-5), late], 1_000_000).store_and_forward;
         assert!(near(third.error_free_s, 1000.0 + 3.0 * 70.7667), "{third:?}");
-        assert_eq!(third.mean_s, third.error_free_s);
+        assert!((third.mean_s - third.error_free_s - 5.65).abs() < 0.03, "{third:?}");
     }
 
     #[test]
