@@ -167,7 +167,7 @@ fn dissected(name: &str, datagrams: &[Bytes], fields: &[&str]) -> Option<Vec<Vec
     Some(text.lines().map(|line| line.split('\t').map(str::to_owned).collect()).collect())
 }
 
-/// What Wireshark shows of a segment: its type, and then the fields of [`FIELDS`], empty where the segment has none.
+/// Type of a segment as Wireshark shows it, and the fields of [`FIELDS`], empty where the segment has none.
 type Shown = (&'static str, [&'static str; 7]);
 
 /// Offset and length of data; serial numbers of a checkpoint, of a report and of its acknowledgement; bounds; claims; reason.

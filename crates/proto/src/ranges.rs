@@ -92,11 +92,15 @@ impl Ranges {
         }
     }
 
-    /// Removes all ranges of another set.
+    /// Removes all ranges of another set. The smaller of both sets decides on the work, besides that for what is removed.
     pub(crate) fn subtract(&mut self, others: &Ranges) {
-        for (start, end) in others.iter() {
-            self.remove(start, end);
+        if others.len() <= self.len() {
+            others.iter().for_each(|(start, end)| self.remove(start, end));
+            return;
         }
+        let shared = |(start, end)| others.within(start, end);
+        let common: Vec<_> = self.iter().flat_map(shared).collect();
+        common.into_iter().for_each(|(start, end)| self.remove(start, end));
     }
 
     /// Returns the parts of a range that are in the set, in order.

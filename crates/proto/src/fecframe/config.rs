@@ -87,7 +87,8 @@ pub struct Counters {
     pub blocks_restored: u64,
     /// Datagrams restored.
     pub datagrams_restored: u64,
-    /// Blocks that could not be restored, and are no longer expected to be.
+    /// Blocks that could not be restored, and are no longer expected to be; where repair is deferred, also blocks with a loss
+    /// that no pause has followed.
     pub blocks_failed: u64,
     /// Source symbols dropped because they were restored or received before.
     pub duplicates: u64,

@@ -75,6 +75,8 @@ pub(super) struct Received {
 #[derive(Debug)]
 pub(super) struct Incoming {
     bytes_max: u64,
+    /// [`Config::deferred`], as at the senders.
+    deferred: bool,
     senders: BTreeMap<Origin, Sender>,
     heard: u64,
 }
@@ -157,7 +159,8 @@ fn extended(newest: i64, block: u32) -> i64 {
 
 impl Incoming {
     pub(super) fn new(config: &Config) -> Self {
-        Incoming { bytes_max: config.incoming_bytes_max, senders: BTreeMap::new(), heard: 0 }
+        let Config { incoming_bytes_max: bytes_max, deferred, .. } = *config;
+        Incoming { bytes_max, deferred, senders: BTreeMap::new(), heard: 0 }
     }
 
     /// Memory of all symbols.
@@ -241,11 +244,16 @@ impl Incoming {
             counters.blocks_received += 1;
             vacant.insert(Block::default());
             let settled = sender.blocks.range_mut(..=sender.newest - SETTLED);
-            settled.rev().take_while(|(_, block)| !block.measured).for_each(|(_, block)| {
+            for (_, block) in settled.rev().take_while(|(_, block)| !block.measured) {
                 let (lost, all) = block.measure();
                 received.measured.0 += lost;
                 received.measured.1 += all;
-            });
+                // No pause has followed, and none will bring repair symbols.
+                if self.deferred && block.shape.is_none() {
+                    block.complete = block.sources == block.sent;
+                    sender.held_bytes -= block.end();
+                }
+            }
         }
         Some(number)
     }

@@ -206,6 +206,21 @@ fn deferred_repair_symbols_leave_in_a_pause_for_the_last_full_block_and_the_bloc
 }
 
 #[test]
+fn deferred_blocks_without_a_pause_take_no_memory_once_they_are_long_past() {
+    let config = Config { block_symbols: 10, deferred: true, ..fixed(1) };
+    let (mut sender, mut receiver) = (Scene::new(config.clone()), Scene::new(config));
+    for (at, datagram) in datagrams(1_000, 1_000).iter().enumerate() {
+        let packets = sender.send(datagram);
+        // Some blocks lose a datagram.
+        if at % 25 != 3 {
+            packets.iter().for_each(|packet| assert_eq!(receiver.receive(packet).len(), 1));
+        }
+        assert!(receiver.number("symbols_held_bytes") < 4 * 10 * 1_200, "three blocks");
+    }
+    assert_eq!(receiver.counters(["not_kept", "violations"]), [0, 0]);
+}
+
+#[test]
 fn a_short_datagram_does_not_end_the_pause_before_deferred_repair_symbols() {
     let [long, short] = [Bytes::from(vec![1; 100]), Bytes::from(vec![2; 40])];
     let left = |deferred, second: &Bytes| {

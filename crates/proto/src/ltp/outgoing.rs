@@ -416,11 +416,11 @@ impl Outgoing {
         if report.claims.iter().any(is_new) {
             self.cycles = 0;
         }
-        for (start, end) in report.claims.iter().copied() {
-            self.claimed.insert(start, end);
-            // Reports arrive while a retransmission waits or leaves.
-            self.batches.iter_mut().for_each(|batch| batch.left.remove(start, end));
-        }
+        let mut claims = Ranges::new();
+        claims.extend(report.claims.iter().copied());
+        self.claimed.extend(claims.iter());
+        // Reports arrive while a retransmission waits or leaves.
+        self.batches.iter_mut().for_each(|batch| batch.left.subtract(&claims));
         if self.claimed.len() as u64 > CLAIMS_MIN + self.sent / BYTES_PER_CLAIM {
             return ReportEffect::TooManyClaims;
         }

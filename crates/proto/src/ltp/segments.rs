@@ -107,11 +107,12 @@ impl Sessions {
             return;
         }
         let Config { incoming_bytes_max, block_bytes_max, .. } = self.config;
-        let is_first = self.incoming.first_key_value().is_some_and(|(first, _)| *first == id);
+        let first = self.first_incoming.filter(|first| self.incoming.contains_key(first)).unwrap_or(id);
+        self.first_incoming = Some(first);
         let block = self.incoming.get_mut(&id).expect("it was just admitted");
-        // Blocks that have all begun and none of which can end would be of no use: the first may exceed the limit once, and has
-        // room for the overhead of its pieces.
-        let (counted, bytes_max) = match is_first {
+        // Blocks that have all begun and none of which can end would be of no use: the first may exceed the limit until it ends,
+        // and has room for the overhead of its pieces.
+        let (counted, bytes_max) = match first == id {
             true => (block.held(), incoming_bytes_max.saturating_add(block_bytes_max)),
             false => (self.held_bytes, incoming_bytes_max),
         };

@@ -113,6 +113,8 @@ pub(super) struct Sessions {
     /// Bytes in blocks to send that were never sent.
     unsent_bytes: u64,
     pub(super) incoming: BTreeMap<SessionId, Incoming>,
+    /// The block that may exceed the limit of memory, until it ends.
+    pub(super) first_incoming: Option<SessionId>,
     /// Bytes of received blocks that count against the limit.
     pub(super) held_bytes: u64,
     pub(super) closed: BTreeMap<SessionId, Closed>,
@@ -150,6 +152,7 @@ impl Sessions {
             outgoing_bytes: 0,
             unsent_bytes: 0,
             incoming: BTreeMap::new(),
+            first_incoming: None,
             held_bytes: 0,
             closed: BTreeMap::new(),
             closed_order: VecDeque::new(),

@@ -236,8 +236,10 @@ impl Endpoint {
     }
 
     fn answer_with(&mut self, to: PeerId, packet: &Packet) {
-        let waits = self.state == State::Up && self.waiting.add_answer(to, packet.to_bytes());
-        self.counters.dropped += u64::from(!waits);
+        self.counters.dropped += match self.state {
+            State::Up => self.waiting.add_answer(to, packet.to_bytes()),
+            _ => 1,
+        };
     }
 
     /// Ends the reception of a file with an outcome that the peer learns, and learns again if it asks.

@@ -149,8 +149,12 @@ impl Incoming {
     ) -> (Vec<(u64, Bytes)>, u64) {
         let bytes_max = bytes_max + core::mem::take(&mut self.held);
         self.phase = Phase::Receiving;
-        if let Some(partial) = held.filter(|partial| Some(&partial.properties) == self.properties().as_ref())
-        {
+        let properties = self.properties();
+        // The memory for its holes is that which is not reserved; otherwise the file begins anew.
+        let holes_max = bytes_max.saturating_sub(config.incoming_reserve()) / OVERHEAD_BYTES;
+        let fits = |partial: &PartialFile| partial.missing.len() as u64 <= holes_max;
+        let held = held.filter(|partial| Some(&partial.properties) == properties.as_ref());
+        if let Some(partial) = held.filter(fits) {
             self.restore(&partial);
         }
         let early = core::mem::take(&mut self.early);

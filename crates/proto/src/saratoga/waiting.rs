@@ -8,7 +8,7 @@ use bytes::Bytes;
 use core::ops::Bound::{Excluded, Unbounded};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Maximum number of answers that wait to leave, which the peers share; a peer repeats its question.
+/// Maximum number of answers that wait to leave, to all peers; a peer repeats its question.
 const ANSWERS_MAX: usize = 1024;
 
 /// Packet that leaves next.
@@ -89,12 +89,14 @@ pub(super) struct Waiting {
     read_for: PeerId,
     /// Number of packets with bytes of files.
     ready: usize,
+    /// Number of answers.
+    answers: usize,
 }
 
 impl Waiting {
     pub(super) fn new() -> Self {
         let (sent_to, read_for) = (PeerId::CONFIGURED, PeerId::CONFIGURED);
-        Waiting { peers: BTreeMap::new(), sent_to, read_for, ready: 0 }
+        Waiting { peers: BTreeMap::new(), sent_to, read_for, ready: 0, answers: 0 }
     }
 
     /// Returns the number of packets with bytes of files.
@@ -127,6 +129,7 @@ impl Waiting {
         self.sent_to = peer;
         let next = self.of(peer).next(peer, may_reply);
         self.ready -= usize::from(matches!(next, Some(Next::Data(..))));
+        self.answers -= usize::from(matches!(next, Some(Next::Answer(..))));
         self.clean(peer);
         next
     }
@@ -140,16 +143,24 @@ impl Waiting {
         self.clean(due.key().0);
     }
 
-    /// Adds an answer. Returns false if the share of the peer is exhausted.
-    pub(super) fn add_answer(&mut self, to: PeerId, bytes: Bytes) -> bool {
-        let others = self.peers.len() - usize::from(self.peers.contains_key(&to));
-        let queue = self.of(to);
-        let has_room = queue.answers < (ANSWERS_MAX / (others + 1)).max(1);
-        if has_room {
-            queue.answers += 1;
-            queue.replies.push_back(Reply::Answer(bytes));
+    /// Adds an answer. Once there are as many as may be, it takes the place of the last one to the peer with most of them. Returns
+    /// the number of answers that are dropped.
+    pub(super) fn add_answer(&mut self, to: PeerId, bytes: Bytes) -> u64 {
+        let own = self.peers.get(&to).map_or(0, |queue| queue.answers);
+        let is_full = self.answers >= ANSWERS_MAX;
+        if is_full {
+            let most = self.peers.iter_mut().max_by_key(|(_, queue)| queue.answers);
+            let Some((_, queue)) = most.filter(|(_, queue)| queue.answers > own + 1) else { return 1 };
+            let last = queue.replies.iter().rposition(|reply| matches!(reply, Reply::Answer(_)));
+            queue.replies.remove(last.expect("it has the most answers"));
+            queue.answers -= 1;
+            self.answers -= 1;
         }
-        has_room
+        self.answers += 1;
+        let queue = self.of(to);
+        queue.answers += 1;
+        queue.replies.push_back(Reply::Answer(bytes));
+        u64::from(is_full)
     }
 
     /// Adds the STATUS of a file, which must not wait already.
@@ -164,6 +175,7 @@ impl Waiting {
 
     /// Removes the answers to all peers.
     pub(super) fn remove_answers(&mut self) {
+        self.answers = 0;
         for queue in self.peers.values_mut() {
             queue.answers = 0;
             queue.replies.retain(|reply| matches!(reply, Reply::Status(_)));

@@ -494,10 +494,9 @@ impl Agent {
 
     /// Maximum length of payload with which the relays behind a link forward a bundle soonest.
     ///
-    /// With `n` bytes in fragments of `f` bytes, headers of `h` bytes take the time of `n h / f` bytes, and each
-    /// of `r` relays has to receive `f` bytes before it can forward them, and again for each of `l` packets that
-    /// are lost before a repetition of the first one can arrive: the sum is least at `f = √(n h / r (1 + l))`.
-    /// It refers to the application data unit, so relays do not divide its fragments again.
+    /// Of `n` bytes in fragments of `f` bytes, headers of `h` bytes take the time of `n h / f` bytes, and each of
+    /// `r` relays waits for `f` bytes, and again for each of `l` packets that are lost in a round trip: the sum is
+    /// least at `f = √(n h / (r (1 + l)))`. Relays do not divide fragments again, as `n` is that of the whole bundle.
     fn length_for_relays(&self, link: &Link, held: &HeldBundle) -> u64 {
         let relays = link.config.relays.unwrap_or(self.config.relays);
         if relays == 0 || !held.may_fragment() {

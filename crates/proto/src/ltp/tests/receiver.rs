@@ -382,6 +382,20 @@ fn tiny_segments_count_with_their_overhead_until_they_are_accepted() {
 }
 
 #[test]
+fn only_one_block_exceeds_the_limit_whatever_the_numbers_of_the_sessions() {
+    let limits = Config { incoming_bytes_max: 10_000, block_bytes_max: 10_000, ..config() };
+    let mut scene = Scene::new(limits);
+    for session in (1..=20).rev() {
+        for offset in (0..20).map(|at| 400 * at) {
+            let part = data(DataKind::Red, offset, None, vec![0; 400]);
+            scene.hear(&[Segment { session: theirs(session), ..part }]);
+        }
+    }
+    let held = scene.link.engine.sessions.held_bytes;
+    assert!(held <= 20_000 + 400 + PIECE_OVERHEAD_BYTES, "{held} bytes");
+}
+
+#[test]
 fn the_longest_block_is_received_with_the_overhead_of_its_segments() {
     let limits = Config { incoming_bytes_max: 10_000, block_bytes_max: 10_000, ..config() };
     let mut scene = Scene::new(limits);
