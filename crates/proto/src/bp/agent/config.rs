@@ -76,6 +76,17 @@ pub struct Config {
     pub peers: Vec<PeerRules>,
 }
 
+/// Maximum number of fragments into which a bundle is divided for relays: several such bundles fit into the share of
+/// a source in the store of a neighbour.
+const RELAY_FRAGMENTS_MAX: usize = 4096;
+
+impl Config {
+    /// Maximum number of fragments of a bundle for relays.
+    pub(super) fn fragments_for_relays(&self) -> u64 {
+        self.limits.fragments_max.min(RELAY_FRAGMENTS_MAX) as u64
+    }
+}
+
 impl Default for Config {
     fn default() -> Self {
         Config {

@@ -503,11 +503,11 @@ impl Agent {
             return u64::MAX;
         }
         let (adu_bytes, head_bytes) = (held.adu_bytes(), held.head_bytes + held.head.tail_bytes());
-        let waits = u128::from(relays) * (1 + u128::from(self.config.relay_losses));
-        let square = u128::from(adu_bytes) * u128::from(head_bytes) / waits;
+        let square = u128::from(adu_bytes) * u128::from(head_bytes)
+            / (u128::from(relays) * (1 + u128::from(self.config.relay_losses)));
         let best = u64::try_from(square.isqrt()).unwrap_or(u64::MAX).max(1);
         // Equal fragments, of which a destination can reassemble so many.
-        adu_bytes.div_ceil(adu_bytes.div_ceil(best).min(self.config.limits.fragments_max as u64))
+        adu_bytes.div_ceil(adu_bytes.div_ceil(best).min(self.config.fragments_for_relays()))
     }
 
     /// Handles an acknowledgement of a part of a transfer.
@@ -671,10 +671,10 @@ impl Agent {
         }
     }
 
-    /// Schedules a retry of the rest of a bundle; the wait grows with each refusal. Parts being sent are not
-    /// affected.
+    /// Schedules a retry of the rest of a bundle; the wait grows with each refusal after one, whatever is in transit.
     pub(super) fn rest(&mut self, now: Instant, record: RecordId) {
-        let Some(held) = self.holdings.get(&record) else { return };
+        let waits = |state| matches!(state, BundleState::BackingOff(until) if until > now);
+        let Some(held) = self.holdings.get(&record).filter(|held| !waits(held.state)) else { return };
         let doubled = self.config.backoff_min.saturating_mul(1 << held.refusals.min(20));
         let wait = doubled.min(self.config.backoff_max).mul_f64(0.75 + self.rng.unit() / 2.0);
         self.unroute(record);

@@ -112,3 +112,35 @@ fn a_destination_reassembles_as_many_fragments_as_are_sent() {
     };
     assert_eq!(lengths(&sent(few, 100_000, &SendOptions::default()), 0).len(), 5);
 }
+
+#[test]
+fn fragments_that_are_refused_together_are_one_refusal() {
+    let mut world = chain_with(9, one_relay);
+    world.nodes[ORBITER].disk.capacity = Some(20_000);
+    for cable in &mut world.cables {
+        (cable.delay, cable.window) = (Duration::from_secs(1), 200_000);
+    }
+    world.start_all();
+    let payload = random(9, 200_000);
+    world.send(MOON, 1, "dtn://earth/in", Payload::Given(payload.clone()), SendOptions::default());
+    world.cables[1].plugged = false;
+    world.run_for(Duration::from_secs(20));
+    let refused = world.agent(ORBITER).counters().refused_no_resources;
+    let refusals = world.agent(MOON).bundles(world.now).map(|bundle| bundle.refusals).max();
+    assert!(
+        refused > 10 && refusals.is_some_and(|steps| (1..=4).contains(&steps)),
+        "{refused}, {refusals:?}"
+    );
+    world.nodes[ORBITER].disk.capacity = None;
+    world.heal(1);
+    world.run_until(MINUTE, "delivery", |world| has_arrived(world, EARTH, 1));
+    assert_eq!(world.nodes[EARTH].user.inbox[0].2, payload);
+}
+
+#[test]
+fn the_number_of_fragments_leaves_room_for_others() {
+    let many = |config: &mut Config| (config.relays, config.relay_losses) = (1, u32::MAX);
+    let world = sent(many, 20_000, &SendOptions::default());
+    let lengths = lengths(&world, 0);
+    assert!((3_000..=4_096).contains(&lengths.len()), "{} fragments", lengths.len());
+}
