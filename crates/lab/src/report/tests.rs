@@ -380,13 +380,3 @@ fn bars_are_side_by_side_with_a_table_of_their_values() {
     let table = plot.table.expect("a table");
     assert_eq!(table.csv(), "window (frames),a (%),b (%)\n1,10,20\n2,0,30\n");
 }
-
-/// `cargo test -p longwire-lab sample_page -- --ignored` writes the page for inspection.
-#[test]
-#[ignore = "writes a file"]
-fn sample_page() {
-    let (report, experiment) = sample();
-    let path = std::env::temp_dir().join("longwire-sample.html");
-    std::fs::write(&path, report.html(&experiment)).unwrap();
-    println!("{}", path.display());
-}

@@ -266,11 +266,3 @@ fn a_directory_gets_all_files_and_a_bad_one_is_named() {
     assert!(error.to_string().contains("timeline.txt"), "{error}");
     std::fs::remove_dir_all(&directory).unwrap();
 }
-
-/// `cargo test -p longwire-lab sample_traces -- --ignored` writes the files for inspection.
-#[test]
-#[ignore = "writes files"]
-fn sample_traces() {
-    let directory = std::env::temp_dir().join("longwire-sample-traces");
-    write(&directory, "Moon to orbiter", &story()).unwrap();
-}

@@ -2,7 +2,8 @@
 //! corrupt each other.
 //!
 //! Frames are also destroyed on purpose, each with the same probability, by a silence in it. The channel records the frames, and how
-//! late it, the stations and this program were: late sound makes a different channel.
+//! late it, the stations and this program were: late sound makes a different channel. Tests wait for what it records, and for the
+//! sound that it carries.
 
 use crate::modem::{Event, Modem};
 use bytes::Bytes;
@@ -11,24 +12,32 @@ use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Sample rate, 16-bit samples per second.
 pub(crate) const SAMPLES_HZ: usize = 48_000;
 /// Duration of the sound forwarded at once.
-const TICK: Duration = Duration::from_millis(10);
+pub(crate) const TICK: Duration = Duration::from_millis(10);
 const TICK_SAMPLES: usize = SAMPLES_HZ / 100;
 /// Silence that destroys a frame, bits: shorter than any frame, and too short for a loss of carrier.
 const SILENCE_BITS: usize = 32;
 
 /// A channel in its own thread. Ends on drop.
 pub(crate) struct Channel {
-    over: Arc<AtomicBool>,
-    noted: Arc<Mutex<Noted>>,
+    /// Its end is that of the thread.
+    open: Option<mpsc::Sender<()>>,
+    record: Arc<Record>,
     thread: Option<JoinHandle<()>>,
+}
+
+/// Record of a channel, for those who wait for something in it.
+#[derive(Default)]
+pub(crate) struct Record {
+    noted: Mutex<Noted>,
+    ticked: Condvar,
 }
 
 /// A transmitted frame.
@@ -47,7 +56,9 @@ pub(crate) struct Noted {
     pub(crate) said: Vec<Said>,
     /// Duration of ticks in which more than one station transmitted.
     pub(crate) collided: Duration,
+    /// Number of ticks since the channel was started, and whether it has ended.
     ticks: u64,
+    ended: bool,
     /// Maximum time by which the channel was behind the clock.
     pub(crate) late: Duration,
     /// Maximum sound that a station had not read yet.
@@ -73,8 +84,8 @@ impl Channel {
     /// Starts a channel between these stations, each with the pipe for its own sound and the pipe that is its input. `deaf`: two
     /// that do not hear each other.
     pub(crate) fn start(stations: Vec<(File, File)>, rate_bps: u32, deaf: Option<[usize; 2]>) -> Channel {
-        let over = Arc::new(AtomicBool::new(false));
-        let noted = Arc::new(Mutex::new(Noted::default()));
+        let (open, over) = mpsc::channel();
+        let record = Arc::new(Record::default());
         let ear = |(says, hears)| Ear {
             says,
             hears,
@@ -84,39 +95,57 @@ impl Channel {
             torn: 0,
         };
         let ears = stations.into_iter().map(ear).collect();
-        let air = Carrier { ears, deaf, noted: noted.clone() };
-        let until = over.clone();
-        let thread = std::thread::spawn(move || air.carry(&until));
-        Channel { over, noted, thread: Some(thread) }
+        let air = Carrier { ears, deaf, record: record.clone() };
+        let thread = std::thread::spawn(move || air.carry(&over));
+        Channel { open: Some(open), record, thread: Some(thread) }
     }
 
     /// Starts a new recording; from now on frames are destroyed with this probability.
     pub(crate) fn begin(&self, chance: f64, seed: u64) {
         let dice = (chance > 0.0).then(|| (chance, Rng::new(seed).fork("channel")));
-        *self.noted.lock().unwrap() = Noted { dice, ..Noted::default() };
+        let mut noted = self.record.noted.lock().unwrap();
+        *noted = Noted { dice, ticks: noted.ticks, ended: noted.ended, ..Noted::default() };
     }
 
     /// Waits until all stations read their input. Returns false if one does not.
     pub(crate) fn all_listen(&self) -> bool {
-        /// Ticks of a check, in which less than a fifth may be unread.
-        const TICKS: u64 = 25;
         (0..120).any(|_| {
             self.begin(0.0, 0);
-            while self.noted().ticks < TICKS {
-                std::thread::sleep(TICK);
-            }
+            // Less than a fifth of it may be unread.
+            self.record.carries(25 * TICK);
             self.noted().unheard < 5 * TICK
         })
     }
 
     pub(crate) fn noted(&self) -> Noted {
-        self.noted.lock().unwrap().clone()
+        self.record.noted.lock().unwrap().clone()
+    }
+
+    /// The record, for a thread of its own.
+    pub(crate) fn record(&self) -> Arc<Record> {
+        self.record.clone()
+    }
+}
+
+impl Record {
+    /// Waits until the record is as wished.
+    pub(crate) fn wait(&self, wished: impl Fn(&Noted) -> bool) {
+        let noted = self.noted.lock().unwrap();
+        let noted = self.ticked.wait_while(noted, |noted| !noted.ended && !wished(noted)).unwrap();
+        assert!(wished(&noted), "the channel has ended, perhaps because a station has");
+    }
+
+    /// Waits until the channel has carried sound of this duration, or silence.
+    pub(crate) fn carries(&self, time: Duration) {
+        let ticks = time.as_millis().div_ceil(TICK.as_millis()) as u64;
+        let until = self.noted.lock().unwrap().ticks + ticks;
+        self.wait(|noted| noted.ticks >= until);
     }
 }
 
 impl Drop for Channel {
     fn drop(&mut self) {
-        self.over.store(true, Ordering::Relaxed);
+        self.open = None;
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -134,28 +163,31 @@ pub(crate) fn pipe(path: &Path) -> File {
 struct Carrier {
     ears: Vec<Ear>,
     deaf: Option<[usize; 2]>,
-    noted: Arc<Mutex<Noted>>,
+    record: Arc<Record>,
 }
 
 impl Carrier {
-    fn carry(mut self, over: &AtomicBool) {
-        let began = Instant::now();
-        for tick in 1.. {
-            if over.load(Ordering::Relaxed) || self.tick().is_err() {
-                // A station has ended, and with it the test.
-                return;
+    /// Carries sound in real time until nobody needs it, or a station has ended.
+    fn carry(mut self, over: &mpsc::Receiver<()>) {
+        let mut due = Instant::now();
+        while self.tick().is_ok() {
+            due += TICK;
+            let left = due.saturating_duration_since(Instant::now());
+            if over.recv_timeout(left) != Err(RecvTimeoutError::Timeout) {
+                break;
             }
-            let due = began + TICK * tick;
-            std::thread::sleep(due.saturating_duration_since(Instant::now()));
             let late = Instant::now().saturating_duration_since(due);
-            let mut noted = self.noted.lock().unwrap();
+            let mut noted = self.record.noted.lock().unwrap();
             noted.late = noted.late.max(late);
             noted.ticks += 1;
+            self.record.ticked.notify_all();
         }
+        self.record.noted.lock().unwrap().ended = true;
+        self.record.ticked.notify_all();
     }
 
     fn tick(&mut self) -> std::io::Result<()> {
-        let mut noted = self.noted.lock().unwrap();
+        let mut noted = self.record.noted.lock().unwrap();
         let said: Vec<Vec<i16>> =
             self.ears.iter_mut().enumerate().map(|(at, ear)| ear.says(at, &mut noted)).collect();
         if said.iter().filter(|said| !said.is_empty()).count() > 1 {

@@ -1,6 +1,6 @@
 //! Dire Wolf as a program, and its users over AGW.
 
-use crate::channel::{Channel, SAMPLES_HZ, pipe};
+use crate::channel::{Channel, Record, SAMPLES_HZ, TICK, pipe};
 use bytes::{Bytes, BytesMut};
 use longwire_proto::agwpe::{Frame, Kind, Queued, Registered, StationName, Via};
 use longwire_proto::codec::DecodeError;
@@ -9,6 +9,7 @@ use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -194,7 +195,8 @@ impl Rig {
     pub(crate) async fn user(&self, at: usize, own: &str) -> User {
         let stream = TcpStream::connect(("127.0.0.1", self.stations[at].agw.number)).await.unwrap();
         let own: StationName = own.parse().unwrap();
-        let mut user = User { stream, input: BytesMut::new(), own, peer: StationName::NONE };
+        let record = self.channel.record();
+        let mut user = User { stream, input: BytesMut::new(), own, peer: StationName::NONE, record };
         user.say(Frame::new(Kind::Register).between(own, StationName::NONE)).await;
         let mut reply = user.hear_kind(Kind::Register).await.unwrap();
         assert_eq!(Registered::decode(&mut reply.data), Ok(Registered(true)));
@@ -245,6 +247,7 @@ pub(crate) struct User {
     input: BytesMut,
     own: StationName,
     peer: StationName,
+    record: Arc<Record>,
 }
 
 impl User {
@@ -323,8 +326,9 @@ impl User {
             if Queued::decode(&mut reply.data) == Ok(Queued(0)) {
                 return Ok(());
             }
-            // There is no event for it: the request is repeated.
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            // There is no event for it: the request is repeated, at most as often as something can be heard on the channel.
+            let record = self.record.clone();
+            tokio::task::spawn_blocking(move || record.carries(TICK)).await.expect("the channel is there");
         }
     }
 

@@ -90,9 +90,9 @@ impl Ours {
         let (to, shares) = (PeerId::CONFIGURED, Shares::payload(bytes.len()));
         let hello = DatagramsRequest::Datagram { to, bytes, shares, token: None };
         self.driver.request(Port::Second((EVERYBODY, hello))).unwrap();
-        while rig.channel.noted().said.len() == before {
-            self.meanwhile(tokio::time::sleep(Duration::from_millis(20))).await;
-        }
+        let record = rig.channel.record();
+        let is_said = move || record.wait(|noted| noted.said.len() > before);
+        self.meanwhile(tokio::task::spawn_blocking(is_said)).await.expect("it is transmitted");
     }
 
     /// Waits for the next event of the link.

@@ -1,7 +1,7 @@
 //! Two nodes, each with its own Dire Wolf: a file compared with the same file over bare stations on the same rig, and the effects
 //! of a restart in the middle.
 
-use crate::channel::Said;
+use crate::channel::{Said, TICK};
 use crate::common::segments::Segments;
 use crate::common::{App, Place, config, payload, start};
 use crate::direwolf::{Air, Failure, OURS, Rig, THEIRS, is_installed};
@@ -71,8 +71,9 @@ impl Pair {
     fn start_node(&mut self, at: usize) {
         let node = start(config(&self.texts[at]));
         let mut app = App::new(&node);
-        until(&mut app, BOUND, |status| status["tncs"][0]["up"] == true).expect("the TNC is there");
-        std::thread::sleep(FOUND);
+        until(&self.rig, &mut app, BOUND, |status| status["tncs"][0]["up"] == true)
+            .expect("the TNC is there");
+        self.rig.channel.record().carries(FOUND);
         self.nodes[at] = Some(node);
     }
 
@@ -110,8 +111,10 @@ impl Pair {
     }
 }
 
-/// Requests a node's status until it is as wished: not all of it has events.
+/// Requests a node's status until it is as wished, at most as often as something can be heard on the channel: not all of it has
+/// events.
 fn until(
+    rig: &Rig,
     app: &mut App,
     bound: Duration,
     wished: impl Fn(&serde_json::Value) -> bool,
@@ -125,7 +128,7 @@ fn until(
         if began.elapsed() > bound {
             return Err(format!("not over after {bound:?}: {status:#}"));
         }
-        std::thread::sleep(Duration::from_millis(20));
+        rig.channel.record().carries(TICK);
     }
 }
 
@@ -156,10 +159,10 @@ fn over_nodes(rig: Rig, name: &str, file: &Bytes, seed: u64) -> (Rig, Result<Dur
     let plain = !rig.air.is_extended();
     let mut pair = Pair::start(name, rig, plain);
     let (mut here, mut there) = pair.given(file);
-    std::thread::sleep(RUN);
+    pair.rig.channel.record().carries(RUN);
     begin(&pair.rig, seed);
     pair.call();
-    let done = until(&mut here, BOUND, |status| status["bundles"] == 0);
+    let done = until(&pair.rig, &mut here, BOUND, |status| status["bundles"] == 0);
     let result = done.and_then(|_| taken(&pair.rig));
     if result.is_ok() {
         assert!(there.receive().1 == file, "every byte is as it was sent");
@@ -344,7 +347,7 @@ fn story_of(name: &str, window: u8, length: usize, trouble: Option<Trouble>) -> 
     let began = Instant::now();
     if let Some(trouble) = trouble {
         let half = length as u64 / 2;
-        until(&mut there, BOUND, |status| {
+        until(&pair.rig, &mut there, BOUND, |status| {
             status["links"][0]["counters"]["payload_received"].as_u64() > Some(half)
         })
         .unwrap();
@@ -364,12 +367,12 @@ fn story_of(name: &str, window: u8, length: usize, trouble: Option<Trouble>) -> 
             Trouble::Program => pair.rig.restart(0),
         }
     }
-    until(&mut here, BOUND, |status| status["bundles"] == 0).unwrap();
+    until(&pair.rig, &mut here, BOUND, |status| status["bundles"] == 0).unwrap();
     let taken = began.elapsed();
     let (delivery, got) = there.receive();
     assert!(got == file, "every byte is as it was sent");
     there.take(delivery);
-    until(&mut there, BOUND, |status| status["bundles"] == 0).unwrap();
+    until(&pair.rig, &mut there, BOUND, |status| status["bundles"] == 0).unwrap();
     pair.listen();
     println!("{name}: {:.1} s, links {}", taken.as_secs_f64(), pair.heard.calls());
     if trouble.is_none() {
@@ -395,13 +398,13 @@ fn a_hundred_kilobytes_each_way_between_two_nodes() {
     begin(&pair.rig, 0);
     pair.call();
     for app in &mut apps {
-        until(app, BOUND, |status| status["counters"]["forwarded"] == 1).unwrap();
+        until(&pair.rig, app, BOUND, |status| status["counters"]["forwarded"] == 1).unwrap();
     }
     for (app, file) in apps.iter_mut().zip(files.iter().rev()) {
         let (delivery, got) = app.receive();
         assert!(got == *file, "every byte is as it was sent");
         app.take(delivery);
-        until(app, BOUND, |status| status["bundles"] == 0).unwrap();
+        until(&pair.rig, app, BOUND, |status| status["bundles"] == 0).unwrap();
     }
     pair.listen();
     assert_eq!((pair.heard.calls(), pair.heard.again()), (1, [0, 0]), "a clean link does not fall");
@@ -454,7 +457,7 @@ fn finding_out_what_the_tnc_knows_breaks_no_link() {
     let (mut here, mut there) = pair.given(&file);
     begin(&pair.rig, 0);
     pair.call();
-    until(&mut here, Duration::from_secs(90), |status| status["bundles"] == 0).unwrap();
+    until(&pair.rig, &mut here, Duration::from_secs(90), |status| status["bundles"] == 0).unwrap();
     assert!(there.receive().1 == file, "every byte is as it was sent");
     let said = pair.rig.channel.noted().said;
     let control = |said: &Said| {
