@@ -23,8 +23,8 @@ settings! {
         /// Number of datagrams of a full block. Long blocks need less repair in proportion; short ones are restored
         /// sooner. Default 2,048.
         pub block_symbols: u16 = 2048,
-        /// Full blocks have repair symbols only if the user pauses before the next one is full: for users that repeat what is
-        /// missing, and that lose time only after their last datagram. Default false.
+        /// Repair symbols leave only in pauses of the user, and a full block has some only if there is one before the next block is
+        /// full: for users that repeat what is missing, and that lose time only after their last datagram. Default false.
         pub deferred: bool,
         /// Minimum number of repair symbols of a block. Default 1.
         pub repair_min: u16 = 1,

@@ -75,10 +75,25 @@ pub(super) struct Received {
 #[derive(Debug)]
 pub(super) struct Incoming {
     bytes_max: u64,
-    /// [`Config::deferred`], as at the senders.
+    /// [`Config::deferred`] and [`Config::block_symbols`], as at the senders.
     deferred: bool,
+    block_symbols: u32,
     senders: BTreeMap<Origin, Sender>,
     heard: u64,
+}
+
+impl Sender {
+    /// Gives up blocks without a repair symbol, after which so many symbols were sent that none will follow.
+    fn end_without_repair(&mut self, symbols: u32) {
+        let mut after = 0;
+        for block in self.blocks.values_mut().rev() {
+            if after >= symbols && block.shape.is_none() {
+                block.complete = block.sources == block.sent;
+                self.held_bytes -= block.end();
+            }
+            after += block.sent;
+        }
+    }
 }
 
 fn place_bytes(symbol: &Bytes) -> u64 {
@@ -93,11 +108,17 @@ impl Block {
         symbols.values().map(place_bytes).sum()
     }
 
-    /// Counts a symbol for the measurement, and returns true if no more can follow.
-    fn count(&mut self, id: u16) -> bool {
+    /// Counts a symbol for the measurement, and returns true if no more can follow. Deferred repair symbols are not counted: whether
+    /// they are sent is open.
+    fn count(&mut self, id: u16, is_source: bool, deferred: bool) -> bool {
+        if deferred && !is_source {
+            return false;
+        }
         self.received = self.received.saturating_add(1);
         self.sent = self.sent.max(u32::from(id) + 1);
-        if let Some(shape) = self.shape {
+        if let Some(shape) = self.shape
+            && !deferred
+        {
             self.sent = self.sent.max(u32::from(shape.sources));
             return u32::from(id) + 1 == u32::from(shape.sources) + u32::from(shape.repairs);
         }
@@ -105,11 +126,12 @@ impl Block {
     }
 
     /// Returns the numbers of lost and of all symbols, once.
-    fn measure(&mut self) -> (u64, u64) {
+    fn measure(&mut self, deferred: bool) -> (u64, u64) {
         if core::mem::replace(&mut self.measured, true) {
             return (0, 0);
         }
         let all = match self.shape {
+            Some(shape) if deferred => u32::from(shape.sources),
             Some(shape) => u32::from(shape.sources) + u32::from(shape.repairs),
             None => self.sent,
         };
@@ -160,7 +182,8 @@ fn extended(newest: i64, block: u32) -> i64 {
 impl Incoming {
     pub(super) fn new(config: &Config) -> Self {
         let Config { incoming_bytes_max: bytes_max, deferred, .. } = *config;
-        Incoming { bytes_max, deferred, senders: BTreeMap::new(), heard: 0 }
+        let block_symbols = config.block_symbols.into();
+        Incoming { bytes_max, deferred, block_symbols, senders: BTreeMap::new(), heard: 0 }
     }
 
     /// Memory of all symbols.
@@ -234,25 +257,26 @@ impl Incoming {
         if !(-LATE..WINDOW).contains(&behind) {
             counters.renumbered += 1;
             let ended = core::mem::take(&mut sender.blocks);
-            ended.into_values().for_each(|block| sender.held_bytes -= end_block(block, counters, received));
+            let mut end = |block| end_block(block, self.deferred, counters, received);
+            ended.into_values().for_each(|block| sender.held_bytes -= end(block));
         }
         sender.newest = if behind >= LATE { number } else { sender.newest.max(number) };
         let kept = sender.blocks.split_off(&(sender.newest - WINDOW + 1));
         let ended = core::mem::replace(&mut sender.blocks, kept);
-        ended.into_values().for_each(|block| sender.held_bytes -= end_block(block, counters, received));
+        let deferred = self.deferred;
+        let mut end = |block| end_block(block, deferred, counters, received);
+        ended.into_values().for_each(|block| sender.held_bytes -= end(block));
         if let Entry::Vacant(vacant) = sender.blocks.entry(number) {
             counters.blocks_received += 1;
             vacant.insert(Block::default());
             let settled = sender.blocks.range_mut(..=sender.newest - SETTLED);
             for (_, block) in settled.rev().take_while(|(_, block)| !block.measured) {
-                let (lost, all) = block.measure();
+                let (lost, all) = block.measure(self.deferred);
                 received.measured.0 += lost;
                 received.measured.1 += all;
-                // No pause has followed, and none will bring repair symbols.
-                if self.deferred && block.shape.is_none() {
-                    block.complete = block.sources == block.sent;
-                    sender.held_bytes -= block.end();
-                }
+            }
+            if self.deferred {
+                sender.end_without_repair(2 * self.block_symbols);
             }
         }
         Some(number)
@@ -281,7 +305,8 @@ impl Incoming {
         if block.symbols.contains_key(&id) || block.complete && is_source {
             counters.duplicates += u64::from(is_source);
             // A late symbol of a restored block is none that was lost.
-            block.received = block.received.saturating_add(u32::from(block.complete && !block.measured));
+            let is_counted = block.complete && !block.measured && (is_source || !self.deferred);
+            block.received = block.received.saturating_add(u32::from(is_counted));
             return;
         }
         if !block.over && !block.agrees(id, shape, &bytes) {
@@ -292,7 +317,7 @@ impl Incoming {
             sender.held_bytes -= block.end();
         }
         block.shape = block.shape.or(shape);
-        let is_last = block.count(id);
+        let is_last = block.count(id, is_source, self.deferred);
         if is_source {
             received.datagram = Some(bytes.clone());
         }
@@ -305,7 +330,7 @@ impl Incoming {
         }
         let sender = self.senders.get_mut(&origin).expect("the block was entered");
         if is_last && let Some(block) = sender.blocks.get_mut(&number) {
-            let (lost, all) = block.measure();
+            let (lost, all) = block.measure(self.deferred);
             received.measured.0 += lost;
             received.measured.1 += all;
         }
@@ -348,8 +373,8 @@ impl Incoming {
 }
 
 /// Ends a block whose symbols are no longer expected, and returns the memory that becomes free.
-fn end_block(mut block: Block, counters: &mut Counters, received: &mut Received) -> u64 {
-    let (lost, all) = block.measure();
+fn end_block(mut block: Block, deferred: bool, counters: &mut Counters, received: &mut Received) -> u64 {
+    let (lost, all) = block.measure(deferred);
     received.measured.0 += lost;
     received.measured.1 += all;
     let is_short = block.sources < block.shape.map_or(block.sent, |shape| shape.sources.into());

@@ -1,6 +1,6 @@
 //! Engine of the layer.
 
-use super::config::{Config, Counters};
+use super::config::{Config, Counters, REPAIR_SPARE};
 use super::incoming::Incoming;
 use super::losses::LossTable;
 use super::outgoing::Outgoing;
@@ -44,6 +44,8 @@ pub struct FecDatagrams {
     orders: VecDeque<DatagramsRequest>,
     /// Packets in the order in which they leave.
     departures: VecDeque<Departure>,
+    /// Deferred repair packets, of the last blocks first. They leave while nothing else does.
+    repairs: VecDeque<Departure>,
     timers: Timers<1>,
     pacer: Pacer,
     provider_room: u64,
@@ -68,6 +70,7 @@ impl FecDatagrams {
             losses: LossTable::default(),
             orders: VecDeque::new(),
             departures: VecDeque::new(),
+            repairs: VecDeque::new(),
             timers: Timers::new(),
             pacer: Pacer::new(config.rate_bps, config.burst),
             provider_room: 0,
@@ -93,6 +96,7 @@ impl FecDatagrams {
         self.incoming.close(self.peer);
         self.losses.clear();
         self.departures.clear();
+        self.repairs.clear();
         self.timers.stop_all();
         (self.provider_room, self.told, self.release) = (0, 0, 0);
         (self.risen, self.risen_restored) = (0, 0);
@@ -117,18 +121,29 @@ impl FecDatagrams {
         match (self.outgoing.is_full(to, &self.config), self.config.deferred) {
             (false, _) => {}
             (true, false) => self.end_block(to),
-            (true, true) => self.outgoing.defer(to, &mut self.counters),
+            (true, true) => {
+                self.outgoing.defer(to, &mut self.counters);
+                // What was lost so long ago has been repeated since.
+                self.repairs.retain(|repair| repair.to != to);
+            }
         }
     }
 
     fn end_block(&mut self, to: PeerId) {
         let (loss, report) = (self.losses.to(to, &self.config), self.losses.report(to));
         let packets = self.outgoing.end(to, loss, report, &self.config, &mut self.counters);
-        self.departures.extend(packets.into_iter().map(|packet| {
+        let packets = packets.into_iter().map(|packet| {
             let bytes = packet.to_bytes();
             let shares = Shares::repair(bytes.len());
             Departure { to, bytes, shares, token: None }
-        }));
+        });
+        if !self.config.deferred {
+            self.departures.extend(packets);
+            return;
+        }
+        let before = core::mem::replace(&mut self.repairs, packets.collect());
+        self.repairs.extend(before);
+        self.repairs.truncate(usize::from(self.config.block_symbols) + REPAIR_SPARE as usize);
     }
 
     /// Room for the user: that of the provider which nothing waits for. With a rate, each datagram waits for its time.
@@ -152,7 +167,8 @@ impl FecDatagrams {
         if self.provider_room == 0 || self.timers.get(Timer::Pace as usize).is_some() {
             return None;
         }
-        let Departure { to, bytes, shares, token } = self.departures.pop_front()?;
+        let next = self.departures.pop_front().or_else(|| self.repairs.pop_front());
+        let Departure { to, bytes, shares, token } = next?;
         self.provider_room -= 1;
         self.counters.repairs_sent += u64::from(shares.repair > 0);
         self.pacer.spend(now, bytes.len() as u64 + self.config.overhead_bytes);

@@ -16,8 +16,9 @@
 //! - **Blocks** end when they are full ([`Config::block_symbols`]), or when the user could send and did not for a time
 //!   ([`Config::idle`]). The repair packets follow, before the next datagrams of the user. Each receiver has blocks of its own.
 //! - **Deferred repair** ([`Config::deferred`]): a full block ends without repair packets. When the user pauses, those of the
-//!   last full block and of the block in progress follow. A user that repeats what is missing thus has the whole rate for its
-//!   data, and its last ones, which no repetition reaches before a round trip, are restored.
+//!   last full block and of the block in progress follow, in turn, and only while the user sends nothing. A user that repeats what
+//!   is missing thus has the whole rate for its data, and its last ones, which no repetition reaches before a round trip, are
+//!   restored.
 //! - **The number of repair packets** is the least with which the datagrams of a block cannot be restored with a
 //!   probability of at most [`Config::failure_max`] ([`Config::repair_symbols`]). The losses are those of the setting, and
 //!   those that the peer reports: if it has missed l of the n packets sent to it lately, the probability is

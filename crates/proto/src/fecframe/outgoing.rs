@@ -110,7 +110,8 @@ impl Outgoing {
         }
     }
 
-    /// Ends the block to this receiver, and returns its repair packets after those that the block before still lacks.
+    /// Ends the block to this receiver, and returns its repair packets and those that the block before still lacks: in turn, so
+    /// that neither block is restored late because of the other.
     pub(super) fn end(
         &mut self,
         to: PeerId,
@@ -124,7 +125,10 @@ impl Outgoing {
         let last = (!receiver.block.sources.is_empty()).then(|| receiver.block.end());
         counters.blocks_sent += u64::from(last.is_some());
         let blocks = receiver.waiting.take().into_iter().chain(last);
-        blocks.flat_map(|block| block.repairs(loss, report, config)).collect()
+        let mut packets: Vec<_> =
+            blocks.flat_map(|block| in_parts(block.repairs(loss, report, config))).collect();
+        packets.sort_by_key(|(part, _)| *part);
+        packets.into_iter().map(|(_, packet)| packet).collect()
     }
 
     /// Starts the wait for more datagrams, where it does not run.
@@ -184,6 +188,12 @@ impl Block {
         };
         (count..).zip(symbols).map(packet).collect()
     }
+}
+
+/// Each packet with its place among all of them, from 0 to 65,535.
+fn in_parts(packets: Vec<Packet>) -> impl Iterator<Item = (usize, Packet)> {
+    let count = packets.len();
+    packets.into_iter().enumerate().map(move |(at, packet)| ((2 * at + 1) * 32_768 / count, packet))
 }
 
 /// Repair symbols of these datagrams.

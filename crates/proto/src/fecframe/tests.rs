@@ -206,6 +206,75 @@ fn deferred_repair_symbols_leave_in_a_pause_for_the_last_full_block_and_the_bloc
 }
 
 #[test]
+fn deferred_repair_symbols_of_two_blocks_leave_in_turn() {
+    let mut sender = Scene::new(Config { block_symbols: 4, deferred: true, ..fixed(2) });
+    let sources: Vec<Packet> = datagrams(7, 100).iter().flat_map(|datagram| sender.send(datagram)).collect();
+    sender.wait(IDLE);
+    let first = sources[0].block;
+    let left = sender.packets();
+    let left: Vec<_> = left.iter().map(|packet| (packet.block - first, packet.id)).collect();
+    assert_eq!(left, [(0, 4), (1, 3), (0, 5), (1, 4)]);
+}
+
+#[test]
+fn deferred_repair_symbols_leave_only_while_the_user_sends_nothing() {
+    const PACE: Duration = Duration::from_millis(11);
+    // A packet takes between 10 and 11 ms.
+    let rate =
+        Config { rate_bps: 100_800, burst: Duration::ZERO, block_symbols: 4, deferred: true, ..fixed(3) };
+    let mut sender = Scene::new(rate);
+    let datagram = Bytes::from(vec![1; 91]);
+    let block = sender.send(&datagram)[0].block;
+    let numbers = |packets: Vec<Packet>| -> Vec<(u32, u16)> {
+        packets.iter().map(|packet| (packet.block.wrapping_sub(block), packet.id)).collect()
+    };
+    // As soon as the rate permits it.
+    let send = |sender: &mut Scene| {
+        sender.now += PACE;
+        sender.layer.handle_timeout(sender.now);
+        assert_eq!(sender.layer.poll_indication(sender.now), Some(DatagramsIndication::Room(1)));
+        numbers(sender.send(&datagram))
+    };
+    let wait = |sender: &mut Scene, time| {
+        sender.wait(time);
+        numbers(sender.packets())
+    };
+    assert_eq!((wait(&mut sender, PACE), wait(&mut sender, IDLE)), (vec![], vec![(0, 1)]), "a pause");
+    assert_eq!(send(&mut sender), [(1, 0)], "a datagram is first");
+    assert_eq!(wait(&mut sender, PACE), [(0, 2)], "a gap");
+    for id in 1..4 {
+        assert_eq!(send(&mut sender), [(1, id)]);
+    }
+    // A full block was sent since.
+    assert_eq!((wait(&mut sender, PACE), wait(&mut sender, IDLE)), (vec![], vec![(1, 4)]));
+}
+
+#[test]
+fn deferred_repair_symbols_restore_blocks_after_many_short_ones_and_are_not_taken_for_lost() {
+    let config = Config { block_symbols: 40, deferred: true, ..fixed(1) };
+    let (mut sender, mut receiver) = (Scene::new(config.clone()), Scene::new(config));
+    let sent = datagrams(40, 1_000);
+    let mut packets = vec![];
+    let mut repairs = vec![];
+    // A pause after each second datagram.
+    for pair in sent.chunks(2) {
+        packets.extend(pair.iter().flat_map(|datagram| sender.send(datagram)));
+        sender.wait(IDLE);
+        repairs.extend(sender.packets());
+    }
+    assert_eq!(repairs.len(), 20);
+    for (at, packet) in packets.iter().enumerate() {
+        if at != 0 {
+            receiver.receive(packet);
+        }
+    }
+    assert_eq!(receiver.receive(&repairs[0]), sent[..1]);
+    // The losses that the receiver reports are those of datagrams.
+    let reported = receiver.send(&sent[0])[0].report.expect("something to report");
+    assert_eq!(reported.lost, 1);
+}
+
+#[test]
 fn deferred_blocks_without_a_pause_take_no_memory_once_they_are_long_past() {
     let config = Config { block_symbols: 10, deferred: true, ..fixed(1) };
     let (mut sender, mut receiver) = (Scene::new(config.clone()), Scene::new(config));

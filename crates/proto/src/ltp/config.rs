@@ -107,6 +107,9 @@ settings! {
         pub burst: Duration = Duration::from_millis(10),
         /// Length of the UDP and IP headers of a datagram, bytes. Default 28.
         pub overhead_bytes: u64 = 28,
+        /// An acknowledgement shares the datagram of the segment after it, if there is one that fits. RFC 7122 3.3 allows only one
+        /// segment in a datagram of UDP; RFC 5326 5 allows any number, and all are received. Default false.
+        pub shared_datagrams: bool,
         /// Idle time of this side after which a keep-alive of four zero octets is sent, at least 15 s (RFC 7122 3.4).
         /// Default: none.
         pub keepalive: Option<Duration>,

@@ -121,8 +121,7 @@ impl Link {
         }
         self.state = LinkState::Up;
         self.counted().joined += 1;
-        let segment_bytes = bytes_max.min(self.config.segment_bytes);
-        self.sessions.up(usize::try_from(segment_bytes).unwrap_or(usize::MAX), peer);
+        self.sessions.up(usize::try_from(bytes_max).unwrap_or(usize::MAX), peer);
         self.pacer.restart(now);
         self.told = 0;
         self.set_keepalive(now);
@@ -315,10 +314,10 @@ impl Link {
             return None;
         }
         let mut departure = self.sessions.next_departure(now);
-        if departure.is_none() {
+        if departure.as_ref().is_none_or(|departure| self.sessions.has_room(departure)) {
             // As late as possible, so that more bundles may share the block.
             self.packing.finish_if_due(&mut self.sessions);
-            departure = self.sessions.next_departure(now);
+            departure = self.sessions.with_next(now, departure);
         }
         if !self.packing.is_waiting() {
             self.timers.stop(Timer::Aggregation as usize);

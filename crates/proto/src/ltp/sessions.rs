@@ -58,6 +58,19 @@ pub(super) struct Departure {
     pub(super) token: Option<u64>,
 }
 
+impl Departure {
+    /// Returns true if the datagram has neither data nor a segment that is answered.
+    fn is_acknowledgement(&self) -> bool {
+        self.token.is_none() && self.shares.payload == 0 && self.shares.repeated == 0
+    }
+
+    /// Returns one datagram with these segments and another one's.
+    fn before(self, other: Departure) -> Departure {
+        let bytes = [&self.bytes[..], &other.bytes[..]].concat().into();
+        Departure { to: other.to, bytes, shares: self.shares.and(other.shares), token: other.token }
+    }
+}
+
 /// Control segment that waits to be sent. Its contents are made when it leaves.
 #[derive(Clone, Debug)]
 pub(super) enum Control {
@@ -100,6 +113,10 @@ pub(super) struct Sessions {
     pub(super) clock: Clock,
     /// Maximum length of a segment without the extensions of its authentication, bytes; zero while the link is not joined.
     pub(super) segment_bytes: usize,
+    /// Maximum length of a datagram, bytes.
+    datagram_bytes: usize,
+    /// Segment that did not fit into the datagram of an acknowledgement: the next one to leave.
+    next: Option<Departure>,
     /// Configured peer; `None` if the endpoint has none.
     pub(super) peer: Option<PeerId>,
     next_number: u64,
@@ -144,6 +161,8 @@ impl Sessions {
             config,
             rng,
             segment_bytes: 0,
+            datagram_bytes: 0,
+            next: None,
             peer: None,
             next_number,
             outgoing: BTreeMap::new(),
@@ -176,10 +195,13 @@ impl Sessions {
 
     // -- Up and down --------------------------------------------------------------------------------------------
 
-    /// Begins to send on an endpoint. Cancellations that were not acknowledged before are sent again.
-    pub(super) fn up(&mut self, segment_bytes: usize, peer: Option<PeerId>) {
+    /// Begins to send on an endpoint whose datagrams have this maximum length. Cancellations that were not acknowledged before
+    /// are sent again.
+    pub(super) fn up(&mut self, datagram_bytes: usize, peer: Option<PeerId>) {
         let overhead = self.authenticator.as_ref().map_or(0, Authenticator::overhead_bytes);
-        self.segment_bytes = segment_bytes.saturating_sub(overhead);
+        let segment_bytes = usize::try_from(self.config.segment_bytes).unwrap_or(usize::MAX);
+        self.segment_bytes = segment_bytes.min(datagram_bytes).saturating_sub(overhead);
+        self.datagram_bytes = datagram_bytes;
         self.peer = peer;
         let unanswered: Vec<_> = self.cancelling.keys().copied().collect();
         for (side, id) in unanswered {
@@ -222,7 +244,7 @@ impl Sessions {
             self.clock.stop(Timer::Cancel(*side, *id), &mut cancelling.timer);
         }
         self.clock.set_down(None);
-        (self.segment_bytes, self.peer) = (0, None);
+        (self.segment_bytes, self.peer, self.next) = (0, None, None);
         (self.outgoing_bytes, self.unsent_bytes, self.held_bytes) = (0, 0, 0);
         self.fresh.clear();
         self.repeats.clear();
@@ -435,8 +457,33 @@ impl Sessions {
         (!block.is_finished() && !block.has_new(self.segment_bytes)).then_some(number)
     }
 
-    /// Returns the next segment to send.
+    /// Returns the next datagram to send.
     pub(super) fn next_departure(&mut self, now: Instant) -> Option<Departure> {
+        let first = self.next.take();
+        self.with_next(now, first)
+    }
+
+    /// Returns true if a segment has room for others in its datagram, and none was found.
+    pub(super) fn has_room(&self, departure: &Departure) -> bool {
+        self.config.shared_datagrams && departure.is_acknowledgement() && self.next.is_none()
+    }
+
+    /// Returns a datagram with these segments, or without any, and the next ones.
+    pub(super) fn with_next(&mut self, now: Instant, first: Option<Departure>) -> Option<Departure> {
+        let mut departure = first.or_else(|| self.next_segment(now))?;
+        while self.has_room(&departure) {
+            let Some(next) = self.next_segment(now) else { break };
+            if next.to != departure.to || departure.bytes.len() + next.bytes.len() > self.datagram_bytes {
+                self.next = Some(next);
+                break;
+            }
+            departure = departure.before(next);
+        }
+        Some(departure)
+    }
+
+    /// Returns the next segment to send.
+    fn next_segment(&mut self, now: Instant) -> Option<Departure> {
         let departure = self.next_plain(now)?;
         Some(match &self.authenticator {
             Some(authenticator) => Departure { bytes: authenticator.seal(&departure.bytes), ..departure },

@@ -55,6 +55,18 @@ impl Shares {
         [payload, repeated, acknowledgement, control, repair].into_iter().map(u64::from).sum()
     }
 
+    /// Returns the shares of two units in one.
+    #[must_use]
+    pub fn and(self, other: Shares) -> Shares {
+        Shares {
+            payload: self.payload + other.payload,
+            repeated: self.repeated + other.repeated,
+            acknowledgement: self.acknowledgement + other.acknowledgement,
+            control: self.control + other.control,
+            repair: self.repair + other.repair,
+        }
+    }
+
     /// Returns the shares of a part of `part` bytes, headers of the part included, of a unit of `whole` bytes: each in
     /// proportion, so that the parts of a unit with one purpose have no other.
     #[must_use]

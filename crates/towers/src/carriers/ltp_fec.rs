@@ -42,7 +42,7 @@ const BLOCK_TIME_BEFORE_RELAYS_S: f64 = 30.0;
 /// Limits of the probability that a block cannot be restored.
 const FAILURE_MAX: (f64, f64) = (1e-6, 0.1);
 /// The probability where repair is deferred: two blocks are restored at the end of a transfer over each hop.
-const DEFERRED_FAILURE_MAX: f64 = 0.02;
+const DEFERRED_FAILURE_MAX: f64 = 0.001;
 /// Pause after which deferred repair packets leave, as a number of datagrams.
 const PAUSE_FRAMES: f64 = 4.0;
 
@@ -212,21 +212,22 @@ fn tuned(path: &[Hop]) -> Table {
 /// Settings over several hops, of which each repeats what is missing while the next one already has data to send: only after
 /// the last data does a repetition cost time.
 ///
-/// - Repair packets leave in pauses, for the data of one to two round trips.
+/// - Repair packets leave in pauses, for the last data: what left a round trip and its reports ago is being repeated.
 /// - Bundles, which are fragments where relays forward them at once, have blocks of their own: one that is incomplete does
-///   not hold up others.
+///   not hold up others. Acknowledgements of their reports cost no headers.
 fn deferred(ltp: Config, fec: fecframe::Config, in_flight: f64, frame_s: f64) -> LtpFecSettings {
     let sessions_max = ltp.sessions_max.max((2.0 * in_flight) as usize);
     LtpFecSettings {
         ltp: Config {
             block_bytes: ltp.segment_bytes,
+            shared_datagrams: true,
             sessions_max,
             incoming_sessions_max: ltp.incoming_sessions_max.max(4 * sessions_max),
             copies: 1,
             ..ltp
         },
         fec: fecframe::Config {
-            block_symbols: in_flight.clamp(BLOCK_SYMBOLS.0, BLOCK_SYMBOLS.1) as u16,
+            block_symbols: (1.2 * in_flight).clamp(BLOCK_SYMBOLS.0, BLOCK_SYMBOLS.1) as u16,
             deferred: true,
             failure_max: DEFERRED_FAILURE_MAX,
             idle: fec.idle.max(millis(PAUSE_FRAMES * frame_s)),
@@ -273,8 +274,10 @@ mod tests {
         assert!(fec.deferred && fec.idle > Duration::from_millis(100), "four packets");
         let flight = 5.12 * 115_200.0 / 8.0;
         let covered = f64::from(fec.block_symbols) * ltp.segment_bytes as f64;
-        assert!((0.95..1.05).contains(&(covered / flight)), "a round trip: {covered} of {flight} bytes");
+        let trips = covered / flight;
+        assert!((1.1..1.25).contains(&trips), "a round trip and its reports: {covered} of {flight} bytes");
         assert_eq!((ltp.block_bytes, ltp.copies), (ltp.segment_bytes, 1), "blocks of their own");
+        assert!(ltp.shared_datagrams && !settings(&over(1, 5.12, 1e-5)).ltp.shared_datagrams);
         assert!(ltp.sessions_max >= 2 * usize::from(fec.block_symbols));
         assert!(
             ltp.report_delay < Duration::from_millis(100) && ltp.checkpoint_every > 0,

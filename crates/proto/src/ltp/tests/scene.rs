@@ -64,6 +64,8 @@ pub(super) struct Scene {
     pub(super) now: Instant,
     pub(super) up: Vec<BundlesIndication>,
     pub(super) down: Vec<Segment>,
+    /// Number of segments of each datagram of the output.
+    pub(super) shared: Vec<usize>,
     /// Tokens of datagrams that have not left, if they are held back.
     pub(super) held: Option<Vec<u64>>,
     room: u64,
@@ -72,12 +74,18 @@ pub(super) struct Scene {
 
 impl Scene {
     pub(super) fn new(config: Config) -> Self {
+        Scene::over(config, 65_507)
+    }
+
+    /// A link over datagrams of this maximum length.
+    pub(super) fn over(config: Config, bytes_max: u64) -> Self {
         let link = Checked::new("ltp", Link::new(config, Rng::new(7)));
         let (now, held) = (Instant::ZERO, None);
-        let mut scene = Scene { link, now, up: vec![], down: vec![], held, room: 1_000, next: 0 };
+        let mut scene =
+            Scene { link, now, up: vec![], down: vec![], shared: vec![], held, room: 1_000, next: 0 };
         scene.ask(BundlesRequest::Connect);
         let peer = Some(PeerId::CONFIGURED);
-        scene.tell(DatagramsIndication::Joined { bytes_max: 65_507, peer, group: None });
+        scene.tell(DatagramsIndication::Joined { bytes_max, peer, group: None });
         scene.set_room(1_000);
         scene
     }
@@ -89,18 +97,21 @@ impl Scene {
     }
 
     fn settle(&mut self) {
-        (self.up, self.down) = (vec![], vec![]);
+        (self.up, self.down, self.shared) = (vec![], vec![], vec![]);
         loop {
             let mut tokens = Vec::new();
             let before = self.down.len();
             let (up, down, held) = (&mut self.up, &mut self.down, &mut self.held);
+            let shared = &mut self.shared;
             drain(
                 &mut self.link,
                 self.now,
                 |said| up.push(said),
                 |asked| {
                     if let DatagramsRequest::Datagram { bytes, token, .. } = asked {
-                        down.extend(segments(bytes));
+                        let segments = segments(bytes);
+                        shared.push(segments.len());
+                        down.extend(segments);
                         match held {
                             Some(held) => held.extend(token),
                             None => tokens.extend(token),

@@ -78,6 +78,33 @@ fn copies_of_a_report_are_acknowledged_once_and_a_repeated_report_again() {
 }
 
 #[test]
+fn an_acknowledgement_shares_the_datagram_of_the_segment_after_it_where_that_is_allowed() {
+    for (shared_datagrams, bytes_max, expected) in
+        [(false, 65_507, vec![1, 1, 1]), (true, 65_507, vec![3]), (true, 1_007, vec![2, 1])]
+    {
+        let mut scene = Scene::over(Config { shared_datagrams, ..short() }, bytes_max);
+        let blocks = [1, 2, 3].map(|fill| scene.send(&bundle(980, fill)).1.pop().expect("one segment"));
+        assert_eq!(scene.shared, [1], "data share nothing");
+        scene.set_room(0);
+        scene.hear(&[report(&blocks[0], 9, (0, 980), &[(0, 980)])]);
+        scene.hear(&[report(&blocks[1], 9, (0, 980), &[(0, 980)])]);
+        let (_, sent) = scene.send(&bundle(980, 4));
+        assert_eq!(sent, []);
+        scene.set_room(1_000);
+        assert_eq!(scene.shared, expected);
+        let kinds = scene.down.iter().map(|segment| match segment.content {
+            Content::ReportAck(9) => 'a',
+            Content::Data(_) => 'd',
+            _ => '?',
+        });
+        assert_eq!(kinds.collect::<String>(), "aad");
+        // The timer of the data begins all the same.
+        assert_eq!(scene.wait(), 3 * SECOND);
+        assert_eq!(scene.down.len(), 2, "the blocks without reports: {:?}", scene.down);
+    }
+}
+
+#[test]
 fn missing_data_are_sent_again_and_the_last_of_them_is_a_checkpoint() {
     let mut scene = Scene::new(short());
     let (transfer, segments) = scene.send(&bundle(3_500, 1));
