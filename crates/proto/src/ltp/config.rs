@@ -94,8 +94,9 @@ settings! {
         pub copies: u32 = 1,
         /// Time between two copies. Default 10 ms.
         pub copy_interval: Duration = Duration::from_millis(10),
-        /// Time without segments of a block after which its reception is cancelled. Default: that in which the sender makes
-        /// all its retransmissions, and 2 s.
+        /// Time without anything new of a block after which its reception is cancelled: data, their end, a checkpoint that answers a
+        /// report, the acknowledgement of a report with new claims. Default: that in which the sender makes all its
+        /// retransmissions, and 2 s.
         pub inactivity: Option<Duration>,
         /// Number of received blocks that are remembered after their end, so that late segments do not begin them anew.
         /// Default 16,384.
@@ -139,7 +140,7 @@ impl Config {
         self.answer_departure().saturating_mul(2)
     }
 
-    /// Returns the time without segments after which a reception is cancelled.
+    /// Returns the time without anything new after which a reception is cancelled.
     pub fn inactivity_limit(&self) -> Duration {
         let attempts = self.retransmissions_max.saturating_add(1);
         let derived =
@@ -259,7 +260,7 @@ pub struct Counters {
     pub cancels_sent: u64,
     /// Cancellations received, with repetitions and those of unknown sessions.
     pub cancels_received: u64,
-    /// Blocks whose reception ended because no segments arrived.
+    /// Blocks whose reception ended because nothing new arrived.
     pub inactive: u64,
     /// Blocks that were cancelled because the peer has lost its state.
     pub restarts: u64,

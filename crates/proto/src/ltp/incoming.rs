@@ -31,6 +31,8 @@ struct PendingReport {
 #[derive(Debug)]
 pub(super) struct SentReport {
     pub(super) report: Report,
+    /// It claims bytes that no report before it has claimed.
+    is_news: bool,
     /// Number of times that it was sent.
     pub(super) tries: u32,
     /// The report waits to be sent.
@@ -109,6 +111,7 @@ pub(super) struct Incoming {
     is_acknowledged: bool,
     /// Number of retransmissions since a segment brought new data.
     cycles: u32,
+    /// Time at which something new was last heard of the block.
     pub(super) heard_at: Instant,
     pub(super) inactive_deadline: Option<Instant>,
     pub(super) delay_deadline: Option<Instant>,
@@ -198,8 +201,8 @@ impl Incoming {
         if let Some(refusal) = self.refusal(segment, config) {
             return refusal;
         }
-        self.heard_at = now;
         let (offset, end) = (segment.offset, segment.end());
+        let ends_before = (self.red_end, self.block_end);
         self.top = self.top.max(end);
         if segment.kind.is_red() {
             self.red_top = self.red_top.max(end);
@@ -214,6 +217,10 @@ impl Incoming {
             self.block_end = Some(end);
         }
         let new = self.store(segment, risen);
+        // A repetition must not extend the life of a block.
+        if new > 0 || (self.red_end, self.block_end) != ends_before {
+            self.heard_at = now;
+        }
         if new > 0 {
             self.cycles = 0;
         }
@@ -317,7 +324,11 @@ impl Incoming {
         let unanswered = self.is_red_complete() && !self.is_safe();
         match self.checkpoints.get(&serial) {
             None => {
-                self.cycles += u32::from(cause != 0);
+                if cause != 0 {
+                    // The peer has heard a report. The limit of cycles bounds how often that happens without new data.
+                    self.cycles += 1;
+                    self.heard_at = now;
+                }
                 if self.checkpoints.len() >= REMEMBERED_MAX {
                     self.checkpoints.pop_first();
                 }
@@ -448,13 +459,14 @@ impl Incoming {
     fn send_report(&mut self, checkpoint: u64, (lower, upper): (u64, u64), claims: Vec<(u64, u64)>) -> u64 {
         let serial = self.next_report;
         self.next_report += 1;
+        let is_news = !claims.iter().all(|(start, end)| self.claimed.contains(*start, *end));
         self.claimed.extend(claims.iter().copied());
         if self.lower_bounds.len() >= REMEMBERED_MAX {
             self.lower_bounds.pop_first();
         }
         self.lower_bounds.insert(serial, lower);
         let report = Report { serial, checkpoint, upper, lower, claims };
-        let sent = SentReport { report, tries: 0, queued: true, timer: AnswerTimer::default() };
+        let sent = SentReport { report, is_news, tries: 0, queued: true, timer: AnswerTimer::default() };
         self.reports.insert(serial, sent);
         serial
     }
@@ -469,8 +481,11 @@ impl Incoming {
     }
 
     /// Processes the acknowledgement of a report. Returns the report's timer.
-    pub(super) fn acknowledged(&mut self, serial: u64) -> Option<AnswerTimer> {
+    pub(super) fn acknowledged(&mut self, now: Instant, serial: u64) -> Option<AnswerTimer> {
         let sent = self.reports.remove(&serial)?;
+        if sent.is_news {
+            self.heard_at = now;
+        }
         let Report { lower, upper, claims, .. } = &sent.report;
         let is_full =
             self.red_end.is_some_and(|end| *lower == 0 && *upper == end && claims[..] == [(0, end)]);

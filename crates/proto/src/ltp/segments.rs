@@ -84,7 +84,7 @@ impl Sessions {
         match segment.content {
             Content::Data(data) => self.hear_data(now, to, id, &data),
             Content::Report(report) => self.hear_report(now, to, id, &report),
-            Content::ReportAck(serial) => self.hear_report_ack(id, serial),
+            Content::ReportAck(serial) => self.hear_report_ack(now, id, serial),
             Content::CancelBySender(_) => self.hear_cancel_by_sender(to, id),
             Content::CancelByReceiver(reason) => self.hear_cancel_by_receiver(to, id, reason),
             Content::CancelAckToSender => self.hear_cancel_ack(Side::Sender, id),
@@ -219,9 +219,9 @@ impl Sessions {
         }
     }
 
-    fn hear_report_ack(&mut self, id: SessionId, serial: u64) {
+    fn hear_report_ack(&mut self, now: Instant, id: SessionId, serial: u64) {
         let Some(block) = self.incoming.get_mut(&id) else { return };
-        if let Some(mut timer) = block.acknowledged(serial) {
+        if let Some(mut timer) = block.acknowledged(now, serial) {
             self.clock.stop(Timer::Report(id, serial), &mut timer);
             self.close_if_done(id);
         }
@@ -399,7 +399,7 @@ impl Sessions {
         }
     }
 
-    /// Ends the reception of a block of which nothing arrives any more.
+    /// Ends the reception of a block of which nothing new arrives any more.
     pub(super) fn is_inactive(&mut self, now: Instant, id: SessionId) {
         let limit = self.config.inactivity_limit();
         let Some(block) = self.incoming.get_mut(&id) else { return };

@@ -24,7 +24,7 @@ pub(super) enum Timer {
     Report(SessionId, u64),
     /// The acknowledgement of a cancellation is late.
     Cancel(Side, SessionId),
-    /// No segments of a received block arrive.
+    /// Nothing new of a received block arrives.
     Inactive(SessionId),
     /// A report of missing data has waited long enough.
     ReportDelay(SessionId),

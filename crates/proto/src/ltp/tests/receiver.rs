@@ -1,6 +1,6 @@
 //! The receiver of blocks, against a peer whose segments the test makes.
 
-use super::scene::{SECOND, Scene, as_report, bundle, config, data, report, theirs};
+use super::scene::{Fate, Pair, SECOND, Scene, as_report, bundle, config, data, report, theirs};
 use crate::engine::Engine;
 use crate::ltp::incoming::PIECE_OVERHEAD_BYTES;
 use crate::ltp::segments::SERVICE_DATA;
@@ -8,7 +8,7 @@ use crate::ltp::sessions::CONTROL_MAX;
 use crate::ltp::wire::{CancelReason, Content, DataKind, Segment};
 use crate::ltp::{BlockFormat, Config};
 use crate::service::{BundlesIndication, BundlesRequest, DatagramsIndication, RefuseReason, TransferId};
-use crate::time::Duration;
+use crate::time::{Duration, Instant};
 use bytes::Bytes;
 
 fn begin(transfer: u64) -> BundlesIndication {
@@ -182,6 +182,99 @@ fn a_session_without_an_end_is_cancelled() {
     scene.hear(&[data(DataKind::EndOfRedAndBlock, 8, Some((40, 0)), &b"cccc"[..])]);
     assert_eq!(contents(&scene), [Content::CancelByReceiver(CancelReason::SystemCancelled)]);
     assert_eq!((scene.counters().inactive, scene.counters().blocks_lost), (1, 1));
+}
+
+/// Hears the same segment every second for a time, and acknowledges each report.
+fn repeat(scene: &mut Scene, segment: &Segment, seconds: u64) {
+    for _ in 0..seconds {
+        scene.hear(core::slice::from_ref(segment));
+        let mut reports = core::mem::take(&mut scene.down);
+        scene.pass(Duration::from_millis(20));
+        reports.append(&mut scene.down);
+        reports.retain(|sent| matches!(sent.content, Content::Report(_)));
+        let acks: Vec<_> = reports.iter().map(|sent| ack(1, as_report(sent).serial)).collect();
+        if !acks.is_empty() {
+            scene.hear(&acks);
+        }
+        scene.pass(Duration::from_millis(980));
+    }
+}
+
+#[test]
+fn repetitions_do_not_extend_the_life_of_a_block() {
+    for serials in [None, Some((40, 0))] {
+        let kind = if serials.is_some() { DataKind::Checkpoint } else { DataKind::Red };
+        let mut scene = Scene::new(Config { inactivity: Some(10 * SECOND), ..config() });
+        repeat(&mut scene, &data(kind, 4, serials, &b"a"[..]), 9);
+        assert_eq!((scene.counters().inactive, scene.counters().duplicates), (0, 8));
+        repeat(&mut scene, &data(kind, 4, serials, &b"a"[..]), 2);
+        assert_eq!(scene.counters().inactive, 1, "{serials:?}");
+    }
+    // Neither do retransmissions that bring nothing beyond the limit of cycles.
+    let limits = Config { inactivity: Some(10 * SECOND), cycles_max: 20, ..config() };
+    let mut scene = Scene::new(limits);
+    scene.hear(&[data(DataKind::Checkpoint, 4, Some((40, 0)), &b"a"[..])]);
+    scene.wait();
+    let cause = only_report(&scene, 40).0;
+    scene.hear(&[ack(1, cause)]);
+    for cycle in 0..20 {
+        let again = data(DataKind::Checkpoint, 4, Some((41 + cycle, cause)), &b"a"[..]);
+        repeat(&mut scene, &again, 5);
+    }
+    assert_eq!(scene.counters().blocks_lost, 0);
+    scene.hear(&[data(DataKind::Checkpoint, 4, Some((61, cause)), &b"a"[..])]);
+    assert_eq!(scene.counters().blocks_lost, 1);
+}
+
+#[test]
+fn what_is_new_extends_the_life_of_a_block() {
+    let begun = || {
+        let mut scene = Scene::new(Config { inactivity: Some(10 * SECOND), ..config() });
+        scene.hear(&[data(DataKind::Checkpoint, 4, Some((40, 0)), &b"aaaa"[..])]);
+        scene.wait();
+        let (serial, ..) = only_report(&scene, 40);
+        scene.pass(9 * SECOND);
+        (scene, serial)
+    };
+    let (_, serial) = begun();
+    for news in [
+        None,
+        Some(data(DataKind::Red, 8, None, &b"b"[..])),
+        Some(data(DataKind::EndOfRed, 4, Some((41, 0)), &b"aaaa"[..])),
+        Some(data(DataKind::Checkpoint, 4, Some((41, serial)), &b"aaaa"[..])),
+        Some(ack(1, serial)),
+    ] {
+        let (mut scene, own) = begun();
+        assert_eq!(own, serial);
+        scene.hear(news.as_slice());
+        scene.pass(2 * SECOND);
+        assert_eq!(scene.counters().inactive, u64::from(news.is_none()), "{news:?}");
+    }
+}
+
+#[test]
+fn a_sender_that_hears_no_reports_is_waited_for_until_its_last_repetition() {
+    // All reports are lost but those for the last repetition of the checkpoint.
+    let last = SECOND * 3 * config().retransmissions_max;
+    let mut reports = 0;
+    let bundle = bundle(5_000, 1);
+    let mut is_first = true;
+    let fate: Fate = Box::new(move |node, segment| {
+        let is_lost = match &segment.content {
+            Content::Data(data) => core::mem::take(&mut is_first) && data.offset == 0,
+            Content::Report(_) => {
+                reports += 1;
+                node == 1 && reports <= 10
+            }
+            _ => false,
+        };
+        (!is_lost).then_some(SECOND)
+    });
+    let mut pair = Pair::new(&config(), fate);
+    pair.send(&bundle);
+    assert!(pair.run(SECOND * 1_000));
+    assert_eq!((pair.bundles(), pair.ends()), (vec![bundle], (1, 0)));
+    assert!(pair.ended[0].0.saturating_since(Instant::ZERO) > last);
 }
 
 /// Segment of data of several client services.

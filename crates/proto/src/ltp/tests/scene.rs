@@ -179,6 +179,18 @@ impl Scene {
         waited
     }
 
+    /// Advances by a time, with all deadlines in it; its output is that of all of them.
+    pub(super) fn pass(&mut self, time: Duration) {
+        let until = self.now + time;
+        let (mut up, mut down) = (vec![], vec![]);
+        while self.link.poll_timeout().is_some_and(|at| at <= until) {
+            self.wait();
+            up.append(&mut self.up);
+            down.append(&mut self.down);
+        }
+        (self.now, self.up, self.down) = (until, up, down);
+    }
+
     /// Returns the counters.
     pub(super) fn counters(&self) -> crate::ltp::Counters {
         *self.link.engine.counters()
