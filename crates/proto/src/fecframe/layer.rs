@@ -159,7 +159,7 @@ impl FecDatagrams {
     /// Starts the wait for the user, if the user may send.
     fn wait(&mut self, now: Instant) {
         if self.room() > 0 {
-            self.outgoing.wait(now + self.config.idle);
+            self.outgoing.wait(now, self.config.idle);
         }
     }
 
@@ -280,10 +280,13 @@ impl Engine for FecDatagrams {
     fn handle_timeout(&mut self, now: Instant) {
         self.timers.expire(Timer::Pace as usize, now);
         let may_send = self.room() > 0;
+        let is_pacing = self.timers.get(Timer::Pace as usize).is_some();
         while let Some(peer) = self.outgoing.pop_idle(now) {
             // While the user could not send, silence says nothing.
             if may_send {
                 self.end_block(peer);
+            } else if is_pacing {
+                self.outgoing.is_late(peer);
             }
         }
         self.wait(now);

@@ -6,7 +6,7 @@ use crate::fec::{BlockLayout, Encoder, ReedSolomon};
 use crate::kit::Deadlines;
 use crate::rng::Rng;
 use crate::service::PeerId;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 
@@ -31,6 +31,8 @@ struct Receiver {
     waiting: Option<Block>,
     /// End of the block if nothing is sent before.
     idle_at: Option<Instant>,
+    /// The pause is over, but nothing could leave since: the block ends as soon as something can, if the user sends nothing then.
+    is_overdue: bool,
     /// Number of datagrams to all receivers before the last one to this.
     used: u64,
 }
@@ -79,6 +81,7 @@ impl Outgoing {
             block: Block { number: rng.next_u32(), ..Block::default() },
             waiting: None,
             idle_at: None,
+            is_overdue: false,
             used: 0,
         });
         receiver.used = self.used;
@@ -86,6 +89,7 @@ impl Outgoing {
         let longest = receiver.block.longest.max(receiver.waiting.as_ref().map_or(0, |block| block.longest));
         if !self.deferred || 2 * datagram.len() >= longest {
             self.deadlines.set(to, &mut receiver.idle_at, None);
+            receiver.is_overdue = false;
         }
         let block = &mut receiver.block;
         let id = u16::try_from(block.sources.len()).expect("a block has at most 32,000 datagrams");
@@ -122,6 +126,7 @@ impl Outgoing {
     ) -> Vec<Packet> {
         let Some(receiver) = self.receivers.get_mut(&to) else { return Vec::new() };
         self.deadlines.set(to, &mut receiver.idle_at, None);
+        receiver.is_overdue = false;
         let last = (!receiver.block.sources.is_empty()).then(|| receiver.block.end());
         counters.blocks_sent += u64::from(last.is_some());
         let blocks = receiver.waiting.take().into_iter().chain(last);
@@ -132,11 +137,21 @@ impl Outgoing {
     }
 
     /// Starts the wait for more datagrams, where it does not run.
-    pub(super) fn wait(&mut self, until: Instant) {
+    pub(super) fn wait(&mut self, now: Instant, idle: Duration) {
         for (peer, receiver) in &mut self.receivers {
             if receiver.lacks_repair() && receiver.idle_at.is_none() {
+                // The user can still send at this instant.
+                let until = if core::mem::take(&mut receiver.is_overdue) { now } else { now + idle };
                 self.deadlines.set(*peer, &mut receiver.idle_at, Some(until));
             }
+        }
+    }
+
+    /// Notes that the pause of this receiver ended while other datagrams left. With deferred repair these were short, and
+    /// do not end it; otherwise it begins anew.
+    pub(super) fn is_late(&mut self, peer: PeerId) {
+        if let Some(receiver) = self.receivers.get_mut(&peer) {
+            receiver.is_overdue = self.deferred;
         }
     }
 

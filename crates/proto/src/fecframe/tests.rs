@@ -305,6 +305,47 @@ fn a_short_datagram_does_not_end_the_pause_before_deferred_repair_symbols() {
 }
 
 #[test]
+fn deferred_repair_symbols_follow_a_short_datagram_that_is_being_paced_when_the_pause_ends() {
+    // With all headers, the long datagram takes 40 ms, and the short one 10 ms.
+    let [long, short] = [Bytes::from(vec![1; 285]), Bytes::from(vec![2; 45])];
+    let ms = Duration::from_millis;
+    let config = Config { rate_bps: 64_000, burst: Duration::ZERO, deferred: true, ..fixed(1) };
+    let paced = || {
+        let mut sender = Scene::with_room(config.clone(), 100);
+        sender.send(&long);
+        sender.wait(ms(40));
+        assert_eq!(sender.up, [DatagramsIndication::Room(1)]);
+        sender.wait(IDLE - ms(5));
+        assert_eq!(sender.send(&short).len(), 1);
+        sender.wait(ms(5));
+        assert_eq!(sender.packets(), [], "the pause is over, and the short datagram is under way");
+        sender.wait(ms(5));
+        assert_eq!((sender.packets(), &sender.up[..]), (vec![], &[DatagramsIndication::Room(1)][..]));
+        sender
+    };
+    let repairs = |sender: &Scene| {
+        let is_repair = |packet: &Packet| matches!(packet.symbol, Symbol::Repair { .. });
+        sender.packets().iter().filter(|packet| is_repair(packet)).count()
+    };
+    // The user has nothing more to send.
+    let mut sender = paced();
+    assert_eq!(sender.layer.poll_timeout(), Some(sender.now));
+    sender.wait(Duration::ZERO);
+    assert_eq!(repairs(&sender), 1);
+    // Another short datagram leaves first, and a long one ends the pause.
+    for (next, time, count) in [(&short, ms(10), 1), (&long, ms(40), 0)] {
+        let mut sender = paced();
+        assert_eq!(sender.send(next).len(), 1);
+        sender.wait(Duration::ZERO);
+        assert_eq!(sender.packets(), []);
+        sender.wait(time);
+        assert_eq!((sender.packets(), &sender.up[..]), (vec![], &[DatagramsIndication::Room(1)][..]));
+        sender.wait(Duration::ZERO);
+        assert_eq!(repairs(&sender), count);
+    }
+}
+
+#[test]
 fn a_block_does_not_end_while_the_user_has_no_room() {
     let mut sender = Scene::with_room(fixed(1), 1);
     sender.send(&datagrams(1, 10)[0]);
