@@ -61,7 +61,8 @@ settings! {
         /// Maximum number of bytes in blocks that are being sent or wait for their reports; one block may exceed it. Default
         /// 64 MiB.
         pub outgoing_bytes_max: u64 = 64 << 20,
-        /// Maximum number of blocks that are being received; segments of more blocks are dropped. Default 256.
+        /// Maximum number of blocks that are being received. For another one, a block is cancelled that has not 96 bytes, or of which
+        /// nothing new has come for a retransmission timeout; if there is none, its segments are dropped. Default 256.
         pub incoming_sessions_max: usize = 256,
         /// Maximum number of received bytes that the user has not accepted, with 128 bytes for each segment; more segments are
         /// dropped. One of the blocks may exceed it by `block-bytes-max`, so that it ends. Default 64 MiB.
@@ -262,6 +263,8 @@ pub struct Counters {
     pub cancels_received: u64,
     /// Blocks whose reception ended because nothing new arrived.
     pub inactive: u64,
+    /// Blocks whose reception ended because others had to have room.
+    pub displaced: u64,
     /// Blocks that were cancelled because the peer has lost its state.
     pub restarts: u64,
     /// Data segments dropped because of a limit.

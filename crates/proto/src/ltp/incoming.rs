@@ -74,6 +74,8 @@ pub(super) struct Incoming {
     /// Peer that the answers go to.
     pub(super) to: PeerId,
     received: Ranges,
+    /// Number of received bytes.
+    length: u64,
     /// Data that wait for those before them, by offset.
     waiting: BTreeMap<u64, Bytes>,
     /// Number of bytes passed to the user.
@@ -114,6 +116,8 @@ pub(super) struct Incoming {
     /// Time at which something new was last heard of the block.
     pub(super) heard_at: Instant,
     pub(super) inactive_deadline: Option<Instant>,
+    /// Time up to which the block was seen not to be behind.
+    pub(super) behind_deadline: Option<Instant>,
     pub(super) delay_deadline: Option<Instant>,
 }
 
@@ -124,6 +128,7 @@ impl Incoming {
             client,
             to,
             received: Ranges::new(),
+            length: 0,
             waiting: BTreeMap::new(),
             risen: 0,
             risen_ends: VecDeque::new(),
@@ -148,6 +153,7 @@ impl Incoming {
             cycles: 0,
             heard_at: now,
             inactive_deadline: None,
+            behind_deadline: None,
             delay_deadline: None,
         }
     }
@@ -155,6 +161,11 @@ impl Incoming {
     /// Returns the number of bytes in memory that count against the limit.
     pub(super) fn held(&self) -> u64 {
         self.held
+    }
+
+    /// Returns the number of received bytes.
+    pub(super) fn length(&self) -> u64 {
+        self.length
     }
 
     /// Returns true if the whole red part is received.
@@ -284,6 +295,7 @@ impl Incoming {
             }
         }
         self.held += new;
+        self.length += new;
         self.received.insert(offset, end);
         new
     }

@@ -32,7 +32,9 @@
 //! - **Copies.** Where a loss costs a timeout or a round trip, segments may be sent several times ([`Config::copies`]). It costs
 //!   neither while the block has new data to send: the answer to a later checkpoint counts for the discretionary ones before.
 //! - **Limits.** The number of sessions and of bytes is bounded in both directions; what exceeds a limit counts as lost on
-//!   the way. A reception ends after a time in which nothing new was heard of it ([`Config::inactivity`]); repetitions do not count.
+//!   the way. If there are too many receptions, one that is behind is cancelled for the next
+//!   ([`Config::incoming_sessions_max`]). A reception ends after a time in which nothing new was heard of it
+//!   ([`Config::inactivity`]); repetitions do not count.
 //! - **Lost state.** Reports of one session count up from a random number. A report with a distant number, or a checkpoint
 //!   that answers an unknown report, shows that the peer has restarted: the session is cancelled, because claims of two
 //!   receivers must not be combined.

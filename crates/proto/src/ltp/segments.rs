@@ -14,6 +14,8 @@ use bytes::Bytes;
 pub(super) const BUNDLES: u64 = 1;
 /// Maximum number of acknowledged reports whose copies are recognised.
 const REPORTS_NOTED_MAX: usize = 64;
+/// Maximum number of blocks among which the one is found that makes room for another.
+const BEHIND_MAX: usize = 16;
 /// Client service of data of several client services (CCSDS 734.1).
 pub(super) const SERVICE_DATA: u64 = 2;
 
@@ -171,7 +173,7 @@ impl Sessions {
 
     /// Begins to receive a block, unless there are too many.
     fn admit(&mut self, now: Instant, to: PeerId, id: SessionId, data: &DataSegment) -> bool {
-        if self.incoming.len() >= self.config.incoming_sessions_max {
+        if !self.make_room(now, id, data) {
             self.counters.dropped += 1;
             return false;
         }
@@ -179,9 +181,67 @@ impl Sessions {
         let mut block = Incoming::new(now, id, data.client, to, first_report);
         let deadline = Some(now + self.config.inactivity_limit()).filter(|_| !self.clock.is_down());
         self.clock.deadlines.set(Timer::Inactive(id), &mut block.inactive_deadline, deadline);
+        self.behind.set(id, &mut block.behind_deadline, Some(now));
         self.incoming.insert(id, block);
         self.counters.blocks_received += 1;
         true
+    }
+
+    /// Returns true if another block may begin. If there are as many as may be, one that is behind is cancelled for it: the one with
+    /// the least data. Its sender is told, and sends it again as another block.
+    fn make_room(&mut self, now: Instant, id: SessionId, data: &DataSegment) -> bool {
+        if self.incoming.len() < self.config.incoming_sessions_max {
+            return true;
+        }
+        if self.clock.is_down() {
+            return false;
+        }
+        let behind = self.blocks_behind(now);
+        let timeout = self.config.retransmission_timeout();
+        let is_segment = |length| length >= config::SEGMENT_BYTES_MIN;
+        let may_go = |block: &Incoming| {
+            let is_idle = now.saturating_since(block.heard_at) >= timeout;
+            is_idle || (is_segment(data.data.len() as u64) && !is_segment(block.length()))
+        };
+        let candidates = behind.iter().map(|other| (&self.incoming[other], *other));
+        let rank = |(block, other): &(&Incoming, SessionId)| {
+            let is_foreign = other.originator != id.originator;
+            (is_segment(block.length()), is_foreign, block.length(), block.heard_at, *other)
+        };
+        let last = candidates.filter(|(block, _)| may_go(block)).min_by_key(rank).map(|(_, other)| other);
+        if let Some(last) = last {
+            self.counters.displaced += 1;
+            self.give_up(last);
+        }
+        last.is_some()
+    }
+
+    /// Returns blocks that may be behind, those first that have been for the longest time: blocks with less data than a segment has,
+    /// and those of which nothing new has come for the time after which their sender repeats what is not acknowledged.
+    fn blocks_behind(&mut self, now: Instant) -> Vec<SessionId> {
+        let timeout = self.config.retransmission_timeout();
+        let mut behind = Vec::new();
+        while behind.len() < BEHIND_MAX
+            && let Some(id) = self.behind.pop_due(now)
+        {
+            let block = self.incoming.get_mut(&id).expect("a block that is received");
+            block.behind_deadline = None;
+            let since = match block.length() < config::SEGMENT_BYTES_MIN {
+                true => block.heard_at,
+                false => block.heard_at + timeout,
+            };
+            // The user must accept it, or the peer acknowledge its report.
+            let since = if block.is_waiting_here() { now + timeout } else { since };
+            match since > now {
+                true => self.behind.set(id, &mut block.behind_deadline, Some(since)),
+                false => behind.push((id, since)),
+            }
+        }
+        for (id, since) in &behind {
+            let block = self.incoming.get_mut(id).expect("just seen");
+            self.behind.set(*id, &mut block.behind_deadline, Some(*since));
+        }
+        behind.into_iter().map(|(id, _)| id).collect()
     }
 
     /// Processes data of a session that has ended. Only checkpoints need an answer, because their sender repeats them.
@@ -411,7 +471,12 @@ impl Sessions {
             return;
         }
         self.counters.inactive += 1;
-        match block.closed_complete() {
+        self.give_up(id);
+    }
+
+    /// Ends the reception of a block that does not go on.
+    fn give_up(&mut self, id: SessionId) {
+        match self.incoming.get(&id).and_then(Incoming::closed_complete) {
             // The green part is not retransmitted.
             Some(complete) => {
                 let block = self.incoming.remove(&id).expect("just seen");

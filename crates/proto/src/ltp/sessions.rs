@@ -9,6 +9,7 @@ use super::incoming::Incoming;
 use super::outgoing::{NextSegment, Outgoing};
 use super::timer::{AnswerTimer, Clock, Side, Timer};
 use super::wire::{CancelReason, Content, Report, Segment, SessionId};
+use crate::kit::Deadlines;
 use crate::rng::Rng;
 use crate::service::{PeerId, Shares};
 use crate::time::Instant;
@@ -130,6 +131,9 @@ pub(super) struct Sessions {
     /// Bytes in blocks to send that were never sent.
     unsent_bytes: u64,
     pub(super) incoming: BTreeMap<SessionId, Incoming>,
+    /// Received blocks by the times from which they may be behind, and have to make room for others. A block that goes on may have
+    /// an earlier time here than its own.
+    pub(super) behind: Deadlines<SessionId>,
     /// The block that may exceed the limit of memory, until it ends.
     pub(super) first_incoming: Option<SessionId>,
     /// Bytes of received blocks that count against the limit.
@@ -171,6 +175,7 @@ impl Sessions {
             outgoing_bytes: 0,
             unsent_bytes: 0,
             incoming: BTreeMap::new(),
+            behind: Deadlines::new(),
             first_incoming: None,
             held_bytes: 0,
             closed: BTreeMap::new(),
@@ -398,6 +403,7 @@ impl Sessions {
         }
         self.clock.deadlines.remove(Timer::Inactive(id), block.inactive_deadline);
         self.clock.deadlines.remove(Timer::ReportDelay(id), block.delay_deadline);
+        self.behind.remove(id, block.behind_deadline);
         self.held_bytes -= block.held();
         self.close(id, closed);
     }

@@ -6,5 +6,6 @@ mod habits;
 mod laws;
 mod pair;
 mod receiver;
+mod room;
 mod scene;
 mod sender;
