@@ -247,12 +247,12 @@ impl Endpoint {
         self.counters.status_received += 1;
         if self.outgoing.contains_key(&key) {
             self.hear_status_of_outgoing(now, key, status);
-        } else if let Some(incoming) = self.incoming.get(&key) {
+        } else if let Some(incoming) = self.incoming.get_mut(&key) {
             let file = incoming.file;
             let is_asking = matches!(incoming.phase, receiving::Phase::Asking { .. });
             if status.outcome != Outcome::Success {
                 self.fail(file, failure_of(status.outcome));
-            } else if is_asking {
+            } else if is_asking && !core::mem::replace(&mut incoming.was_answered, true) {
                 self.refresh(now, key);
             }
         } else {

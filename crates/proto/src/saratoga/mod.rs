@@ -30,8 +30,8 @@
 //!   so again whenever the answer is late.
 //! - **Peers take turns** where an endpoint has several: one packet of each that has any, answers and STATUS packets first, then
 //!   METADATA, then DATA. Holes of the files of a peer are filled in turn, too.
-//! - **Silence.** A file fails when nothing new is heard of it for [`Config::inactivity_limit`]: for the receiver, new bytes; for the
-//!   sender, a STATUS that answers a later packet or reports more. Repetitions do not count.
+//! - **Silence.** A file fails when nothing new is heard of it for [`Config::inactivity_limit`]: for the receiver, new bytes, or
+//!   the first answer to its request; for the sender, a STATUS that answers a later packet or reports more. Repetitions do not count.
 //! - **Interruptions.** While the link is down no timer runs. When it is up again, the receiver reports all holes, and the
 //!   sender requests a STATUS. A file whose transfer has failed continues later from a
 //!   [`PartialFile`](crate::service::PartialFile): the receiver's first STATUS says what it has, and the sender skips it.

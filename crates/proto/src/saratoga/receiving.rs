@@ -47,6 +47,8 @@ pub(super) struct Incoming {
     pub(super) id: u32,
     pub(super) phase: Phase,
     pub(super) metadata: Option<Metadata>,
+    /// The peer has answered the REQUEST.
+    pub(super) was_answered: bool,
     /// Content that was stored in an earlier transfer, until the METADATA is known.
     pub(super) offered_partial: Option<PartialFile>,
     width: Width,
@@ -94,6 +96,7 @@ impl Incoming {
             id,
             phase,
             metadata: None,
+            was_answered: false,
             offered_partial: None,
             width: Width::Bits16,
             length: None,

@@ -359,3 +359,22 @@ fn repetitions_do_not_extend_the_life_of_a_file() {
     }
     assert_eq!(pair.ends[0].counters().inactive, 1, "a repeated request");
 }
+
+#[test]
+fn repeated_answers_to_a_request_do_not_extend_its_life() {
+    let mut pair = deaf(&config());
+    pair.get(1, 0, "a", None);
+    pair.run(Duration::ZERO);
+    let session = *pair.sessions(1).first().expect("a request was sent");
+    let answer = Status::with_outcome(session, Outcome::Success);
+    // The first answer is news: the peer is alive, and looks for the file.
+    let limit = config().inactivity_limit();
+    pair.run(limit - SECOND);
+    let answered_at = pair.now;
+    for _ in 0..limit.as_secs() + 9 {
+        pair.hear(1, answer.clone());
+        pair.run(SECOND);
+    }
+    assert_eq!(pair.ends(1), [failed(FileId::Own(0), FileFailure::Silent)]);
+    assert_eq!(pair.ended[1][0].0.saturating_since(answered_at), limit);
+}
