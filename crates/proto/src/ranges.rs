@@ -35,6 +35,8 @@ impl Ranges {
 
     /// Returns the end of the contiguous bytes from `from` on; `from` itself if it is missing.
     pub(crate) fn contiguous_end(&self, from: u64) -> u64 {
+        #[cfg(test)]
+        tests::count_search();
         self.at(from).map_or(from, |(_, end)| end)
     }
 
@@ -137,7 +139,7 @@ impl Ranges {
 }
 
 #[cfg(test)]
-pub(crate) use tests::removals;
+pub(crate) use tests::{removals, searches};
 
 #[cfg(test)]
 mod tests {
@@ -148,6 +150,17 @@ mod tests {
     thread_local! {
         /// Number of removals from all sets of this thread.
         static REMOVALS: Cell<u64> = const { Cell::new(0) };
+        /// Number of searches for the end of contiguous bytes in all sets of this thread.
+        static SEARCHES: Cell<u64> = const { Cell::new(0) };
+    }
+
+    pub(super) fn count_search() {
+        SEARCHES.with(|count| count.set(count.get() + 1));
+    }
+
+    /// Returns the number of searches for the end of contiguous bytes, in all sets of this thread.
+    pub(crate) fn searches() -> u64 {
+        SEARCHES.with(Cell::get)
     }
 
     pub(super) fn count_removal() {

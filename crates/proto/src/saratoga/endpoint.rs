@@ -1,6 +1,7 @@
 //! Engine of the file transfers: the state of the endpoint, the requests of the user, and the packets that leave.
 
 use super::config::{Config, Counters, PACKET_BYTES_MIN};
+use super::numbers::Numbers;
 use super::receiving::{self, Incoming};
 use super::sending::{self, Outgoing};
 use super::waiting::Waiting;
@@ -104,6 +105,8 @@ pub struct Endpoint {
     pub(super) deletions: BTreeMap<FileId, Key>,
     pub(super) closed: BTreeMap<Key, Closed>,
     pub(super) closed_order: VecDeque<Key>,
+    /// Numbers of the sessions with the configured peer that are under way or remembered.
+    pub(super) numbers: Numbers,
     pub(super) next_file: u64,
     pub(super) waiting: Waiting,
     /// Number of reads that the user has not answered.
@@ -148,6 +151,7 @@ impl Endpoint {
             deletions: BTreeMap::new(),
             closed: BTreeMap::new(),
             closed_order: VecDeque::new(),
+            numbers: Numbers::default(),
             next_file: 0,
             waiting: Waiting::new(),
             reads: 0,

@@ -20,15 +20,18 @@ impl Endpoint {
         let mut bytes = path.as_bytes().to_vec();
         bytes.extend_from_slice(&length.to_be_bytes());
         bytes.extend_from_slice(&modified.to_be_bytes());
-        let mut key = (PeerId::CONFIGURED, crc32c(&bytes));
-        let is_used = |key: &Key| match side {
-            Side::Sender => self.outgoing.contains_key(key),
-            Side::Receiver => self.incoming.contains_key(key) || self.closed.contains_key(key),
-        };
-        while is_used(&key) {
-            key.1 = key.1.wrapping_add(1);
+        (PeerId::CONFIGURED, self.numbers.first_free(side, crc32c(&bytes)))
+    }
+
+    /// Notes whether the number of a session is in use, after its beginning or its end, or after its end was forgotten.
+    pub(super) fn note_number(&mut self, side: Side, key: Key) {
+        if key.0 == PeerId::CONFIGURED {
+            let is_used = match side {
+                Side::Sender => self.outgoing.contains_key(&key),
+                Side::Receiver => self.incoming.contains_key(&key) || self.closed.contains_key(&key),
+            };
+            self.numbers.set(side, key.1, is_used);
         }
-        key
     }
 
     /// Returns a number for a file that the peer begins.
@@ -73,6 +76,7 @@ impl Endpoint {
         self.counters.files_sent += 1;
         self.files.insert(file.file, (Side::Sender, key));
         self.outgoing.insert(key, file);
+        self.note_number(Side::Sender, key);
         self.offer_content(now, key);
     }
 
@@ -95,6 +99,7 @@ impl Endpoint {
         self.counters.files_received += 1;
         self.files.insert(file, (Side::Receiver, key));
         self.incoming.insert(key, incoming);
+        self.note_number(Side::Receiver, key);
         self.waiting.add_due(Due::Request(Side::Receiver, key));
         self.reschedule(Side::Receiver, key);
     }
@@ -259,14 +264,22 @@ impl Endpoint {
         if incoming.status_is_queued {
             self.waiting.remove_status(key);
         }
-        let Some(outcome) = outcome.filter(|_| self.config.closed_sessions_max > 0) else { return };
-        if self.closed.insert(key, Closed { metadata: incoming.metadata, outcome }).is_none() {
+        if let Some(outcome) = outcome.filter(|_| self.config.closed_sessions_max > 0) {
+            self.remember_end(key, Closed { metadata: incoming.metadata, outcome });
+        }
+        self.note_number(Side::Receiver, key);
+    }
+
+    /// Remembers a received file that has ended; the oldest one is forgotten if there are too many.
+    fn remember_end(&mut self, key: Key, closed: Closed) {
+        if self.closed.insert(key, closed).is_none() {
             self.closed_order.push_back(key);
         }
         if self.closed_order.len() > self.config.closed_sessions_max
             && let Some(oldest) = self.closed_order.pop_front()
         {
             self.closed.remove(&oldest);
+            self.note_number(Side::Receiver, oldest);
         }
     }
 
@@ -274,12 +287,14 @@ impl Endpoint {
     pub(super) fn forget_closed(&mut self, key: Key) {
         if self.closed.remove(&key).is_some() {
             self.closed_order.retain(|other| *other != key);
+            self.note_number(Side::Receiver, key);
         }
     }
 
     /// Removes a file that is sent.
     pub(super) fn remove_outgoing(&mut self, key: Key) -> Option<Outgoing> {
         let file = self.outgoing.remove(&key)?;
+        self.note_number(Side::Sender, key);
         self.files.remove(&file.file);
         self.deadlines.remove((Side::Sender, key), file.deadline);
         self.reads -= file.reads();

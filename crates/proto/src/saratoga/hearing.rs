@@ -108,6 +108,7 @@ impl Endpoint {
         self.counters.files_received += 1;
         self.files.insert(file, (Side::Receiver, key));
         self.incoming.insert(key, Incoming::new(file, key.1, receiving::Phase::Unnamed));
+        self.note_number(Side::Receiver, key);
         self.refresh(now, key);
         true
     }

@@ -76,6 +76,7 @@ mod files;
 pub mod fuzz;
 mod hearing;
 mod leaving;
+mod numbers;
 mod receiving;
 mod sending;
 #[cfg(test)]

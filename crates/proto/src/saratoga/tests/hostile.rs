@@ -6,12 +6,14 @@ use super::scene::{
     config, data, dialogue, done, failed, last_stamp, metadata, pair, receiving, sending, status,
 };
 use crate::engine::Engine;
+use crate::ranges::searches;
 use crate::rng::Rng;
+use crate::saratoga::endpoint::{Key, Side};
 use crate::saratoga::wire::{Checksum, Data, Metadata, Outcome, Packet, Request, RequestKind, Status, Width};
 use crate::saratoga::{Config, Link};
 use crate::service::{
     BundlesIndication, BundlesRequest, DatagramsIndication, DatagramsRequest, FileFailure, FileId,
-    FilesRequest, PeerId, Priority, TransferId,
+    FilesRequest, PeerId, Priority, TransferId, Wish,
 };
 use crate::time::{Duration, Instant};
 use bytes::Bytes;
@@ -377,4 +379,55 @@ fn repeated_answers_to_a_request_do_not_extend_its_life() {
     }
     assert_eq!(pair.ends(1), [failed(FileId::Own(0), FileFailure::Silent)]);
     assert_eq!(pair.ended[1][0].0.saturating_since(answered_at), limit);
+}
+
+#[test]
+fn the_number_of_a_session_is_found_by_one_search_however_often_a_path_was_requested() {
+    let mut pair = pair(&config());
+    let file = pair.file("a", 10);
+    pair.shelf[0].insert("a".to_owned(), file);
+    for file in 0..300 {
+        pair.get(1, file, "a", None);
+        assert!(pair.run(100 * SECOND));
+    }
+    let (numbers, before) = (pair.sessions(1), searches());
+    let (_, next) = pair.ends[1].new_session(Side::Receiver, "a", Wish::Get as u64, 0);
+    assert!(searches() - before <= 2, "{} searches", searches() - before);
+    assert_eq!(numbers.len(), 300);
+    assert!(!numbers.contains(&next) && numbers.contains(&next.wrapping_sub(1)));
+}
+
+#[test]
+fn free_numbers_are_those_of_no_session_that_is_under_way_or_remembered() {
+    let mut pair = pair(&Config { closed_sessions_max: 6, ..config() });
+    let mut rng = Rng::new(3);
+    for file in 0..400 {
+        let path = ["a", "b", "c"][rng.below(3) as usize];
+        let properties = pair.file(path, 1_500);
+        pair.refuses = rng.chance(0.2).then_some(FileFailure::NotInterested);
+        if rng.chance(0.8) {
+            pair.shelf[0].insert(path.to_owned(), properties.clone());
+        } else {
+            pair.shelf[0].remove(path);
+        }
+        match rng.below(3) {
+            0 => pair.get(1, file, path, None),
+            1 => pair.put(1, file, properties, rng.chance(0.5)),
+            _ => pair.put(0, file, properties, rng.chance(0.5)),
+        }
+        pair.run(SECOND * rng.below(4) as u32);
+        for end in &pair.ends {
+            let numbers = |keys: Vec<Key>| keys.into_iter().map(|(_, number)| number).collect::<Vec<_>>();
+            let sent = numbers(end.outgoing.keys().copied().collect());
+            let received = numbers(end.incoming.keys().chain(end.closed.keys()).copied().collect());
+            for (side, used) in [(Side::Sender, sent), (Side::Receiver, received)] {
+                for from in used.iter().flat_map(|number| [number.wrapping_sub(1), *number]) {
+                    let mut after = (0..).map(|more| from.wrapping_add(more));
+                    let free = after.find(|number| !used.contains(number));
+                    assert_eq!(Some(end.numbers.first_free(side, from)), free);
+                }
+            }
+        }
+    }
+    assert!(pair.ends.iter().all(|end| end.closed.len() == 6));
 }
