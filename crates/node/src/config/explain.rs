@@ -124,6 +124,15 @@ impl Config {
         if self.agent.direct_neighbours {
             line("Bundles to a neighbour are sent directly, without a route.".into());
         }
+        let has_relays = self.agent.relays > 0
+            || self.link.iter().any(|link| link.relays.is_some_and(|relays| relays > 0));
+        if self.agent.relay_losses > 0 && !has_relays {
+            line(
+                "WARNING: `agent.relay-losses` has no effect, because bundles leave whole: neither `agent.relays` nor \
+                 `relays` of a [[link]] is set."
+                    .into(),
+            );
+        }
         match self.storage.kind {
             StorageKind::Disk => line(format!(
                 "Store: {}, at most {} bundles and {} bytes; when it is full, {}. {}",

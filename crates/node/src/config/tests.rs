@@ -233,6 +233,20 @@ fn it_is_explained_in_words() {
     }
 }
 
+#[test]
+fn losses_before_relays_without_relays_are_warned_of() {
+    let is_warned = |more: &str| {
+        let link = "[[link]]\nname = 'moon'\nkind = 'ltp'\naddress = '192.0.2.7:1113'\n";
+        let config = parse(&format!("node = 'ipn:7.0'\n[agent]\n{more}").replace("LINK", link));
+        config.expect(more).explain().contains("WARNING: `agent.relay-losses` has no effect")
+    };
+    assert!(is_warned("relay-losses = 3"));
+    assert!(is_warned("relay-losses = 3\nLINKrelays = 0"));
+    assert!(!is_warned("relay-losses = 3\nrelays = 1"));
+    assert!(!is_warned("relay-losses = 3\nLINKrelays = 1"));
+    assert!(!is_warned("relays = 0"));
+}
+
 /// Returns the keys of a section that serde knows, from its error about an unknown key.
 fn known(section: &str) -> Vec<String> {
     let head = if section.is_empty() { String::new() } else { format!("[{section}]\n") };
