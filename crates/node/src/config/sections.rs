@@ -3,7 +3,7 @@
 use super::{Config, LinkSettings};
 use longwire_settings::error::Error;
 use longwire_settings::toml_text::{check_keys, to_table};
-use longwire_towers::CARRIERS;
+use longwire_towers::{CARRIERS, carriers};
 use serde::Serialize;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
@@ -68,13 +68,20 @@ impl CarrierSections {
     /// Takes the sections out of a table, whose other keys are those of `others`.
     ///
     /// # Errors
-    /// Fails on a section that is not a table, and on an unknown key, with the nearest known key as a hint.
+    /// Fails on a section that is not a table, and on an unknown key, with the tables that have it, or else the nearest known
+    /// key, as a hint.
     fn take(from: &mut Table, others: &impl Serialize, place: &str) -> Result<CarrierSections, Error> {
-        let others = serde_json::to_value(others).expect("settings are a document");
+        let others = document(others);
         let keys = others.as_object().into_iter().flatten().map(|(key, _)| key.as_str());
         let mut known: Vec<&str> = keys.collect();
         section_names().for_each(|name| known.push(name));
-        check_keys(from, &known, place)?;
+        check_keys(from, &known, place).map_err(|error| {
+            let wrong = from.keys().find(|key| !known.contains(&key.as_str()));
+            match wrong.and_then(|key| tables_with(key, from)) {
+                Some(tables) => error.hint(tables),
+                None => error,
+            }
+        })?;
         let mut sections = CarrierSections::default();
         for name in section_names() {
             match from.remove(name) {
@@ -96,6 +103,49 @@ fn each_file(table: &mut Table, act: &mut impl FnMut(&mut String)) {
             _ => {}
         }
     }
+}
+
+/// Maximum number of tables that a hint names.
+const TABLES_NAMED_MAX: usize = 3;
+
+/// Returns a hint that names the tables which have this key; `None` if no table has it, or too many have. `from` is the table
+/// where it stands: in that of a link, the section of its convergence layer comes first.
+fn tables_with(key: &str, from: &Table) -> Option<String> {
+    let config = document(&Config::default());
+    if config.get(key).is_some() {
+        return Some(format!("`{key}` belongs at the top of the file, before the first table"));
+    }
+    let mut found = Vec::new();
+    let kind = from.get("kind").and_then(Value::as_str);
+    if let Some(carrier) = kind.and_then(carriers::find) {
+        let section = carrier.document(&Table::new()).unwrap_or_default();
+        collect_tables(key, &section, &format!("link.{}", carrier.about().section), &mut found);
+    }
+    if found.is_empty() {
+        collect_tables(key, &config, "", &mut found);
+        for carrier in CARRIERS {
+            let section = carrier.document(&Table::new()).unwrap_or_default();
+            collect_tables(key, &section, carrier.about().section, &mut found);
+        }
+    }
+    let is_few = (1..=TABLES_NAMED_MAX).contains(&found.len());
+    is_few.then(|| format!("`{key}` is a setting of {}", found.join(" and of ")))
+}
+
+/// Adds the tables in a document, and those within them, that have a key.
+fn collect_tables(key: &str, document: &Json, name: &str, found: &mut Vec<String>) {
+    let Some(table) = document.as_object() else { return };
+    if !name.is_empty() && table.contains_key(key) {
+        found.push(format!("`[{name}]`"));
+    }
+    for (inner, value) in table {
+        let path = if name.is_empty() { inner.clone() } else { format!("{name}.{inner}") };
+        collect_tables(key, value, &path, found);
+    }
+}
+
+fn document(settings: &impl Serialize) -> Json {
+    serde_json::to_value(settings).expect("settings are a document")
 }
 
 fn section_names() -> impl Iterator<Item = &'static str> {
@@ -122,7 +172,7 @@ pub(super) fn take(from: &mut Table, place: &str) -> Result<(CarrierSections, Ve
 impl Config {
     /// Returns the configuration as a document with all settings, with nulls for those that have no value.
     pub(super) fn document(&self) -> Json {
-        let mut document = serde_json::to_value(self).expect("a configuration is a document");
+        let mut document = document(self);
         for carrier in CARRIERS {
             let name = carrier.about().section;
             // A configuration that was checked has no unknown keys.

@@ -247,6 +247,26 @@ fn losses_before_relays_without_relays_are_warned_of() {
     assert!(!is_warned("relays = 0"));
 }
 
+#[test]
+fn a_setting_in_another_table_than_its_own_is_refused_with_its_own() {
+    let hint = |text: &str| {
+        let said = parse(&format!("node = 'dtn://a/'\n{text}")).expect_err(text).to_string();
+        let (what, hint) = said.split_once("\nhint: ").expect("a hint");
+        assert!(what.contains("unknown field"), "{said}");
+        hint.to_owned()
+    };
+    let link = "[[link]]\nname = 'moon'\nkind = 'ltp-fec'\naddress = '192.0.2.7:4557'\n";
+    assert_eq!(hint(&format!("{link}relay-losses = 3")), "`relay-losses` is a setting of `[agent]`");
+    assert_eq!(hint("relay-losses = 3"), "`relay-losses` is a setting of `[agent]`");
+    assert_eq!(hint(&format!("{link}margin = '2 s'")), "`margin` is a setting of `[link.ltp-fec]`");
+    let code = "`block-symbols` is a setting of `[link.ltp-fec.fec]`";
+    assert_eq!(hint(&format!("{link}block-symbols = 64")), code);
+    let top = "`listen` belongs at the top of the file, before the first table";
+    assert_eq!(hint(&format!("{link}listen = []")), top);
+    // Many tables have it.
+    assert!(hint("retry-min = '2 s'").starts_with("known names: "), "{}", hint("retry-min = '2 s'"));
+}
+
 /// Returns the keys of a section that serde knows, from its error about an unknown key.
 fn known(section: &str) -> Vec<String> {
     let head = if section.is_empty() { String::new() } else { format!("[{section}]\n") };
