@@ -226,9 +226,19 @@ impl Comparison<'_> {
         let Some(time) = best.time() else { return format!("No protocol delivered {what} over `{link}`.") };
         let limit_s = best.limit_s();
         let (took, limit) = (with_error(&time), figure(limit_s));
-        let times = figure(time.mean / limit_s);
+        let times = match figure(time.mean / limit_s) {
+            one if one == "1" => "1.00".to_owned(),
+            times => times,
+        };
         let count = self.ranking.with_rank().len();
         let tied = self.ranking.tied();
+        if count == 1 {
+            return format!(
+                "`{}` takes {took} s on average for {what} over `{link}`, {times} times {} ({limit} s).",
+                best.name(),
+                best.limit_in_words()
+            );
+        }
         if tied.len() == 1 {
             return format!(
                 "`{}` is the fastest of {count} for {what} over `{link}`: {took} s on average, {times} times {} \
@@ -241,12 +251,16 @@ impl Comparison<'_> {
         let (least, most) = (means().fold(f64::INFINITY, f64::min), means().fold(0.0, f64::max));
         let span =
             if least == most { figure(least) } else { format!("{} to {}", figure(least), figure(most)) };
-        let apart = match tied.iter().all(|other| other.candidate.times() == best.times()) {
-            true => "with identical times in every run".to_owned(),
-            false => format!("and {} runs show no significant difference", time.n),
+        let (are, apart) = match tied.iter().all(|other| other.candidate.times() == best.times()) {
+            true => ("are", "with identical times in every run".to_owned()),
+            false if self.planned < RUNS => {
+                let few = format!("and {} runs cannot tell them apart: use `--runs {RUNS}` or more", time.n);
+                ("may be", few)
+            }
+            false => ("are", format!("and {} runs show no significant difference", time.n)),
         };
         format!(
-            "{} are the fastest of {count} for {what} over `{link}`: {span} s on average, {apart}. {} `{}` takes \
+            "{} {are} the fastest of {count} for {what} over `{link}`: {span} s on average, {apart}. {} `{}` takes \
              {took} s, {times} times {} ({limit} s).",
             named(tied),
             self.what_decides(),
@@ -274,7 +288,7 @@ impl Comparison<'_> {
     fn caveats(&self) -> Vec<String> {
         let mut said = Vec::new();
         if self.runs == 1 {
-            said.push("One run of each, so the variation is unknown.".to_owned());
+            said.push(format!("One run of each, so the variation is unknown: use `--runs {RUNS}` or more."));
         }
         for Place { candidate, values } in self.ranking.all() {
             let named = |caution: &String| format!("`{}`: {caution}.", candidate.name());
@@ -358,10 +372,10 @@ impl Comparison<'_> {
         let missed = places.iter().any(|place| !place.candidate.why_missed().is_empty());
         columns.extend(missed.then(|| Column::text("problem")));
         let caption = format!(
-            "{} over {}, {which}: {} runs each, 95 % confidence intervals; ideal time {} s",
+            "{} over {}, {which}: {} each, 95 % confidence intervals; ideal time {} s",
             bytes_in_words(self.bytes),
             self.options.link,
-            self.runs,
+            if self.runs == 1 { "1 run".to_owned() } else { format!("{} runs", self.runs) },
             figure(self.limit_s())
         );
         let mut table = Table::new(caption, columns);

@@ -42,15 +42,24 @@ fn ranking(candidates: Vec<Candidate>, link: &str) -> Ranking {
     Ranking::of(candidates, &LinkPath::load(link, Path::new(".")).expect("it is shipped"))
 }
 
-/// Evaluates a function of the comparison of these candidates.
+/// Evaluates a function of the comparison of these candidates, of four planned runs each.
 fn said<T>(candidates: Vec<Candidate>, link: &str, of: impl FnOnce(&Comparison<'_>) -> T) -> T {
+    planned(4, candidates, link, of)
+}
+
+/// The same with another number of planned runs.
+fn planned<T>(
+    planned: u32,
+    candidates: Vec<Candidate>,
+    link: &str,
+    of: impl FnOnce(&Comparison<'_>) -> T,
+) -> T {
     let ranking = ranking(candidates, link);
     let (options, link) = (
         Options { files: Vec::new(), link: link.into(), runs: None, seed: 1, threads: 1, traces: false },
         LinkPath::load(link, Path::new(".")).expect("it is shipped"),
     );
-    let (planned, runs) = (4, 4);
-    of(&Comparison { options: &options, path: &link, bytes: 10, planned, runs, ranking })
+    of(&Comparison { options: &options, path: &link, bytes: 10, planned, runs: planned, ranking })
 }
 
 /// Returns name, rank and tie group of each, in order.
@@ -160,7 +169,7 @@ fn sentence_table_and_document_show_the_same_ranking() {
         assert_eq!(winners, [true, false, false, false]);
         let answer = experiment.answer.clone().expect("a comparison has one");
         assert_eq!(answer, comparison.lead().replace('`', ""));
-        assert!(answer.starts_with("tcpcl4/tuned and tcp/tuned are the fastest of 3 "), "{answer}");
+        assert!(answer.starts_with("tcpcl4/tuned and tcp/tuned may be the fastest of 3 "), "{answer}");
         let ranked = &experiment.ranking[..3];
         let rows = comparison.ranking_table();
         let expected = ranked.iter().map(|place| (place.rank.map(|rank| rank as f64), place.name()));
@@ -174,6 +183,43 @@ fn sentence_table_and_document_show_the_same_ranking() {
             assert_eq!(row["transfer_s"].as_f64(), place.transfer_s.map(crate::record::round), "{row}");
         }
     });
+}
+
+#[test]
+fn few_runs_that_cannot_tell_protocols_apart_say_so() {
+    // One of the two runs of each meets an outage.
+    let lead = |runs: u32, times: &[f64], others: &[f64]| {
+        let timed = |name, times: &[f64]| {
+            let times: Vec<_> = times.iter().copied().map(Some).collect();
+            candidate(name, "lan", &times)
+        };
+        let both = vec![timed("tcpcl4/tuned", times), timed("tcp/tuned", others)];
+        planned(runs, both, "lan", |comparison| comparison.lead())
+    };
+    let few = lead(2, &[30.0, 150.0], &[148.0, 31.0]);
+    assert!(few.contains("`tcpcl4/tuned` and `tcp/tuned` may be the fastest of 2 "), "{few}");
+    assert!(few.contains(", and 2 runs cannot tell them apart: use `--runs 16` or more. "), "{few}");
+    let many: Vec<f64> = (0..RUNS).map(|run| if run % 2 == 0 { 30.0 } else { 150.0 }).collect();
+    let others: Vec<f64> = many.iter().rev().copied().collect();
+    let enough = lead(RUNS, &many, &others);
+    assert!(enough.contains("`tcpcl4/tuned` and `tcp/tuned` are the fastest of 2 "), "{enough}");
+    assert!(enough.contains(", and 16 runs show no significant difference. "), "{enough}");
+    let same = lead(2, &[30.0, 150.0], &[30.0, 150.0]);
+    assert!(same.contains(" are the fastest of 2 ") && same.contains("identical times"), "{same}");
+}
+
+#[test]
+fn a_single_protocol_is_no_fastest_one() {
+    let lead = |time_s: f64| {
+        let only = vec![timed("tcp/tuned", [time_s; 4])];
+        said(only, "lan", |comparison| comparison.lead())
+    };
+    // The ideal time is 2 s.
+    assert_eq!(
+        lead(2.0),
+        "`tcp/tuned` takes 2 ± 0 s on average for 0 files (10 bytes) over `lan`, 1.00 times the ideal time (2 s)."
+    );
+    assert!(lead(3.0).ends_with(", 1.5 times the ideal time (2 s)."), "{}", lead(3.0));
 }
 
 #[test]
