@@ -39,7 +39,8 @@ impl Error for ValueFault {
     }
 
     fn invalid_type(found: Unexpected<'_>, wanted: &dyn Expected) -> ValueFault {
-        ValueFault::custom(format!("expected {}, found {}", kind_of(&wanted.to_string()), words_for(found)))
+        let name = wanted.to_string();
+        ValueFault::custom(format!("expected {}, found {}", kind_of(&name, found), words_for(found)))
     }
 
     fn invalid_value(found: Unexpected<'_>, wanted: &dyn Expected) -> ValueFault {
@@ -47,13 +48,19 @@ impl Error for ValueFault {
     }
 }
 
-/// Describes the expected value, which serde gives as the name of a type.
-fn kind_of(wanted: &str) -> Cow<'_, str> {
+/// Describes the expected value, which serde gives as the name of a type. The limit of a type is named to a number that exceeds
+/// it; that of the setting may be less.
+fn kind_of<'a>(wanted: &'a str, found: Unexpected<'_>) -> Cow<'a, str> {
+    let is_large = match found {
+        Unexpected::Unsigned(_) => true,
+        Unexpected::Signed(number) => number > 0,
+        _ => false,
+    };
     let plain = match wanted {
-        "u8" => return whole(u8::MIN, u8::MAX),
-        "u16" => return whole(u16::MIN, u16::MAX),
-        "u32" => return whole(u32::MIN, u32::MAX),
-        "u64" | "u128" | "usize" => "a non-negative whole number",
+        "u8" if is_large => return at_most(u8::MAX),
+        "u16" if is_large => return at_most(u16::MAX),
+        "u32" if is_large => return at_most(u32::MAX),
+        "u8" | "u16" | "u32" | "u64" | "u128" | "usize" => "a non-negative whole number",
         "i8" | "i16" | "i32" | "i64" | "i128" | "isize" => "a whole number",
         "f32" | "f64" => "a number",
         "a boolean" => "true or false",
@@ -66,8 +73,8 @@ fn kind_of(wanted: &str) -> Cow<'_, str> {
     plain.into()
 }
 
-fn whole<T: fmt::Display>(least: T, most: T) -> Cow<'static, str> {
-    format!("a whole number from {least} to {most}").into()
+fn at_most(most: impl fmt::Display) -> Cow<'static, str> {
+    format!("a whole number of at most {most}").into()
 }
 
 fn words_for(found: Unexpected<'_>) -> String {

@@ -22,12 +22,12 @@ settings! {
         pub failure_max: f64 = 1e-3,
         /// Number of datagrams of a full block. Long blocks need less repair in proportion; short ones are restored
         /// sooner. Default 2,048.
-        pub block_symbols: u16 = 2048,
+        pub block_symbols: u32 = 2048,
         /// Repair symbols leave only in pauses of the user, and a full block has some only if there is one before the next block is
         /// full: for users that repeat what is missing, and that lose time only after their last datagram. Default false.
         pub deferred: bool,
         /// Minimum number of repair symbols of a block. Default 1.
-        pub repair_min: u16 = 1,
+        pub repair_min: u32 = 1,
         /// Time without datagrams to send after which a block ends. Default 20 ms.
         pub idle: Duration = Duration::from_millis(20),
         /// Maximum memory of received blocks that are not restored, in bytes. Default 64 MiB.
@@ -49,7 +49,7 @@ impl Config {
     pub fn repair_symbols(&self, source_symbols: u32, loss: f64) -> u32 {
         let most = source_symbols + REPAIR_SPARE;
         let least = least_repair(source_symbols, loss, self.failure_max, most).unwrap_or(most);
-        least.max(self.repair_min.into()).min(most)
+        least.max(self.repair_min).min(most)
     }
 }
 

@@ -181,8 +181,7 @@ fn extended(newest: i64, block: u32) -> i64 {
 
 impl Incoming {
     pub(super) fn new(config: &Config) -> Self {
-        let Config { incoming_bytes_max: bytes_max, deferred, .. } = *config;
-        let block_symbols = config.block_symbols.into();
+        let Config { incoming_bytes_max: bytes_max, deferred, block_symbols, .. } = *config;
         Incoming { bytes_max, deferred, block_symbols, senders: BTreeMap::new(), heard: 0 }
     }
 

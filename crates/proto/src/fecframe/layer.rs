@@ -143,7 +143,7 @@ impl FecDatagrams {
         }
         let before = core::mem::replace(&mut self.repairs, packets.collect());
         self.repairs.extend(before);
-        self.repairs.truncate(usize::from(self.config.block_symbols) + REPAIR_SPARE as usize);
+        self.repairs.truncate((self.config.block_symbols + REPAIR_SPARE) as usize);
     }
 
     /// Room for the user: that of the provider which nothing waits for. With a rate, each datagram waits for its time.

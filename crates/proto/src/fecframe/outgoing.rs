@@ -103,7 +103,7 @@ impl Outgoing {
     /// Returns true if the block to this receiver is full.
     pub(super) fn is_full(&self, to: PeerId, config: &Config) -> bool {
         let receiver = self.receivers.get(&to);
-        receiver.is_some_and(|receiver| receiver.block.sources.len() >= config.block_symbols.into())
+        receiver.is_some_and(|receiver| receiver.block.sources.len() >= config.block_symbols as usize)
     }
 
     /// Ends the block to this receiver without repair packets, which only a pause before the next block is full will bring.

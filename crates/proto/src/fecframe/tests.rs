@@ -123,7 +123,7 @@ fn datagrams(count: usize, length_max: u64) -> Vec<Bytes> {
 }
 
 /// Number of repair symbols of each block.
-fn fixed(repairs: u16) -> Config {
+fn fixed(repairs: u32) -> Config {
     Config { loss: 0.0, repair_min: repairs, ..Config::default() }
 }
 
@@ -427,7 +427,7 @@ fn the_restored_share_is_the_computed_one() {
     let (count, loss) = (700, 0.02);
     for failure_max in [0.5, 0.1, 1e-3] {
         let config = Config { loss, failure_max, block_symbols: count, ..Config::default() };
-        let repairs = config.repair_symbols(count.into(), loss);
+        let repairs = config.repair_symbols(count, loss);
         let (mut sender, mut receiver) = (Scene::new(config.clone()), Scene::new(config));
         let (mut rng, bytes) = (Rng::new(11), Bytes::from_static(b"four"));
         for _ in 0..BLOCKS {
@@ -441,11 +441,11 @@ fn the_restored_share_is_the_computed_one() {
             }
         }
         let sent = sender.counters(["sources_sent", "repairs_sent"]);
-        assert_eq!(sent, [u32::from(count), repairs].map(|number| u64::from(BLOCKS * number)));
+        assert_eq!(sent, [count, repairs].map(|number| u64::from(BLOCKS * number)));
         let [blocks_restored, blocks_failed] = receiver.counters(["blocks_restored", "blocks_failed"]);
         // Those of the last blocks have not settled.
         let settled = f64::from(BLOCKS - WINDOW as u32);
-        let failures = settled * (1.0 - decode_success(count.into(), repairs, loss));
+        let failures = settled * (1.0 - decode_success(count, repairs, loss));
         let deviation = (failures * (1.0 - failures / settled)).sqrt();
         let difference = (blocks_failed as f64 - failures).abs();
         assert!(difference < 4.0 * deviation + 1.0, "{blocks_failed} of {settled} fail, {failures} expected");
@@ -629,7 +629,7 @@ fn no_script_breaks_the_layer() {
     try_play("fecframe", seeds(), |script| {
         let is_called = script.chance();
         let link = if is_called { udpcl::Link::listening } else { udpcl::Link::new };
-        let (block_symbols, deferred) = (1 + script.below(4) as u16, script.chance());
+        let (block_symbols, deferred) = (1 + script.below(4) as u32, script.chance());
         let config = Config { block_symbols, deferred, ..Config::default() };
         let layer = Checked::new("layer", FecDatagrams::new(config, script.rng()));
         over_datagrams(
@@ -655,9 +655,9 @@ fn layers_keep_the_laws() {
         let config = Config {
             loss: draw.share(0.5) / 2.0,
             loss_weight: draw.below(1_000) as u32,
-            block_symbols: 1 + draw.below(10) as u16,
+            block_symbols: 1 + draw.below(10) as u32,
             deferred: draw.chance(0.5),
-            repair_min: draw.below(3) as u16,
+            repair_min: draw.below(3) as u32,
             idle: draw.span(Duration::from_millis(1), Duration::from_secs(1)),
             rate_bps: if draw.chance(0.5) { 0 } else { 8_000 << draw.below(14) },
             ..Config::default()

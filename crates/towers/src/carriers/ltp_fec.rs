@@ -48,17 +48,21 @@ const PAUSE_FRAMES: f64 = 4.0;
 
 impl<'de> Deserialize<'de> for LtpFecSettings {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // A flattened field cannot refuse unknown keys.
-        let mut ltp = Table::deserialize(deserializer)?;
-        let fec = match ltp.remove("fec") {
-            None => Table::new(),
-            Some(fec) => fec.try_into().map_err(D::Error::custom)?,
-        };
+        /// A flattened field cannot refuse unknown keys: it is a table, of which LTP is read.
+        #[derive(Deserialize)]
+        struct Sections {
+            #[serde(default)]
+            fec: fecframe::Config,
+            #[serde(flatten)]
+            ltp: Table,
+        }
+        let Sections { fec, ltp } = Sections::deserialize(deserializer)?;
+        let (of_code, of_ltp) = (to_table(&fecframe::Config::default()), to_table(&Config::default()));
+        if let Some(key) = ltp.keys().find(|key| of_code.contains_key(*key) && !of_ltp.contains_key(*key)) {
+            return Err(D::Error::custom(format!("`{key}` belongs to the table `fec`: write `fec.{key}`")));
+        }
         let plain = |error: Error| D::Error::custom(error.what.trim_start_matches(": "));
-        Ok(LtpFecSettings {
-            ltp: from_table(ltp, "").map_err(plain)?,
-            fec: from_table(fec, "").map_err(plain)?,
-        })
+        Ok(LtpFecSettings { ltp: from_table(ltp, "").map_err(plain)?, fec })
     }
 }
 
@@ -142,7 +146,7 @@ impl Carrier for LtpFec {
 
     fn explain(settings: &LtpFecSettings, link: &LinkFacts<'_>) -> Vec<String> {
         let fec = &settings.fec;
-        let symbols = u32::from(fec.block_symbols);
+        let symbols = fec.block_symbols;
         let mut lines = Ltp::explain(&settings.ltp, link);
         lines.push(format!(
             "Erasure code below LTP: a block of {symbols} datagrams has {} repair packets while {} of all datagrams are \
@@ -190,9 +194,9 @@ fn tuned(path: &[Hop]) -> Table {
         deferred(ltp, plain, in_flight, frame_s)
     } else {
         let block_time_s = if path.len() > 1 { BLOCK_TIME_BEFORE_RELAYS_S } else { BLOCK_TIME_S };
-        let symbols = (block_time_s / frame_s).clamp(BLOCK_SYMBOLS.0, BLOCK_SYMBOLS.1) as u16;
+        let symbols = (block_time_s / frame_s).clamp(BLOCK_SYMBOLS.0, BLOCK_SYMBOLS.1) as u32;
         // With a first guess at the repair packets, which are few beside the block.
-        let repairs = plain.repair_symbols(symbols.into(), loss);
+        let repairs = plain.repair_symbols(symbols, loss);
         let block_s = (f64::from(symbols) + f64::from(repairs)) * frame_s + plain.idle.as_secs_f64();
         let failure_s = block_s + round_trip(path).as_secs_f64();
         let failure_max = (frame_s / failure_s).clamp(FAILURE_MAX.0, FAILURE_MAX.1);
@@ -227,7 +231,7 @@ fn deferred(ltp: Config, fec: fecframe::Config, in_flight: f64, frame_s: f64) ->
             ..ltp
         },
         fec: fecframe::Config {
-            block_symbols: (1.2 * in_flight).clamp(BLOCK_SYMBOLS.0, BLOCK_SYMBOLS.1) as u16,
+            block_symbols: (1.2 * in_flight).clamp(BLOCK_SYMBOLS.0, BLOCK_SYMBOLS.1) as u32,
             deferred: true,
             failure_max: DEFERRED_FAILURE_MAX,
             idle: fec.idle.max(millis(PAUSE_FRAMES * frame_s)),
@@ -278,7 +282,8 @@ mod tests {
         assert!((1.1..1.25).contains(&trips), "a round trip and its reports: {covered} of {flight} bytes");
         assert_eq!((ltp.block_bytes, ltp.copies), (ltp.segment_bytes, 1), "blocks of their own");
         assert!(ltp.shared_datagrams && !settings(&over(1, 5.12, 1e-5)).ltp.shared_datagrams);
-        assert!(ltp.sessions_max >= 2 * usize::from(fec.block_symbols));
+        let sessions_bytes = ltp.sessions_max as f64 * ltp.segment_bytes as f64;
+        assert!(sessions_bytes > 1.9 * flight, "two round trips: {sessions_bytes} of {flight} bytes");
         assert!(
             ltp.report_delay < Duration::from_millis(100) && ltp.checkpoint_every > 0,
             "repeated at once"
@@ -305,10 +310,10 @@ mod tests {
     fn reports_wait_for_a_block_with_its_repair_packets_and_checkpoints_for_reports() {
         let LtpFecSettings { ltp, fec } = tuned_for(2.56, 1e-5);
         assert!((0.05..0.12).contains(&fec.loss), "{}", fec.loss);
-        let repairs = fec.repair_symbols(fec.block_symbols.into(), fec.loss);
+        let repairs = fec.repair_symbols(fec.block_symbols, fec.loss);
         let packet_s = (ltp.segment_bytes + 7 + ltp.overhead_bytes) as f64 * 8.0 / 115_200.0;
         let wait = ltp.report_delay.as_secs_f64();
-        let block_s = f64::from(u32::from(fec.block_symbols) + repairs) * packet_s;
+        let block_s = f64::from(fec.block_symbols + repairs) * packet_s;
         assert!((0.95..1.05).contains(&(wait / block_s)), "{wait} s for a block of {block_s} s");
         assert!(ltp.retransmission_timeout().as_secs_f64() > wait + 2.56);
     }
@@ -321,8 +326,21 @@ mod tests {
         assert_eq!(settings.fec.idle, Duration::from_millis(5));
         let error = read("fec.block-symbol = 100").unwrap_err();
         assert!(error.what.contains("unknown field `block-symbol`") && error.hint.is_some(), "{error}");
-        let fault = read("fec.block-symbols = 0").expect("numbers").check().unwrap_err();
-        assert_eq!(fault.key, "fec.block-symbols");
+        assert!(error.what.ends_with("\nin `fec`"), "{error}");
+        let wrong = |value: &str| read(&format!("fec.block-symbols = {value}")).unwrap_err().what;
+        assert_eq!(
+            wrong("-1"),
+            "here: expected a non-negative whole number, found -1\nin `fec.block-symbols`"
+        );
+        assert!(wrong("'many'").ends_with("\nin `fec.block-symbols`"), "{}", wrong("'many'"));
+        let error = read("block-symbols = 100").unwrap_err();
+        assert_eq!(error.what, "here: `block-symbols` belongs to the table `fec`: write `fec.block-symbols`");
+        let fault = |value: u32| {
+            let settings = read(&format!("fec.block-symbols = {value}")).expect("numbers");
+            settings.check().unwrap_err().to_string()
+        };
+        assert_eq!(fault(0), "`fec.block-symbols` is 0; it must be at least 1");
+        assert_eq!(fault(70_000), "`fec.block-symbols` is 70000; it must be at most 32000");
         assert_eq!(read("fec.rate-bps = 5").expect("numbers").check().unwrap_err().key, "fec");
     }
 }
