@@ -12,6 +12,7 @@ use longwire_proto::ltp::{Config, Link};
 use longwire_proto::rng::Rng;
 use longwire_proto::setting::{Fault, Settings, rule};
 use longwire_proto::time::Duration;
+use longwire_settings::duration::short;
 use longwire_settings::error::Error;
 use longwire_settings::figure::figure;
 use longwire_settings::toml_text::{from_table, to_table};
@@ -148,13 +149,20 @@ impl Carrier for LtpFec {
         let fec = &settings.fec;
         let symbols = fec.block_symbols;
         let mut lines = Ltp::explain(&settings.ltp, link);
-        lines.push(format!(
-            "Erasure code below LTP: a block of {symbols} datagrams has {} repair packets while {} of all datagrams are \
-             lost, and cannot be restored with a probability of at most {}.",
+        let has = format!(
+            "{} repair packets while {} of all datagrams are lost, and cannot be restored with a probability of at most {}",
             fec.repair_symbols(symbols, fec.loss),
             figure(fec.loss),
             figure(fec.failure_max)
-        ));
+        );
+        lines.push(match fec.deferred {
+            false => format!("Erasure code below LTP: a block of {symbols} datagrams has {has}."),
+            true => format!(
+                "Erasure code below LTP: repair packets leave only in pauses of {} (`fec.deferred`), for the block that is \
+                 not full and the one before it. A block of {symbols} datagrams then has {has}.",
+                short(fec.idle)
+            ),
+        });
         lines
     }
 }
@@ -316,6 +324,21 @@ mod tests {
         let block_s = f64::from(fec.block_symbols + repairs) * packet_s;
         assert!((0.95..1.05).contains(&(wait / block_s)), "{wait} s for a block of {block_s} s");
         assert!(ltp.retransmission_timeout().as_secs_f64() > wait + 2.56);
+    }
+
+    #[test]
+    fn deferred_repair_packets_are_explained() {
+        let words = |deferred| {
+            let plain = LtpFec::defaults();
+            let fec = fecframe::Config { deferred, block_symbols: 64, ..plain.fec };
+            LtpFec::explain(&LtpFecSettings { fec, ..plain }, &LinkFacts::default())
+                .pop()
+                .expect("a sentence")
+        };
+        assert!(words(false).contains(": a block of 64 datagrams has 4 repair packets"), "{}", words(false));
+        let deferred = words(true);
+        assert!(deferred.contains("leave only in pauses of 20 ms (`fec.deferred`)"), "{deferred}");
+        assert!(deferred.contains("A block of 64 datagrams then has 4 repair packets"), "{deferred}");
     }
 
     #[test]
