@@ -10,10 +10,12 @@ use crate::view::{self, Bundle, Filter, Page, State};
 use longwire_proto::bp::agent::{BundleStatus, RetentionReason};
 use longwire_proto::bp::eid::Eid;
 use longwire_proto::service::{BundleName, LinkId, ManagementRequest, RecordId};
-use longwire_proto::time::Instant;
+use longwire_proto::time::{Duration, Instant};
 
 /// Maximum bundles examined for one answer, so that other events wait no longer than that takes.
 const LOOKED_AT_MAX: usize = 1000;
+/// Minimum time without bytes of an arriving bundle that is told: pauses of links are shorter.
+const SILENCE_MIN: Duration = Duration::from_secs(10);
 
 impl Task {
     /// Returns a page of the list and the position of the next one.
@@ -102,7 +104,10 @@ impl Task {
             ids.iter().map(|id| format!("`{}`", links.name(*id))).collect::<Vec<_>>().join(", ")
         };
         match &bundle.why {
-            RetentionReason::Arriving => (State::Arriving, "being received".into()),
+            RetentionReason::Arriving { heard } => {
+                let silence = heard.map(|heard| now.saturating_since(heard));
+                (State::Arriving, being_received(silence.unwrap_or_default()))
+            }
             RetentionReason::Storing => (State::Storing, "being written to the store".into()),
             RetentionReason::NoRoute => match self.neighbour_that_is_down(&bundle.destination) {
                 Some(words) => (State::LinksDown, words),
@@ -216,9 +221,37 @@ impl Task {
     }
 }
 
+/// Describes an arriving bundle of which nothing has come for this time.
+fn being_received(silence: Duration) -> String {
+    if silence < SILENCE_MIN {
+        return "being received".to_owned();
+    }
+    let in_words = match silence.as_secs() {
+        seconds if seconds < 120 => format!("{seconds} s"),
+        seconds if seconds < 7200 => format!("{} min", seconds / 60),
+        seconds => format!("{} h", seconds / 3600),
+    };
+    format!("being received; no further bytes in order for {in_words}")
+}
+
 fn no_bundle(name: &BundleName) -> Reply {
     Reply::error(
         format!("no such bundle: {name}"),
         Some("it may have been delivered or forwarded; list bundles with `longwire bundles`"),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_arriving_bundle_says_for_how_long_nothing_has_come() {
+        let words = |seconds| being_received(Duration::from_secs(seconds));
+        assert_eq!([words(0), words(9)], ["being received", "being received"]);
+        for (seconds, time) in [(10, "10 s"), (119, "119 s"), (120, "2 min"), (754, "12 min"), (7_200, "2 h")]
+        {
+            assert_eq!(words(seconds), format!("being received; no further bytes in order for {time}"));
+        }
+    }
 }

@@ -39,6 +39,8 @@ pub(super) struct Incoming {
     /// Pieces that arrived before the storage had been read.
     early: VecDeque<(Bytes, bool)>,
     early_bytes: u64,
+    /// Time of the latest bytes; `None` before the first ones.
+    heard: Option<Instant>,
     state: ReceptionState,
 }
 
@@ -95,6 +97,11 @@ impl Intake {
         self.transfers.remove(transfer);
     }
 
+    /// Time of the latest bytes of a transfer.
+    pub(super) fn heard(&self, transfer: &(LinkId, TransferId)) -> Option<Instant> {
+        self.transfers.get(transfer)?.heard
+    }
+
     /// Transfers over a link, in order.
     pub(super) fn over(&self, link: LinkId) -> impl Iterator<Item = TransferId> + '_ {
         let of_link = (link, TransferId(0))..=(link, TransferId(u64::MAX));
@@ -113,13 +120,14 @@ impl Agent {
             return self.refuse(id, transfer, refusal);
         }
         let state = ReceptionState::Head(BytesMut::new());
-        let incoming = Incoming { announced, early: VecDeque::new(), early_bytes: 0, state };
+        let incoming = Incoming { announced, early: VecDeque::new(), early_bytes: 0, heard: None, state };
         self.intake.transfers.insert((id, transfer), incoming);
     }
 
     /// Handles the next bytes of a transfer.
     pub(super) fn piece(&mut self, now: Instant, id: LinkId, transfer: TransferId, data: Bytes, last: bool) {
         let Some(incoming) = self.intake.transfers.get_mut(&(id, transfer)) else { return };
+        incoming.heard = Some(now);
         if !self.startup.is_ready() {
             incoming.early_bytes += data.len() as u64;
             incoming.early.push_back((data, last));

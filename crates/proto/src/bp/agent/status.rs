@@ -55,7 +55,10 @@ pub struct BundleStatus {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RetentionReason {
     /// The bundle is arriving, or an application is sending it.
-    Arriving,
+    Arriving {
+        /// Time of the latest bytes from a peer, which links deliver in order; `None` for an application.
+        heard: Option<Instant>,
+    },
     /// Not all of the bundle is durable yet, or it is being checked after a crash.
     Storing,
     /// No route leads to the destination.
@@ -191,7 +194,9 @@ impl Agent {
     /// Reason for keeping a bundle.
     fn why(&self, now: Instant, held: &HeldBundle) -> RetentionReason {
         match held.state {
-            BundleState::Arriving | BundleState::Composing => RetentionReason::Arriving,
+            BundleState::Arriving | BundleState::Composing => {
+                RetentionReason::Arriving { heard: held.intake.and_then(|from| self.intake.heard(&from)) }
+            }
             BundleState::Sealing | BundleState::Verifying => RetentionReason::Storing,
             BundleState::BackingOff(until) => RetentionReason::Resting(until),
             BundleState::InCustody(until) => {

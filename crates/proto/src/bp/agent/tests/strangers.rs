@@ -216,6 +216,20 @@ fn the_memory_for_a_payload_counts_with_whatever_part_is_left() {
     assert_eq!(memory(&world), with_a_part, "the same as a start finds");
 }
 
+/// A neighbour falls silent in the middle of a bundle.
+#[test]
+fn a_bundle_that_arrives_says_when_its_latest_bytes_came() {
+    let mut world = ready(chain(6));
+    let head = head(&world, "dtn://alice/x", "dtn://earth/in", 1);
+    let message = whole(&head, &random(7, 1_000));
+    world.inject_beginning(ORBITER, &message.slice(..600));
+    let heard = world.now;
+    world.run_for(MINUTE);
+    let whys: Vec<RetentionReason> =
+        world.agent(ORBITER).bundles(world.now).map(|status| status.why).collect();
+    assert_eq!(whys, [RetentionReason::Arriving { heard: Some(heard) }]);
+}
+
 /// A link breaks after a part that its neighbour does not know to be received, and the remainder begins
 /// inside that part: it is forwarded without the bytes that were already sent. The remainder from another
 /// neighbour may belong to another payload.
