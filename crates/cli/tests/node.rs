@@ -293,6 +293,16 @@ fn log_of_a_node(place: &Place, filter: &str, is_journal: bool) -> Vec<String> {
 }
 
 #[test]
+fn a_node_that_accepts_only_datagrams_says_where() {
+    let place = Place::new("datagrams");
+    place.configure("alice", "listen-udp = ['ltp 127.0.0.1:0', '127.0.0.1:0']");
+    let alice = place.start("alice");
+    let said = "dtn://alice/ is ready: listening on ltp 127.0.0.1:";
+    assert!(alice.line.contains(said) && alice.line.contains(", udp 127.0.0.1:"), "{}", alice.line);
+    alice.kill();
+}
+
+#[test]
 fn a_log_has_the_format_of_its_reader_and_the_messages_that_were_selected() {
     let place = Place::new("log");
     let ready = "dtn://alice/ is ready: not accepting connections; control socket ";

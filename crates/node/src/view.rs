@@ -62,7 +62,7 @@ pub struct Status {
     /// Status reports ignored because they came from an unknown neighbour.
     #[serde(default)]
     pub reports_not_believed: u64,
-    /// Invalid bundles refused, by peer and rule, latest first; at most 64.
+    /// Invalid bundles refused and datagrams of other protocols, by peer and rule, latest first; at most 64.
     #[serde(default)]
     pub refused: Vec<Refused>,
     /// Connections closed because the peer did not read for `stream.stall`.
@@ -96,7 +96,7 @@ pub struct Status {
     pub links: Vec<Link>,
 }
 
-/// Invalid bundles refused from a peer.
+/// Invalid bundles refused from a peer, or its datagrams that are no packets of the protocol of their link.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Refused {
     /// Link of the latest bundle.
@@ -105,9 +105,10 @@ pub struct Refused {
     pub peer: Option<String>,
     /// Address of the peer: host and port.
     pub address: Option<String>,
-    /// Reason sent to the peer: `retransmit` (possibly damaged in transit) or `not_acceptable`.
+    /// Reason sent to the peer: `retransmit` (possibly damaged in transit) or `not_acceptable`; `other_protocol` for datagrams,
+    /// of which the peer learns nothing.
     pub reason: String,
-    /// Field, rule and block, as text.
+    /// Field, rule and block, as text; for datagrams, the protocol of the link, and theirs if it is known.
     pub what: String,
     /// Violated clause, such as `RFC 9171 4.3.1`; null for a limit of this implementation or truncated data.
     pub clause: Option<String>,
@@ -119,6 +120,14 @@ pub struct Refused {
     pub count: u64,
     /// Seconds since the latest refusal.
     pub last_s: f64,
+}
+
+impl Refused {
+    /// Reason of datagrams.
+    pub const OTHER_PROTOCOL: &str = "other_protocol";
+    /// Advice for datagrams.
+    pub const PROTOCOL_HINT: &str = "both nodes need the same protocol: compare `kind` of the [[link]] at one with the name in \
+                                     `listen-udp` of the other";
 }
 
 /// TNC.

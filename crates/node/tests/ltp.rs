@@ -80,6 +80,32 @@ fn bundles_arrive_over_the_erasure_code() {
     assert!(counters["repairs_sent"].as_u64() > Some(10), "{status:#}");
 }
 
+/// A datagram that is no packet of the protocol of its link is reported with its sender, and not again as a bundle.
+#[test]
+fn datagrams_for_a_link_of_another_protocol_are_named() {
+    let memory = "[storage]\nkind = 'memory'\n";
+    for (kind, other) in [("ltp", "ltp-fec"), ("ltp-fec", "ltp"), ("saratoga", "ltp"), ("udp", "ltp-fec")] {
+        let bob = format!("node = 'ipn:2.0'\nlisten-udp = ['{kind} 127.0.0.1:0']\n{memory}");
+        let bob = start(config(&bob));
+        let to = bob.udp_addresses()[0];
+        let alice = start(config(&format!(
+            "node = 'ipn:1.0'\n{memory}[[link]]\nname = 'bob'\nkind = '{other}'\naddress = '{to}'\npeer = 'ipn:2.0'\n"
+        )));
+        let (mut here, mut there) = (App::new(&alice), App::new(&bob));
+        here.send("ipn:2.1", &payload(100, 1), MessageOptions::default());
+        let status = there.wait_status(|status| status["refused"][0].is_object());
+        let refused = &status["refused"][0];
+        assert_eq!(refused["reason"], "other_protocol", "{refused:#}");
+        let what = format!("no packet of `{kind}`, but probably one of `{other}`");
+        assert_eq!(refused["what"], what, "{refused:#}");
+        assert_eq!(refused["link"], format!("{kind} {to}"));
+        let address: SocketAddr =
+            refused["address"].as_str().expect("an address").parse().expect("with a port");
+        assert_ne!(address, to, "that of the sender");
+        assert_eq!(there.status()["refused"].as_array().map(Vec::len), Some(1), "told once");
+    }
+}
+
 /// Two nodes that listen, each with a link to the other. The address of the second one is known after the first has started, so
 /// that the first gets its link by a reload.
 #[test]

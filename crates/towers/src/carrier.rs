@@ -47,8 +47,9 @@ pub trait Carrier: Sync + 'static {
     /// Creates a session.
     fn session(settings: &Self::Settings, origin: Origin, rng: Rng) -> Session;
 
-    /// Returns true if a caller that begins like this may be one of this carrier. Asked in the order of the table, where
-    /// peers may call with several carriers. By default every caller may be.
+    /// Returns true if a caller that begins like this may be one of this carrier, or a datagram one of its packets. Asked in
+    /// the order of the table, where peers may call with several carriers; a node reports other datagrams. By default
+    /// everything may be.
     fn recognises(_first: &[u8]) -> bool {
         true
     }
@@ -313,7 +314,7 @@ pub trait AnyCarrier: Sync {
     /// Panics if the plan is that of another carrier.
     fn session(&self, plan: &Plan, origin: Origin, rng: Rng) -> Session;
 
-    /// Returns true if a caller that begins like this may be one of this carrier.
+    /// Returns true if a caller that begins like this may be one of this carrier, or a datagram one of its packets.
     fn recognises(&self, first: &[u8]) -> bool;
 
     /// Creates the empty set of all sessions.

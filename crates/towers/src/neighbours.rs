@@ -198,6 +198,11 @@ impl Neighbours {
         carrier.or_else(|| self.plans.get(&link).map(Plan::carrier)).map(AnyCarrier::about)
     }
 
+    /// Returns true if a message that begins like this may be one of the carrier of a link; true without a session.
+    pub fn recognises(&self, link: LinkId, first: &[u8]) -> bool {
+        self.layer(link).is_none_or(|layer| layer.carrier.recognises(first))
+    }
+
     /// Returns what the session of a link shows, as one part if it consists of several engines; `None` if there is no session,
     /// or it shows nothing.
     pub fn shown(&self, link: LinkId) -> Option<Part> {

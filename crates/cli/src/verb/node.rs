@@ -47,6 +47,7 @@ impl Node {
         let stations: Vec<String> = stations
             .map(|tnc| format!("{} over TNC `{}`", tnc.callsign.to_ascii_uppercase(), tnc.name))
             .collect();
+        let kinds: Vec<String> = config.listen_udp.iter().map(|entry| over_udp(entry).to_owned()).collect();
         let setup = NodeSetup { path: Some(self.config.clone()), signals: true, ..NodeSetup::new(config) };
         let node = longwire_node::Node::start(setup)?;
         let opened = node.opened();
@@ -78,6 +79,8 @@ impl Node {
             );
         }
         let mut addresses: Vec<String> = node.addresses().iter().map(ToString::to_string).collect();
+        let datagrams = kinds.iter().zip(node.udp_addresses());
+        addresses.extend(datagrams.map(|(kind, address)| format!("{kind} {address}")));
         addresses.extend(stations);
         let at = match addresses.is_empty() {
             true => "not accepting connections".to_owned(),
@@ -92,6 +95,11 @@ impl Node {
         node.wait();
         Ok(())
     }
+}
+
+/// Name of the convergence layer in an entry of `listen-udp`.
+fn over_udp(entry: &str) -> &str {
+    entry.split_once(' ').map_or("udp", |(kind, _)| kind)
 }
 
 /// Notifies systemd, if it has started this process, that the node is ready.

@@ -70,18 +70,23 @@ fn words(status: &view::Status) -> String {
     out
 }
 
-/// Formats the refused bundles of a peer.
+/// Formats the refused bundles of a peer, or its datagrams of another protocol.
 fn refusal(refused: &view::Refused) -> String {
     let address = refused.address.as_ref().map(|address| format!(", {address}")).unwrap_or_default();
+    let is_datagram = refused.reason == view::Refused::OTHER_PROTOCOL;
     let mut out = format!(
-        "refused {} {}, the last {} ago, from {} (link `{}`{address}): {}\n",
+        "refused {} {}{}, the last {} ago, from {} (link `{}`{address}): {}\n",
         refused.count,
-        if refused.count == 1 { "bundle" } else { "bundles" },
+        if is_datagram { "datagram" } else { "bundle" },
+        if refused.count == 1 { "" } else { "s" },
         seconds(refused.last_s),
         refused.peer.as_deref().unwrap_or("a peer without a node ID"),
         refused.link,
         refused.what
     );
+    if is_datagram {
+        let _ = writeln!(out, "  hint: {}", view::Refused::PROTOCOL_HINT);
+    }
     if !refused.accept.is_empty() {
         let list: Vec<String> = refused.accept.iter().map(|name| format!("\"{name}\"")).collect();
         let _ = writeln!(out, "  hint: set `accept = [{}]` for this peer to accept them", list.join(", "));

@@ -65,7 +65,21 @@ fn what_makes_no_sense_is_refused_with_a_hint() {
         ("node = 'dtn://a/b'", "is not a valid node ID", "dtn://alice/"),
         ("node = 'dtn://a/'\nlistn = []", "unknown field `listn`", "did you mean `listen`?"),
         ("node = 'dtn://a/'\n[agent]\nlimit = 1", "unknown field `limit`", "did you mean `limits`?"),
-        ("node = 'dtn://a/'\n[[link]]\nname = 'b'\naddress = 'b'", "is not a valid address", "host:port"),
+        (
+            "node = 'dtn://a/'\n[[link]]\nname = 'b'\naddress = 'b'",
+            "is not a valid address",
+            "host:port; the port of tcp is 4556",
+        ),
+        (
+            "node = 'dtn://a/'\n[[link]]\nname = 'b'\nkind = 'ltp'\naddress = 'b'",
+            "is not a valid address",
+            "the port of ltp is 1113",
+        ),
+        (
+            "node = 'dtn://a/'\n[[link]]\nname = 'b'\nkind = 'ltp-fec'\naddress = 'b'",
+            "is not a valid address",
+            "no port is registered for ltp-fec",
+        ),
         (
             "node = 'dtn://a/'\n[[route]]\nto = '*'\nvia = 'b'",
             "route to *: no such link: `b`",

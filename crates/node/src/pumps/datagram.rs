@@ -165,6 +165,12 @@ impl Sockets {
         self.sockets.get(&link)?.at
     }
 
+    /// Address of a sender to a link or to a listening socket; `None` if it is forgotten.
+    pub(crate) fn sender(&self, link: LinkId, peer: PeerId) -> Option<SocketAddr> {
+        let socket = self.sockets.get(&link)?;
+        socket.senders.address(peer).copied().or(socket.at)
+    }
+
     pub(crate) fn listen(&mut self, link: LinkId, socket: UdpSocket, address: String, kind: &'static str) {
         let (requests, tell) = self.enter(link, address, kind);
         self.buffer.set(&socket);

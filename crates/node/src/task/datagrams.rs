@@ -3,7 +3,7 @@
 use super::{EngineParts as _, Task};
 use crate::pumps::datagram::{SocketEvent, SocketReport};
 use longwire_proto::engine::Engine;
-use longwire_proto::service::{DatagramsRequest, LinkId, Port};
+use longwire_proto::service::{DatagramsIndication, DatagramsRequest, LinkId, Port};
 use longwire_proto::time::Instant;
 use longwire_towers::MediaIndication;
 
@@ -21,6 +21,11 @@ impl Task {
             }
         }
         for (link, indication) in heard {
+            if let DatagramsIndication::Datagram { from, bytes, .. } = &indication
+                && !self.engines.neighbours().recognises(link, bytes)
+            {
+                self.record_unrecognised(now, link, *from, bytes);
+            }
             let indication = (link, MediaIndication::Datagrams(indication));
             self.engines.handle_indication(now, Port::Second(Port::First(indication)));
         }

@@ -1,7 +1,8 @@
-//! Bundles that were refused because they break a rule: the rule, the place in the bundle, and the peer.
+//! Bundles that were refused because they break a rule: the rule, the place in the bundle, and the peer; and datagrams that are
+//! no packets of the protocol of their link.
 //!
-//! A peer that sends one such bundle usually sends more, so refusals are counted by peer and rule. The first one is reported in the
-//! log and as an event; `status` shows the count.
+//! A peer that sends one such bundle or datagram usually sends more, so they are counted by peer and rule. The first one is
+//! reported in the log and as an event; `status` shows the count.
 //!
 //! Limits: [`ENTRIES_MAX`] peers and rules, of which the address with the most loses its oldest for a new one; one line in
 //! [`BETWEEN_LINES`].
@@ -11,8 +12,9 @@ use super::event_recording::refuse_word;
 use super::link_states::plain;
 use super::{EngineParts as _, Task};
 use crate::view::{self, Event};
-use longwire_proto::service::{Breach, LinkId, RefuseReason};
+use longwire_proto::service::{Breach, LinkId, PeerId, RefuseReason};
 use longwire_proto::time::{Duration, Instant};
+use longwire_towers::{CARRIERS, Medium};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -48,20 +50,77 @@ impl fmt::Display for RefusedPeer {
     }
 }
 
+/// Thing that was refused, and the broken rule.
+#[derive(Clone, Debug)]
+enum Refusal {
+    Bundle {
+        reason: RefuseReason,
+        /// Latest breach of this rule.
+        breach: Breach,
+        accept: Vec<&'static str>,
+    },
+    Datagram {
+        /// Protocol of the link.
+        expected: &'static str,
+        /// Protocol of which the latest datagram probably is.
+        found: Option<&'static str>,
+    },
+}
+
+impl Refusal {
+    /// Returns true if the same rule is broken.
+    fn is_alike(&self, other: &Refusal) -> bool {
+        match (self, other) {
+            (Refusal::Bundle { breach, .. }, Refusal::Bundle { breach: other, .. }) => {
+                breach.error == other.error
+            }
+            (Refusal::Datagram { .. }, Refusal::Datagram { .. }) => true,
+            _ => false,
+        }
+    }
+
+    /// Reason, as an identifier.
+    fn word(&self) -> &'static str {
+        match self {
+            Refusal::Bundle { reason, .. } => refuse_word(*reason),
+            Refusal::Datagram { .. } => view::Refused::OTHER_PROTOCOL,
+        }
+    }
+
+    fn breach(&self) -> Option<&Breach> {
+        if let Refusal::Bundle { breach, .. } = self { Some(breach) } else { None }
+    }
+
+    fn accept(&self) -> &[&'static str] {
+        if let Refusal::Bundle { accept, .. } = self { accept } else { &[] }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::Bundle { breach, .. } => breach.fmt(f),
+            Refusal::Datagram { expected, found: Some(found) } => {
+                write!(f, "no packet of `{expected}`, but probably one of `{found}`")
+            }
+            Refusal::Datagram { expected, found: None } => write!(f, "no packet of `{expected}`"),
+        }
+    }
+}
+
 #[derive(Debug)]
 struct RefusalEntry {
     from: RefusedPeer,
+    /// Key of those that displace each other: the host of a bundle's sender, or the link of a datagram.
     host: String,
-    reason: RefuseReason,
-    /// Latest breach of this rule.
-    breach: Breach,
-    accept: Vec<&'static str>,
+    /// Latest refusal by this rule.
+    refusal: Refusal,
     count: u64,
     last: Instant,
     is_told: bool,
 }
 
-/// Refused bundles by peer and rule.
+/// Refused bundles and datagrams by peer and rule.
 #[derive(Debug, Default)]
 pub(crate) struct RefusalLog {
     entries: Vec<RefusalEntry>,
@@ -69,47 +128,49 @@ pub(crate) struct RefusalLog {
 }
 
 impl RefusalLog {
-    /// Counts a refused bundle. Returns the line to report; `None` if this peer and rule were reported before, or another line
-    /// was reported too recently.
-    fn add(
-        &mut self,
-        now: Instant,
-        from: RefusedPeer,
-        reason: RefuseReason,
-        breach: Breach,
-        accept: &[&'static str],
-    ) -> Option<String> {
-        let host = from.host();
+    /// Counts a refused bundle or datagram. Returns the line to report; `None` if this peer and rule were reported before, or
+    /// another line was reported too recently.
+    fn add(&mut self, now: Instant, from: RefusedPeer, refusal: Refusal) -> Option<String> {
+        let sender = from.host();
+        let host = match refusal {
+            Refusal::Bundle { .. } => sender.clone(),
+            // Addresses of datagrams can be forged: those of all senders to a socket displace only each other.
+            Refusal::Datagram { .. } => from.link.clone(),
+        };
         let same = |entry: &RefusalEntry| {
-            entry.host == host && entry.from.peer == from.peer && entry.breach.error == breach.error
+            entry.host == host
+                && entry.from.peer == from.peer
+                && entry.refusal.is_alike(&refusal)
+                && entry.from.host() == sender
         };
         let index = self.entries.iter().position(same).unwrap_or_else(|| {
             self.make_place();
-            let accept = Vec::new();
-            let (from, host) = (RefusedPeer::default(), host.clone());
-            self.entries.push(RefusalEntry {
-                from,
-                host,
-                reason,
-                breach,
-                accept,
-                count: 0,
-                last: now,
-                is_told: false,
-            });
+            let (from, host, refusal) = (RefusedPeer::default(), host.clone(), refusal.clone());
+            self.entries.push(RefusalEntry { from, host, refusal, count: 0, last: now, is_told: false });
             self.entries.len() - 1
         });
         let entry = &mut self.entries[index];
         entry.count += 1;
         entry.last = now;
-        (entry.from, entry.reason, entry.breach, entry.accept) = (from, reason, breach, accept.to_vec());
+        (entry.from, entry.refusal) = (from, refusal);
         let is_early = self.line_at.is_some_and(|at| now.saturating_since(at) < BETWEEN_LINES);
         if entry.is_told || is_early {
             return None;
         }
         entry.is_told = true;
         self.line_at = Some(now);
-        Some(format!("a bundle from {} is refused: {}", entry.from, entry.breach))
+        Some(match entry.refusal {
+            Refusal::Bundle { .. } => format!("a bundle from {} is refused: {}", entry.from, entry.refusal),
+            Refusal::Datagram { .. } => format!("a datagram from {} is {}", entry.from, entry.refusal),
+        })
+    }
+
+    /// Returns true if a datagram of another protocol has just arrived over this link.
+    fn has_just_heard_another_protocol(&self, now: Instant, link: &str) -> bool {
+        let is_it = |entry: &RefusalEntry| {
+            matches!(entry.refusal, Refusal::Datagram { .. }) && entry.last == now && entry.from.link == link
+        };
+        self.entries.iter().any(is_it)
     }
 
     /// Makes space for an entry: removes the oldest one of the address with the most.
@@ -137,11 +198,11 @@ impl RefusalLog {
             link: entry.from.link.clone(),
             peer: entry.from.peer.clone(),
             address: entry.from.address.clone(),
-            reason: refuse_word(entry.reason).to_owned(),
-            what: entry.breach.to_string(),
-            clause: entry.breach.clause().map(str::to_owned),
-            block: entry.breach.block.map(|block| block.to_string()),
-            accept: names(&entry.accept),
+            reason: entry.refusal.word().to_owned(),
+            what: entry.refusal.to_string(),
+            clause: entry.refusal.breach().and_then(Breach::clause).map(str::to_owned),
+            block: entry.refusal.breach().and_then(|breach| breach.block).map(|block| block.to_string()),
+            accept: names(entry.refusal.accept()),
             count: entry.count,
             last_s: now.saturating_since(entry.last).as_secs_f64(),
         };
@@ -171,7 +232,12 @@ impl Task {
         accept: &[&'static str],
     ) {
         let from = self.sender_over(link);
-        let line = breach.and_then(|breach| self.refusals.add(now, from.clone(), reason, breach, accept));
+        // A datagram of another protocol, taken for a bundle, is reported as that.
+        let is_reported = breach.is_some_and(|breach| breach.block.is_none())
+            && self.refusals.has_just_heard_another_protocol(now, &from.link);
+        let line = breach.filter(|_| !is_reported).and_then(|breach| {
+            self.refusals.add(now, from.clone(), Refusal::Bundle { reason, breach, accept: accept.to_vec() })
+        });
         if let Some(line) = &line {
             tracing::warn!(target: "peers", hint = hint(accept), "{line}");
         }
@@ -190,6 +256,32 @@ impl Task {
                 },
             );
         }
+    }
+
+    /// Records a datagram that is no packet of the protocol of its link.
+    pub(super) fn record_unrecognised(&mut self, now: Instant, link: LinkId, peer: PeerId, bytes: &[u8]) {
+        let Some(expected) = self.engines.neighbours().carrier(link).map(|about| about.name) else { return };
+        let mut over_udp = CARRIERS.iter().filter(|carrier| carrier.about().media.contains(&Medium::Udp));
+        let found = over_udp.find(|carrier| carrier.recognises(bytes)).map(|carrier| carrier.about().name);
+        let sender = self.connections.sockets.sender(link, peer).map(|address| address.to_string());
+        let from = self.sender_over(link);
+        let from = RefusedPeer { address: sender.or(from.address), ..from };
+        let refusal = Refusal::Datagram { expected, found };
+        let Some(line) = self.refusals.add(now, from.clone(), refusal.clone()) else { return };
+        tracing::warn!(target: "peers", hint = view::Refused::PROTOCOL_HINT, "{line}");
+        self.note(
+            now,
+            Event::TransferRefused {
+                link: from.link,
+                reason: refusal.word().to_owned(),
+                peer: from.peer,
+                address: from.address,
+                what: Some(refusal.to_string()),
+                clause: None,
+                block: None,
+                accept: Vec::new(),
+            },
+        );
     }
 
     /// The peer at the other end of a link.
@@ -226,7 +318,8 @@ mod tests {
         let now = Instant::ZERO + Duration::from_secs(60);
         let mut add = |now, what, number| {
             let from = from("dtn://mallory/", &format!("192.0.2.1:{number}"));
-            refusals.add(now, from, RefuseReason::Retransmit, breach(what, number), &["no-time-no-age"])
+            let (reason, breach) = (RefuseReason::Retransmit, breach(what, number));
+            refusals.add(now, from, Refusal::Bundle { reason, breach, accept: vec!["no-time-no-age"] })
         };
         assert_eq!(
             add(now, "an age", 2).as_deref(),
@@ -249,11 +342,62 @@ mod tests {
     }
 
     #[test]
+    fn datagrams_of_another_protocol_are_told_once_for_each_address_and_counted() {
+        let mut refusals = RefusalLog::default();
+        let now = Instant::ZERO + Duration::from_secs(60);
+        let mut add = |now, address: &str, found| {
+            let from =
+                RefusedPeer { link: "ltp [::]:1113".into(), peer: None, address: Some(address.into()) };
+            refusals.add(now, from, Refusal::Datagram { expected: "ltp", found })
+        };
+        assert_eq!(
+            add(now, "192.0.2.1:5000", Some("ltp-fec")).as_deref(),
+            Some(
+                "a datagram from a peer without a node ID (link `ltp [::]:1113`, 192.0.2.1:5000) is no packet of `ltp`, but \
+                 probably one of `ltp-fec`"
+            )
+        );
+        let later = now + BETWEEN_LINES;
+        assert_eq!(add(later, "192.0.2.1:5001", Some("ltp-fec")), None, "it was told");
+        let other = add(later, "192.0.2.2:5000", None).expect("of another address");
+        assert!(other.ends_with(" is no packet of `ltp`"), "{other}");
+        assert!(refusals.has_just_heard_another_protocol(later, "ltp [::]:1113"));
+        assert!(!refusals.has_just_heard_another_protocol(later, "moon"));
+        let view = refusals.view(later);
+        assert_eq!(view.iter().map(|refused| refused.count).collect::<Vec<_>>(), [2, 1]);
+        let first = &view[0];
+        assert_eq!((&first.reason[..], &first.clause), (view::Refused::OTHER_PROTOCOL, &None));
+        assert_eq!(first.what, "no packet of `ltp`, but probably one of `ltp-fec`");
+    }
+
+    #[test]
+    fn forged_addresses_of_datagrams_displace_no_bundle() {
+        let mut refusals = RefusalLog::default();
+        let at = |number: u64| Instant::ZERO + Duration::from_secs(number);
+        let refusal = Refusal::Bundle {
+            reason: RefuseReason::Retransmit,
+            breach: breach("an age", 2),
+            accept: Vec::new(),
+        };
+        refusals.add(at(0), from("dtn://friend/", "192.0.2.1:4556"), refusal);
+        for number in 1..=1000 {
+            let address = Some(format!("198.51.{}.{}:1", number / 256, number % 256));
+            let from = RefusedPeer { link: "ltp [::]:1113".into(), peer: None, address };
+            refusals.add(at(number), from, Refusal::Datagram { expected: "ltp", found: None });
+        }
+        let view = refusals.view(at(1000));
+        assert_eq!(view.len(), ENTRIES_MAX);
+        assert_eq!(view[0].address.as_deref(), Some("198.51.3.232:1"));
+        assert!(view.iter().any(|refused| refused.peer.as_deref() == Some("dtn://friend/")), "{view:?}");
+    }
+
+    #[test]
     fn ever_new_names_of_one_address_displace_nobody_else() {
         let mut refusals = RefusalLog::default();
         let mut add = |now, peer: &str, address: &str| {
             let now = Instant::ZERO + Duration::from_secs(now);
-            refusals.add(now, from(peer, address), RefuseReason::Retransmit, breach("an age", 2), &[])
+            let (reason, breach) = (RefuseReason::Retransmit, breach("an age", 2));
+            refusals.add(now, from(peer, address), Refusal::Bundle { reason, breach, accept: Vec::new() })
         };
         let mut lines = 0;
         add(0, "dtn://friend/", "192.0.2.1:4556");

@@ -134,6 +134,11 @@ impl Neighbours {
         sessions.carrier(own)
     }
 
+    /// Returns true if a datagram may be a packet of the convergence layer of a link over UDP.
+    pub(crate) fn recognises(&self, link: LinkId, datagram: &[u8]) -> bool {
+        self.internet.recognises(link, datagram)
+    }
+
     /// Judges a caller that has sent its node ID.
     fn judge(&mut self, now: Instant, link: LinkId) {
         let Some(claim) = self.internet.claim(link) else { return };

@@ -82,11 +82,11 @@ pub enum Event {
         /// Reason, as an identifier: `lifetime_expired`, `transmission_canceled`, `depleted_storage` ..
         reason: String,
     },
-    /// A transfer from a peer was refused.
+    /// A transfer from a peer was refused, or a datagram is no packet of the protocol of the link.
     TransferRefused {
         /// Name of the link.
         link: String,
-        /// Reason, as an identifier: `completed`, `no_resources`, `retransmit`, `not_acceptable`.
+        /// Reason, as an identifier: `completed`, `no_resources`, `retransmit`, `not_acceptable`, `other_protocol`.
         reason: String,
         /// Node ID claimed by the peer.
         #[serde(default)]

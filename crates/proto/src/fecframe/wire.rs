@@ -3,6 +3,7 @@
 use crate::codec::{self, DecodeError, take, take_byte};
 use crate::fec::SYMBOL_BYTES_MAX;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
+use core::ops::RangeInclusive;
 
 /// Length of the header of a source packet without a report, octets.
 pub const SOURCE_BYTES: usize = 7;
@@ -12,6 +13,9 @@ pub const REPORT_BYTES: usize = 4;
 pub const REPAIR_BYTES: usize = 11;
 /// Length of the length field of a datagram in its symbol, octets.
 pub const LENGTH_BYTES: usize = 2;
+
+/// First octets of packets: the kinds of symbols, each without and with a report.
+pub const KINDS: RangeInclusive<u8> = SOURCE..=REPAIR | WITH_REPORT;
 
 const CLAUSE: &str = "docs of fecframe";
 const SOURCE: u8 = 0x10;

@@ -106,6 +106,11 @@ impl Carrier for Ltp {
         })
     }
 
+    /// By version and type of a segment (RFC 5326 3.1). Keep-alives are zeros.
+    fn recognises(first: &[u8]) -> bool {
+        first.first().is_none_or(|control| matches!(control, 0..=4 | 7..=9 | 12..=15))
+    }
+
     /// Warns about timers that expire before the answer can arrive, and about limits that the data in transit exceed.
     fn cautions(settings: &Config, path: &[Hop]) -> Vec<String> {
         let round_trip = round_trip(path);

@@ -5,7 +5,7 @@ use crate::carrier::{About, Carrier, Family, LinkFacts, Medium, Preset, sections
 use crate::media::{Admission, Session, session_over};
 use crate::path::{Hop, round_trip};
 use longwire_proto::fec::loss::symbol_loss;
-use longwire_proto::fecframe::wire::{SOURCE_BYTES, user_bytes_max};
+use longwire_proto::fecframe::wire::{KINDS, SOURCE_BYTES, user_bytes_max};
 use longwire_proto::fecframe::{self, FecDatagrams};
 use longwire_proto::joint::{Origin, Stack};
 use longwire_proto::ltp::{Config, Link};
@@ -139,6 +139,11 @@ impl Carrier for LtpFec {
             Origin::Below => Link::listening(ltp, rng),
         };
         session_over(Stack::new(link, below))
+    }
+
+    /// By the kind of a packet.
+    fn recognises(first: &[u8]) -> bool {
+        first.first().is_none_or(|kind| KINDS.contains(kind))
     }
 
     fn cautions(settings: &LtpFecSettings, path: &[Hop]) -> Vec<String> {

@@ -130,6 +130,33 @@ mod tests {
         }
     }
 
+    /// A datagram is recognised by its first octet if the decoder does not refuse its version or its type.
+    #[test]
+    fn datagrams_are_recognised_as_their_decoders_do() {
+        use longwire_proto::codec::DecodeError;
+        use longwire_proto::{fecframe, ltp, saratoga};
+        let refuses = |error: Option<DecodeError>, places: &[&str]| {
+            error.is_some_and(|error| places.iter().any(|place| error.to_string().starts_with(place)))
+        };
+        for first in 0..=u8::MAX {
+            let datagram = [&[first][..], &[1; 40]].concat();
+            let recognised = |name: &str| find(name).expect("a carrier").recognises(&datagram);
+            let decoded = ltp::wire::Segment::decode(&mut datagram.clone().into()).err();
+            assert_eq!(recognised("ltp"), !refuses(decoded, &["the version", "an undefined"]), "{first}");
+            let decoded = fecframe::wire::Packet::decode(&mut datagram.clone().into()).err();
+            assert_eq!(recognised("ltp-fec"), !refuses(decoded, &["kind of the packet"]), "{first}");
+            let decoded = saratoga::wire::Packet::decode(&mut datagram.clone().into()).err();
+            assert_eq!(recognised("saratoga"), !refuses(decoded, &["the version", "the packet"]), "{first}");
+            let names = ["udp", "ltp", "ltp-fec", "saratoga"];
+            assert!(names.into_iter().filter(|name| recognised(name)).count() <= 1, "{first}");
+        }
+        for name in ["udp", "ltp"] {
+            assert!(find(name).expect("a carrier").recognises(&[0; 4]), "a keep-alive of {name}");
+        }
+        let bundles = [&[0x9f, 0x88][..], &[0x06, 0x10]];
+        assert!(bundles.into_iter().all(|first| find("udp").expect("a carrier").recognises(first)));
+    }
+
     /// The settings of a preset are those of the table that is made of them: nothing is lost that TOML cannot express.
     #[test]
     fn settings_survive_being_a_table() {

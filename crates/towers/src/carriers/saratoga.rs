@@ -81,6 +81,11 @@ impl Carrier for Saratoga {
         })
     }
 
+    /// By version and type of a packet.
+    fn recognises(first: &[u8]) -> bool {
+        first.first().is_none_or(|octet| (0x20..=0x24).contains(octet))
+    }
+
     /// Warns about answers that are awaited for too short a time, and about limits that the data in transit exceed.
     fn cautions(settings: &Config, path: &[Hop]) -> Vec<String> {
         let round_trip = round_trip(path);

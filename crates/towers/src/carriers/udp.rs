@@ -3,6 +3,7 @@
 use crate::carrier::{About, Carrier, Family, LinkFacts, Medium, Preset, sections};
 use crate::media::{Admission, Session, session_over};
 use crate::path::Hop;
+use longwire_proto::bp::v6::wire::VERSION;
 use longwire_proto::joint::Origin;
 use longwire_proto::rng::Rng;
 use longwire_proto::udpcl::{Config, Link};
@@ -65,6 +66,11 @@ impl Carrier for Udp {
             Origin::Above => Link::new(settings.clone()),
             Origin::Below => Link::listening(settings.clone()),
         })
+    }
+
+    /// By the version of a bundle of version 6, or by the array of one of version 7. Keep-alives are zeros.
+    fn recognises(first: &[u8]) -> bool {
+        matches!(first, [] | [VERSION, ..] | [0x80..=0x9f, ..] | [0, 0, 0, 0])
     }
 
     /// Warns about lost datagrams, which are not retransmitted.
