@@ -84,6 +84,9 @@ settings! {
         pub checkpoint_every: u32 = 0,
         /// Time that a report of missing data waits for segments that arrive out of order. Default 20 ms.
         pub report_delay: Duration = Duration::from_millis(20),
+        /// Time without new data of a block after which what is missing before the latest ones is reported although no checkpoint
+        /// has come (asynchronous reports, RFC 5326 6.11), so that a lost checkpoint delays only its own data. Default: none.
+        pub asynchronous_after: Option<Duration>,
         /// Time that a retransmission waits for further reports. Default 20 ms.
         pub retransmission_delay: Duration = Duration::from_millis(20),
         /// Maximum number of claims of a report segment to send; more ranges are reported in several segments. Default 20.
@@ -182,6 +185,14 @@ impl Config {
         time("aggregation-wait", self.aggregation_wait, any.clone(), "10 ms is usual")?;
         time("report-delay", self.report_delay, any.clone(), "20 ms is usual")?;
         time("retransmission-delay", self.retransmission_delay, any, "20 ms is usual")?;
+        if let Some(after) = self.asynchronous_after {
+            time(
+                "asynchronous-after",
+                after,
+                some.clone(),
+                "remove it to report only what a checkpoint asks for",
+            )?;
+        }
         time("copy-interval", self.copy_interval, some.clone(), "10 ms is usual")?;
         if let Some(inactivity) = self.inactivity {
             time("inactivity", inactivity, some, "must be longer than the sender's retransmissions")?;

@@ -107,6 +107,8 @@ pub(super) struct Incoming {
     next_report: u64,
     /// Upper bound of the last primary report.
     primary_upper: u64,
+    /// Time at which missing data are reported without a checkpoint.
+    asynchronous_due: Option<Instant>,
     /// Checkpoint that came again while the user had not accepted all data.
     impatient: Option<u64>,
     /// The peer has acknowledged a report of the complete red part.
@@ -148,6 +150,7 @@ impl Incoming {
             first_report,
             next_report: first_report,
             primary_upper: 0,
+            asynchronous_due: None,
             impatient: None,
             is_acknowledged: false,
             cycles: 0,
@@ -234,6 +237,7 @@ impl Incoming {
         }
         if new > 0 {
             self.cycles = 0;
+            self.asynchronous_due = config.asynchronous_after.map(|after| now + after);
         }
         if let Some(serials) = segment.serials {
             self.request_report(now, serials.checkpoint, serials.report, end, config);
@@ -385,6 +389,10 @@ impl Incoming {
                 self.checkpoints.insert(checkpoint, None);
                 self.report_part(checkpoint, pending, limits, &mut made);
             }
+            if self.asynchronous_report_due().is_some_and(|due| due <= now) {
+                let pending = PendingReport { upper: self.red_top, cause: 0, due: now };
+                self.report_part(0, pending, limits, &mut made);
+            }
             return made;
         }
         let end = self.red_end.expect("the red part is complete");
@@ -510,7 +518,17 @@ impl Incoming {
         if self.is_red_complete() || !self.has_room() {
             return None;
         }
-        self.pending().map(|(_, pending)| pending.due).min()
+        let pending = self.pending().map(|(_, pending)| pending.due);
+        pending.chain(self.asynchronous_report_due()).min()
+    }
+
+    /// Returns the time of a report without a checkpoint: the end of the red part has not come, data are missing of which no
+    /// report has told, and no checkpoint waits for its own.
+    fn asynchronous_report_due(&self) -> Option<Instant> {
+        let (lower, upper) = (self.primary_upper, self.red_top);
+        let due = self.asynchronous_due.filter(|_| self.red_end.is_none() && lower < upper)?;
+        let is_told = self.received.contains(lower, upper) || self.pending().next().is_some();
+        (!is_told && self.has_room()).then_some(due)
     }
 }
 

@@ -27,8 +27,9 @@
 //! - **Order.** Acknowledgements, reports, cancellations and repeated checkpoints leave first, then retransmissions, then
 //!   new data.
 //! - **Reports** of missing data wait for datagrams that overtake each other, and so do retransmissions. A complete block is
-//!   reported at once, even if no checkpoint asks for it. The timer of a checkpoint runs until the reports cover all data
-//!   sent for it, so that a lost report segment among several costs a timeout and not the session.
+//!   reported at once, even if no checkpoint asks for it, and so are, if that is set, the gaps of a block of which nothing more
+//!   comes ([`Config::asynchronous_after`]). The timer of a checkpoint runs until the reports cover all data sent for it, so that
+//!   a lost report segment among several costs a timeout and not the session.
 //! - **Copies.** Where a loss costs a timeout or a round trip, segments may be sent several times ([`Config::copies`]). It costs
 //!   neither while the block has new data to send: the answer to a later checkpoint counts for the discretionary ones before.
 //! - **Limits.** The number of sessions and of bytes is bounded in both directions; what exceeds a limit counts as lost on

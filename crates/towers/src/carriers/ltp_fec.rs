@@ -46,6 +46,8 @@ const FAILURE_MAX: (f64, f64) = (1e-6, 0.1);
 const DEFERRED_FAILURE_MAX: f64 = 0.001;
 /// Pause after which deferred repair packets leave, as a number of datagrams.
 const PAUSE_FRAMES: f64 = 4.0;
+/// Time without data of a block after which its gaps are reported, as a number of datagrams: retransmissions leave in between.
+const SILENCE_FRAMES: f64 = 8.0;
 
 impl<'de> Deserialize<'de> for LtpFecSettings {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -238,6 +240,7 @@ fn deferred(ltp: Config, fec: fecframe::Config, in_flight: f64, frame_s: f64) ->
         ltp: Config {
             block_bytes: ltp.segment_bytes,
             shared_datagrams: true,
+            asynchronous_after: Some(millis(SILENCE_FRAMES * frame_s)),
             sessions_max,
             incoming_sessions_max: ltp.incoming_sessions_max.max(4 * sessions_max),
             copies: 1,
@@ -295,6 +298,8 @@ mod tests {
         assert!((1.1..1.25).contains(&trips), "a round trip and its reports: {covered} of {flight} bytes");
         assert_eq!((ltp.block_bytes, ltp.copies), (ltp.segment_bytes, 1), "blocks of their own");
         assert!(ltp.shared_datagrams && !settings(&over(1, 5.12, 1e-5)).ltp.shared_datagrams);
+        let silence = ltp.asynchronous_after.expect("reports without checkpoints");
+        assert!(silence > 2 * ltp.report_delay && silence > 2 * fec.idle - Duration::from_millis(10));
         let sessions_bytes = ltp.sessions_max as f64 * ltp.segment_bytes as f64;
         assert!(sessions_bytes > 1.9 * flight, "two round trips: {sessions_bytes} of {flight} bytes");
         assert!(

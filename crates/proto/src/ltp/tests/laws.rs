@@ -23,6 +23,7 @@ fn settings(draw: &mut Rng) -> Config {
         retransmissions_max: 5 + draw.below(4) as u32,
         checkpoint_every: draw.below(5) as u32,
         report_delay: delay(draw),
+        asynchronous_after: draw.chance(0.5).then(|| draw.span(SECOND / 100, 4 * SECOND)),
         retransmission_delay: delay(draw),
         claims_max: 1 + draw.below(20) as usize,
         copies: 1 + draw.below(3) as u32,

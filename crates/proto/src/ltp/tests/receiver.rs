@@ -110,6 +110,50 @@ fn a_report_of_gaps_claims_what_has_come_and_the_rest_is_reported_at_once() {
     assert_eq!(only_report(&scene, 41).2, [(0, 12)]);
 }
 
+/// The checkpoint at the end is lost, and another segment.
+#[test]
+fn gaps_are_reported_without_a_checkpoint_when_nothing_more_comes() {
+    let mut scene = Scene::new(Config { asynchronous_after: Some(SECOND / 2), ..config() });
+    scene.hear(&[data(DataKind::Red, 0, None, &b"\x00aaa"[..])]);
+    assert_eq!(scene.link.poll_timeout(), Some(scene.now + config().inactivity_limit()), "no gap");
+    scene.hear(&[data(DataKind::Red, 8, None, &b"cccc"[..])]);
+    scene.pass(SECOND / 4);
+    scene.hear(&[data(DataKind::Red, 12, None, &b"dddd"[..])]);
+    assert_eq!(scene.wait(), SECOND / 2, "from the latest data");
+    let (serial, scope, claims) = only_report(&scene, 0);
+    assert_eq!((scope, claims), ((0, 16), vec![(0, 4), (8, 16)]));
+    scene.hear(&[ack(1, serial)]);
+    // The checkpoint comes late: what was missing before is known.
+    scene.hear(&[data(DataKind::EndOfRedAndBlock, 20, Some((40, 0)), &b"ffff"[..])]);
+    scene.wait();
+    let (second, scope, claims) = only_report(&scene, 40);
+    assert_eq!((scope, claims), ((16, 24), vec![(20, 24)]));
+    scene.hear(&[ack(1, second)]);
+    scene.hear(&[data(DataKind::Checkpoint, 4, Some((41, serial)), &b"bbbb"[..])]);
+    scene.wait();
+    let (_, scope, claims) = only_report(&scene, 41);
+    assert_eq!((scope, claims), ((0, 8), vec![(0, 8)]), "from the lower bound of the report that it answers");
+}
+
+#[test]
+fn no_report_without_a_checkpoint_repeats_another_one() {
+    let after = Some(SECOND / 2);
+    let mut scene = Scene::new(Config { asynchronous_after: after, report_delay: SECOND, ..config() });
+    scene.hear(&[data(DataKind::Red, 0, None, &b"\x00aaa"[..])]);
+    scene.hear(&[data(DataKind::Checkpoint, 8, Some((40, 0)), &b"cccc"[..])]);
+    assert_eq!(scene.wait(), SECOND, "the report that the checkpoint asks for");
+    let (serial, ..) = only_report(&scene, 40);
+    scene.hear(&[ack(1, serial)]);
+    scene.hear(&[data(DataKind::Red, 12, None, &b"dddd"[..])]);
+    scene.hear(&[data(DataKind::Red, 20, None, &b"ffff"[..])]);
+    assert_eq!(scene.wait(), SECOND / 2);
+    let (serial, scope, claims) = only_report(&scene, 0);
+    assert_eq!((scope, claims), ((12, 24), vec![(12, 16), (20, 24)]), "from the end of the report before");
+    scene.hear(&[ack(1, serial)]);
+    scene.pass(config().inactivity_limit());
+    assert_eq!((scene.counters().reports_sent, scene.counters().inactive), (2, 1));
+}
+
 #[test]
 fn a_secondary_report_has_the_scope_of_its_cause_and_a_primary_one_follows_the_last() {
     let mut scene = Scene::new(config());
