@@ -406,7 +406,13 @@ fn what_peers_have_lost_decides_on_the_number_of_repair_symbols() {
     let block = |sender: &mut Scene, receiver: &mut Scene| {
         let packets: Vec<_> = sent.iter().flat_map(|datagram| sender.send(datagram)).collect();
         let arrive = packets.iter().enumerate().filter(|(at, _)| at % 10 != 3);
-        arrive.for_each(|(_, packet)| drop(receiver.receive(packet)));
+        for (at, packet) in arrive {
+            receiver.receive(packet);
+            // A packet that arrives twice makes up for no lost one.
+            if at % 7 == 0 && at < 400 {
+                receiver.receive(packet);
+            }
+        }
         packets.len() as u32 - 500
     };
     assert_eq!(block(&mut sender, &mut receiver), config.repair_symbols(500, 0.01));
