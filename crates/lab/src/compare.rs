@@ -30,6 +30,9 @@ use toml::{Table as TomlTable, Value};
 const RUNS: u32 = 16;
 /// Smallest number of runs that gives a useful interval.
 const RUNS_MIN: u32 = 4;
+/// Explanation if no run could have ended.
+const HOPELESS: &str = " Nothing could: even without errors, the passes and outages of the link leave too little time for \
+                        these bytes within the time limit of a run.";
 /// Maximum bytes transferred by all runs of a protocol, so that a comparison takes about a minute.
 const BYTES_MAX: u64 = 160_000_000;
 
@@ -223,7 +226,10 @@ impl Comparison<'_> {
         };
         let link = &self.options.link;
         let best = &self.ranking.first().candidate;
-        let Some(time) = best.time() else { return format!("No protocol delivered {what} over `{link}`.") };
+        let Some(time) = best.time() else {
+            let why = if best.is_hopeless() { HOPELESS } else { "" };
+            return format!("No protocol delivered {what} over `{link}`.{why}");
+        };
         let limit_s = best.limit_s();
         let (took, limit) = (with_error(&time), figure(limit_s));
         let times = match figure(time.mean / limit_s) {
@@ -437,7 +443,7 @@ impl Comparison<'_> {
         let mut all = Vec::new();
         if best.values.winner && !best.values.keeps_accepted {
             let name = best.candidate.name();
-            let caption = format!("settings: {name} (plain TCP: a broken transfer starts over)");
+            let caption = format!("settings: {name} (without a node, a broken transfer starts over)");
             all.extend(blocks(&best.candidate, caption));
         }
         if let Some(node) = self.ranking.best_for_nodes() {

@@ -6,7 +6,7 @@ use crate::bench::{Played, Trial};
 use crate::chain::{self, Chain};
 use crate::link::LinkPath;
 use crate::record::{Difference, Ranked, round};
-use crate::run::Outcome;
+use crate::run::{NotDelivered, Outcome};
 use crate::stats::{Summary, mean};
 use std::cmp::Ordering;
 
@@ -45,6 +45,14 @@ impl Candidate {
 
     pub(super) fn why_missed(&self) -> String {
         chain::why_missed(&self.played.all())
+    }
+
+    /// Returns true if even without errors no run could end within its time limit.
+    pub(super) fn is_hopeless(&self) -> bool {
+        self.played.all().iter().all(|outcome| match outcome.missed {
+            Some(NotDelivered::Time(most_s)) => outcome.limit.streaming.error_free_s >= most_s,
+            _ => false,
+        })
     }
 
     /// Returns true for a node that keeps accepted data after a break.

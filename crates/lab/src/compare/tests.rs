@@ -259,6 +259,23 @@ fn only_what_resumes_is_said_to_go_on_where_it_stopped() {
 }
 
 #[test]
+fn a_link_whose_passes_are_too_short_says_so() {
+    let lead = |limit_s| {
+        let mut only = candidate("tcp/tuned", "lan", &[None, None]);
+        for (_, outcome) in &mut only.played.runs {
+            outcome.missed = Some(NotDelivered::Time(1000.0));
+            outcome.limit.streaming = Bound { error_free_s: limit_s, mean_s: limit_s };
+        }
+        said(vec![only], "lan", |comparison| comparison.lead())
+    };
+    assert_eq!(lead(999.0), "No protocol delivered 0 files (10 bytes) over `lan`.");
+    assert!(lead(1000.0).ends_with(
+        "over `lan`. Nothing could: even without errors, the passes and outages of the link leave too \
+                                    little time for these bytes within the time limit of a run."
+    ));
+}
+
+#[test]
 fn a_link_that_lets_nothing_through_says_why() {
     let missed = |protocol: &str| {
         let text = format!(

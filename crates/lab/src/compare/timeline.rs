@@ -13,7 +13,7 @@ const PROTOCOLS_MAX: usize = 6;
 /// Number of times of the fastest protocol after which the picture ends.
 const TIMES_MAX: f64 = 3.0;
 /// Number of parts of the files whose ideal times are drawn.
-const PARTS: u64 = 60;
+const PARTS: u64 = 300;
 
 /// Draws the best settings of each protocol, in the order of the ranking; `None` if no run was completed.
 pub(super) fn plot(places: &[Place], path: &LinkPath) -> Option<Plot> {
@@ -62,14 +62,15 @@ fn series(candidate: &Candidate, end_s: f64) -> PlotSeries {
     PlotSeries::new(name, until(all.chain(done), end_s)).shaped(Shape::Trace)
 }
 
-/// Line from zero through these points as far as the edge.
+/// Steps from zero through these points as far as the edge: nothing has arrived before its time.
 fn until(all: impl Iterator<Item = (f64, f64)>, end_s: f64) -> Vec<Point> {
     let mut points = vec![Point::new(0.0, 0.0)];
     for (x, y) in all {
         let before = points[points.len() - 1];
+        if x > before.x {
+            points.push(Point::new(x.min(end_s), before.y));
+        }
         if x > end_s {
-            let share = (end_s - before.x) / (x - before.x);
-            points.push(Point::new(end_s, before.y + share * (y - before.y)));
             break;
         }
         points.push(Point::new(x, y));
@@ -93,10 +94,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_ends_at_the_edge() {
+    fn a_line_has_steps_and_ends_at_the_edge() {
         let line = |end_s| until([(10.0, 0.0), (20.0, 100.0), (30.0, 200.0)].into_iter(), end_s);
         let point = |x, y| Point::new(x, y);
-        assert_eq!(line(25.0), [point(0.0, 0.0), point(10.0, 0.0), point(20.0, 100.0), point(25.0, 150.0)]);
+        let steps = [(0.0, 0.0), (10.0, 0.0), (10.0, 0.0), (20.0, 0.0), (20.0, 100.0), (25.0, 100.0)];
+        assert_eq!(line(25.0), steps.map(|(x, y)| point(x, y)), "nothing has arrived before its time");
         assert_eq!(line(30.0).last(), Some(&point(30.0, 200.0)));
         assert_eq!(line(5.0), [point(0.0, 0.0), point(5.0, 0.0)]);
     }

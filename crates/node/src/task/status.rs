@@ -136,7 +136,7 @@ fn down_words(reason: DownReason) -> (&'static str, &'static str) {
         DownReason::Closed => ("cut", "closed by the operator"),
         DownReason::PeerClosed => ("peer_closed", "the peer ended the session"),
         DownReason::Idle => ("idle", "idle"),
-        DownReason::KeepAlive => ("keepalive", "no keep-alive from the peer"),
+        DownReason::KeepAlive => ("keepalive", "nothing heard from the peer"),
         DownReason::ProtocolError => ("protocol_error", "protocol error by the peer"),
         DownReason::Version => ("version", "no common protocol version"),
         DownReason::Insecure => ("insecure", "TLS is required but the peer does not offer it"),

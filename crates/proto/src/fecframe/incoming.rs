@@ -125,7 +125,7 @@ impl Block {
         false
     }
 
-    /// Returns the numbers of lost and of all symbols, once.
+    /// Returns the numbers of lost and of all symbols, once; zeros if most of them are missing.
     fn measure(&mut self, deferred: bool) -> (u64, u64) {
         if core::mem::replace(&mut self.measured, true) {
             return (0, 0);
@@ -135,6 +135,10 @@ impl Block {
             Some(shape) => u32::from(shape.sources) + u32::from(shape.repairs),
             None => self.sent,
         };
+        // A block of which most is missing tells of an outage, or of a number that someone has forged.
+        if u64::from(all) > 2 * u64::from(self.received) {
+            return (0, 0);
+        }
         (u64::from(all.saturating_sub(self.received)), u64::from(all))
     }
 

@@ -60,7 +60,8 @@
 //!   risen before.
 //! - Losses are taken as independent. Bursts within a block count as any losses; blocks are not interleaved.
 //! - Nothing is authenticated. The provider must drop damaged datagrams, because one wrong symbol makes wrong datagrams;
-//!   this layer never asks for them. Someone who can send datagrams in the name of a peer can spoil a block.
+//!   this layer never asks for them. Someone who can send datagrams in the name of a peer can spoil a block,
+//!   and with whole blocks of them the measurement of its losses.
 //! - A group has one block for all its members. Its losses are those of the setting.
 //! - One sender may use both the address of a peer and that of a group, but not two numbers of one address.
 //!

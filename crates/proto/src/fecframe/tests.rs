@@ -426,6 +426,25 @@ fn what_peers_have_lost_decides_on_the_number_of_repair_symbols() {
     assert!(config.repair_symbols(500, loss) > 70);
 }
 
+#[test]
+fn blocks_of_which_most_is_missing_are_not_taken_for_losses() {
+    let config = Config { block_symbols: 10, ..fixed(1) };
+    let (mut sender, mut receiver) = (Scene::new(config.clone()), Scene::new(config));
+    let sent = datagrams(10, 100);
+    let block = |sender: &mut Scene| -> Vec<_> { sent.iter().flat_map(|bytes| sender.send(bytes)).collect() };
+    // Packets of other blocks with high numbers, an outage, and a block with three losses.
+    for number in 0..1_000 {
+        receiver.receive(&source(number * 1_000_003, 500, b"forged"));
+    }
+    block(&mut sender).iter().take(4).for_each(|packet| drop(receiver.receive(packet)));
+    block(&mut sender).iter().skip(3).for_each(|packet| drop(receiver.receive(packet)));
+    for _ in 0..20 {
+        block(&mut sender).iter().for_each(|packet| drop(receiver.receive(packet)));
+    }
+    let report = receiver.send(&sent[0])[0].report.expect("blocks have arrived");
+    assert_eq!(report.lost, 3, "{report:?}");
+}
+
 /// Share of blocks that are restored, and of lost datagrams, at a loss of 2 % and blocks of 700.
 #[test]
 fn the_restored_share_is_the_computed_one() {
