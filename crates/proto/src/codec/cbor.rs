@@ -50,22 +50,29 @@ pub type ItemHead = (Major, Option<u64>);
 /// Reads the head at the front without consuming it. Returns the head and its length in bytes. Refuses a head that is
 /// not in shortest form. The head of a float is exempt: its argument has no shortest form.
 pub fn peek_head(input: &[u8]) -> Result<(ItemHead, usize), DecodeError> {
+    let (head, length, is_shortest) = peek_any_head(input)?;
+    if is_shortest {
+        Ok((head, length))
+    } else {
+        Err(DecodeError::invalid("a CBOR head longer than needed", SHORTEST))
+    }
+}
+
+/// Reads a head of any form. Returns the head, its length in bytes, and true if it is in shortest form.
+fn peek_any_head(input: &[u8]) -> Result<(ItemHead, usize, bool), DecodeError> {
     let &first = input.first().ok_or(DecodeError::Incomplete)?;
     let major = MAJORS[usize::from(first >> 5)];
     let short = first & 0x1f;
     let (argument, least, length) = match short {
-        0..=23 => return Ok(((major, Some(u64::from(short))), 1)),
+        0..=23 => return Ok(((major, Some(u64::from(short))), 1, true)),
         24 => (u64::from(*input.get(1).ok_or(DecodeError::Incomplete)?), 24, 2),
         25 => (u64::from(u16::from_be_bytes(fixed(input)?)), 0x100, 3),
         26 => (u64::from(u32::from_be_bytes(fixed(input)?)), 0x1_0000, 5),
         27 => (u64::from_be_bytes(fixed(input)?), 0x1_0000_0000, 9),
-        31 => return Ok(((major, None), 1)),
+        31 => return Ok(((major, None), 1, true)),
         _ => return Err(DecodeError::invalid("a CBOR head", "RFC 8949 3")),
     };
-    if argument < least && major != Major::Simple {
-        return Err(DecodeError::invalid("a CBOR head longer than needed", SHORTEST));
-    }
-    Ok(((major, Some(argument)), length))
+    Ok(((major, Some(argument)), length, argument >= least || major == Major::Simple))
 }
 
 fn fixed<const N: usize>(input: &[u8]) -> Result<[u8; N], DecodeError> {
@@ -90,6 +97,13 @@ pub fn head(input: &mut impl Input) -> Result<ItemHead, DecodeError> {
         return Ok((MAJORS[usize::from(first >> 5)], Some(u64::from(first & 0x1f))));
     }
     let (head, length) = peek_head(input)?;
+    input.advance(length);
+    Ok(head)
+}
+
+/// Consumes a head of any form, for formats that do not require the shortest one.
+pub fn any_head(input: &mut impl Input) -> Result<ItemHead, DecodeError> {
+    let (head, length, _) = peek_any_head(input)?;
     input.advance(length);
     Ok(head)
 }
@@ -264,11 +278,20 @@ pub fn put_boolean(value: bool, out: &mut BytesMut) {
 /// are not well-formed.
 pub fn item(input: &mut Bytes, depth: u8) -> Result<Bytes, DecodeError> {
     let whole = input.clone();
-    skip(input, depth)?;
+    skip(input, depth, head)?;
     Ok(whole.slice(..whole.len() - input.len()))
 }
 
-fn skip(input: &mut Bytes, depth: u8) -> Result<(), DecodeError> {
+/// Consumes one complete item like [`item`], with heads of any form.
+pub fn any_item(input: &mut Bytes, depth: u8) -> Result<Bytes, DecodeError> {
+    let whole = input.clone();
+    skip(input, depth, any_head)?;
+    Ok(whole.slice(..whole.len() - input.len()))
+}
+
+type ReadHead = fn(&mut Bytes) -> Result<ItemHead, DecodeError>;
+
+fn skip(input: &mut Bytes, depth: u8, head: ReadHead) -> Result<(), DecodeError> {
     if depth == 0 {
         return Err(DecodeError::Limit { what: "CBOR nesting" });
     }
@@ -276,14 +299,14 @@ fn skip(input: &mut Bytes, depth: u8) -> Result<(), DecodeError> {
     match (major, argument) {
         (Major::Unsigned | Major::Negative | Major::Simple, Some(_)) => Ok(()),
         (Major::ByteString | Major::TextString, Some(length)) => take(input, length).map(drop),
-        (Major::Tag, Some(_)) => skip(input, depth - 1),
-        (Major::Array, Some(count)) => skip_many(input, depth, count),
+        (Major::Tag, Some(_)) => skip(input, depth - 1, head),
+        (Major::Array, Some(count)) => skip_many(input, depth, count, head),
         (Major::Map, Some(count)) => {
-            skip_many(input, depth, count.checked_mul(2).ok_or(DecodeError::Incomplete)?)
+            skip_many(input, depth, count.checked_mul(2).ok_or(DecodeError::Incomplete)?, head)
         }
         (Major::Array | Major::Map | Major::ByteString | Major::TextString, None) => {
             while !take_break(input)? {
-                skip(input, depth - 1)?;
+                skip(input, depth - 1, head)?;
             }
             Ok(())
         }
@@ -293,12 +316,12 @@ fn skip(input: &mut Bytes, depth: u8) -> Result<(), DecodeError> {
     }
 }
 
-fn skip_many(input: &mut Bytes, depth: u8, count: u64) -> Result<(), DecodeError> {
+fn skip_many(input: &mut Bytes, depth: u8, count: u64, head: ReadHead) -> Result<(), DecodeError> {
     // Every item takes at least a byte: a count beyond the input ends at once.
     if count > input.len() as u64 {
         return Err(DecodeError::Incomplete);
     }
-    (0..count).try_for_each(|_| skip(input, depth - 1))
+    (0..count).try_for_each(|_| skip(input, depth - 1, head))
 }
 
 #[cfg(test)]
@@ -328,12 +351,17 @@ mod tests {
     }
 
     #[test]
-    fn a_head_longer_than_needed_is_refused() {
-        for long in
-            [&[0x18u8, 23][..], &[0x19, 0, 255], &[0x1a, 0, 0, 255, 255], &[0x1b, 0, 0, 0, 0, 0, 0, 0, 1]]
-        {
+    fn a_head_longer_than_needed_is_refused_where_the_shortest_form_is_required() {
+        for (long, argument) in [
+            (&[0x18u8, 23][..], 23),
+            (&[0x19, 0, 255], 255),
+            (&[0x1a, 0, 0, 255, 255], 65_535),
+            (&[0x1b, 0, 0, 0, 0, 0, 0, 0, 1], 1),
+        ] {
             let error = unsigned(&mut bytes(long), "a test", "here");
             assert_eq!(error, Err(DecodeError::invalid("a CBOR head longer than needed", SHORTEST)));
+            let whole = any_item(&mut bytes(long), 1).expect("any form is one");
+            assert_eq!((&whole[..], any_head(&mut &long[..])), (long, Ok((Major::Unsigned, Some(argument)))));
         }
     }
 
