@@ -112,7 +112,8 @@ fn a_bundle_is_the_datagram_and_junk_is_counted() {
         (&1.into(), &1.into()),
         "{status:#}"
     );
-    assert_eq!((&counters["datagrams_received"], &counters["refused"]), (&3.into(), &2.into()), "{status:#}");
+    assert_eq!((&counters["datagrams_received"], &counters["refused"]), (&2.into(), &1.into()), "{status:#}");
+    assert_eq!(counters["not_bundles"], 1, "{status:#}");
 }
 
 #[test]

@@ -74,7 +74,7 @@ fn node(at: usize) -> Node {
     };
     let agent = Agent::new(agent, Rng::new(at as u64)).expect("the node ID is valid");
     let mut links = Fan::new(no_link as Factory);
-    links.insert(LINK, Link::new(link));
+    links.insert(LINK, Link::new(link, Rng::new(at as u64).fork("link")));
     Stack::new(agent, Beside { first: PassThrough::new(), second: links })
 }
 

@@ -8,9 +8,10 @@
 //!
 //! ```
 //! use longwire_proto::observe::Observation;
+//! use longwire_proto::rng::Rng;
 //! use longwire_proto::udpcl;
 //!
-//! let link = udpcl::Link::new(udpcl::Config::default());
+//! let link = udpcl::Link::new(udpcl::Config::default(), Rng::new(1));
 //! let shown = Observation::of(&link);
 //! assert_eq!(shown.parts[0].engine, "udpcl");
 //! assert_eq!(shown.sum("udpcl")["joined"], 0);

@@ -658,7 +658,7 @@ fn no_script_breaks_the_layer() {
         let config = Config { block_symbols, deferred, ..Config::default() };
         let layer = Checked::new("layer", FecDatagrams::new(config, script.rng()));
         over_datagrams(
-            Stack::new(link(udpcl::Config::default()), layer),
+            Stack::new(link(udpcl::Config::default(), script.rng()), layer),
             is_called,
             fuzz::FUZZ.speech,
             script,
@@ -691,8 +691,8 @@ fn layers_keep_the_laws() {
             let (link, config) = (link.clone(), config.clone());
             Fan::new(move |id: LinkId, origin| {
                 let rng = start.rng.fork(&format!("{id:?}"));
-                let layer = Checked::new("layer", FecDatagrams::new(config.clone(), rng));
-                let link = Checked::new("link", udpcl::Link::new(link.clone()));
+                let layer = Checked::new("layer", FecDatagrams::new(config.clone(), rng.clone()));
+                let link = Checked::new("link", udpcl::Link::new(link.clone(), rng));
                 (origin == Origin::Above).then(|| Stack::new(link, layer))
             })
         });

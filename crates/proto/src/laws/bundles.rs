@@ -11,6 +11,9 @@ use crate::time::{Duration, Instant};
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 
+/// First byte of a bundle of version 7, without the number of items: an array of CBOR.
+const FIRST_BYTE: u8 = 0x80;
+
 /// Bundle: its sender and its number there.
 type BundleNumber = (usize, usize);
 
@@ -162,8 +165,8 @@ impl BundleUsers {
                 let length = 1 + rng.below(most);
                 let mut content = vec![0; length as usize];
                 rng.fill(&mut content);
-                // The first byte identifies the bundle.
-                content[0] = (node * 16 + number) as u8;
+                // The first byte identifies the bundle, and is one with which bundles begin.
+                content[0] = FIRST_BYTE | (node * 16 + number) as u8;
                 let parcel = TestBundle {
                     content: content.into(),
                     attempts: 0,
@@ -267,7 +270,8 @@ impl BundleUsers {
             return;
         }
         if incoming.name.is_none() && !data.is_empty() {
-            let name = (usize::from(data[0] / 16), usize::from(data[0] % 16));
+            let first = usize::from(data[0] ^ FIRST_BYTE);
+            let name = (first / 16, first % 16);
             assert!(self.parcels.contains_key(&name) && name.0 != key.0, "{name:?} was never sent here");
             incoming.name = Some(name);
         }

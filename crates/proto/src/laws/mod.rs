@@ -40,9 +40,9 @@
 //!     let config = Config { datagram_bytes_max: 65_507, open_max, ..Config::default() };
 //!     // UDPCL has no acknowledgements.
 //!     let users = BundleUserBehaviour { acknowledged: false, ..BundleUserBehaviour::draw(&mut world.draw) };
-//!     Layer::new(users, move |_| {
-//!         let config = config.clone();
-//!         let link = move || Checked::new("link", Link::new(config.clone()));
+//!     Layer::new(users, move |start| {
+//!         let (config, rng) = (config.clone(), start.rng);
+//!         let link = move || Checked::new("link", Link::new(config.clone(), rng.clone()));
 //!         Fan::new(move |_: LinkId, origin| (origin == Origin::Above).then(&link))
 //!     })
 //! });

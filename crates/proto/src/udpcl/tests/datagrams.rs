@@ -1,83 +1,15 @@
-//! Links over datagrams: scenarios and laws.
+//! Bundles without a frame, one per datagram (RFC 7122).
 
-use super::{Config, Link};
-use crate::engine::{Engine, drain};
-use crate::joint::{Fan, Origin};
-use crate::laws::{BundleUserBehaviour, Draw, Layer, hold_over_datagrams};
+use super::{SECOND, Scene, datagram, failed, joined, to_peer};
+use crate::engine::Engine;
+use crate::rng::Rng;
 use crate::service::{
     BundlesIndication, BundlesRequest, CloseReason, DatagramsIndication, DatagramsRequest, DownReason,
-    LinkId, PeerId, Priority, RefuseReason, Shares, TransferFailure, TransferId,
+    RefuseReason, Shares, TransferFailure, TransferId,
 };
 use crate::time::{Duration, Instant};
+use crate::udpcl::{Config, Link};
 use bytes::Bytes;
-
-const SECOND: Duration = Duration::from_secs(1);
-
-/// A link, its last output, and the time of it.
-struct Scene {
-    link: Link,
-    now: Instant,
-    up: Vec<BundlesIndication>,
-    down: Vec<DatagramsRequest>,
-}
-
-impl Scene {
-    fn new(config: Config) -> Self {
-        let mut scene = Scene { link: Link::new(config), now: Instant::ZERO, up: vec![], down: vec![] };
-        scene.ask(BundlesRequest::Connect);
-        assert_eq!(scene.down, [DatagramsRequest::Join { damaged: false }]);
-        scene.hear(joined(Some(PeerId::CONFIGURED)));
-        scene.hear(DatagramsIndication::Room(100));
-        scene
-    }
-
-    fn settle(&mut self) {
-        (self.up, self.down) = (vec![], vec![]);
-        let (up, down) = (&mut self.up, &mut self.down);
-        drain(&mut self.link, self.now, |said| up.push(said), |asked| down.push(asked));
-    }
-
-    fn ask(&mut self, request: BundlesRequest) {
-        self.link.handle_request(self.now, request);
-        self.settle();
-    }
-
-    fn hear(&mut self, indication: DatagramsIndication) {
-        self.link.handle_indication(self.now, indication);
-        self.settle();
-    }
-
-    fn open(&mut self, number: u64, length: u64) {
-        self.ask(BundlesRequest::Open { transfer: TransferId(number), priority: Priority::Normal, length });
-    }
-
-    fn piece(&mut self, number: u64, data: &'static [u8], last: bool) {
-        let data = Bytes::from_static(data);
-        self.ask(BundlesRequest::Piece { transfer: TransferId(number), data, last });
-    }
-
-    /// Advances to the next deadline, and returns the time until it.
-    fn wait(&mut self) -> Duration {
-        let at = self.link.poll_timeout().expect("it waits for something");
-        let waited = at.saturating_since(self.now);
-        self.now = at;
-        self.link.handle_timeout(at);
-        self.settle();
-        waited
-    }
-}
-
-fn joined(peer: Option<PeerId>) -> DatagramsIndication {
-    DatagramsIndication::Joined { bytes_max: 65_507, peer, group: None }
-}
-
-fn to_peer(bytes: &Bytes, shares: Shares) -> DatagramsRequest {
-    DatagramsRequest::Datagram { to: PeerId::CONFIGURED, bytes: bytes.clone(), shares, token: None }
-}
-
-fn failed(number: u64, reason: TransferFailure) -> BundlesIndication {
-    BundlesIndication::Failed { transfer: TransferId(number), reason, acked: 0 }
-}
 
 #[test]
 fn a_bundle_is_a_datagram_and_goes_at_its_rate() {
@@ -134,20 +66,14 @@ fn what_no_datagram_can_hold_fails_at_once() {
 #[test]
 fn what_comes_rises_and_is_released_when_it_is_safe() {
     let mut scene = Scene::new(Config { incoming_max: 2, ..Config::default() });
-    let datagram = |text: &'static [u8]| DatagramsIndication::Datagram {
-        from: PeerId::CONFIGURED,
-        to_group: false,
-        bytes: Bytes::from_static(text),
-        damaged: false,
-    };
-    scene.hear(datagram(b"first"));
+    scene.hear(datagram(b"\x9ffirst"));
     assert_eq!(
         scene.up,
         [
-            BundlesIndication::Begin { transfer: TransferId(0), length: Some(5) },
+            BundlesIndication::Begin { transfer: TransferId(0), length: Some(6) },
             BundlesIndication::Piece {
                 transfer: TransferId(0),
-                data: Bytes::from_static(b"first"),
+                data: Bytes::from_static(b"\x9ffirst"),
                 last: true
             },
         ]
@@ -157,15 +83,15 @@ fn what_comes_rises_and_is_released_when_it_is_safe() {
         scene.hear(datagram(nothing));
         assert_eq!((&scene.up[..], &scene.down), (&[][..], &released));
     }
-    scene.hear(datagram(b"second"));
-    scene.hear(datagram(b"third"));
-    assert_eq!((&scene.up[..], &scene.down[..]), (&[][..], &[DatagramsRequest::Release(5)][..]), "dropped");
-    scene.ask(BundlesRequest::Accept { transfer: TransferId(0), up_to: 4 });
-    assert_eq!(scene.down, []);
+    scene.hear(datagram(b"\x06second"));
+    scene.hear(datagram(b"\x80third"));
+    assert_eq!((&scene.up[..], &scene.down[..]), (&[][..], &[DatagramsRequest::Release(6)][..]), "dropped");
     scene.ask(BundlesRequest::Accept { transfer: TransferId(0), up_to: 5 });
-    assert_eq!(scene.down, [DatagramsRequest::Release(5)]);
-    scene.ask(BundlesRequest::Refuse { transfer: TransferId(1), reason: RefuseReason::NotAcceptable });
+    assert_eq!(scene.down, []);
+    scene.ask(BundlesRequest::Accept { transfer: TransferId(0), up_to: 6 });
     assert_eq!(scene.down, [DatagramsRequest::Release(6)]);
+    scene.ask(BundlesRequest::Refuse { transfer: TransferId(1), reason: RefuseReason::NotAcceptable });
+    assert_eq!(scene.down, [DatagramsRequest::Release(7)]);
     let counters = scene.link.counters();
     assert_eq!((counters.dropped, counters.violations, counters.keepalives_received), (1, 1, 1));
 }
@@ -199,7 +125,7 @@ fn a_link_comes_back_when_nobody_listened() {
 
 #[test]
 fn a_socket_that_listens_never_sends_and_ends_with_its_socket() {
-    let mut link = Link::listening(Config::default());
+    let mut link = Link::listening(Config::default(), Rng::new(1));
     link.handle_indication(Instant::ZERO, joined(None));
     link.handle_indication(Instant::ZERO, DatagramsIndication::Room(10));
     assert!(matches!(
@@ -213,32 +139,4 @@ fn a_socket_that_listens_never_sends_and_ends_with_its_socket() {
         Some(BundlesIndication::Down { retry: false, .. })
     ));
     assert!(link.finished());
-}
-
-// -- The laws ----------------------------------------------------------------------------------------------------
-
-#[test]
-fn links_keep_the_laws() {
-    hold_over_datagrams("udpcl", 1_000, 65_507..=65_507, |world| {
-        let draw = &mut world.draw;
-        let users = BundleUserBehaviour { acknowledged: false, ..BundleUserBehaviour::draw(draw) };
-        let config = Config {
-            datagram_bytes_max: 65_507,
-            rate_bps: if draw.chance(0.2) { 0 } else { 8_000 << draw.below(14) },
-            burst: draw.span(Duration::ZERO, SECOND),
-            open_max: 1 + draw.below(4) as usize,
-            incoming_max: 1 + draw.below(4) as usize,
-            ..Config::default()
-        };
-        Layer::new(users, move |_| {
-            let config = config.clone();
-            Fan::new(move |_: LinkId, origin| (origin == Origin::Above).then(|| Link::new(config.clone())))
-        })
-    });
-}
-
-#[test]
-fn a_link_shows_all_its_counters() {
-    let counters = crate::observe::counts(&super::Counters::default());
-    crate::observe::tests::expect(&Link::new(Config::default()), "udpcl", &[counters]);
 }
