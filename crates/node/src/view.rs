@@ -62,7 +62,7 @@ pub struct Status {
     /// Status reports ignored because they came from an unknown neighbour.
     #[serde(default)]
     pub reports_not_believed: u64,
-    /// Invalid bundles refused and datagrams of other protocols, by peer and rule, latest first; at most 64.
+    /// Invalid bundles refused and datagrams of other protocols, by peer and rule, latest first; at most 64 and 16.
     #[serde(default)]
     pub refused: Vec<Refused>,
     /// Connections closed because the peer did not read for `stream.stall`.

@@ -112,8 +112,10 @@ const TABLES_NAMED_MAX: usize = 3;
 /// where it stands: in that of a link, the section of its convergence layer comes first.
 fn tables_with(key: &str, from: &Table) -> Option<String> {
     let config = document(&Config::default());
-    if config.get(key).is_some() {
-        return Some(format!("`{key}` belongs at the top of the file, before the first table"));
+    match config.get(key) {
+        Some(value) if value.is_object() => return Some(format!("`[{key}]` is a table of its own")),
+        Some(_) => return Some(format!("`{key}` belongs at the top of the file, before the first table")),
+        None => {}
     }
     let mut found = Vec::new();
     let kind = from.get("kind").and_then(Value::as_str);

@@ -277,6 +277,7 @@ fn a_setting_in_another_table_than_its_own_is_refused_with_its_own() {
     assert_eq!(hint(&format!("{link}block-symbols = 64")), code);
     let top = "`listen` belongs at the top of the file, before the first table";
     assert_eq!(hint(&format!("{link}listen = []")), top);
+    assert_eq!(hint(&format!("{link}agent = {{ relays = 1 }}")), "`[agent]` is a table of its own");
     // Many tables have it.
     assert!(hint("retry-min = '2 s'").starts_with("known names: "), "{}", hint("retry-min = '2 s'"));
 }

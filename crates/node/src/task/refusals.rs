@@ -4,8 +4,8 @@
 //! A peer that sends one such bundle or datagram usually sends more, so they are counted by peer and rule. The first one is
 //! reported in the log and as an event; `status` shows the count.
 //!
-//! Limits: [`ENTRIES_MAX`] peers and rules, of which the address with the most loses its oldest for a new one; one line in
-//! [`BETWEEN_LINES`].
+//! Limits: [`ENTRIES_MAX`] peers and rules, of which the address with the most loses its oldest for a new one, and
+//! [`DATAGRAMS_MAX`] hosts with datagrams; one line in [`BETWEEN_LINES`] about each.
 
 use super::callers::host_of;
 use super::event_recording::refuse_word;
@@ -20,7 +20,10 @@ use std::fmt;
 
 /// Maximum peers and rules in the log.
 const ENTRIES_MAX: usize = 64;
-/// Minimum time between two lines in the log, so that a peer with ever new node IDs cannot fill a disk.
+/// Maximum hosts in the log whose datagrams are those of another protocol.
+const DATAGRAMS_MAX: usize = 16;
+/// Minimum time between two lines in the log about bundles, and between two about datagrams, so that a peer with ever new node
+/// IDs cannot fill a disk.
 const BETWEEN_LINES: Duration = Duration::from_secs(10);
 
 /// A peer, as far as it is known.
@@ -79,6 +82,10 @@ impl Refusal {
         }
     }
 
+    fn is_datagram(&self) -> bool {
+        matches!(self, Refusal::Datagram { .. })
+    }
+
     /// Reason, as an identifier.
     fn word(&self) -> &'static str {
         match self {
@@ -111,7 +118,7 @@ impl fmt::Display for Refusal {
 #[derive(Debug)]
 struct RefusalEntry {
     from: RefusedPeer,
-    /// Key of those that displace each other: the host of a bundle's sender, or the link of a datagram.
+    /// Host of the sender.
     host: String,
     /// Latest refusal by this rule.
     refusal: Refusal,
@@ -124,27 +131,21 @@ struct RefusalEntry {
 #[derive(Debug, Default)]
 pub(crate) struct RefusalLog {
     entries: Vec<RefusalEntry>,
-    line_at: Option<Instant>,
+    /// Time of the last line about a bundle, and about a datagram.
+    lines_at: [Option<Instant>; 2],
 }
 
 impl RefusalLog {
     /// Counts a refused bundle or datagram. Returns the line to report; `None` if this peer and rule were reported before, or
     /// another line was reported too recently.
     fn add(&mut self, now: Instant, from: RefusedPeer, refusal: Refusal) -> Option<String> {
-        let sender = from.host();
-        let host = match refusal {
-            Refusal::Bundle { .. } => sender.clone(),
-            // Addresses of datagrams can be forged: those of all senders to a socket displace only each other.
-            Refusal::Datagram { .. } => from.link.clone(),
-        };
+        let host = from.host();
         let same = |entry: &RefusalEntry| {
-            entry.host == host
-                && entry.from.peer == from.peer
-                && entry.refusal.is_alike(&refusal)
-                && entry.from.host() == sender
+            entry.host == host && entry.from.peer == from.peer && entry.refusal.is_alike(&refusal)
         };
+        let is_datagram = refusal.is_datagram();
         let index = self.entries.iter().position(same).unwrap_or_else(|| {
-            self.make_place();
+            self.make_place(is_datagram);
             let (from, host, refusal) = (RefusedPeer::default(), host.clone(), refusal.clone());
             self.entries.push(RefusalEntry { from, host, refusal, count: 0, last: now, is_told: false });
             self.entries.len() - 1
@@ -153,38 +154,35 @@ impl RefusalLog {
         entry.count += 1;
         entry.last = now;
         (entry.from, entry.refusal) = (from, refusal);
-        let is_early = self.line_at.is_some_and(|at| now.saturating_since(at) < BETWEEN_LINES);
-        if entry.is_told || is_early {
+        let line_at = &mut self.lines_at[usize::from(is_datagram)];
+        if entry.is_told || line_at.is_some_and(|at| now.saturating_since(at) < BETWEEN_LINES) {
             return None;
         }
         entry.is_told = true;
-        self.line_at = Some(now);
+        *line_at = Some(now);
         Some(match entry.refusal {
             Refusal::Bundle { .. } => format!("a bundle from {} is refused: {}", entry.from, entry.refusal),
             Refusal::Datagram { .. } => format!("a datagram from {} is {}", entry.from, entry.refusal),
         })
     }
 
-    /// Returns true if a datagram of another protocol has just arrived over this link.
-    fn has_just_heard_another_protocol(&self, now: Instant, link: &str) -> bool {
-        let is_it = |entry: &RefusalEntry| {
-            matches!(entry.refusal, Refusal::Datagram { .. }) && entry.last == now && entry.from.link == link
+    /// Makes space for an entry: removes the oldest one of the address with the most. Addresses of datagrams can be forged, so
+    /// datagrams displace only each other.
+    fn make_place(&mut self, is_datagram: bool) {
+        let of_kind = || {
+            let entries = self.entries.iter().enumerate();
+            entries.filter(|(_, entry)| entry.refusal.is_datagram() == is_datagram)
         };
-        self.entries.iter().any(is_it)
-    }
-
-    /// Makes space for an entry: removes the oldest one of the address with the most.
-    fn make_place(&mut self) {
-        if self.entries.len() < ENTRIES_MAX {
+        let entries_max = if is_datagram { DATAGRAMS_MAX } else { ENTRIES_MAX };
+        if of_kind().count() < entries_max {
             return;
         }
         let mut of_host: BTreeMap<&str, usize> = BTreeMap::new();
-        for entry in &self.entries {
+        for (_, entry) in of_kind() {
             *of_host.entry(&entry.host).or_default() += 1;
         }
         let most = of_host.values().copied().max();
-        let entries = self.entries.iter().enumerate();
-        let candidates = entries.filter(|(_, entry)| of_host.get(&*entry.host).copied() == most);
+        let candidates = of_kind().filter(|(_, entry)| of_host.get(&*entry.host).copied() == most);
         if let Some((oldest, _)) = candidates.min_by_key(|(_, entry)| entry.last) {
             self.entries.remove(oldest);
         }
@@ -232,10 +230,7 @@ impl Task {
         accept: &[&'static str],
     ) {
         let from = self.sender_over(link);
-        // A datagram of another protocol, taken for a bundle, is reported as that.
-        let is_reported = breach.is_some_and(|breach| breach.block.is_none())
-            && self.refusals.has_just_heard_another_protocol(now, &from.link);
-        let line = breach.filter(|_| !is_reported).and_then(|breach| {
+        let line = breach.and_then(|breach| {
             self.refusals.add(now, from.clone(), Refusal::Bundle { reason, breach, accept: accept.to_vec() })
         });
         if let Some(line) = &line {
@@ -361,8 +356,6 @@ mod tests {
         assert_eq!(add(later, "192.0.2.1:5001", Some("ltp-fec")), None, "it was told");
         let other = add(later, "192.0.2.2:5000", None).expect("of another address");
         assert!(other.ends_with(" is no packet of `ltp`"), "{other}");
-        assert!(refusals.has_just_heard_another_protocol(later, "ltp [::]:1113"));
-        assert!(!refusals.has_just_heard_another_protocol(later, "moon"));
         let view = refusals.view(later);
         assert_eq!(view.iter().map(|refused| refused.count).collect::<Vec<_>>(), [2, 1]);
         let first = &view[0];
@@ -371,24 +364,30 @@ mod tests {
     }
 
     #[test]
-    fn forged_addresses_of_datagrams_displace_no_bundle() {
+    fn forged_addresses_of_datagrams_displace_no_bundle_and_silence_no_line() {
         let mut refusals = RefusalLog::default();
         let at = |number: u64| Instant::ZERO + Duration::from_secs(number);
-        let refusal = Refusal::Bundle {
+        let bundle = |number| Refusal::Bundle {
             reason: RefuseReason::Retransmit,
-            breach: breach("an age", 2),
+            breach: breach("an age", number),
             accept: Vec::new(),
         };
-        refusals.add(at(0), from("dtn://friend/", "192.0.2.1:4556"), refusal);
+        for number in 0..40 {
+            refusals.add(at(0), from(&format!("dtn://friend-{number}/"), "192.0.2.1:4556"), bundle(2));
+        }
         for number in 1..=1000 {
             let address = Some(format!("198.51.{}.{}:1", number / 256, number % 256));
             let from = RefusedPeer { link: "ltp [::]:1113".into(), peer: None, address };
             refusals.add(at(number), from, Refusal::Datagram { expected: "ltp", found: None });
         }
         let view = refusals.view(at(1000));
-        assert_eq!(view.len(), ENTRIES_MAX);
+        assert_eq!(view.len(), 40 + DATAGRAMS_MAX);
         assert_eq!(view[0].address.as_deref(), Some("198.51.3.232:1"));
-        assert!(view.iter().any(|refused| refused.peer.as_deref() == Some("dtn://friend/")), "{view:?}");
+        let line = refusals.add(at(1000), from("dtn://mallory/", "192.0.2.9:4556"), bundle(2));
+        assert!(
+            line.is_some_and(|line| line.contains("dtn://mallory/")),
+            "at the instant of a datagram's line"
+        );
     }
 
     #[test]

@@ -24,7 +24,8 @@ settings! {
         /// sooner. Default 2,048.
         pub block_symbols: u32 = 2048,
         /// Repair symbols leave only in pauses of the user, and a full block has some only if there is one before the next block is
-        /// full: for users that repeat what is missing, and that lose time only after their last datagram. Default false.
+        /// full: for users that repeat what is missing, and that lose time only after their last datagram. Both ends must agree, and
+        /// the receiver's `block_symbols` must not be less than the sender's. Default false.
         pub deferred: bool,
         /// Minimum number of repair symbols of a block. Default 1.
         pub repair_min: u32 = 1,

@@ -88,7 +88,6 @@ impl Sender {
         let mut after = 0;
         for block in self.blocks.values_mut().rev() {
             if after >= symbols && block.shape.is_none() {
-                block.complete = block.sources == block.sent;
                 self.held_bytes -= block.end();
             }
             after += block.sent;

@@ -15,6 +15,9 @@ use crate::time::{Instant, Timers};
 use bytes::Bytes;
 use std::collections::VecDeque;
 
+/// Maximum number of deferred repair packets of all receivers, unless one alone may have more.
+const REPAIRS_MAX: usize = 8192;
+
 #[derive(Clone, Copy)]
 enum Timer {
     /// The rate permits the next datagram.
@@ -143,7 +146,14 @@ impl FecDatagrams {
         }
         let before = core::mem::replace(&mut self.repairs, packets.collect());
         self.repairs.extend(before);
-        self.repairs.truncate((self.config.block_symbols + REPAIR_SPARE) as usize);
+        // What each receiver may have waiting, and all of them.
+        let each_max = 2 * (self.config.block_symbols + REPAIR_SPARE);
+        let mut own = 0;
+        self.repairs.retain(|repair| {
+            own += u32::from(repair.to == to);
+            repair.to != to || own <= each_max
+        });
+        self.repairs.truncate(REPAIRS_MAX.max(each_max as usize));
     }
 
     /// Room for the user: that of the provider which nothing waits for. With a rate, each datagram waits for its time.

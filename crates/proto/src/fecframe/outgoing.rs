@@ -147,8 +147,8 @@ impl Outgoing {
         }
     }
 
-    /// Notes that the pause of this receiver ended while other datagrams left. With deferred repair these were short, and
-    /// do not end it; otherwise it begins anew.
+    /// Notes that the pause of this receiver ended while other datagrams left. With deferred repair these were short, or for
+    /// other receivers, and do not end it; otherwise it begins anew.
     pub(super) fn is_late(&mut self, peer: PeerId) {
         if let Some(receiver) = self.receivers.get_mut(&peer) {
             receiver.is_overdue = self.deferred;

@@ -112,9 +112,10 @@ settings! {
         pub burst: Duration = Duration::from_millis(10),
         /// Length of the UDP and IP headers of a datagram, bytes. Default 28.
         pub overhead_bytes: u64 = 28,
-        /// An acknowledgement shares the datagram of the segment after it, if there is one that fits. RFC 7122 3.3 allows only one
-        /// segment in a datagram of UDP; RFC 5326 5 allows any number, and all are received. Default false.
-        pub shared_datagrams: bool,
+        /// Maximum length of a datagram in which an acknowledgement shares the room with the segments after it; at most what the MTU
+        /// leaves. RFC 7122 3.3 allows only one segment in a datagram of UDP; RFC 5326 5 allows any number, and all are
+        /// received. Default: none is shared.
+        pub shared_datagram_bytes: Option<u64>,
         /// Idle time of this side after which a keep-alive of four zero octets is sent, at least 15 s (RFC 7122 3.4).
         /// Default: none.
         pub keepalive: Option<Duration>,
@@ -173,6 +174,15 @@ impl Config {
         )?;
         at_least("open-max", self.open_max, 1, "with 0 nothing can be sent")?;
         at_least("claims-max", self.claims_max, 1, "20 is usual")?;
+        if let Some(bytes) = self.shared_datagram_bytes {
+            let lengths = SEGMENT_BYTES_MIN..=65_535;
+            number(
+                "shared-datagram-bytes",
+                bytes,
+                lengths,
+                "1472 for IPv4 over Ethernet; remove it to share none",
+            )?;
+        }
         number("copies", self.copies, 1..=COPIES_MAX.into(), "1 sends everything once")?;
         number("overhead-bytes", self.overhead_bytes, 0..=65_535, "28 for IPv4, 48 for IPv6")
     }

@@ -187,8 +187,9 @@ impl Sessions {
         true
     }
 
-    /// Returns true if another block may begin. If there are as many as may be, one that is behind is cancelled for it: the one with
-    /// the least data. Its sender is told, and sends it again as another block.
+    /// Returns true if another block may begin. If there are as many as may be, one that is behind is cancelled for it: one with
+    /// less than a segment before others, one of the same engine before others, and of these the one with the least data. Its
+    /// sender is told, and sends it again as another block.
     fn make_room(&mut self, now: Instant, id: SessionId, data: &DataSegment) -> bool {
         if self.incoming.len() < self.config.incoming_sessions_max {
             return true;

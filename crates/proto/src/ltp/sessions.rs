@@ -114,8 +114,8 @@ pub(super) struct Sessions {
     pub(super) clock: Clock,
     /// Maximum length of a segment without the extensions of its authentication, bytes; zero while the link is not joined.
     pub(super) segment_bytes: usize,
-    /// Maximum length of a datagram, bytes.
-    datagram_bytes: usize,
+    /// Maximum length of a datagram with several segments, bytes; zero if there is none.
+    shared_bytes: usize,
     /// Segment that did not fit into the datagram of an acknowledgement: the next one to leave.
     next: Option<Departure>,
     /// Configured peer; `None` if the endpoint has none.
@@ -165,7 +165,7 @@ impl Sessions {
             config,
             rng,
             segment_bytes: 0,
-            datagram_bytes: 0,
+            shared_bytes: 0,
             next: None,
             peer: None,
             next_number,
@@ -206,7 +206,9 @@ impl Sessions {
         let overhead = self.authenticator.as_ref().map_or(0, Authenticator::overhead_bytes);
         let segment_bytes = usize::try_from(self.config.segment_bytes).unwrap_or(usize::MAX);
         self.segment_bytes = segment_bytes.min(datagram_bytes).saturating_sub(overhead);
-        self.datagram_bytes = datagram_bytes;
+        let shared_bytes =
+            usize::try_from(self.config.shared_datagram_bytes.unwrap_or(0)).unwrap_or(usize::MAX);
+        self.shared_bytes = shared_bytes.min(datagram_bytes);
         self.peer = peer;
         let unanswered: Vec<_> = self.cancelling.keys().copied().collect();
         for (side, id) in unanswered {
@@ -471,7 +473,7 @@ impl Sessions {
 
     /// Returns true if a segment has room for others in its datagram, and none was found.
     pub(super) fn has_room(&self, departure: &Departure) -> bool {
-        self.config.shared_datagrams && departure.is_acknowledgement() && self.next.is_none()
+        self.shared_bytes > 0 && departure.is_acknowledgement() && self.next.is_none()
     }
 
     /// Returns a datagram with these segments, or without any, and the next ones.
@@ -479,7 +481,7 @@ impl Sessions {
         let mut departure = first.or_else(|| self.next_segment(now))?;
         while self.has_room(&departure) {
             let Some(next) = self.next_segment(now) else { break };
-            if next.to != departure.to || departure.bytes.len() + next.bytes.len() > self.datagram_bytes {
+            if next.to != departure.to || departure.bytes.len() + next.bytes.len() > self.shared_bytes {
                 self.next = Some(next);
                 break;
             }

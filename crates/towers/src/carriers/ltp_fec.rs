@@ -195,8 +195,8 @@ fn tuned(path: &[Hop]) -> Table {
     let Some(mtu_bytes) = path.iter().map(|hop| hop.mtu_bytes).min() else {
         return sections([("ltp-fec", to_table(&LtpFecSettings { ltp, fec: plain }))]);
     };
-    let segment_bytes =
-        ltp.segment_bytes.min(user_bytes_max(u64::from(mtu_bytes).saturating_sub(ltp::HEADERS_BYTES)));
+    let datagram_bytes = user_bytes_max(u64::from(mtu_bytes).saturating_sub(ltp::HEADERS_BYTES));
+    let segment_bytes = ltp.segment_bytes.min(datagram_bytes);
     let ltp = Config { segment_bytes, ..ltp };
     let frame_bytes = segment_bytes + SOURCE_BYTES as u64 + ltp.overhead_bytes;
     let ber = path.iter().map(|hop| hop.mean_ber).fold(0.0, f64::max);
@@ -206,7 +206,7 @@ fn tuned(path: &[Hop]) -> Table {
     let plain = fecframe::Config { loss, repair_min: if ber > 0.0 { 1 } else { 0 }, ..plain };
     let is_deferred = path.len() > 1 && ber > 0.0 && in_flight <= BLOCK_SYMBOLS.1;
     let settings = if is_deferred {
-        deferred(ltp, plain, in_flight, frame_s)
+        deferred(ltp, plain, datagram_bytes, in_flight, frame_s)
     } else {
         let block_time_s = if path.len() > 1 { BLOCK_TIME_BEFORE_RELAYS_S } else { BLOCK_TIME_S };
         let symbols = (block_time_s / frame_s).clamp(BLOCK_SYMBOLS.0, BLOCK_SYMBOLS.1) as u32;
@@ -234,12 +234,18 @@ fn tuned(path: &[Hop]) -> Table {
 /// - Repair packets leave in pauses, for the last data: what left a round trip and its reports ago is being repeated.
 /// - Bundles, which are fragments where relays forward them at once, have blocks of their own: one that is incomplete does
 ///   not hold up others. Acknowledgements of their reports cost no headers.
-fn deferred(ltp: Config, fec: fecframe::Config, in_flight: f64, frame_s: f64) -> LtpFecSettings {
+fn deferred(
+    ltp: Config,
+    fec: fecframe::Config,
+    datagram_bytes: u64,
+    in_flight: f64,
+    frame_s: f64,
+) -> LtpFecSettings {
     let sessions_max = ltp.sessions_max.max((2.0 * in_flight) as usize);
     LtpFecSettings {
         ltp: Config {
             block_bytes: ltp.segment_bytes,
-            shared_datagrams: true,
+            shared_datagram_bytes: Some(datagram_bytes),
             asynchronous_after: Some(millis(SILENCE_FRAMES * frame_s)),
             sessions_max,
             incoming_sessions_max: ltp.incoming_sessions_max.max(4 * sessions_max),
@@ -297,7 +303,8 @@ mod tests {
         let trips = covered / flight;
         assert!((1.1..1.25).contains(&trips), "a round trip and its reports: {covered} of {flight} bytes");
         assert_eq!((ltp.block_bytes, ltp.copies), (ltp.segment_bytes, 1), "blocks of their own");
-        assert!(ltp.shared_datagrams && !settings(&over(1, 5.12, 1e-5)).ltp.shared_datagrams);
+        assert_eq!(ltp.shared_datagram_bytes, Some(user_bytes_max(1472)), "with the headers within the MTU");
+        assert_eq!(settings(&over(1, 5.12, 1e-5)).ltp.shared_datagram_bytes, None);
         let silence = ltp.asynchronous_after.expect("reports without checkpoints");
         assert!(silence > 2 * ltp.report_delay && silence > 2 * fec.idle - Duration::from_millis(10));
         let sessions_bytes = ltp.sessions_max as f64 * ltp.segment_bytes as f64;

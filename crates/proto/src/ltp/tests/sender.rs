@@ -79,10 +79,13 @@ fn copies_of_a_report_are_acknowledged_once_and_a_repeated_report_again() {
 
 #[test]
 fn an_acknowledgement_shares_the_datagram_of_the_segment_after_it_where_that_is_allowed() {
-    for (shared_datagrams, bytes_max, expected) in
-        [(false, 65_507, vec![1, 1, 1]), (true, 65_507, vec![3]), (true, 1_007, vec![2, 1])]
-    {
-        let mut scene = Scene::over(Config { shared_datagrams, ..short() }, bytes_max);
+    for (shared_datagram_bytes, bytes_max, expected) in [
+        (None, 65_507, vec![1, 1, 1]),
+        (Some(1_472), 65_507, vec![3]),
+        (Some(1_007), 65_507, vec![2, 1]),
+        (Some(1_472), 1_007, vec![2, 1]),
+    ] {
+        let mut scene = Scene::over(Config { shared_datagram_bytes, ..short() }, bytes_max);
         let blocks = [1, 2, 3].map(|fill| scene.send(&bundle(980, fill)).1.pop().expect("one segment"));
         assert_eq!(scene.shared, [1], "data share nothing");
         scene.set_room(0);
