@@ -399,6 +399,17 @@ fn any_datagrams_are_restored_whatever_their_lengths_once_as_many_symbols_have_c
 }
 
 #[test]
+fn all_restored_datagrams_rise_if_there_is_memory_for_them() {
+    let config = Config { block_symbols: 100, ..fixed(60) };
+    let (mut sender, mut receiver) = (Scene::new(config.clone()), Scene::new(config));
+    let sent: Vec<_> = (0..100).map(|fill| Bytes::from(vec![fill; 1_400])).collect();
+    let packets: Vec<_> = sent.iter().flat_map(|datagram| sender.send(datagram)).collect();
+    let got: Vec<_> = packets[60..].iter().flat_map(|packet| receiver.receive(packet)).collect();
+    assert_eq!(got, [&sent[60..], &sent[..60]].concat());
+    assert_eq!(receiver.counters(["not_kept"]), [0]);
+}
+
+#[test]
 fn what_peers_have_lost_decides_on_the_number_of_repair_symbols() {
     let config = Config { block_symbols: 500, loss_weight: 0, ..Config::default() };
     let (mut sender, mut receiver) = (Scene::new(config.clone()), Scene::new(config.clone()));
