@@ -639,14 +639,13 @@ impl Config {
     }
 }
 
-/// Returns true for `host:port`, and for `[address]:port` if the address contains colons.
 /// Entry of `listen-udp`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct DatagramListener<'a> {
+pub struct DatagramListener<'a> {
     /// Name of the convergence layer.
-    pub(crate) kind: &'static str,
+    pub kind: &'static str,
     /// Address.
-    pub(crate) address: &'a str,
+    pub address: &'a str,
 }
 
 impl<'a> DatagramListener<'a> {
@@ -654,7 +653,7 @@ impl<'a> DatagramListener<'a> {
     ///
     /// # Errors
     /// Fails if no convergence layer over UDP has this name.
-    pub(crate) fn parse(text: &'a str) -> Result<Self, Error> {
+    pub fn parse(text: &'a str) -> Result<Self, Error> {
         let over_udp = || {
             let all = CARRIERS.iter().map(|carrier| carrier.about());
             all.filter(|about| about.media.contains(&Medium::Udp)).map(|about| about.name)
@@ -672,6 +671,7 @@ impl<'a> DatagramListener<'a> {
     }
 }
 
+/// Returns true for `host:port`, and for `[address]:port` if the address contains colons.
 fn is_address(text: &str) -> bool {
     let Some((host, port)) = text.rsplit_once(':') else { return false };
     let bracketed = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));

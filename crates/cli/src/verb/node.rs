@@ -2,6 +2,7 @@
 
 use crate::failure::{CommandFailure, CommandResult};
 use clap::Args;
+use longwire_node::config::DatagramListener;
 use longwire_node::{Config, NodeSetup, log};
 use std::path::PathBuf;
 use tracing::{error, info, warn};
@@ -47,7 +48,8 @@ impl Node {
         let stations: Vec<String> = stations
             .map(|tnc| format!("{} over TNC `{}`", tnc.callsign.to_ascii_uppercase(), tnc.name))
             .collect();
-        let kinds: Vec<String> = config.listen_udp.iter().map(|entry| over_udp(entry).to_owned()).collect();
+        let kind_of = |entry: &String| Ok(DatagramListener::parse(entry)?.kind);
+        let kinds = config.listen_udp.iter().map(kind_of).collect::<CommandResult<Vec<_>>>()?;
         let setup = NodeSetup { path: Some(self.config.clone()), signals: true, ..NodeSetup::new(config) };
         let node = longwire_node::Node::start(setup)?;
         let opened = node.opened();
@@ -95,11 +97,6 @@ impl Node {
         node.wait();
         Ok(())
     }
-}
-
-/// Name of the convergence layer in an entry of `listen-udp`.
-fn over_udp(entry: &str) -> &str {
-    entry.split_once(' ').map_or("udp", |(kind, _)| kind)
 }
 
 /// Notifies systemd, if it has started this process, that the node is ready.

@@ -33,6 +33,8 @@ struct Shape {
 /// Symbols of a block.
 #[derive(Debug, Default)]
 struct Block {
+    /// The sender defers repair symbols: they are not counted for the measurement, because whether they are sent is open.
+    deferred: bool,
     /// Contents of the packets by ID, until the block is complete or given up.
     symbols: BTreeMap<u16, Bytes>,
     /// Number of source symbols among them, up to 65,536.
@@ -107,16 +109,15 @@ impl Block {
         symbols.values().map(place_bytes).sum()
     }
 
-    /// Counts a symbol for the measurement, and returns true if no more can follow. Deferred repair symbols are not counted: whether
-    /// they are sent is open.
-    fn count(&mut self, id: u16, is_source: bool, deferred: bool) -> bool {
-        if deferred && !is_source {
+    /// Counts a symbol for the measurement, and returns true if no more can follow.
+    fn count(&mut self, id: u16, is_source: bool) -> bool {
+        if self.deferred && !is_source {
             return false;
         }
         self.received = self.received.saturating_add(1);
         self.sent = self.sent.max(u32::from(id) + 1);
         if let Some(shape) = self.shape
-            && !deferred
+            && !self.deferred
         {
             self.sent = self.sent.max(u32::from(shape.sources));
             return u32::from(id) + 1 == u32::from(shape.sources) + u32::from(shape.repairs);
@@ -125,20 +126,18 @@ impl Block {
     }
 
     /// Returns the numbers of lost and of all symbols, once; zeros if most of them are missing.
-    fn measure(&mut self, deferred: bool) -> (u64, u64) {
+    fn measure(&mut self) -> (u64, u64) {
         if core::mem::replace(&mut self.measured, true) {
             return (0, 0);
         }
         let all = match self.shape {
-            Some(shape) if deferred => u32::from(shape.sources),
+            Some(shape) if self.deferred => u32::from(shape.sources),
             Some(shape) => u32::from(shape.sources) + u32::from(shape.repairs),
             None => self.sent,
         };
         // A block of which most is missing tells of an outage, or of a number that someone has forged.
-        if u64::from(all) > 2 * u64::from(self.received) {
-            return (0, 0);
-        }
-        (u64::from(all.saturating_sub(self.received)), u64::from(all))
+        let lost = all.saturating_sub(self.received);
+        if lost > self.received { (0, 0) } else { (lost.into(), all.into()) }
     }
 
     /// Returns true if the symbols are enough to restore others.
@@ -259,25 +258,23 @@ impl Incoming {
         if !(-LATE..WINDOW).contains(&behind) {
             counters.renumbered += 1;
             let ended = core::mem::take(&mut sender.blocks);
-            let mut end = |block| end_block(block, self.deferred, counters, received);
-            ended.into_values().for_each(|block| sender.held_bytes -= end(block));
+            ended.into_values().for_each(|block| sender.held_bytes -= end_block(block, counters, received));
         }
         sender.newest = if behind >= LATE { number } else { sender.newest.max(number) };
         let kept = sender.blocks.split_off(&(sender.newest - WINDOW + 1));
         let ended = core::mem::replace(&mut sender.blocks, kept);
-        let deferred = self.deferred;
-        let mut end = |block| end_block(block, deferred, counters, received);
-        ended.into_values().for_each(|block| sender.held_bytes -= end(block));
+        ended.into_values().for_each(|block| sender.held_bytes -= end_block(block, counters, received));
         if let Entry::Vacant(vacant) = sender.blocks.entry(number) {
             counters.blocks_received += 1;
-            vacant.insert(Block::default());
+            vacant.insert(Block { deferred: self.deferred, ..Block::default() });
             let settled = sender.blocks.range_mut(..=sender.newest - SETTLED);
             for (_, block) in settled.rev().take_while(|(_, block)| !block.measured) {
-                let (lost, all) = block.measure(self.deferred);
+                let (lost, all) = block.measure();
                 received.measured.0 += lost;
                 received.measured.1 += all;
             }
             if self.deferred {
+                // Repair symbols follow a block before the second full one after it, or not at all.
                 sender.end_without_repair(2 * self.block_symbols);
             }
         }
@@ -307,7 +304,7 @@ impl Incoming {
         if block.symbols.contains_key(&id) || block.complete && is_source {
             counters.duplicates += u64::from(is_source);
             // A late symbol of a restored block is none that was lost.
-            let is_counted = block.complete && !block.measured && (is_source || !self.deferred);
+            let is_counted = block.complete && !block.measured && (is_source || !block.deferred);
             block.received = block.received.saturating_add(u32::from(is_counted));
             return;
         }
@@ -319,7 +316,7 @@ impl Incoming {
             sender.held_bytes -= block.end();
         }
         block.shape = block.shape.or(shape);
-        let is_last = block.count(id, is_source, self.deferred);
+        let is_last = block.count(id, is_source);
         if is_source {
             received.datagram = Some(bytes.clone());
         }
@@ -332,7 +329,7 @@ impl Incoming {
         }
         let sender = self.senders.get_mut(&origin).expect("the block was entered");
         if is_last && let Some(block) = sender.blocks.get_mut(&number) {
-            let (lost, all) = block.measure(self.deferred);
+            let (lost, all) = block.measure();
             received.measured.0 += lost;
             received.measured.1 += all;
         }
@@ -375,8 +372,8 @@ impl Incoming {
 }
 
 /// Ends a block whose symbols are no longer expected, and returns the memory that becomes free.
-fn end_block(mut block: Block, deferred: bool, counters: &mut Counters, received: &mut Received) -> u64 {
-    let (lost, all) = block.measure(deferred);
+fn end_block(mut block: Block, counters: &mut Counters, received: &mut Received) -> u64 {
+    let (lost, all) = block.measure();
     received.measured.0 += lost;
     received.measured.1 += all;
     let is_short = block.sources < block.shape.map_or(block.sent, |shape| shape.sources.into());

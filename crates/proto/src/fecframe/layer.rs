@@ -126,7 +126,7 @@ impl FecDatagrams {
             (true, false) => self.end_block(to),
             (true, true) => {
                 self.outgoing.defer(to, &mut self.counters);
-                // What was lost so long ago has been repeated since.
+                // The user has repeated by now whatever a whole block ago was lost.
                 self.repairs.retain(|repair| repair.to != to);
             }
         }
@@ -146,7 +146,7 @@ impl FecDatagrams {
         }
         let before = core::mem::replace(&mut self.repairs, packets.collect());
         self.repairs.extend(before);
-        // What each receiver may have waiting, and all of them.
+        // Both blocks of a receiver may have as many repair packets as a block can have; older ones make room.
         let each_max = 2 * (self.config.block_symbols + REPAIR_SPARE);
         let mut own = 0;
         self.repairs.retain(|repair| {

@@ -14,7 +14,7 @@ const PEERS_MAX: usize = 64;
 struct Losses {
     /// Lost symbols, and all, in our direction.
     measured: (u64, u64),
-    /// What the peer has lost of ours.
+    /// Losses of our packets, as the peer reports them.
     reported: Option<LossReport>,
     /// Number of events of all peers before the last one of this.
     changed: u64,

@@ -99,7 +99,7 @@ fn of_blocks_that_do_not_go_on_the_one_with_the_least_data_makes_room() {
     assert_eq!((&scene.down[..], &scene.up[..1]), (&[cancelled(3)][..], &[lost(2)][..]));
     assert_eq!((numbers(&scene), scene.counters().displaced), (vec![1, 2, 4, 6], 1));
     assert_eq!(scene.link.engine.sessions.held_bytes, held - 500 + 1);
-    // What comes late of it begins nothing, and its checkpoint is answered by the cancellation.
+    // Its late segments begin nothing, and its checkpoint is answered by the cancellation.
     scene.hear(&[Segment::new(theirs(3), Content::CancelAckToReceiver), part(3, 500, 100)]);
     assert_eq!(scene.down, []);
     let late = data(DataKind::EndOfRedAndBlock, 600, Some((40, 0)), vec![0; 100]);
