@@ -368,3 +368,16 @@ fn the_main_task_has_all_its_methods_in_its_own_room() {
     let modules = modules_with_methods_of_the_task(&[("file.rs".to_owned(), elsewhere)]);
     assert_eq!(modules, BTreeSet::from(["pumps".to_owned()]));
 }
+
+#[test]
+fn unsafe_code_is_in_one_file() {
+    let mut files = Vec::new();
+    for folder in CRATES {
+        for (file, source) in all_sources(folder) {
+            if source.tokens.iter().any(|(_, token)| token == "unsafe") {
+                files.push(format!("{folder}/{file}"));
+            }
+        }
+    }
+    assert_eq!(files, ["crates/proto/src/fec/gf256/kernels.rs"]);
+}

@@ -1,4 +1,4 @@
-//! Throughput of the erasure code: megabytes of source symbols a second.
+//! Throughput of the erasure codes: megabytes of source symbols a second.
 //!
 //! ```text
 //! cargo run --release -p longwire-proto --example fec [SYMBOL_BYTES]
@@ -8,6 +8,10 @@
 //! repair symbols of a block; decoding restores as many lost source symbols as there are repair symbols. Both begin with
 //! the symbols as they come from a channel and end with symbols. A figure is the best of the calls of half a second, on
 //! one core; `memory` is what a decoder needs of its limit.
+//!
+//! The second table has the code of NORM with each kernel that the processor has: all parity symbols of a block at
+//! once, the same as its source symbols come one by one, a single parity symbol, and decoding of as many lost source
+//! symbols as there are parity symbols.
 
 #![expect(
     clippy::disallowed_types,
@@ -16,13 +20,17 @@
 )]
 
 use bytes::Bytes;
-use longwire_proto::fec::{BlockLayout, Decoder, Encoder, LayoutFault, ReedSolomon};
+use longwire_proto::fec::{
+    BlockLayout, Decoder, Encoder, Kernel, LayoutFault, ParitySymbols, ReedSolomon, VandermondeCode,
+};
 use longwire_proto::rng::Rng;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 /// Source symbols of the blocks. 3,840 of them and at most 256 repair symbols just fill a power of two.
 const SOURCE_SYMBOLS: [u32; 5] = [16, 64, 512, 3_840, 4_096];
+/// Source and parity symbols of the blocks of NORM.
+const NORM_SYMBOLS: [(u32, u32); 5] = [(16, 4), (64, 4), (64, 16), (200, 20), (200, 55)];
 /// Repair symbols in percent of source symbols.
 const REPAIR_PERCENT: [u32; 2] = [5, 20];
 const MEASURED: Duration = Duration::from_millis(500);
@@ -84,6 +92,41 @@ fn row(k: u32, repair_percent: u32, symbol_bytes: u32) -> Result<String, LayoutF
     Ok(format!("{k:>5} {r:>5} {encoded:>12.0} {decoded:>12.0} {took:>12.3} {mib:>10.1}"))
 }
 
+fn norm_row(kernel: Kernel, (k, r): (u32, u32), symbol_bytes: usize) -> Result<String, LayoutFault> {
+    let code = VandermondeCode::new(k, r)?.with_kernel(kernel);
+    let mut block = vec![0; k as usize * symbol_bytes];
+    Rng::new(u64::from(k)).fill(&mut block);
+    let sources: Vec<_> = (0..).zip(block.chunks(symbol_bytes)).collect();
+    let at_once = || {
+        let mut parity = ParitySymbols::new(&code, 0..r, symbol_bytes);
+        parity.add_sources(sources.iter().copied());
+        parity.into_symbols()
+    };
+    let one_by_one = || {
+        let mut parity = ParitySymbols::new(&code, 0..r, symbol_bytes);
+        sources.iter().for_each(|(index, source)| parity.add_source(*index, source));
+        parity.into_symbols()
+    };
+    let single = || {
+        let mut parity = vec![0; symbol_bytes];
+        code.encode_into(r - 1, block.chunks(symbol_bytes), &mut parity);
+        parity
+    };
+    let (parity, lost) = (at_once(), (0..r.min(k)).collect::<Vec<_>>());
+    let restore = || {
+        let present = sources[lost.len()..].iter().copied();
+        code.decode(symbol_bytes, &lost, present, (0..).zip(parity.iter().map(|symbol| &symbol[..])))
+    };
+    assert!(one_by_one() == parity && single() == parity[r as usize - 1], "other parity symbols");
+    let restored = restore().expect("k symbols");
+    assert!(restored.iter().eq(sources[..lost.len()].iter().map(|(_, source)| source)), "other symbols");
+
+    let rate = |time: Duration| block.len() as f64 / 1e6 / time.as_secs_f64();
+    let rates = [fastest(at_once), fastest(one_by_one), fastest(single), fastest(restore)].map(rate);
+    let [at_once, one_by_one, single, restored] = rates.map(|rate| format!("{rate:>12.0}"));
+    Ok(format!("{:<9} {k:>5} {r:>5} {at_once} {one_by_one} {single} {restored}", kernel.name()))
+}
+
 fn main() -> ExitCode {
     let symbol_bytes = match std::env::args().nth(1).map_or(Ok(1_400), |size| size.parse()) {
         Ok(size) => size,
@@ -102,6 +145,14 @@ fn main() -> ExitCode {
                 return ExitCode::FAILURE;
             }
         }
+    }
+    println!("\nsymbols of {symbol_bytes} bytes, the code of NORM; MB/s");
+    println!("kernel        k     r      at once   one by one       single       decode");
+    for (kernel, symbols) in
+        Kernel::available().iter().flat_map(|kernel| NORM_SYMBOLS.map(|sizes| (kernel, sizes)))
+    {
+        let row = norm_row(*kernel, symbols, symbol_bytes as usize).expect("symbols of the code");
+        println!("{row}");
     }
     ExitCode::SUCCESS
 }

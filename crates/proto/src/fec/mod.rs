@@ -20,14 +20,19 @@
 //! | part | contents |
 //! |---|---|
 //! | [`BlockLayout`] | sizes and numbers of the symbols of a block, which both ends have to know |
-//! | [`Encoder`], [`Decoder`] | the symbols of one block, added one by one; every code is used through them |
+//! | [`Encoder`], [`Decoder`] | the symbols of one block, added one by one; codes are used through them |
 //! | [`BlockCode`] | what a code implements |
 //! | [`ReedSolomon`] | the code of this crate: any k symbols restore the block |
+//! | [`VandermondeCode`], [`ParitySymbols`] | the code over GF(2^8) of NRL's NORM, for at most 255 symbols |
+//! | [`Kernel`] | the processor's instructions that it uses |
 //! | [`loss`] | how often a block fails, and how many repair symbols a loss takes |
 //!
-//! Limits: blocks of at most [`SYMBOLS_MAX`] symbols of at most [`SYMBOL_BYTES_MAX`] bytes. Rateless codes, which make
-//! symbols without end, are used with a number of repair symbols that is never reached. Codes that correct bit errors
-//! are not implemented here.
+//! The code of NORM is used directly, not through [`Encoder`] and [`Decoder`]: a sender makes repair symbols when it is
+//! asked for them, blocks are shorter than the code, and symbols have any size.
+//!
+//! Limits of the other parts: blocks of at most [`SYMBOLS_MAX`] symbols of at most [`SYMBOL_BYTES_MAX`] bytes. Rateless
+//! codes, which make symbols without end, are used with a number of repair symbols that is never reached. Codes that
+//! correct bit errors are not implemented here.
 //!
 //! # Sizes
 //!
@@ -69,15 +74,19 @@
 //! ```
 
 mod block;
+mod gf256;
 mod layout;
 pub mod loss;
 mod reed_solomon;
 #[cfg(test)]
 mod tests;
+mod vandermonde;
 
 pub use block::{Decoder, Encoder, Lacking, Progress, SymbolFault};
+pub use gf256::Kernel;
 pub use layout::{BlockLayout, LayoutFault, SYMBOL_BYTES_MAX, SYMBOLS_MAX};
 pub use reed_solomon::ReedSolomon;
+pub use vandermonde::{ParitySymbols, VandermondeCode};
 
 /// A systematic erasure code for blocks of symbols of equal size. It is used through [`Encoder`] and [`Decoder`], which
 /// keep the rules of its methods: a code sees no short, absent or repeated symbol.
