@@ -8,7 +8,7 @@ use crate::engine::Engine;
 use crate::rng::Rng;
 use crate::service::{Frames, InterfaceId, LinkId, Many, Stream, StreamIndication};
 use crate::tcp::Host;
-use crate::tcp::config::{HostConfig, InterfaceConfig, PeerConfig, Profile};
+use crate::tcp::config::{CongestionControl, HostConfig, InterfaceConfig, PeerConfig, Profile, Recovery};
 use crate::time::{Duration, Instant};
 use bytes::BytesMut;
 use core::net::Ipv4Addr;
@@ -20,10 +20,21 @@ fn address(node: usize) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, 0, 1 + node as u8)
 }
 
-/// One of the presets, sometimes with small buffers, so that windows close.
+/// One of the presets, sometimes with rules of others, and sometimes with small buffers, so that windows close.
 pub(super) fn draw_profile(rng: &mut Rng) -> Profile {
     let name = Profile::NAMES[rng.below(Profile::NAMES.len() as u64) as usize];
     let mut profile = Profile::named(name).expect("its own name");
+    // Rules of newer systems also beside those of older ones.
+    if rng.chance(0.3) {
+        profile.recovery = Recovery::Rack;
+        profile.tail_loss_probe = rng.chance(0.7);
+        profile.forward_rto = rng.chance(0.7);
+        profile.duplicate_sack = rng.chance(0.7);
+    }
+    if rng.chance(0.2) {
+        profile.congestion_control = CongestionControl::Cubic;
+        profile.hystart = rng.chance(0.5);
+    }
     if rng.chance(0.3) {
         profile.receive_buffer_bytes = rng.between(600, 6_000) as u32;
     }

@@ -40,6 +40,20 @@ pub enum Recovery {
     Sack6675,
     /// Everything three segments below the highest segment that has arrived is lost (forward acknowledgement).
     Fack,
+    /// By time: a segment is lost when one that was sent later has arrived, and a window for reordering has passed (RACK,
+    /// RFC 8985 6). Also finds lost retransmissions.
+    Rack,
+}
+
+/// Algorithm of congestion avoidance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CongestionControl {
+    /// One segment per round trip, half of the window after a loss (RFC 5681 3.1, 3.2).
+    Reno,
+    /// A cubic function of the time since the last loss, 0.7 of the window after a loss, and at least the window that
+    /// Reno would have (RFC 9438).
+    Cubic,
 }
 
 /// Reduction of the congestion window in fast recovery.
@@ -50,8 +64,22 @@ pub enum Reduction {
     Immediate,
     /// By one segment per two acknowledgements.
     RateHalving,
-    /// In proportion to the delivered data (proportional rate reduction).
+    /// In proportion to the delivered data (proportional rate reduction, RFC 6937).
     Proportional,
+}
+
+/// Limit on the data sent in a proportional reduction once the data in flight are below the slow-start threshold (RFC
+/// 6937 3.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReductionBound {
+    /// As much as was delivered (PRR-CRB).
+    Conservative,
+    /// As much as was delivered, and one segment per acknowledgement in addition, as in slow start (PRR-SSRB).
+    SlowStart,
+    /// As in slow start on acknowledgements that advance and indicate no further loss, else as much as was delivered, as
+    /// in Linux.
+    SlowStartWithoutLoss,
 }
 
 /// Quantity that is halved at a loss.
@@ -119,7 +147,7 @@ pub enum Nagle {
 
 /// Behaviour of TCP: every parameter, as plain numbers.
 ///
-/// The defaults are those of [`Profile::rfc5681`]. The four presets are listed in [`Profile::NAMES`].
+/// The defaults are those of [`Profile::rfc5681`]. The presets are listed in [`Profile::NAMES`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Profile {
@@ -143,6 +171,17 @@ pub struct Profile {
     /// Offers SACK (RFC 2018). Default true.
     pub sack: bool,
 
+    /// Answers a segment that had arrived before with a SACK block that names it (duplicate SACK, RFC 2883), and reads
+    /// such blocks: they undo a reduction of the congestion window if every retransmission was unnecessary. Needs SACK.
+    /// Default false.
+    pub duplicate_sack: bool,
+
+    /// Congestion avoidance. Default Reno.
+    pub congestion_control: CongestionControl,
+    /// Leaves slow start before a loss when the acknowledgements of a round trip come in one dense train that is half
+    /// as long as the round trip, or when the round trip grows (HyStart of Linux, which RFC 9438 4.10 permits). Default
+    /// false.
+    pub hystart: bool,
     /// Initial congestion window, segments (RFC 5681 3.1). Default 3.
     pub initial_window_segments: u32,
     /// Growth in slow start. Default one segment of bytes (RFC 5681 3.1 equation 2).
@@ -151,19 +190,32 @@ pub struct Profile {
     pub window_validation: WindowValidation,
     /// Quantity that is halved at a loss. Default the data in flight.
     pub halved: Halved,
+    /// Rounds the slow-start threshold down to whole segments, as Linux does, which counts its windows in segments.
+    /// Default false.
+    pub whole_segments: bool,
     /// Loss detection. Default RFC 6675.
     pub recovery: Recovery,
     /// Reduction of the window in recovery. Default immediate.
     pub reduction: Reduction,
+    /// Limit of a proportional reduction (RFC 6937 3.1). Default as in slow start.
+    pub reduction_bound: ReductionBound,
     /// Sends new data on the first two duplicate acknowledgements (RFC 3042). Default true.
     pub limited_transmit: bool,
     /// Marks a retransmitted segment as lost again when three segments' worth of data sent after it have arrived;
-    /// otherwise only the timer detects this. Needs SACK. Default false.
+    /// otherwise only the timer detects this. Needs SACK; always on with RACK. Default false.
     pub find_lost_retransmissions: bool,
     /// In fast recovery, when nothing else may be sent, retransmits segments that are only suspected to be lost: those
     /// below a segment that has arrived, and once the very last segment (RFC 6675 4, NextSeg rules 3 and 4). Saves a
     /// timeout if the tail is lost, costs a segment if it is not. Needs SACK. Default true.
     pub repeat_on_suspicion: bool,
+    /// Sends a segment when nothing was acknowledged for two round trips, or at the retransmission timeout if that comes
+    /// earlier, so that the acknowledgement shows the loss of a tail without a timeout (TLP, RFC 8985 7). Needs SACK and
+    /// RACK. Default false.
+    pub tail_loss_probe: bool,
+    /// After a retransmission timeout, sends new data before further retransmissions, and undoes the reduction of the
+    /// congestion window when data that were sent only once are acknowledged: the timeout was spurious (F-RTO with SACK,
+    /// RFC 5682 3.1). Needs SACK. Default false.
+    pub forward_rto: bool,
     /// Undoes a reduction of the congestion window when an echoed timestamp shows that it was unnecessary because the
     /// acknowledgement was for the first copy (RFC 3522). Needs timestamps. Default false.
     pub undo_by_timestamps: bool,
@@ -230,20 +282,6 @@ impl Default for Profile {
 }
 
 impl Profile {
-    /// Names of the presets.
-    pub const NAMES: [&'static str; 4] = ["rfc5681", "linux-2.4", "ns3-2010", "linux-6"];
-
-    /// Returns the preset with this name.
-    pub fn named(name: &str) -> Option<Profile> {
-        match name {
-            "rfc5681" => Some(Profile::rfc5681()),
-            "linux-2.4" => Some(Profile::linux_2_4()),
-            "ns3-2010" => Some(Profile::ns3_2010()),
-            "linux-6" => Some(Profile::linux_6()),
-            _ => None,
-        }
-    }
-
     fn check_sizes(&self) -> Result<(), Fault> {
         const WINDOW: &str = "RFC 7323 2.3 limits it to 1 GiB; twice the bandwidth-delay product is enough";
         number(
@@ -303,143 +341,6 @@ impl Profile {
             1,
             "9 is usual; `keep-alive-idle` enables keep-alives",
         )
-    }
-
-    /// Preset by the standards: RFC 5681, 6582, 6675, 6298, 7323, 3042, each with its own numbers.
-    pub fn rfc5681() -> Profile {
-        Profile {
-            maximum_segment_bytes: 1460,
-            send_buffer_bytes: 262_144,
-            receive_buffer_bytes: 65_535,
-            announced_bytes_max: None,
-            window_scaling: true,
-            timestamps: true,
-            timestamp_tick: Duration::from_millis(1),
-            sack: true,
-            initial_window_segments: 3,
-            growth: Growth::Bytes { segments_max: 1 },
-            window_validation: WindowValidation::Off,
-            halved: Halved::Flight,
-            recovery: Recovery::Sack6675,
-            reduction: Reduction::Immediate,
-            limited_transmit: true,
-            find_lost_retransmissions: false,
-            repeat_on_suspicion: true,
-            undo_by_timestamps: false,
-            undo_syn_timeout: false,
-            idle_restart: IdleRestart::Rfc5681,
-            remember_threshold: false,
-            rto_initial: Duration::from_secs(1),
-            rto_minimum: Duration::from_secs(1),
-            rto_maximum: Duration::from_secs(60),
-            rto_rule: RtoRule::Rfc6298,
-            rtt_sampling: RttSampling::PerRoundTrip,
-            delayed_ack_minimum: Duration::from_millis(200),
-            delayed_ack_maximum: Duration::from_millis(200),
-            acknowledge_every_segments: 2,
-            quick_acks: 0,
-            quick_acks_after_disorder: false,
-            nagle: Nagle::Rfc9293,
-            retries: 15,
-            retries_as_time: false,
-            syn_retries: 5,
-            keep_alive_idle: None,
-            keep_alive_interval: Duration::from_secs(75),
-            keep_alive_probes: 9,
-            time_wait: Duration::from_secs(60),
-        }
-    }
-
-    /// Linux 2.4 of Red Hat 7.3 (2002): initial window 2, initial timeout 3 s, a window of 65,535 bytes, forward
-    /// acknowledgement with rate halving, and a route cache that remembers the slow-start threshold.
-    pub fn linux_2_4() -> Profile {
-        Profile {
-            send_buffer_bytes: 65_536,
-            window_scaling: true,
-            timestamp_tick: Duration::from_millis(10),
-            initial_window_segments: 2,
-            growth: Growth::PerAcknowledgementLinux,
-            window_validation: WindowValidation::WhenFull,
-            halved: Halved::Window,
-            recovery: Recovery::Fack,
-            reduction: Reduction::RateHalving,
-            find_lost_retransmissions: true,
-            repeat_on_suspicion: false,
-            undo_by_timestamps: true,
-            undo_syn_timeout: true,
-            idle_restart: IdleRestart::Halving,
-            remember_threshold: true,
-            rto_initial: Duration::from_secs(3),
-            rto_minimum: Duration::from_millis(200),
-            rto_maximum: Duration::from_secs(120),
-            rto_rule: RtoRule::Linux,
-            rtt_sampling: RttSampling::PerAcknowledgement,
-            delayed_ack_minimum: Duration::from_millis(40),
-            quick_acks: 16,
-            quick_acks_after_disorder: true,
-            nagle: Nagle::Minshall,
-            ..Profile::rfc5681()
-        }
-    }
-
-    /// Preset with the defaults of ns-3 around 2010: 536-byte segments, NewReno without SACK, both the minimum timeout
-    /// and the delayed acknowledgement 0.2 s, six retries.
-    ///
-    /// Not validated: the preset has the numbers of ns-3, not its code, and cannot replace a run of it. At 5 Mbit/s and
-    /// 10 ms one way it takes 0.07 to 1.4 times as long as ns-3 did: at a bit-error rate of 1e-5 ns-3 took 321 s for a
-    /// transfer that takes 21 s here, since every segment behind a loss timed out spuriously there.
-    pub fn ns3_2010() -> Profile {
-        Profile {
-            maximum_segment_bytes: 536,
-            send_buffer_bytes: 131_072,
-            window_scaling: false,
-            timestamps: false,
-            sack: false,
-            initial_window_segments: 1,
-            growth: Growth::PerAcknowledgement,
-            recovery: Recovery::NewReno,
-            limited_transmit: false,
-            nagle: Nagle::Off,
-            idle_restart: IdleRestart::Off,
-            rto_initial: Duration::from_secs(3),
-            rto_minimum: Duration::from_millis(200),
-            rtt_sampling: RttSampling::PerAcknowledgement,
-            retries: 6,
-            syn_retries: 6,
-            ..Profile::rfc5681()
-        }
-    }
-
-    /// Preset for a current Linux kernel with `reno`: initial window 10, initial timeout 1 s, its own rule for the
-    /// timeout, proportional rate reduction, undo.
-    ///
-    /// Compared with Linux 6.18 over a link of 115,200 bit/s with delays of seconds: within 0.5 % without errors. Where
-    /// packets are lost it is 11 to 17 % slower, since RACK-TLP (RFC 8985) and F-RTO (RFC 5682) are not implemented. At
-    /// 1.28 s one way: 156.4 s against 133.5 s at a bit-error rate of 1e-6, 681.0 s against 604.4 s at 1e-5; at 2 s:
-    /// 231.9 s against 209.6 s, 1027.8 s against 926.5 s.
-    pub fn linux_6() -> Profile {
-        Profile {
-            initial_window_segments: 10,
-            growth: Growth::Bytes { segments_max: 0 },
-            window_validation: WindowValidation::SlowStartDoubles,
-            halved: Halved::Window,
-            reduction: Reduction::Proportional,
-            find_lost_retransmissions: true,
-            repeat_on_suspicion: false,
-            undo_by_timestamps: true,
-            undo_syn_timeout: true,
-            idle_restart: IdleRestart::Halving,
-            rto_minimum: Duration::from_millis(200),
-            rto_maximum: Duration::from_secs(120),
-            rto_rule: RtoRule::Linux,
-            rtt_sampling: RttSampling::PerAcknowledgement,
-            delayed_ack_minimum: Duration::from_millis(40),
-            quick_acks: 16,
-            nagle: Nagle::Minshall,
-            retries_as_time: true,
-            syn_retries: 6,
-            ..Profile::rfc5681()
-        }
     }
 }
 

@@ -1,7 +1,11 @@
-//! Congestion window: slow start, congestion avoidance, and the reaction to a loss (RFC 5681, RFC 6582, RFC 6675 5).
+//! Congestion window: slow start, congestion avoidance, and the reaction to a loss (RFC 5681, RFC 6582, RFC 6675 5, RFC
+//! 6937).
 
-use super::config::{Growth, Halved, IdleRestart, Profile, Reduction, WindowValidation};
-use crate::time::Duration;
+use super::config::{
+    CongestionControl, Growth, Halved, IdleRestart, Profile, Reduction, ReductionBound, WindowValidation,
+};
+use super::cubic::{Cubic, Hystart};
+use crate::time::{Duration, Instant};
 
 /// Initial slow-start threshold, "arbitrarily high" (RFC 5681 3.1).
 pub(super) const THRESHOLD_UNKNOWN: u64 = u64::MAX / 4;
@@ -38,7 +42,12 @@ pub(super) struct Congestion {
     growth: Growth,
     validation: WindowValidation,
     halved: Halved,
+    whole_segments: bool,
     reduction: Reduction,
+    bound: ReductionBound,
+    /// `None` for Reno.
+    cubic: Option<Cubic>,
+    hystart: Option<Hystart>,
     idle_restart: IdleRestart,
     segment: u64,
     initial: u64,
@@ -63,7 +72,11 @@ impl Congestion {
             growth: profile.growth,
             validation: profile.window_validation,
             halved: profile.halved,
+            whole_segments: profile.whole_segments,
             reduction: profile.reduction,
+            bound: profile.reduction_bound,
+            cubic: (profile.congestion_control == CongestionControl::Cubic).then(|| Cubic::new(segment)),
+            hystart: profile.hystart.then(Hystart::default),
             idle_restart: profile.idle_restart,
             segment,
             initial,
@@ -84,13 +97,29 @@ impl Congestion {
         self.window = self.segment;
     }
 
-    /// Grows the window after an acknowledgement of new data outside fast recovery; `used` is the number of bytes that
-    /// were in the network before, or would have been if the interface had had room.
-    pub(super) fn grow(&mut self, acknowledged: u64, used: u64) {
-        let slow_start = match self.growth {
+    fn is_in_slow_start(&self) -> bool {
+        match self.growth {
             Growth::PerAcknowledgementLinux => self.window <= self.threshold,
             Growth::PerAcknowledgement | Growth::Bytes { .. } => self.window < self.threshold,
-        };
+        }
+    }
+
+    /// Processes a round-trip sample of an acknowledgement up to `acknowledged`; `sent` is the end of the data sent.
+    pub(super) fn note_round_trip(&mut self, now: Instant, measured: Duration, acknowledged: u64, sent: u64) {
+        let slow_start = self.is_in_slow_start();
+        let segments = self.window / self.segment;
+        if let Some(hystart) = &mut self.hystart
+            && slow_start
+            && hystart.ends_slow_start(now, measured, (acknowledged, sent), segments)
+        {
+            self.threshold = self.window;
+        }
+    }
+
+    /// Grows the window after an acknowledgement of new data outside fast recovery; `used` is the number of bytes that
+    /// were in the network before, or would have been if the interface had had room.
+    pub(super) fn grow(&mut self, acknowledged: u64, used: u64, now: Instant, round_trip: Duration) {
+        let slow_start = self.is_in_slow_start();
         let full = used + self.segment > self.window;
         let may = match self.validation {
             WindowValidation::Off => true,
@@ -101,8 +130,10 @@ impl Congestion {
             return;
         }
         let mut amount = match self.growth {
-            Growth::PerAcknowledgementLinux => return self.grow_by_acknowledgements(slow_start),
-            Growth::PerAcknowledgement => self.segment,
+            Growth::PerAcknowledgementLinux if self.cubic.is_none() || slow_start => {
+                return self.grow_by_acknowledgements(slow_start);
+            }
+            Growth::PerAcknowledgement | Growth::PerAcknowledgementLinux => self.segment,
             Growth::Bytes { segments_max: 0 } => acknowledged,
             Growth::Bytes { segments_max } => acknowledged.min(u64::from(segments_max) * self.segment),
         };
@@ -111,8 +142,13 @@ impl Congestion {
             self.window = (self.window + step).min(WINDOW_MAX);
             amount -= step;
         }
-        // RFC 5681 3.1 equation 3, by counting: one segment per window acknowledged.
-        if self.window >= self.threshold {
+        if self.window < self.threshold || amount == 0 {
+            return;
+        }
+        if let Some(cubic) = &mut self.cubic {
+            self.window = cubic.grow(self.window, amount, now, round_trip).min(WINDOW_MAX);
+        } else {
+            // RFC 5681 3.1 equation 3, by counting: one segment per window acknowledged.
             self.credit += amount;
             if self.credit >= self.window {
                 self.credit -= self.window;
@@ -138,7 +174,9 @@ impl Congestion {
             Halved::Flight => flight,
             Halved::Window => self.window,
         };
-        self.threshold = (base / 2).max(2 * self.segment);
+        let share = self.cubic.as_mut().map_or(base / 2, |cubic| cubic.reduce(base));
+        let unit = if self.whole_segments { self.segment } else { 1 };
+        self.threshold = (share - share % unit).max(2 * self.segment);
         self.credit = 0;
     }
 
@@ -153,8 +191,9 @@ impl Congestion {
         }
     }
 
-    /// Processes one acknowledgement during fast recovery; `pipe` is the number of bytes in the network now.
-    pub(super) fn recovery_step(&mut self, delivered: u64, pipe: u64, advanced: bool) {
+    /// Processes one acknowledgement during fast recovery; `pipe` is the number of bytes in the network now. `advanced` is
+    /// true if the acknowledgement advances, `loss` if it shows further losses.
+    pub(super) fn recovery_step(&mut self, delivered: u64, pipe: u64, advanced: bool, loss: bool) {
         match self.reduction {
             Reduction::Immediate => {}
             Reduction::RateHalving => {
@@ -171,11 +210,20 @@ impl Congestion {
                     let share = share.div_ceil(u128::from(self.window_at_loss)) as u64;
                     share.saturating_sub(self.sent)
                 } else {
-                    let slack = if advanced { self.segment } else { 0 };
-                    let limit = self.delivered.saturating_sub(self.sent).max(delivered) + slack;
+                    let owed = self.delivered.saturating_sub(self.sent);
+                    let limit = match self.bound {
+                        ReductionBound::Conservative => owed,
+                        ReductionBound::SlowStart => owed.max(delivered) + self.segment,
+                        ReductionBound::SlowStartWithoutLoss if advanced && !loss => {
+                            owed.max(delivered) + self.segment
+                        }
+                        ReductionBound::SlowStartWithoutLoss => owed.max(delivered),
+                    };
                     limit.min(self.threshold - pipe)
                 };
-                self.window = pipe + allowed;
+                // The fast retransmit itself is always allowed.
+                let least = if self.sent == 0 { self.segment } else { 0 };
+                self.window = pipe + allowed.max(least);
             }
         }
     }
@@ -197,17 +245,28 @@ impl Congestion {
             Reduction::RateHalving => self.window.min(self.threshold),
         };
         self.window = self.window.max(self.segment);
+    }
+
+    /// Reduces the window because a tail loss probe has repaired a loss (RFC 8985 7.4.2).
+    pub(super) fn probe_repaired(&mut self, flight: u64) {
+        self.reduce_threshold(flight);
+        self.window = self.window.min(self.threshold);
         self.before = None;
     }
 
-    /// Reduces the window after a timeout (RFC 5681 3.1); `first` is true for the first timeout of these data. If the
-    /// window itself is halved, a timeout within fast recovery does not halve it again.
-    pub(super) fn time_out(&mut self, point: u64, flight: u64, first: bool) {
+    /// Reduces the window after a timeout to `pipe`, the bytes in the network, and one segment (RFC 5681 3.1); `first` is
+    /// true for the first timeout of these data. If the window itself is halved, a timeout within fast recovery does not
+    /// halve it again.
+    pub(super) fn time_out(&mut self, point: u64, flight: u64, pipe: u64, first: bool) {
         let halved = self.halved == Halved::Window && matches!(self.phase, Phase::Recovery { .. });
         if first && !halved {
             self.reduce_threshold(flight);
         }
-        self.window = self.segment;
+        if let Some(cubic) = &mut self.cubic {
+            cubic.time_out();
+        }
+        self.hystart = self.hystart.as_ref().map(|_| Hystart::default());
+        self.window = pipe + self.segment;
         self.credit = 0;
         self.phase = Phase::Loss { point };
     }
@@ -215,7 +274,11 @@ impl Congestion {
     /// Ends the phase after a timeout: everything that was in flight then is acknowledged.
     pub(super) fn exit_loss(&mut self) {
         self.phase = Phase::Open;
-        self.before = None;
+    }
+
+    /// Returns true if there is a reduction that can be undone.
+    pub(super) fn can_undo(&self) -> bool {
+        self.before.is_some()
     }
 
     /// Undoes the reduction because nothing was lost.
@@ -229,6 +292,9 @@ impl Congestion {
 
     /// Restarts after an idle period of length `idle` (RFC 5681 4.1).
     pub(super) fn restart(&mut self, idle: Duration, timeout: Duration) {
+        if let Some(cubic) = &mut self.cubic {
+            cubic.skip(idle);
+        }
         if idle <= timeout || self.phase != Phase::Open {
             return;
         }
@@ -265,12 +331,13 @@ mod tests {
     use super::*;
 
     const MSS: u64 = 1000;
+    const ROUND_TRIP: Duration = Duration::from_millis(100);
 
     fn acknowledge_rounds(congestion: &mut Congestion, rounds: u32, segments_per_ack: u64) {
         for _ in 0..rounds {
             let flight = congestion.window;
             for _ in 0..flight / (segments_per_ack * MSS) {
-                congestion.grow(segments_per_ack * MSS, flight);
+                congestion.grow(segments_per_ack * MSS, flight, Instant::ZERO, ROUND_TRIP);
             }
         }
     }
@@ -289,13 +356,13 @@ mod tests {
     fn linux_counts_the_acknowledgements_of_a_window_and_one_more() {
         let mut congestion = Congestion::new(&Profile::linux_2_4(), MSS);
         (congestion.window, congestion.threshold) = (10 * MSS, 10 * MSS);
-        congestion.grow(MSS, 10 * MSS);
+        congestion.grow(MSS, 10 * MSS, Instant::ZERO, ROUND_TRIP);
         assert_eq!(congestion.window, 11 * MSS, "slow start goes on at the threshold");
         for _ in 0..11 {
-            congestion.grow(2 * MSS, 11 * MSS);
+            congestion.grow(2 * MSS, 11 * MSS, Instant::ZERO, ROUND_TRIP);
         }
         assert_eq!(congestion.window, 11 * MSS);
-        congestion.grow(2 * MSS, 11 * MSS);
+        congestion.grow(2 * MSS, 11 * MSS, Instant::ZERO, ROUND_TRIP);
         assert_eq!(congestion.window, 12 * MSS);
     }
 
@@ -312,8 +379,8 @@ mod tests {
     #[test]
     fn a_second_timeout_of_the_same_data_keeps_the_threshold() {
         let mut congestion = Congestion::new(&Profile::rfc5681(), MSS);
-        congestion.time_out(1, 20 * MSS, true);
-        congestion.time_out(1, MSS, false);
+        congestion.time_out(1, 20 * MSS, 0, true);
+        congestion.time_out(1, MSS, 0, false);
         assert_eq!((congestion.window, congestion.threshold), (MSS, 10 * MSS));
     }
 
@@ -326,7 +393,7 @@ mod tests {
             let (mut pipe, mut sent) = (19 * MSS, 0);
             for _ in 0..19 {
                 pipe -= MSS;
-                congestion.recovery_step(MSS, pipe, false);
+                congestion.recovery_step(MSS, pipe, false, false);
                 while pipe + MSS <= congestion.window {
                     pipe += MSS;
                     sent += 1;
@@ -336,6 +403,140 @@ mod tests {
             assert!((9..=11).contains(&sent), "{reduction:?} sent {sent} segments");
             congestion.exit_recovery(pipe, true);
             assert!((9 * MSS..=11 * MSS).contains(&congestion.window), "{reduction:?} {}", congestion.window);
+        }
+    }
+
+    /// RFC 6937 3.1: with a window of 20 segments of which 4 survive a burst of losses, one segment arrives per
+    /// acknowledgement and leaves the pipe.
+    fn window_and_sent(bound: ReductionBound, advanced: bool, loss: bool) -> Vec<u64> {
+        let profile = Profile { reduction_bound: bound, initial_window_segments: 20, ..Profile::linux_6() };
+        let mut congestion = Congestion::new(&profile, MSS);
+        congestion.enter_recovery(100, 20 * MSS);
+        let mut pipe = 4 * MSS;
+        let mut sent = Vec::new();
+        for _ in 0..5 {
+            pipe -= MSS;
+            congestion.recovery_step(MSS, pipe, advanced, loss);
+            let allowed = congestion.window - pipe;
+            congestion.note_sent(allowed);
+            pipe += allowed;
+            sent.push(allowed / MSS);
+        }
+        sent
+    }
+
+    #[test]
+    fn below_the_threshold_the_bound_decides_how_fast_the_pipe_fills() {
+        use ReductionBound::{Conservative, SlowStart, SlowStartWithoutLoss};
+        assert_eq!(window_and_sent(Conservative, true, false), [1; 5], "as much as arrives");
+        assert_eq!(window_and_sent(SlowStart, false, true), [2; 5], "and one segment more");
+        assert_eq!(window_and_sent(SlowStartWithoutLoss, true, false), [2; 5]);
+        assert_eq!(window_and_sent(SlowStartWithoutLoss, true, true), [1; 5], "more is lost");
+        assert_eq!(window_and_sent(SlowStartWithoutLoss, false, false), [1; 5], "nothing is repaired yet");
+    }
+
+    #[test]
+    fn a_proportional_reduction_sends_half_of_what_arrives_and_stops_at_the_threshold() {
+        let profile = Profile { initial_window_segments: 20, ..Profile::linux_6() };
+        let mut congestion = Congestion::new(&profile, MSS);
+        congestion.enter_recovery(100, 20 * MSS);
+        // The three duplicates of the beginning have left the pipe; the fast retransmit goes out in any case.
+        let (mut pipe, mut sent) = (17 * MSS, Vec::new());
+        for _ in 0..10 {
+            pipe -= MSS;
+            congestion.recovery_step(MSS, pipe, false, false);
+            let allowed = (congestion.window - pipe) / MSS * MSS;
+            congestion.note_sent(allowed);
+            pipe += allowed;
+            sent.push(allowed / MSS);
+        }
+        assert_eq!(sent, [1, 0, 0, 1, 0, 1, 0, 1, 0, 1]);
+        // Below the threshold of ten the window is held there, whatever arrives at once.
+        congestion.recovery_step(8 * MSS, 4 * MSS, true, false);
+        assert_eq!(congestion.window, 10 * MSS);
+    }
+
+    #[test]
+    fn a_timeout_keeps_what_is_still_in_the_network() {
+        let mut congestion = Congestion::new(&Profile::linux_6(), MSS);
+        congestion.time_out(1, 10 * MSS, 4 * MSS, true);
+        assert_eq!((congestion.window, congestion.threshold), (5 * MSS, 5 * MSS));
+    }
+
+    /// One round trip of acknowledgements at this time.
+    fn round(congestion: &mut Congestion, now: Instant) -> u64 {
+        for _ in 0..congestion.window / MSS {
+            congestion.grow(MSS, congestion.window, now, ROUND_TRIP);
+        }
+        congestion.window / MSS
+    }
+
+    fn cubic_after_loss(window: u64, times_out: bool) -> Congestion {
+        let profile = Profile { idle_restart: IdleRestart::Off, ..Profile::linux_6_cubic() };
+        let mut congestion = Congestion::new(&profile, MSS);
+        congestion.window = window * MSS;
+        congestion.enter_recovery(1, window * MSS);
+        if times_out {
+            congestion.time_out(1, window * MSS, 0, true);
+        }
+        congestion.exit_recovery(0, true);
+        congestion
+    }
+
+    #[test]
+    fn cubic_forgets_its_maximum_at_a_timeout() {
+        let far = Instant::from_secs(1000);
+        for (times_out, expected) in [(false, 195..=200), (true, 160..=170)] {
+            let mut congestion = cubic_after_loss(200, times_out);
+            round(&mut congestion, far);
+            let grown = (0..8).map(|_| round(&mut congestion, far + Duration::from_secs(4))).last();
+            assert!(grown.is_some_and(|window| expected.contains(&window)), "{times_out}: {grown:?}");
+        }
+    }
+
+    #[test]
+    fn an_idle_period_does_not_make_cubic_grow() {
+        let (far, idle) = (Instant::from_secs(1000), Duration::from_secs(600));
+        let mut congestion = cubic_after_loss(20, false);
+        let before = round(&mut congestion, far);
+        congestion.restart(idle, Duration::from_secs(1));
+        assert!(round(&mut congestion, far + idle) <= before + 1);
+    }
+
+    #[test]
+    fn a_longer_round_trip_ends_slow_start_with_hystart() {
+        let far = Instant::from_secs(1000);
+        for (hystart, threshold) in [(true, 20 * MSS), (false, THRESHOLD_UNKNOWN)] {
+            let profile = Profile { initial_window_segments: 20, hystart, ..Profile::linux_6_cubic() };
+            let mut congestion = Congestion::new(&profile, MSS);
+            congestion.note_round_trip(far, ROUND_TRIP, 1, 100);
+            for sample in 0..10 {
+                let now = far + Duration::from_millis(200 + 10 * sample);
+                congestion.note_round_trip(now, ROUND_TRIP * 6 / 5, 101 + sample, 200);
+            }
+            assert_eq!(congestion.threshold, threshold);
+        }
+    }
+
+    #[test]
+    fn thresholds_of_linux_are_whole_segments() {
+        for (whole_segments, threshold) in [(true, 3 * MSS), (false, 3_850)] {
+            let profile = Profile { whole_segments, ..Profile::linux_6_cubic() };
+            let mut congestion = Congestion::new(&profile, MSS);
+            congestion.window = 5_500;
+            congestion.enter_recovery(1, 5_500);
+            assert_eq!(congestion.threshold, threshold);
+        }
+    }
+
+    #[test]
+    fn cubic_keeps_seven_tenths_and_reno_half() {
+        for (profile, kept) in [(Profile::linux_6(), 10), (Profile::linux_6_cubic(), 14)] {
+            let profile = Profile { initial_window_segments: 20, ..profile };
+            let mut congestion = Congestion::new(&profile, MSS);
+            congestion.enter_recovery(1, 20 * MSS);
+            congestion.exit_recovery(0, true);
+            assert_eq!((congestion.window, congestion.threshold), (kept * MSS, kept * MSS));
         }
     }
 

@@ -1,8 +1,11 @@
 //! One connection: its state, its user, its timers. The processing of arriving segments is in `input`, the choice of
 //! the next segment in `output`.
 
-use super::config::Profile;
-use super::congestion::Congestion;
+use super::config::{Profile, Recovery};
+use super::congestion::{Congestion, Phase};
+use super::forward_rto::ForwardRto;
+use super::probe::TailProbe;
+use super::rack::Rack;
 use super::receive::Receiver;
 use super::rtt::RttEstimator;
 use super::send::{Scoreboard, SendBuffer};
@@ -88,8 +91,18 @@ pub(super) enum Timer {
     KeepAlive,
     TimeWait,
     Patience,
+    Reordering,
+    TailProbe,
 }
-const TIMERS: usize = 6;
+const TIMERS: usize = 8;
+
+/// Retransmissions since the begin of the last recovery, to see whether any was necessary (RFC 2883).
+#[derive(Debug, Default)]
+pub(super) struct Episode {
+    pub(super) repetitions: u32,
+    /// Retransmissions of data that had arrived before.
+    pub(super) needless: u32,
+}
 
 /// Both ends of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -187,6 +200,9 @@ pub(super) struct Connection {
     pub(super) rescued: bool,
     /// Timestamp of the first retransmission in this recovery.
     pub(super) repeated_at: Option<u32>,
+    pub(super) episode: Episode,
+    pub(super) forward_rto: ForwardRto,
+    pub(super) probe: TailProbe,
 
     pub(super) receiver: Receiver,
     /// Largest segment received, as an estimate of the peer's segment size, bytes.
@@ -250,7 +266,7 @@ impl Connection {
             unacknowledged: 0,
             next: 0,
             buffer: SendBuffer::new(),
-            scoreboard: Scoreboard::new(),
+            scoreboard: Scoreboard::new(None),
             segment,
             segment_offered,
             fin_wanted: false,
@@ -272,6 +288,9 @@ impl Connection {
             repeat_first: false,
             rescued: false,
             repeated_at: None,
+            episode: Episode::default(),
+            forward_rto: ForwardRto::Off,
+            probe: TailProbe::default(),
             segment_received: 0,
             unanswered: 0,
             last_data: None,
@@ -324,6 +343,8 @@ impl Connection {
         let threshold = self.congestion.threshold;
         self.congestion = Congestion::new(&self.profile, self.segment);
         self.congestion.threshold = threshold;
+        let by_time = self.peer.sack && self.profile.recovery == Recovery::Rack;
+        self.scoreboard = Scoreboard::new(by_time.then(Rack::new));
     }
 
     // -- The user ---------------------------------------------------------------------------------------------
@@ -431,6 +452,12 @@ impl Connection {
         if self.timers.expire(Timer::Retransmit as usize, now) {
             self.retransmission_timeout(now);
         }
+        if self.timers.expire(Timer::Reordering as usize, now) {
+            self.reordering_timeout(now);
+        }
+        if self.timers.expire(Timer::TailProbe as usize, now) {
+            self.probe_timeout(now);
+        }
         if self.timers.expire(Timer::DelayedAck as usize, now) {
             self.owed.acknowledgement = true;
             self.delayed_ack_expired();
@@ -464,11 +491,15 @@ impl Connection {
             return;
         }
         self.timers.set(Timer::Patience as usize, (now + self.patience()).max(self.rtt.deadline(now)));
-        self.congestion.time_out(self.next, self.flight(), self.timeouts == 1);
-        self.scoreboard.lose_all();
-        self.duplicates = 0;
+        let new = self.congestion.phase == Phase::Open;
+        self.scoreboard.lose_late(now);
         self.arrived_unknown = 0;
+        self.congestion.time_out(self.next, self.flight(), self.scoreboard.pipe(), self.timeouts == 1);
+        self.duplicates = 0;
         self.recovered = self.next;
+        self.probe.reset();
+        self.begin_episode();
+        self.examine_timeout(new);
         self.repeat_first = false;
         if self.timeouts == 1 {
             self.repeated_at = None;
@@ -494,7 +525,7 @@ impl Connection {
     /// Ends the connection if a retransmission has waited for the interface for the time that all retries take: a kernel,
     /// which passes them to an interface without a carrier, has used them up.
     fn patience_expired(&mut self) {
-        if self.timeouts > 0 && self.timers.get(Timer::Retransmit as usize).is_none() {
+        if self.timeouts > 0 && !self.has_transmit_timer() {
             self.finish(CloseReason::TimedOut);
         }
     }

@@ -1,10 +1,11 @@
 //! Processing of an arriving segment by its connection (RFC 9293 3.10.7).
 
-use super::config::Recovery;
 use super::congestion::Phase;
 use super::connection::{Connection, State, Timer};
+use super::probe::ProbeAnswer;
 use super::receive::Arrival;
-use super::send::{AckOutcome, DUPLICATES_THRESHOLD};
+use super::recovery::Acknowledged;
+use super::send::{AckOutcome, Evidence};
 use super::wire::{Flags, SACK_BLOCKS_MAX, Segment};
 use crate::service::{CloseReason, StreamIndication};
 use crate::time::{Duration, Instant};
@@ -20,7 +21,7 @@ const GAP_SHARE: u32 = 2;
 const DUPLICATES_OWED_MAX: u32 = 64;
 
 /// Returns true if `a` is before `b` on a clock that wraps.
-fn before(a: u32, b: u32) -> bool {
+pub(super) fn before(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) < 0
 }
 
@@ -138,8 +139,8 @@ impl Connection {
     fn finish_syn(&mut self, now: Instant, segment: &Segment) {
         let echoed = segment.options.timestamps.filter(|_| self.peer.timestamps).map(|(_, echo)| echo);
         match echoed {
-            _ if self.syns == 1 => self.rtt.sample(now.saturating_since(self.syn_at), 1, 1),
-            Some(echo) => self.rtt.sample(self.elapsed_since_timestamp(now, echo), 1, 1),
+            _ if self.syns == 1 => self.sample_round_trip(now, now.saturating_since(self.syn_at)),
+            Some(echo) => self.sample_round_trip(now, self.elapsed_since_timestamp(now, echo)),
             None => self.rtt.after_syn_timeout(),
         }
         if self.timeouts == 0 {
@@ -184,6 +185,7 @@ impl Connection {
         }
         if self.is_old_by_timestamp(now, segment) || !self.is_in_window(sequence, segment) {
             self.counters.unacceptable += 1;
+            self.receiver.note_old(sequence, segment.payload.len());
             self.answer_unacceptable(now, segment);
             return;
         }
@@ -305,23 +307,70 @@ impl Connection {
         }
         let flight = self.flight();
         let used = self.used(window_before);
-        let sacked = self.take_sack(now, segment);
-        let mut delivery = AckOutcome::default();
+        let evidence = self.evidence(now, segment);
+        let arrived_twice = self.take_duplicate_sack(offset, segment);
+        let sacked = self.take_sack(offset, arrived_twice.is_some(), &evidence, segment);
         let advanced = offset > self.unacknowledged;
+        let mut delivery = AckOutcome::default();
         if advanced {
-            delivery = self.advance(now, offset, segment);
+            delivery = self.advance(now, offset, &evidence, sacked.oldest_sent_once, segment);
+        } else if let Some(sent) = sacked.oldest_sent_once {
+            self.sample_from_sack(now, sent);
         }
-        delivery.delivered += sacked;
+        delivery.delivered += sacked.delivered;
+        delivery.sacked = sacked.sacked;
+        delivery.original |= sacked.original;
         let same_window = self.peer.limit == window_before;
         let silent = segment.payload.is_empty() && !segment.flags.contains(Flags::FIN);
-        let duplicate = !advanced
-            && flight > 0
-            && offset == self.unacknowledged
-            && silent
-            && if self.peer.sack { sacked > 0 } else { same_window };
-        self.control_congestion(advanced, duplicate, &delivery, used, segment);
+        let repeats = !advanced && silent && offset == self.unacknowledged;
+        let duplicate =
+            repeats && flight > 0 && if self.peer.sack { delivery.sacked > 0 } else { same_window };
+        let needless = repeats && same_window && delivery.sacked == 0;
+        self.judge_probe(&ProbeAnswer { offset, advanced, duplicate: needless, arrived_twice });
+        let echo = segment.options.timestamps.filter(|_| self.peer.timestamps).map(|(_, echo)| echo);
+        let arrived_twice = arrived_twice.is_some();
+        self.control_congestion(
+            now,
+            &Acknowledged { advanced, duplicate, delivery, used, echo, arrived_twice },
+        );
+        if advanced && self.timers.get(Timer::Reordering as usize).is_none() {
+            self.schedule_probe(now, true);
+        }
         self.note_own_fin(now);
         true
+    }
+
+    /// Returns what the acknowledgement says about copies of segments that were sent more than once.
+    fn evidence(&self, now: Instant, segment: &Segment) -> Evidence {
+        let by_time = self.scoreboard.rack.as_ref();
+        let echo = segment.options.timestamps.filter(|_| self.peer.timestamps).map(|(_, echo)| echo);
+        let ticks_ago = echo.map(|echo| self.timestamp(now).wrapping_sub(echo));
+        let tick = self.profile.timestamp_tick.as_nanos().max(1) as u64;
+        let ticks = now.as_nanos() / tick;
+        // The copy was sent before the tick after the echoed one.
+        let sent_before = ticks_ago
+            .filter(|&ago| ago <= u32::MAX / 2)
+            .map(|ago| Instant::from_nanos((ticks.saturating_sub(u64::from(ago)) + 1).saturating_mul(tick)));
+        Evidence {
+            now,
+            shortest: by_time.map_or(self.rtt.shortest, |rack| rack.shortest()),
+            sent_before,
+            timeout_point: if let Phase::Loss { point } = self.congestion.phase { point } else { 0 },
+        }
+    }
+
+    /// Returns the end of the data that have arrived twice, if the first SACK block says so: it lies below the
+    /// acknowledgement, or within the second block (RFC 2883 4).
+    fn take_duplicate_sack(&mut self, offset: u64, segment: &Segment) -> Option<u64> {
+        if !self.profile.duplicate_sack || !self.peer.sack {
+            return None;
+        }
+        let mut blocks = segment.options.sack.as_slice().iter();
+        let mut block = || blocks.next().map(|&(start, end)| (self.own_offset(start), self.own_offset(end)));
+        let (start, end) = block()?;
+        let within = |outer: (i64, i64)| outer.0 <= start && end <= outer.1;
+        let twice = end <= offset as i64 || block().is_some_and(within);
+        (twice && 1 <= start && start < end && end <= self.next as i64).then_some(end as u64)
     }
 
     fn take_window(&mut self, sequence: i64, offset: u64, segment: &Segment) {
@@ -334,13 +383,19 @@ impl Connection {
         }
     }
 
-    fn take_sack(&mut self, now: Instant, segment: &Segment) -> u64 {
+    fn take_sack(
+        &mut self,
+        offset: u64,
+        first_is_duplicate: bool,
+        evidence: &Evidence,
+        segment: &Segment,
+    ) -> AckOutcome {
         if !self.peer.sack || segment.options.sack.is_empty() {
-            return 0;
+            return AckOutcome::default();
         }
         let mut blocks = [(0, 0); SACK_BLOCKS_MAX];
         let mut count = 0;
-        for &(start, end) in segment.options.sack.as_slice() {
+        for &(start, end) in &segment.options.sack.as_slice()[usize::from(first_is_duplicate)..] {
             let (start, end) = (self.own_offset(start), self.own_offset(end));
             // Blocks below the acknowledged offset report duplicates (RFC 2883); other invalid blocks are not trusted.
             if start >= self.unacknowledged as i64 && start < end && end <= self.next as i64 {
@@ -348,30 +403,68 @@ impl Connection {
                 count += 1;
             }
         }
-        self.scoreboard.sack(&blocks[..count], now, self.rtt.shortest)
+        let mut outcome = self.scoreboard.sack(&blocks[..count], evidence);
+        // Data that are acknowledged as well are not beyond a hole.
+        if blocks[..count].iter().all(|(start, _)| *start < offset) {
+            outcome.sacked = 0;
+        }
+        outcome
     }
 
-    /// Processes the acknowledgement of new data.
-    fn advance(&mut self, now: Instant, offset: u64, segment: &Segment) -> AckOutcome {
-        let delivery = self.scoreboard.acknowledge(offset, now, self.rtt.shortest);
+    /// Processes the acknowledgement of new data; `sacked` is the send time of the oldest segment that the same
+    /// acknowledgement reports beyond a hole.
+    fn advance(
+        &mut self,
+        now: Instant,
+        offset: u64,
+        evidence: &Evidence,
+        sacked: Option<Instant>,
+        segment: &Segment,
+    ) -> AckOutcome {
+        let delivery = self.scoreboard.acknowledge(offset, evidence);
         self.buffer.release(offset);
         self.unacknowledged = offset;
         self.timeouts = 0;
         self.timers.stop(Timer::Patience as usize);
         let echoed = segment.options.timestamps.filter(|_| self.peer.timestamps).map(|(_, echo)| echo);
         // Karn's algorithm (RFC 6298 3): retransmitted data give no sample, unless timestamps distinguish the copies.
-        if let Some(sent) = delivery.oldest_sent_once.filter(|_| !delivery.repeated) {
-            self.rtt.sample(now.saturating_since(sent), offset, self.next);
+        let sent_once = delivery.oldest_sent_once.filter(|_| !delivery.repeated);
+        if let Some(sent) = sent_once.or(sacked.filter(|_| self.scoreboard.rack.is_some())) {
+            self.sample_round_trip(now, now.saturating_since(sent));
         } else if let Some(echo) = echoed {
-            self.rtt.sample(self.elapsed_since_timestamp(now, echo), offset, self.next);
+            self.sample_round_trip(now, self.elapsed_since_timestamp(now, echo));
         }
         // RFC 6298 5.2 and 5.3.
         if self.flight() == 0 {
-            self.timers.stop(Timer::Retransmit as usize);
+            for timer in [Timer::Retransmit, Timer::Reordering, Timer::TailProbe] {
+                self.timers.stop(timer as usize);
+            }
         } else {
-            self.timers.set(Timer::Retransmit as usize, self.rtt.deadline(now));
+            self.set_transmit_timer(Timer::Retransmit, self.rtt.deadline(now));
         }
         delivery
+    }
+
+    fn sample_round_trip(&mut self, now: Instant, measured: Duration) {
+        self.rtt.sample(measured, self.unacknowledged, self.next);
+        self.congestion.note_round_trip(now, measured, self.unacknowledged, self.next);
+        if let Some(rack) = &mut self.scoreboard.rack {
+            rack.note_round_trip(now, measured);
+        }
+        self.probe.sampled = true;
+    }
+
+    /// Takes a round-trip sample from a segment beyond a hole, as Linux does. The retransmission timer starts again if that
+    /// segment was sent before the newest copy of the first one: its acknowledgement may still come.
+    fn sample_from_sack(&mut self, now: Instant, sent: Instant) {
+        if self.scoreboard.rack.is_none() {
+            return;
+        }
+        self.sample_round_trip(now, now.saturating_since(sent));
+        let first_is_newer = self.scoreboard.sent.front().is_some_and(|first| first.at > sent);
+        if first_is_newer && self.timers.get(Timer::Retransmit as usize).is_some() {
+            self.set_transmit_timer(Timer::Retransmit, self.rtt.deadline(now));
+        }
     }
 
     /// Returns the part of the congestion window in use: the data in flight, plus the data that would be in flight at
@@ -379,138 +472,6 @@ impl Connection {
     fn used(&self, limit: u64) -> u64 {
         let unsent = self.buffer.end().saturating_sub(self.next);
         self.flight() + unsent.min(limit.saturating_sub(self.next))
-    }
-
-    /// Updates the congestion window after an acknowledgement, and detects losses.
-    fn control_congestion(
-        &mut self,
-        advanced: bool,
-        duplicate: bool,
-        delivery: &AckOutcome,
-        used: u64,
-        segment: &Segment,
-    ) {
-        if advanced {
-            self.forget_duplicates(delivery.delivered);
-            self.undo_if_for_nothing(segment);
-            self.end_episode();
-        }
-        if duplicate {
-            self.counters.duplicate_acknowledgements += 1;
-            self.duplicates += 1;
-            if !self.peer.sack {
-                let most = self.scoreboard.pipe().saturating_sub(self.segment);
-                self.arrived_unknown = (self.arrived_unknown + self.segment).min(most);
-            }
-        }
-        self.find_losses(advanced);
-        match self.congestion.phase {
-            Phase::Recovery { .. } if advanced || duplicate || delivery.delivered > 0 => {
-                let pipe = self.pipe();
-                self.congestion.recovery_step(
-                    delivery.delivered.max(self.presumed(duplicate)),
-                    pipe,
-                    advanced,
-                );
-            }
-            Phase::Recovery { .. } => {}
-            Phase::Open | Phase::Loss { .. } if advanced => {
-                self.congestion.grow(delivery.delivered, used);
-            }
-            Phase::Open | Phase::Loss { .. } => {}
-        }
-    }
-
-    /// Returns the bytes that a duplicate acknowledgement presumably delivers if the peer has no SACK.
-    fn presumed(&self, duplicate: bool) -> u64 {
-        if duplicate && !self.peer.sack { self.segment } else { 0 }
-    }
-
-    fn forget_duplicates(&mut self, delivered: u64) {
-        if matches!(self.congestion.phase, Phase::Recovery { .. }) {
-            // RFC 6582 3.2 step 3: one segment is the retransmitted one, the others had arrived before.
-            let had_arrived = delivered.saturating_sub(self.segment);
-            self.arrived_unknown = self.arrived_unknown.saturating_sub(had_arrived);
-        } else {
-            self.duplicates = 0;
-            self.arrived_unknown = 0;
-        }
-    }
-
-    /// Undoes the reduction if the first copy arrived: the echoed timestamp is from before the retransmission (RFC
-    /// 3522).
-    fn undo_if_for_nothing(&mut self, segment: &Segment) {
-        if self.congestion.phase == Phase::Open || !self.profile.undo_by_timestamps {
-            return;
-        }
-        let Some((_, echo)) = segment.options.timestamps.filter(|_| self.peer.timestamps) else {
-            return;
-        };
-        if self.repeated_at.is_none_or(|repeated| before(echo, repeated)) {
-            self.congestion.undo();
-            self.rtt.forget_backoff();
-            self.scoreboard.find_again();
-            self.counters.undone += 1;
-            self.repeat_first = false;
-            self.duplicates = 0;
-            self.arrived_unknown = 0;
-            self.recovered = self.unacknowledged;
-        }
-    }
-
-    fn end_episode(&mut self) {
-        match self.congestion.phase {
-            Phase::Recovery { point } if self.unacknowledged >= point => {
-                self.congestion.exit_recovery(self.flight(), self.peer.sack);
-                self.duplicates = 0;
-                self.arrived_unknown = 0;
-                self.repeat_first = false;
-            }
-            Phase::Loss { point } if self.unacknowledged >= point => {
-                self.congestion.exit_loss();
-                self.repeat_first = false;
-            }
-            _ => {}
-        }
-    }
-
-    fn find_losses(&mut self, advanced: bool) {
-        let recovering = matches!(self.congestion.phase, Phase::Recovery { .. });
-        if self.peer.sack {
-            let recovery = match self.profile.recovery {
-                Recovery::NewReno => Recovery::Sack6675,
-                other => other,
-            };
-            self.scoreboard.find_losses(recovery, self.segment);
-            if self.profile.find_lost_retransmissions && self.congestion.phase != Phase::Open {
-                self.scoreboard.find_lost_repetitions();
-            }
-        } else if recovering && advanced {
-            // A partial acknowledgement: retransmit the next hole (RFC 6582 3.2 step 3).
-            self.scoreboard.lose_first();
-            self.repeat_first = self.scoreboard.has_waiting();
-        }
-        if self.congestion.phase != Phase::Open {
-            return;
-        }
-        let by_number = self.duplicates >= DUPLICATES_THRESHOLD && self.may_retransmit_fast();
-        if by_number || self.scoreboard.has_waiting() {
-            self.enter_recovery();
-        }
-    }
-
-    fn may_retransmit_fast(&self) -> bool {
-        self.peer.sack || self.unacknowledged > self.recovered
-    }
-
-    fn enter_recovery(&mut self) {
-        self.counters.fast_recoveries += 1;
-        self.scoreboard.lose_first();
-        self.congestion.enter_recovery(self.next, self.flight());
-        self.recovered = self.next;
-        self.repeat_first = true;
-        self.rescued = false;
-        self.repeated_at = None;
     }
 
     /// Changes the state if this side's FIN is acknowledged.

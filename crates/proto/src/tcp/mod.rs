@@ -8,17 +8,20 @@
 //! | RFC 6582 | NewReno, for peers without SACK |
 //! | RFC 2018, 6675 | SACK, both sides; recovery based on the pipe; forward acknowledgement as an alternative |
 //! | RFC 3042 | limited transmit |
+//! | RFC 6937 | proportional rate reduction, with both bounds and the one of Linux |
+//! | RFC 8985 | RACK-TLP: loss detection by time with an adaptive window for reordering, tail loss probes |
+//! | RFC 5682 | F-RTO with SACK: spurious timeouts are found without timestamps |
+//! | RFC 2883, 3708 | duplicate SACKs, sent and read: a reduction is undone if all retransmissions were unnecessary |
+//! | RFC 9438 | CUBIC, with HyStart of Linux |
 //! | RFC 6298 | the retransmission timer, and the rule of Linux for it |
 //! | RFC 7323 | window scale, timestamps, protection against wrapped sequence numbers |
 //! | RFC 1122 4.2 | delayed acknowledgements, keep-alives, window probes |
 //! | RFC 5961 | challenge acknowledgements for doubtful resets, SYNs and acknowledgements |
 //! | RFC 3522 | a reduction of the congestion window is undone when an echoed timestamp shows that nothing was lost |
 //!
-//! Not implemented: ECN, Fast Open, CUBIC, tail loss probes (TLP) and time-based loss detection (RACK, RFC 8985), and
-//! the detection of spurious timeouts without timestamps (F-RTO, RFC 5682). The profiles of systems that have them come
-//! as close as the list above allows; their documentation gives the difference. Window and keep-alive probes carry no
-//! data: they repeat the sequence number before the next one, which every peer must answer. R1 of RFC 9293 3.8.3 asks
-//! the network layer for another route; there is never another one here.
+//! Not implemented: ECN, Fast Open, and F-RTO without SACK. Window and keep-alive probes carry no data: they repeat
+//! the sequence number before the next one, which every peer must answer. R1 of RFC 9293 3.8.3 asks the network layer
+//! for another route; there is never another one here.
 //!
 //! # States (RFC 9293 3.3.2)
 //!
@@ -46,6 +49,13 @@
 //! While an interface has no room, no retransmission timer runs for data that wait for it, but the connection ends after the
 //! time that all retries would have taken.
 //!
+//! # Parts of recovery
+//!
+//! `recovery` reacts to acknowledgements, `send` keeps the state of each segment, `rack` finds losses by time, `probe` sends
+//! tail loss probes, `forward_rto` judges timeouts, `congestion` and `cubic` compute the window. The timers for a
+//! retransmission, the window for reordering and a probe exclude each other (RFC 8985 8). `presets` has the profiles of
+//! systems.
+//!
 //! # Units
 //!
 //! Windows and buffers are in bytes of payload, lengths of headers in bytes. Internally, sequence numbers are offsets
@@ -60,10 +70,16 @@
 pub mod config;
 mod congestion;
 mod connection;
+mod cubic;
+mod forward_rto;
 mod host;
 mod input;
 mod output;
+mod presets;
+mod probe;
+mod rack;
 mod receive;
+mod recovery;
 mod rtt;
 mod send;
 #[cfg(test)]

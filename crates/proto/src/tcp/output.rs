@@ -4,6 +4,7 @@
 use super::config::Nagle;
 use super::congestion::Phase;
 use super::connection::{Connection, State, Timer};
+use super::forward_rto::ForwardRto;
 use super::wire::{Flags, IPV4_HEADER_BYTES, SACK_BLOCKS_MAX, Segment, TCP_HEADER_BYTES, TcpOptions};
 use crate::service::Shares;
 use crate::time::Instant;
@@ -18,6 +19,8 @@ enum Emission {
     /// only.
     Repeat(usize, bool),
     New(NewData),
+    /// Tail loss probe: new data, or else the last segment again.
+    TailProbe(Option<NewData>),
     Probe,
     Acknowledge,
 }
@@ -50,6 +53,7 @@ impl Connection {
             Emission::Syn => self.make_syn(now),
             Emission::Repeat(index, suspicion) => self.make_repetition(now, index, suspicion),
             Emission::New(data) => self.make_new(now, data),
+            Emission::TailProbe(data) => self.make_tail_probe(now, data),
             Emission::Probe => self.make_probe(now),
             Emission::Acknowledge => self.make_acknowledgement(now),
         };
@@ -64,10 +68,19 @@ impl Connection {
             State::SynSent | State::SynReceived => return self.owed.syn.then_some(Emission::Syn),
             _ => {}
         }
+        if self.probe.wanted && self.flight() > 0 {
+            return Some(Emission::TailProbe(self.new_data(u64::MAX, true)));
+        }
+        let new = self.next_new();
+        if self.forward_rto == ForwardRto::SendsNew
+            && let Some(data) = new
+        {
+            return Some(Emission::New(data));
+        }
         if let Some(index) = self.next_repetition() {
             return Some(Emission::Repeat(index, false));
         }
-        if let Some(data) = self.next_new() {
+        if let Some(data) = new {
             return Some(Emission::New(data));
         }
         if let Some((index, suspicion)) = self.next_suspicion() {
@@ -88,6 +101,10 @@ impl Connection {
 
     /// Returns the next lost segment: the first at once, the others as the window allows.
     fn next_repetition(&self) -> Option<usize> {
+        let sent_new = matches!(self.congestion.phase, Phase::Loss { point } if self.next > point);
+        if self.forward_rto == ForwardRto::SendsNew && sent_new {
+            return None;
+        }
         let index = self.scoreboard.next_waiting()?;
         let sent = self.scoreboard.get(index);
         let allowed = self.repeat_first || sent.end - sent.start <= self.congestion_room();
@@ -117,6 +134,11 @@ impl Connection {
     /// Returns new data that may leave now: allowed by both windows, by the sender's avoidance of silly windows (RFC
     /// 9293 3.8.6.2.1) and by the Nagle algorithm.
     pub(super) fn next_new(&self) -> Option<NewData> {
+        self.new_data(self.congestion_room(), false)
+    }
+
+    /// Returns new data that may leave if the congestion window has this room; `small` allows a small segment in any case.
+    fn new_data(&self, room: u64, small: bool) -> Option<NewData> {
         if !matches!(self.state, State::Established | State::CloseWait) || !self.has_unsent() {
             return None;
         }
@@ -129,10 +151,10 @@ impl Connection {
         }
         let all = length == waiting;
         let worthwhile = length == self.segment
-            || all && (self.fin_wanted || self.may_send_small())
+            || all && (self.fin_wanted || small || self.may_send_small())
             || length >= self.peer.window_highest / 2
             || self.small_forced;
-        let allowed = length <= self.congestion_room();
+        let allowed = length <= room;
         (worthwhile && allowed).then_some(NewData { end: self.next + length, fin })
     }
 
@@ -150,11 +172,13 @@ impl Connection {
     /// acknowledgement, which the segment carries.
     fn segment(&mut self, now: Instant, offset: u64, flags: Flags, payload: Bytes) -> Segment {
         let mut options = self.every_options(now);
-        if self.receiver.has_holes() && self.peer.sack {
+        if self.peer.sack {
             let most = if self.peer.timestamps { SACK_BLOCKS_MAX - 1 } else { SACK_BLOCKS_MAX };
             // A full segment has no room for blocks.
             let room = self.segment.saturating_sub(payload.len() as u64 + 4) as usize / 8;
-            for &(start, end) in self.receiver.sack_blocks().iter().take(most.min(room)) {
+            let twice = self.receiver.take_duplicate().filter(|_| self.profile.duplicate_sack);
+            let blocks = twice.iter().chain(self.receiver.sack_blocks());
+            for &(start, end) in blocks.take(most.min(room)) {
                 options.sack.push(self.peer_wire(start), self.peer_wire(end));
             }
         }
@@ -262,7 +286,9 @@ impl Connection {
         }
         self.small_forced = false;
         self.last_sent = now;
-        self.start_retransmit_timer(now);
+        if !self.schedule_probe(now, false) {
+            self.start_retransmit_timer(now);
+        }
         let segment = self.segment(now, start, flags, payload);
         if length == 0 {
             return control(segment);
@@ -275,13 +301,18 @@ impl Connection {
         self.scoreboard.repeat(index, now);
         self.congestion.note_sent(end - start);
         self.repeat_first = false;
+        if self.forward_rto == ForwardRto::SendsNew {
+            // No new data could be sent (RFC 5682 3.1 step 2b).
+            self.forward_rto = ForwardRto::Off;
+        }
         self.rescued |= suspicion;
         self.counters.retransmissions += 1;
         self.repeated_at.get_or_insert(self.timestamp(now));
         self.last_sent = now;
+        self.episode.repetitions = self.episode.repetitions.saturating_add(1);
         if index == 0 {
             // The segment for which the timer runs leaves only now.
-            self.timers.set(Timer::Retransmit as usize, self.rtt.deadline(now));
+            self.set_transmit_timer(Timer::Retransmit, self.rtt.deadline(now));
         }
         self.start_retransmit_timer(now);
         let data_end = end.min(self.buffer.end());
@@ -298,8 +329,21 @@ impl Connection {
         (segment, Shares::repeated(length))
     }
 
+    /// Builds a tail loss probe; the retransmission timer starts again (RFC 8985 7.3).
+    fn make_tail_probe(&mut self, now: Instant, data: Option<NewData>) -> (Segment, Shares) {
+        let made = match data {
+            Some(data) => self.make_new(now, data),
+            None => self.make_repetition(now, self.scoreboard.sent.len() - 1, false),
+        };
+        self.probe.note_sent(self.next, data.is_none());
+        self.set_transmit_timer(Timer::Retransmit, self.rtt.deadline(now));
+        made
+    }
+
     fn start_retransmit_timer(&mut self, now: Instant) {
-        if self.timers.get(Timer::Retransmit as usize).is_none() {
+        if self.timers.get(Timer::TailProbe as usize).is_some() {
+            self.resume_retransmit_timer(now);
+        } else if !self.has_transmit_timer() {
             self.timers.set(Timer::Retransmit as usize, self.rtt.deadline(now));
         }
     }

@@ -35,6 +35,8 @@ pub(super) struct Receiver {
     /// The same data as ranges without gaps, and the ranges that changed last, newest first.
     ranges: BTreeMap<u64, u64>,
     recent: Vec<(u64, u64)>,
+    /// Data of the last segment that had arrived before, until an acknowledgement reports them (RFC 2883 4).
+    duplicate: Option<(u64, u64)>,
     /// Offset of the peer's FIN, once known.
     fin: Option<u64>,
     /// Segments dropped because too many small ones were waiting.
@@ -56,6 +58,7 @@ impl Receiver {
             parts_max,
             ranges: BTreeMap::new(),
             recent: Vec::new(),
+            duplicate: None,
             fin: None,
             dropped: 0,
         }
@@ -102,6 +105,7 @@ impl Receiver {
     /// are now in order to `deliver`.
     pub(super) fn take(&mut self, start: i64, mut data: Bytes, mut deliver: impl FnMut(Bytes)) -> Arrival {
         let skip = (self.next as i64 - start).max(0) as usize;
+        self.note_old(start, data.len());
         if skip >= data.len() {
             return Arrival::OutOfOrder;
         }
@@ -157,6 +161,9 @@ impl Receiver {
     /// Stores data beyond a hole, without the part that is stored already.
     fn store(&mut self, start: u64, data: Bytes) {
         let end = start + data.len() as u64;
+        if let Some((_, &held_end)) = self.ranges.range(..=start).next_back() {
+            self.note_duplicate(start, end.min(held_end));
+        }
         let before = self.parts.range(..=start).next_back();
         let mut at = before.map_or(start, |(held, part)| start.max(held + part.len() as u64));
         while at < end {
@@ -173,6 +180,23 @@ impl Receiver {
             at = if stop == end { end } else { behind };
         }
         self.note_range(start, end);
+    }
+
+    /// Records the part of a segment that had been delivered.
+    pub(super) fn note_old(&mut self, start: i64, length: usize) {
+        let end = (start + length as i64).clamp(1, self.next.max(1) as i64) as u64;
+        self.note_duplicate(start.max(1) as u64, end);
+    }
+
+    fn note_duplicate(&mut self, start: u64, end: u64) {
+        if start < end {
+            self.duplicate = Some((start, end));
+        }
+    }
+
+    /// Returns the data that have arrived twice since the last call.
+    pub(super) fn take_duplicate(&mut self) -> Option<(u64, u64)> {
+        self.duplicate.take()
     }
 
     /// Joins a range with those that it touches, and makes it the newest.
@@ -286,6 +310,20 @@ mod tests {
         assert_eq!(arrival, Arrival::FilledHole);
         assert_eq!((receiver.next(), out.len()), (401, 400));
         assert_eq!(receiver.sack_blocks(), [(501, 601)]);
+    }
+
+    /// RFC 2883 4: data below the acknowledgement, and data that wait beyond a hole.
+    #[test]
+    fn what_arrives_twice_is_named_once() {
+        let mut receiver = receiver(1000);
+        receiver.take(1, bytes(1, 100), |_| {});
+        receiver.take(201, bytes(201, 200), |_| {});
+        assert_eq!(receiver.take_duplicate(), None);
+        receiver.take(51, bytes(51, 100), |_| {});
+        assert_eq!(receiver.take_duplicate(), Some((51, 101)), "the part that had arrived");
+        receiver.take(301, bytes(301, 50), |_| {});
+        assert_eq!(receiver.take_duplicate(), Some((301, 351)));
+        assert_eq!(receiver.take_duplicate(), None);
     }
 
     #[test]

@@ -160,7 +160,7 @@ impl RttEstimator {
         now + self.timeout()
     }
 
-    #[cfg(test)]
+    /// Returns the smoothed round-trip time, once there is a sample.
     pub(super) fn smoothed(&self) -> Option<Duration> {
         self.smoothed.map(Duration::from_nanos)
     }

@@ -3,6 +3,7 @@
 //! Positions are offsets from the initial sequence number, which never wrap: the SYN is 0, the first byte 1.
 
 use super::config::Recovery;
+use super::rack::Rack;
 use crate::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
 use std::collections::VecDeque;
@@ -86,12 +87,12 @@ pub(super) struct SentSegment {
     /// Time at which the newest copy was sent.
     pub(super) at: Instant,
     /// Position of the newest copy in the order of everything sent.
-    order: u64,
-    sacked: bool,
+    pub(super) order: u64,
+    pub(super) sacked: bool,
     /// True if all copies sent before the one of `retransmitted` are lost.
-    lost: bool,
+    pub(super) lost: bool,
     /// True if a copy was sent after the segment was marked lost, or on suspicion without the mark.
-    retransmitted: bool,
+    pub(super) retransmitted: bool,
     /// True if more than one copy was ever sent.
     pub(super) repeated: bool,
 }
@@ -106,9 +107,21 @@ impl SentSegment {
         if self.sacked { 0 } else { self.length() * (u64::from(!self.lost) + u64::from(self.retransmitted)) }
     }
 
-    fn waits_for_repetition(&self) -> bool {
+    pub(super) fn waits_for_repetition(&self) -> bool {
         self.lost && !self.retransmitted && !self.sacked
     }
+}
+
+/// What an acknowledgement says about the copies of a segment that was sent more than once.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Evidence {
+    pub(super) now: Instant,
+    /// Shortest round trip: a copy cannot have arrived if it was sent less than this time ago.
+    pub(super) shortest: Option<Duration>,
+    /// The acknowledged copy was sent before this time, according to the echoed timestamp.
+    pub(super) sent_before: Option<Instant>,
+    /// End of the data sent before a timeout, or zero.
+    pub(super) timeout_point: u64,
 }
 
 /// Effect of an acknowledgement.
@@ -116,19 +129,35 @@ impl SentSegment {
 pub(super) struct AckOutcome {
     /// Bytes newly known to have arrived.
     pub(super) delivered: u64,
+    /// Bytes of `delivered` that are selectively acknowledged.
+    pub(super) sacked: u64,
     /// Send time of the oldest acknowledged segment that was sent once and was not known to have arrived.
     pub(super) oldest_sent_once: Option<Instant>,
     /// True if retransmitted data are acknowledged.
     pub(super) repeated: bool,
+    /// True if data that were sent once, before the timeout, are newly known to have arrived.
+    pub(super) original: bool,
+}
+
+impl AckOutcome {
+    /// Adds a segment that was not known to have arrived.
+    fn count(&mut self, sent: &SentSegment, evidence: &Evidence) {
+        self.delivered += sent.length();
+        if !sent.repeated {
+            self.oldest_sent_once = Some(self.oldest_sent_once.map_or(sent.at, |oldest| oldest.min(sent.at)));
+            self.original |= sent.end <= evidence.timeout_point;
+        }
+    }
 }
 
 /// State of every segment in flight.
 #[derive(Debug)]
 pub(super) struct Scoreboard {
-    sent: VecDeque<SentSegment>,
+    pub(super) sent: VecDeque<SentSegment>,
     /// Estimated number of bytes in the network (RFC 6675 4).
     pipe: u64,
     sacked_bytes: u64,
+    sacked_segments: u64,
     /// Bytes of segments that are lost and not retransmitted yet.
     waiting: u64,
     /// Offset after the highest selectively acknowledged byte.
@@ -144,14 +173,17 @@ pub(super) struct Scoreboard {
     /// Next position in the order of everything sent, and the newest position with a known delivery.
     next_order: u64,
     newest_delivered: u64,
+    /// Loss detection by time; `None` if losses are found by the number of segments that arrived.
+    pub(super) rack: Option<Rack>,
 }
 
 impl Scoreboard {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(rack: Option<Rack>) -> Self {
         Scoreboard {
             sent: VecDeque::new(),
             pipe: 0,
             sacked_bytes: 0,
+            sacked_segments: 0,
             waiting: 0,
             highest_sacked: 0,
             lost_below: 0,
@@ -160,11 +192,17 @@ impl Scoreboard {
             repetitions: VecDeque::new(),
             next_order: 1,
             newest_delivered: 0,
+            rack,
         }
     }
 
     pub(super) fn pipe(&self) -> u64 {
         self.pipe
+    }
+
+    /// Returns the number of bytes that are lost and wait for retransmission.
+    pub(super) fn waiting(&self) -> u64 {
+        self.waiting
     }
 
     /// Returns true if a lost segment waits for retransmission.
@@ -177,12 +215,12 @@ impl Scoreboard {
     }
 
     /// Returns the index of the segment that contains `offset`, or of the first one after it.
-    fn index(&self, offset: u64) -> usize {
+    pub(super) fn index(&self, offset: u64) -> usize {
         self.sent.partition_point(|sent| sent.end <= offset)
     }
 
     /// Changes one segment and updates the sums.
-    fn change(&mut self, index: usize, change: impl FnOnce(&mut SentSegment)) {
+    pub(super) fn change(&mut self, index: usize, change: impl FnOnce(&mut SentSegment)) {
         let sent = &mut self.sent[index];
         let (weight, waiting, sacked) = (sent.weight(), sent.waits_for_repetition(), sent.sacked);
         change(sent);
@@ -197,8 +235,14 @@ impl Scoreboard {
             _ => {}
         }
         match (sacked, sent.sacked) {
-            (false, true) => self.sacked_bytes += length,
-            (true, false) => self.sacked_bytes -= length,
+            (false, true) => {
+                self.sacked_bytes += length;
+                self.sacked_segments += 1;
+            }
+            (true, false) => {
+                self.sacked_bytes -= length;
+                self.sacked_segments -= 1;
+            }
             _ => {}
         }
     }
@@ -222,6 +266,9 @@ impl Scoreboard {
             repeated: false,
         });
         self.pipe += end - start;
+        if let Some(rack) = &mut self.rack {
+            rack.note_sent(order, start);
+        }
     }
 
     /// Records a retransmission of a segment.
@@ -234,29 +281,31 @@ impl Scoreboard {
             sent.repeated = true;
         });
         let sent = &self.sent[index];
-        self.repetitions.push_back((order, sent.start));
+        match &mut self.rack {
+            Some(rack) => rack.note_sent(order, sent.start),
+            None => self.repetitions.push_back((order, sent.start)),
+        }
         // Retransmissions go in order, so no segment before this one waits.
         self.repeat_from = self.repeat_from.max(sent.end);
     }
 
     /// Records that the newest copy of a segment has arrived, unless it may have been an older copy: the newest copy
-    /// cannot have arrived if it was sent less than the shortest round trip ago.
-    fn note_delivered(&mut self, index: usize, now: Instant, shortest: Option<Duration>) {
+    /// cannot have arrived if it was sent less than the shortest round trip ago, or later than the echoed timestamp.
+    fn note_delivered(&mut self, index: usize, evidence: &Evidence) {
         let sent = &self.sent[index];
-        let sure =
-            !sent.repeated || shortest.is_some_and(|shortest| now.saturating_since(sent.at) >= shortest);
+        let age = evidence.now.saturating_since(sent.at);
+        let sure = !sent.repeated || evidence.shortest.is_some_and(|shortest| age >= shortest);
         if sure {
             self.newest_delivered = self.newest_delivered.max(sent.order);
+        }
+        if let Some(rack) = &mut self.rack {
+            let echoed = !sent.repeated || evidence.sent_before.is_none_or(|before| sent.at < before);
+            rack.note_delivered(sent, sure && echoed, evidence);
         }
     }
 
     /// Removes everything before `offset`, which has arrived.
-    pub(super) fn acknowledge(
-        &mut self,
-        offset: u64,
-        now: Instant,
-        shortest: Option<Duration>,
-    ) -> AckOutcome {
+    pub(super) fn acknowledge(&mut self, offset: u64, evidence: &Evidence) -> AckOutcome {
         let mut delivery = AckOutcome::default();
         while let Some(front) = self.sent.front() {
             if front.end > offset {
@@ -264,11 +313,8 @@ impl Scoreboard {
             }
             delivery.repeated |= front.repeated;
             if !front.sacked {
-                delivery.delivered += front.length();
-                if !front.repeated && delivery.oldest_sent_once.is_none() {
-                    delivery.oldest_sent_once = Some(front.at);
-                }
-                self.note_delivered(0, now, shortest);
+                delivery.count(front, evidence);
+                self.note_delivered(0, evidence);
             }
             self.change(0, |sent| {
                 sent.lost = false;
@@ -277,6 +323,7 @@ impl Scoreboard {
             let front = self.sent.pop_front().expect("there is a front");
             if front.sacked {
                 self.sacked_bytes -= front.length();
+                self.sacked_segments -= 1;
             } else {
                 self.pipe -= front.length();
             }
@@ -287,6 +334,7 @@ impl Scoreboard {
         while self.repetitions.front().is_some_and(|&(_, start)| start < offset) {
             self.repetitions.pop_front();
         }
+        self.forget_transmissions();
         delivery
     }
 
@@ -310,24 +358,25 @@ impl Scoreboard {
     }
 
     /// Processes the SACK blocks of one acknowledgement. Only segments that a block covers completely count. Returns
-    /// the number of newly delivered bytes.
-    pub(super) fn sack(&mut self, blocks: &[(u64, u64)], now: Instant, shortest: Option<Duration>) -> u64 {
+    /// what is newly known to have arrived.
+    pub(super) fn sack(&mut self, blocks: &[(u64, u64)], evidence: &Evidence) -> AckOutcome {
         let before = core::mem::take(&mut self.blocks_before);
-        let mut delivered = 0;
+        let mut delivery = AckOutcome::default();
         for &(start, end) in blocks {
             let first = self.sent.partition_point(|sent| sent.start < start);
             // A block grows from one acknowledgement to the next: only its new part is visited.
             match before.iter().find(|known| start <= known.0 && known.1 <= end) {
-                None => delivered += self.sack_from(first, u64::MAX, end, now, shortest),
+                None => self.sack_from(first, u64::MAX, end, evidence, &mut delivery),
                 Some(&(known_start, known_end)) => {
-                    delivered += self.sack_from(first, known_start, end, now, shortest);
+                    self.sack_from(first, known_start, end, evidence, &mut delivery);
                     let behind = self.index(known_end).max(first);
-                    delivered += self.sack_from(behind, u64::MAX, end, now, shortest);
+                    self.sack_from(behind, u64::MAX, end, evidence, &mut delivery);
                 }
             }
         }
         self.blocks_before.extend_from_slice(blocks);
-        delivered
+        delivery.sacked = delivery.delivered;
+        delivery
     }
 
     /// Marks the segments from an index on that begin before `until` and end at or before `end`.
@@ -336,20 +385,23 @@ impl Scoreboard {
         mut index: usize,
         until: u64,
         end: u64,
-        now: Instant,
-        shortest: Option<Duration>,
-    ) -> u64 {
-        let mut delivered = 0;
+        evidence: &Evidence,
+        delivery: &mut AckOutcome,
+    ) {
         while self.sent.get(index).is_some_and(|sent| sent.start < until && sent.end <= end) {
             if !self.sent[index].sacked {
-                delivered += self.sent[index].length();
+                delivery.count(&self.sent[index], evidence);
                 self.highest_sacked = self.highest_sacked.max(self.sent[index].end);
-                self.note_delivered(index, now, shortest);
+                self.note_delivered(index, evidence);
                 self.change(index, |sent| sent.sacked = true);
             }
             index += 1;
         }
-        delivered
+    }
+
+    /// Returns the number of segments that are selectively acknowledged.
+    pub(super) fn sacked_segments(&self) -> u64 {
+        self.sacked_segments
     }
 
     /// Marks segments as lost that have enough delivered data above them. Returns true if a segment is newly lost.
@@ -359,7 +411,7 @@ impl Scoreboard {
         }
         let highest = self.index(self.highest_sacked - 1);
         let Some(threshold) = (match recovery {
-            Recovery::NewReno => None,
+            Recovery::NewReno | Recovery::Rack => None,
             Recovery::Sack6675 => self.threshold_rfc6675(highest, segment_bytes),
             Recovery::Fack => {
                 let behind = (highest + 1).checked_sub(DUPLICATES_THRESHOLD as usize);
@@ -453,6 +505,7 @@ impl Scoreboard {
                 self.change(index, |sent| sent.lost = false);
             }
         }
+        self.remember_transmissions();
         self.lost_below = 0;
     }
 

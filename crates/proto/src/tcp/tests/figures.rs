@@ -36,16 +36,77 @@ fn linux_6_takes_as_long_as_the_kernel() {
     }
 }
 
-#[test]
-fn bit_errors_cost_what_they_cost_others() {
-    // Mean of 48 runs of the kernel: 154.4 s (104 to 234 s), measured by `tcp_partners::long_line`.
-    let profile = Profile { receive_buffer_bytes: 53_000, ..Profile::linux_6() };
-    let one_way = Duration::from_millis(1280);
-    let runs = 200;
-    let total: f64 = (0..runs).map(|seed| transfer(&profile, one_way, 1e-6, seed)).sum();
+/// Mean of a Linux 6.18 kernel (`tcp_rmem` at most 87,380 bytes) over the same line with bit errors.
+struct Measured {
+    one_way_ms: u64,
+    bit_error_rate: f64,
+    seconds: f64,
+    standard_error: f64,
+    runs: u32,
+}
+
+const fn measured(
+    one_way_ms: u64,
+    bit_error_rate: f64,
+    seconds: f64,
+    standard_error: f64,
+    runs: u32,
+) -> Measured {
+    Measured { one_way_ms, bit_error_rate, seconds, standard_error, runs }
+}
+
+/// With reno.
+const RENO: [Measured; 4] = [
+    measured(1280, 1e-6, 151.5, 2.3, 239),
+    measured(1280, 1e-5, 607.2, 5.6, 55),
+    measured(2000, 1e-6, 227.2, 6.0, 109),
+    measured(2000, 1e-5, 905.6, 9.3, 48),
+];
+
+/// With cubic.
+const CUBIC: [Measured; 4] = [
+    measured(1280, 1e-6, 95.1, 0.7, 60),
+    measured(1280, 1e-5, 295.7, 8.6, 40),
+    measured(2000, 1e-6, 122.4, 1.7, 40),
+    measured(2000, 1e-5, 436.2, 14.3, 30),
+];
+
+/// Compares the mean of these runs with the kernel's.
+fn compare(profile: &Profile, kernel: &Measured, runs: u64) {
+    let one_way = Duration::from_millis(kernel.one_way_ms);
+    let total: f64 = (0..runs).map(|seed| transfer(profile, one_way, kernel.bit_error_rate, seed)).sum();
     let mean = total / runs as f64;
-    println!("1280 ms one way, 1e-6: {mean:.1} s on average of {runs} runs");
-    assert!((145.0..165.0).contains(&mean), "{mean:.1} s");
+    let deviation = mean / kernel.seconds - 1.0;
+    let told = format!(
+        "{} ms one way, {:e}: {mean:.1} s on average of {runs} runs, the kernel {} +- {} s of {}, {:+.1} %",
+        kernel.one_way_ms,
+        kernel.bit_error_rate,
+        kernel.seconds,
+        kernel.standard_error,
+        kernel.runs,
+        deviation * 100.0
+    );
+    println!("{told}");
+    assert!(deviation.abs() < 0.05, "{told}");
+}
+
+/// The device of the kernel takes a whole window at once, and an interface here takes one segment after another: segments
+/// that queue in the kernel's device are lost in the recovery that was on when they were sent, and here in one of their own.
+/// With the same segments lost, 34 of 48 runs at 1.28 s and 1e-6 differ by less than 2 %, and the others by up to 16 %.
+#[test]
+fn bit_errors_cost_linux_6_what_they_cost_the_kernel() {
+    let profile = Profile { receive_buffer_bytes: 53_000, ..Profile::linux_6() };
+    for kernel in &RENO {
+        compare(&profile, kernel, 400);
+    }
+}
+
+#[test]
+fn bit_errors_cost_cubic_what_they_cost_that_of_the_kernel() {
+    let profile = Profile { receive_buffer_bytes: 53_000, ..Profile::linux_6_cubic() };
+    for kernel in &CUBIC {
+        compare(&profile, kernel, 200);
+    }
 }
 
 #[test]

@@ -6,4 +6,5 @@ mod hostile;
 mod opening;
 mod recovery;
 mod rules;
+mod timed;
 mod windows;

@@ -3,7 +3,7 @@
 use super::harness::{Statistics, World, fixed, pattern};
 use crate::service::{CloseReason, StreamRequest};
 use crate::tcp::config::{IdleRestart, Profile, Recovery, Reduction};
-use crate::tcp::send::Scoreboard;
+use crate::tcp::send::{Evidence, Scoreboard};
 use crate::time::{Duration, Instant};
 
 const DELAY: Duration = Duration::from_millis(400);
@@ -122,10 +122,13 @@ fn a_lost_repetition_needs_the_timer_unless_it_is_looked_for() {
 }
 
 #[test]
-fn a_lost_tail_waits_for_the_timer() {
-    let world = transfer(&wide(Profile::linux_6()), 10, &[9]);
-    let counters = world.statistics(0).counters;
+fn a_lost_tail_waits_for_the_timer_unless_it_is_probed() {
+    let profile = wide(Profile::linux_6());
+    let waits = transfer(&Profile { tail_loss_probe: false, ..profile.clone() }, 10, &[9]);
+    let counters = waits.statistics(0).counters;
     assert_eq!((counters.timeouts, counters.retransmissions), (1, 1));
+    let counters = transfer(&profile, 10, &[9]).statistics(0).counters;
+    assert_eq!((counters.timeouts, counters.retransmissions), (0, 1));
 }
 
 #[test]
@@ -151,8 +154,13 @@ fn limited_transmit_makes_the_duplicates_that_a_small_window_lacks() {
 #[test]
 fn a_timeout_for_nothing_is_taken_back_where_timestamps_show_it() {
     for (undo, expected) in [(true, 1), (false, 0)] {
-        let profile =
-            Profile { undo_by_timestamps: undo, idle_restart: IdleRestart::Off, ..wide(Profile::linux_6()) };
+        let profile = Profile {
+            undo_by_timestamps: undo,
+            forward_rto: false,
+            duplicate_sack: false,
+            idle_restart: IdleRestart::Off,
+            ..wide(Profile::linux_6())
+        };
         let mut world = World::new(&profile, 1_000_000, DELAY);
         world.connect();
         world.write(0, pattern(100_000));
@@ -334,16 +342,17 @@ fn the_threshold_of_a_connection_that_broke_in_an_outage_is_not_remembered() {
 #[test]
 fn an_acknowledgement_may_end_within_what_was_selectively_acknowledged() {
     let now = Instant::from_secs(1);
-    let mut board = Scoreboard::new();
+    let mut board = Scoreboard::new(None);
     for start in [0, 1000, 2000, 3000] {
         board.push(start, start + 1000, now);
     }
-    assert_eq!(board.sack(&[(1000, 3000)], now, None), 2000);
+    let evidence = Evidence { now, shortest: None, sent_before: None, timeout_point: 0 };
+    assert_eq!(board.sack(&[(1000, 3000)], &evidence).delivered, 2000);
     assert_eq!(board.pipe(), 2000);
     assert_eq!(board.next_doubtful(), Some(0), "something behind it has arrived");
-    let delivery = board.acknowledge(2500, now, None);
+    let delivery = board.acknowledge(2500, &evidence);
     assert_eq!((delivery.delivered, board.pipe()), (1000, 1000));
-    let delivery = board.acknowledge(3500, now, None);
+    let delivery = board.acknowledge(3500, &evidence);
     assert_eq!((delivery.delivered, board.pipe()), (500, 500));
     assert_eq!(board.next_doubtful(), None);
 }
