@@ -25,6 +25,29 @@ fn error_free_times_are_those_of_the_kernel() {
     }
 }
 
+/// The same with bit errors: means of a Linux 6.18 kernel over 239, 55, 109 and 48 runs, with standard errors of 2.3, 5.6, 6.0
+/// and 9.3 s.
+#[test]
+fn times_with_bit_errors_are_those_of_the_kernel() {
+    for (delay_ms, ber, kernel_s) in
+        [(1280, "1e-6", 151.5), (1280, "1e-5", 607.2), (2000, "1e-6", 227.2), (2000, "1e-5", 905.6)]
+    {
+        let text = format!(
+            "protocol = 'tcp/linux-6-64k'\n[settings.tcp]\nreceive-buffer-bytes = 53000\n[[link]]\nprofile = 'cislunar'\n\
+             ber = {ber}\nfcs = 'none'\ndelay-ms = {delay_ms}"
+        );
+        let runs = 400;
+        let times: Vec<f64> = (0..runs).filter_map(|run| play(&text, run).transfer_s).collect();
+        let ours = times.iter().sum::<f64>() / times.len() as f64;
+        assert!(times.len() >= 300, "some runs end with damage that the checksum of TCP lets through");
+        println!("{delay_ms} ms, {ber}: {ours:.1} s here, {kernel_s} s measured");
+        assert!(
+            (ours / kernel_s - 1.0).abs() < 0.05,
+            "{delay_ms} ms, {ber}: {ours} s here, {kernel_s} s measured"
+        );
+    }
+}
+
 #[test]
 fn the_same_run_gives_the_same_outcome_and_another_run_another() {
     let text =

@@ -58,9 +58,14 @@ pub fn best_payload_bytes(ber: f64, header_bytes: f64) -> f64 {
     ((header_bytes * header_bytes + 4.0 * header_bytes / growth).sqrt() - header_bytes) / 2.0
 }
 
-/// Current Linux without limits on its buffers: half of the largest receive buffer is window.
+/// Linux with these rules and without limits on its buffers: half of the largest receive buffer is window.
+pub fn as_installed(linux: Profile) -> Profile {
+    Profile { send_buffer_bytes: 4 << 20, receive_buffer_bytes: 3 << 20, ..linux }
+}
+
+/// Current Linux without limits on its buffers.
 pub fn linux_6_as_installed() -> Profile {
-    Profile { send_buffer_bytes: 4 << 20, receive_buffer_bytes: 3 << 20, ..Profile::linux_6() }
+    as_installed(Profile::linux_6())
 }
 
 /// TCP tuned for the links of a path: windows of twice the bandwidth-delay product, an initial window that fills the

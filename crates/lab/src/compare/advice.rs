@@ -7,7 +7,7 @@ use crate::protocols::Protocol;
 use crate::record::{Configuration, Key};
 use crate::report::PageBlock;
 use crate::toml_text;
-use longwire_proto::tcp::config::{IdleRestart, Profile};
+use longwire_proto::tcp::config::{CongestionControl, IdleRestart, Profile};
 use longwire_proto::time::Duration;
 use longwire_settings::duration;
 use longwire_towers::path::linux_6_as_installed;
@@ -149,6 +149,15 @@ impl Advice {
                 "rto-minimum" => route.push(format!("rto_min {}ms", millis(profile.rto_minimum))),
                 "timestamps" => sysctl.push(format!("net.ipv4.tcp_timestamps={}", truth(value))),
                 "sack" => sysctl.push(format!("net.ipv4.tcp_sack={}", truth(value))),
+                "duplicate-sack" => sysctl.push(format!("net.ipv4.tcp_dsack={}", truth(value))),
+                "forward-rto" => sysctl.push(format!("net.ipv4.tcp_frto={}", 2 * truth(value))),
+                "tail-loss-probe" => sysctl.push(format!("net.ipv4.tcp_early_retrans={}", 3 * truth(value))),
+                "congestion-control" => {
+                    let name = value.as_str().unwrap_or_default();
+                    sysctl.push(format!("net.ipv4.tcp_congestion_control={name}"));
+                }
+                // A part of the kernel's CUBIC.
+                "hystart" if profile.congestion_control == CongestionControl::Cubic => {}
                 "window-scaling" => sysctl.push(format!("net.ipv4.tcp_window_scaling={}", truth(value))),
                 "syn-retries" => sysctl.push(format!("net.ipv4.tcp_syn_retries={value}")),
                 "retries" => sysctl.push(format!("net.ipv4.tcp_retries2={value}")),

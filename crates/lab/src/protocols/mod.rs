@@ -22,7 +22,7 @@ use longwire_proto::service::InterfaceId;
 use longwire_proto::tcp::config::Profile;
 use longwire_proto::time::Duration;
 use longwire_sim::{Boot, NodeEngine};
-use longwire_towers::path::{Hop, linux_6_as_installed, tuned_tcp};
+use longwire_towers::path::{Hop, as_installed, linux_6_as_installed, tuned_tcp};
 use longwire_towers::{AnyCarrier, CARRIERS, Family, Preset};
 use std::sync::{Arc, LazyLock};
 use toml::Table;
@@ -159,14 +159,23 @@ fn tcp() -> Protocol {
         variants: vec![
             Variant::new(
                 "linux-6",
-                "current Linux with default settings: initial window 10, buffers of 4 MB and 3 MB; without RACK-TLP and \
-                 F-RTO, therefore 11 to 17 % slower than Linux 6.18 when packets are lost",
+                "current Linux with default settings but Reno congestion control: initial window 10, buffers of 4 MB and 3 MB",
                 |_| node::stream_settings(linux_6_as_installed()),
             ),
             Variant::new(
                 "linux-6-64k",
                 "the same with a window of 65,535 bytes, as on old systems and small devices",
                 |_| node::stream_settings(Profile::linux_6()),
+            ),
+            Variant::new(
+                "linux-6-cubic",
+                "current Linux with default settings: as linux-6, with CUBIC congestion control",
+                |_| node::stream_settings(as_installed(Profile::linux_6_cubic())),
+            ),
+            Variant::new(
+                "linux-2.6",
+                "Linux of 2009 to 2011 with default settings: CUBIC, initial window 3, no RACK-TLP",
+                |_| node::stream_settings(as_installed(Profile::linux_2_6())),
             ),
             Variant::new(
                 "rfc5681",

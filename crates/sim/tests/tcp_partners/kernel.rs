@@ -312,7 +312,14 @@ fn files_both_ways_whoever_calls() {
 
 #[test]
 fn files_both_ways_over_a_line_that_loses_frames() {
-    for profile in [Profile::linux_6(), Profile::linux_2_4(), Profile::rfc5681()] {
+    let presets = [
+        Profile::linux_6(),
+        Profile::linux_6_cubic(),
+        Profile::linux_2_6(),
+        Profile::linux_2_4(),
+        Profile::rfc5681(),
+    ];
+    for profile in presets {
         // A second for each timeout would make the test slow.
         let hasty = Profile { rto_minimum: std::time::Duration::from_millis(200), ..profile };
         exchange(hasty, true, 0.03);

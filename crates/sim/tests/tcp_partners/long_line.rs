@@ -102,7 +102,9 @@ fn kernel_sends(mut device: File, one_way: Duration, bit_error_rate: f64, seed: 
 #[test]
 #[ignore = "takes minutes of real time"]
 fn the_kernel_over_a_long_line() {
-    for (one_way_ms, bit_error_rate, runs) in [(1280, 0.0, 2), (2000, 0.0, 2), (1280, 1e-6, 48)] {
+    for (one_way_ms, bit_error_rate, runs) in
+        [(1280, 0.0, 2), (2000, 0.0, 2), (1280, 1e-6, 48), (1280, 1e-5, 24)]
+    {
         let threads: Vec<_> = (0..runs)
             .map(|seed| {
                 std::thread::spawn(move || {
