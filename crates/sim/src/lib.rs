@@ -75,8 +75,8 @@ pub use disk::DiskConfig;
 pub use fault::InjectedFault;
 pub use node::{Boot, NodeBelow, NodeEngine, NodeId, OnRadio};
 pub use radio::{
-    Access, Controller, ControllerConfig, Firmware, PathConfig, RadioConfig, StationConfig, Tnc, TncConfig,
-    TransmitReports,
+    Access, Controller, ControllerConfig, Firmware, Framing, PathConfig, RadioConfig, StationConfig, Tnc,
+    TncConfig, TransmitReports,
 };
 pub use simulation::{NodeIndication, Pause, Simulation};
 pub use trace::{ChannelEnd, FrameFate, FrameRecord, FrameSink};

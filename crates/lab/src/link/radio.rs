@@ -95,13 +95,8 @@ impl RadioChannel {
             carrier_off: millis(self.turnaround_ms),
             ..StationConfig::default()
         };
-        let path = |from: u16, errors| PathConfig {
-            from,
-            to: 1 - from,
-            heard: true,
-            level_db: 0.0,
-            errors: Some(errors),
-        };
+        let path =
+            |from: u16, errors| PathConfig { errors: Some(errors), ..PathConfig::clear(from, 1 - from) };
         let [there, back] = errors;
         RadioConfig {
             rate_bps: link.rate_bps,

@@ -2,7 +2,7 @@
 
 use super::config::RadioConfig;
 use super::path::HearingPath;
-use super::station::{SimStation, StationState, Transmission};
+use super::station::{Deferral, SimStation, StationState, Transmission};
 use crate::airtime::Airtime;
 use crate::channel::{ChannelId, Counters, Direction};
 use crate::line::QueuedFrame;
@@ -121,6 +121,7 @@ impl SharedChannel {
         }
         self.stations[at].wants = true;
         if matches!(self.stations[at].state, StationState::Quiet) {
+            self.stations[at].defers = Deferral::None;
             self.pursue(air, at);
         }
     }
@@ -228,6 +229,7 @@ impl SharedChannel {
     fn pursue(&mut self, air: &mut ChannelContext<'_>, at: usize) {
         let station = &mut self.stations[at];
         if station.busy {
+            station.defers = Deferral::Busy;
             return station.turn(air.now, StationState::Waiting);
         }
         let next = station.contend(air.now);
@@ -268,9 +270,11 @@ impl SharedChannel {
     fn key_up(&mut self, air: &mut ChannelContext<'_>, at: usize) {
         let station = &mut self.stations[at];
         station.turn(air.now, StationState::Keying);
+        station.keyed_at = air.now;
         station.sense_epoch += 1;
         let first_frame = air.now + station.config.tx_delay;
         self.wake(air, at, first_frame);
+        self.others(at).for_each(|hearer| self.path(at, hearer).key_up());
         for sender in self.others(at) {
             if matches!(self.stations[sender].state, StationState::Sending(_)) {
                 self.disturb(sender, at);
@@ -299,9 +303,18 @@ impl SharedChannel {
         heard && self.config.capture_db.is_none_or(|needed| above < needed)
     }
 
+    /// True if the receiver of `hearer` follows the signal of `other`, which began before that of `sender`. It follows
+    /// none of which it could read short frames at most.
+    fn is_followed(&mut self, other: usize, sender: usize, hearer: usize) -> bool {
+        let is_first = self.stations[other].keyed_at < self.stations[sender].keyed_at;
+        let path = self.path(other, hearer);
+        let is_followed = path.heard && path.frame_bytes_max.is_none();
+        self.config.follows_first && is_first && is_followed
+    }
+
     /// Transmits the next frame; without one, the transmission ends.
     fn start(&mut self, air: &mut ChannelContext<'_>, at: usize) {
-        let Some(end) = self.stations[at].start(air.now, self.config.rate_bps) else {
+        let Some(end) = self.stations[at].start(air.now, self.config.rate_bps, self.config.framing) else {
             let station = &mut self.stations[at];
             station.granted = 0;
             station.turn(air.now, StationState::Tail);
@@ -326,7 +339,10 @@ impl SharedChannel {
         }
         let collides = (0..self.stations.len()).any(|other| {
             let third = other != sender && other != hearer;
-            third && self.stations[other].is_keyed() && self.destroys(other, sender, hearer)
+            let disturbs = |channel: &mut Self| {
+                channel.destroys(other, sender, hearer) || channel.is_followed(other, sender, hearer)
+            };
+            third && self.stations[other].is_keyed() && disturbs(self)
         });
         collides.then_some(FrameFate::Collided)
     }
@@ -368,6 +384,7 @@ impl SharedChannel {
         }
         self.recount(air);
         if self.stations[at].wants {
+            self.stations[at].defers = Deferral::Own;
             self.pursue(air, at);
         }
     }
@@ -403,7 +420,10 @@ impl SharedChannel {
             return;
         }
         match (&station.state, busy) {
-            (StationState::Contending, true) => station.turn(air.now, StationState::Waiting),
+            (StationState::Contending, true) => {
+                station.defers = Deferral::Busy;
+                station.turn(air.now, StationState::Waiting);
+            }
             (StationState::Waiting, false) => self.pursue(air, at),
             _ => {}
         }

@@ -26,6 +26,13 @@ settings! {
         /// Level difference with which a signal survives another, dB; with `None` overlapping frames are lost. Default:
         /// `None`.
         pub capture_db: Option<f64>,
+        /// True if a receiver that follows one signal does not change to a stronger one that begins later: with
+        /// `capture-db` that one destroys the first and is lost as well. Default: false.
+        #[serde(skip_serializing_if = "core::ops::Not::not")]
+        pub follows_first: bool,
+        /// Form of a frame on the air. Default: HDLC.
+        #[serde(skip_serializing_if = "Framing::is_hdlc")]
+        pub framing: Framing,
     }
 }
 
@@ -70,6 +77,27 @@ pub enum Access {
     /// The station waits up to 1 / p slots, uniformly distributed: 1 / (2 p) slots on average, as in the model of
     /// Zieliński.
     Uniform,
+    /// The station transmits at once if it finds the channel clear. If it found the channel busy it waits a whole number
+    /// of slots less than 1 / p, uniformly distributed; after a transmission of its own, 1 / p slots, so that others go
+    /// first.
+    Backoff,
+}
+
+/// Form of a frame on the air.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Framing {
+    /// HDLC: flags, stuffed bits and a check sequence of 2 bytes.
+    #[default]
+    Hdlc,
+    /// Ethernet: padding to 60 bytes and a check sequence of 4 bytes.
+    Ethernet,
+}
+
+impl Framing {
+    fn is_hdlc(&self) -> bool {
+        *self == Framing::Hdlc
+    }
 }
 
 impl StationConfig {
@@ -85,6 +113,7 @@ impl StationConfig {
             Access::DrawThenWait => (1.0 - chance) / chance,
             Access::WaitThenDraw => 1.0 / chance,
             Access::Uniform => 0.5 / chance,
+            Access::Backoff => 0.0,
         };
         self.slot_time.mul_f64(slots)
     }
@@ -107,6 +136,14 @@ pub struct PathConfig {
     /// Bit errors. Default: those of the channel.
     #[serde(default)]
     pub errors: Option<Errors>,
+    /// Maximum length of a frame that can be received, bytes; longer frames only occupy the channel, and 0 leaves nothing
+    /// but a carrier. Default: `None`, any length.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frame_bytes_max: Option<u32>,
+    /// Share of the transmissions that arrive at all, drawn for each; the others are neither received nor detected.
+    /// Default: `None`, all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heard_share: Option<f64>,
 }
 
 fn yes() -> bool {
@@ -116,7 +153,20 @@ fn yes() -> bool {
 impl PathConfig {
     /// Makes a path on which the station `to` does not receive `from`.
     pub fn deaf(from: u16, to: u16) -> Self {
-        PathConfig { from, to, heard: false, level_db: 0.0, errors: None }
+        PathConfig { heard: false, ..PathConfig::clear(from, to) }
+    }
+
+    /// Makes a path without any difference from the others.
+    pub fn clear(from: u16, to: u16) -> Self {
+        PathConfig {
+            from,
+            to,
+            heard: true,
+            level_db: 0.0,
+            errors: None,
+            frame_bytes_max: None,
+            heard_share: None,
+        }
     }
 }
 
@@ -146,6 +196,8 @@ impl RadioConfig {
             rule(known && path.from != path.to, "a path must lead from one station to another")?;
             rule(path.level_db.is_finite(), "`level-db` must be a finite number")?;
             path.errors.iter().try_for_each(Errors::validate)?;
+            let share = path.heard_share.is_none_or(|share| (0.0..=1.0).contains(&share));
+            rule(share, "`heard-share` must be from 0 to 1")?;
         }
         rule(self.capture_db.is_none_or(|db| db >= 0.0), "`capture-db` must be at least 0")
     }

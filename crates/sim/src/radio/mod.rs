@@ -1,4 +1,4 @@
-//! Radio channels: any number of stations on one frequency, one transmitting at a time, as in packet radio.
+//! Radio channels: any number of stations on one frequency, one transmitting at a time, as in packet radio and D-STAR DD.
 //!
 //! Sources: the parameters of the KISS TNC (TXDELAY, TXTAIL, P, SlotTime, FullDuplex); AX.25 2.2, 6.4.2 (seizing the
 //! channel) and 3 (flags, bit stuffing, check sequence), whose bits are counted exactly.
@@ -26,6 +26,10 @@
 //! Bit errors are drawn for each pair; the deframers of the stations check the frames, so that a damaged frame passes
 //! only with a right check sequence.
 //!
+//! **Ethernet frames.** With [`Framing::Ethernet`] a frame is padded to 60 bytes and has a check sequence of 4, without flags
+//! or stuffing, as in D-STAR DD; a station that may send one frame per transmission (`key_up_frames`) pays TXDELAY for each.
+//! Stations may hear each other in a share of the transmissions only, or read only short frames ([`PathConfig`]).
+//!
 //! **Controllers.** A [`Tnc`] stands between a host and the channel: a serial line, a buffer, a processor, a
 //! turnaround. A [`Controller`] has AX.25 in its firmware.
 //!
@@ -36,11 +40,12 @@
 mod channel;
 mod config;
 pub mod controller;
+mod framing;
 mod path;
 mod station;
 pub mod tnc;
 
-pub use config::{Access, PathConfig, RadioConfig, StationConfig};
+pub use config::{Access, Framing, PathConfig, RadioConfig, StationConfig};
 pub use controller::{Controller, ControllerConfig, Firmware};
 pub use tnc::{Tnc, TncConfig, TransmitReports};
 

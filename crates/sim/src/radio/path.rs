@@ -1,20 +1,24 @@
 //! Reception of one station at another: level, bit errors, and fate of the current frame.
 
-use super::config::RadioConfig;
+use super::config::{Framing, RadioConfig};
 use crate::channel::Counters;
 use crate::noise::Noise;
 use crate::trace::FrameFate;
 use bytes::Bytes;
-use longwire_proto::ax25::hdlc::{self, Decoder, Encoder};
 use longwire_proto::rng::Rng;
 
 /// Path from one station to another.
 #[derive(Debug)]
 pub(super) struct HearingPath {
-    /// True if the sender is in range.
+    /// True if the sender is in range during its current transmission.
     pub(super) heard: bool,
+    /// Share of the transmissions during which it is; `None` if that does not change.
+    heard_share: Option<f64>,
+    rng: Rng,
     pub(super) level_db: f64,
     noise: Noise,
+    framing: Framing,
+    pub(super) frame_bytes_max: Option<u32>,
     pub(super) counters: Counters,
     /// First cause of the loss of the current frame at this receiver.
     destroyed_by: Option<FrameFate>,
@@ -23,14 +27,19 @@ pub(super) struct HearingPath {
 impl HearingPath {
     /// Returns the paths of all pairs, by sender and then by receiver.
     pub(super) fn all(config: &RadioConfig, names: &[String], rng: &Rng) -> Vec<HearingPath> {
+        let framing = config.framing;
         let pairs = names.iter().flat_map(|from| names.iter().map(move |to| (from, to)));
         let path = |(from, to): (&String, &String)| {
             let rng = rng.fork(&format!("radio {from} to {to}"));
             let (level_db, counters) = (0.0, Counters::default());
             HearingPath {
                 heard: from != to,
+                heard_share: None,
+                rng: rng.fork("range"),
                 level_db,
                 noise: Noise::new(&config.errors, &rng),
+                framing,
+                frame_bytes_max: None,
                 counters,
                 destroyed_by: None,
             }
@@ -40,12 +49,21 @@ impl HearingPath {
             let (from, to) = (usize::from(config.from), usize::from(config.to));
             let path = &mut paths[from * names.len() + to];
             (path.heard, path.level_db) = (config.heard, config.level_db);
+            path.frame_bytes_max = config.frame_bytes_max;
+            path.heard_share = config.heard_share.filter(|_| config.heard);
             if let Some(errors) = &config.errors {
                 let rng = rng.fork(&format!("radio {} to {}", names[from], names[to]));
                 path.noise = Noise::new(errors, &rng);
             }
         }
         paths
+    }
+
+    /// Begins a transmission.
+    pub(super) fn key_up(&mut self) {
+        if let Some(share) = self.heard_share {
+            self.heard = self.rng.chance(share);
+        }
     }
 
     /// Begins a frame, which may already be lost.
@@ -71,6 +89,9 @@ impl HearingPath {
         if let Some(fate) = self.destroyed_by.take() {
             return (fate, None);
         }
+        if self.frame_bytes_max.is_some_and(|most| bytes.len() as u64 > u64::from(most)) {
+            return (FrameFate::CheckFailed, None);
+        }
         let (fate, damaged) = self.damage(bytes, first_slot);
         match fate {
             FrameFate::Delivered | FrameFate::Damaged if !listens => (FrameFate::Unheard, damaged),
@@ -80,25 +101,14 @@ impl HearingPath {
 
     /// Flips the bits hit by noise, and deframes the result.
     fn damage(&mut self, bytes: &Bytes, first_slot: u64) -> (FrameFate, Option<Bytes>) {
-        let end = first_slot + hdlc::air_bits(bytes);
+        let end = first_slot + self.framing.air_bits(bytes);
         let Some(mut slot) = self.noise.find(first_slot, end) else { return (FrameFate::Delivered, None) };
-        let mut encoder = Encoder::default();
-        encoder.flag();
-        encoder.frame(bytes);
-        encoder.flag();
-        let (octets, bits) = encoder.finish();
-        let mut octets = octets.to_vec();
-        loop {
-            let bit = hdlc::FLAG_BITS + slot - first_slot;
-            octets[(bit / 8) as usize] ^= 1 << (bit % 8);
-            match self.noise.find(slot + 1, end) {
-                Some(next) => slot = next,
-                None => break,
-            }
+        let mut wrong = vec![slot - first_slot];
+        while let Some(next) = self.noise.find(slot + 1, end) {
+            wrong.push(next - first_slot);
+            slot = next;
         }
-        let mut decoder = Decoder::new(bytes.len());
-        let mut bits = (0..bits).map(|bit| octets[(bit / 8) as usize] >> (bit % 8) & 1 == 1);
-        match bits.find_map(|bit| decoder.bit(bit)) {
+        match self.framing.received(bytes, &wrong) {
             Some(frame) if frame == *bytes => (FrameFate::Delivered, None),
             Some(frame) => (FrameFate::Damaged, Some(frame)),
             None => (FrameFate::CheckFailed, None),

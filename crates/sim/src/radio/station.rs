@@ -1,22 +1,20 @@
 //! Station of a radio channel: state, queue, transmission and account of its time.
 
-use super::config::{Access, StationConfig};
-use crate::airtime::{Airtime, scale};
+use super::config::{Access, Framing, StationConfig};
+use crate::airtime::Airtime;
 use crate::line::QueuedFrame;
 use crate::trace::ChannelEnd;
-use longwire_proto::ax25::hdlc;
 use longwire_proto::rng::Rng;
 use longwire_proto::time::{Duration, Instant};
 use std::collections::VecDeque;
 
 const NANOS: u64 = 1_000_000_000;
-/// Bytes of the flag and check sequence of a frame.
-const AROUND_BYTES: u32 = 3;
 
 /// Frame being transmitted.
 #[derive(Debug)]
 pub(super) struct Transmission {
     pub(super) frame: QueuedFrame,
+    framing: Framing,
     pub(super) started: Instant,
     /// Slot of the time axis of the first bit.
     pub(super) first_slot: u64,
@@ -29,13 +27,19 @@ pub(super) struct Transmission {
 impl Transmission {
     /// Accounts nanoseconds of the frame according to its shares.
     pub(super) fn enter(&self, nanos: u64, airtime: &mut Airtime) {
-        let QueuedFrame { bytes, shares, .. } = &self.frame;
-        let (bits, length) = (hdlc::air_bits(bytes), bytes.len() as u32);
-        let stuffed = bits - 8 * (bytes.len() + hdlc::CHECK_BYTES) as u64;
-        let stuffing = scale(nanos, stuffed, bits + hdlc::FLAG_BITS);
-        airtime.stuffing += stuffing;
-        airtime.add_frame(nanos - stuffing, length, AROUND_BYTES, shares);
+        self.framing.enter(nanos, &self.frame.bytes, &self.frame.shares, airtime);
     }
+}
+
+/// Reason of a station to wait on a clear channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Deferral {
+    /// None: the channel was clear when the user wanted it.
+    None,
+    /// The channel was busy since then.
+    Busy,
+    /// The previous transmission was that of the station itself.
+    Own,
 }
 
 /// State of a station.
@@ -80,6 +84,10 @@ pub(super) struct SimStation {
     /// True if the carrier detection reports a busy channel.
     pub(super) busy: bool,
     pub(super) sense_epoch: u32,
+    /// Time of the last key-up.
+    pub(super) keyed_at: Instant,
+    /// Reason of the station to wait on a clear channel.
+    pub(super) defers: Deferral,
     rng: Rng,
     /// Time at which the frames of this transmission began, and their bits so far.
     began: Instant,
@@ -106,6 +114,8 @@ impl SimStation {
             carriers: 0,
             busy: false,
             sense_epoch: 0,
+            keyed_at: Instant::ZERO,
+            defers: Deferral::None,
             rng,
             began: Instant::ZERO,
             bits: 0,
@@ -137,12 +147,22 @@ impl SimStation {
             Access::DrawThenWait => Duration::ZERO,
             Access::WaitThenDraw => slot_time,
             Access::Uniform => slot_time.mul_f64(self.rng.unit() / self.config.chance()),
+            Access::Backoff => {
+                let slots = (1.0 / self.config.chance()) as u64;
+                slot_time
+                    * match self.defers {
+                        Deferral::None => 0,
+                        Deferral::Busy => self.rng.below(slots) as u32,
+                        Deferral::Own => slots as u32,
+                    }
+            }
         }
     }
 
     /// Draws on a channel that is still clear. Returns the time of the next draw; `None` if the channel is won.
     pub(super) fn draw_persistence(&mut self, now: Instant) -> Option<Instant> {
-        let lucky = self.config.access == Access::Uniform || self.rng.chance(self.config.chance());
+        let is_drawn = matches!(self.config.access, Access::Uniform | Access::Backoff);
+        let lucky = is_drawn || self.rng.chance(self.config.chance());
         if lucky {
             return None;
         }
@@ -152,19 +172,20 @@ impl SimStation {
 
     /// Begins transmission of the next waiting frame, the first of a transmission or after another. Returns the time at
     /// which its last bit leaves.
-    pub(super) fn start(&mut self, now: Instant, rate_bps: u64) -> Option<Instant> {
+    pub(super) fn start(&mut self, now: Instant, rate_bps: u64, framing: Framing) -> Option<Instant> {
         let frame = self.queue.pop_front()?;
         if !matches!(self.state, StationState::Between) {
             // Opening flag before the first frame; the others share theirs.
-            (self.began, self.bits) = (now, hdlc::FLAG_BITS);
+            (self.began, self.bits) = (now, framing.flag_bits());
         }
         let slots = u128::from(self.began.as_nanos()) * u128::from(rate_bps) / u128::from(NANOS);
         let first_slot = slots as u64 + self.bits;
-        self.bits += hdlc::air_bits(&frame.bytes) + hdlc::FLAG_BITS;
+        self.bits += framing.air_bits(&frame.bytes) + framing.flag_bits();
         self.turn(
             now,
             StationState::Sending(Transmission {
                 frame,
+                framing,
                 started: now,
                 first_slot,
                 clear_nanos: 0,

@@ -141,7 +141,7 @@ fn a_signal_that_is_not_noticed_yet_is_talked_over() {
 
 /// Stations 0 and 1 are out of range of each other; 2 receives both.
 fn hidden(capture_db: Option<f64>, level_db: f64) -> Vec<u64> {
-    let louder = PathConfig { from: 0, to: 2, heard: true, level_db, errors: None };
+    let louder = PathConfig { level_db, ..PathConfig::clear(0, 2) };
     let paths = vec![PathConfig::deaf(0, 1), PathConfig::deaf(1, 0), louder];
     let config = RadioConfig { paths, capture_db, ..channel_of(eager()) };
     let (mut world, nodes, _) = talkers(1, 3, config);
@@ -214,7 +214,7 @@ fn full_duplex_waits_for_nobody_and_stays_keyed() {
 fn bit_errors_destroy_as_many_frames_as_they_should() {
     const FRAMES: u64 = 3000;
     let ber = 1e-4;
-    let back = PathConfig { from: 1, to: 0, heard: true, level_db: 0.0, errors: Some(Errors::None) };
+    let back = PathConfig { errors: Some(Errors::None), ..PathConfig::clear(1, 0) };
     let config = RadioConfig { errors: Errors::Ber(ber), paths: vec![back], ..channel_of(eager()) };
     let (mut world, nodes, channel) = talkers(5, 2, config);
     for number in 0..FRAMES {

@@ -36,7 +36,12 @@ fn draw_config(rng: &mut Rng, stations: usize) -> RadioConfig {
         let from = rng.below(stations as u64) as u16;
         let to = (from + 1 + rng.below(stations as u64 - 1) as u16) % stations as u16;
         let errors = rng.chance(0.5).then_some(Errors::Ber(1e-3));
-        PathConfig { from, to, heard: rng.chance(0.5), level_db: 20.0 * rng.unit(), errors }
+        PathConfig {
+            heard: rng.chance(0.5),
+            level_db: 20.0 * rng.unit(),
+            errors,
+            ..PathConfig::clear(from, to)
+        }
     };
     RadioConfig {
         rate_bps: [1200, 9600][rng.below(2) as usize],
@@ -46,13 +51,28 @@ fn draw_config(rng: &mut Rng, stations: usize) -> RadioConfig {
         stations: (0..count).map(|_| station(rng)).collect(),
         errors: if rng.chance(0.5) { Errors::Ber(2e-4) } else { Errors::None },
         capture_db: rng.chance(0.5).then_some(6.0),
+        ..RadioConfig::default()
+    }
+}
+
+/// Changes some of the channels to Ethernet frames, one per transmission, with partial hearing.
+fn draw_ethernet(rng: &mut Rng, config: &mut RadioConfig) {
+    config.framing = if rng.chance(0.5) { Framing::Ethernet } else { Framing::Hdlc };
+    config.follows_first = rng.chance(0.5);
+    for station in &mut config.stations {
+        station.access = if rng.chance(0.5) { Access::Backoff } else { station.access };
+    }
+    for path in &mut config.paths {
+        path.heard_share = rng.chance(0.5).then(|| rng.unit());
+        path.frame_bytes_max = rng.chance(0.5).then(|| rng.below(300) as u32);
     }
 }
 
 fn run(seed: u64, mut probe: impl FnMut(&Simulation<Talk>, &[NodeId], ChannelId)) -> Run {
     let mut rng = Rng::new(seed).fork("scenario");
     let count = 2 + rng.below(5) as usize;
-    let config = draw_config(&mut rng, count);
+    let mut config = draw_config(&mut rng, count);
+    draw_ethernet(&mut Rng::new(seed).fork("ethernet"), &mut config);
     let (mut world, nodes, channel) = talkers(seed, count, config.clone());
     let frames = Arc::new(Mutex::new(Vec::new()));
     let sink = frames.clone();

@@ -5,6 +5,7 @@ mod ax25;
 mod bundles;
 mod cases;
 mod controller;
+mod ethernet;
 mod flood;
 mod group;
 mod kiss;
