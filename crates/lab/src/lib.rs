@@ -11,6 +11,7 @@ pub mod compare;
 pub mod contacts;
 pub mod controllers;
 pub mod convergence;
+pub mod ethernet;
 pub mod finding;
 pub mod format;
 pub mod ftp;

@@ -11,6 +11,7 @@
 pub mod bundles;
 pub mod packets;
 pub mod stream;
+pub mod traffic;
 
 use bytes::Bytes;
 use longwire_proto::engine::Service;
