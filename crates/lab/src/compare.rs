@@ -461,12 +461,17 @@ impl Comparison<'_> {
         let answer = Section::new("Result").with(self.ranking_table()).with(self.chart());
         let answer = self.without_guarantee().into_iter().fold(answer, Section::with);
         let answer = self.caveats().into_iter().fold(answer, Section::with);
-        let words = match self.path.is_radio() {
-            false => {
+        let words = match (self.path.is_radio(), self.path.last().is_shared()) {
+            (false, true) => {
+                "Mean use of the channel by both stations. The entries of every run add up to its duration. Access is \
+                 waiting for a slot; keying is the fixed cost of transmissions; idle is time in which both stations wait \
+                 for timers."
+            }
+            (false, false) => {
                 "Mean use of time on the link towards the destination. The entries of every run add up to its \
                  duration. Idle time is spent waiting for acknowledgements, timers or the last bits to arrive."
             }
-            true => {
+            (true, _) => {
                 "Mean use of the channel by both stations. The entries of every run add up to its duration. Access \
                  is waiting for a slot; keying is TXDELAY and TXTAIL; idle is time in which both stations wait for \
                  timers."
@@ -515,6 +520,11 @@ impl Comparison<'_> {
             fact("runs each", self.runs.to_string()),
             fact("line rate", self.of_hops(|link| figure(link.rate_bps as f64)) + " bit/s"),
             match &self.path.last().radio {
+                None if self.path.last().ethernet.is_some() => {
+                    let words = self
+                        .of_hops(|link| link.ethernet.as_ref().map_or(String::new(), |one| one.in_words()));
+                    fact("cost of a transmission, slot time, slots, detection", words)
+                }
                 None => fact("one-way delay", self.of_hops(|link| link.delay_ms.to_string()) + " ms"),
                 Some(radio) => fact("TXDELAY, TXTAIL, slot time, persistence", radio.in_words()),
             },
@@ -549,7 +559,7 @@ impl Comparison<'_> {
     }
 
     fn ledger(&self) -> LedgerChart {
-        let caption = match (self.path.is_radio(), &self.path.nodes[..]) {
+        let caption = match (self.path.last().is_shared(), &self.path.nodes[..]) {
             (true, _) => "Channel, both stations.",
             (false, [_, _]) => "Link towards the destination.",
             (false, _) => "Links towards the destination, one after the other.",

@@ -277,6 +277,15 @@ mod tests {
     }
 
     #[test]
+    fn each_frame_of_a_channel_with_one_frame_per_transmission_has_its_cost() {
+        let keying = Keying { access_s: 0.0, before_s: 0.02, after_s: 0.0, burst_max_s: 0.0, frames_max: 1 };
+        let shared = LimitHop { header_bytes: 46, keying: Some(keying), ..hop(0.0, 0.0) };
+        // 680 packets, 1,031,280 bytes with 46 bytes around each, and 20 ms each.
+        let found = limit(&[shared], 1_000_000);
+        assert!(same(found.store_and_forward, 71.6167 + 13.6), "{found:?}");
+    }
+
+    #[test]
     fn two_hops_stored_and_streamed() {
         let found = limit(&[hop(2.0, 0.0), hop(2.0, 0.0)], 1_000_000);
         assert!(same(found.store_and_forward, 145.5333), "{found:?}");

@@ -3,10 +3,13 @@
 //! The built-in profiles are part of the binary; a user's own profile is a copy with other numbers, given by its path.
 //! In a scenario a profile may be changed key by key, or written out in place.
 
+mod ethernet;
 pub mod outages;
 mod path;
 mod radio;
 
+pub(crate) use ethernet::AROUND_BYTES;
+pub use ethernet::EthernetChannel;
 pub use path::LinkPath;
 pub use radio::RadioChannel;
 pub(crate) use radio::millis;
@@ -40,6 +43,8 @@ pub const SHIPPED: &[(&str, &str)] = &[
     ("ax25-9600", include_str!("../../../scenarios/links/ax25-9600.toml")),
     ("cislunar", include_str!("../../../scenarios/links/cislunar.toml")),
     ("cislunar-outage", include_str!("../../../scenarios/links/cislunar-outage.toml")),
+    ("dstar-dd", include_str!("../../../scenarios/links/dstar-dd.toml")),
+    ("hsmm", include_str!("../../../scenarios/links/hsmm.toml")),
     ("lan", include_str!("../../../scenarios/links/lan.toml")),
     ("leo-9600", include_str!("../../../scenarios/links/leo-9600.toml")),
     ("leo-pass", include_str!("../../../scenarios/links/leo-pass.toml")),
@@ -102,6 +107,9 @@ settings! {
         /// line.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub radio: Option<RadioChannel>,
+        /// Shared channel with Ethernet frames, one per transmission. Default: each direction has its own line.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub ethernet: Option<EthernetChannel>,
     }
 }
 
@@ -247,6 +255,7 @@ impl LinkProfile {
         if let Err(what) = self.outages_until(OUTAGES_CHECKED_S) {
             return Err(Error::new(format!("{place}: {what}")));
         }
+        self.ethernet.iter().try_for_each(|ethernet| ethernet.check(self, place))?;
         self.radio.iter().try_for_each(|radio| radio.check(self, place))
     }
 
@@ -272,8 +281,16 @@ impl LinkProfile {
         }
     }
 
+    /// Returns true if both ends share one channel.
+    pub fn is_shared(&self) -> bool {
+        self.radio.is_some() || self.ethernet.is_some()
+    }
+
     /// Longest round trip without queues, seconds.
     pub fn round_trip_s(&self) -> f64 {
+        if let Some(ethernet) = &self.ethernet {
+            return 2.0 * ethernet.cost_ms / 1e3;
+        }
         let constant = self.delay_ms + self.back_delay_ms.unwrap_or(self.delay_ms);
         let scheduled = self.delay_schedule.iter().map(|point| 2.0 * point.delay_ms);
         scheduled.reduce(f64::max).unwrap_or(constant) / 1e3
@@ -339,7 +356,10 @@ impl LinkProfile {
         // Of AX.25 the MTU is the information field of a frame; otherwise it is a packet including its headers.
         let (header_bytes, payload_max_bytes) = match (&self.radio, self.frames) {
             (Some(_), _) | (None, LineFrames::Ax25Ui) => (limit::AX25_BYTES, self.mtu_bytes),
-            (None, LineFrames::Ip) => (limit::IP_BYTES, self.mtu_bytes - limit::IP_BYTES),
+            (None, LineFrames::Ip) => {
+                let around = self.ethernet.as_ref().map_or(0, |_| AROUND_BYTES);
+                (limit::IP_BYTES + around, self.mtu_bytes - limit::IP_BYTES)
+            }
         };
         limit::LimitHop {
             rate_bps: self.rate_bps as f64,
@@ -347,7 +367,10 @@ impl LinkProfile {
             errors: self.errors(Direction::Forward),
             header_bytes,
             payload_max_bytes,
-            keying: self.radio.as_ref().map(|radio| radio.keying(self)),
+            keying: match (&self.radio, &self.ethernet) {
+                (Some(radio), _) => Some(radio.keying(self)),
+                (None, ethernet) => ethernet.as_ref().map(EthernetChannel::keying),
+            },
             outages,
         }
     }
@@ -458,6 +481,10 @@ mod tests {
             "mtu-bytes = 2049\nframes = 'ax25-ui'",
             "mtu-bytes = 256\nframes = 'ax25-ui'\nfcs = 'crc32'",
             "mtu-bytes = 256\nframes = 'ax25-ui'\nrate-bps = 10",
+            "[ethernet]\nslots = 12",
+            "[ethernet]\ncost-ms = -1",
+            "delay-ms = 5\n[ethernet]",
+            "[ethernet]\n[radio]",
         ] {
             let said: Table = toml::from_str(wrong).expect("TOML");
             LinkProfile::resolve(&said, Path::new(".")).expect_err(wrong);

@@ -8,6 +8,9 @@ use crate::arrivals::{Arrivals, SharedArrivals};
 use crate::bench::Run;
 use crate::bundle_observer::{self, ObservedTraffic};
 use crate::error::Error;
+use crate::ethernet::EthernetStation;
+use crate::ethernet::node::OnEthernet;
+use crate::ethernet::wire::HEADER_BYTES;
 use crate::format::figure;
 use crate::ledger::{HopDirection, Ledger};
 use crate::limit::{self, Bound, Limit};
@@ -238,6 +241,10 @@ impl Setup {
         outages: Vec<Vec<Outage>>,
         files: Vec<Bytes>,
     ) -> Result<Setup, Error> {
+        if links.len() > 1 && links.iter().any(|link| link.ethernet.is_some()) {
+            return Err(Error::new("a link with `[ethernet]` is not supported in a path of several")
+                .hint("use it alone, or lines"));
+        }
         let assembly = protocols::assemble(&scenario.protocol, &links, &scenario.settings)?;
         Ok(Setup { scenario, links, outages, files, assembly })
     }
@@ -391,7 +398,23 @@ impl<'a> PreparedRun<'a> {
                 arrivals: arrivals.clone(),
             };
             let assembly = setup.assembly.clone();
-            nodes.push(simulation.add_node(name, move |boot| assembly.node(&place, boot)));
+            let station = setup.links[0].ethernet.as_ref().map(|ethernet| {
+                let end = place.is_destination();
+                let (host, other) = match end {
+                    true => (place.address_inward(), place.previous_address()),
+                    false => (place.address_onward(), place.next_address()),
+                };
+                (host.0, ethernet.station(&setup.links[0], u16::from(end), host, other))
+            });
+            nodes.push(simulation.add_node(name, move |boot| {
+                let node = assembly.node(&place, boot);
+                match &station {
+                    None => node,
+                    Some((at, config)) => {
+                        Box::new(OnEthernet::new(*at, node, EthernetStation::new(config.clone())))
+                    }
+                }
+            }));
         }
         let channels =
             (0..hops).map(|hop| add_channel(&mut simulation, setup, &scheduled[hop], &nodes, hop)).collect();
@@ -432,7 +455,7 @@ impl<'a> PreparedRun<'a> {
         let pause = self.simulation.run_while(at(scenario.duration_limit_s), |simulation| {
             waiting.retain(|&(hop, outage)| {
                 // The complete payload of a plain stream is file data.
-                let begins = match (assembly.carries_bundles, links[hop].radio.is_some()) {
+                let begins = match (assembly.carries_bundles, links[hop].is_shared()) {
                     (true, _) => bundles.lock().expect("nobody panics")[hop].first_piece.is_some(),
                     (false, false) => simulation.airtime(channels[hop], Direction::Forward).payload > 0,
                     (false, true) => simulation.radio_channel_airtime(channels[hop]).payload > 0,
@@ -500,7 +523,7 @@ impl<'a> PreparedRun<'a> {
             observed: Observation { parts: parts.collect() },
             lingered: linger_s > 0.0,
             events: self.simulation.events(),
-            frames: captured(gathered.frames, &scenario.nodes),
+            frames: captured(gathered.frames, &scenario.nodes, links),
         };
         outcome.check_limit();
         outcome
@@ -514,7 +537,7 @@ impl<'a> PreparedRun<'a> {
             Ledger::of(way, &airtime)
         };
         let both = |(&channel, link): (&ChannelId, &LinkProfile)| {
-            if link.radio.is_some() {
+            if link.is_shared() {
                 let airtime = self.simulation.radio_channel_airtime(channel);
                 let ledger = closed(channel, HopDirection::Shared, airtime);
                 return [ledger.clone(), ledger];
@@ -536,12 +559,16 @@ fn add_channel(
 ) -> ChannelId {
     let ends = [(nodes[hop], ONWARD), (nodes[hop + 1], INWARD)];
     let link = &setup.links[hop];
-    let Some(radio) = &link.radio else {
+    let errors = Direction::BOTH.map(|direction| link.errors(direction));
+    let config = match (&link.radio, &link.ethernet) {
+        (Some(radio), _) => Some(radio.channel(link, errors)),
+        (None, ethernet) => ethernet.as_ref().map(|ethernet| ethernet.channel(link, errors)),
+    };
+    let Some(config) = config else {
         let line = |direction| setup.line(hop, direction, outages);
         let config = ChannelConfig { forward: line(Direction::Forward), backward: line(Direction::Backward) };
         return simulation.add_channel(ends[0], ends[1], config);
     };
-    let config = radio.channel(link, Direction::BOTH.map(|direction| link.errors(direction)));
     let channel = simulation.add_radio(config, &ends);
     for (begin, end) in on_schedule(outages) {
         simulation.fault_at(at(begin), InjectedFault::Cut(channel));
@@ -596,15 +623,44 @@ fn hop_outcome(
     }
 }
 
-/// Converts the frames of the trace, with the names of the nodes.
-fn captured(frames: Option<Vec<FrameRecord>>, names: &[String]) -> Vec<CapturedFrame> {
-    let frames = frames.unwrap_or_default();
-    frames.into_iter().map(|frame| CapturedFrame::of(frame, names)).collect()
+/// Converts the frames of the trace, with the names of the nodes. Of an Ethernet frame only the packet is of interest.
+fn captured(frames: Option<Vec<FrameRecord>>, names: &[String], links: &[LinkProfile]) -> Vec<CapturedFrame> {
+    let packet = |mut frame: FrameRecord| {
+        if links.iter().any(|link| link.ethernet.is_some()) {
+            let packet = |bytes: Bytes| bytes.slice(HEADER_BYTES.min(bytes.len())..);
+            (frame.bytes, frame.damaged) = (packet(frame.bytes), frame.damaged.map(packet));
+        }
+        CapturedFrame::of(frame, names)
+    };
+    frames.unwrap_or_default().into_iter().map(packet).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_protocol_that_fits_delivers_over_a_shared_channel_with_ethernet_frames() {
+        for link in ["dstar-dd", "hsmm"] {
+            let profile = LinkProfile::load(link, Path::new(".")).expect("it is built in");
+            let (fitting, _) = protocols::fitting(&[profile]);
+            assert!(fitting.len() >= 6, "{link}: {}", fitting.len());
+            for protocol in fitting {
+                let text = format!(
+                    "protocol = '{}'\n[workload]\nbytes = 30000\n[[channel]]\nbetween = ['tx', 'rx']\nprofile = '{link}'",
+                    protocol.name
+                );
+                let scenario = Scenario::parse(&text, "test").expect("a scenario");
+                let setup = Setup::with_files(scenario, Path::new("."), vec![Bytes::from(vec![7; 30_000])]);
+                let outcome = setup.expect("a setup").run(0, Wanted { frames: true, linger_s: 0.0 });
+                assert!(outcome.delivered, "{} over {link}: {:?}", protocol.name, outcome.missed);
+                // A capture has the packets, of which more than twenty carry the file.
+                let is_packet = |frame: &CapturedFrame| frame.bytes.first() == Some(&0x45);
+                assert!(outcome.frames.len() > 20 && outcome.frames.iter().all(is_packet));
+                assert!(outcome.hops[0].frames > 20 && outcome.hops[0].ledgers[0].seconds("keying") > 0.0);
+            }
+        }
+    }
 
     #[test]
     #[should_panic(expected = "that the channel needs without errors")]

@@ -60,8 +60,10 @@ impl LinkPath {
         let base = folder.as_deref().unwrap_or(base);
         let hops = hop.iter().map(|keys| LinkProfile::resolve_at(keys, base, &format!("{place}, [[hop]]")));
         let hops = hops.collect::<Result<Vec<_>, Error>>()?;
-        if hops.iter().any(|link| link.radio.is_some()) && hops.len() > 1 {
-            return wrong("hops with `[radio]` are not supported in a path of several".into());
+        if hops.iter().any(LinkProfile::is_shared) && hops.len() > 1 {
+            return wrong(
+                "hops with `[radio]` or `[ethernet]` are not supported in a path of several".into(),
+            );
         }
         Ok(LinkPath { title, nodes, hops })
     }
@@ -140,6 +142,7 @@ mod tests {
             ("nodes = ['a', 'b']\nber = 0\n[[hop]]", "unknown"),
             ("nodes = ['a', 'b']\n[[hop]]\nbre = 0", "[[hop]]"),
             ("nodes = ['a', 'b', 'c']\n[[hop]]\n[[hop]]\nmtu-bytes = 256\n[hop.radio]", "`[radio]`"),
+            ("nodes = ['a', 'b', 'c']\n[[hop]]\n[hop.ethernet]\n[[hop]]", "`[ethernet]`"),
             ("nodes = ['a', 'b']\n[[hop]]\nprofile = 'nowhere'", "no such link profile"),
         ] {
             let error = written(text).expect_err(text).to_string();

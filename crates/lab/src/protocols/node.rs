@@ -121,6 +121,28 @@ fn end_to_end(place: &NodePosition, profile: Profile) -> HostConfig {
     config
 }
 
+impl NodePosition {
+    /// Interface towards the source and its address.
+    pub(crate) fn address_inward(&self) -> (InterfaceId, Ipv4Addr) {
+        (INWARD, address(self.position - 1, 2))
+    }
+
+    /// Interface towards the destination and its address.
+    pub(crate) fn address_onward(&self) -> (InterfaceId, Ipv4Addr) {
+        (ONWARD, address(self.position, 1))
+    }
+
+    /// Address of the next node on the same hop.
+    pub(crate) fn next_address(&self) -> Ipv4Addr {
+        address(self.position, 2)
+    }
+
+    /// Address of the previous node on the same hop.
+    pub(crate) fn previous_address(&self) -> Ipv4Addr {
+        address(self.position - 1, 1)
+    }
+}
+
 /// Address of an end of a hop: 1 towards the source, 2 towards the destination.
 pub(super) fn address(hop: usize, end: u8) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, hop as u8, end)
