@@ -5,6 +5,7 @@
 
 pub mod ax25_throughput;
 pub mod cislunar;
+pub mod dstar;
 pub mod dtn_ax25;
 #[cfg(any(test, feature = "dummy"))]
 pub mod dummy;
@@ -24,6 +25,7 @@ pub const PAPERS: &[Paper] = &[
     cislunar::PAPER,
     dtn_ax25::PAPER,
     ax25_throughput::PAPER,
+    dstar::PAPER,
     #[cfg(any(test, feature = "dummy"))]
     dummy::PAPER,
 ];
