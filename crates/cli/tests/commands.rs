@@ -134,7 +134,8 @@ fn the_json_document_has_the_promised_shape() {
         assert_eq!(place["rank"].is_null(), place["tie_group"].is_null(), "{place}");
         assert_eq!(
             place["keeps_accepted"],
-            ["tcpcl3", "tcpcl4", "ltp", "ltp-fec", "saratoga"].contains(&place["protocol"].as_str().unwrap())
+            ["tcpcl3", "tcpcl4", "ltp", "norm", "ltp-fec", "saratoga"]
+                .contains(&place["protocol"].as_str().unwrap())
         );
         for number in ["runs", "delivered", "transfer_s", "limit_s", "ratio"] {
             assert!(place[number].is_number(), "{number} of {place}");

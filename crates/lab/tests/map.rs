@@ -68,7 +68,7 @@ bit-error rate  500  2500  10000
     let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
     for sentence in [
         "T is tcpcl4/tuned, L is ltp/tuned, F is ltp-fec/tuned, = stands where it is not significantly ahead.",
-        "ltp/tuned is ahead of tcpcl4/tuned at 5 of 9 points, level at 4 and behind at 0: they do not cross.",
+        "ltp/tuned is ahead of tcpcl4/tuned at 7 of 9 points, level at 2 and behind at 0: they do not cross.",
         "ltp-fec/tuned is ahead of ltp/tuned at 3 of 9 points, level at 3 and behind at 3. They cross at one-way \
          delay 500 ms between bit-error rate 0 and 1e-5; at one-way delay 2500 ms between bit-error rate 0 and 1e-5; at \
          one-way delay 10000 ms between bit-error rate 0 and 1e-5.",

@@ -118,7 +118,7 @@ settings! {
         /// Certificate of the node and trusted authorities, for sessions with TLS.
         pub tls: tls::TlsSettings,
         /// Common settings of all links of each convergence layer, each in a section: `[tcpcl]`, `[udp]`, `[ltp]`,
-        /// `[ltp-fec]`, `[saratoga]`, `[ax25cl]`, `[ax25cm]`, `[uicl]`.
+        /// `[ltp-fec]`, `[norm]`, `[saratoga]`, `[ax25cl]`, `[ax25cm]`, `[uicl]`.
         #[serde(skip)]
         pub carriers: CarrierSections,
         /// Settings of the kernel's TCP, which the node uses.
@@ -190,7 +190,7 @@ settings! {
     pub struct LinkSettings {
         /// Name of the link, for routes and commands.
         pub name: String,
-        /// Convergence layer: `tcp` (TCPCL), `udp`, `ltp`, `ltp-fec`, `saratoga`, `ax25cl`, `ax25cm` or `uicl`. Default: tcp.
+        /// Convergence layer: `tcp` (TCPCL), `udp`, `ltp`, `ltp-fec`, `norm`, `saratoga`, `ax25cl`, `ax25cm` or `uicl`. Default: tcp.
         pub kind: String = "tcp".into(),
         /// Address of the neighbour: `host:port`. Over AX.25, `tnc` and `callsign` are used instead.
         pub address: String,

@@ -48,6 +48,7 @@ pub mod kit;
 #[cfg(any(test, feature = "testing"))]
 pub mod laws;
 pub mod ltp;
+pub mod norm;
 pub mod observe;
 pub mod peers;
 mod ranges;

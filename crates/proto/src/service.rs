@@ -14,6 +14,7 @@
 //! | [`Packets`] | AX.25's connected mode | packets |
 //! | [`Datagrams`] | UDP | datagrams |
 //! | [`Files`] | a protocol for files | none (control only) |
+//! | [`Objects`] | a protocol for objects to groups | bytes of the next pieces |
 //! | [`Frames`] | a link | frames |
 
 mod app;
@@ -25,6 +26,7 @@ mod files;
 mod frames;
 mod management;
 mod name;
+mod objects;
 mod packets;
 mod shares;
 mod storage;
@@ -49,6 +51,7 @@ pub use management::{
     BundleEvent, Contact, Management, ManagementIndication, ManagementRequest, NextHop, SteadyReading,
 };
 pub use name::{BundleName, CreationTimestamp, DtnTime, InvalidName};
+pub use objects::{ObjectFailure, ObjectKind, Objects, ObjectsIndication, ObjectsRequest};
 pub use packets::{Packets, PacketsIndication, PacketsRequest};
 pub use shares::Shares;
 pub use storage::{RecordId, Storage, StorageFailure, StorageIndication, StorageRequest};

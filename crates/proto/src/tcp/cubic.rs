@@ -73,7 +73,7 @@ impl Cubic {
     /// Excludes an idle period from the time since the last loss (RFC 9438 5.8).
     pub(super) fn skip(&mut self, idle: Duration) {
         if let Some(epoch) = &mut self.epoch {
-            epoch.start = epoch.start + idle;
+            epoch.start += idle;
         }
     }
 

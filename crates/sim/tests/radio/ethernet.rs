@@ -95,7 +95,9 @@ fn who_has_just_transmitted_lets_those_go_first_who_waited() {
 #[test]
 fn a_station_by_itself_waits_the_longest_wait_between_two_of_its_own() {
     let (mut world, nodes, channel) = talkers(1, 2, channel());
-    (1..=3).for_each(|number| drop(world.request(nodes[0], say(number, 1500))));
+    for number in 1..=3 {
+        world.request(nodes[0], say(number, 1500));
+    }
     world.run_until(Instant::from_secs(1));
     let pause = SLOT * SLOTS as u32;
     let times = [0, 1, 2].map(|before| at(takes(1500) * (before + 1) + pause * before));
@@ -156,24 +158,28 @@ fn a_station_heard_now_and_then_is_received_and_detected_in_its_share_of_transmi
 
 /// Station 2 hears 0 and, much louder, 1, which do not hear each other. Returns what it receives if the weaker signal
 /// begins first, or the louder one.
-fn overlapping(follows_first: bool, weak_first: bool) -> Vec<u64> {
+fn overlapping(follows_first: bool, weak_first: bool, after_ms: u64) -> Vec<u64> {
     let loud = PathConfig { level_db: 30.0, ..PathConfig::clear(1, 2) };
     let paths = vec![PathConfig::deaf(0, 1), PathConfig::deaf(1, 0), loud];
     let config = RadioConfig { paths, capture_db: Some(10.0), follows_first, ..channel() };
     let (mut world, nodes, _) = talkers(1, 3, config);
     let (first, second) = if weak_first { (0, 1) } else { (1, 0) };
     world.request(nodes[first], say(first as u64, 1000));
-    world.request_at(Instant::from_millis(50), nodes[second], say(second as u64, 1000));
+    world.request_at(Instant::from_millis(after_ms), nodes[second], say(second as u64, 1000));
     world.run_until(Instant::from_secs(1));
     numbers(&world.take_indications(), nodes[2])
 }
 
 #[test]
 fn a_louder_signal_that_begins_later_is_lost_where_the_receiver_follows_the_first() {
-    assert_eq!(overlapping(false, true), [1], "the receiver changes to the louder one");
-    assert_eq!(overlapping(true, true), [0; 0], "it is destroyed and destroys");
-    for follows_first in [false, true] {
-        assert_eq!(overlapping(follows_first, false), [1], "the fainter one does not disturb");
+    // The second signal begins before the first frame does, or during it.
+    for after_ms in [10, 50] {
+        assert_eq!(overlapping(false, true, after_ms), [1], "the receiver changes to the louder one");
+        assert_eq!(overlapping(true, true, after_ms), [0; 0], "it is destroyed and destroys");
+        for follows_first in [false, true] {
+            let heard = overlapping(follows_first, false, after_ms);
+            assert_eq!(heard, [1], "the fainter one does not disturb");
+        }
     }
 }
 

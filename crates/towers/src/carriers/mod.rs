@@ -6,6 +6,7 @@ mod ax25cm;
 mod dummy;
 mod ltp;
 mod ltp_fec;
+mod norm;
 mod saratoga;
 mod tcpcl;
 mod udp;
@@ -15,6 +16,7 @@ pub use ax25cl::Ax25Cl;
 pub use ax25cm::Ax25Cm;
 pub use ltp::Ltp;
 pub use ltp_fec::{LtpFec, LtpFecSettings};
+pub use norm::Norm;
 pub use saratoga::Saratoga;
 pub use tcpcl::Tcpcl;
 pub use udp::Udp;
@@ -27,6 +29,7 @@ pub const CARRIERS: &[&dyn AnyCarrier] = &[
     &Tcpcl,
     &Udp,
     &Ltp,
+    &Norm,
     &LtpFec,
     &Saratoga,
     &Ax25Cm,
@@ -179,6 +182,7 @@ mod tests {
         survive(&Udp);
         survive(&Ltp);
         survive(&LtpFec);
+        survive(&Norm);
         survive(&Saratoga);
         survive(&Ax25Cm);
         survive(&Ax25Cl);

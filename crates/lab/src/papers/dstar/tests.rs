@@ -1,6 +1,6 @@
 //! The constants, the tables, and the trap of redirects.
 
-use super::trials::{IPERF_CASE, NORM, Results, Transfer};
+use super::trials::{IPERF_CASE, Results, Transfer};
 use super::world::{Configuration, channel};
 use super::*;
 use crate::bench::{Bench, Run, Trial};
@@ -72,7 +72,7 @@ fn stations_that_do_not_hear_each_other_make_two_links_slower_than_half_of_one()
     let mut heard = Transfer::iperf(Configuration::SingleHop);
     heard.setup.channel.paths.clear();
     let all_heard = kbps(&heard, 0);
-    assert!(all_heard > 1.1 * two, "{all_heard} kbit/s where all hear each other");
+    assert!(all_heard > 1.03 * two, "{all_heard} kbit/s where all hear each other, and {two} where not");
 }
 
 #[test]
@@ -86,18 +86,14 @@ fn redirects_lead_a_stream_to_a_neighbour_that_cannot_carry_it() {
 }
 
 #[test]
-fn every_published_figure_has_a_record_except_those_of_norm() {
+fn every_published_figure_has_a_record() {
     let progress = Progress::new();
     let bench = Bench { threads: 2, runs: Some(1), ..Bench::new(&progress) };
     let results: Results = trials::play(&bench);
     let text = super::super::text::Text::read(include_str!("text.toml"));
     let (records, claims) = page::records_and_claims(&results, &text);
     let with_a_figure = records.iter().filter(|record| record.reference.is_some()).count();
-    let of_norm: usize = ["throughput_kbps", "fall_percent"]
-        .map(|metric| claim::published(PUBLISHED, NORM, metric).len())
-        .iter()
-        .sum();
-    assert_eq!(claim::published_figures(PUBLISHED), with_a_figure + of_norm);
+    assert_eq!(claim::published_figures(PUBLISHED), with_a_figure);
     let cases: BTreeSet<&str> = records.iter().map(|record| record.case.as_str()).collect();
     assert!(cases.contains(IPERF_CASE) && cases.contains("saratoga/tuned"), "{cases:?}");
     assert!(claims.len() > 20);

@@ -57,8 +57,14 @@ fn share(channel: &mut RadioConfig, pairs: [(u16, u16); 2], share: f64) {
     channel.paths.iter_mut().filter(is_one).for_each(|path| path.heard_share = Some(share));
 }
 
-/// Convergence layers of the page with their cases; the first one is that of the paper.
-const CARRIERS: &[(&str, bool)] = &[("tcpcl3/dtn2", true), ("ltp/tuned", true), ("saratoga/tuned", true)];
+/// Convergence layers of the page with their protocols, and whether bundles are stored at each node; the first two are those of
+/// the paper.
+const CARRIERS: &[(&str, &str, bool)] = &[
+    (TCPCL, TCPCL, true),
+    (NORM, "norm/tuned", true),
+    ("ltp/tuned", "ltp/tuned", true),
+    ("saratoga/tuned", "saratoga/tuned", true),
+];
 
 /// Load in a configuration.
 #[derive(Clone)]
@@ -135,7 +141,10 @@ impl Transfer {
         };
         let over_tcp = protocol.starts_with("tcpcl");
         let tcp = over_tcp.then(|| ("tcp".to_owned(), Value::Table(toml_text::to_table(&tcp()))));
-        let settings: Table = tcp.into_iter().collect();
+        // Those of DTN2, with the rate of the paper.
+        let norm = format!("norm = {{ rate-bps = {}, segment-bytes = {SEGMENT_BYTES} }}", RATE_KBPS * 1e3);
+        let norm = protocol.starts_with("norm").then(|| norm.parse().expect("a table"));
+        let settings: Table = tcp.into_iter().chain(norm.into_iter().flat_map(|norm: Table| norm)).collect();
         let assembly = protocols::assemble(protocol, &vec![link; hops], &settings);
         let assembly = assembly.unwrap_or_else(|error| panic!("{error}"));
         Transfer::new(configuration, Load::Bundles(assembly, vec![file.clone()], stored))
@@ -167,10 +176,10 @@ pub(super) fn play(bench: &Bench<'_>) -> Results {
             let wget = Transfer::new(configuration, Load::Wget(FILE_BYTES));
             cases.push(case(WGET, wget, runs));
         }
-        for (at, (protocol, stored)) in CARRIERS.iter().enumerate() {
-            let runs = if at == 0 { runs } else { runs.min(RUNS_BEYOND) };
+        for (at, (name, protocol, stored)) in CARRIERS.iter().enumerate() {
+            let runs = if at < 2 { runs } else { runs.min(RUNS_BEYOND) };
             if is_chain || at > 0 {
-                cases.push(case(protocol, Transfer::bundles(configuration, protocol, &file, *stored), runs));
+                cases.push(case(name, Transfer::bundles(configuration, protocol, &file, *stored), runs));
             }
         }
         if is_chain && configuration.links() > 1 {

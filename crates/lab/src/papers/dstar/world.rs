@@ -45,7 +45,7 @@ pub(super) fn tcp() -> Profile {
         send_buffer_bytes: 32_768,
         window_scaling: true,
         delayed_ack_maximum: Duration::from_millis(64),
-        ..Profile::linux_6()
+        ..Profile::linux_2_6()
     }
 }
 
