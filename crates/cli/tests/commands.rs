@@ -134,7 +134,7 @@ fn the_json_document_has_the_promised_shape() {
         assert_eq!(place["rank"].is_null(), place["tie_group"].is_null(), "{place}");
         assert_eq!(
             place["keeps_accepted"],
-            ["tcpcl3", "tcpcl4", "ltp", "norm", "ltp-fec", "saratoga"]
+            ["tcpcl3", "tcpcl4", "ltp", "norm", "ltp-fec", "saratoga", "aerotp"]
                 .contains(&place["protocol"].as_str().unwrap())
         );
         for number in ["runs", "delivered", "transfer_s", "limit_s", "ratio"] {

@@ -60,7 +60,7 @@ fn what_compare_prints_runs_in_the_two_nodes_of_the_manual() {
             example(&place, "two-nodes", name, at, "tcp");
             let said = merged(&place, name, link, &[]);
             assert!(said.contains(&format!("{name}.toml: {has} the settings of tcpcl")), "{said}");
-            assert!(said.contains(&format!(" of 14 for letter.txt (1,240 bytes) over {link}: ")), "{said}");
+            assert!(said.contains(&format!(" of 17 for letter.txt (1,240 bytes) over {link}: ")), "{said}");
             assert!(said.contains("not the fastest: ") && said.contains("kind ltp"), "{said}");
             assert!(place.path("out/report.html").exists());
         }

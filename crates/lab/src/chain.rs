@@ -87,6 +87,9 @@ impl Trial for Chain {
         Metric::new("damaged_frames", "frames", |outcome| {
             Some(outcome.hops.iter().map(|hop| hop.damaged_frames as f64).sum())
         }),
+        Metric::new("channel_bytes", "byte", |outcome| {
+            Some(outcome.hops.iter().map(|hop| hop.channel_bytes as f64).sum())
+        }),
         Metric::new("acknowledged_again_bytes", "byte", |outcome| {
             Some(outcome.hops.iter().map(|hop| hop.acknowledged_again_bytes as f64).sum())
         }),

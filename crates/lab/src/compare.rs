@@ -17,7 +17,7 @@ use crate::report::{Assumption, Cell, Column, LedgerChart, PageBlock, RankChart,
 use crate::report::{Section, Table, Tone};
 use crate::run::Setup;
 use crate::scenario::Scenario;
-use crate::stats::Summary;
+use crate::stats::{Summary, mean};
 use crate::toml_text;
 use advice::Advice;
 use bytes::Bytes;
@@ -51,6 +51,8 @@ pub struct Options {
     pub threads: usize,
     /// Keeps the frames of the first run of each protocol.
     pub traces: bool,
+    /// Number of receivers on the channel of the link, each of which gets all files.
+    pub receivers: u32,
 }
 
 /// Protocol with one of its settings, from the table.
@@ -94,9 +96,14 @@ pub fn compare(options: &Options, progress: &Progress) -> Result<Finding, Error>
     let files = read_files(&options.files)?;
     let path = LinkPath::load(&options.link, Path::new("."))?;
     let bytes: u64 = files.iter().map(|file| file.len() as u64).sum();
-    let fitting = (BYTES_MAX / bytes.max(1)).clamp(RUNS_MIN.into(), RUNS.into()) as u32;
+    let all_bytes = bytes.saturating_mul(options.receivers.into());
+    let fitting = (BYTES_MAX / all_bytes.max(1)).clamp(RUNS_MIN.into(), RUNS.into()) as u32;
     let runs = options.runs.unwrap_or(fitting).max(1);
     let params = Params::new().with("link", options.link.as_str()).with("bytes", bytes);
+    let params = match options.receivers {
+        1 => params,
+        several => params.with("receivers", several),
+    };
     let presets: Vec<Preset> = Preset::fitting(&path).collect();
     let case = |preset: &Preset| {
         let setup = setup(*preset, options, &files, &path)?;
@@ -169,7 +176,7 @@ fn setup(preset: Preset, options: &Options, files: &[Bytes], path: &LinkPath) ->
         nodes: path.nodes.clone(),
         ..Scenario::default()
     };
-    Setup::over(scenario, path.hops.clone(), files.to_vec())
+    Setup::over(scenario, path.hops.clone(), files.to_vec())?.to_receivers(options.receivers)
 }
 
 /// Result of a comparison, to be reported.
@@ -223,6 +230,10 @@ impl Comparison<'_> {
         let what = match &self.options.files[..] {
             [one] => format!("`{}` ({})", one.display(), bytes_in_words(self.bytes)),
             many => format!("{} files ({})", many.len(), bytes_in_words(self.bytes)),
+        };
+        let what = match self.options.receivers {
+            1 => what,
+            several => format!("{what} to {several} receivers"),
         };
         let link = &self.options.link;
         let best = &self.ranking.first().candidate;
@@ -304,6 +315,7 @@ impl Comparison<'_> {
             }
             said.extend(chain::beyond_limit(&candidate.played.all()).iter().map(named));
         }
+        said.extend(self.in_turn());
         said.extend(self.left_out());
         if self.runs < self.planned {
             let (runs, planned) = (figure(self.runs.into()), figure(self.planned.into()));
@@ -316,6 +328,25 @@ impl Comparison<'_> {
             ));
         }
         said
+    }
+
+    /// Explains how protocols serve several receivers.
+    fn in_turn(&self) -> Option<String> {
+        let serves = |candidate: &&Candidate| candidate.played.case.trial.setup.sends_to_group();
+        let names: Vec<String> =
+            self.all().filter(serves).map(|candidate| format!("`{}`", candidate.name())).collect();
+        let (who, send) = match &names[..] {
+            [] => {
+                return (self.options.receivers > 1)
+                    .then(|| "All send to one receiver after another.".to_owned());
+            }
+            [one] => (one.clone(), "sends"),
+            several => (several.join(", "), "send"),
+        };
+        Some(format!(
+            "{who} {send} once to a group of all receivers, the others send to one receiver after another. Each receiver loses frames of \
+             its own. What each receiver costs is the time of all and the bytes of all frames, divided by their number. The ideal time is that of one transmission to one receiver."
+        ))
     }
 
     /// Names the protocols that the link does not support.
@@ -364,6 +395,10 @@ impl Comparison<'_> {
 
     fn table(&self, places: &[Place], which: &str) -> Table {
         let mut columns = vec![Column::text("protocol/settings"), Column::number("time", "s")];
+        if self.options.receivers > 1 {
+            let each = [Column::number("each receiver", "s"), Column::number("each receiver", "byte")];
+            columns.extend(each);
+        }
         columns.extend([
             Column::number("goodput", "byte/s").left_out(4),
             Column::number("x ideal", "").left_out(5),
@@ -407,7 +442,8 @@ impl Comparison<'_> {
         });
         let mut cells = vec![Cell::text(candidate.name()).toned(tone)];
         if arrived.is_empty() {
-            cells.extend((0..5 + usize::from(self.path.is_radio())).map(|_| Cell::empty()));
+            let several = if self.options.receivers > 1 { 2 } else { 0 };
+            cells.extend((0..5 + several + usize::from(self.path.is_radio())).map(|_| Cell::empty()));
         } else {
             let time = Summary::of(&candidate.times());
             let ledgers: Vec<_> =
@@ -419,8 +455,14 @@ impl Comparison<'_> {
             // The work of all hops adds up; of their idle times, that of the last one has all the others in it.
             let entry = |name: &str| -> f64 { ledgers.iter().map(|ledger| ledger[index(name)]).sum() };
             let last = |name: &str| ledgers.last().map_or(0.0, |ledger| ledger[index(name)]);
+            cells.push(Cell::summary(&time).toned(tone));
+            if self.options.receivers > 1 {
+                let receivers = f64::from(self.options.receivers);
+                let bytes = mean(Chain::metric("channel_bytes").samples(&arrived));
+                cells
+                    .extend([Cell::number(time.mean / receivers), Cell::number((bytes / receivers).round())]);
+            }
             cells.extend([
-                Cell::summary(&time).toned(tone),
                 Cell::summary(&Summary::of(&Chain::metric("goodput_byte_per_s").samples(&arrived))),
                 Cell::precise(time.mean / candidate.limit_s(), 2),
                 Cell::precise(entry("repeated"), 1),
@@ -504,8 +546,12 @@ impl Comparison<'_> {
             self.options.files.iter().map(|path| quoted(&path.display().to_string())).collect();
         let said = self.options.runs.or_else(|| (self.runs < self.planned).then_some(self.runs));
         let runs = said.map_or(String::new(), |_| format!(" --runs {}", self.runs));
+        let receivers = match self.options.receivers {
+            1 => String::new(),
+            several => format!(" --receivers {several}"),
+        };
         format!(
-            "longwire compare {} --link {} --seed {}{runs}",
+            "longwire compare {} --link {} --seed {}{runs}{receivers}",
             files.join(" "),
             quoted(&self.options.link),
             self.options.seed

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod airborne;
 pub mod arrivals;
 pub mod bench;
 pub mod bundle_observer;

@@ -39,6 +39,7 @@ const UI_BURST: Duration = Duration::from_secs(10);
 
 /// Profiles in the binary: name and TOML text.
 pub const SHIPPED: &[(&str, &str)] = &[
+    ("airborne-5m", include_str!("../../../scenarios/links/airborne-5m.toml")),
     ("ax25-1200", include_str!("../../../scenarios/links/ax25-1200.toml")),
     ("ax25-9600", include_str!("../../../scenarios/links/ax25-9600.toml")),
     ("cislunar", include_str!("../../../scenarios/links/cislunar.toml")),

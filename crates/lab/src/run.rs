@@ -4,6 +4,10 @@
 //! channel only, so that every protocol meets the same noise (common random numbers), and the same run gives the same
 //! bytes on every machine and with any number of threads.
 
+mod receivers;
+
+pub use receivers::RECEIVERS_MAX;
+
 use crate::arrivals::{Arrivals, SharedArrivals};
 use crate::bench::Run;
 use crate::bundle_observer::{self, ObservedTraffic};
@@ -26,9 +30,10 @@ use longwire_proto::observe::Observation;
 use longwire_proto::rng::Rng;
 use longwire_proto::time::{Duration, Instant};
 use longwire_sim::{
-    Airtime, ChannelConfig, ChannelId, Delay, DelayPoint, Direction, FrameFate, FrameRecord, InjectedFault,
-    LineConfig, NodeId, Pause, Simulation, Window,
+    Airtime, ChannelConfig, ChannelEnd, ChannelId, Delay, DelayPoint, Direction, FrameFate, FrameRecord,
+    InjectedFault, LineConfig, NodeId, Pause, Simulation, Window,
 };
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -47,6 +52,9 @@ pub struct Setup {
     /// Files to transfer.
     pub files: Vec<Bytes>,
     assembly: Assembly,
+    receivers: u32,
+    /// Names of the source and of several receivers.
+    group: Vec<String>,
 }
 
 /// Outcome of a run.
@@ -129,6 +137,8 @@ pub struct HopOutcome {
     pub active_s: Option<(f64, f64)>,
     /// Frames towards the destination.
     pub frames: u64,
+    /// Bytes of all frames of both directions.
+    pub channel_bytes: u64,
     /// Frames of these that contain retransmitted data.
     pub repeated_frames: u64,
     /// Frames of these that were lost to bit errors.
@@ -246,7 +256,7 @@ impl Setup {
                 .hint("use it alone, or lines"));
         }
         let assembly = protocols::assemble(&scenario.protocol, &links, &scenario.settings)?;
-        Ok(Setup { scenario, links, outages, files, assembly })
+        Ok(Setup { scenario, links, outages, files, assembly, receivers: 1, group: Vec::new() })
     }
 
     /// Complete settings of the protocol.
@@ -266,7 +276,10 @@ impl Setup {
 
     /// Simulates one run.
     pub fn play(&self, run: Run, wanted: Wanted) -> Outcome {
-        PreparedRun::new(self, run, wanted).play()
+        match self.receivers > 1 && !self.sends_to_group() {
+            true => self.play_in_turn(run, wanted),
+            false => PreparedRun::new(self, run, wanted).play(),
+        }
     }
 
     /// Outages of each hop in a run, with random starts: a function of the run's seed only.
@@ -322,6 +335,9 @@ struct HopStatistics {
     active: Option<(Instant, Instant)>,
     data: Option<(Instant, Instant)>,
     frames: u64,
+    bytes: u64,
+    /// Start of the last frame of each sender.
+    last_sent: BTreeMap<ChannelEnd, Instant>,
     repeated: u64,
     damaged: u64,
 }
@@ -340,9 +356,14 @@ impl Gathered {
             let end = record.received.or(record.left).unwrap_or(started);
             let (first, last) = hop.active.get_or_insert((started, end));
             (*first, *last) = ((*first).min(started), (*last).max(end));
+            // A frame that several stations receive has a record for each.
+            let is_new = hop.last_sent.insert(record.from, started) != Some(started);
+            if is_new {
+                hop.bytes += record.bytes.len() as u64;
+            }
             // The direction of a record is undefined on a shared channel, so the interface of the sender decides.
             if record.from.interface == ONWARD {
-                hop.add_forward(&record, started);
+                hop.add_forward(&record, started, is_new);
             }
         }
         if let Some(frames) = &mut self.frames {
@@ -352,9 +373,9 @@ impl Gathered {
 }
 
 impl HopStatistics {
-    fn add_forward(&mut self, record: &FrameRecord, started: Instant) {
-        self.frames += 1;
-        self.repeated += u64::from(record.shares.repeated > 0);
+    fn add_forward(&mut self, record: &FrameRecord, started: Instant, is_new: bool) {
+        self.frames += u64::from(is_new);
+        self.repeated += u64::from(is_new && record.shares.repeated > 0);
         self.damaged += u64::from(matches!(record.fate, FrameFate::Damaged | FrameFate::CheckFailed));
         if record.shares.payload > 0 || record.shares.repeated > 0 {
             let (first, last) = self.data.get_or_insert((started, started));
@@ -384,10 +405,12 @@ impl<'a> PreparedRun<'a> {
         let arrivals = SharedArrivals::default();
         let mut simulation = world::simulation(run.seed);
         let mut nodes = Vec::new();
-        for (position, name) in setup.scenario.nodes.iter().enumerate() {
+        let is_group = setup.sends_to_group();
+        let names = if is_group { &setup.group } else { &setup.scenario.nodes };
+        for (position, name) in names.iter().enumerate() {
             let place = NodePosition {
                 position,
-                names: setup.scenario.nodes.clone(),
+                names: names.clone(),
                 mtus: setup.links.iter().map(|link| link.mtu_bytes as u16).collect(),
                 radios: setup.links.iter().map(LinkProfile::station_radio).collect(),
                 announced_outages: scheduled
@@ -404,10 +427,20 @@ impl<'a> PreparedRun<'a> {
                     true => (place.address_inward(), place.previous_address()),
                     false => (place.address_onward(), place.next_address()),
                 };
-                (host.0, ethernet.station(&setup.links[0], u16::from(end), host, other))
+                match is_group {
+                    true => {
+                        let addresses = place.addresses_in_group();
+                        let station = position as u16;
+                        (ONWARD, ethernet.station_of_several(&setup.links[0], station, ONWARD, &addresses))
+                    }
+                    false => (host.0, ethernet.station(&setup.links[0], u16::from(end), host, other)),
+                }
             });
             nodes.push(simulation.add_node(name, move |boot| {
-                let node = assembly.node(&place, boot);
+                let node = match is_group {
+                    true => assembly.node_in_group(&place, boot),
+                    false => assembly.node(&place, boot),
+                };
                 match &station {
                     None => node,
                     Some((at, config)) => {
@@ -439,8 +472,12 @@ impl<'a> PreparedRun<'a> {
     /// Plays the run to its end.
     fn play(mut self) -> Outcome {
         let Setup { scenario, links, files, assembly, .. } = self.setup;
-        let (source, destination) = (self.nodes[0], self.nodes[links.len()]);
-        self.simulation.request(destination, TaskRequest::Expect { files: files.clone() });
+        let source = self.nodes[0];
+        let destinations = if self.setup.sends_to_group() { 1.. } else { links.len().. };
+        let destinations = &self.nodes[destinations];
+        for destination in destinations {
+            self.simulation.request(*destination, TaskRequest::Expect { files: files.clone() });
+        }
         self.simulation.request(source, TaskRequest::Start { files: files.clone() });
         let of_hop = |(hop, outages): (usize, &Vec<Outage>)| -> Vec<(usize, Outage)> {
             let of_data = outages.iter().filter(|outage| outage.from == OutageFrom::Data);
@@ -449,7 +486,7 @@ impl<'a> PreparedRun<'a> {
         let mut waiting: Vec<(usize, Outage)> = self.scheduled.iter().enumerate().flat_map(of_hop).collect();
         // Outages relative to data that have started: hop, start, end.
         let mut begun: Vec<(usize, Instant, Instant)> = Vec::new();
-        let (mut missing, mut intact, mut done_at) = (files.len(), true, None);
+        let (mut missing, mut intact, mut done_at) = (files.len() * destinations.len(), true, None);
         let (mut failures, mut given_up) = (Vec::new(), false);
         let (bundles, channels) = (&self.bundles, &self.channels);
         let pause = self.simulation.run_while(at(scenario.duration_limit_s), |simulation| {
@@ -523,7 +560,11 @@ impl<'a> PreparedRun<'a> {
             observed: Observation { parts: parts.collect() },
             lingered: linger_s > 0.0,
             events: self.simulation.events(),
-            frames: captured(gathered.frames, &scenario.nodes, links),
+            frames: captured(
+                gathered.frames,
+                if self.setup.sends_to_group() { &self.setup.group } else { &scenario.nodes },
+                links,
+            ),
         };
         outcome.check_limit();
         outcome
@@ -564,12 +605,18 @@ fn add_channel(
         (Some(radio), _) => Some(radio.channel(link, errors)),
         (None, ethernet) => ethernet.as_ref().map(|ethernet| ethernet.channel(link, errors)),
     };
+    let config = config.map(|config| match setup.sends_to_group() {
+        true => receivers::channel(config, link, setup.receivers),
+        false => config,
+    });
     let Some(config) = config else {
         let line = |direction| setup.line(hop, direction, outages);
         let config = ChannelConfig { forward: line(Direction::Forward), backward: line(Direction::Backward) };
         return simulation.add_channel(ends[0], ends[1], config);
     };
-    let channel = simulation.add_radio(config, &ends);
+    let all: Vec<_> = nodes.iter().map(|node| (*node, ONWARD)).collect();
+    let ends = if setup.sends_to_group() { &all[..] } else { &ends };
+    let channel = simulation.add_radio(config, ends);
     for (begin, end) in on_schedule(outages) {
         simulation.fault_at(at(begin), InjectedFault::Cut(channel));
         simulation.fault_at(at(end), InjectedFault::Heal(channel));
@@ -614,6 +661,7 @@ fn hop_outcome(
         came_s: seen.last_came.map(Instant::as_secs_f64),
         active_s: statistics.active.map(seconds),
         frames: statistics.frames,
+        channel_bytes: statistics.bytes,
         repeated_frames: statistics.repeated,
         damaged_frames: statistics.damaged,
         acknowledged_at_outage_bytes: outages.first().map(|(begin, _)| seen.acknowledged_at(at(*begin))),

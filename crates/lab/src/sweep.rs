@@ -1,5 +1,6 @@
 //! `run`: runs a scenario with its sweeps.
 
+use crate::airborne::{self, AirborneTrial};
 use crate::bench::{self, Bench, Case, Played, Shard, Trial};
 use crate::chain::{self, Chain};
 use crate::contacts::{self, RouterTrial};
@@ -48,6 +49,7 @@ pub fn run(options: &Options, progress: &Progress) -> Result<Finding, Error> {
             finding
         }
         Load::Messages => sweep.play(points.flat_map(RouterTrial::cases).collect(), contacts::shown).0,
+        Load::Airborne => sweep.play(points.flat_map(AirborneTrial::cases).collect(), airborne::shown).0,
         Load::Frames => {
             let cases = points.map(RadioScenario::case).collect::<Result<_, _>>()?;
             sweep.play(cases, radio::shown).0

@@ -80,11 +80,11 @@ fn the_same_seed_is_the_same_world_and_prints_the_same() {
     assert_eq!(one.experiment, two.experiment);
     let records = &one.experiment.records;
     assert!(records.iter().all(|record| record.case == "tcpcl4"));
-    for router in ["static", "contact-plan", "epidemic", "spray-and-wait"] {
+    for router in ["static", "contact-plan", "epidemic", "spray-and-wait", "dtlsr"] {
         let with = |record: &&Record| record.params.get("router") == Some(&router.into());
         assert_eq!(records.iter().filter(with).count(), 6, "{router}");
     }
-    assert_eq!(one.experiment.runs.len(), 8);
+    assert_eq!(one.experiment.runs.len(), 10);
     println!("{}", longwire_lab::output::terminal(&one.summary, 110, false));
 }
 
@@ -101,7 +101,7 @@ fn routers_are_compared_at_every_point_of_a_sweep() {
     };
     let finding = sweep::run(&options, &Progress::default()).expect("it runs");
     let points: Vec<String> = finding.experiment.runs.iter().map(|run| run.params.to_string()).collect();
-    assert_eq!((points.len(), points[0].as_str()), (8, "count=2 router=static"));
+    assert_eq!((points.len(), points[0].as_str()), (10, "count=2 router=static"));
     assert!(finding.report.lead.starts_with("A valley with two buses: "), "{}", finding.report.lead);
     assert!(finding.report.command.contains(" --sweep messages.count=2,3 --runs 1 "));
     let error = sweep::run(&Options { traces: true, ..options }, &Progress::default()).expect_err("no files");

@@ -32,7 +32,8 @@ fn it_is_compared_on_the_links_of_its_media_and_its_settings_are_changed_by_name
     std::fs::write(&file, "Nothing accepted is ever lost.\n".repeat(40)).unwrap();
     for link in ["lan", "ax25-9600"] {
         let (files, link) = (vec![file.clone()], link.to_owned());
-        let options = Options { files, link, runs: Some(1), seed: 1, threads: 1, traces: false };
+        let options =
+            Options { files, link, runs: Some(1), seed: 1, threads: 1, traces: false, receivers: 1 };
         let finding = compare(&options, &Progress::new()).unwrap();
         let records = &finding.experiment.records;
         assert!(records.iter().any(|record| record.case == "dummy/patient"), "{}", options.link);

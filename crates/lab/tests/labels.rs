@@ -42,6 +42,8 @@ fn pages_of_scenarios_have_no_raw_keys() {
     let shipped = |name: &str| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../scenarios").join(name);
     check(&page(shipped("positions.toml"), &["frames.per-minute=1,2"]));
     check(&page(shipped("valley.toml"), &[]));
+    let few = ["airborne.packets=20,40", "airborne.duration-s=100", "airborne.within-s=60"];
+    check(&page(shipped("airborne.toml"), &few));
     let chain = std::env::temp_dir().join(format!("longwire-labels-{}.toml", std::process::id()));
     std::fs::write(&chain, "protocol = \"tcp\"\nworkload.bytes = 3000\n[[link]]\nprofile = \"lan\"\n")
         .unwrap();

@@ -96,7 +96,7 @@ fn the_frames_are_those_of_ax25() {
         let all = protocols::PROTOCOLS.iter().filter(move |protocol| protocol.runs_on(medium));
         all.map(|protocol| protocol.name).filter(|name| *name != "dummy").collect::<Vec<_>>()
     };
-    assert_eq!(fitting(Medium::UiLine), ["ltp"]);
+    assert_eq!(fitting(Medium::UiLine), ["ltp", "norm"]);
     assert!(!fitting(Medium::Radio).contains(&"ltp"), "its reports do not wait for their turn");
     let refused = Scenario::parse(&text.replace("'ltp'", "'tcpcl4'"), "test").unwrap();
     let refused = Setup::new(refused, Path::new(".")).err().expect("it needs IP").to_string();

@@ -110,6 +110,7 @@ fn a_stopped_comparison_has_the_runs_that_were_made() {
         seed: 1,
         threads: THREADS,
         traces: false,
+        receivers: 1,
     };
     let findings = stopped(&[0], |progress| compare::compare(&options, progress));
     assert_eq!(fewest(&findings[0]), 1);
@@ -123,7 +124,15 @@ fn a_stopped_run_of_any_scenario_has_the_runs_that_were_made() {
     let meeting = "title = 'Meetings'\nruns = 200\nnodes = ['a', 'b']\nrouters = ['epidemic']\nduration-s = 100\n\
                    [messages]\nfrom = ['a']\nto = ['b']\ncount = 2\nwithin-s = 10\n[[meeting]]\nbetween = ['a', 'b']\nlasts-s = 50";
     let radio = include_str!("../../../scenarios/positions.toml");
-    for (name, text, runs) in [("chain", chain, 200), ("meeting", meeting, 200), ("radio", radio, 200)] {
+    let airborne = "runs = 200\n[airborne]\nrouters = ['aerorp']\ntest-articles = 2\nrelays = 0\nground-stations = 1\n\
+                    packets = 5\nduration-s = 60\nwithin-s = 50";
+    let all = [
+        ("chain", chain, 200),
+        ("meeting", meeting, 200),
+        ("radio", radio, 200),
+        ("airborne", airborne, 200),
+    ];
+    for (name, text, runs) in all {
         let (_place, file) = Place::with(name, text);
         let options = scenario::Options {
             scenario: file,

@@ -21,6 +21,8 @@ pub mod contacts;
 pub(crate) mod descriptors;
 mod explain;
 mod folders;
+pub(crate) mod gateway;
+mod group_address;
 mod here;
 mod http;
 mod listing;
@@ -32,6 +34,8 @@ mod stream;
 mod tcp;
 pub(crate) mod tnc_address;
 
+pub use gateway::GatewaySettings;
+pub(crate) use group_address::GroupAddress;
 pub use http::HttpSettings;
 pub(crate) use http::is_loopback;
 pub use peers::PeerPolicy;
@@ -108,6 +112,8 @@ settings! {
         pub drop: Vec<DropFolder>,
         /// Folders to which received files are written.
         pub receive: Vec<ReceiveFolder>,
+        /// Gateways: programs that use TCP or UDP, over links.
+        pub gateway: Vec<GatewaySettings>,
         /// Routing of bundles.
         pub routing: agent::RoutingConfig,
         /// Bundle agent.
@@ -118,7 +124,7 @@ settings! {
         /// Certificate of the node and trusted authorities, for sessions with TLS.
         pub tls: tls::TlsSettings,
         /// Common settings of all links of each convergence layer, each in a section: `[tcpcl]`, `[udp]`, `[ltp]`,
-        /// `[ltp-fec]`, `[norm]`, `[saratoga]`, `[ax25cl]`, `[ax25cm]`, `[uicl]`.
+        /// `[ltp-fec]`, `[norm]`, `[saratoga]`, `[aerotp]`, `[ax25cl]`, `[ax25cm]`, `[uicl]`.
         #[serde(skip)]
         pub carriers: CarrierSections,
         /// Settings of the kernel's TCP, which the node uses.
@@ -190,10 +196,13 @@ settings! {
     pub struct LinkSettings {
         /// Name of the link, for routes and commands.
         pub name: String,
-        /// Convergence layer: `tcp` (TCPCL), `udp`, `ltp`, `ltp-fec`, `norm`, `saratoga`, `ax25cl`, `ax25cm` or `uicl`. Default: tcp.
+        /// Convergence layer: `tcp` (TCPCL), `udp`, `ltp`, `ltp-fec`, `norm`, `saratoga`, `aerotp`, `ax25cl`, `ax25cm` or `uicl`. Default: tcp.
         pub kind: String = "tcp".into(),
-        /// Address of the neighbour: `host:port`. Over AX.25, `tnc` and `callsign` are used instead.
+        /// Address of the neighbour: `host:port`; of NORM also that of a multicast group, in which the name of a network interface may
+        /// follow `%`: `239.1.2.3%eth0:4557`. Over AX.25, `tnc` and `callsign` are used instead.
         pub address: String,
+        /// Multicast groups only: maximum number of networks that a datagram crosses (TTL, or hop limit). Default 1: one network.
+        pub hops: u8 = 1,
         /// AX.25 only: name of the `[[tnc]]` that carries the link.
         pub tnc: String,
         /// AX.25 only: callsign of the neighbour, with its SSID if it has one; for a group, a callsign such as `QST`.
@@ -242,6 +251,12 @@ impl LinkSettings {
             let hint = did_you_mean(&self.kind, kinds(), kinds_in_words());
             Error::new(format!("link `{}`: unknown kind `{}`", self.name, self.kind)).hint(hint)
         })
+    }
+
+    /// Returns the multicast group to which the link leads, if its convergence layer serves groups.
+    pub(crate) fn group(&self) -> Option<GroupAddress> {
+        let serves_groups = self.carrier().is_ok_and(|carrier| carrier.about().multicast);
+        GroupAddress::parse(&self.address).filter(|_| serves_groups)
     }
 
     /// Returns the medium: that of the convergence layer, or the one of several that fits the place of the link.
@@ -420,6 +435,7 @@ impl Config {
             return Err(Error::new("`agent.routing` cannot be set for a node").hint("use [routing]"));
         }
         self.check_folders()?;
+        self.check_gateways()?;
         self.stream.check()?;
         if self.storage.scrub_bytes_per_s == 0 {
             return Err(Error::new("`storage.scrub-bytes-per-s` must be greater than zero")
@@ -494,6 +510,20 @@ impl Config {
                 None => format!("no port is registered for {}", link.kind),
             };
             return Err(Error::new(what).hint(format!("use host:port; {port}")));
+        }
+        let name = &link.name;
+        if link.hops == 0 {
+            return Err(Error::new(format!(
+                "link `{name}`: `hops` is 0, with which nothing leaves this computer"
+            ))
+            .hint("use 1 for one network, the default"));
+        }
+        if link.group().is_none() {
+            return Ok(());
+        }
+        if link.peer.is_some() {
+            return Err(Error::new(format!("link `{name}`: a group has no `peer`"))
+                .hint("name its nodes with `norm = { members = [..] }`"));
         }
         Ok(())
     }
@@ -600,6 +630,7 @@ impl Config {
             peer: peer.as_deref(),
             name: &link.name,
             place: &place,
+            to_group: link.group().is_some(),
             is_opened: link.open,
             rate_bps: link.rate_bps,
             is_amateur: link.amateur,
@@ -668,6 +699,12 @@ impl<'a> DatagramListener<'a> {
                 .hint(format!("use host:port, alone or after one of {}", names.join(", ")))
         })?;
         Ok(DatagramListener { kind, address })
+    }
+
+    /// Returns the multicast group, if the convergence layer serves groups.
+    pub(crate) fn group(&self) -> Option<GroupAddress> {
+        let serves_groups = carriers::find(self.kind).is_some_and(|carrier| carrier.about().multicast);
+        GroupAddress::parse(self.address).filter(|_| serves_groups)
     }
 }
 

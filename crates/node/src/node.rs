@@ -1,23 +1,27 @@
 //! A running node.
 
 use crate::config::descriptors;
+use crate::config::gateway::GatewaySide;
 use crate::config::{DatagramListener, StorageKind};
 use crate::log;
 use crate::node_setup::NodeSetup;
 use crate::pumps::connect::{prepare_caller, set_buffers};
+use crate::pumps::group;
+use crate::pumps::program::{ProgramStream, reset_unless_ended};
 use crate::pumps::quick_ack::QuickAck;
 use crate::pumps::stream::ByteStream;
 use crate::storage::{Log, OpenError, Opened, Scrub, ScrubPace, StorageDriver, random_u64};
 use crate::surfaces::client::{AppClient, ClientFactory};
 use crate::surfaces::control;
 use crate::surfaces::counter_changes::CounterChanges;
+use crate::surfaces::custody;
 use crate::surfaces::echo;
 use crate::surfaces::event_log::EventLog;
 use crate::surfaces::folders;
 use crate::surfaces::http::HttpInterface;
 use crate::task::{
-    ActiveConfiguration, Applications, Connections, DamageLog, EventRecording, LinkStates, NodeStore,
-    RefusalLog, StatusWaiters, SurfaceStates, Task, TaskClock, TaskEvent, TurnMeter,
+    ActiveConfiguration, Applications, Connections, DamageLog, EventRecording, Gateways, LinkStates,
+    NodeStore, RefusalLog, StatusWaiters, SurfaceStates, Task, TaskClock, TaskEvent, TurnMeter,
 };
 use crate::tell::Tell;
 use crate::tower::links;
@@ -25,7 +29,9 @@ use crate::tower::neighbours::Neighbours;
 use longwire_proto::bp::agent::{self, Agent};
 use longwire_proto::joint::{Beside, PassThrough, Stack};
 use longwire_proto::rng::Rng;
+use longwire_proto::service::ProgramKind;
 use longwire_settings::error::Error;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -42,6 +48,7 @@ pub struct Node {
     addresses: Vec<SocketAddr>,
     http: Option<HttpInterface>,
     udp_addresses: Vec<SocketAddr>,
+    gateway_addresses: Vec<SocketAddr>,
     opened: Opened,
     thread: Option<JoinHandle<()>>,
 }
@@ -71,6 +78,7 @@ impl Node {
             .map_err(|error| Error::new(format!("cannot start the event loop: {error}")))?;
         let client_factory = ClientFactory::new(Tell::to(&tell, TaskEvent::Client));
         let udp_addresses;
+        let gateways;
         let counter_news = CounterChanges::new(Tell::to(&tell, TaskEvent::Counted));
         let counted_control =
             Arc::new(control::ControlCounters::new(&setup.config.applications, counter_news.clone()));
@@ -87,10 +95,15 @@ impl Node {
             if let Some(path) = &setup.config.control {
                 control::listen(path, client_factory.clone(), counted_control.clone(), &runtime)?;
             }
+            gateways = listen_for_programs(&setup, &tell, &runtime)?;
             let config = &setup.config;
             let folders = folders::start(&config.drop, &config.receive, &setup.wall_clock, &client_factory)?;
             (addresses, folders)
         };
+        let (gateway_addresses, mut custody_listeners) = gateways;
+        let custody = custody::start(&setup.config, engines.upper.node(), &client_factory, |gateway| {
+            custody_listeners.remove(&gateway)
+        })?;
         let node = engines.upper.node().to_string();
         let event_log = Arc::new(EventLog::new(setup.config.http.events_max));
         let http = HttpInterface::start(
@@ -100,6 +113,7 @@ impl Node {
             event_log.clone(),
             counter_news,
         )?;
+        let setup_gateways = setup.config.gateway.clone();
         let counted = http.as_ref().map(HttpInterface::counted);
         let task = Task {
             connections: Connections::new(&setup.config.stream, &tell),
@@ -115,7 +129,8 @@ impl Node {
             reports_not_believed: 0,
             status_waiters: StatusWaiters::default(),
             turns: TurnMeter::default(),
-            surfaces: SurfaceStates { control: counted_control, http: counted, folders },
+            gateways: Gateways::new(&setup_gateways),
+            surfaces: SurfaceStates { control: counted_control, http: counted, folders, custody },
             events,
         };
         let thread = std::thread::Builder::new()
@@ -127,6 +142,7 @@ impl Node {
             client_factory,
             addresses,
             udp_addresses,
+            gateway_addresses,
             http,
             opened,
             thread: Some(thread),
@@ -157,6 +173,11 @@ impl Node {
     /// Addresses on which the node listens for UDP, as in [`addresses`](Self::addresses).
     pub fn udp_addresses(&self) -> &[SocketAddr] {
         &self.udp_addresses
+    }
+
+    /// Addresses on which gateways listen for programs, as in [`addresses`](Self::addresses).
+    pub fn gateway_addresses(&self) -> &[SocketAddr] {
+        &self.gateway_addresses
     }
 
     /// Result of opening the store.
@@ -277,20 +298,83 @@ fn listen(
 fn listen_udp(setup: &NodeSetup, tell: &mpsc::UnboundedSender<TaskEvent>) -> Result<Vec<SocketAddr>, Error> {
     let mut addresses = Vec::new();
     for text in &setup.config.listen_udp {
-        let DatagramListener { kind, address: text } = DatagramListener::parse(text)?;
-        let socket = std::net::UdpSocket::bind(text).and_then(|socket| {
-            socket.set_nonblocking(true)?;
-            tokio::net::UdpSocket::from_std(socket)
-        });
+        let listener = DatagramListener::parse(text)?;
+        let group = listener.group();
+        let is_group = group.is_some();
+        let DatagramListener { kind, address: text } = listener;
+        let socket = match group {
+            Some(group) => group::receiver(&group),
+            None => std::net::UdpSocket::bind(text).and_then(|socket| {
+                socket.set_nonblocking(true)?;
+                tokio::net::UdpSocket::from_std(socket)
+            }),
+        };
         let bound = socket.and_then(|socket| Ok((socket.local_addr()?, socket)));
         let (address, socket) = bound.map_err(|error| {
             Error::new(format!("cannot listen on {text} over UDP: {error}"))
                 .hint("another program may be using the port; `listen-udp` is host:port, usually port 4556")
         })?;
         addresses.push(address);
-        let _ = tell.send(TaskEvent::Listens(socket, address.to_string(), kind));
+        let _ = tell.send(TaskEvent::Listens { socket, at: address.to_string(), kind, is_group });
     }
     Ok(addresses)
+}
+
+/// Addresses of the gateways at the near side, and the sockets of those that take custody, by the index of the gateway.
+type GatewayListeners = (Vec<SocketAddr>, BTreeMap<usize, std::net::TcpListener>);
+
+/// Listens for the programs of gateways.
+fn listen_for_programs(
+    setup: &NodeSetup,
+    tell: &mpsc::UnboundedSender<TaskEvent>,
+    runtime: &runtime::Runtime,
+) -> Result<GatewayListeners, Error> {
+    let (mut addresses, mut custody) = (Vec::new(), BTreeMap::new());
+    for (index, gateway) in setup.config.gateway.iter().enumerate() {
+        let Some(GatewaySide::Near(text)) = gateway.side() else { continue };
+        let opened = match gateway.kind() {
+            ProgramKind::Stream => bind(text, setup).and_then(|listener| {
+                let address = listener.local_addr()?;
+                // Connections that are accepted inherit it.
+                reset_unless_ended(&listener)?;
+                match gateway.takes_custody() {
+                    true => drop(custody.insert(index, listener.into_std()?)),
+                    false => drop(runtime.spawn(accept_programs(index, listener, tell.clone()))),
+                }
+                Ok(address)
+            }),
+            ProgramKind::Datagrams => std::net::UdpSocket::bind(text).and_then(|socket| {
+                socket.set_nonblocking(true)?;
+                let socket = tokio::net::UdpSocket::from_std(socket)?;
+                let address = socket.local_addr()?;
+                let _ = tell.send(TaskEvent::ListensForPrograms(index, socket, address.to_string()));
+                Ok(address)
+            }),
+        };
+        addresses.push(opened.map_err(|error| {
+            Error::new(format!("cannot listen for programs on {text}: {error}")).hint(
+                "another program may be using the port; set `listen-tcp` or `listen-udp` of the [[gateway]]",
+            )
+        })?);
+    }
+    Ok((addresses, custody))
+}
+
+/// Accepts the connections of programs to a gateway.
+async fn accept_programs(gateway: usize, listener: TcpListener, tell: mpsc::UnboundedSender<TaskEvent>) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, from)) => {
+                let is_prepared = prepare_caller(&stream).is_ok();
+                let wire = Box::new(ProgramStream::new(stream));
+                if is_prepared && tell.send(TaskEvent::Program(gateway, wire, from.to_string())).is_err() {
+                    return;
+                }
+            }
+            // Probably out of file descriptors: other connections must close first.
+            Err(_) => tokio::time::sleep(std::time::Duration::from_millis(100)).await,
+        }
+    }
 }
 
 fn bind(text: &str, setup: &NodeSetup) -> std::io::Result<TcpListener> {

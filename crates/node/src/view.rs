@@ -10,7 +10,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 mod event;
+mod learned;
 pub use event::{Event, EventRecord};
+pub use learned::{LearnedLink, LearnedRoute};
 
 /// Counters since start, by name.
 pub type Counts = BTreeMap<String, u64>;
@@ -24,7 +26,7 @@ pub struct Status {
     pub version: String,
     /// True once the store has been read.
     pub ready: bool,
-    /// Router: static, contact-plan, epidemic or spray-and-wait.
+    /// Router: static, contact-plan, epidemic, spray-and-wait or dtlsr.
     pub router: String,
     /// Seconds since the node started.
     pub uptime_s: f64,
@@ -89,11 +91,17 @@ pub struct Status {
     pub process: Process,
     /// Counters of the HTTP interface; empty if it is disabled.
     pub http: Counts,
+    /// Gateways of the node.
+    #[serde(default)]
+    pub gateways: Vec<Gateway>,
     /// TNCs of the node.
     #[serde(default)]
     pub tncs: Vec<Tnc>,
     /// Links of the node.
     pub links: Vec<Link>,
+    /// Nodes to which the router DTLSR knows a path, in order; at most 1024.
+    #[serde(default)]
+    pub learned_routes: Vec<LearnedRoute>,
 }
 
 /// Invalid bundles refused from a peer, or its datagrams that are no packets of the protocol of their link.
@@ -276,6 +284,23 @@ pub struct Callers {
     /// Connections refused because another session has the claimed node ID.
     #[serde(default)]
     pub refused_taken: u64,
+}
+
+/// Gateway between programs and a link.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Gateway {
+    /// Address at which it listens, or port at which it answers: `listen-tcp 127.0.0.1:8080`, `port 80`.
+    pub name: String,
+    /// Link to the far side; null at the far side.
+    pub link: Option<String>,
+    /// Service across the link; null at the far side.
+    pub service: Option<String>,
+    /// Present connections, or senders of datagrams.
+    pub open: u64,
+    /// Counters since start.
+    pub counters: Counts,
+    /// Current problem; null if there is none.
+    pub trouble: Option<String>,
 }
 
 /// Drop or receive folder.

@@ -58,7 +58,7 @@ fn configurations_of_before_are_read_and_explained_as_before() {
         is_as_recorded(&path.with_extension("txt"), &words);
         count += 1;
     }
-    assert_eq!(count, 12);
+    assert_eq!(count, 14);
 }
 
 /// Reads each recorded message and writes it again.
@@ -173,7 +173,8 @@ fn metrics_are_named_as_recorded() {
         "node = 'dtn://alice/'\nhttp.listen = '127.0.0.1:0'\n{}\
          [[link]]\nname = 'tcp'\naddress = '{tcp}'\n\
          [[link]]\nname = 'udp'\nkind = 'udp'\naddress = '127.0.0.1:9'\n\
-         [[link]]\nname = 'radio'\nkind = 'ax25cl'\ntnc = 'vhf'\ncallsign = 'B0B-2'\n",
+         [[link]]\nname = 'radio'\nkind = 'ax25cl'\ntnc = 'vhf'\ncallsign = 'B0B-2'\n\
+         [[gateway]]\nport = 7\nconnect-tcp = '127.0.0.1:9'\n",
         on_air(0, "AL1CE-1")
     )));
     App::new(&alice).wait_status(|status| {

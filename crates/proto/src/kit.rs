@@ -115,6 +115,17 @@ impl Pacer {
         Pacer { rate_bps, burst, ready_at: Instant::ZERO }
     }
 
+    /// Changes the rate, zero for no limit. What is left to wait takes as long as it does at the new rate.
+    pub fn set_rate(&mut self, now: Instant, rate_bps: u64) {
+        let before = core::mem::replace(&mut self.rate_bps, rate_bps);
+        if before == rate_bps || self.ready_at <= now {
+            return;
+        }
+        let left = self.ready_at.saturating_since(now).as_nanos() * u128::from(before);
+        let left = u64::try_from(left / u128::from(rate_bps.max(1))).unwrap_or(u64::MAX);
+        self.ready_at = if rate_bps == 0 { now } else { now + Duration::from_nanos(left) };
+    }
+
     /// Makes the next unit ready at this time.
     pub fn restart(&mut self, now: Instant) {
         self.ready_at = now;
@@ -187,6 +198,14 @@ mod tests {
             pacer.ready_at().saturating_since(Instant::from_secs(98))
         });
         assert_eq!(ready, [SECOND, SECOND * 2, SECOND * 3]);
+        let mut changed = Pacer::new(8_000, Duration::ZERO);
+        changed.spend(Instant::ZERO, 4_000);
+        changed.set_rate(Instant::from_secs(1), 16_000);
+        assert_eq!(
+            changed.ready_at(),
+            Instant::from_millis(2_500),
+            "three seconds are left, half as long at twice the rate"
+        );
         let mut odd = Pacer::new(3, Duration::ZERO);
         odd.spend(now, 1);
         assert_eq!(odd.ready_at().saturating_since(now), Duration::from_nanos(2_666_666_667), "rounded up");

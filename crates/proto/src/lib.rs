@@ -30,6 +30,9 @@
 // One file has vector instructions: `fec/gf256/kernels.rs`.
 #![deny(unsafe_code)]
 
+pub mod aeronp;
+pub mod aerorp;
+pub mod aerotp;
 pub mod agwpe;
 pub mod ax25;
 pub mod ax25cl;
@@ -42,14 +45,17 @@ pub mod fec;
 pub mod fecframe;
 #[cfg(any(test, feature = "testing"))]
 pub mod fuzz;
+pub mod gateway;
 pub mod joint;
 pub mod kiss;
 pub mod kit;
 #[cfg(any(test, feature = "testing"))]
 pub mod laws;
 pub mod ltp;
+pub mod motion;
 pub mod norm;
 pub mod observe;
+pub mod packet_router;
 pub mod peers;
 mod ranges;
 pub mod rng;

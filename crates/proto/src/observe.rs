@@ -233,7 +233,7 @@ pub(crate) mod tests {
     use crate::service::{BundlesRequest, Frames, LinkId, Storage};
     use crate::time::Instant;
     use crate::wrap::{Checked, Impair, ImpairConfig};
-    use crate::{agwpe, ax25, ax25cl, bp, controller, kiss, tcp, tcpcl};
+    use crate::{aeronp, aerorp, agwpe, ax25, ax25cl, bp, controller, kiss, tcp, tcpcl};
 
     /// Checks that an engine shows every counter that its structs have, under names that metrics can have.
     pub(crate) fn expect(engine: &impl Engine, name: &str, structs: &[Counts]) {
@@ -257,6 +257,10 @@ pub(crate) mod tests {
         expect(&Checked::new("tcpcl", tcpcl), "tcpcl", &[counts(&tcpcl::Counters::default())]);
         let ax25cl = ax25cl::Session::active(ax25cl::Config::default(), rng());
         expect(&ax25cl, "ax25cl", &[counts(&ax25cl::Counters::default())]);
+        let router = Box::new(aerorp::AeroRp::new(aerorp::Config::default()));
+        let (node, flight) = (aeronp::Config::default(), Default::default());
+        let node = aeronp::Node::new(node, router, flight, Instant::ZERO, rng());
+        expect(&node, "aeronp", &[counts(&aeronp::Counters::default())]);
         let station = ax25::Station::new(ax25::Config::new("N0CALL".parse().expect("a callsign")));
         expect(&station, "ax25", &[counts(&ax25::Counters::default()), counts(&ax25::Drops::default())]);
         let host = tcp::Host::new(tcp::config::HostConfig::default(), rng());

@@ -15,12 +15,15 @@
 //! | [`Datagrams`] | UDP | datagrams |
 //! | [`Files`] | a protocol for files | none (control only) |
 //! | [`Objects`] | a protocol for objects to groups | bytes of the next pieces |
+//! | [`Connections`] | AeroTP | bytes of each connection |
+//! | [`Programs`] | a gateway | none |
 //! | [`Frames`] | a link | frames |
 
 mod app;
 mod bpa;
 mod breach;
 mod bundles;
+mod connections;
 mod datagrams;
 mod files;
 mod frames;
@@ -28,6 +31,7 @@ mod management;
 mod name;
 mod objects;
 mod packets;
+mod programs;
 mod shares;
 mod storage;
 mod stream;
@@ -42,6 +46,10 @@ pub use bundles::{
     Bundles, BundlesIndication, BundlesRequest, DownReason, Priority, RefuseReason, TransferFailure,
     TransferId,
 };
+pub use connections::{
+    ConnectionFailure, ConnectionProperties, Connections, ConnectionsIndication, ConnectionsRequest,
+    Precedence, TransportService,
+};
 pub use datagrams::{Datagrams, DatagramsIndication, DatagramsRequest, PeerId};
 pub use files::{
     FileFailure, FileId, FileProperties, Files, FilesIndication, FilesRequest, PartialFile, Wish,
@@ -53,6 +61,7 @@ pub use management::{
 pub use name::{BundleName, CreationTimestamp, DtnTime, InvalidName};
 pub use objects::{ObjectFailure, ObjectKind, Objects, ObjectsIndication, ObjectsRequest};
 pub use packets::{Packets, PacketsIndication, PacketsRequest};
+pub use programs::{ProgramId, ProgramKind, Programs, ProgramsIndication, ProgramsRequest};
 pub use shares::Shares;
 pub use storage::{RecordId, Storage, StorageFailure, StorageIndication, StorageRequest};
 pub use stream::{CloseReason, Stream, StreamIndication, StreamRequest};

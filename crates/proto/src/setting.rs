@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn the_defaults_of_settings_are_valid() {
-        let all: [(&str, &dyn Settings); 12] = [
+        let all: [(&str, &dyn Settings); 14] = [
             ("tcp", &crate::tcp::config::Profile::default()),
             ("tcpcl", &crate::tcpcl::Config::default()),
             ("ax25cl", &crate::ax25cl::Config::default()),
@@ -160,6 +160,8 @@ mod tests {
             ("limits", &crate::bp::agent::Limits::default()),
             ("routing", &crate::bp::agent::RoutingConfig::default()),
             ("custody", &crate::bp::agent::CustodyConfig::default()),
+            ("aeronp", &crate::aeronp::Config::default()),
+            ("aerorp", &crate::aerorp::Config::default()),
         ];
         for (name, settings) in all {
             assert_eq!(settings.check(), Ok(()), "{name}");

@@ -82,6 +82,8 @@ settings! {
         pub mtu_bytes: u32 = 1500,
         /// Bit errors. Default: none.
         pub errors: Errors,
+        /// Bit errors from certain times on, in order of time. Default: none.
+        pub error_changes: Vec<ErrorChange>,
         /// Frame check sequence of the line. Default: none.
         pub fcs: Fcs,
         /// Additional bytes of each frame, such as flags and preamble. Default: 0.
@@ -93,6 +95,15 @@ settings! {
         /// True if the beginning and the end of outages are reported to the sender. Default: false.
         pub announced: bool,
     }
+}
+
+/// Change of the bit errors of a line.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ErrorChange {
+    /// Time of the change.
+    pub at: Instant,
+    /// Bit errors from then on.
+    pub errors: Errors,
 }
 
 /// Interval of time.
@@ -307,6 +318,9 @@ impl LineConfig {
             let apart = windows.windows(2).all(|pair| pair[0].to <= pair[1].from);
             rule(apart, "windows must be in order and must not overlap")?;
         }
+        let ordered = self.error_changes.windows(2).all(|pair| pair[0].at < pair[1].at);
+        rule(ordered, "changes of the bit errors must be in order of time")?;
+        self.error_changes.iter().try_for_each(|change| change.errors.validate())?;
         self.errors.validate()
     }
 }

@@ -56,6 +56,7 @@ pub mod delay;
 pub mod disk;
 pub mod fault;
 mod line;
+pub mod mobility;
 mod network;
 pub mod node;
 mod noise;
@@ -67,12 +68,14 @@ mod units;
 
 pub use airtime::Airtime;
 pub use channel::{
-    ChannelConfig, ChannelId, Counters, Direction, Errors, Fcs, GilbertElliott, LineConfig, Window,
+    ChannelConfig, ChannelId, Counters, Direction, ErrorChange, Errors, Fcs, GilbertElliott, LineConfig,
+    Window,
 };
 pub use clock::{ClockConfig, EPOCH_DTN_MS, Jump};
 pub use delay::{Delay, DelayPoint};
 pub use disk::DiskConfig;
 pub use fault::InjectedFault;
+pub use mobility::WayPoints;
 pub use node::{Boot, NodeBelow, NodeEngine, NodeId, OnRadio};
 pub use radio::{
     Access, Controller, ControllerConfig, Firmware, Framing, PathConfig, RadioConfig, StationConfig, Tnc,

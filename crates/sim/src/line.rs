@@ -143,7 +143,7 @@ impl Line {
             queued_bytes: 0,
             sending: None,
             clock: BitClock::new(config.rate_bps),
-            noise: Noise::new(&config.errors, rng),
+            noise: Noise::of_line(&config, rng),
             cut: false,
             scheduled_out: false,
             turns: config.turns().into(),

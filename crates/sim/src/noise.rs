@@ -9,7 +9,7 @@
 //! - **Bursts** (Gilbert 1960, Elliott 1963): the line is good or bad; the duration of each state is geometric in bits,
 //!   and each state has its own error rate. The state also changes while nothing is sent.
 
-use crate::channel::{Errors, GilbertElliott};
+use crate::channel::{Errors, GilbertElliott, LineConfig};
 use longwire_proto::rng::Rng;
 
 /// Errors of one direction of a channel.
@@ -18,9 +18,24 @@ pub(crate) enum Noise {
     None,
     Independent(IndependentErrors),
     Bursts(BurstErrors),
+    /// Different errors one after the other, each with its first slot.
+    Changing(Vec<(u64, Noise)>),
 }
 
 impl Noise {
+    /// Errors of a line, with their changes.
+    pub(crate) fn of_line(config: &LineConfig, rng: &Rng) -> Self {
+        let first = Noise::new(&config.errors, rng);
+        if config.error_changes.is_empty() {
+            return first;
+        }
+        let changes = config.error_changes.iter().enumerate().map(|(number, change)| {
+            let slot = u128::from(change.at.as_nanos()) * u128::from(config.rate_bps) / 1_000_000_000;
+            (slot as u64, Noise::new(&change.errors, &rng.fork(&format!("change {number}"))))
+        });
+        Noise::Changing([(0, first)].into_iter().chain(changes).collect())
+    }
+
     pub(crate) fn new(errors: &Errors, rng: &Rng) -> Self {
         match errors {
             Errors::None => Noise::None,
@@ -36,6 +51,18 @@ impl Noise {
             Noise::None => None,
             Noise::Independent(even) => even.find(from, to),
             Noise::Bursts(bursts) => bursts.find(from, to),
+            Noise::Changing(parts) => {
+                for at in 0..parts.len() {
+                    let begin = from.max(parts[at].0);
+                    let end = parts.get(at + 1).map_or(to, |next| to.min(next.0));
+                    if begin < end
+                        && let Some(slot) = parts[at].1.find(begin, end)
+                    {
+                        return Some(slot);
+                    }
+                }
+                None
+            }
         }
     }
 }
@@ -196,6 +223,8 @@ impl BurstErrors {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::channel::ErrorChange;
+    use longwire_proto::time::{Duration, Instant};
 
     const MODEL: GilbertElliott =
         GilbertElliott { good_bits_mean: 20_000.0, bad_bits_mean: 200.0, good_ber: 1e-5, bad_ber: 0.1 };
@@ -281,6 +310,30 @@ mod tests {
         let expected = MODEL.mean_ber();
         assert!((mean - expected).abs() < 4.0 * error, "mean {mean}, expected {expected}, error {error}");
         assert!(error < 0.05 * expected, "the runs say enough: {error}");
+    }
+
+    #[test]
+    fn errors_change_at_their_times() {
+        let change = |millis: u64, rate| ErrorChange {
+            at: Instant::ZERO + Duration::from_millis(millis),
+            errors: Errors::Ber(rate),
+        };
+        let config = LineConfig {
+            rate_bps: 1_000_000,
+            error_changes: vec![change(1000, 0.01), change(1500, 0.0), change(2000, 0.001)],
+            ..LineConfig::default()
+        };
+        let mut noise = Noise::of_line(&config, &Rng::new(5));
+        let all = errors(&mut noise, 0, 3_000_000);
+        let count = |from: u64, to: u64| all.iter().filter(|slot| (from..to).contains(slot)).count();
+        assert_eq!((count(0, 1_000_000), count(1_500_000, 2_000_000)), (0, 0));
+        // Expected are 5000 and 1000, with standard deviations of 70 and 32.
+        assert!(count(1_000_000, 1_500_000).abs_diff(5000) < 300);
+        assert!(count(2_000_000, 3_000_000).abs_diff(1000) < 130);
+        // A frame across a change, asked for in parts.
+        let mut parts = Noise::of_line(&config, &Rng::new(5));
+        let in_parts = (0..3000).flat_map(|part| errors(&mut parts, part * 1000, (part + 1) * 1000));
+        assert_eq!(in_parts.collect::<Vec<_>>(), all);
     }
 
     #[test]

@@ -24,6 +24,8 @@ pub trait Carrier: Sync + 'static {
     type Settings: Settings + Clone + Default + Serialize + DeserializeOwned + Send + Sync;
     /// Names and properties.
     const ABOUT: About;
+    /// True if sessions use damaged datagrams as well, which a socket on which a node listens has to receive then.
+    const USES_DAMAGED: bool = false;
     /// Codecs and messages for the fuzz targets. Any bytes by default.
     #[cfg(feature = "testing")]
     const FUZZ: Material = Material::BYTES;
@@ -97,6 +99,8 @@ pub struct About {
     pub is_called: bool,
     /// True if a link leads to a group, whose nodes are listed in the setting `members`.
     pub is_group: bool,
+    /// True if the address of a link over UDP may be that of a multicast group.
+    pub multicast: bool,
     /// Settings on which two nodes of this program agree by themselves, with the value on which they agree.
     pub negotiated: &'static [(&'static str, &'static str)],
     /// Names under which its settings are compared.
@@ -167,6 +171,8 @@ pub struct LinkFacts<'a> {
     pub name: &'a str,
     /// Address or callsign of the peer, in words.
     pub place: &'a str,
+    /// True if the address is that of a multicast group.
+    pub to_group: bool,
     /// True if the link is opened at startup.
     pub is_opened: bool,
     /// Rate, bit/s; zero if unknown.
@@ -317,6 +323,9 @@ pub trait AnyCarrier: Sync {
     /// Returns true if a caller that begins like this may be one of this carrier, or a datagram one of its packets.
     fn recognises(&self, first: &[u8]) -> bool;
 
+    /// Returns true if sessions use damaged datagrams as well.
+    fn uses_damaged(&self) -> bool;
+
     /// Creates the empty set of all sessions.
     fn sessions(&self, rng: &Rng) -> Box<dyn SessionLayer>;
 
@@ -365,6 +374,10 @@ impl<C: Carrier> AnyCarrier for C {
 
     fn recognises(&self, first: &[u8]) -> bool {
         C::recognises(first)
+    }
+
+    fn uses_damaged(&self) -> bool {
+        C::USES_DAMAGED
     }
 
     fn sessions(&self, rng: &Rng) -> Box<dyn SessionLayer> {

@@ -4,10 +4,12 @@ use crate::carrier::Medium;
 use longwire_proto::engine::{Engine, Indication, Request, Service, forward};
 use longwire_proto::service::{
     Both, Bundles, Datagrams, DatagramsIndication, DatagramsRequest, Many, Packets, PacketsIndication,
-    PacketsRequest, Port, Stream, StreamIndication, StreamRequest,
+    PacketsRequest, Port, Programs, ProgramsIndication, ProgramsRequest, Stream, StreamIndication,
+    StreamRequest,
 };
 use longwire_proto::tcpcl::{AdmissionDecision, CallerIdentity};
 use longwire_proto::time::Instant;
+use std::collections::VecDeque;
 
 /// The service of the medium of a link, whichever it is.
 #[derive(Debug)]
@@ -27,6 +29,8 @@ pub enum MediaRequest {
     Datagrams(DatagramsRequest),
     /// To a connection that carries packets.
     Packets(PacketsRequest),
+    /// To the owner of the sockets of local programs, from the gateway of a link.
+    Programs(ProgramsIndication),
 }
 
 /// Indications of [`Media`].
@@ -38,6 +42,8 @@ pub enum MediaIndication {
     Datagrams(DatagramsIndication),
     /// From a connection that carries packets.
     Packets(PacketsIndication),
+    /// From the owner of the sockets of local programs, to the gateway of a link.
+    Programs(ProgramsRequest),
 }
 
 impl MediaIndication {
@@ -57,6 +63,7 @@ impl MediaIndication {
             MediaIndication::Stream(_) => medium == Medium::Tcp,
             MediaIndication::Datagrams(_) => matches!(medium, Medium::Udp | Medium::Ui),
             MediaIndication::Packets(_) => medium == Medium::Ax25,
+            MediaIndication::Programs(_) => false,
         }
     }
 }
@@ -128,7 +135,7 @@ impl<Id: core::fmt::Debug> PartOf for Both<Many<Id, Packets>, Many<Id, Datagrams
     }
     fn narrow_request((id, request): Request<Self::Whole>) -> Option<Request<Self>> {
         match request {
-            MediaRequest::Stream(_) => None,
+            MediaRequest::Stream(_) | MediaRequest::Programs(_) => None,
             MediaRequest::Packets(request) => Some(Port::First((id, request))),
             MediaRequest::Datagrams(request) => Some(Port::Second((id, request))),
         }
@@ -141,12 +148,113 @@ impl<Id: core::fmt::Debug> PartOf for Both<Many<Id, Packets>, Many<Id, Datagrams
     }
     fn narrow_indication((id, indication): Indication<Self::Whole>) -> Option<Indication<Self>> {
         match indication {
-            MediaIndication::Stream(_) => None,
+            MediaIndication::Stream(_) | MediaIndication::Programs(_) => None,
             MediaIndication::Packets(indication) => Some(Port::First((id, indication))),
             MediaIndication::Datagrams(indication) => Some(Port::Second((id, indication))),
         }
     }
 }
+
+/// The programs of this side from below: an engine asks the owner of their sockets, and hears from it.
+#[derive(Debug)]
+pub enum LocalPrograms {}
+
+impl Service for LocalPrograms {
+    type Request = ProgramsIndication;
+    type Indication = ProgramsRequest;
+}
+
+/// Datagrams and local programs side by side, as the gateway of a link uses them.
+impl PartOf for Both<Datagrams, LocalPrograms> {
+    type Whole = Media;
+
+    fn widen_request(request: Request<Self>) -> MediaRequest {
+        match request {
+            Port::First(request) => MediaRequest::Datagrams(request),
+            Port::Second(request) => MediaRequest::Programs(request),
+        }
+    }
+    fn narrow_request(request: MediaRequest) -> Option<Request<Self>> {
+        match request {
+            MediaRequest::Datagrams(request) => Some(Port::First(request)),
+            MediaRequest::Programs(request) => Some(Port::Second(request)),
+            MediaRequest::Stream(_) | MediaRequest::Packets(_) => None,
+        }
+    }
+    fn widen_indication(indication: Indication<Self>) -> MediaIndication {
+        match indication {
+            Port::First(indication) => MediaIndication::Datagrams(indication),
+            Port::Second(indication) => MediaIndication::Programs(indication),
+        }
+    }
+    fn narrow_indication(indication: MediaIndication) -> Option<Indication<Self>> {
+        match indication {
+            MediaIndication::Datagrams(indication) => Some(Port::First(indication)),
+            MediaIndication::Programs(indication) => Some(Port::Second(indication)),
+            MediaIndication::Stream(_) | MediaIndication::Packets(_) => None,
+        }
+    }
+}
+
+/// An engine with a second port above, for local programs, which it has below here: the convergence layer of a link keeps its shape, and
+/// the owner of its datagrams owns the sockets of the programs as well.
+#[derive(Debug)]
+pub struct WithLocalPrograms<E> {
+    engine: E,
+    /// Messages to the owner of the sockets.
+    out: VecDeque<ProgramsIndication>,
+}
+
+impl<E> WithLocalPrograms<E> {
+    /// Turns the second port of an engine.
+    pub fn new(engine: E) -> Self {
+        WithLocalPrograms { engine, out: VecDeque::new() }
+    }
+}
+
+impl<E, A> Engine for WithLocalPrograms<E>
+where
+    A: Service,
+    E: Engine<Above = Both<A, Programs>>,
+{
+    type Above = A;
+    type Below = Both<E::Below, LocalPrograms>;
+
+    forward!(engine: handle_timeout poll_timeout observe);
+
+    fn handle_request(&mut self, now: Instant, request: Request<A>) {
+        self.engine.handle_request(now, Port::First(request));
+    }
+
+    fn handle_indication(&mut self, now: Instant, indication: Indication<Self::Below>) {
+        match indication {
+            Port::First(indication) => self.engine.handle_indication(now, indication),
+            Port::Second(request) => self.engine.handle_request(now, Port::Second(request)),
+        }
+    }
+
+    fn poll_indication(&mut self, now: Instant) -> Option<Indication<A>> {
+        loop {
+            match self.engine.poll_indication(now)? {
+                Port::First(indication) => return Some(indication),
+                Port::Second(message) => self.out.push_back(message),
+            }
+        }
+    }
+
+    fn poll_request(&mut self, now: Instant) -> Option<Request<Self::Below>> {
+        if let Some(message) = self.out.pop_front() {
+            return Some(Port::Second(message));
+        }
+        self.engine.poll_request(now).map(Port::First)
+    }
+
+    fn finished(&self) -> bool {
+        self.out.is_empty() && self.engine.finished()
+    }
+}
+
+impl<E> Admission for WithLocalPrograms<E> {}
 
 /// The admission of a caller, on which the owner of a session may decide. By default no session asks.
 pub trait Admission {

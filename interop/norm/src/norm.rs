@@ -152,6 +152,7 @@ unsafe extern "C" {
     ) -> Object;
     fn NormStreamOpen(session: Session, buffer_bytes: u32, info: *const c_char, info_bytes: c_uint)
     -> Object;
+    pub safe fn NormStreamMarkEom(stream: Object);
     pub safe fn NormStreamClose(stream: Object, graceful: bool);
     fn NormStreamWrite(stream: Object, data: *const c_char, bytes: c_uint) -> c_uint;
     safe fn NormStreamFlush(stream: Object, end_of_message: bool, mode: c_int);

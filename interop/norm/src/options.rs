@@ -26,6 +26,8 @@ Both:
 Sender:
   --file PATH | --data PATH | --stream PATH
                           objects, in this order; a file has its name as its info
+  --stream-buffer BYTES   sent bytes of a stream that can be repaired; default 4194304
+  --message BYTES         length of the messages of streams; default: one message
   --rate BITS             bits a second; default 10000000
   --segment BYTES         default 1400
   --block N, --parity N   segments of a block; defaults 64 and 16
@@ -76,6 +78,8 @@ pub struct Options {
 #[derive(Clone, Debug)]
 pub struct SendOptions {
     pub sources: Vec<Source>,
+    pub stream_buffer_bytes: u32,
+    pub message_bytes: usize,
     pub rate_bps: f64,
     pub segment_bytes: u16,
     pub block: u16,
@@ -123,6 +127,8 @@ impl Options {
         let role = arguments.next().ok_or("send or receive is missing")?;
         let mut send = SendOptions {
             sources: Vec::new(),
+            stream_buffer_bytes: 4 << 20,
+            message_bytes: usize::MAX,
             rate_bps: 10e6,
             segment_bytes: 1_400,
             block: 64,
@@ -170,6 +176,8 @@ impl Options {
                 "--file" if sends => send.sources.push(Source::File(value()?.into())),
                 "--data" if sends => send.sources.push(Source::Data(value()?.into())),
                 "--stream" if sends => send.sources.push(Source::Stream(value()?.into())),
+                "--stream-buffer" if sends => send.stream_buffer_bytes = number(&value()?)?,
+                "--message" if sends => send.message_bytes = number(&value()?)?,
                 "--rate" if sends => send.rate_bps = number(&value()?)?,
                 "--segment" if sends => send.segment_bytes = number(&value()?)?,
                 "--block" if sends => send.block = number(&value()?)?,

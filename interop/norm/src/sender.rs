@@ -4,7 +4,8 @@ use crate::norm::{
     AckingStatus, Event, EventKind, NODE_ANY, NormAddAckingNode, NormGetGrttEstimate, NormGetTxRate,
     NormSetAutoParity, NormSetBackoffFactor, NormSetCongestionControl, NormSetEcnSupport, NormSetGroupSize,
     NormSetGrttEstimate, NormSetTxCacheBounds, NormSetTxOnly, NormSetTxRate, NormSetTxRateBounds,
-    NormSetTxRobustFactor, NormSetWatermark, NormStartSender, NormStreamClose, Object, Session,
+    NormSetTxRobustFactor, NormSetWatermark, NormStartSender, NormStreamClose, NormStreamMarkEom, Object,
+    Session,
 };
 use crate::options::{CongestionControl, Options, SendOptions, Source, is_unicast};
 use crate::{Outcome, Peer};
@@ -14,7 +15,6 @@ use std::fs;
 const OBJECTS_MAX: u32 = 256;
 /// Bytes of them, which the library does not allocate at once.
 const OBJECT_BYTES_MAX: i64 = 1 << 32;
-const STREAM_BUFFER_BYTES: u32 = 4 << 20;
 
 /// A stream that is being written.
 #[derive(Debug)]
@@ -22,6 +22,20 @@ struct OpenStream {
     object: Object,
     data: Vec<u8>,
     written: usize,
+}
+
+impl OpenStream {
+    /// Writes as much as the library takes, in messages of this length.
+    fn write(&mut self, message_bytes: usize) {
+        while self.written < self.data.len() {
+            let end = (self.written / message_bytes + 1).saturating_mul(message_bytes).min(self.data.len());
+            self.written += self.object.write(&self.data[self.written..end]);
+            if self.written < end {
+                return;
+            }
+            NormStreamMarkEom(self.object);
+        }
+    }
 }
 
 pub(crate) fn run(peer: &Peer, options: &Options, send: &SendOptions) -> Result<Outcome, String> {
@@ -59,13 +73,12 @@ pub(crate) fn run(peer: &Peer, options: &Options, send: &SendOptions) -> Result<
         while stream.is_none()
             && let Some(source) = next
         {
-            let Some(object) = enqueue(session, source, &mut stream)? else { break };
+            let Some(object) = enqueue(session, source, send, &mut stream)? else { break };
             last = Some(object);
             next = waiting.next();
         }
         if let Some(open) = &mut stream {
-            let data = &open.data[open.written..];
-            open.written += open.object.write(data);
+            open.write(send.message_bytes);
             if open.written == open.data.len() {
                 open.object.flush();
                 // The watermark stands at the end of what was written, and the end of the stream behind it.
@@ -148,6 +161,7 @@ fn configure(session: Session, options: &Options, send: &SendOptions) {
 fn enqueue(
     session: Session,
     source: &Source,
+    send: &SendOptions,
     stream: &mut Option<OpenStream>,
 ) -> Result<Option<Object>, String> {
     let read = |path| fs::read(path).map_err(|error| format!("{}: {error}", std::path::Path::display(path)));
@@ -159,7 +173,7 @@ fn enqueue(
         }
         Source::Data(path) => session.enqueue_data(read(path)?.leak(), &[]),
         Source::Stream(path) => {
-            let object = session.open_stream(STREAM_BUFFER_BYTES, &[]);
+            let object = session.open_stream(send.stream_buffer_bytes, &[]);
             if object.is_valid() {
                 *stream = Some(OpenStream { object, data: read(path)?, written: 0 });
             }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{GROUP, LINGER, Namespace, Peer, Place, free_port, has, sha256, text};
+use common::{GROUP, LINGER, Namespace, PATIENCE, Peer, Place, free_port, has, number, sha256, text};
 use std::fs;
 
 /// Side that has the engine of Longwire; the other one has NRL's library.
@@ -18,8 +18,7 @@ impl Own {
     fn sender(self, namespace: Option<&Namespace>, arguments: &[&str]) -> Peer {
         match self {
             Own::Sender => Peer::own(namespace, arguments),
-            // Its 20 attempts take 40 ms on loopback, for which a process may have to wait for the processor.
-            Own::Receiver => Peer::start(namespace, &[arguments, &["--robust", "200"]].concat()),
+            Own::Receiver => Peer::start(namespace, &[arguments, &PATIENCE].concat()),
         }
     }
 
@@ -51,6 +50,7 @@ fn unicast(own: Own, kind: &str, bytes: usize, send: &[&str], receive: &[&str]) 
     let what = format!("{own:?} {send:?} {receive:?}: {line}");
     assert!(has(&line, "kind", &text(&kind[2..])) && has(&line, "bytes", &bytes.to_string()), "{what}");
     assert!(has(&line, "sha256", &text(&hash)) && has(&line, "sender", "1"), "{what}");
+    assert!(kind != "--stream" || has(&line, "breaks", "0"), "{what}");
     if kind == "--file" {
         assert!(has(&line, "info", &text("object")), "{what}");
         if own == Own::Sender {
@@ -92,6 +92,36 @@ fn losses_are_repaired_with_each_code_when_longwire_sends() {
 #[test]
 fn losses_are_repaired_with_each_code_when_longwire_receives() {
     each_code(Own::Receiver);
+}
+
+/// Streams with each loss. The buffer of Longwire, which waits for acknowledgements, is far shorter than the stream; that of NRL, which
+/// waits for a time, is longer.
+fn each_stream(own: Own) {
+    for block in [["64", "16"], ["16", "8"]] {
+        for (loss, code) in [("0", "5"), ("5", "129"), ("20", "2")] {
+            let buffer = if own == Own::Sender { "400000" } else { "4000000" };
+            let code = ["--block", block[0], "--parity", block[1], "--fec-id", code];
+            let stream = ["--stream-buffer", buffer, "--message", "100001", "--rate", "20000000"];
+            unicast(own, "--stream", 1_000_000, &[&code[..], &stream].concat(), &["--rx-loss", loss]);
+        }
+    }
+}
+
+#[test]
+fn streams_arrive_when_longwire_sends() {
+    each_stream(Own::Sender);
+}
+
+#[test]
+fn streams_arrive_when_longwire_receives() {
+    each_stream(Own::Receiver);
+}
+
+/// Many short messages, each sent at once.
+#[test]
+fn messages_of_streams_arrive_with_nothing_between_them() {
+    let send = ["--message", "100", "--block", "16", "--parity", "8"];
+    unicast(Own::Sender, "--stream", 20_000, &send, &["--rx-loss", "10"]);
 }
 
 /// Without named receivers, the sender learns the only one from its answers.
@@ -226,5 +256,44 @@ fn a_late_receiver_gets_old_objects_if_it_asks_for_them() {
         assert!(has_both, "{own:?} {lines:#?}");
         let (status, heard) = sender.end();
         assert_eq!(status, 0, "{own:?} {heard:#?}");
+    }
+}
+
+/// It comes when most of the stream has left the buffer of the sender, and is told where it can begin.
+#[test]
+fn a_late_receiver_of_a_stream_begins_where_it_can_be_repaired() {
+    for own in BOTH {
+        let Some(namespace) = Namespace::new() else { return };
+        let place = Place::new();
+        let (path, hash) = place.file("stream", 3_000_000);
+        let receive = ["receive", "--node", "2", "--linger", LINGER];
+        // Longwire's receivers say how far they are.
+        let mut early = Peer::own(Some(&namespace), &[&receive, group(true)].concat());
+        let send = ["send", "--node", "1", "--grtt", "0.05", "--group", "10", "--rate", "4000000"];
+        let stream = ["--stream-buffer", "800000", "--message", "5000", "--stream", &path];
+        let arguments = [&send, group(own == Own::Sender), &stream].concat();
+        let sender = own.sender(Some(&namespace), &arguments);
+        for _ in 0..3 {
+            assert!(early.event("progress").is_some(), "{own:?} {:#?}", early.heard);
+        }
+        let policy = if own == Own::Sender { "stream" } else { "all" };
+        let receive = ["receive", "--node", "3", "--linger", LINGER, "--sync", policy];
+        let arguments = [&receive, group(own == Own::Receiver)].concat();
+        let mut late = own.receiver(Some(&namespace), &arguments);
+        assert!(has(&early.completed(), "sha256", &text(&hash)), "{own:?}");
+        let line = late.completed();
+        // All from the beginning of a message to the end.
+        let stream = fs::read(&path).expect("the stream");
+        let bytes: usize = number(&line, "bytes");
+        let rest = &stream[stream.len() - bytes..];
+        assert!(bytes > 0 && bytes < stream.len() && bytes.is_multiple_of(5_000), "{own:?} {line}");
+        assert!(has(&line, "sha256", &text(&sha256(rest))), "{own:?} {line}");
+        let (_, heard) = sender.end();
+        if own == Own::Sender {
+            let counters = heard.iter().find(|line| line.contains("\"counters\"")).expect("counters");
+            let [released, squelches] =
+                ["blocks_released", "squelches_sent"].map(|name| number(counters, name));
+            assert!(released > 0 && squelches > 0, "{counters}");
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{LINGER, Namespace, Peer, Place, free_port, has, sha256, text};
+use common::{LINGER, Namespace, PATIENCE, Peer, Place, free_port, has, sha256, text};
 use std::fs;
 use std::process::Command;
 
@@ -17,7 +17,7 @@ fn unicast(kind: &str, bytes: usize, send: &[&str], receive: &[&str]) -> (Vec<St
     let receiver = ["receive", "--node", "2", "--folder", folder, "--linger", LINGER];
     let mut receiver = Peer::start(None, &[&receiver, &common[..], receive].concat());
     let sender = ["send", "--node", "1", "--watermark", "2", kind, &path];
-    let sender = Peer::start(None, &[&sender, &common[..], send].concat());
+    let sender = Peer::start(None, &[&sender, &common[..], &PATIENCE, send].concat());
     let line = receiver.completed();
     assert!(has(&line, "kind", &text(&kind[2..])) && has(&line, "bytes", &bytes.to_string()), "{line}");
     assert!(has(&line, "sha256", &text(&hash)) && has(&line, "sender", "1"), "{line}");
@@ -126,7 +126,8 @@ fn a_multicast_group_receives_and_acknowledges() {
         let mut receivers = ["2", "3"].map(receiver);
         let sender = ["send", "--node", "1", "--watermark", "2,3", "--grtt", "0.05", "--group", "10"];
         let objects = ["--data", &files[0].0, "--data", &files[1].0];
-        let sender = Peer::start(Some(&namespace), &[&sender, &common::GROUP[..], &objects].concat());
+        let arguments = [&sender, &common::GROUP[..], &PATIENCE, &objects].concat();
+        let sender = Peer::start(Some(&namespace), &arguments);
         for receiver in &mut receivers {
             let lines = [receiver.completed(), receiver.completed()];
             let all_there =

@@ -11,6 +11,7 @@ use longwire_lab::error::Error;
 use longwire_lab::finding::Finding;
 use longwire_lab::link::{self, LinkPath};
 use longwire_lab::record::Ranked;
+use longwire_lab::run;
 use node_file::NodeFile;
 use std::path::{Path, PathBuf};
 
@@ -28,6 +29,9 @@ pub(crate) struct Compare {
     /// Link: a built-in profile, or the path of a profile (.toml)
     #[arg(long, value_name = "NAME")]
     link: String,
+    /// Number of receivers on the channel of the link, each of which gets all files
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=i64::from(run::RECEIVERS_MAX)))]
+    receivers: u32,
     /// Print this node configuration, merged with the settings of the best protocol for nodes, instead of tables
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     config: Option<PathBuf>,
@@ -49,6 +53,7 @@ impl Compare {
             seed: self.measure.seed.unwrap_or(1),
             threads: self.measure.threads(),
             traces: self.measure.trace.is_some(),
+            receivers: self.receivers,
         };
         match &node_file {
             None => self.measure.carry_out(|progress| compare::compare(&options, progress)),

@@ -55,6 +55,9 @@ fn words(status: &view::Status) -> String {
     }
     out += &super::links::tncs(&status.tncs);
     out += &super::links::words(&status.links);
+    for route in &status.learned_routes {
+        out += &learned_route(route);
+    }
     for refused in &status.refused {
         out += &refusal(refused);
     }
@@ -66,6 +69,23 @@ fn words(status: &view::Status) -> String {
     }
     for (name, count) in status.counters.iter().filter(|(_, count)| **count != 0) {
         let _ = writeln!(out, "{:<28}{count}", name.replace('_', " "));
+    }
+    out
+}
+
+/// Formats a route that was learned from announcements.
+fn learned_route(route: &view::LearnedRoute) -> String {
+    let wait =
+        route.wait_s.map(|wait| format!(", which is expected in {}", seconds(wait))).unwrap_or_default();
+    let mut out = format!(
+        "route to {} via {}{wait}; expected delay {}\n",
+        route.node,
+        route.next,
+        seconds(route.expected_s)
+    );
+    for link in &route.links {
+        let down = link.down_s.map(|down| format!(", down for {}", seconds(down))).unwrap_or_default();
+        let _ = writeln!(out, "  link to {}: {}{down}", link.to, seconds(link.expected_s));
     }
     out
 }

@@ -56,7 +56,15 @@ fn planned<T>(
 ) -> T {
     let ranking = ranking(candidates, link);
     let (options, link) = (
-        Options { files: Vec::new(), link: link.into(), runs: None, seed: 1, threads: 1, traces: false },
+        Options {
+            files: Vec::new(),
+            link: link.into(),
+            runs: None,
+            seed: 1,
+            threads: 1,
+            traces: false,
+            receivers: 1,
+        },
         LinkPath::load(link, Path::new(".")).expect("it is shipped"),
     );
     of(&Comparison { options: &options, path: &link, bytes: 10, planned, runs: planned, ranking })
@@ -299,6 +307,7 @@ fn over_outages(path: &LinkPath) -> Vec<Candidate> {
         seed: 1,
         threads: 1,
         traces: false,
+        receivers: 1,
     };
     let files = [Bytes::from(vec![7; 100_000])];
     let played = |preset: Preset| {

@@ -160,6 +160,9 @@ impl EthernetStation {
     }
 
     fn hardware_address(&self, of: Ipv4Addr) -> Option<MacAddress> {
+        if of.is_multicast() {
+            return Some(MacAddress::of_group(of));
+        }
         let fixed = self.config.arp.iter().find(|(address, _)| *address == of).map(|(_, mac)| *mac);
         fixed.or_else(|| self.learned.get(&of).copied())
     }
@@ -227,7 +230,7 @@ impl EthernetStation {
             self.counters.refused += 1;
             return;
         };
-        if frame.to != self.config.mac && frame.to != MacAddress::BROADCAST {
+        if frame.to != self.config.mac && !frame.to.is_group() {
             return;
         }
         match frame.contents {
@@ -261,6 +264,12 @@ impl EthernetStation {
         // Without the padding of the frame.
         bytes.truncate(bytes.len() - payload.len() + usize::from(header.payload_bytes));
         payload.truncate(usize::from(header.payload_bytes));
+        if header.destination.is_multicast() {
+            // Every host is a member of every group.
+            let joined = self.ports.iter().filter(|port| port.joined);
+            let heard = joined.map(|port| (port.interface, FramesIndication::Frame(bytes.clone())));
+            return self.up.extend(heard);
+        }
         let Some(port) = self.ports.iter().find(|port| port.address == header.destination) else {
             return self.forward(now, header, bytes, payload);
         };

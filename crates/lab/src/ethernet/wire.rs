@@ -29,6 +29,17 @@ impl MacAddress {
     /// All stations.
     pub const BROADCAST: MacAddress = MacAddress([0xff; 6]);
 
+    /// Address of a group of IPv4 (RFC 1112 6.4).
+    pub const fn of_group(group: Ipv4Addr) -> MacAddress {
+        let [_, high, middle, low] = group.octets();
+        MacAddress([1, 0, 0x5e, high & 0x7f, middle, low])
+    }
+
+    /// True for a group, and for all stations.
+    pub const fn is_group(self) -> bool {
+        self.0[0] & 1 == 1
+    }
+
     /// Locally administered address of the station with this number.
     pub const fn of_station(number: u16) -> MacAddress {
         let [high, low] = number.to_be_bytes();

@@ -111,6 +111,24 @@ impl EthernetChannel {
         }
     }
 
+    /// Station with this number on a channel of several, whose addresses are those of the hosts in order.
+    pub(crate) fn station_of_several(
+        &self,
+        link: &LinkProfile,
+        station: u16,
+        interface: InterfaceId,
+        addresses: &[Ipv4Addr],
+    ) -> EthernetConfig {
+        let own = addresses[usize::from(station)];
+        let known =
+            addresses.iter().zip(0..).map(|(address, number)| (*address, MacAddress::of_station(number)));
+        EthernetConfig {
+            mac: MacAddress::of_station(station),
+            arp: known.collect(),
+            ..self.station(link, 0, (interface, own), own)
+        }
+    }
+
     /// Cost of a transmission, slot, number of slots and detection, for display.
     pub fn in_words(&self) -> String {
         let EthernetChannel { cost_ms, slot_time_ms, slots, detection_ms } = self;

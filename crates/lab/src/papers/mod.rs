@@ -3,6 +3,7 @@
 //! A paper is a folder and an entry in [`PAPERS`]: the command line, its help and the tests take them from there. What
 //! is published stands in its `published.csv` or `published.toml`, and its words in `text.toml`.
 
+pub mod aerotp;
 pub mod ax25_throughput;
 pub mod cislunar;
 pub mod dstar;
@@ -26,6 +27,7 @@ pub const PAPERS: &[Paper] = &[
     dtn_ax25::PAPER,
     ax25_throughput::PAPER,
     dstar::PAPER,
+    aerotp::PAPER,
     #[cfg(any(test, feature = "dummy"))]
     dummy::PAPER,
 ];

@@ -48,7 +48,7 @@ fn an_early_stop_is_said_on_the_page_and_in_its_command() {
 #[test]
 fn papers_have_names_of_their_own() {
     let names: Vec<&str> = PAPERS.iter().map(|paper| paper.name).collect();
-    assert_eq!(names, ["cislunar", "dtn-ax25", "ax25-throughput", "dstar", "dummy"]);
+    assert_eq!(names, ["cislunar", "dtn-ax25", "ax25-throughput", "dstar", "aerotp", "dummy"]);
     assert!(find("dumy").is_none());
 }
 

@@ -1,7 +1,7 @@
 //! AX.25 stations of a simulated node, one on each of its channels.
 //!
 //! The station towards the destination connects, the one towards the source is called. A callsign is `N` and the
-//! position of the node in three digits; only two stations are on each channel.
+//! position of the node in three digits; only two stations are on each channel, except in a group.
 
 use super::NodePosition;
 use super::node::ONWARD_LINK;
@@ -35,6 +35,16 @@ impl Stations {
         Stations { stations }
     }
 
+    /// Creates the station of a node that sends UI frames to a group and receives them, on its channel towards the others.
+    pub(super) fn in_group(place: &NodePosition, link: &LinkConfig) -> Stations {
+        let (radio, transmission_max) = place.radios[0].clone().expect("a radio channel");
+        let group = PeerStation { station: group(), path: Vec::new(), link: link.clone() };
+        let mut config = ax25::Config::new(callsign(place.position));
+        (config.radio, config.transmission_max) = (radio, transmission_max);
+        config.unconnected.insert(ONWARD_LINK, group);
+        Stations { stations: vec![(ONWARD, Station::new(config))] }
+    }
+
     fn of_link(&mut self, link: LinkId) -> &mut Station {
         let interface = if link == ONWARD_LINK { ONWARD } else { INWARD };
         self.of_interface(interface)
@@ -44,6 +54,11 @@ impl Stations {
         let known = self.stations.iter_mut().find(|(known, _)| *known == interface);
         &mut known.expect("a node asks only for links that it has").1
     }
+}
+
+/// Callsign of the group of all stations.
+fn group() -> Callsign {
+    "ALL".parse().expect("a callsign")
 }
 
 fn callsign(position: usize) -> Callsign {

@@ -12,6 +12,8 @@
 //!                frames
 //! ```
 
+mod group;
+
 use super::air::{INWARD_LINK, Stations};
 use super::node::{ONWARD_LINK, checked, checked_link, host};
 use super::udp::UdpHost;
@@ -131,9 +133,18 @@ pub(super) fn assemble(
         CarrierMedium::Ax25 | CarrierMedium::Ui => checked_link(&others.ax25, links)?,
     }
     let cautions = carrier.cautions(&plan, &hops(links));
-    let tower = Tower { carrier, medium, section, others };
+    let tower = Arc::new(Tower { carrier, medium, section, others });
+    let in_group = tower.clone();
+    let make_in_group = move |place: &NodePosition, boot: Boot| in_group.group_node(place, &boot);
     let make = move |place: &NodePosition, boot: Boot| tower.node(place, &boot);
-    Ok(Assembly { make: Arc::new(make), carries_bundles: true, cautions, settings })
+    Ok(Assembly {
+        make: Arc::new(make),
+        make_in_group: (about.is_group || about.multicast)
+            .then(|| Arc::new(make_in_group) as Arc<super::Make>),
+        carries_bundles: true,
+        cautions,
+        settings,
+    })
 }
 
 /// Parts of a bundle node.

@@ -11,6 +11,10 @@ mod radio;
 mod relay;
 mod udp;
 
+pub use node::host as stream_host;
+pub use relay::IpRelay;
+pub use udp::UdpHost;
+
 use crate::arrivals::SharedArrivals;
 use crate::bundle_observer;
 use crate::error::{Error, nearest};
@@ -257,6 +261,8 @@ type Make = dyn Fn(&NodePosition, Boot) -> NodeEngine<FileTask> + Send + Sync;
 #[derive(Clone)]
 pub struct Assembly {
     make: Arc<Make>,
+    /// Makes a node of a group; `None` for protocols with one receiver.
+    make_in_group: Option<Arc<Make>>,
     /// True for bundles, false for a plain stream.
     pub carries_bundles: bool,
     /// Warnings about these settings on this path.
@@ -266,6 +272,29 @@ pub struct Assembly {
 }
 
 impl Assembly {
+    /// Protocol without bundles, whose settings have no warnings.
+    fn of_stream(
+        make: impl Fn(&NodePosition, Boot) -> NodeEngine<FileTask> + Send + Sync + 'static,
+        settings: Table,
+    ) -> Assembly {
+        let make = Arc::new(make);
+        Assembly { make, make_in_group: None, carries_bundles: false, cautions: Vec::new(), settings }
+    }
+
+    /// Returns true if one transmission can serve several receivers.
+    pub fn serves_groups(&self) -> bool {
+        self.make_in_group.is_some()
+    }
+
+    /// Creates the engine of one node of a group, of which the first one is the source and all others receive. The path has one hop.
+    ///
+    /// # Panics
+    /// Panics if the protocol has one receiver.
+    pub fn node_in_group(&self, place: &NodePosition, boot: Boot) -> NodeEngine<FileTask> {
+        let make = self.make_in_group.as_ref().expect("a protocol that serves groups");
+        make(place, boot)
+    }
+
     /// Creates the engine of one node.
     pub fn node(&self, place: &NodePosition, boot: Boot) -> NodeEngine<FileTask> {
         (self.make)(place, boot)

@@ -29,7 +29,6 @@ use longwire_proto::tcp::config::{HostConfig, InterfaceConfig, PeerConfig, Profi
 use longwire_sim::{Boot, NodeEngine};
 use serde::{Deserialize, Serialize};
 use std::net::Ipv4Addr;
-use std::sync::Arc;
 use toml::Table;
 
 /// Link towards the destination, of every node but the last.
@@ -54,13 +53,13 @@ pub(super) fn assemble_stream(settings: Table) -> Result<Assembly, Error> {
     checked(parsed.tcp.check(), "tcp")?;
     let make = move |place: &NodePosition, boot: Boot| -> NodeEngine<FileTask> {
         if place.position > 0 && !place.is_destination() {
-            return Box::new(Beneath::<_, Storage>::new(IpRelay::new()));
+            return Box::new(Beneath::<_, Storage>::new(IpRelay::default()));
         }
         let files = FilesOverStream::new(ONWARD_LINK).recording(place.recorded_arrivals());
         let host = Host::new(end_to_end(place, parsed.tcp.clone()), boot.rng.fork("tcp"));
         Box::new(Beneath::<_, Storage>::new(Stack::new(files, host)))
     };
-    Ok(Assembly { make: Arc::new(make), carries_bundles: false, cautions: Vec::new(), settings })
+    Ok(Assembly::of_stream(make, settings))
 }
 
 /// Converts the result of a configuration check to an error of the settings.
@@ -83,7 +82,8 @@ pub(super) fn checked_link(ax25: &LinkConfig, links: &[LinkProfile]) -> Result<(
         .hint(format!("set it to at most {longest}, or set `mtu-bytes` of each link to at least {said}")))
 }
 
-pub(super) fn host(place: &NodePosition, profile: &Profile, port: u16, rng: &Rng) -> Host {
+/// Creates the host of a node of a path: TCP with this profile, which accepts connections at this port and calls the next node there.
+pub fn host(place: &NodePosition, profile: &Profile, port: u16, rng: &Rng) -> Host {
     Host::new(host_config(place, profile.clone(), port), rng.fork("tcp"))
 }
 

@@ -29,7 +29,6 @@ use longwire_proto::time::Duration;
 use longwire_sim::{Boot, NodeEngine};
 use longwire_towers::path::{extended_ax25, linux_6_as_installed, plain_ax25, round_trip};
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 use toml::Table;
 
 /// Settings of AX.25 without bundles.
@@ -63,7 +62,7 @@ pub(super) fn assemble_link(settings: Table, links: &[LinkProfile]) -> Result<As
         let below = Stack::new(streams, OnFirst(Stations::new(place, &parsed.ax25)));
         Box::new(Beneath::<_, Storage>::new(Stack::new(files, below)))
     };
-    Ok(Assembly { make: Arc::new(make), carries_bundles: false, cautions: Vec::new(), settings })
+    Ok(Assembly::of_stream(make, settings))
 }
 
 /// Settings of TCP/IP over AX.25.
@@ -136,5 +135,5 @@ pub(super) fn assemble_internet(settings: Table, links: &[LinkProfile]) -> Resul
         let below = Stack::new(internet(place, parsed.carriage), Stations::new(place, &link));
         Box::new(Beneath::<_, Storage>::new(Stack::new(files, Stack::new(host, below))))
     };
-    Ok(Assembly { make: Arc::new(make), carries_bundles: false, cautions: Vec::new(), settings })
+    Ok(Assembly::of_stream(make, settings))
 }

@@ -26,19 +26,22 @@ struct Counters {
 
 /// Forwards packets from one interface to the other.
 #[derive(Debug)]
-pub(super) struct IpRelay {
+pub struct IpRelay {
     /// Frames that may be passed down, towards the source and towards the destination.
     room: [u32; 2],
     down: VecDeque<(InterfaceId, FramesRequest)>,
     counters: Counters,
 }
 
-impl IpRelay {
-    pub(super) fn new() -> IpRelay {
+impl Default for IpRelay {
+    /// Creates a relay between the two interfaces of a node.
+    fn default() -> IpRelay {
         let down = [INWARD, ONWARD].map(|interface| (interface, FramesRequest::Join)).into();
         IpRelay { room: [0; 2], down, counters: Counters::default() }
     }
+}
 
+impl IpRelay {
     fn forward(&mut self, from: InterfaceId, frame: Bytes) {
         let Some((bytes, shares)) = onward(&frame) else {
             self.counters.refused += 1;
@@ -127,7 +130,7 @@ mod tests {
 
     #[test]
     fn a_packet_leaves_on_the_other_side_with_a_shorter_life() {
-        let mut relay = IpRelay::new();
+        let mut relay = IpRelay::default();
         assert_eq!(sent(&mut relay).len(), 2);
         for (from, to) in [(INWARD, ONWARD), (ONWARD, INWARD)] {
             relay.handle_indication(Instant::ZERO, (to, FramesIndication::Room(1)));
@@ -140,7 +143,7 @@ mod tests {
 
     #[test]
     fn what_finds_no_room_is_dropped_and_what_is_too_old_or_damaged_is_refused() {
-        let mut relay = IpRelay::new();
+        let mut relay = IpRelay::default();
         let _ = sent(&mut relay);
         relay.handle_indication(Instant::ZERO, (ONWARD, FramesIndication::Room(1)));
         let mut damaged = packet(64, b"x").to_vec();

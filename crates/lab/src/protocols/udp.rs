@@ -10,6 +10,7 @@ use super::{INWARD, ONWARD};
 use bytes::{BufMut, Bytes, BytesMut};
 use longwire_proto::engine::{Engine, no_timers};
 use longwire_proto::observe::Observation;
+use longwire_proto::peers::Senders;
 use longwire_proto::service::{
     CloseReason, Datagrams, DatagramsIndication, DatagramsRequest, Frames, FramesIndication, FramesRequest,
     InterfaceId, LinkId, Many, PeerId,
@@ -25,6 +26,8 @@ const PROTOCOL: u8 = 17;
 /// Header bytes of IPv4 and UDP per datagram.
 const HEADERS_BYTES: u64 = 28;
 const UDP_HEADER_BYTES: u16 = 8;
+/// Address of the group of all nodes on a channel.
+const GROUP: Ipv4Addr = Ipv4Addr::new(239, 0, 0, 1);
 /// Maximum unreleased datagrams of an interface, bytes; more are dropped, as by the buffer of a socket.
 const UNRELEASED_MAX: u64 = 1 << 20;
 
@@ -44,6 +47,8 @@ struct HopEnd {
     port: u16,
     here: Ipv4Addr,
     there: Ipv4Addr,
+    /// Senders to this end, if `there` is a group; `None` for one other end.
+    senders: Option<Senders<Ipv4Addr>>,
     datagram_bytes_max: u64,
     open: bool,
     /// The user has asked for damaged datagrams.
@@ -67,6 +72,7 @@ impl HopEnd {
             port,
             here: address(hop, end),
             there: address(hop, 3 - end),
+            senders: None,
             datagram_bytes_max: u64::from(place.mtus[hop]) - HEADERS_BYTES,
             open: interface == INWARD,
             takes_damaged: false,
@@ -80,11 +86,19 @@ impl HopEnd {
 
     /// Returns the indication that the port is open. Only the end that opens the hop has a configured peer.
     fn joined(&self) -> DatagramsIndication {
-        let peer = (self.interface == ONWARD).then_some(PeerId::CONFIGURED);
-        DatagramsIndication::Joined { bytes_max: self.datagram_bytes_max, peer, group: None }
+        let is_group = self.senders.is_some();
+        let peer = (self.interface == ONWARD && !is_group).then_some(PeerId::CONFIGURED);
+        let group = is_group.then_some(PeerId::CONFIGURED);
+        DatagramsIndication::Joined { bytes_max: self.datagram_bytes_max, peer, group }
     }
 
-    fn packet(&mut self, payload: &[u8]) -> Bytes {
+    /// Returns the address of a peer: the other end of the hop, to which every peer leads, unless there are several.
+    fn address(&self, peer: PeerId) -> Ipv4Addr {
+        let sender = self.senders.as_ref().and_then(|senders| senders.address(peer));
+        sender.copied().unwrap_or(self.there)
+    }
+
+    fn packet(&mut self, to: Ipv4Addr, payload: &[u8]) -> Bytes {
         let length = UDP_HEADER_BYTES + payload.len() as u16;
         let header = Ipv4Header {
             service: 0,
@@ -95,13 +109,14 @@ impl HopEnd {
             time_to_live: 64,
             protocol: PROTOCOL,
             source: self.here,
-            destination: self.there,
+            destination: to,
             payload_bytes: length,
         };
         let mut out = BytesMut::with_capacity(usize::from(length) + 20);
         header.encode(&mut out);
-        let checksum = match self.checksum((self.here, self.there), length, 0, payload) {
-            // Zero means that there is no checksum (RFC 768).
+        let checksum = match self.checksum((self.here, to), length, 0, payload) {
+            // A user of damaged datagrams wants its own to arrive, too. Zero means that there is no checksum (RFC 768).
+            _ if self.takes_damaged => 0,
             0 => 0xffff,
             checksum => checksum,
         };
@@ -111,12 +126,14 @@ impl HopEnd {
         out.freeze()
     }
 
-    /// Returns the datagram in a frame, and true if its checksum is wrong; `None` if a header is damaged or names
+    /// Returns the datagram in a frame with its header, and true if it has a checksum that is wrong; `None` if a header is damaged or names
     /// another destination.
-    fn datagram(&self, mut frame: Bytes) -> Option<(Bytes, bool)> {
+    fn datagram(&self, mut frame: Bytes) -> Option<(Ipv4Header, Bytes, bool)> {
         let header = Ipv4Header::decode(&mut frame).ok()?;
         let whole = !header.more_fragments && header.fragment_offset == 0;
-        if !whole || header.protocol != PROTOCOL || header.destination != self.here {
+        let is_for_us =
+            header.destination == self.here || (self.senders.is_some() && header.destination == self.there);
+        if !whole || header.protocol != PROTOCOL || !is_for_us {
             return None;
         }
         let word = |at: usize| Some(u16::from_be_bytes([*frame.get(at)?, *frame.get(at + 1)?]));
@@ -125,8 +142,9 @@ impl HopEnd {
             return None;
         }
         let payload = frame.slice(usize::from(UDP_HEADER_BYTES)..usize::from(length));
-        let right = self.checksum((header.source, header.destination), length, checksum, &payload) == 0;
-        (word(0)? == self.port).then_some((payload, !right))
+        let right = checksum == 0
+            || self.checksum((header.source, header.destination), length, checksum, &payload) == 0;
+        (word(0)? == self.port).then_some((header, payload, !right))
     }
 
     /// Computes the checksum over the pseudo header, the header with this checksum in it, and the payload (RFC 768).
@@ -142,14 +160,15 @@ impl HopEnd {
 
 /// UDP and IPv4 of one node.
 #[derive(Debug)]
-pub(super) struct UdpHost {
+pub struct UdpHost {
     ports: Vec<HopEnd>,
     up: VecDeque<(LinkId, DatagramsIndication)>,
     down: VecDeque<(InterfaceId, FramesRequest)>,
 }
 
 impl UdpHost {
-    pub(super) fn new(place: &NodePosition, port: u16) -> UdpHost {
+    /// Creates the host of a node of a path, whose ports have this number.
+    pub fn new(place: &NodePosition, port: u16) -> UdpHost {
         let inward = (place.position > 0).then(|| HopEnd::new(place, INWARD, place.position - 1, 2, port));
         let onward = (!place.is_destination()).then(|| HopEnd::new(place, ONWARD, place.position, 1, port));
         let ports: Vec<HopEnd> = inward.into_iter().chain(onward).collect();
@@ -157,6 +176,28 @@ impl UdpHost {
         let up = listening.map(|port| (port.link, port.joined())).collect();
         let down = ports.iter().map(|port| (port.interface, FramesRequest::Join)).collect();
         UdpHost { ports, up, down }
+    }
+
+    /// Creates the host of a node in a group of all nodes on one channel. The source opens its end; those of the others are open.
+    pub(super) fn in_group(place: &NodePosition, interface: InterfaceId, port: u16) -> UdpHost {
+        let is_source = place.position == 0;
+        let end = HopEnd {
+            link: if is_source { ONWARD_LINK } else { LinkId(LinkId::FIRST_INCOMING) },
+            here: place.addresses_in_group()[place.position],
+            there: GROUP,
+            senders: Some(Senders::new(place.names.len())),
+            open: !is_source,
+            ..HopEnd::new(place, interface, 0, 1, port)
+        };
+        let up = (!is_source).then(|| (end.link, end.joined())).into_iter().collect();
+        UdpHost { ports: vec![end], up, down: [(interface, FramesRequest::Join)].into() }
+    }
+}
+
+impl NodePosition {
+    /// Addresses of the nodes of a group of all nodes on one channel.
+    pub(crate) fn addresses_in_group(&self) -> Vec<Ipv4Addr> {
+        (1..=self.names.len() as u8).map(|end| address(0, end)).collect()
     }
 }
 
@@ -183,11 +224,10 @@ impl Engine for UdpHost {
                 port.tokens.clear();
             }
             DatagramsRequest::Release(bytes) => port.unreleased = port.unreleased.saturating_sub(bytes),
-            // The hop has one other end, to which every peer leads.
-            DatagramsRequest::Datagram { to: _, bytes: payload, shares, token } => {
+            DatagramsRequest::Datagram { to, bytes: payload, shares, token } => {
                 port.room = port.room.checked_sub(1).expect("a datagram needs room");
                 port.told -= 1;
-                let bytes = port.packet(&payload);
+                let bytes = port.packet(port.address(to), &payload);
                 let shares = shares.in_frame(payload.len(), bytes.len());
                 port.tokens.extend(token.map(|token| (port.counters.sent, token)));
                 let token = token.map(|_| port.counters.sent);
@@ -203,12 +243,14 @@ impl Engine for UdpHost {
             FramesIndication::Room(room) => port.room = room,
             FramesIndication::Frame(frame) => match port.datagram(frame) {
                 None => port.counters.damaged += 1,
-                Some((_, true)) if !port.takes_damaged => port.counters.damaged += 1,
+                Some((_, _, true)) if !port.takes_damaged => port.counters.damaged += 1,
                 Some(_) if !port.open || port.unreleased > UNRELEASED_MAX => port.counters.dropped += 1,
-                Some((bytes, damaged)) => {
+                Some((header, bytes, damaged)) => {
                     port.unreleased += bytes.len() as u64;
-                    let from = PeerId::CONFIGURED;
-                    let datagram = DatagramsIndication::Datagram { from, to_group: false, bytes, damaged };
+                    let to_group = header.destination != port.here;
+                    let senders = port.senders.as_mut();
+                    let from = senders.map_or(PeerId::CONFIGURED, |senders| senders.hear(&header.source));
+                    let datagram = DatagramsIndication::Datagram { from, to_group, bytes, damaged };
                     self.up.push_back((port.link, datagram));
                 }
             },
@@ -267,23 +309,24 @@ mod tests {
     fn a_datagram_crosses_as_it_is_and_no_flipped_bit_gets_through() {
         let (mut from, to) = (port(ONWARD, 1), port(INWARD, 2));
         for payload in [&b""[..], b"a", b"bundle", &[0xff; 1472]] {
-            let packet = from.packet(payload);
+            let packet = from.packet(to.here, payload);
             assert_eq!(packet.len() as u64, payload.len() as u64 + HEADERS_BYTES);
-            assert_eq!(to.datagram(packet.clone()), Some((Bytes::from_static(payload), false)));
+            let (header, read, damaged) = to.datagram(packet.clone()).expect("a datagram");
+            assert_eq!((header.source, &read[..], damaged), (from.here, payload, false));
             for bit in 0..packet.len() * 8 {
                 let mut wrong = packet.to_vec();
                 wrong[bit / 8] ^= 1 << (bit % 8);
                 let read = to.datagram(wrong.into());
-                assert!(read.is_none_or(|(_, damaged)| damaged), "bit {bit}");
+                assert!(read.is_none_or(|(_, _, damaged)| damaged), "bit {bit}");
             }
-            assert_eq!(to.datagram(packet.slice(..packet.len() - 1)), None);
+            assert!(to.datagram(packet.slice(..packet.len() - 1)).is_none());
         }
     }
 
     #[test]
     fn a_damaged_datagram_rises_marked_where_it_is_asked_for_and_not_elsewhere() {
         let (now, link) = (Instant::ZERO, LinkId(LinkId::FIRST_INCOMING));
-        let mut packet = port(ONWARD, 1).packet(b"hi").to_vec();
+        let mut packet = port(ONWARD, 1).packet(port(INWARD, 2).here, b"hi").to_vec();
         *packet.last_mut().expect("a packet") ^= 1;
         for asked in [false, true] {
             let ports = vec![port(INWARD, 2)];
@@ -334,7 +377,7 @@ mod tests {
 
     #[test]
     fn a_packet_is_these_bytes() {
-        let packet = port(ONWARD, 1).packet(b"hi");
+        let packet = port(ONWARD, 1).packet(port(INWARD, 2).here, b"hi");
         let expected = [
             0x45, 0, 0, 30, 0, 0, 0x40, 0, 64, 17, 0x26, 0xcd, 10, 0, 0, 1, 10, 0, 0, 2, // IPv4
             0x11, 0xcc, 0x11, 0xcc, 0, 10, 0x5f, 0xd6, b'h', b'i',

@@ -6,7 +6,7 @@
 //! protocol = "tcpcl3/dtn2"
 //! runs = 16
 //!
-//! [workload]                     # files; or [messages], or [frames]: what is sent decides what is measured
+//! [workload]                     # files; or [messages], [frames], [airborne]: what is sent decides what is measured
 //! bytes = 1000000
 //!
 //! [[channel]]
@@ -32,15 +32,17 @@
 //! every-s = 7200, lasts-s = 300, late-s = 600, chance = 0.8 }]`, and the routers with routes (static and contact-plan)
 //! have those of `[[route]]`. With `[frames]` the stations of one radio channel send single frames, drawn from a Poisson
 //! process at each; the channel has the keys of [`longwire_sim::RadioConfig`], and `[tnc]` those of the controllers.
-//! `scenarios/valley.toml` and `scenarios/positions.toml` are examples.
+//! `scenarios/valley.toml`, `scenarios/positions.toml` and `scenarios/airborne.toml` are examples.
 //!
 //! Files of earlier versions, which had a shape for each of the three, are read as well.
 
+mod airborne;
 mod before;
 mod grid;
 #[cfg(test)]
 mod tests;
 
+pub use airborne::{Airborne, AirborneRouter};
 pub(crate) use grid::param_value;
 pub use grid::parse_sweep;
 use grid::{merged, swept};
@@ -126,6 +128,7 @@ settings! {
             RouterChoice::ContactPlan,
             RouterChoice::Epidemic,
             RouterChoice::SprayAndWait,
+            RouterChoice::Dtlsr,
         ],
         /// Messages: copies of each for spray and wait, 1 to 127. Default 8.
         pub copies: u32 = 8,
@@ -140,6 +143,9 @@ settings! {
         pub frames: FrameLoad,
         /// Frames: controllers of all stations; `None` for ideal ones. Default `None`.
         pub tnc: Option<TncConfig>,
+
+        /// Moving nodes and their packets.
+        pub airborne: Airborne,
     }
 }
 
@@ -157,6 +163,8 @@ pub enum Load {
     Messages,
     /// Single frames on a radio channel: `[frames]`.
     Frames,
+    /// Packets between nodes that move: `[airborne]`.
+    Airborne,
 }
 
 impl Load {
@@ -164,16 +172,20 @@ impl Load {
         match () {
             () if table.contains_key("messages") => Load::Messages,
             () if table.contains_key("frames") => Load::Frames,
+            () if table.contains_key("airborne") => Load::Airborne,
             () => Load::Files,
         }
     }
 
     fn keys(self) -> Vec<&'static str> {
-        let common = ["title", "about", "nodes", "runs", "seed", "channel", "sweep"];
+        let common = ["title", "about", "runs", "seed", "sweep"];
         let own: &[&str] = match self {
-            Load::Files => &["protocol", "settings", "duration-limit-s", "workload"],
-            Load::Messages => &["messages", "routers", "copies", "duration-s", "rate-bps", "route"],
-            Load::Frames => &["frames", "tnc"],
+            Load::Files => &["nodes", "channel", "protocol", "settings", "duration-limit-s", "workload"],
+            Load::Messages => {
+                &["nodes", "channel", "messages", "routers", "copies", "duration-s", "rate-bps", "route"]
+            }
+            Load::Frames => &["nodes", "channel", "frames", "tnc"],
+            Load::Airborne => &["airborne"],
         };
         common.iter().chain(own).copied().collect()
     }
@@ -394,6 +406,7 @@ impl Scenario {
             Load::Files => self.check_files(),
             Load::Messages => self.check_messages(),
             Load::Frames => Ok(()),
+            Load::Airborne => self.airborne.check(),
         }
     }
 

@@ -112,6 +112,7 @@ fn a_wrong_key_is_refused_with_a_hint_at_every_level() {
         ("[[channel]]\nbetween = ['tx', 'rx']\noutage = [{ from = 'dta' }]", "did you mean `data`?"),
         ("[messages]\n[[chanel]]", "did you mean `channel`?"),
         ("[frames]\nper-minut = 1", "did you mean `per-minute`?"),
+        ("[airborne]\nrelay = 1", "did you mean `relays`?"),
     ] {
         let error = Scenario::parse(text, "test").expect_err(text).to_string();
         assert!(error.contains(hint), "{error}");
@@ -170,4 +171,30 @@ fn a_sweep_says_what_is_wrong_with_it() {
     assert!(error.contains("`sweep.workload.bytes` is the key of a sweep"), "{error}");
     let error = points(TEXT, &["channel.0.delay-ms=1,2", "channel.1.delay-ms=1,2"]).expect_err("one name");
     assert!(error.to_string().contains("the same name in the results, `delay_ms`"), "{error}");
+}
+
+#[test]
+fn moving_nodes_have_limits() {
+    assert_eq!(parse("[airborne]\nrelays = 0").airborne, Airborne { relays: 0, ..Airborne::default() });
+    for (text, what) in [
+        ("routers = []", "at least one entry"),
+        ("copies = 128", "from 1 to 127"),
+        ("ground-stations = 0", "ground stations"),
+        ("test-articles = 61", "1 to 60 test articles"),
+        ("range-km = 0", "from 0.1 to 10,000"),
+        ("speed-mps = [300, 100]", "the least one first"),
+        ("relay-speed-mps = [0, 100]", "from 1 to 1,000 m/s"),
+        ("duration-s = 500", "`within-s`"),
+        ("lifetime-s = 7000", "6,553"),
+        ("packets = 0", "1 to 10,000"),
+        ("bytes = 3", "from 16 to 1400"),
+        ("bad-share = 1.5", "from 0 to 1"),
+        ("beacon-s = 0", "from 0.1 to 100"),
+        ("queue-bytes = 10", "at least 1500"),
+    ] {
+        let error = Scenario::parse(&format!("[airborne]\n{text}"), "test").expect_err(text).to_string();
+        assert!(error.contains(what), "{error}");
+    }
+    let error = Scenario::parse("nodes = ['a', 'b']\n[airborne]", "test").expect_err("nodes are not named");
+    assert!(error.to_string().contains("nodes"), "{error}");
 }

@@ -121,6 +121,7 @@ impl Config {
         for receive in &self.receive {
             line(format!("Files for {} are written to {}.", receive.endpoint, receive.folder.display()));
         }
+        self.explain_gateways(&mut line, &mut details);
         if self.agent.direct_neighbours {
             line("Bundles to a neighbour are sent directly, without a route.".into());
         }
@@ -340,6 +341,11 @@ impl Config {
                  necessary.".into()
             }
             RouterKind::Epidemic => format!("Routing: epidemic, a copy of every bundle to every node in contact; {routes}."),
+            RouterKind::Dtlsr => format!(
+                "Routing: DTLSR, the path of least expected delay, from links that all nodes announce at changes and every {} s; \
+                 {routes}.",
+                self.routing.announce_every.as_secs_f64()
+            ),
             RouterKind::SprayAndWait => format!(
                 "Routing: spray and wait, at most {} copies of each bundle created here, halved at each contact; {routes}.",
                 self.routing.copies

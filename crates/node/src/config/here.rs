@@ -1,6 +1,6 @@
 //! Checks of a configuration against the machine on which it is to run.
 
-use super::{Config, StorageKind};
+use super::{Config, DatagramListener, GroupAddress, LinkSettings, StorageKind};
 use crate::storage;
 use longwire_settings::error::Error;
 use rustix::fs::{Access, access};
@@ -42,10 +42,26 @@ impl Config {
                     .hint("set `folder` to a place that this user can write to")
             })?;
         }
-        for (_, text) in self.listen_addresses()? {
+        let heard = self.listen_udp.iter().filter_map(|text| DatagramListener::parse(text).ok()?.group());
+        let groups: Vec<GroupAddress> =
+            self.link.iter().filter_map(LinkSettings::group).chain(heard).collect();
+        for group in &groups {
+            group.interface_number().map_err(|why| {
+                Error::new(format!("cannot use the group {group}: {why}"))
+                    .hint("name a network interface of this machine after the %; `ip link` lists them")
+            })?;
+        }
+        let is_group = |text: &str| GroupAddress::parse(text).is_some_and(|group| groups.contains(&group));
+        for (_, text) in self.listen_addresses()?.into_iter().filter(|(_, text)| !is_group(text)) {
             is_of_this_machine(text).map_err(|why| {
                 Error::new(format!("cannot listen on {text}: {why}"))
                     .hint("use 0.0.0.0:4556 or [::]:4556 for all addresses")
+            })?;
+        }
+        for listen in self.gateway_addresses() {
+            is_of_this_machine(listen).map_err(|why| {
+                Error::new(format!("cannot listen for programs on {listen}: {why}"))
+                    .hint("set `listen-tcp` or `listen-udp` of the [[gateway]] to an address of this machine")
             })?;
         }
         if let Some(listen) = &self.http.listen {

@@ -45,7 +45,8 @@ pub(super) fn lines(config: &Config) -> Vec<String> {
 pub(super) fn is_elsewhere(key: &str) -> bool {
     let is_below =
         |other: &str| key.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
-    let mut groups = CARRIERS.iter().map(|carrier| carrier.about()).filter(|about| about.is_group);
+    let mut groups =
+        CARRIERS.iter().map(|carrier| carrier.about()).filter(|about| about.is_group || about.multicast);
     ELSEWHERE.into_iter().any(is_below)
         || groups.any(|about| {
             ["members", "node-id"].iter().any(|own| is_below(&format!("{}.{own}", about.section)))

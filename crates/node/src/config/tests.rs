@@ -523,6 +523,26 @@ fn a_port_of_an_agwpe_server_is_explained() {
 
 const GROUP: &str = "[[link]]\nname = 'all'\nkind = 'uicl'\ntnc = 'vhf'\ncallsign = 'qst'\n";
 
+/// A link to a multicast group.
+const MULTICAST: &str =
+    "node = 'dtn://a/'\n[[link]]\nname = 'all'\nkind = 'norm'\naddress = '239.192.7.1:4557'\n";
+
+#[test]
+fn a_multicast_group_is_explained() {
+    for (more, expected) in [
+        ("", "whether or not any node received it"),
+        (
+            "norm = { members = ['dtn://b/', 'ipn:7.0'] }",
+            "all of the members dtn://b/, ipn:7.0 have acknowledged it",
+        ),
+        ("norm = { acknowledging = [7, 9] }", "2 nodes have acknowledged it"),
+    ] {
+        let words = parse(&format!("{MULTICAST}{more}")).expect("it is valid").explain();
+        let link = words.lines().skip_while(|line| !line.starts_with("Link `all` to the group")).take(2);
+        assert!(link.collect::<String>().contains(expected), "{more}: {words}");
+    }
+}
+
 /// The times of a question and its answers follow from the channel, unless they are set.
 #[test]
 fn a_group_is_explained() {
@@ -618,6 +638,14 @@ fn what_makes_no_sense_on_the_air_is_refused_with_a_hint() {
             ),
             "their checksums differ",
             "the same `kiss.checksum` for all",
+        ),
+        (format!("{MULTICAST}peer = 'dtn://b/'"), "a group has no `peer`", "members"),
+        (format!("{MULTICAST}hops = 0"), "`hops` is 0", "1 for one network"),
+        (format!("{MULTICAST}norm = {{ members = ['dtn://a/'] }}"), "cannot be a member", "other nodes"),
+        (
+            MULTICAST.replace("239.192.7.1", "192.0.2.7") + "norm = { members = ['dtn://b/'] }",
+            "192.0.2.7:4557 is one node",
+            "239.192.7.1",
         ),
         (format!("{TNC}{GROUP}peer = 'dtn://b/'"), "a group has no `peer`", "members"),
         (format!("{TNC}{GROUP}[link.uicl]\nmembers = ['bob']"), "`bob` is not a valid node ID", "dtn://bob/"),

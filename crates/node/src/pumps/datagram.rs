@@ -6,12 +6,18 @@
 //!
 //! A peer answers from any port to the one on which this node listens. A datagram that arrives there from the address of a link
 //! belongs to that link if it is the only link of its convergence layer to that address, or if it leads to the same port; all
-//! others are from unknown senders.
+//! others are from unknown senders. What is sent to a [group](super::group) belongs to those that have joined it, whoever sends it.
+//!
+//! An engine that checks its packets itself may ask for damaged ones as well: its socket then uses [no checksum](udp_check). The system
+//! cannot tell which of these datagrams are damaged, so that none is marked.
 //!
 //! Units: bytes of datagram, without headers.
 
+use crate::config::GroupAddress;
 use crate::pumps::datagram_batch::{DatagramBatch, OutgoingDatagram};
+use crate::pumps::group;
 use crate::pumps::stream::reason_of;
+use crate::pumps::udp_check;
 use crate::tell::Tell;
 use bytes::Bytes;
 use longwire_proto::peers::Senders;
@@ -43,7 +49,7 @@ pub(crate) enum SocketEvent {
     Joined {
         /// Maximum length of a datagram that it can send.
         bytes_max: u64,
-        /// Address of its only peer; `None` for a listening socket.
+        /// Address of its only peer; `None` for a group and for a listening socket.
         at: Option<SocketAddr>,
     },
     /// Datagrams were passed to the system, or dropped.
@@ -54,7 +60,11 @@ pub(crate) enum SocketEvent {
         tokens: Vec<u64>,
     },
     /// Datagrams arrived, each from this address.
-    Received(Vec<(Bytes, SocketAddr)>),
+    Received {
+        datagrams: Vec<(Bytes, SocketAddr)>,
+        /// They were sent to the group.
+        to_group: bool,
+    },
     /// The socket failed. The last event.
     Left(CloseReason),
 }
@@ -85,12 +95,36 @@ struct Socket {
     address: String,
     /// Name of its convergence layer.
     kind: &'static str,
-    /// Address of its only peer; `None` before the socket is open and for a listening socket.
+    /// Address of its only peer; `None` before the socket is open, for a group and for a listening socket.
     at: Option<SocketAddr>,
+    /// It is that of a group.
+    is_group: bool,
     /// Senders to a listening socket.
     senders: Senders<SocketAddr>,
     /// Bytes that were passed to this link's engine and read by the pumps of other sockets, which get the release.
     lent: VecDeque<(LinkId, u64)>,
+}
+
+/// Destination of the datagrams of a link.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Destination {
+    /// `host:port` of a peer or a group.
+    pub(crate) address: String,
+    /// Name of the convergence layer.
+    pub(crate) kind: &'static str,
+    /// The group, if it is one.
+    pub(crate) group: Option<GroupAddress>,
+    /// Maximum number of networks that datagrams to a group cross.
+    pub(crate) hops: u8,
+}
+
+/// Properties of a socket on which the node listens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Listening {
+    /// It has joined a multicast group.
+    pub(crate) is_group: bool,
+    /// Damaged datagrams are received as well.
+    pub(crate) damaged: bool,
 }
 
 #[derive(Debug)]
@@ -160,6 +194,11 @@ impl Sockets {
         self.sockets.get(&link).map(|socket| socket.address.as_str())
     }
 
+    /// Returns true while as many datagrams wait as a pump queues.
+    pub(crate) fn is_full(&self, link: LinkId) -> bool {
+        self.sockets.get(&link).is_none_or(|socket| socket.queued >= QUEUE)
+    }
+
     /// Address of the peer of a link while its socket is open.
     pub(crate) fn at(&self, link: LinkId) -> Option<SocketAddr> {
         self.sockets.get(&link)?.at
@@ -171,25 +210,36 @@ impl Sockets {
         socket.senders.address(peer).copied().or(socket.at)
     }
 
-    pub(crate) fn listen(&mut self, link: LinkId, socket: UdpSocket, address: String, kind: &'static str) {
-        let (requests, tell) = self.enter(link, address, kind);
+    /// Serves a socket on which the node listens.
+    pub(crate) fn listen(
+        &mut self,
+        link: LinkId,
+        socket: UdpSocket,
+        address: String,
+        kind: &'static str,
+        nature: Listening,
+    ) {
+        let (requests, tell) = self.enter(link, address, kind, nature.is_group);
         self.buffer.set(&socket);
-        tokio::spawn(pump(socket, requests, self.window, tell));
+        let endpoint = match socket.local_addr() {
+            Ok(group) if nature.is_group => {
+                Endpoint { group: Some(group), to_group: true, ..Endpoint::alone(socket) }
+            }
+            _ => Endpoint::alone(socket),
+        };
+        let endpoint = if nature.damaged { endpoint.unchecked() } else { endpoint };
+        tokio::spawn(pump(endpoint, requests, self.window, tell));
     }
 
-    /// Handles a request of an engine; `peer` returns the address of the peer and the name of the convergence layer.
+    /// Handles a request of an engine; `destination` is asked for when the link is opened.
     pub(crate) fn request(
         &mut self,
         link: LinkId,
         request: DatagramsRequest,
-        peer: impl Fn() -> (String, &'static str),
+        destination: impl Fn() -> Destination,
     ) {
         match request {
-            // The system drops damaged datagrams.
-            DatagramsRequest::Join { damaged: _ } => {
-                let (address, kind) = peer();
-                self.join(link, address, kind);
-            }
+            DatagramsRequest::Join { damaged } => self.join(link, destination(), damaged),
             DatagramsRequest::Leave => self.remove(link),
             DatagramsRequest::Release(bytes) => self.release(link, bytes),
             DatagramsRequest::Datagram { to, bytes, token, .. } => {
@@ -223,15 +273,17 @@ impl Sockets {
             SocketEvent::Joined { bytes_max, at } => {
                 socket.at = at;
                 let peer = at.map(|_| PeerId::CONFIGURED);
-                vec![(link, DatagramsIndication::Joined { bytes_max, peer, group: None }), (link, room(0))]
+                let group = socket.is_group.then_some(PeerId::CONFIGURED);
+                vec![(link, DatagramsIndication::Joined { bytes_max, peer, group }), (link, room(0))]
             }
             SocketEvent::Sent { count, tokens } => {
                 socket.queued -= count;
                 let transmitted = tokens.into_iter().map(DatagramsIndication::Transmitted);
                 transmitted.chain([room(socket.queued)]).map(|said| (link, said)).collect()
             }
-            SocketEvent::Received(datagrams) => {
-                datagrams.into_iter().map(|(bytes, from)| self.assign(link, bytes, from)).collect()
+            SocketEvent::Received { datagrams, to_group } => {
+                let assign = |(bytes, from)| self.assign(link, bytes, from, to_group);
+                datagrams.into_iter().map(assign).collect()
             }
             SocketEvent::Left(reason) => {
                 self.remove(link);
@@ -241,8 +293,14 @@ impl Sockets {
     }
 
     /// Assigns a datagram that a socket has received to the link that leads to its sender.
-    fn assign(&mut self, link: LinkId, bytes: Bytes, from: SocketAddr) -> (LinkId, DatagramsIndication) {
-        let listening = self.sockets.get(&link).filter(|socket| socket.at.is_none());
+    fn assign(
+        &mut self,
+        link: LinkId,
+        bytes: Bytes,
+        from: SocketAddr,
+        to_group: bool,
+    ) -> (LinkId, DatagramsIndication) {
+        let listening = self.sockets.get(&link).filter(|socket| socket.at.is_none() && !socket.is_group);
         let over = listening.and_then(|socket| self.link_to(from, socket.kind));
         let peer = match self.sockets.get_mut(&link).filter(|socket| socket.at.is_none() && over.is_none()) {
             Some(socket) => socket.senders.hear(&from),
@@ -251,7 +309,7 @@ impl Sockets {
         if let Some(over) = over {
             self.lend(over, link, bytes.len() as u64);
         }
-        let datagram = DatagramsIndication::Datagram { from: peer, to_group: false, bytes, damaged: false };
+        let datagram = DatagramsIndication::Datagram { from: peer, to_group, bytes, damaged: false };
         (over.unwrap_or(link), datagram)
     }
 
@@ -319,13 +377,23 @@ impl Sockets {
         link: LinkId,
         address: String,
         kind: &'static str,
+        is_group: bool,
     ) -> (mpsc::UnboundedReceiver<PumpRequest>, impl Fn(SocketEvent) + Send + 'static) {
         self.remove(link);
         self.made += 1;
         let number = self.made;
         let (sender, requests) = mpsc::unbounded_channel();
-        let (senders, lent) = (Senders::new(SENDERS_MAX), VecDeque::new());
-        let socket = Socket { number, requests: sender, queued: 0, address, kind, at: None, senders, lent };
+        let socket = Socket {
+            number,
+            requests: sender,
+            queued: 0,
+            is_group,
+            address,
+            kind,
+            at: None,
+            senders: Senders::new(SENDERS_MAX),
+            lent: VecDeque::new(),
+        };
         self.sockets.insert(link, socket);
         let tell = self.tell.clone();
         let tell = move |event| {
@@ -334,14 +402,20 @@ impl Sockets {
         (requests, tell)
     }
 
-    fn join(&mut self, link: LinkId, address: String, kind: &'static str) {
-        let (requests, tell) = self.enter(link, address.clone(), kind);
+    fn join(&mut self, link: LinkId, destination: Destination, damaged: bool) {
+        let Destination { address, kind, group, hops } = destination;
+        let (requests, tell) = self.enter(link, address.clone(), kind, group.is_some());
         let (window, buffer) = (self.window, self.buffer.clone());
         tokio::spawn(async move {
-            match connected(&address).await {
-                Ok(socket) => {
-                    buffer.set(&socket);
-                    pump(socket, requests, window, tell).await;
+            let opened = match group {
+                Some(group) => Endpoint::of_group(&group, hops).await,
+                None => connected(&address).await.map(Endpoint::alone),
+            };
+            match opened {
+                Ok(endpoint) => {
+                    let endpoint = if damaged { endpoint.unchecked() } else { endpoint };
+                    endpoint.sockets().for_each(|socket| buffer.set(socket));
+                    pump(endpoint, requests, window, tell).await;
                 }
                 Err(error) => tell(SocketEvent::Left(reason_of(&error))),
             }
@@ -363,18 +437,70 @@ async fn connected(to: &str) -> io::Result<UdpSocket> {
     Err(last)
 }
 
+/// Sockets of a link, or of the address on which the node listens.
+#[derive(Debug)]
+struct Endpoint {
+    socket: UdpSocket,
+    /// Address of the group to which all datagrams without another address go.
+    group: Option<SocketAddr>,
+    /// The socket receives what is sent to the group.
+    to_group: bool,
+    /// Socket that receives what is sent to the group, if that is another one.
+    of_group: Option<UdpSocket>,
+    /// The sockets use checksums.
+    checked: bool,
+}
+
+impl Endpoint {
+    fn alone(socket: UdpSocket) -> Self {
+        Endpoint { socket, group: None, to_group: false, of_group: None, checked: true }
+    }
+
+    async fn of_group(group: &GroupAddress, hops: u8) -> io::Result<Self> {
+        let (socket, address) = group::sender(group, hops).await?;
+        let of_group = Some(group::receiver(group)?);
+        Ok(Endpoint { socket, group: Some(address), to_group: false, of_group, checked: true })
+    }
+
+    /// Leaves out the checksums, if the system can.
+    fn unchecked(self) -> Self {
+        let failed = self.sockets().find_map(|socket| udp_check::leave_out(socket).err());
+        if let Some(error) = failed {
+            tracing::warn!(target: "udp", "cannot leave out UDP checksums, so that damaged datagrams are lost: {error}");
+            return self;
+        }
+        Endpoint { checked: false, ..self }
+    }
+
+    fn sockets(&self) -> impl Iterator<Item = &UdpSocket> {
+        [&self.socket].into_iter().chain(&self.of_group)
+    }
+}
+
+/// Waits until a socket can be read; without one, for ever.
+async fn readable(socket: Option<&UdpSocket>) -> io::Result<()> {
+    match socket {
+        Some(socket) => socket.readable().await,
+        None => std::future::pending().await,
+    }
+}
+
 /// Copies datagrams until the socket fails or is removed.
 async fn pump(
-    socket: UdpSocket,
+    endpoint: Endpoint,
     mut requests: mpsc::UnboundedReceiver<PumpRequest>,
     window: u64,
     tell: impl Fn(SocketEvent),
 ) {
+    let Endpoint { socket, group, to_group, of_group, checked } = endpoint;
     let six = socket.local_addr().is_ok_and(|address| address.is_ipv6());
     let bytes_max = if six { SENT_BYTES_MAX.1 } else { SENT_BYTES_MAX.0 };
     tell(SocketEvent::Joined { bytes_max, at: socket.peer_addr().ok() });
     let mut unreleased = 0_u64;
-    let mut batch = DatagramBatch::new(&socket, true);
+    // The kernel does not divide messages without a checksum.
+    let mut batch = DatagramBatch::new(&socket, checked);
+    let receivers = group.filter(|_| of_group.is_some());
+    let mut heard = of_group.as_ref().map(|socket| DatagramBatch::new(socket, true));
     let (mut asked, mut queue) = (Vec::new(), VecDeque::new());
     loop {
         tokio::select! {
@@ -384,11 +510,13 @@ async fn pump(
                 }
                 for request in asked.drain(..) {
                     match request {
-                        PumpRequest::Send(datagram) => queue.push_back(datagram),
+                        PumpRequest::Send(datagram) => {
+                            queue.push_back(OutgoingDatagram { to: datagram.to.or(group), ..datagram });
+                        }
                         PumpRequest::Release(bytes) => unreleased = unreleased.saturating_sub(bytes),
                     }
                 }
-                if let Err(error) = send(&socket, &mut batch, &mut queue, &tell).await {
+                if let Err(error) = send(&socket, receivers, &mut batch, &mut queue, &tell).await {
                     return tell(SocketEvent::Left(reason_of(&error)));
                 }
             },
@@ -398,7 +526,14 @@ async fn pump(
                 }
             }
             ready = socket.readable(), if unreleased < window => {
-                let read = ready.and_then(|()| read(&socket, &mut batch, window, &mut unreleased, &tell));
+                let read = ready.and_then(|()| read(&socket, to_group, &mut batch, window, &mut unreleased, &tell));
+                if let Err(error) = read {
+                    return tell(SocketEvent::Left(reason_of(&error)));
+                }
+            }
+            ready = readable(of_group.as_ref()), if unreleased < window => {
+                let (Some(socket), Some(heard)) = (&of_group, &mut heard) else { continue };
+                let read = ready.and_then(|()| read(socket, true, heard, window, &mut unreleased, &tell));
                 if let Err(error) = read {
                     return tell(SocketEvent::Left(reason_of(&error)));
                 }
@@ -419,9 +554,10 @@ fn fault(socket: &UdpSocket) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// Fails if a datagram to the only peer of the socket cannot be sent.
+/// Fails if a datagram to the only peer of the socket, or to the group of a link, cannot be sent.
 async fn send(
     socket: &UdpSocket,
+    group: Option<SocketAddr>,
     batch: &mut DatagramBatch,
     queue: &mut VecDeque<OutgoingDatagram>,
     tell: &impl Fn(SocketEvent),
@@ -430,7 +566,7 @@ async fn send(
         let sent = match batch.send(socket, queue).await {
             Ok(sent) => sent,
             // A failure concerns this sender alone: the datagram is lost, and the socket serves the others.
-            Err(_) if first.to.is_some() => 1,
+            Err(_) if first.to.is_some() && first.to != group => 1,
             Err(error) => return Err(error),
         };
         let tokens = queue.drain(..sent).filter_map(|datagram| datagram.token).collect();
@@ -442,6 +578,7 @@ async fn send(
 /// Reads the waiting datagrams as far as the window allows.
 fn read(
     socket: &UdpSocket,
+    to_group: bool,
     batch: &mut DatagramBatch,
     window: u64,
     unreleased: &mut u64,
@@ -454,7 +591,7 @@ fn read(
             Ok(received) => {
                 count += received.len();
                 *unreleased += received.iter().map(|(bytes, _)| bytes.len() as u64).sum::<u64>();
-                tell(SocketEvent::Received(received));
+                tell(SocketEvent::Received { datagrams: received, to_group });
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
             Err(error) => return Err(error),
@@ -480,9 +617,9 @@ mod tests {
             1 << 20,
             Tell::to(&mpsc::unbounded_channel::<SocketReport>().0, |said| said),
         );
-        let mut asked = BTreeMap::from([(HERE, sockets.enter(HERE, String::new(), "udp").0)]);
+        let mut asked = BTreeMap::from([(HERE, sockets.enter(HERE, String::new(), "udp", false).0)]);
         for (link, at) in links {
-            asked.insert(*link, sockets.enter(*link, String::new(), "udp").0);
+            asked.insert(*link, sockets.enter(*link, String::new(), "udp", false).0);
             let number = sockets.made;
             let at = Some(at.parse().expect("an address"));
             let event = SocketEvent::Joined { bytes_max: 1000, at };
@@ -491,9 +628,14 @@ mod tests {
         (sockets, asked)
     }
 
+    fn received(bytes: Bytes, from: &str) -> SocketEvent {
+        let datagrams = vec![(bytes, from.parse().expect("an address"))];
+        SocketEvent::Received { datagrams, to_group: false }
+    }
+
     /// Passes a datagram to the port on which this node listens; returns the link that it is assigned to.
     fn comes(sockets: &mut Sockets, from: &str, bytes: usize) -> LinkId {
-        let said = SocketEvent::Received(vec![(vec![0; bytes].into(), from.parse().expect("an address"))]);
+        let said = received(vec![0; bytes].into(), from);
         let heard = sockets.hear(SocketReport { link: HERE, number: 1, event: said });
         assert!(matches!(heard[..], [(_, DatagramsIndication::Datagram { .. })]), "{heard:?}");
         heard[0].0
@@ -535,8 +677,7 @@ mod tests {
         }
         // A datagram on the socket of a link belongs to that link.
         let (mut all, _asked) = sockets(&[(BOB, "192.0.2.7:4556"), (CAROL, "192.0.2.7:4556")]);
-        let said =
-            SocketEvent::Received(vec![(vec![0; 10].into(), "192.0.2.7:4556".parse().expect("an address"))]);
+        let said = received(vec![0; 10].into(), "192.0.2.7:4556");
         assert_eq!(all.hear(SocketReport { link: CAROL, number: 3, event: said })[0].0, CAROL);
     }
 
@@ -546,8 +687,7 @@ mod tests {
         for bytes in [100, 0, 50] {
             assert_eq!(comes(&mut all, "192.0.2.7:9", bytes), BOB);
         }
-        let own =
-            SocketEvent::Received(vec![(vec![0; 7].into(), "192.0.2.7:4556".parse().expect("an address"))]);
+        let own = received(vec![0; 7].into(), "192.0.2.7:4556");
         assert_eq!(all.hear(SocketReport { link: BOB, number: 2, event: own })[0].0, BOB);
         for bytes in [60, 97] {
             all.request(BOB, DatagramsRequest::Release(bytes), Default::default);
@@ -566,7 +706,7 @@ mod tests {
     fn an_answer_goes_to_the_sender_that_it_names_and_not_to_a_forgotten_one() {
         let (mut all, mut asked) = sockets(&[(BOB, "192.0.2.7:4556")]);
         let mut named = |from: &str| {
-            let said = SocketEvent::Received(vec![(Bytes::new(), from.parse().expect("an address"))]);
+            let said = received(Bytes::new(), from);
             match &all.hear(SocketReport { link: HERE, number: 1, event: said })[..] {
                 [(link, DatagramsIndication::Datagram { from, .. })] => (*link, *from),
                 other => panic!("{other:?}"),

@@ -39,6 +39,13 @@ pub(crate) struct PumpReport<Key> {
     event: PumpEvent,
 }
 
+impl<Key> PumpReport<Key> {
+    /// Number of bytes that were passed to the kernel, if it tells that.
+    pub(crate) fn written(&self) -> Option<u64> {
+        if let PumpEvent::Written(bytes) = self.event { Some(bytes) } else { None }
+    }
+}
+
 /// A pump that has been started and has not been closed.
 #[derive(Debug)]
 struct OpenPump {

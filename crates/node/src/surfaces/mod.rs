@@ -5,6 +5,7 @@ pub(crate) mod client;
 pub(crate) mod connection;
 pub(crate) mod control;
 pub(crate) mod counter_changes;
+pub(crate) mod custody;
 pub(crate) mod echo;
 pub(crate) mod event_log;
 pub(crate) mod folders;

@@ -132,6 +132,10 @@ impl Task {
                 );
                 (State::NoContact, words)
             }
+            RetentionReason::ExpectedContact { node, wait } => {
+                let words = format!("waiting for {node}, expected in {}", in_words(*wait));
+                (State::NoContact, words)
+            }
             RetentionReason::Queued(link) => (State::Queued, format!("queued for link {}", names(&[*link]))),
             RetentionReason::OnTheWay(link) => {
                 (State::OnTheWay, format!("being sent over link {}", names(&[*link])))
@@ -226,12 +230,16 @@ fn being_received(silence: Duration) -> String {
     if silence < SILENCE_MIN {
         return "being received".to_owned();
     }
-    let in_words = match silence.as_secs() {
+    format!("being received; no further bytes in order for {}", in_words(silence))
+}
+
+/// A time in the largest unit of which there are two or more.
+fn in_words(time: Duration) -> String {
+    match time.as_secs() {
         seconds if seconds < 120 => format!("{seconds} s"),
         seconds if seconds < 7200 => format!("{} min", seconds / 60),
         seconds => format!("{} h", seconds / 3600),
-    };
-    format!("being received; no further bytes in order for {in_words}")
+    }
 }
 
 fn no_bundle(name: &BundleName) -> Reply {

@@ -61,7 +61,7 @@ impl Connections {
     pub(super) fn links(&self) -> impl Iterator<Item = LinkId> {
         self.pumps.keys().filter_map(|key| match key {
             PumpKey::Link(link) => Some(link),
-            PumpKey::Line(_) => None,
+            PumpKey::Line(_) | PumpKey::Program(_) => None,
         })
     }
 
@@ -81,6 +81,7 @@ impl Task {
     pub(super) fn hear_pump(&mut self, now: Instant, said: PumpReport<PumpKey>) {
         match said.key {
             PumpKey::Line(line) => self.hear_line(now, line, said),
+            PumpKey::Program(program) => self.hear_program_pump(now, program, said),
             PumpKey::Link(link) => {
                 if let Some(event) = self.connections.pumps.hear(said) {
                     self.hear_stream(now, link, event);

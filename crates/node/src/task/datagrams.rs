@@ -1,7 +1,7 @@
 //! UDP sockets of links: what the engines and the pumps say to each other.
 
 use super::{EngineParts as _, Task};
-use crate::pumps::datagram::{SocketEvent, SocketReport};
+use crate::pumps::datagram::{Destination, SocketEvent, SocketReport};
 use longwire_proto::engine::Engine;
 use longwire_proto::service::{DatagramsIndication, DatagramsRequest, LinkId, Port};
 use longwire_proto::time::Instant;
@@ -10,6 +10,7 @@ use longwire_towers::MediaIndication;
 impl Task {
     /// Passes an event of a pump to the engines.
     pub(super) fn hear_datagrams(&mut self, now: Instant, said: SocketReport) {
+        let Some(said) = self.hear_program_socket(now, said) else { return };
         let link = said.link;
         let comes_or_goes = matches!(said.event, SocketEvent::Joined { .. } | SocketEvent::Left(_));
         let heard = self.connections.sockets.hear(said);
@@ -32,17 +33,26 @@ impl Task {
     }
 
     /// Handles an engine's request to its socket.
-    pub(super) fn datagrams_request(&mut self, link: LinkId, request: DatagramsRequest) {
+    pub(super) fn datagrams_request(&mut self, now: Instant, link: LinkId, request: DatagramsRequest) {
+        let joins = matches!(request, DatagramsRequest::Join { .. });
         if matches!(request, DatagramsRequest::Leave) {
             self.engines.neighbours_mut().identities.forget(link);
         }
         let links = &self.engines.neighbours().links;
-        let peer = || {
+        let destination = || {
             let known = links.get(link);
             known
-                .map(|known| (known.link.address.clone(), known.plan.carrier().about().name))
+                .map(|known| Destination {
+                    address: known.link.address.clone(),
+                    kind: known.plan.carrier().about().name,
+                    group: known.link.group(),
+                    hops: known.link.hops,
+                })
                 .unwrap_or_default()
         };
-        self.connections.sockets.request(link, request, peer);
+        self.connections.sockets.request(link, request, destination);
+        if joins {
+            self.answer_programs(now, link);
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! Events of the engines' task: one queue for all of them, so that they keep their order.
 
+use super::gateways::ProgramKey;
 use crate::pumps::datagram::SocketReport;
 use crate::pumps::stream::ByteStream;
 use crate::pumps::table::PumpReport;
@@ -16,6 +17,8 @@ pub(crate) enum PumpKey {
     Link(LinkId),
     /// The line of a TNC.
     Line(LineId),
+    /// The connection of a program that uses a gateway.
+    Program(ProgramKey),
 }
 
 pub(crate) enum TaskEvent {
@@ -27,10 +30,23 @@ pub(crate) enum TaskEvent {
     Pump(PumpReport<PumpKey>),
     /// Event of the pump of a UDP socket.
     Datagrams(SocketReport),
-    /// A listening UDP socket, its address, and the name of its convergence layer.
-    Listens(tokio::net::UdpSocket, String, &'static str),
+    /// A listening UDP socket.
+    Listens {
+        /// Socket.
+        socket: tokio::net::UdpSocket,
+        /// Its address.
+        at: String,
+        /// Name of its convergence layer.
+        kind: &'static str,
+        /// It has joined a multicast group.
+        is_group: bool,
+    },
     /// An incoming connection and its address.
     Caller(Box<dyn ByteStream>, String),
+    /// A program has connected to the gateway with this index.
+    Program(usize, Box<dyn ByteStream>, String),
+    /// The gateway with this index listens for datagrams, at this address.
+    ListensForPrograms(usize, tokio::net::UdpSocket, String),
     /// Event of an application.
     Client(ClientEvent),
     /// A counter of the HTTP interface or of the control socket has changed.

@@ -21,6 +21,7 @@ mod connections;
 mod datagrams;
 mod event;
 mod event_recording;
+mod gateways;
 mod link_states;
 mod longwire_peers;
 mod management;
@@ -39,6 +40,7 @@ pub(crate) use configuration::ActiveConfiguration;
 pub(crate) use connections::Connections;
 pub(crate) use event::TaskEvent;
 pub(crate) use event_recording::EventRecording;
+pub(crate) use gateways::Gateways;
 pub(crate) use link_states::LinkStates;
 pub(crate) use refusals::RefusalLog;
 pub(crate) use status::SurfaceStates;
@@ -47,6 +49,7 @@ pub(crate) use store::{DamageLog, NodeStore};
 pub(crate) use turn_meter::TurnMeter;
 
 use crate::pumps::connect::Connector;
+use crate::pumps::datagram::Listening;
 use crate::storage::Scrub;
 use crate::surfaces::client::{ClientEvent, ClientId};
 use crate::surfaces::message::{Message, Request};
@@ -58,7 +61,7 @@ use longwire_proto::service::{
     AppRequest, BpaIndication, BpaRequest, LinkId, ManagementRequest, Port, Storage,
 };
 use longwire_proto::time::{Duration, Instant};
-use longwire_towers::MediaRequest;
+use longwire_towers::{AnyCarrier, MediaRequest, carriers};
 use tokio::sync::mpsc;
 
 /// Interval at which the wall clock is passed to the agent.
@@ -98,6 +101,7 @@ pub(crate) struct Task {
     pub(crate) link_states: LinkStates,
     pub(crate) connections: Connections,
     pub(crate) connector: Connector,
+    pub(crate) gateways: Gateways,
     pub(crate) applications: Applications,
     pub(crate) store: NodeStore,
     pub(crate) recording: EventRecording,
@@ -144,6 +148,7 @@ impl Task {
                 clock_at = now + CLOCK_EVERY;
                 self.tell_time(now);
                 self.look_at_callers(now);
+                self.look_at_programs(now);
                 self.look_at_watchers(now);
                 happened = true;
             }
@@ -245,9 +250,14 @@ impl Task {
             TaskEvent::Damage(damage) => self.hear_damage(now, damage),
             TaskEvent::Pump(said) => self.hear_pump(now, said),
             TaskEvent::Datagrams(said) => self.hear_datagrams(now, said),
-            TaskEvent::Listens(socket, at, kind) => {
+            TaskEvent::Listens { socket, at, kind, is_group } => {
                 let link = self.engines.neighbours_mut().listening(&at, kind);
-                self.connections.sockets.listen(link, socket, at, kind);
+                let damaged = carriers::find(kind).is_some_and(AnyCarrier::uses_damaged);
+                self.connections.sockets.listen(link, socket, at, kind, Listening { is_group, damaged });
+            }
+            TaskEvent::Program(gateway, wire, address) => self.hear_program(now, gateway, wire, address),
+            TaskEvent::ListensForPrograms(gateway, socket, at) => {
+                self.listen_for_programs(gateway, socket, at)
             }
             TaskEvent::Caller(wire, address) => self.hear_caller(now, wire, address),
             TaskEvent::Client(ClientEvent::Arrives(id, end)) => self.applications.arrive(id, end),
@@ -296,7 +306,8 @@ impl Task {
                 Some(Port::First(request)) => self.store.driver.request(now, request),
                 Some(Port::Second(Port::First((link, request)))) => match request {
                     MediaRequest::Stream(request) => self.stream_request(link, request),
-                    MediaRequest::Datagrams(request) => self.datagrams_request(link, request),
+                    MediaRequest::Datagrams(request) => self.datagrams_request(now, link, request),
+                    MediaRequest::Programs(request) => self.program_request(now, link, request),
                     MediaRequest::Packets(_) => unreachable!("stations are below the sessions over them"),
                 },
                 Some(Port::Second(Port::Second((line, request)))) => self.line_request(line, request),

@@ -3,14 +3,19 @@
 use super::link_states::plain;
 use super::{EngineParts as _, Task, turn_meter};
 use crate::surfaces::control::ControlCounters;
+use crate::surfaces::custody;
 use crate::surfaces::folders::SharedStatus;
 use crate::surfaces::http::HttpCounters;
 use crate::tower::neighbours::Neighbours;
 use crate::view::{self, Status};
+use longwire_proto::bp::agent::{LearnedLink, LearnedRoute};
 use longwire_proto::service::{CloseReason, DownReason, LinkId};
-use longwire_proto::time::Instant;
+use longwire_proto::time::{Duration, Instant};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+
+/// Maximum number of learned routes shown.
+const ROUTES_MAX: usize = 1024;
 
 #[derive(Debug)]
 pub(crate) struct SurfaceStates {
@@ -18,6 +23,7 @@ pub(crate) struct SurfaceStates {
     /// Counters of the HTTP interface, if it is on.
     pub(crate) http: Option<Arc<HttpCounters>>,
     pub(crate) folders: SharedStatus,
+    pub(crate) custody: custody::SharedStatus,
 }
 
 impl Task {
@@ -68,9 +74,29 @@ impl Task {
             turns: self.turns.view(),
             process: turn_meter::process(),
             http: self.surfaces.http.as_ref().map(|counted| counted.view()).unwrap_or_default(),
+            gateways: self.gateway_views(),
             tncs: self.engines.neighbours().radios.tnc_views(&self.configuration.config.tnc),
             links: self.link_views(now),
+            learned_routes: agent.learned_routes(now).iter().take(ROUTES_MAX).map(learned_route).collect(),
         }
+    }
+
+    /// Gateways, each with what its connections and its bundles have counted.
+    fn gateway_views(&self) -> Vec<view::Gateway> {
+        let mut all = self.gateways.views();
+        for custody in self.surfaces.custody.lock().expect("no thread panics with it").iter() {
+            match all.iter_mut().find(|shown| shown.name == custody.name) {
+                Some(shown) => {
+                    shown.open += custody.open;
+                    shown.trouble.clone_from(&custody.trouble);
+                    for (name, count) in &custody.counters {
+                        *shown.counters.entry(name.clone()).or_default() += count;
+                    }
+                }
+                None => all.push(custody.clone()),
+            }
+        }
+        all
     }
 
     pub(super) fn link_views(&self, now: Instant) -> Vec<view::Link> {
@@ -127,6 +153,23 @@ impl Task {
             true => radio_down_words(reason),
             false => down_words(reason),
         }
+    }
+}
+
+fn learned_route(route: &LearnedRoute) -> view::LearnedRoute {
+    let seconds = |time: &Duration| time.as_secs_f64();
+    let link = |link: &LearnedLink| view::LearnedLink {
+        to: link.to.to_string(),
+        expected_s: seconds(&link.delay),
+        down_s: link.down.as_ref().map(seconds),
+    };
+    view::LearnedRoute {
+        node: route.node.to_string(),
+        next: route.next.to_string(),
+        expected_s: seconds(&route.delay),
+        wait_s: route.wait.as_ref().map(seconds),
+        announced_s: route.announced.as_ref().map(seconds),
+        links: route.links.iter().map(link).collect(),
     }
 }
 

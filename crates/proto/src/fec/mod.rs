@@ -25,14 +25,16 @@
 //! | [`ReedSolomon`] | the code of this crate: any k symbols restore the block |
 //! | [`VandermondeCode`], [`ParitySymbols`] | the code over GF(2^8) of NRL's NORM, for at most 255 symbols |
 //! | [`Kernel`] | the processor's instructions that it uses |
+//! | [`BitErrorCode`] | correction of wrong octets inside a segment, which arrives damaged |
 //! | [`loss`] | how often a block fails, and how many repair symbols a loss takes |
 //!
 //! The code of NORM is used directly, not through [`Encoder`] and [`Decoder`]: a sender makes repair symbols when it is
 //! asked for them, blocks are shorter than the code, and symbols have any size.
 //!
 //! Limits of the other parts: blocks of at most [`SYMBOLS_MAX`] symbols of at most [`SYMBOL_BYTES_MAX`] bytes. Rateless
-//! codes, which make symbols without end, are used with a number of repair symbols that is never reached. Codes that
-//! correct bit errors are not implemented here.
+//! codes, which make symbols without end, are used with a number of repair symbols that is never reached.
+//!
+//! [`BitErrorCode`] is no erasure code: it finds and corrects wrong octets of a segment that a link has delivered with bit errors.
 //!
 //! # Sizes
 //!
@@ -74,6 +76,7 @@
 //! ```
 
 mod block;
+mod errors;
 mod gf256;
 mod layout;
 pub mod loss;
@@ -83,6 +86,7 @@ mod tests;
 mod vandermonde;
 
 pub use block::{Decoder, Encoder, Lacking, Progress, SymbolFault};
+pub use errors::{BitErrorCode, Correction, STRENGTH_MAX, WORD_BYTES_MAX, WordLayout};
 pub use gf256::Kernel;
 pub use layout::{BlockLayout, LayoutFault, SYMBOL_BYTES_MAX, SYMBOLS_MAX};
 pub use reed_solomon::ReedSolomon;

@@ -173,6 +173,11 @@ fn a_block_without_repair_symbols_is_complete_or_nothing() {
     decode(&ReedSolomon, layout, &all, &[2, 0, 1]);
 }
 
+#[test]
+fn a_code_has_the_name_of_settings_and_reports() {
+    assert_eq!(ReedSolomon.name(), "reed-solomon");
+}
+
 /// Peers of other versions have to compute the same symbols.
 #[test]
 fn repair_symbols_are_frozen() {

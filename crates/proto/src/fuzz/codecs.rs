@@ -1,6 +1,6 @@
 //! Codecs: properties that hold for any bytes, and legal messages to begin with.
 
-use super::radio;
+use super::{aeronp, radio};
 use crate::ax25::Modulo;
 use crate::bp::generate::Generator;
 use crate::bp::v6;
@@ -62,6 +62,13 @@ pub const CODECS: &[Codec] = &[
     Codec { name: "ipv4 header", check: check_ipv4, valid: valid_packet },
     Codec { name: "tcp segment", check: check_segment, valid: valid_segment },
     Codec { name: "ipv4 packet", check: check_packet, valid: valid_packet },
+    Codec { name: "aeronp packet", check: aeronp::check_packet, valid: aeronp::valid_packet },
+    Codec { name: "aeronp beacon", check: aeronp::check_beacon, valid: aeronp::valid_beacon },
+    Codec {
+        name: "aeronp acknowledgement",
+        check: aeronp::check_acknowledgement,
+        valid: aeronp::valid_acknowledgement,
+    },
     Codec { name: "kiss frame", check: radio::check_kiss, valid: radio::valid_kiss },
     Codec { name: "kiss line", check: radio::check_kiss_line, valid: radio::valid_kiss_line },
     Codec { name: "agwpe frame", check: radio::check_agwpe, valid: radio::valid_agwpe },

@@ -4,6 +4,7 @@
 //! an ordinary test. A body panics if it detects a fault. Those of convergence layers are made from the table of them,
 //! in `longwire-towers`; what they need of a protocol is its [`Material`].
 
+mod aeronp;
 mod codecs;
 mod converse;
 mod radio;

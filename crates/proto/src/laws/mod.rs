@@ -70,6 +70,8 @@
 //! request of the user, `says  v` one to the medium, `hears ^` an indication of the medium, `says  ^` one to the user.
 
 #[cfg(test)]
+mod aeronp;
+#[cfg(test)]
 mod agents;
 #[cfg(test)]
 mod apps;

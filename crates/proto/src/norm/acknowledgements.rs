@@ -5,19 +5,27 @@ use super::wire::NodeId;
 use crate::time::{Duration, Instant};
 use std::collections::BTreeMap;
 
+/// Point in what a sender sends: an object, and a source symbol of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Point {
+    pub(super) object: u64,
+    pub(super) block: u32,
+    pub(super) symbol: u16,
+}
+
 /// Receivers that have to acknowledge, and the questions to them.
 #[derive(Debug)]
 pub(super) struct Acknowledgements {
     /// Receivers that the user has named.
     is_configured: bool,
-    /// Receivers, with the last object that each has acknowledged, and with it all before.
-    receivers: BTreeMap<NodeId, Option<u64>>,
+    /// Receivers, with the last point that each has acknowledged, and with it all before.
+    receivers: BTreeMap<NodeId, Option<Point>>,
     /// Number of questions since the last symbol or acknowledgement.
     rounds: u32,
     /// Time of the first of these questions.
     asking_since: Option<Instant>,
-    /// Object of the last question.
-    asked: u64,
+    /// Point of the last question.
+    asked: Point,
 }
 
 impl Acknowledgements {
@@ -28,7 +36,7 @@ impl Acknowledgements {
             receivers: named.collect(),
             rounds: 0,
             asking_since: None,
-            asked: 0,
+            asked: Point::default(),
         }
     }
 
@@ -62,28 +70,28 @@ impl Acknowledgements {
         }
     }
 
-    /// Notes that a receiver has everything up to an object.
-    pub(super) fn acknowledge(&mut self, from: NodeId, number: u64) {
-        if let Some(through) = self.receivers.get_mut(&from).filter(|through| **through < Some(number)) {
-            *through = Some(number);
+    /// Notes that a receiver has everything up to a point.
+    pub(super) fn acknowledge(&mut self, from: NodeId, point: Point) {
+        if let Some(through) = self.receivers.get_mut(&from).filter(|through| **through < Some(point)) {
+            *through = Some(point);
             self.restart_rounds();
         }
     }
 
-    /// Returns the last object that all receivers have acknowledged; `None` without receivers.
-    pub(super) fn acknowledged(&self) -> Option<u64> {
+    /// Returns the last point that all receivers have acknowledged; `None` without receivers.
+    pub(super) fn acknowledged(&self) -> Option<Point> {
         self.receivers.values().min().copied()?
     }
 
     /// Notes that a question leaves, and returns the receivers that have to answer it, at most `nodes_max`.
-    pub(super) fn ask(&mut self, now: Instant, number: u64, nodes_max: usize) -> Vec<NodeId> {
+    pub(super) fn ask(&mut self, now: Instant, point: Point, nodes_max: usize) -> Vec<NodeId> {
         self.rounds = self.rounds.saturating_add(1);
         self.asking_since.get_or_insert(now);
-        self.asked = number;
+        self.asked = point;
         self.lacking().take(nodes_max).collect()
     }
 
-    /// Receivers that have not acknowledged the object of the last question.
+    /// Receivers that have not acknowledged the point of the last question.
     fn lacking(&self) -> impl Iterator<Item = NodeId> {
         self.receivers.iter().filter(|(_, through)| **through < Some(self.asked)).map(|(node, _)| *node)
     }
@@ -115,6 +123,10 @@ mod tests {
         Instant::from_secs(seconds)
     }
 
+    fn point(object: u64) -> Point {
+        Point { object, ..Point::default() }
+    }
+
     fn config(acknowledging: &[u32]) -> Config {
         Config { acknowledging: acknowledging.to_vec(), robust_factor: 3, ..Config::default() }
     }
@@ -122,18 +134,18 @@ mod tests {
     #[test]
     fn an_object_is_acknowledged_when_all_receivers_have_done_so() {
         let mut all = Acknowledgements::new(&config(&[7, 9]));
-        assert_eq!(all.ask(at(0), 5, 9), [NodeId(7), NodeId(9)]);
-        all.acknowledge(NodeId(9), 5);
+        assert_eq!(all.ask(at(0), point(5), 9), [NodeId(7), NodeId(9)]);
+        all.acknowledge(NodeId(9), point(5));
         assert_eq!((all.acknowledged(), all.rounds()), (None, 0));
-        assert_eq!(all.ask(at(1), 5, 9), [NodeId(7)]);
-        all.acknowledge(NodeId(8), 5);
+        assert_eq!(all.ask(at(1), point(5), 9), [NodeId(7)]);
+        all.acknowledge(NodeId(8), point(5));
         assert_eq!((all.acknowledged(), all.rounds()), (None, 1), "a node that is none of them");
-        all.acknowledge(NodeId(7), 4);
-        assert_eq!(all.acknowledged(), Some(4));
-        all.acknowledge(NodeId(7), 5);
-        all.acknowledge(NodeId(7), 3);
-        assert_eq!(all.acknowledged(), Some(5));
-        assert_eq!(all.ask(at(2), 6, 1), [NodeId(7)], "as many as a message has room for");
+        all.acknowledge(NodeId(7), point(4));
+        assert_eq!(all.acknowledged(), Some(point(4)));
+        all.acknowledge(NodeId(7), point(5));
+        all.acknowledge(NodeId(7), point(3));
+        assert_eq!(all.acknowledged(), Some(point(5)));
+        assert_eq!(all.ask(at(2), point(6), 1), [NodeId(7)], "as many as a message has room for");
     }
 
     #[test]
@@ -141,16 +153,16 @@ mod tests {
         let mut only = Acknowledgements::new(&config(&[]));
         assert!(only.is_empty() && only.acknowledged().is_none());
         only.heard(NodeId(7));
-        only.acknowledge(NodeId(7), 2);
-        assert_eq!(only.acknowledged(), Some(2));
+        only.acknowledge(NodeId(7), point(2));
+        assert_eq!(only.acknowledged(), Some(point(2)));
         only.heard(NodeId(8));
-        assert_eq!((only.ask(at(0), 5, 9), only.acknowledged()), (vec![NodeId(8)], None));
+        assert_eq!((only.ask(at(0), point(5), 9), only.acknowledged()), (vec![NodeId(8)], None));
         only.forget_learnt();
         assert!(only.is_empty());
         let mut named = Acknowledgements::new(&config(&[7]));
         named.heard(NodeId(8));
         named.forget_learnt();
-        assert_eq!(named.ask(at(0), 5, 9), [NodeId(7)]);
+        assert_eq!(named.ask(at(0), point(5), 9), [NodeId(7)]);
     }
 
     #[test]
@@ -158,16 +170,16 @@ mod tests {
         let settings = config(&[7, 9]);
         let limit = settings.silence_limit.as_secs();
         let mut all = Acknowledgements::new(&settings);
-        all.ask(at(0), 5, 9);
-        all.ask(at(1), 5, 9);
+        all.ask(at(0), point(5), 9);
+        all.ask(at(1), point(5), 9);
         assert!(!all.is_silent(at(limit), &settings), "two questions of three");
-        all.ask(at(2), 5, 9);
+        all.ask(at(2), point(5), 9);
         assert!(!all.is_silent(at(limit - 1), &settings) && all.is_silent(at(limit), &settings));
-        all.acknowledge(NodeId(9), 5);
+        all.acknowledge(NodeId(9), point(5));
         assert!(!all.is_silent(at(9 * limit), &settings), "the questions begin anew");
         for second in 0..4 {
             assert_eq!(all.wait(Duration::from_secs(1), &settings).as_secs(), 2);
-            all.ask(at(limit + second), 5, 9);
+            all.ask(at(limit + second), point(5), 9);
         }
         assert_eq!(all.wait(Duration::from_secs(1), &settings).as_secs(), limit / 3);
         assert!(all.is_silent(at(2 * limit), &settings));

@@ -174,6 +174,10 @@ impl Engine for Carry {
                 self.up.push_back(BundlesIndication::Piece { transfer: TransferId(incoming), data, last });
             }
             ObjectsIndication::Info { .. } => {}
+            // No bundle is a stream, and the session receives none.
+            ObjectsIndication::Acknowledged { .. }
+            | ObjectsIndication::Message { .. }
+            | ObjectsIndication::Gap { .. } => {}
             ObjectsIndication::Lost { incoming } => {
                 self.up.push_back(BundlesIndication::Lost { transfer: TransferId(incoming) });
             }
@@ -207,13 +211,13 @@ pub struct Link(Stack<Carry, Session>);
 impl Link {
     /// Creates a link to a peer or a group, which is opened on request.
     pub fn new(config: Config, rng: Rng) -> Self {
-        Link(Stack::new(Carry::new(config.clone()), Session::new(config, rng)))
+        Link(Stack::new(Carry::new(config.clone()), Session::new(config, rng).without_streams()))
     }
 
     /// Creates a link on which any sender may send; the provider opens it.
     pub fn listening(config: Config, rng: Rng) -> Self {
         let config = Config { peer_node_id: None, ..config };
-        Link(Stack::new(Carry::new(config.clone()), Session::listening(config, rng)))
+        Link(Stack::new(Carry::new(config.clone()), Session::listening(config, rng).without_streams()))
     }
 
     /// Counters of the session since the creation of the link.

@@ -1,5 +1,6 @@
 //! Configuration and counters of a session.
 
+use super::congestion::CongestionControl;
 use super::quantities;
 use super::wire::FecScheme;
 use crate::setting::{Fault, Settings, TIME_MAX, TIME_MIN, at_least, number, rule, settings, time};
@@ -20,6 +21,9 @@ settings! {
     pub struct Config {
         /// Node identifier of this side (RFC 5740 4.1), unique in the session. Default: a number that follows from the node ID.
         pub norm_node_id: Option<u32>,
+        /// Node IDs of the receivers of a group that must acknowledge each object; their node identifiers follow from these and are
+        /// `acknowledging`. Default: none.
+        pub members: Vec<String>,
         /// Node identifiers of the receivers that must acknowledge each object (RFC 5740 5.5.3). Default: the configured peer, whose
         /// identifier is learnt from its answers; a group has none by default, so that its objects count as sent when the time for repair
         /// requests has passed.
@@ -31,9 +35,16 @@ settings! {
         /// Transmission rate, bit/s, of NORM messages without the headers of UDP and IP; zero: as fast as the provider accepts. With
         /// `congestion-control`, the maximum rate. Default 1,000,000.
         pub rate_bps: u64 = 1_000_000,
+        /// Way in which the rate is chosen: `none`, which leaves it at `rate-bps`; `tfmcc`, a share of the path's rate that is fair to TCP
+        /// (RFC 5740 5.5.2); or `tfmcc-loss-tolerant`, with which this side, where it receives, reports only losses from queues
+        /// that are full. Default `none`.
+        pub congestion_control: CongestionControl,
+        /// Minimum rate with `congestion-control`, bit/s, at which it also sends to silent receivers. Default 2,000.
+        pub rate_min_bps: u64 = 2_000,
         /// Maximum burst, as time at the rate. Default 10 ms.
         pub burst: Duration = Duration::from_millis(10),
-        /// Maximum length of a segment, bytes, at least 32. A message has up to 40 bytes more. Default 1,400.
+        /// Maximum length of a segment, bytes, at least 32; where datagrams are shorter, as in UI frames of AX.25, what they can
+        /// carry. A message has up to 40 bytes more. Default 1,400.
         pub segment_bytes: u64 = 1400,
         /// Maximum number of source symbols of a block. Default 64.
         pub block_symbols: u64 = 64,
@@ -46,7 +57,8 @@ settings! {
         /// Factor of the round-trip time for the maximum backoff of repair requests, 0 to 15 (RFC 5740 4.2.1). Default: 0 for one
         /// receiver, 4 for a group.
         pub backoff_factor: Option<u8>,
-        /// Estimated number of receivers, which spreads repair requests. Default: 10 for one receiver, 1,000 for a group.
+        /// Estimated number of receivers, which spreads repair requests. Default: 10 for one receiver, the number of those that must
+        /// acknowledge for a group, and 1,000 for a group without them.
         pub group_size: Option<u64>,
         /// Number of times that a question is asked, such as FLUSH, before its receivers count as silent (RFC 5740 6,
         /// `NORM_ROBUST_FACTOR`). Default 20.
@@ -65,17 +77,17 @@ settings! {
         /// Receives without answers: lost segments are repaired only as far as other receivers request it or with `auto-parity` of the
         /// sender. Default false.
         pub silent: bool,
-        /// Sends repair requests to the group instead of the sender alone, so that other receivers need not repeat them. Default
-        /// false.
-        pub group_nacks: bool,
+        /// Sends repair requests and acknowledgements to the group instead of the sender alone, so that other receivers need not repeat
+        /// requests; groups of AX.25 stations always do. Default false.
+        pub group_answers: bool,
         /// Receives all objects that a sender can still repair, not only those that it sends after the first message heard. Default
         /// true.
         pub earlier_objects: bool = true,
         /// Maximum number of objects that are being sent or wait for acknowledgements, at most 255. Default 255.
         pub objects_max: usize = OBJECTS_MAX,
-        /// Maximum number of bytes of such objects; one object may exceed it. Default 64 MiB.
+        /// Maximum number of bytes of such objects, and of the buffers of such streams; one object may exceed it. Default 64 MiB.
         pub outgoing_bytes_max: u64 = 64 << 20,
-        /// Maximum length of an object to send or receive, bytes. Default 64 MiB.
+        /// Maximum length of an object to send or receive, bytes, and of the buffer of a stream to send. Default 64 MiB.
         pub object_bytes_max: u64 = 64 << 20,
         /// Maximum number of bytes in received blocks that are not complete, or wait for blocks before them; what is above it counts as
         /// lost on the way. Default 32 MiB.
@@ -120,6 +132,7 @@ impl Config {
             0..=u64::from(quantities::BACKOFF_FACTOR_MAX),
             "4 is usual for groups",
         )?;
+        at_least("rate-min-bps", self.rate_min_bps, 1, "at least 1; 2000 is usual")?;
         at_least("robust-factor", u64::from(self.robust_factor), 1, "20 is usual")?;
         number("objects-max", self.objects_max as u64, 1..=OBJECTS_MAX as u64, "255 is usual")?;
         at_least("outgoing-bytes-max", self.outgoing_bytes_max, 1, "with 0 nothing can be sent")?;
@@ -206,7 +219,7 @@ pub struct Counters {
     pub nacks_suppressed: u64,
     /// NACKs received.
     pub nacks_received: u64,
-    /// NACKs ignored, because they came too early after another one or ask for what is being sent.
+    /// Requests for blocks that were ignored, because they ask for symbols that wait or have just left.
     pub nacks_ignored: u64,
     /// Acknowledgements sent.
     pub acks_sent: u64,
@@ -214,10 +227,16 @@ pub struct Counters {
     pub acks_received: u64,
     /// FLUSH commands sent.
     pub flushes_sent: u64,
+    /// Blocks of streams to send that nobody had acknowledged and that were given up for later ones.
+    pub blocks_released: u64,
+    /// Gaps in received streams.
+    pub gaps: u64,
     /// SQUELCH commands sent.
     pub squelches_sent: u64,
     /// Probes sent.
     pub probes_sent: u64,
+    /// Feedback of receivers for congestion control that was received.
+    pub cc_feedback_received: u64,
     /// Number of times that a sender had restarted.
     pub restarts: u64,
     /// Senders that were forgotten because others had to have room.

@@ -2,11 +2,12 @@
 
 use super::wire::{
     Ack, AckContents, CcFeedback, CcNode, Command, CommandMessage, Data, FecScheme, Flags, Fti, Info, Levels,
-    Message, Nack, NodeId, PayloadId, RepairForm, RepairItem, RepairRequest, SenderFields, Timestamp,
+    Message, Nack, NodeId, PayloadId, RepairForm, RepairItem, RepairRequest, SenderFields, StreamFields,
+    Timestamp,
 };
 use crate::fuzz::{Codec, Material, Script, is_stable};
 use crate::rng::Rng;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 
 /// Codec and messages of a peer.
 pub const FUZZ: Material = Material {
@@ -62,6 +63,17 @@ fn fti(rng: &mut Rng, near: u64) -> Option<Fti> {
     })
 }
 
+/// Segment of a stream with its fields, which may contradict it.
+fn segment(rng: &mut Rng, near: u64) -> Bytes {
+    let contents = some_bytes(rng, near.min(40));
+    let length = contents.len() as u16 + u16::from(rng.chance(0.05));
+    let (message_start, offset) = (rng.below(u64::from(length) + 2) as u16, rng.below(near * near) as u32);
+    let mut segment = BytesMut::new();
+    StreamFields { length, message_start, offset }.encode(&mut segment);
+    segment.extend_from_slice(&contents);
+    segment.freeze()
+}
+
 fn timestamp(rng: &mut Rng) -> Timestamp {
     Timestamp { seconds: rng.below(4) as u32, micros: rng.below(1_000_000) as u32 }
 }
@@ -95,14 +107,14 @@ fn message(rng: &mut Rng) -> Message {
 }
 
 /// Message about one of a few small objects.
-fn likely_message(rng: &mut Rng) -> Message {
+pub(super) fn likely_message(rng: &mut Rng) -> Message {
     any(rng, 12)
 }
 
 /// Message with numbers below a limit.
 fn any(rng: &mut Rng, near: u64) -> Message {
     let scheme = SCHEMES[rng.below(3) as usize];
-    let flags = Flags(rng.next_u32() as u8 & 0x1f);
+    let flags = Flags(rng.next_u32() as u8 & 0x3f);
     let object = rng.below(near.min(1 << 16)) as u16;
     let node = |rng: &mut Rng| NodeId(rng.below(near.min(4)) as u32);
     let body = match rng.below(8) {
@@ -117,16 +129,11 @@ fn any(rng: &mut Rng, near: u64) -> Message {
         .into(),
         1..4 => {
             let (id, fti) = (id(rng, scheme, near), fti(rng, near));
-            Data {
-                sender: sender(rng),
-                flags,
-                scheme,
-                object,
-                id,
-                fti,
-                payload: some_bytes(rng, near.min(40)),
-            }
-            .into()
+            let payload = match flags.has(Flags::STREAM) && rng.chance(0.8) {
+                true => segment(rng, near),
+                false => some_bytes(rng, near.min(40)),
+            };
+            Data { sender: sender(rng), flags, scheme, object, id, fti, payload }.into()
         }
         4 => CommandMessage { sender: sender(rng), command: command(rng, scheme, object, near) }.into(),
         5..7 => {

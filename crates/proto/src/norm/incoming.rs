@@ -1,11 +1,14 @@
 //! Object that is being received.
 
+mod stream;
+
 use super::partition::Partition;
 use super::symbols::SymbolSet;
 use super::wire::{FecScheme, Flags, Fti};
 use crate::fec::VandermondeCode;
 use bytes::{Bytes, BytesMut};
 use std::collections::BTreeMap;
+pub(super) use stream::{Segment, Stream};
 
 /// Block of which symbols have arrived.
 #[derive(Debug)]
@@ -63,8 +66,12 @@ pub(super) struct Incoming {
     pub(super) next_block: u32,
     /// Number of bytes that the user has accepted.
     pub(super) accepted: u64,
+    /// Number of bytes that were indicated.
+    pub(super) risen: u64,
     /// Memory in `blocks`.
     pub(super) held: u64,
+    /// Fields that only a stream has.
+    pub(super) stream: Option<Stream>,
 }
 
 impl Incoming {
@@ -76,8 +83,14 @@ impl Incoming {
         code: VandermondeCode,
         number: u64,
     ) -> Option<Self> {
+        let is_stream = flags.has(Flags::STREAM);
+        let partition = match is_stream {
+            true => Stream::partition(fti)?,
+            false => Partition::new(fti.object_bytes, fti.segment_bytes, fti.block_symbols)?,
+        };
         Some(Incoming {
-            partition: Partition::new(fti.object_bytes, fti.segment_bytes, fti.block_symbols)?,
+            partition,
+            stream: is_stream.then(|| Stream::new(fti)),
             flags,
             scheme,
             fti,
@@ -88,6 +101,7 @@ impl Incoming {
             blocks: BTreeMap::new(),
             next_block: 0,
             accepted: 0,
+            risen: 0,
             held: 0,
         })
     }
@@ -115,9 +129,12 @@ impl Incoming {
         }
         let sources = self.partition.block_symbols(number);
         let segment = self.partition.segment(number, symbol.min(sources - 1));
-        let (length, segment_bytes) = (payload.len() as u64, self.fti.segment_bytes);
+        let (length, segment_bytes) = (payload.len() as u64, self.partition.segment_bytes());
         let is_source = symbol < sources;
         let is_valid = match is_source {
+            true if self.stream.is_some() => {
+                payload.len() <= segment_bytes.into() && Stream::is_segment(payload)
+            }
             true => length == segment.end - segment.start,
             false => symbol < sources + self.fti.parity_symbols && length <= u64::from(segment_bytes),
         };
@@ -167,7 +184,7 @@ impl Incoming {
     fn restore(&mut self, number: u32) -> u16 {
         let sources = self.partition.block_symbols(number);
         let block = self.blocks.get_mut(&number).expect("its symbols have arrived");
-        let size = usize::from(self.fti.segment_bytes);
+        let size = usize::from(self.partition.segment_bytes());
         let missing: Vec<u32> =
             (0..sources).filter(|symbol| !block.have.contains(*symbol)).map(u32::from).collect();
         let present = (0..u32::from(sources)).zip(block.bytes.chunks(size));
@@ -197,6 +214,7 @@ impl Incoming {
         let block = self.blocks.remove(&number).expect("it is complete");
         debug_assert_eq!(bytes, block.bytes.len() as u64);
         self.next_block += 1;
+        self.risen += bytes;
         Some((block.bytes.freeze(), self.next_block == self.partition.blocks()))
     }
 

@@ -1,4 +1,4 @@
-//! NORM: objects to one receiver or to a group, repaired by parity symbols on request; and bundles as objects.
+//! NORM: objects and streams to one receiver or to a group, repaired by parity symbols on request; and bundles as objects.
 //!
 //! RFC 5740 (protocol), RFC 5401 (procedures for negative acknowledgements), RFC 5052 (blocks), RFC 5445 and RFC 5510 (formats of
 //! schemes 129, 2 and 5). The Reed-Solomon code and the meaning of the field for parity symbols are those of NRL's
@@ -31,12 +31,33 @@
 //! - **Acknowledgements.** An object counts as sent when all receivers that must acknowledge it have done so
 //!   ([`Config::acknowledging`]). They are asked at the end of all data, and meanwhile at [`Config::watermark_interval`]. Of a group without
 //!   such receivers, objects count as sent when the questions after the last symbol have brought no requests.
+//! - **Rate.** It is fixed, or follows the receiver with the least one ([`congestion`]).
 //! - **Silence.** If no answer comes to [`Config::robust_factor`] questions and for [`Config::silence_limit`], all objects fail and the
 //!   session is opened again later. While the link below is disconnected no timer runs.
+//!
+//! # Streams
+//!
+//! ```text
+//!  source symbol: length (16 bits) | beginning of a message (16) | offset (32) | contents       parity symbols cover all of it
+//!
+//!  sender's buffer     [ block 7 | block 8 | block 9 .. ]  <- segments that wait <- bytes that do not fill a segment
+//!                        SQUELCH before block 7             one at a time          until more come, a flush or the end
+//! ```
+//!
+//! - **Segments** leave as soon as they are full, and what does not fill one on [`Flush`](crate::service::ObjectsRequest::Flush). When all has
+//!   left, receivers are asked at once after a flush, and otherwise at the next [`Config::watermark_interval`]. Of a block that is not
+//!   complete there are no parity symbols, and its segments are requested one by one.
+//! - **The buffer** holds whole blocks, at least two. With receivers that must acknowledge, its oldest block leaves when they have
+//!   done so, and the sender waits for them. Without such receivers it leaves for a later one when the time for requests has passed.
+//! - **Gaps.** What has left the buffer is squelched; a receiver also concludes it from the length of the buffer in each message. It passes
+//!   on what follows, and tells how many bytes are missing.
+//! - **Messages.** A receiver that comes later begins with the first message of the first block that it hears of; with
+//!   [`Config::earlier_objects`], with the first message that the sender can still repair.
 //!
 //! # Implementation of the contract
 //!
 //! - The acknowledgement of an object waits until the user has accepted all of it.
+//! - An open stream is the object whose contents follow: others are sent when it is closed.
 //! - Objects to send are in memory until they are acknowledged, within [`Config::outgoing_bytes_max`].
 //! - A refused object is reported to its only sender by an acknowledgement of type 16, with the number of the object and the reason in
 //!   three octets (ours); the sender fails the object, and answers by SQUELCH. A group learns nothing of it: an
@@ -46,13 +67,14 @@
 //! # Limits
 //!
 //! The number and the length of objects, the memory of incomplete blocks and of what the user has not accepted, the number of senders and
-//! of remembered requests are bounded ([`Config`]). A symbol beyond a limit counts as lost on the way. Nothing is
+//! of remembered requests are bounded ([`Config`]). The buffer of a stream to send counts as the length of an object; a received stream may
+//! state any, because only blocks of which symbols have come take memory. A stream has at most 2^32 - 3 blocks. A symbol beyond a limit counts as lost on the way. Nothing is
 //! allocated from the sizes that a message states before a symbol of the block has come.
 //!
 //! # Not implemented
 //!
-//! - Streams and schemes with symbols of 16 bits: such objects are ignored, and counted.
-//! - Congestion control: the rate is fixed.
+//! - Schemes with symbols of 16 bits: such objects are ignored, and counted. A [`Link`] ignores streams, too.
+//! - Blocks of streams with fewer symbols than the others: they are not sent, and their symbols are violations.
 //! - CMD(ACK_REQ), CMD(APPLICATION) and REPORT: they are skipped. CMD(EOT) is received, and not sent.
 //!
 //! Nothing is authenticated: whoever can send from the address of a peer can also acknowledge in its place. Until the peer has
@@ -63,6 +85,7 @@
 mod acknowledgements;
 mod bundles;
 pub mod config;
+pub mod congestion;
 #[cfg(any(test, feature = "testing"))]
 pub mod fuzz;
 mod grtt;
@@ -82,5 +105,6 @@ pub mod wire;
 
 pub use bundles::{BundleCounters, Link};
 pub use config::{Config, Counters};
+pub use congestion::CongestionControl;
 pub use partition::Partition;
 pub use session::Session;

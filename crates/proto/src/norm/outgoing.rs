@@ -1,12 +1,17 @@
 //! Object that is being sent.
 
-use super::partition::Partition;
-use super::wire::{Flags, Fti};
+mod stream;
+mod whole;
+
+use super::partition::{Partition, extend_block};
+use super::repair::BlockSizes;
+use super::wire::{FecScheme, Flags, Fti};
 use crate::fec::VandermondeCode;
 use crate::service::ObjectKind;
 use crate::time::Instant;
 use bytes::{Bytes, BytesMut};
-use std::borrow::Cow;
+pub(super) use stream::Stream;
+use whole::Whole;
 
 /// Object that is being sent, or waits for acknowledgements.
 #[derive(Debug)]
@@ -18,150 +23,178 @@ pub(super) struct Outgoing {
     pub(super) info: Option<Bytes>,
     /// The NORM_INFO message has not left.
     pub(super) is_info_due: bool,
-    pub(super) partition: Partition,
     pub(super) fti: Fti,
-    /// Pieces of the user, each after its offset.
-    chunks: Vec<(u64, Bytes)>,
-    given: u64,
-    /// Next symbol to send for the first time, parity symbols without a request included.
-    next: Option<(u32, u16)>,
-    /// Number of parity symbols per block that are sent without a request.
-    auto_parity: u16,
+    contents: Contents,
     /// Time at which the last of its symbols left.
     pub(super) left_at: Instant,
 }
 
+#[derive(Debug)]
+enum Contents {
+    Whole(Whole),
+    Stream(Stream),
+}
+
 impl Outgoing {
+    /// Begins an object; `None` if its sizes have no blocks.
     pub(super) fn new(
         object: u64,
         kind: ObjectKind,
         info: Option<Bytes>,
-        partition: Partition,
-        fti: Fti,
+        mut fti: Fti,
         auto_parity: u16,
-    ) -> Self {
+    ) -> Option<Self> {
+        let contents = if kind == ObjectKind::Stream {
+            let stream = Stream::new(fti, auto_parity);
+            fti.object_bytes = stream.buffer_bytes();
+            Contents::Stream(stream)
+        } else {
+            let partition = Partition::new(fti.object_bytes, fti.segment_bytes, fti.block_symbols)?;
+            Contents::Whole(Whole::new(partition, auto_parity))
+        };
         let of_kind = match kind {
             ObjectKind::Data => 0,
             ObjectKind::File => Flags::FILE,
             ObjectKind::Stream => Flags::STREAM,
         };
         let has_info = if info.is_some() { Flags::INFO } else { 0 };
-        Outgoing {
+        Some(Outgoing {
             object,
             flags: Flags(of_kind | has_info),
             is_info_due: info.is_some(),
             info,
-            partition,
             fti,
-            chunks: Vec::new(),
-            given: 0,
-            next: Some((0, 0)),
-            auto_parity,
+            contents,
             left_at: Instant::ZERO,
+        })
+    }
+
+    /// Returns the contents of a stream.
+    pub(super) fn stream(&self) -> Option<&Stream> {
+        match &self.contents {
+            Contents::Stream(stream) => Some(stream),
+            Contents::Whole(_) => None,
         }
     }
 
-    /// Length, bytes.
+    /// Returns the contents of a stream.
+    pub(super) fn stream_mut(&mut self) -> Option<&mut Stream> {
+        match &mut self.contents {
+            Contents::Stream(stream) => Some(stream),
+            Contents::Whole(_) => None,
+        }
+    }
+
+    /// Length, bytes; of a stream, that of its buffer.
     pub(super) fn length(&self) -> u64 {
-        self.partition.object_bytes()
+        self.fti.object_bytes
     }
 
     /// Adds the next bytes.
     pub(super) fn add(&mut self, data: Bytes) {
-        assert!(self.given + data.len() as u64 <= self.length(), "more bytes than the object has");
-        let offset = self.given;
-        self.given += data.len() as u64;
-        self.chunks.push((offset, data));
+        match &mut self.contents {
+            Contents::Whole(whole) => whole.add(data),
+            Contents::Stream(stream) => stream.add(&data),
+        }
     }
 
-    /// Number of bytes that the user has yet to give.
+    /// Number of bytes that the user has yet to give; of a stream that is open, any number.
     pub(super) fn lacks(&self) -> u64 {
-        self.length() - self.given
+        match &self.contents {
+            Contents::Whole(whole) => whole.lacks(),
+            Contents::Stream(stream) => stream.lacks(),
+        }
     }
 
     /// Number of bytes that the user has given, and that were not sent.
     pub(super) fn unsent(&self) -> u64 {
-        let sent = self.next.map_or(self.length(), |(block, symbol)| {
-            self.partition.segment(block, symbol.min(self.partition.block_symbols(block))).start
-        });
-        self.given.saturating_sub(sent)
+        match &self.contents {
+            Contents::Whole(whole) => whole.unsent(),
+            Contents::Stream(stream) => stream.unsent(),
+        }
     }
 
     /// Returns true if all symbols were sent that are sent without a request.
     pub(super) fn is_sent(&self) -> bool {
-        self.next.is_none() && !self.is_info_due
+        let is_sent = match &self.contents {
+            Contents::Whole(whole) => whole.is_sent(),
+            Contents::Stream(stream) => stream.is_sent(),
+        };
+        is_sent && !self.is_info_due
     }
 
-    /// Returns true if symbols of a block were sent, so that others can be requested. The last block of an object that is not complete
-    /// counts once it is.
-    pub(super) fn has_left(&self, block: u32) -> bool {
-        block < self.partition.blocks() && self.next.is_none_or(|(next, _)| block < next)
+    /// Maximum number of source symbols of a block.
+    pub(super) fn block_symbols(&self, block: u32) -> u16 {
+        match &self.contents {
+            Contents::Whole(whole) => whole.block_symbols(block),
+            Contents::Stream(stream) => stream.block_symbols(),
+        }
     }
 
-    /// Number of blocks of which symbols can be requested.
-    pub(super) fn blocks_left(&self) -> u32 {
-        self.next.map_or(self.partition.blocks(), |(next, _)| next)
+    /// Returns the number of a block that a message of a receiver means.
+    pub(super) fn block_number(&self, scheme: FecScheme, bits: u32) -> Option<u32> {
+        match &self.contents {
+            Contents::Whole(_) => Some(bits),
+            Contents::Stream(stream) => extend_block(scheme, bits, stream.blocks().end),
+        }
+    }
+
+    /// Blocks of which symbols can be requested.
+    pub(super) fn blocks(&self) -> core::ops::Range<u32> {
+        match &self.contents {
+            Contents::Whole(whole) => whole.blocks(),
+            Contents::Stream(stream) => stream.blocks(),
+        }
+    }
+
+    /// Symbols of one of these blocks that can be requested.
+    pub(super) fn sizes(&self, block: u32) -> BlockSizes {
+        match &self.contents {
+            Contents::Whole(whole) => {
+                BlockSizes { sources: whole.block_symbols(block), parity: self.fti.parity_symbols }
+            }
+            Contents::Stream(stream) => stream.sizes(block, self.fti.parity_symbols),
+        }
+    }
+
+    /// Point up to which all was sent: the last source symbol of an object, and of a stream the last one that has left.
+    pub(super) fn last(&self) -> Option<(u32, u16)> {
+        match &self.contents {
+            Contents::Whole(whole) => whole.last(),
+            Contents::Stream(stream) => stream.last(),
+        }
     }
 
     /// Returns the next symbol to send for the first time, if the user has given the bytes that it takes.
     pub(super) fn next_symbol(&self) -> Option<(u32, u16)> {
-        let (block, symbol) = self.next?;
-        let is_source = symbol < self.partition.block_symbols(block);
-        let needed =
-            if is_source { self.partition.segment(block, symbol) } else { self.partition.block(block) };
-        (needed.end <= self.given).then_some((block, symbol))
+        match &self.contents {
+            Contents::Whole(whole) => whole.next_symbol(),
+            Contents::Stream(stream) => stream.next_symbol(),
+        }
     }
 
     /// Notes that the symbol of [`next_symbol`](Outgoing::next_symbol) leaves.
-    pub(super) fn advance(&mut self) {
-        let Some((block, symbol)) = self.next else { return };
-        let symbols = self.partition.block_symbols(block) + self.auto_parity;
-        self.next = if symbol + 1 < symbols {
-            Some((block, symbol + 1))
-        } else if block + 1 < self.partition.blocks() {
-            Some((block + 1, 0))
-        } else {
-            None
-        };
+    pub(super) fn advance(&mut self, now: Instant) {
+        self.left_at = now;
+        match &mut self.contents {
+            Contents::Whole(whole) => whole.advance(),
+            Contents::Stream(stream) => stream.advance(now),
+        }
     }
 
-    /// Returns bytes of the object that the user has given.
-    fn bytes(&self, range: core::ops::Range<u64>) -> Cow<'_, [u8]> {
-        let (mut at, end) = (range.start, range.end);
-        let mut index = self.chunks.partition_point(|(start, data)| start + data.len() as u64 <= at);
-        let part = |index: usize, at: u64| -> &[u8] {
-            let (start, data) = &self.chunks[index];
-            &data[(at - start) as usize..((end - start) as usize).min(data.len())]
-        };
-        if at == end {
-            return Cow::Borrowed(&[]);
+    /// Length of the contents of a symbol. A parity symbol is as long as the longest source symbol.
+    pub(super) fn symbol_bytes(&self, block: u32, symbol: u16) -> usize {
+        match &self.contents {
+            Contents::Whole(whole) => whole.symbol_bytes(block, symbol),
+            Contents::Stream(stream) => stream.symbol_bytes(block, symbol),
         }
-        let first = part(index, at);
-        if first.len() as u64 == end - at {
-            return Cow::Borrowed(first);
-        }
-        let mut all = Vec::with_capacity((end - at) as usize);
-        while at < end {
-            let next = part(index, at);
-            all.extend_from_slice(next);
-            at += next.len() as u64;
-            index += 1;
-        }
-        Cow::Owned(all)
     }
 
     /// Appends the contents of a symbol.
     pub(super) fn write_symbol(&self, block: u32, symbol: u16, code: &VandermondeCode, out: &mut BytesMut) {
-        let sources = self.partition.block_symbols(block);
-        let Some(row) = symbol.checked_sub(sources) else {
-            out.extend_from_slice(&self.bytes(self.partition.segment(block, symbol)));
-            return;
-        };
-        let symbols: Vec<_> =
-            (0..sources).map(|source| self.bytes(self.partition.segment(block, source))).collect();
-        // The first segment is the longest one.
-        let (start, longest) = (out.len(), symbols[0].len());
-        out.resize(start + longest, 0);
-        code.encode_into(row.into(), symbols.iter().map(|symbol| &symbol[..]), &mut out[start..]);
+        match &self.contents {
+            Contents::Whole(whole) => whole.write_symbol(block, symbol, code, out),
+            Contents::Stream(stream) => stream.write_symbol(block, symbol, code, out),
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! Division of an object into blocks and segments (RFC 5052 9.1, RFC 5740 5.1.1).
 
+use super::wire::FecScheme;
+
 /// Blocks and segments of an object. The length of all blocks differs by at most one segment.
 ///
 /// ```
@@ -44,6 +46,18 @@ impl Partition {
             blocks: blocks as u32,
             large: large as u16,
             large_blocks: large_blocks as u32,
+        })
+    }
+
+    /// Divides a stream into segments of `segment_bytes` bytes and blocks of `block_symbols` segments, as many as can be numbered (RFC
+    /// 5740 5.1.1). Returns `None` if a size is zero.
+    pub(super) fn stream(segment_bytes: u16, block_symbols: u16) -> Option<Self> {
+        (segment_bytes > 0 && block_symbols > 0).then_some(Partition {
+            object_bytes: u64::MAX,
+            segment_bytes,
+            blocks: STREAM_BLOCKS_MAX,
+            large: block_symbols,
+            large_blocks: STREAM_BLOCKS_MAX,
         })
     }
 
@@ -100,9 +114,36 @@ impl Partition {
     }
 }
 
+/// Number of blocks that a stream can have, 380 TB with the usual sizes; greater ones mean more than a block elsewhere.
+pub(super) const STREAM_BLOCKS_MAX: u32 = u32::MAX - 2;
+
+/// Returns the number of a block of a stream, of which the lower bits are known, and which is near another one.
+pub(super) fn extend_block(scheme: FecScheme, bits: u32, near: u32) -> Option<u32> {
+    let cycle = 1_i64 << scheme.block_bits();
+    let ahead = (i64::from(bits) - i64::from(near)).rem_euclid(cycle);
+    let distance = if ahead < cycle / 2 { ahead } else { ahead - cycle };
+    u32::try_from(i64::from(near) + distance).ok().filter(|number| *number < STREAM_BLOCKS_MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_of_blocks_begin_with_zero_again() {
+        let near = (1 << 24) + 5;
+        let short = |bits| extend_block(FecScheme::ReedSolomon8, bits, near);
+        assert_eq!([5, 4, 0, 0xff_ffff].map(short), [near, near - 1, 1 << 24, (1 << 24) - 1].map(Some));
+        assert_eq!(short((1 << 23) + 4), Some(near + (1 << 23) - 1));
+        assert_eq!(short((1 << 23) + 5), Some(near - (1 << 23)));
+        assert_eq!(extend_block(FecScheme::ReedSolomon8, 0xff_ffff, 3), None, "before the first block");
+        assert_eq!(
+            extend_block(FecScheme::SmallBlock, u32::MAX - 1, u32::MAX - 9),
+            None,
+            "after the last block"
+        );
+        assert_eq!(extend_block(FecScheme::SmallBlock, 7, 9), Some(7));
+    }
 
     /// Walks all segments of objects of many sizes.
     #[test]

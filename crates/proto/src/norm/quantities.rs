@@ -67,15 +67,16 @@ pub fn rate_of(code: u16) -> f64 {
 /// Returns the code of a share of lost packets, from 0 to 1, in 32 bits: those of the field `cc_loss`, and below them those of the
 /// reserved field after it, where NRL's implementation has them.
 pub fn loss_code(loss: f64) -> u32 {
-    let high = libm::floor(loss.clamp(0.0, 1.0) * 65_535.0 + 0.5);
-    let full = libm::floor(loss.clamp(0.0, 1.0) * f64::from(u32::MAX));
-    let (high, full) = (high as u32, full as u32);
-    if full >> 16 == high { full } else { high << 16 }
+    libm::floor(loss.clamp(0.0, 1.0) * f64::from(u32::MAX)) as u32
 }
 
-/// Returns the share of lost packets that the field `cc_loss` stands for.
-pub fn loss_of(code: u16) -> f64 {
-    f64::from(code) / 65_535.0
+/// Returns the share of lost packets that the field `cc_loss` stands for, with the reserved field, which is zero where it has no
+/// further bits.
+pub fn loss_of(high: u16, low: u16) -> f64 {
+    if low == 0 {
+        return f64::from(high) / 65_535.0;
+    }
+    f64::from(u32::from(high) << 16 | u32::from(low)) / f64::from(u32::MAX)
 }
 
 #[cfg(test)]
@@ -118,6 +119,11 @@ mod tests {
     #[test]
     fn losses_are_shares_of_65535() {
         assert_eq!((loss_code(0.0), loss_code(1.0)), (0, u32::MAX));
-        assert_eq!(loss_of((loss_code(0.05263) >> 16) as u16), 3449.0 / 65_535.0);
+        assert_eq!(loss_of((loss_code(0.05263) >> 16) as u16, 0), 3449.0 / 65_535.0);
+        for loss in [1e-6, 4.7e-5, 0.05263, 0.999] {
+            let code = loss_code(loss);
+            let error = loss_of((code >> 16) as u16, code as u16) / loss - 1.0;
+            assert!(error.abs() < 0.001, "{loss}: {error}");
+        }
     }
 }

@@ -43,6 +43,13 @@ struct BlockRepair {
     left_at: Option<Instant>,
 }
 
+impl BlockRepair {
+    /// Returns true if symbols have left that requests of the last round trip do not know of.
+    fn is_recent(&self, now: Instant, round_trip: Duration) -> bool {
+        self.left_at.is_some_and(|left_at| now < left_at + round_trip)
+    }
+}
+
 /// Sizes of a block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BlockSizes {
@@ -74,7 +81,26 @@ impl Repairs {
         block.parity_used = block.parity_used.max(parity);
     }
 
-    /// Makes symbols wait that satisfy a request; false if the request asks for nothing else than what waits, or has just left.
+    /// Returns a new request without the symbols that wait, or that have left within the last round trip, because the receiver could
+    /// not have them when it asked; `None` if nothing remains of it.
+    pub(super) fn outstanding(
+        &self,
+        now: Instant,
+        round_trip: Duration,
+        key: BlockKey,
+        request: Request,
+    ) -> Option<Request> {
+        let Some(block) = self.blocks.get(&key) else { return Some(request) };
+        let is_recent = block.is_recent(now, round_trip);
+        if request.is_whole {
+            return (!is_recent).then_some(request);
+        }
+        let left = if is_recent { block.left } else { 0 };
+        let count = request.count.saturating_sub(block.pending.len() + left);
+        (count > 0).then_some(Request { count, ..request })
+    }
+
+    /// Makes symbols wait that satisfy [outstanding](Repairs::outstanding) requests; false if all of them wait already.
     ///
     /// Parity symbols that were never sent serve all receivers, whichever symbols they lack. When there are no more of them, the
     /// requested symbols themselves are sent again.
@@ -88,17 +114,13 @@ impl Repairs {
     ) -> bool {
         let block = self.blocks.entry(key).or_default();
         let before = block.pending;
-        let is_recent = block.left_at.is_some_and(|left_at| now < left_at + round_trip);
-        if !is_recent {
+        if !block.is_recent(now, round_trip) {
             block.left = 0;
         }
         if request.is_whole {
-            if !is_recent {
-                block.pending.extend(&SymbolSet::range(0..sizes.sources));
-            }
+            block.pending.extend(&SymbolSet::range(0..sizes.sources));
         } else {
-            let covered = block.pending.len() + block.left;
-            let mut lacking = request.count.saturating_sub(covered);
+            let mut lacking = request.count;
             while lacking > 0 && block.parity_used < sizes.parity {
                 block.pending.insert(sizes.sources + block.parity_used);
                 block.parity_used += 1;
@@ -164,13 +186,18 @@ impl Repairs {
 
     /// Forgets an object.
     pub(super) fn remove(&mut self, object: u64) {
+        self.remove_before((object, u32::MAX));
+        self.infos.remove(&object);
+    }
+
+    /// Forgets the blocks of an object before one.
+    pub(super) fn remove_before(&mut self, (object, block): BlockKey) {
         let keys: Vec<BlockKey> =
-            self.blocks.range((object, 0)..=(object, u32::MAX)).map(|(key, _)| *key).collect();
+            self.blocks.range((object, 0)..(object, block)).map(|(key, _)| *key).collect();
         for key in keys {
             self.blocks.remove(&key);
             self.pending.remove(&key);
         }
-        self.infos.remove(&object);
     }
 }
 
@@ -191,6 +218,12 @@ mod tests {
 
     fn at(seconds: u64) -> Instant {
         Instant::from_secs(seconds)
+    }
+
+    /// Hears a request and answers it at once.
+    fn ask(repairs: &mut Repairs, now: Instant, key: BlockKey, sizes: BlockSizes, asked: Request) -> bool {
+        let outstanding = repairs.outstanding(now, ROUND_TRIP, key, asked);
+        outstanding.is_some_and(|request| repairs.activate(now, ROUND_TRIP, key, sizes, &request))
     }
 
     /// All that leaves at this time.
@@ -214,17 +247,17 @@ mod tests {
     #[test]
     fn new_parity_symbols_answer_requests_until_there_are_none() {
         let mut repairs = Repairs::default();
-        let ask = |repairs: &mut Repairs, seconds, asked: &Request| {
-            repairs.activate(at(seconds), ROUND_TRIP, (0, 3), SIZES, asked)
+        let ask = |repairs: &mut Repairs, seconds, asked: Request| {
+            super::tests::ask(repairs, at(seconds), (0, 3), SIZES, asked)
         };
-        assert!(ask(&mut repairs, 0, &request(&[8, 9])));
+        assert!(ask(&mut repairs, 0, request(&[8, 9])));
         assert_eq!(symbols(&mut repairs, 0), [8, 9]);
         // 9 was lost: another one replaces it. Then the last one, and one that was sent before: those that are named last.
-        assert!(ask(&mut repairs, 2, &request(&[9])));
+        assert!(ask(&mut repairs, 2, request(&[9])));
         assert_eq!(symbols(&mut repairs, 2), [10]);
-        assert!(ask(&mut repairs, 4, &request(&[4, 9, 10])));
+        assert!(ask(&mut repairs, 4, request(&[4, 9, 10])));
         assert_eq!(symbols(&mut repairs, 4), [9, 10, 11]);
-        assert!(ask(&mut repairs, 6, &request(&[1, 4])));
+        assert!(ask(&mut repairs, 6, request(&[1, 4])));
         assert_eq!(symbols(&mut repairs, 6), [1, 4]);
         assert!(repairs.is_empty());
     }
@@ -234,7 +267,7 @@ mod tests {
         let mut repairs = Repairs::default();
         let ask = |repairs: &mut Repairs, millis, asked: &[u16]| {
             let now = Instant::ZERO + Duration::from_millis(millis);
-            repairs.activate(now, ROUND_TRIP, (0, 0), SIZES, &request(asked))
+            super::tests::ask(repairs, now, (0, 0), SIZES, request(asked))
         };
         assert!(ask(&mut repairs, 0, &[8, 9]) && !ask(&mut repairs, 0, &[8, 9]));
         assert!(ask(&mut repairs, 0, &[8, 9, 10]), "another receiver lacks one more");
@@ -253,10 +286,10 @@ mod tests {
         };
         let mut repairs = Repairs::default();
         let both = merged([request(&[8, 9, 10]), request(&[8])]);
-        assert!(repairs.activate(at(0), ROUND_TRIP, (0, 0), SIZES, &both));
+        assert!(ask(&mut repairs, at(0), (0, 0), SIZES, both));
         assert_eq!(symbols(&mut repairs, 0), [8, 9, 10]);
         let both = merged([request(&[1, 10]), request(&[2, 9])]);
-        assert!(repairs.activate(at(2), ROUND_TRIP, (0, 0), SIZES, &both));
+        assert!(ask(&mut repairs, at(2), (0, 0), SIZES, both));
         assert_eq!(symbols(&mut repairs, 2), [1, 2, 9, 10, 11]);
     }
 
@@ -264,14 +297,8 @@ mod tests {
     fn blocks_that_are_missing_as_a_whole_are_sent_again() {
         let mut repairs = Repairs::default();
         let whole = Request { is_whole: true, nacks: 1, ..Request::default() };
-        assert!(repairs.activate(at(0), ROUND_TRIP, (7, 1), SIZES, &whole));
-        assert!(repairs.activate(
-            at(0),
-            ROUND_TRIP,
-            (7, 0),
-            BlockSizes { sources: 2, parity: 4 },
-            &request(&[2])
-        ));
+        assert!(ask(&mut repairs, at(0), (7, 1), SIZES, whole));
+        assert!(ask(&mut repairs, at(0), (7, 0), BlockSizes { sources: 2, parity: 4 }, request(&[2])));
         repairs.activate_info(7);
         repairs.activate_info(6);
         let first: Vec<Repair> = sent(&mut repairs, 0);
@@ -280,8 +307,8 @@ mod tests {
             [Repair::Info(6), Repair::Info(7), Repair::Symbol((7, 0), 2), Repair::Symbol((7, 1), 0)]
         );
         assert_eq!(first.len(), 11);
-        assert!(!repairs.activate(at(0), ROUND_TRIP, (7, 1), SIZES, &whole));
-        assert!(repairs.activate(at(1), ROUND_TRIP, (7, 1), SIZES, &whole));
+        assert!(!ask(&mut repairs, at(0), (7, 1), SIZES, whole));
+        assert!(ask(&mut repairs, at(1), (7, 1), SIZES, whole));
         repairs.remove(7);
         assert!(repairs.is_empty() && repairs.first().is_none());
     }

@@ -1,24 +1,26 @@
 //! Sender of objects (RFC 5740 5.1).
 
 mod feedback;
+mod streams;
 
-use super::acknowledgements::Acknowledgements;
+use super::acknowledgements::{Acknowledgements, Point};
 use super::config::{Config, Counters};
+use super::congestion::RateControl;
 use super::grtt::Grtt;
-use super::outgoing::Outgoing;
-use super::partition::Partition;
+use super::outgoing::{Outgoing, Stream};
 use super::quantities;
 use super::repair::{BlockKey, Repair, Repairs, Request};
 use super::requests::{ObjectId, RequestList};
 use super::wire::{
-    Body, Command, CommandMessage, Data, Flags, Fti, Info, PayloadId, SenderFields, Timestamp,
-    data_header_bytes,
+    Body, Command, CommandMessage, Data, FecScheme, Flags, Fti, Info, Message, NodeId, PayloadId,
+    SenderFields, Timestamp, data_header_bytes,
 };
+use crate::codec;
 use crate::fec::VandermondeCode;
 use crate::rng::Rng;
 use crate::service::{ObjectFailure, ObjectKind, ObjectsIndication, PeerId, Shares};
 use crate::time::{Duration, Instant, Timers};
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Number of the first object. Lower ones stand for those before it, which receivers may request.
@@ -27,6 +29,8 @@ const FIRST_NUMBER: u64 = 1 << 16;
 const AHEAD_SEGMENTS: u64 = 64;
 /// Length of the fields besides the segment that the advertised round-trip time covers, octets.
 const MESSAGE_BYTES: u64 = 44;
+/// Length of the longest header of a message with data, octets.
+const DATA_HEADER_BYTES_MAX: usize = data_header_bytes(FecScheme::SmallBlock, true);
 /// Number of questions without an answer after which receivers are told which objects there are.
 const QUESTIONS_PER_SQUELCH: u32 = 5;
 /// Type of the acknowledgement that refuses an object, one of those for applications (ours).
@@ -64,8 +68,18 @@ struct Due {
 #[derive(Debug)]
 pub(super) struct Departure {
     pub(super) body: Body,
+    /// Symbol that is its payload, which is not in the body: it is written into the datagram.
+    symbol: Option<Symbol>,
     /// Shares of the body, without what all messages have in common.
     pub(super) shares: Shares,
+}
+
+/// Symbol of an object.
+#[derive(Clone, Copy, Debug)]
+struct Symbol {
+    number: u64,
+    block: u32,
+    symbol: u16,
 }
 
 /// Sender of objects to one receiver or a group.
@@ -79,7 +93,7 @@ pub(super) struct Sender {
     answers_from: Option<PeerId>,
     code: VandermondeCode,
     objects: BTreeMap<u64, Outgoing>,
-    /// Length of all objects, bytes.
+    /// Length of all objects, and of the buffers of streams, bytes.
     bytes: u64,
     /// Number of each object of the user.
     numbers: BTreeMap<u64, u64>,
@@ -92,8 +106,10 @@ pub(super) struct Sender {
     /// Requests that wait for those of other receivers.
     aggregate: BTreeMap<BlockKey, Request>,
     grtt: Grtt,
+    /// Time at which the answers of all receivers to a probe have arrived.
+    round_ends_at: Instant,
     acknowledgements: Acknowledgements,
-    cc_sequence: u16,
+    control: RateControl,
     probe_interval: Duration,
     timers: Timers<7>,
     due: Due,
@@ -122,7 +138,8 @@ impl Sender {
             aggregate: BTreeMap::new(),
             grtt: Grtt::new(config.grtt, config.grtt_max),
             acknowledgements: Acknowledgements::new(&config),
-            cc_sequence: 0,
+            control: RateControl::new(&config),
+            round_ends_at: Instant::ZERO,
             probe_interval: config.probe_min,
             timers: Timers::new(),
             due: Due::default(),
@@ -140,7 +157,7 @@ impl Sender {
 
     /// Round-trip time that messages state.
     pub(super) fn advertised_grtt(&self) -> Duration {
-        let packet = match self.config.rate_bps {
+        let packet = match self.rate_bps() {
             0 => Duration::ZERO,
             rate => {
                 let bits = (self.config.segment_bytes + MESSAGE_BYTES) * 8;
@@ -150,12 +167,21 @@ impl Sender {
         quantities::time_of(quantities::time_code(self.grtt.estimate().max(packet)))
     }
 
+    /// Rate of messages, bit/s; zero without a limit.
+    pub(super) fn rate_bps(&self) -> u64 {
+        self.control.rate_bps()
+    }
+
     fn backoff_factor(&self) -> u8 {
         self.config.backoff_factor.unwrap_or(if self.is_group { 4 } else { 0 })
     }
 
     fn fields(&self) -> SenderFields {
-        let receivers = self.config.group_size.unwrap_or(if self.is_group { 1_000 } else { 10 });
+        let receivers = self.config.group_size.unwrap_or(match self.config.acknowledging.len() as u64 {
+            _ if !self.is_group => 10,
+            0 => 1_000,
+            named => named,
+        });
         SenderFields {
             instance: self.instance,
             grtt: quantities::time_code(self.grtt.estimate().max(self.advertised_grtt())),
@@ -180,27 +206,29 @@ impl Sender {
         info: Option<Bytes>,
         length: u64,
     ) {
-        let (segment, block) = (self.config.segment_bytes as u16, self.config.block_symbols as u16);
-        let partition = Partition::new(length, segment, block);
-        let fits = length <= self.config.object_bytes_max
-            && info.as_ref().is_none_or(|info| info.len() <= usize::from(segment));
-        let Some(partition) = partition.filter(|_| fits && kind != ObjectKind::Stream) else {
-            self.fail(object, ObjectFailure::TooLong);
-            return;
-        };
+        let segment = self.config.segment_bytes as u16;
         let fti = Fti {
             object_bytes: length,
             segment_bytes: segment,
-            block_symbols: block,
+            block_symbols: self.config.block_symbols as u16,
             parity_symbols: self.config.parity_symbols as u16,
         };
+        let may_begin = length <= self.config.object_bytes_max
+            && info.as_ref().is_none_or(|info| info.len() <= usize::from(segment));
         let auto = self.config.auto_parity as u16;
+        let outgoing = may_begin.then(|| Outgoing::new(object, kind, info, fti, auto)).flatten();
+        // The buffer of a stream has two blocks at least.
+        let fits = |outgoing: &Outgoing| outgoing.length() <= self.config.object_bytes_max;
+        let Some(outgoing) = outgoing.filter(fits) else {
+            self.fail(object, ObjectFailure::TooLong);
+            return;
+        };
         let number = self.next_number;
         self.next_number += 1;
-        self.objects.insert(number, Outgoing::new(object, kind, info, partition, fti, auto));
         self.numbers.insert(object, number);
-        self.bytes += length;
-        self.filling = (length > 0).then_some(number);
+        self.bytes += outgoing.length();
+        self.filling = (outgoing.lacks() > 0).then_some(number);
+        self.objects.insert(number, outgoing);
         if core::mem::take(&mut self.has_failed) {
             // Receivers learn which objects they need not wait for.
             self.squelch(number);
@@ -213,14 +241,19 @@ impl Sender {
         }
     }
 
-    /// Adds contents to the object that is not complete.
-    pub(super) fn content(&mut self, object: u64, data: Bytes) {
+    /// Adds contents to the object that is not complete; with the last ones, a stream is closed.
+    pub(super) fn content(&mut self, now: Instant, object: u64, data: Bytes, last: bool) {
         let Some(number) = self.numbers.get(&object) else { return };
         let outgoing = self.objects.get_mut(number).expect("it has a number");
         outgoing.add(data);
+        if let Some(stream) = outgoing.stream_mut().filter(|_| last) {
+            stream.close();
+            self.due.flush = true;
+        }
         if outgoing.lacks() == 0 {
             self.filling = self.filling.filter(|filling| filling != number);
         }
+        self.set_release(now);
     }
 
     /// Withdraws an object.
@@ -284,6 +317,11 @@ impl Sender {
 
     // -- Up and down --------------------------------------------------------------------------------------------
 
+    /// Sets the length of the segments of later objects, at most the configured one: what datagrams can carry.
+    pub(super) fn set_segment_bytes(&mut self, segment_bytes: u64) {
+        self.config.segment_bytes = segment_bytes;
+    }
+
     /// Begins to send to one receiver, or to a group without one.
     pub(super) fn resume(&mut self, now: Instant, peer: Option<PeerId>) {
         (self.is_group, self.peer) = (peer.is_none(), peer);
@@ -317,11 +355,14 @@ impl Sender {
             self.answer(now, counters);
         }
         if self.timers.expire(Timer::Probe as usize, now) {
-            self.grtt.end_of_probe();
+            if now >= self.round_ends_at {
+                self.grtt.end_of_probe();
+            }
             self.due.probe = true;
         }
         if self.timers.expire(Timer::Watermark as usize, now) {
-            self.due.watermark = true;
+            // Bytes of a stream after which none came are asked about as if it was flushed.
+            self.due.watermark = !self.rest();
             self.timers.set(Timer::Watermark as usize, now + self.config.watermark_interval);
         }
         self.timers.expire(Timer::Squelch as usize, now);
@@ -365,27 +406,41 @@ impl Sender {
         self.advertised_grtt() * (4 * (u32::from(self.backoff_factor()) + 2))
     }
 
-    /// Releases the oldest object without acknowledgements, because another one has no room.
+    /// Releases the oldest object, or block of a stream, without acknowledgements, because another one has no room.
     fn release(&mut self, now: Instant, counters: &mut Counters) {
-        let oldest = self.objects.first_key_value().filter(|(number, _)| **number < self.cursor);
-        if let Some((number, outgoing)) = oldest
-            && now >= outgoing.left_at + self.repair_time()
+        if let Some((number, left_at)) = self.oldest()
+            && now >= left_at + self.repair_time()
         {
-            self.complete(*number, counters);
+            if number < self.cursor {
+                self.complete(number, counters);
+            } else {
+                self.release_block(number, counters);
+            }
         }
         self.set_release(now);
     }
 
-    fn set_release(&mut self, now: Instant) {
+    /// Returns the oldest object if another one, or a segment of a stream, waits for its room or that of its first block, and the time
+    /// from which it can be requested.
+    fn oldest(&self) -> Option<(u64, Instant)> {
         let is_full =
             self.objects.len() >= self.config.objects_max || self.bytes >= self.config.outgoing_bytes_max;
-        let oldest = self.objects.first_key_value().filter(|(number, _)| **number < self.cursor);
-        if let Some((_, outgoing)) = oldest
-            && is_full
-            && !self.is_acknowledged()
-            && self.timers.get(Timer::Release as usize).is_none()
-        {
-            let at = (outgoing.left_at + self.repair_time()).max(now);
+        let (number, outgoing) = self.objects.first_key_value()?;
+        if *number < self.cursor {
+            let is_before_stalled =
+                self.objects.get(&self.cursor).and_then(Outgoing::stream).is_some_and(Stream::is_stalled);
+            return (is_full || is_before_stalled).then_some((*number, outgoing.left_at));
+        }
+        let stream = outgoing.stream().filter(|stream| stream.is_stalled())?;
+        stream.oldest_left_at().map(|left_at| (*number, left_at))
+    }
+
+    fn set_release(&mut self, now: Instant) {
+        if self.is_paused || self.is_acknowledged() || self.timers.get(Timer::Release as usize).is_some() {
+            return;
+        }
+        if let Some((_, left_at)) = self.oldest() {
+            let at = (left_at + self.repair_time()).max(now);
             self.timers.set(Timer::Release as usize, at);
         }
     }
@@ -407,7 +462,9 @@ impl Sender {
             self.timers.set(Timer::Squelch as usize, now + self.advertised_grtt() * 2);
             return Some(self.command(self.make_squelch(lowest)));
         }
-        if core::mem::take(&mut self.due.advertise) && !self.aggregate.is_empty() {
+        if core::mem::take(&mut self.due.advertise)
+            && (!self.aggregate.is_empty() || self.control.round().is_some())
+        {
             self.timers.set(Timer::Advertise as usize, now + self.advertised_grtt());
             return Some(self.command(self.make_advertisement()));
         }
@@ -431,44 +488,57 @@ impl Sender {
         if let Some(new) = self.next_new(now, counters) {
             return Some(new);
         }
-        if self.due.flush && self.filling.is_none() && self.aggregate.is_empty() {
+        if self.due.flush && self.wants_flush() && self.aggregate.is_empty() {
             self.due.flush = false;
             let flush = self.flush(now, counters)?;
             let wait = self.acknowledgements.wait(self.advertised_grtt(), &self.config);
             self.timers.set(Timer::Flush as usize, now + wait);
             return Some(flush);
         }
+        self.control.note_idle(now);
         None
+    }
+
+    /// Notes that a message with data has left.
+    pub(super) fn departed(&mut self, now: Instant, bytes: usize) {
+        self.control.depart(now, bytes);
     }
 
     fn command(&self, command: Command) -> Departure {
         Departure {
             body: CommandMessage { sender: self.fields(), command }.into(),
+            symbol: None,
             shares: Shares::default(),
         }
     }
 
     fn probe(&mut self, now: Instant) -> Departure {
         let send_time = Timestamp::from_micros(now.as_nanos() / 1_000);
-        let rate = quantities::rate_code(self.config.rate_bps as f64 / 8.0);
-        let sequence = self.cc_sequence;
-        self.cc_sequence = sequence.wrapping_add(1);
-        self.timers.set(Timer::Probe as usize, now + self.probe_interval);
+        let (cc_sequence, nodes) = self.control.probe(now, self.grtt.estimate());
+        let rate = Some(self.control.rate_code());
+        if now >= self.round_ends_at {
+            self.round_ends_at = now + self.advertised_grtt() * (u32::from(self.backoff_factor()) + 2);
+        }
+        let of_limiting = self.control.probe_interval();
+        self.timers.set(Timer::Probe as usize, now + of_limiting.unwrap_or(self.probe_interval));
         let longer = (self.probe_interval * 2).min(self.config.probe_max);
-        self.probe_interval = if self.grtt.is_measured() { longer } else { self.config.probe_min };
-        self.command(Command::Cc { cc_sequence: sequence, send_time, rate: Some(rate), nodes: Vec::new() })
+        let is_settled = self.grtt.is_measured() && of_limiting.is_none();
+        self.probe_interval = if is_settled { longer } else { self.config.probe_min };
+        self.command(Command::Cc { cc_sequence, send_time, rate, nodes })
     }
 
     fn make_squelch(&self, lowest: u64) -> Command {
         let first = self.objects.keys().next().copied().unwrap_or(self.next_number);
-        let block_symbols =
-            self.objects.get(&first).map_or(0, |outgoing| outgoing.partition.block_symbols(0));
+        let (block, block_symbols) = self.objects.get(&first).map_or((0, 0), |outgoing| {
+            let block = outgoing.blocks().start;
+            (block, outgoing.block_symbols(block))
+        });
         let is_invalid = |number: &u64| !self.objects.contains_key(number);
         let later = (lowest.max(first + 1)..self.next_number).filter(is_invalid).map(|number| number as u16);
         Command::Squelch {
             scheme: self.config.fec_scheme,
             object: first as u16,
-            id: PayloadId { block: 0, block_symbols, symbol: 0 },
+            id: PayloadId { block, block_symbols, symbol: 0 },
             invalid_objects: later.take(self.config.segment_bytes as usize / 2).collect(),
         }
     }
@@ -478,30 +548,33 @@ impl Sender {
         for ((number, block), request) in &self.aggregate {
             let Some(outgoing) = self.objects.get(number) else { continue };
             let of = ObjectId { scheme: self.config.fec_scheme, object: *number as u16 };
-            let sources = outgoing.partition.block_symbols(*block);
+            let sources = outgoing.block_symbols(*block);
             if request.is_whole {
                 list.blocks(of, *block, *block, |_| sources);
             } else {
                 list.symbols(of, *block, sources, &request.symbols);
             }
         }
-        Command::RepairAdv { is_limited: list.is_full(), cc: None, requests: list.into_requests() }
+        Command::RepairAdv {
+            is_limited: list.is_full(),
+            cc: self.control.round(),
+            requests: list.into_requests(),
+        }
     }
 
-    /// Last symbol of an object.
-    fn end(outgoing: &Outgoing) -> (u32, u16) {
-        let last = outgoing.partition.blocks() - 1;
-        (last, outgoing.partition.block_symbols(last) - 1)
-    }
-
-    /// Returns a FLUSH for the last object that is sent completely, with the receivers that have to acknowledge it.
+    /// Returns a FLUSH for the last point up to which all is sent, with the receivers that have to acknowledge it; `None` if they have.
     fn flush(&mut self, now: Instant, counters: &mut Counters) -> Option<Departure> {
-        let (number, outgoing) = self.objects.range(..self.cursor).next_back()?;
-        let (block, symbol) = Self::end(outgoing);
-        let id = PayloadId { block, block_symbols: outgoing.partition.block_symbols(block), symbol };
-        let (scheme, object) = (self.config.fec_scheme, *number as u16);
+        let mut sent = self.objects.range(..=self.cursor).rev();
+        let (number, outgoing, (block, symbol)) =
+            sent.find_map(|(number, outgoing)| Some((*number, outgoing, outgoing.last()?)))?;
+        let point = Point { object: number, block, symbol };
+        if self.acknowledgements.acknowledged() >= Some(point) {
+            return None;
+        }
+        let id = PayloadId { block, block_symbols: outgoing.block_symbols(block), symbol };
+        let (scheme, object) = (self.config.fec_scheme, number as u16);
         let nodes_max = self.config.segment_bytes as usize / 4;
-        let acking_nodes = self.acknowledgements.ask(now, *number, nodes_max);
+        let acking_nodes = self.acknowledgements.ask(now, point, nodes_max);
         counters.flushes_sent += 1;
         Some(self.command(Command::Flush { scheme, object, id, acking_nodes }))
     }
@@ -517,13 +590,13 @@ impl Sender {
             return self.info(number, Flags::REPAIR);
         };
         counters.repairs_sent += 1;
-        let is_explicit = symbol < outgoing.partition.block_symbols(block);
+        let is_explicit = symbol < outgoing.block_symbols(block);
         counters.explicit_repairs_sent += u64::from(is_explicit);
         let flags = Flags::REPAIR | if is_explicit { Flags::EXPLICIT } else { 0 };
-        let data = self.data(number, block, symbol, flags);
-        let bytes = data_header_bytes(data.scheme, true) + data.payload.len();
-        let shares = if is_explicit { Shares::repeated(bytes) } else { Shares::repair(data.payload.len()) };
-        Departure { body: data.into(), shares }
+        let payload = outgoing.symbol_bytes(block, symbol);
+        let bytes = data_header_bytes(self.config.fec_scheme, true) + payload;
+        let shares = if is_explicit { Shares::repeated(bytes) } else { Shares::repair(payload) };
+        self.data(Symbol { number, block, symbol }, flags, shares)
     }
 
     fn next_new(&mut self, now: Instant, counters: &mut Counters) -> Option<Departure> {
@@ -532,16 +605,17 @@ impl Sender {
         if core::mem::take(&mut outgoing.is_info_due) {
             return Some(self.info(number, 0));
         }
-        let (block, symbol) = outgoing.next_symbol()?;
-        outgoing.advance();
-        outgoing.left_at = now;
-        let sources = outgoing.partition.block_symbols(block);
+        let Some((block, symbol)) = outgoing.next_symbol() else {
+            self.end_exhausted(number, counters);
+            return None;
+        };
+        outgoing.advance(now);
+        let sources = outgoing.block_symbols(block);
         let is_sent = outgoing.is_sent();
+        let payload = outgoing.symbol_bytes(block, symbol);
         self.acknowledgements.restart_rounds();
         self.timers.stop(Timer::Flush as usize);
         self.due.flush = true;
-        let data = self.data(number, block, symbol, 0);
-        let payload = data.payload.len();
         let shares = if symbol < sources {
             counters.symbols_sent += 1;
             counters.payload_sent += payload as u64;
@@ -553,9 +627,9 @@ impl Sender {
         };
         if is_sent {
             self.advance_cursor();
-            self.set_release(now);
         }
-        Some(Departure { body: data.into(), shares })
+        self.set_release(now);
+        Some(self.data(Symbol { number, block, symbol }, 0, shares))
     }
 
     fn info(&self, number: u64, flags: u8) -> Departure {
@@ -569,22 +643,33 @@ impl Sender {
             fti: Some(outgoing.fti),
             payload,
         };
-        Departure { body: info.into(), shares: Shares::default() }
+        Departure { body: info.into(), symbol: None, shares: Shares::default() }
     }
 
-    fn data(&self, number: u64, block: u32, symbol: u16, flags: u8) -> Data {
+    fn data(&self, of: Symbol, flags: u8, shares: Shares) -> Departure {
+        let Symbol { number, block, symbol } = of;
         let outgoing = &self.objects[&number];
-        let mut payload = BytesMut::with_capacity(self.config.segment_bytes as usize);
-        outgoing.write_symbol(block, symbol, &self.code, &mut payload);
-        let block_symbols = outgoing.partition.block_symbols(block);
-        Data {
+        let block_symbols = outgoing.block_symbols(block);
+        let data = Data {
             sender: self.fields(),
             flags: Flags(outgoing.flags.0 | flags),
             scheme: self.config.fec_scheme,
             object: number as u16,
             id: PayloadId { block, block_symbols, symbol },
             fti: Some(outgoing.fti),
-            payload: payload.freeze(),
-        }
+            payload: Bytes::new(),
+        };
+        Departure { body: data.into(), symbol: Some(of), shares }
+    }
+
+    /// Returns the datagram of a message that leaves.
+    pub(super) fn encode(&self, sequence: u16, source: NodeId, departure: &Departure) -> Bytes {
+        let message = Message { sequence, source, body: departure.body.clone() };
+        let Some(Symbol { number, block, symbol }) = departure.symbol else { return message.to_bytes() };
+        let outgoing = &self.objects[&number];
+        codec::encoded(DATA_HEADER_BYTES_MAX + outgoing.symbol_bytes(block, symbol), |out| {
+            message.encode(out);
+            outgoing.write_symbol(block, symbol, &self.code, out);
+        })
     }
 }

@@ -1,17 +1,17 @@
 //! Engine of a session: a sender, and the receivers of all remote senders.
 
-use super::config::{Config, Counters};
+use super::config::{Config, Counters, SEGMENT_BYTES_MIN};
 use super::sender::Sender;
-use super::source::{Shared, Source};
-use super::wire::{Body, Message, NodeId, SenderFields, data_header_bytes};
+use super::source::{Arrival, Shared, Source};
+use super::wire::{Body, Message, NodeId, SenderFields, StreamFields, data_header_bytes};
 use crate::engine::Engine;
 use crate::fec::VandermondeCode;
 use crate::kit::{Backoff, Pacer};
 use crate::observe::Observation;
 use crate::rng::Rng;
 use crate::service::{
-    CloseReason, Datagrams, DatagramsIndication, DatagramsRequest, DownReason, ObjectFailure, Objects,
-    ObjectsIndication, ObjectsRequest, PeerId, Shares,
+    CloseReason, Datagrams, DatagramsIndication, DatagramsRequest, DownReason, ObjectFailure, ObjectKind,
+    Objects, ObjectsIndication, ObjectsRequest, PeerId, Shares,
 };
 use crate::time::{Instant, Timers};
 use bytes::Bytes;
@@ -49,6 +49,9 @@ pub struct Session {
     timers: Timers<2>,
     peer: Option<PeerId>,
     group: Option<PeerId>,
+    answers_to_group: bool,
+    /// Length of segments, bytes.
+    segment_bytes: u64,
     /// Maximum length of a datagram, bytes.
     bytes_max: u64,
     /// Number of datagrams that the provider accepts.
@@ -69,6 +72,8 @@ pub struct Session {
     /// Received bytes that the user has not accepted.
     unaccepted: u64,
     code: Option<VandermondeCode>,
+    /// Streams are received.
+    has_streams: bool,
     up: VecDeque<ObjectsIndication>,
     /// Room granted to the user, bytes.
     told: u64,
@@ -82,7 +87,8 @@ impl Session {
             own: NodeId(config.own_node_id()),
             sender: Sender::new(config.clone(), &mut rng),
             backoff: Backoff::new(config.retry_min, config.retry_max),
-            pacer: Pacer::new(config.rate_bps, config.burst),
+            pacer: Pacer::new(0, config.burst),
+            segment_bytes: config.segment_bytes,
             config,
             rng,
             listening: false,
@@ -93,6 +99,7 @@ impl Session {
             timers: Timers::new(),
             peer: None,
             group: None,
+            answers_to_group: false,
             bytes_max: 0,
             room: 0,
             orders: VecDeque::new(),
@@ -104,6 +111,7 @@ impl Session {
             held: 0,
             unaccepted: 0,
             code: None,
+            has_streams: true,
             up: VecDeque::new(),
             told: 0,
             counters: Counters::default(),
@@ -113,6 +121,11 @@ impl Session {
     /// Creates a session on which any sender may send; the provider opens it.
     pub fn listening(config: Config, rng: Rng) -> Self {
         Session { listening: true, ..Session::new(config, rng) }
+    }
+
+    /// Ignores streams, and counts them.
+    pub(super) fn without_streams(self) -> Self {
+        Session { has_streams: false, ..self }
     }
 
     /// Counters since the creation of the session.
@@ -137,14 +150,17 @@ impl Session {
         self.carrier_is_lost = false;
         self.counters.joined += 1;
         let has_group = self.config.group.unwrap_or(peer.is_none());
+        // A station does not know from which group another one answers it alone: all answers go to the group.
+        self.answers_to_group = self.config.group_answers || peer.is_some();
         (self.peer, self.group) = if has_group { (None, group) } else { (peer, None) };
         self.bytes_max = bytes_max;
         self.pacer.restart(now);
+        self.follow_rate(now);
         self.told = 0;
-        let header_bytes = data_header_bytes(self.config.fec_scheme, true) as u64;
-        let has_receiver =
-            self.destination().is_some() && bytes_max >= self.config.segment_bytes + header_bytes;
+        self.segment_bytes = self.segment_bytes_within(bytes_max);
+        let has_receiver = self.destination().is_some() && self.segment_bytes >= SEGMENT_BYTES_MIN;
         if has_receiver {
+            self.sender.set_segment_bytes(self.segment_bytes);
             self.sender.resume(now, self.peer);
         } else {
             (self.peer, self.group) = (None, None);
@@ -152,6 +168,26 @@ impl Session {
         self.up.push_back(ObjectsIndication::Up {
             object_bytes_max: if has_receiver { self.config.object_bytes_max } else { 0 },
         });
+    }
+
+    /// Length of segments where datagrams have at most this length, bytes: the configured one, or what fits with the header of a
+    /// stream.
+    fn segment_bytes_within(&self, bytes_max: u64) -> u64 {
+        let longest = bytes_max.saturating_sub(data_header_bytes(self.config.fec_scheme, true) as u64);
+        match self.config.segment_bytes {
+            configured if configured <= longest => configured,
+            _ => longest.saturating_sub(StreamFields::BYTES as u64),
+        }
+    }
+
+    /// Length of the longest message with a symbol of an object, bytes.
+    fn message_bytes_max(&self) -> u64 {
+        self.segment_bytes + data_header_bytes(self.config.fec_scheme, true) as u64
+    }
+
+    /// Returns true if the segments of a stream, which are longer, fit into datagrams; while there are none, this is not the reason.
+    fn fits_stream(&self) -> bool {
+        self.state != State::Up || self.bytes_max >= self.message_bytes_max() + StreamFields::BYTES as u64
     }
 
     /// Receiver of the messages of this side.
@@ -258,6 +294,7 @@ impl Session {
             held: &mut self.held,
             unaccepted: &mut self.unaccepted,
             code: &mut self.code,
+            has_streams: self.has_streams,
             own: self.own,
             payload_bytes_max: self.bytes_max.saturating_sub(HEADERS_BYTES_MAX) as usize,
             is_group: self.group.is_some(),
@@ -272,11 +309,12 @@ impl Session {
     }
 
     /// Makes a remote sender known, or notes its message.
-    fn meet(&mut self, now: Instant, key: (PeerId, NodeId), fields: &SenderFields) {
+    fn meet(&mut self, arrival: Arrival, key: (PeerId, NodeId), fields: &SenderFields) {
+        let now = arrival.at;
         let is_group = self.group.is_some();
         if let Some(source) = self.sources.get_mut(&key) {
             if source.instance() == fields.instance {
-                source.note(now, fields, &self.config, is_group);
+                source.note(arrival, fields, &self.config, is_group);
                 return;
             }
             self.counters.restarts += 1;
@@ -291,11 +329,12 @@ impl Session {
                 self.forget(now, key);
             }
         }
-        self.sources.insert(key, Source::new(now, key.1, fields, &self.config, is_group));
+        self.sources.insert(key, Source::new(arrival, key.1, fields, &self.config, is_group));
     }
 
     fn receive(&mut self, now: Instant, from: PeerId, to_group: bool, mut bytes: Bytes) {
-        self.release += bytes.len() as u64;
+        let length = bytes.len();
+        self.release += length as u64;
         if self.state != State::Up {
             return;
         }
@@ -308,17 +347,18 @@ impl Session {
             return;
         }
         let key = (from, message.source);
+        let arrival = Arrival { at: now, sequence: message.sequence, bytes: length };
         match &message.body {
             Body::Info(info) => {
-                self.meet(now, key, &info.sender);
+                self.meet(arrival, key, &info.sender);
                 self.with_source(now, key, |source, shared| source.handle_info(now, info, shared));
             }
             Body::Data(data) => {
-                self.meet(now, key, &data.sender);
+                self.meet(arrival, key, &data.sender);
                 self.with_source(now, key, |source, shared| source.handle_data(now, data, shared));
             }
             Body::Command(command) => {
-                self.meet(now, key, &command.sender);
+                self.meet(arrival, key, &command.sender);
                 self.with_source(now, key, |source, shared| {
                     source.handle_command(now, &command.command, shared)
                 });
@@ -330,15 +370,32 @@ impl Session {
                 let mut others = self.sources.values_mut();
                 if let Some(source) = others.find(|source| source.node == nack.sender) {
                     source.hear_requests(&nack.requests);
+                    source.hear_feedback(nack.cc.as_ref());
                 }
             }
             Body::Ack(ack) if ack.sender == self.own => {
-                self.sender.handle_ack(now, message.source, from, ack, &mut self.counters);
+                self.sender.handle_ack(now, message.source, from, to_group, ack, &mut self.counters);
                 self.backoff.succeed();
             }
-            Body::Ack(_) => {}
+            Body::Ack(ack) => {
+                let mut others = self.sources.values_mut();
+                if let Some(source) = others.find(|source| source.node == ack.sender) {
+                    source.hear_feedback(ack.cc.as_ref());
+                }
+            }
         }
         self.up.append(&mut self.sender.up);
+        self.follow_rate(now);
+    }
+
+    /// Gives the pacer the rate of the sender.
+    fn follow_rate(&mut self, now: Instant) {
+        self.pacer.set_rate(now, self.sender.rate_bps());
+        if let Some(at) = self.timers.get(Timer::Pace as usize)
+            && self.pacer.ready_at() < at
+        {
+            self.timers.set(Timer::Pace as usize, self.pacer.ready_at());
+        }
     }
 
     /// Calls a function with the remote senders, one by one, until it returns true.
@@ -353,18 +410,16 @@ impl Session {
 
     // -- Messages that leave ------------------------------------------------------------------------------------
 
-    fn datagram(&mut self, to: PeerId, sequence: u16, body: Body, shares: Shares) -> (DatagramsRequest, u64) {
-        let bytes = Message { sequence, source: self.own, body }.to_bytes();
-        let length = bytes.len();
-        let shares = if shares == Shares::default() { Shares::control(length) } else { shares };
+    /// Accounts for a datagram that leaves.
+    fn datagram(&mut self, to: PeerId, bytes: Bytes, shares: Shares) -> DatagramsRequest {
         self.room -= 1;
-        self.counters.bytes_sent += length as u64;
-        (DatagramsRequest::Datagram { to, bytes, shares, token: None }, length as u64)
+        self.counters.bytes_sent += bytes.len() as u64;
+        DatagramsRequest::Datagram { to, bytes, shares, token: None }
     }
 
     /// Returns the next answer to a remote sender.
     fn next_answer(&mut self, now: Instant) -> Option<DatagramsRequest> {
-        let (key, (body, is_for_all)) = loop {
+        let (key, body) = loop {
             let ready = self.sources.iter().find(|(_, source)| source.has_answer());
             let key = *ready?.0;
             // What was due may have become superfluous.
@@ -373,13 +428,12 @@ impl Session {
                 break (key, answer);
             }
         };
-        let to = self.group.filter(|_| is_for_all && self.config.group_nacks).unwrap_or(key.0);
+        let to = self.group.filter(|_| self.answers_to_group).unwrap_or(key.0);
         let sequence = self.answer_sequence;
         self.answer_sequence = sequence.wrapping_add(1);
-        let (request, length) = self.datagram(to, sequence, body, Shares::default());
-        let DatagramsRequest::Datagram { to, bytes, token, .. } = request else { unreachable!("a datagram") };
-        let shares = Shares::acknowledgement(length as usize);
-        Some(DatagramsRequest::Datagram { to, bytes, shares, token })
+        let bytes = Message { sequence, source: self.own, body }.to_bytes();
+        let shares = Shares::acknowledgement(bytes.len());
+        Some(self.datagram(to, bytes, shares))
     }
 
     fn next_message(&mut self, now: Instant) -> Option<DatagramsRequest> {
@@ -392,8 +446,16 @@ impl Session {
         let departure = departure?;
         let sequence = self.sequence;
         self.sequence = sequence.wrapping_add(1);
-        let (request, length) = self.datagram(to, sequence, departure.body, departure.shares);
-        self.pacer.spend(now, length);
+        let bytes = self.sender.encode(sequence, self.own, &departure);
+        let length = bytes.len();
+        if matches!(departure.body, Body::Data(_)) {
+            self.sender.departed(now, length);
+            self.follow_rate(now);
+        }
+        let is_plain = departure.shares == Shares::default();
+        let shares = if is_plain { Shares::control(length) } else { departure.shares };
+        let request = self.datagram(to, bytes, shares);
+        self.pacer.spend(now, length as u64);
         let ready_at = self.pacer.ready_at();
         if ready_at > now {
             self.timers.set(Timer::Pace as usize, ready_at);
@@ -423,6 +485,9 @@ impl Engine for Session {
                     self.join();
                 }
             }
+            ObjectsRequest::Send { object, kind: ObjectKind::Stream, .. } if !self.fits_stream() => {
+                self.up.push_back(ObjectsIndication::Failed { object, reason: ObjectFailure::TooLong });
+            }
             ObjectsRequest::Send { object, kind, info, length } => {
                 if self.state == State::Up && self.destination().is_some() {
                     self.sender.send(now, object, kind, info, length);
@@ -431,10 +496,12 @@ impl Engine for Session {
                     self.up.push_back(ObjectsIndication::Failed { object, reason: ObjectFailure::NotUp });
                 }
             }
-            ObjectsRequest::Content { object, data, .. } => {
+            ObjectsRequest::Content { object, data, last } => {
                 self.told = self.told.saturating_sub(data.len() as u64);
-                self.sender.content(object, data);
+                self.sender.content(now, object, data, last);
             }
+            ObjectsRequest::EndMessage { object } => self.sender.end_message(object),
+            ObjectsRequest::Flush { object } => self.sender.flush_stream(now, object),
             ObjectsRequest::Cancel { object } => {
                 self.sender.cancel(object, ObjectFailure::Cancelled);
                 self.up.append(&mut self.sender.up);
@@ -516,6 +583,7 @@ impl Engine for Session {
     fn observe(&self, view: &mut Observation) {
         let part = view.part("norm").count(&self.counters);
         part.tell("objects_under_way", self.sender.objects() as u64)
+            .tell("rate_bps", self.sender.rate_bps())
             .tell("grtt_us", self.sender.advertised_grtt().as_micros() as u64)
             .tell("senders", self.sources.len() as u64)
             .tell("bytes_held", self.held)

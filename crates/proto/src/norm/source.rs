@@ -1,14 +1,16 @@
 //! Remote sender, as a receiver knows it (RFC 5740 5.2).
 
 mod requesting;
+mod streams;
 
 use super::config::{Config, Counters};
+use super::congestion::{CongestionControl, Monitor, Probe};
 use super::incoming::{Added, Incoming, Progress};
 use super::quantities;
 use super::repair::Request;
 use super::sender::ACK_REFUSED;
 use super::wire::{
-    Ack, AckContents, Body, Command, Data, FecScheme, Flags, Fti, Info, Nack, NodeId, PayloadId,
+    Ack, AckContents, Body, CcFeedback, Command, Data, FecScheme, Flags, Fti, Info, Nack, NodeId, PayloadId,
     SenderFields, Timestamp,
 };
 use crate::fec::VandermondeCode;
@@ -43,8 +45,10 @@ enum Timer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Position {
     object: u64,
-    /// Block that is being sent; the number after the last one at the end of the object.
+    /// Block that is being sent; the greatest number at the end of the object.
     block: u32,
+    /// Number of symbols of the block of a stream of which the sender has asked whether they have arrived.
+    symbols: u16,
 }
 
 /// Point up to which the sender requests an acknowledgement.
@@ -54,6 +58,18 @@ struct Watermark {
     scheme: FecScheme,
     object: u16,
     id: PayloadId,
+    /// Number of the block.
+    block: u32,
+    /// Number of bytes of a stream that had risen when the point had.
+    risen: Option<u64>,
+}
+
+/// Arrival of a message.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrival {
+    pub(super) at: Instant,
+    pub(super) sequence: u16,
+    pub(super) bytes: usize,
 }
 
 /// State that all senders of a session share.
@@ -72,6 +88,8 @@ pub(super) struct Shared<'a> {
     pub(super) unaccepted: &'a mut u64,
     /// Code of the last sizes, which most objects have in common.
     pub(super) code: &'a mut Option<VandermondeCode>,
+    /// Streams are received.
+    pub(super) has_streams: bool,
     pub(super) own: NodeId,
     /// Maximum length of the contents of an answer, bytes; zero if none fits into a datagram.
     pub(super) payload_bytes_max: usize,
@@ -116,6 +134,10 @@ pub(super) struct Source {
     other_objects: BTreeSet<u64>,
     /// Last probe, and when it arrived.
     probe: Option<(Timestamp, Instant)>,
+    /// State for congestion control.
+    monitor: Monitor,
+    /// Time before which this receiver gives no feedback unless the sender wants that of this one.
+    quiet_until: Instant,
     watermark: Option<Watermark>,
     timers: Timers<5>,
     due: Due,
@@ -131,7 +153,7 @@ fn refusal(object: u64, reason: u8) -> Bytes {
 
 impl Source {
     pub(super) fn new(
-        now: Instant,
+        arrival: Arrival,
         node: NodeId,
         fields: &SenderFields,
         config: &Config,
@@ -149,19 +171,21 @@ impl Source {
             first: BASE_NUMBER,
             is_first_known: true,
             highest: None,
-            position: Position { object: 0, block: 0 },
+            position: Position { object: 0, block: 0, symbols: 0 },
             is_wanted: false,
             requested: BTreeMap::new(),
             others: BTreeMap::new(),
             other_objects: BTreeSet::new(),
             probe: None,
+            monitor: Monitor::new(config.congestion_control == CongestionControl::TfmccLossTolerant),
+            quiet_until: Instant::ZERO,
             watermark: None,
             timers: Timers::new(),
             due: Due::default(),
-            heard_at: now,
+            heard_at: arrival.at,
             inactivities: 0,
         };
-        source.note(now, fields, config, is_group);
+        source.note(arrival, fields, config, is_group);
         source
     }
 
@@ -172,11 +196,12 @@ impl Source {
 
     /// Notes a message of the sender. The only receiver has nobody's requests to wait for, whatever factor the sender states: NRL's
     /// implementation states that of groups, and waits for no others itself.
-    pub(super) fn note(&mut self, now: Instant, fields: &SenderFields, config: &Config, is_group: bool) {
+    pub(super) fn note(&mut self, arrival: Arrival, fields: &SenderFields, config: &Config, is_group: bool) {
         self.grtt = quantities::time_of(fields.grtt).min(config.grtt_max);
         self.backoff_factor = if is_group { fields.backoff } else { 0 };
         self.group_size = quantities::group_size_of(fields.group_size);
-        self.heard_at = now;
+        self.monitor.arrive(arrival.at, arrival.sequence, arrival.bytes, self.grtt);
+        self.heard_at = arrival.at;
         self.inactivities = 0;
     }
 
@@ -239,9 +264,8 @@ impl Source {
     fn lose(&mut self, number: u64, shared: &mut Shared<'_>) {
         let Some(incoming) = self.objects.remove(&number) else { return };
         *shared.held -= incoming.held;
-        let risen = incoming.partition.block(incoming.next_block).start;
         if !matches!(incoming.progress, Progress::Refused(_)) {
-            *shared.unaccepted -= risen - incoming.accepted;
+            *shared.unaccepted -= incoming.risen - incoming.accepted;
             shared.counters.objects_lost += 1;
             if incoming.progress == Progress::Receiving {
                 shared.up.push_back(ObjectsIndication::Lost { incoming: incoming.number });
@@ -283,10 +307,15 @@ impl Source {
         // Without sizes, its symbols count as lost; a later message has them.
         let Some(fti) = fti else { return false };
         let symbols = u32::from(fti.block_symbols) + u32::from(fti.parity_symbols);
-        let fits = fti.object_bytes <= shared.config.object_bytes_max
-            && (1..=255).contains(&symbols)
+        // The length of a stream is that of a buffer elsewhere.
+        let is_stream = flags.has(Flags::STREAM);
+        let fits = (1..=255).contains(&symbols)
             && fti.block_symbols > 0
-            && !flags.has(Flags::STREAM);
+            && if is_stream {
+                shared.has_streams
+            } else {
+                fti.object_bytes <= shared.config.object_bytes_max
+            };
         let code = fits.then(|| shared.code(fti)).flatten();
         let incoming = code.and_then(|code| Incoming::new(flags, scheme, fti, code, *shared.next_number));
         let Some(incoming) = incoming else {
@@ -294,14 +323,18 @@ impl Source {
             self.ignored.insert(number);
             return false;
         };
-        let kind = if flags.has(Flags::FILE) { ObjectKind::File } else { ObjectKind::Data };
+        let kind = match () {
+            () if is_stream => ObjectKind::Stream,
+            () if flags.has(Flags::FILE) => ObjectKind::File,
+            () => ObjectKind::Data,
+        };
         *shared.next_number += 1;
         shared.up.push_back(ObjectsIndication::Begin {
             incoming: incoming.number,
             sender: self.node.0,
             kind,
             info: None,
-            length: Some(fti.object_bytes),
+            length: (!is_stream).then_some(fti.object_bytes),
         });
         self.objects.insert(number, incoming);
         true
@@ -318,7 +351,7 @@ impl Source {
                 self.finish(number, shared);
             }
         }
-        self.reach(now, Position { object: number, block: 0 }, shared);
+        self.reach(now, Position { object: number, block: 0, symbols: 0 }, shared);
         self.set_inactivity(now, shared.config);
     }
 
@@ -327,12 +360,18 @@ impl Source {
             shared.counters.duplicates += 1;
             return;
         };
+        let mut id = data.id;
         if self.begin(number, data.flags, data.scheme, data.fti, shared) {
-            self.symbol(number, data.id, &data.payload, shared);
+            let Some(block) = self.block_of(number, id, shared) else {
+                shared.counters.violations += 1;
+                return;
+            };
+            id.block = block;
+            self.symbol(number, id, &data.payload, shared);
         } else if self.done.contains(&number) {
             shared.counters.duplicates += 1;
         }
-        self.reach(now, Position { object: number, block: data.id.block }, shared);
+        self.reach(now, Position { object: number, block: id.block, symbols: 0 }, shared);
         self.set_inactivity(now, shared.config);
     }
 
@@ -360,11 +399,15 @@ impl Source {
         match added {
             Added::Invalid => shared.counters.violations += 1,
             Added::Duplicate => shared.counters.duplicates += 1,
-            Added::Kept => shared.counters.symbols_received += 1,
+            Added::Kept => {
+                shared.counters.symbols_received += 1;
+                self.rise_stream(number, shared);
+            }
             Added::Completes(restored) => {
                 shared.counters.symbols_received += 1;
                 shared.counters.symbols_restored += u64::from(restored);
                 self.rise(number, shared);
+                self.rise_stream(number, shared);
             }
         }
     }
@@ -399,6 +442,9 @@ impl Source {
     /// Indicates the blocks that are complete.
     fn rise(&mut self, number: u64, shared: &mut Shared<'_>) {
         let incoming = self.objects.get_mut(&number).expect("it has begun");
+        if incoming.stream.is_some() {
+            return;
+        }
         let before = incoming.held;
         let mut is_complete = false;
         while let Some((data, last)) = incoming.pop_block() {
@@ -418,10 +464,7 @@ impl Source {
     fn finish(&mut self, number: u64, shared: &mut Shared<'_>) {
         let incoming = &self.objects[&number];
         let has_info = incoming.info.is_some() || !incoming.flags.has(Flags::INFO);
-        if incoming.progress == Progress::Complete
-            && incoming.accepted == incoming.partition.object_bytes()
-            && has_info
-        {
+        if incoming.progress == Progress::Complete && incoming.accepted == incoming.risen && has_info {
             shared.counters.objects_received += 1;
             self.objects.remove(&number);
             self.done.insert(number);
@@ -437,12 +480,14 @@ impl Source {
             return false;
         };
         if !matches!(object.progress, Progress::Refused(_)) {
-            let risen = object.partition.block(object.next_block).start;
-            let accepted = up_to.min(risen).max(object.accepted);
+            let accepted = up_to.min(object.risen).max(object.accepted);
             *shared.unaccepted -= accepted - object.accepted;
             object.accepted = accepted;
-            let number = *number;
+            let (number, is_stream) = (*number, object.stream.is_some());
             self.finish(number, shared);
+            if is_stream {
+                self.acknowledge_if_through(shared);
+            }
         }
         true
     }
@@ -453,11 +498,10 @@ impl Source {
         let found = self.objects.iter_mut().find(|(_, object)| object.number == incoming);
         let Some((number, object)) = found else { return false };
         let number = *number;
-        let risen = object.partition.block(object.next_block).start;
-        *shared.unaccepted -= risen - object.accepted;
+        *shared.unaccepted -= object.risen - object.accepted;
         *shared.held -= object.held;
         object.clear();
-        object.accepted = risen;
+        object.accepted = object.risen;
         object.progress = Progress::Refused(reason.code());
         if reason == RefuseReason::Completed || (shared.is_group && reason == RefuseReason::NotAcceptable) {
             self.objects.remove(&number);
@@ -479,25 +523,31 @@ impl Source {
             Command::Flush { scheme, object, id, acking_nodes } => {
                 let number = self.number_of(*object, shared).or_else(|| self.extend(*object));
                 let Some(number) = number else { return };
+                let position = self.flushed(number, *id, shared);
                 if acking_nodes.contains(&shared.own) {
-                    self.watermark = Some(Watermark { number, scheme: *scheme, object: *object, id: *id });
+                    self.set_watermark(number, *scheme, *object, *id, position.block);
                     self.acknowledge_if_through(shared);
                 }
-                // All of the object counts, because its last symbol is meant.
-                self.reach(now, Position { object: number, block: u32::MAX }, shared);
+                self.reach(now, position, shared);
                 self.occasion(now, shared);
                 self.set_inactivity(now, shared.config);
             }
-            Command::Squelch { object, invalid_objects, .. } => {
-                self.squelch(*object, invalid_objects, shared)
+            Command::Squelch { object, id, invalid_objects, .. } => {
+                self.squelch(*object, invalid_objects, shared);
+                self.squelch_stream(*object, id.block, shared);
             }
-            Command::Cc { send_time, rate, .. } => {
+            Command::Cc { cc_sequence, send_time, rate, nodes } => {
                 self.probe = Some((*send_time, now));
+                let probe = Probe { sequence: *cc_sequence, sent: *send_time, nodes };
+                self.monitor.probe(now, shared.own, &probe);
                 if rate.is_some() && !shared.is_silent() {
                     self.answer_probe(now, shared);
                 }
             }
-            Command::RepairAdv { requests, .. } => self.hear_requests(requests),
+            Command::RepairAdv { requests, cc, .. } => {
+                self.hear_requests(requests);
+                self.hear_feedback(cc.as_ref());
+            }
             Command::Eot => self.end(shared),
             Command::AckReq { .. } | Command::Application(_) | Command::Unknown(_) => {}
         }
@@ -529,7 +579,11 @@ impl Source {
     }
 
     fn answer_probe(&mut self, now: Instant, shared: &mut Shared<'_>) {
-        let wait = if shared.is_group { self.random_backoff(shared.rng) } else { Duration::ZERO };
+        let is_urgent = !shared.is_group || self.monitor.is_marked();
+        if !is_urgent && now < self.quiet_until {
+            return;
+        }
+        let wait = if is_urgent { Duration::ZERO } else { self.random_backoff(shared.rng) };
         if wait.is_zero() {
             self.due.probe = true;
         } else if self.timers.get(Timer::Probe as usize).is_none() {
@@ -537,11 +591,21 @@ impl Source {
         }
     }
 
+    /// Notes the feedback of another receiver, which may make that of this one superfluous.
+    pub(super) fn hear_feedback(&mut self, other: Option<&CcFeedback>) {
+        if let Some(at) = self.timers.get(Timer::Probe as usize)
+            && other.is_some_and(|other| self.monitor.is_suppressed_by(other))
+        {
+            self.timers.stop(Timer::Probe as usize);
+            self.quiet_until = at + self.grtt * u32::from(self.backoff_factor);
+        }
+    }
+
     /// Makes the acknowledgement due that the sender has requested, if everything up to it is accepted.
     fn acknowledge_if_through(&mut self, shared: &mut Shared<'_>) {
         let Some(watermark) = self.watermark else { return };
         let is_refused = |incoming: &Incoming| matches!(incoming.progress, Progress::Refused(_));
-        let is_through = self.is_first_known && self.first > watermark.number;
+        let is_through = self.is_through();
         let has_refused =
             !shared.is_group && self.objects.range(..=watermark.number).any(|(_, object)| is_refused(object));
         if !(is_through || has_refused) || shared.is_silent() {
@@ -630,13 +694,13 @@ impl Source {
         self.due.nack || self.due.ack || self.due.probe
     }
 
-    /// Returns the next answer to the sender, and whether other receivers benefit from it.
-    pub(super) fn next_answer(&mut self, now: Instant, shared: &mut Shared<'_>) -> Option<(Body, bool)> {
+    /// Returns the next answer to the sender.
+    pub(super) fn next_answer(&mut self, now: Instant, shared: &mut Shared<'_>) -> Option<Body> {
         if core::mem::take(&mut self.due.ack)
             && let Some(contents) = self.acknowledgement(shared)
         {
             shared.counters.acks_sent += 1;
-            return Some((self.ack(now, contents), false));
+            return Some(self.ack(now, contents));
         }
         if core::mem::take(&mut self.due.nack) {
             let requests = self.requests(now, shared.payload_bytes_max);
@@ -647,12 +711,13 @@ impl Source {
                 self.due.probe = false;
                 self.timers.stop(Timer::Probe as usize);
                 let (sender, instance, grtt_response) = (self.node, self.instance, self.response(now));
-                return Some((Nack { sender, instance, grtt_response, cc: None, requests }.into(), true));
+                let cc = self.feedback(now);
+                return Some(Nack { sender, instance, grtt_response, cc, requests }.into());
             }
         }
         if core::mem::take(&mut self.due.probe) {
             shared.counters.acks_sent += 1;
-            return Some((self.ack(now, AckContents::Cc), true));
+            return Some(self.ack(now, AckContents::Cc));
         }
         None
     }
@@ -666,14 +731,20 @@ impl Source {
         if let Some((number, reason)) = refused {
             return Some(AckContents::Other { ack_type: ACK_REFUSED, contents: refusal(number, reason) });
         }
-        let Watermark { number, scheme, object, id } = self.watermark?;
-        let is_through = self.is_first_known && self.first > number;
-        is_through.then_some(AckContents::Flush { scheme, object, id })
+        let Watermark { scheme, object, id, .. } = self.watermark?;
+        self.is_through().then_some(AckContents::Flush { scheme, object, id })
     }
 
-    fn ack(&self, now: Instant, contents: AckContents) -> Body {
+    fn ack(&mut self, now: Instant, contents: AckContents) -> Body {
         let (sender, instance, grtt_response) = (self.node, self.instance, self.response(now));
-        Ack { sender, instance, id: 0, grtt_response, cc: None, contents }.into()
+        Ack { sender, instance, id: 0, grtt_response, cc: self.feedback(now), contents }.into()
+    }
+
+    /// Returns the feedback for congestion control; `None` before the first probe. Then the next one has time.
+    fn feedback(&mut self, now: Instant) -> Option<CcFeedback> {
+        self.probe?;
+        self.quiet_until = now + self.grtt * u32::from(self.backoff_factor);
+        Some(self.monitor.feedback())
     }
 
     /// Returns the time of the last probe, plus the time since it arrived.

@@ -6,6 +6,9 @@ use bytes::Bytes;
 
 /// Objects to one receiver or to a group, and from any sender: what NORM carries. An object to send is given to the provider in
 /// pieces, in the order of its bytes, and one object after the other; received objects rise in pieces, side by side.
+///
+/// A stream is an object without a known end. Its sender may mark where messages begin, so that receivers that come later have a
+/// place to begin at. Data of which there is no repair any more are a gap for those that lack them.
 #[derive(Debug)]
 pub enum Objects {}
 
@@ -48,15 +51,27 @@ pub enum ObjectsRequest {
         object: u64,
         /// Bytes.
         data: Bytes,
-        /// True at the end of the object.
+        /// True at the end of the object, and of a stream, which is closed by it.
         last: bool,
+    },
+    /// The bytes of a stream so far end a message: the next one begins another. The first byte of a stream begins one, too.
+    /// Receivers learn the first beginning in each segment.
+    EndMessage {
+        /// The user's number.
+        object: u64,
+    },
+    /// Sends the bytes of a stream that do not fill a segment, which wait otherwise, and asks receivers what they lack.
+    Flush {
+        /// The user's number.
+        object: u64,
     },
     /// Withdraws an object to send: `Failed` follows.
     Cancel {
         /// The user's number.
         object: u64,
     },
-    /// The first `up_to` bytes of a received object are stored; the object is acknowledged when all are.
+    /// The first `up_to` bytes of a received object are stored; the object is acknowledged when all are. Bytes of a stream count from
+    /// its first piece, without those of gaps, and are acknowledged as the sender asks for it.
     Accept {
         /// The provider's number.
         incoming: u64,
@@ -98,6 +113,13 @@ pub enum ObjectsIndication {
         /// The user's number.
         object: u64,
     },
+    /// All receivers that have to acknowledge a stream have its first bytes.
+    Acknowledged {
+        /// The user's number.
+        object: u64,
+        /// Number of bytes from the beginning.
+        up_to: u64,
+    },
     /// The object was not acknowledged.
     Failed {
         /// The user's number.
@@ -126,6 +148,18 @@ pub enum ObjectsIndication {
         data: Bytes,
         /// True at the end of the object.
         last: bool,
+    },
+    /// A message of a stream begins with its next byte. A stream that is received from its middle begins so.
+    Message {
+        /// The provider's number.
+        incoming: u64,
+    },
+    /// Bytes of a stream are missing for ever before its next one: their sender repairs them no more, or has them no more.
+    Gap {
+        /// The provider's number.
+        incoming: u64,
+        /// Number of bytes, modulo 2^32.
+        bytes: u32,
     },
     /// The description of an object that had begun without it.
     Info {

@@ -36,6 +36,20 @@ pub enum Recovery {
     /// Three duplicate acknowledgements, then one hole per round trip (RFC 6582). The other variants fall back to this
     /// one if the peer has no SACK.
     NewReno,
+    /// NewReno with the peculiarities of ns-3 (`TcpSocketBase`, compared with version 3.44). With SACK it is as `NewReno`.
+    ///
+    /// - The acknowledgement that ends a recovery from a timeout does not enlarge the window. With a window of one segment,
+    ///   whose acknowledgement the receiver delays for as long as the minimum timeout, every further segment times out, although it
+    ///   has arrived, and the window stays at one segment for the rest of the connection.
+    /// - Every timeout sets the threshold to half of the estimated bytes in the network, not only the first one.
+    /// - Every acknowledgement of new data ends the back-off of the timer, also those of repeated data. Within fast recovery
+    ///   only the first one restarts the timer.
+    /// - Fast recovery ends with the window at the threshold, however much has been acknowledged at once; it may begin again at its
+    ///   very end.
+    /// - In congestion avoidance the window grows by a part of a segment with each acknowledgement.
+    /// - Duplicate acknowledgements after a timeout count for nothing. The receiver counts segments of any length for its
+    ///   acknowledgements.
+    NewRenoNs3,
     /// A hole is lost when three segments' worth of data above it have arrived (RFC 6675).
     Sack6675,
     /// Everything three segments below the highest segment that has arrived is lost (forward acknowledgement).

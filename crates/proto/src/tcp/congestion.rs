@@ -2,7 +2,8 @@
 //! 6937).
 
 use super::config::{
-    CongestionControl, Growth, Halved, IdleRestart, Profile, Reduction, ReductionBound, WindowValidation,
+    CongestionControl, Growth, Halved, IdleRestart, Profile, Recovery, Reduction, ReductionBound,
+    WindowValidation,
 };
 use super::cubic::{Cubic, Hystart};
 use crate::time::{Duration, Instant};
@@ -45,6 +46,8 @@ pub(super) struct Congestion {
     whole_segments: bool,
     reduction: Reduction,
     bound: ReductionBound,
+    /// Growth by whole acknowledged segments, as in ns-3.
+    ns3: bool,
     /// `None` for Reno.
     cubic: Option<Cubic>,
     hystart: Option<Hystart>,
@@ -75,6 +78,7 @@ impl Congestion {
             whole_segments: profile.whole_segments,
             reduction: profile.reduction,
             bound: profile.reduction_bound,
+            ns3: profile.recovery == Recovery::NewRenoNs3,
             cubic: (profile.congestion_control == CongestionControl::Cubic).then(|| Cubic::new(segment)),
             hystart: profile.hystart.then(Hystart::default),
             idle_restart: profile.idle_restart,
@@ -129,6 +133,9 @@ impl Congestion {
         if !may {
             return;
         }
+        if self.ns3 {
+            return self.grow_as_in_ns3(acknowledged);
+        }
         let mut amount = match self.growth {
             Growth::PerAcknowledgementLinux if self.cubic.is_none() || slow_start => {
                 return self.grow_by_acknowledgements(slow_start);
@@ -154,6 +161,20 @@ impl Congestion {
                 self.credit -= self.window;
                 self.window = (self.window + self.segment).min(WINDOW_MAX);
             }
+        }
+    }
+
+    /// Grows by one segment in slow start, and by a part of one in congestion avoidance, if whole segments are acknowledged.
+    fn grow_as_in_ns3(&mut self, acknowledged: u64) {
+        self.credit += acknowledged;
+        let mut segments = self.credit / self.segment;
+        self.credit %= self.segment;
+        if segments > 0 && self.window < self.threshold {
+            self.window = (self.window + self.segment).min(WINDOW_MAX);
+            segments -= 1;
+        }
+        if segments > 0 && self.window >= self.threshold {
+            self.window = (self.window + (self.segment * self.segment / self.window).max(1)).min(WINDOW_MAX);
         }
     }
 

@@ -198,6 +198,8 @@ pub(super) struct Connection {
     /// The one segment at the end that each recovery may retransmit on suspicion has been sent (RFC 6675 4, NextSeg
     /// rule 4).
     pub(super) rescued: bool,
+    /// No acknowledgement has advanced in this fast recovery yet. Only kept as in ns-3.
+    pub(super) first_partial: bool,
     /// Timestamp of the first retransmission in this recovery.
     pub(super) repeated_at: Option<u32>,
     pub(super) episode: Episode,
@@ -287,6 +289,7 @@ impl Connection {
             recovered: 0,
             repeat_first: false,
             rescued: false,
+            first_partial: true,
             repeated_at: None,
             episode: Episode::default(),
             forward_rto: ForwardRto::Off,
@@ -492,9 +495,12 @@ impl Connection {
         }
         self.timers.set(Timer::Patience as usize, (now + self.patience()).max(self.rtt.deadline(now)));
         let new = self.congestion.phase == Phase::Open;
+        let ns3 = self.is_as_in_ns3();
+        let in_flight = if ns3 { self.pipe() } else { self.flight() };
         self.scoreboard.lose_late(now);
         self.arrived_unknown = 0;
-        self.congestion.time_out(self.next, self.flight(), self.scoreboard.pipe(), self.timeouts == 1);
+        let first = ns3 || self.timeouts == 1;
+        self.congestion.time_out(self.next, in_flight, self.scoreboard.pipe(), first);
         self.duplicates = 0;
         self.recovered = self.next;
         self.probe.reset();
@@ -588,6 +594,11 @@ impl Connection {
     /// Returns the number of offsets sent and not acknowledged.
     pub(super) fn flight(&self) -> u64 {
         self.next - self.unacknowledged
+    }
+
+    /// Returns true if losses are recovered as in ns-3.
+    pub(super) fn is_as_in_ns3(&self) -> bool {
+        self.profile.recovery == Recovery::NewRenoNs3 && !self.peer.sack
     }
 
     /// Returns the estimated number of bytes in the network.

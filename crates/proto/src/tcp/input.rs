@@ -1,5 +1,6 @@
 //! Processing of an arriving segment by its connection (RFC 9293 3.10.7).
 
+use super::config::Recovery;
 use super::congestion::Phase;
 use super::connection::{Connection, State, Timer};
 use super::probe::ProbeAnswer;
@@ -435,14 +436,29 @@ impl Connection {
             self.sample_round_trip(now, self.elapsed_since_timestamp(now, echo));
         }
         // RFC 6298 5.2 and 5.3.
+        let restarts = self.restarts_timer(offset);
         if self.flight() == 0 {
             for timer in [Timer::Retransmit, Timer::Reordering, Timer::TailProbe] {
                 self.timers.stop(timer as usize);
             }
-        } else {
+        } else if restarts {
             self.set_transmit_timer(Timer::Retransmit, self.rtt.deadline(now));
         }
         delivery
+    }
+
+    /// Returns true if an acknowledgement of new data restarts the retransmission timer (RFC 6298 5.3). In ns-3 it ends the
+    /// back-off as well, and within fast recovery only the first one does.
+    fn restarts_timer(&mut self, offset: u64) -> bool {
+        if !self.is_as_in_ns3() {
+            return true;
+        }
+        let partial = matches!(self.congestion.phase, Phase::Recovery { point } if offset < point);
+        let restarts = !partial || core::mem::replace(&mut self.first_partial, false);
+        if restarts {
+            self.rtt.forget_backoff();
+        }
+        restarts
     }
 
     fn sample_round_trip(&mut self, now: Instant, measured: Duration) {
@@ -540,7 +556,8 @@ impl Connection {
             return;
         }
         self.follow_gaps(now);
-        self.unanswered += arrived;
+        let by_number = self.profile.recovery == Recovery::NewRenoNs3;
+        self.unanswered += if by_number { self.segment_received } else { arrived };
         let enough = u64::from(self.profile.acknowledge_every_segments) * self.segment_received;
         let quick = self.quick_acks > 0 && !self.answering;
         if quick || self.profile.delayed_ack_maximum.is_zero() || self.unanswered >= enough {

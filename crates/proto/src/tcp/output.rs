@@ -310,7 +310,7 @@ impl Connection {
         self.repeated_at.get_or_insert(self.timestamp(now));
         self.last_sent = now;
         self.episode.repetitions = self.episode.repetitions.saturating_add(1);
-        if index == 0 {
+        if index == 0 && !self.is_as_in_ns3() {
             // The segment for which the timer runs leaves only now.
             self.set_transmit_timer(Timer::Retransmit, self.rtt.deadline(now));
         }

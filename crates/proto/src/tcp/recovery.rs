@@ -39,10 +39,12 @@ impl Connection {
             self.undo_if_for_nothing(echo);
         }
         self.judge_timeout(advanced, delivery);
-        if advanced {
-            self.end_episode();
+        let mut grown_by = delivery.delivered;
+        if advanced && let Some(point) = self.end_episode() {
+            grown_by = self.unacknowledged - point;
         }
-        if duplicate {
+        let ignored = self.is_as_in_ns3() && matches!(self.congestion.phase, Phase::Loss { .. });
+        if duplicate && !ignored {
             self.counters.duplicate_acknowledgements += 1;
             self.duplicates += 1;
             if !self.peer.sack {
@@ -59,7 +61,7 @@ impl Connection {
             Phase::Recovery { .. } => {}
             Phase::Open | Phase::Loss { .. } if advanced => {
                 let round_trip = self.rtt.smoothed().unwrap_or_default();
-                self.congestion.grow(delivery.delivered, used, now, round_trip);
+                self.congestion.grow(grown_by, used, now, round_trip);
             }
             Phase::Open | Phase::Loss { .. } => {}
         }
@@ -125,26 +127,33 @@ impl Connection {
         self.episode = Episode { repetitions: self.scoreboard.repetitions_in_flight(), ..Episode::default() };
     }
 
-    fn end_episode(&mut self) {
+    /// Ends the recovery if everything up to its end is acknowledged. As in ns-3, returns the end of one after a timeout: only
+    /// what is acknowledged beyond it enlarges the window.
+    fn end_episode(&mut self) -> Option<u64> {
+        let ns3 = self.is_as_in_ns3();
+        let mut after_timeout = None;
         let ended = match self.congestion.phase {
             Phase::Recovery { point } if self.unacknowledged >= point => {
-                self.congestion.exit_recovery(self.flight(), self.peer.sack);
+                self.congestion.exit_recovery(self.flight(), self.peer.sack || ns3);
                 self.duplicates = 0;
                 self.arrived_unknown = 0;
                 true
             }
             Phase::Loss { point } if self.unacknowledged >= point => {
                 self.congestion.exit_loss();
+                after_timeout = Some(point).filter(|_| ns3);
                 true
             }
             _ => false,
         };
         if ended {
             self.repeat_first = false;
+            self.first_partial = true;
             if let Some(rack) = &mut self.scoreboard.rack {
                 rack.note_recovered();
             }
         }
+        after_timeout
     }
 
     /// Marks lost segments, and starts fast recovery if it is time. Returns true if segments are newly marked.
@@ -156,7 +165,7 @@ impl Connection {
         let mut loss = false;
         if self.peer.sack {
             let recovery = match self.profile.recovery {
-                Recovery::NewReno | Recovery::Rack => Recovery::Sack6675,
+                Recovery::NewReno | Recovery::NewRenoNs3 | Recovery::Rack => Recovery::Sack6675,
                 other => other,
             };
             loss = self.scoreboard.find_losses(recovery, self.segment);
@@ -180,7 +189,8 @@ impl Connection {
     }
 
     fn may_retransmit_fast(&self) -> bool {
-        self.peer.sack || self.unacknowledged > self.recovered
+        let at_its_end = self.is_as_in_ns3() && self.unacknowledged == self.recovered;
+        self.peer.sack || self.unacknowledged > self.recovered || at_its_end
     }
 
     /// Marks the segments as lost that are late (RFC 8985 6.2 step 5), and starts fast recovery, as in Linux also from slow
@@ -224,7 +234,9 @@ impl Connection {
 
     fn enter_recovery(&mut self) {
         self.counters.fast_recoveries += 1;
-        self.congestion.enter_recovery(self.next, self.flight());
+        // The first segment is marked as lost already.
+        let in_flight = if self.is_as_in_ns3() { self.pipe() + self.segment } else { self.flight() };
+        self.congestion.enter_recovery(self.next, in_flight);
         self.recovered = self.next;
         self.repeat_first = true;
         self.rescued = false;

@@ -411,7 +411,7 @@ impl Scoreboard {
         }
         let highest = self.index(self.highest_sacked - 1);
         let Some(threshold) = (match recovery {
-            Recovery::NewReno | Recovery::Rack => None,
+            Recovery::NewReno | Recovery::NewRenoNs3 | Recovery::Rack => None,
             Recovery::Sack6675 => self.threshold_rfc6675(highest, segment_bytes),
             Recovery::Fack => {
                 let behind = (highest + 1).checked_sub(DUPLICATES_THRESHOLD as usize);

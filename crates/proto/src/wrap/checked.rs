@@ -7,6 +7,7 @@ use core::fmt;
 mod account;
 mod app;
 mod bundles;
+mod connections;
 mod datagrams;
 mod frames;
 mod packets;

@@ -33,6 +33,7 @@ impl Carrier for Ax25Cl {
         resumes: true,
         is_called: true,
         is_group: false,
+        multicast: false,
         negotiated: &[],
         families: &[Family {
             name: "ax25cl",

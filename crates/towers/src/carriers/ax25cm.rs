@@ -29,6 +29,7 @@ impl Carrier for Ax25Cm {
         resumes: true,
         is_called: true,
         is_group: false,
+        multicast: false,
         negotiated: &[],
         families: &[Family {
             name: "ax25cm",

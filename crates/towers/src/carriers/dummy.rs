@@ -70,6 +70,7 @@ impl Carrier for Dummy {
         resumes: false,
         is_called: false,
         is_group: false,
+        multicast: false,
         negotiated: &[],
         families: &[Family {
             name: "dummy",

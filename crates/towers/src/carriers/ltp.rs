@@ -25,7 +25,7 @@ pub(super) const HEADERS_BYTES: u64 = 28;
 /// Length of the longest frame check, bytes.
 const FRAME_CHECK_BYTES: u64 = 4;
 /// Bytes of a UI frame beside its information: two addresses, control, protocol identifier, frame check and a flag.
-const UI_FRAME_BYTES: u64 = 19;
+pub(super) const UI_FRAME_BYTES: u64 = 19;
 /// Length of a usual UI frame, address to information, bytes.
 const FRAME_BYTES: u64 = 272;
 /// Packets in the queues of both sides that a timer waits for.
@@ -58,6 +58,7 @@ impl Carrier for Ltp {
         resumes: false,
         is_called: true,
         is_group: false,
+        multicast: false,
         negotiated: &[],
         families: &[Family {
             name: "ltp",

@@ -1,17 +1,20 @@
 //! The table of convergence layers, and a file for each of them.
 
+mod aerotp;
 mod ax25cl;
 mod ax25cm;
 #[cfg(feature = "dummy")]
 mod dummy;
 mod ltp;
 mod ltp_fec;
+mod members;
 mod norm;
 mod saratoga;
 mod tcpcl;
 mod udp;
 mod uicl;
 
+pub use aerotp::AeroTp;
 pub use ax25cl::Ax25Cl;
 pub use ax25cm::Ax25Cm;
 pub use ltp::Ltp;
@@ -24,6 +27,9 @@ pub use uicl::Uicl;
 
 use crate::carrier::AnyCarrier;
 
+/// Maximum number of members of a group that every carrier for groups can name: that of UI frames.
+pub const GROUP_MEMBERS_MAX: usize = longwire_proto::uicl::MEMBERS_MAX;
+
 /// All convergence layers, in the order in which they are listed.
 pub const CARRIERS: &[&dyn AnyCarrier] = &[
     &Tcpcl,
@@ -32,6 +38,7 @@ pub const CARRIERS: &[&dyn AnyCarrier] = &[
     &Norm,
     &LtpFec,
     &Saratoga,
+    &AeroTp,
     &Ax25Cm,
     &Ax25Cl,
     &Uicl,

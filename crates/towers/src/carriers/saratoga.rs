@@ -49,6 +49,7 @@ impl Carrier for Saratoga {
         is_called: true,
         takes_turns: false,
         is_group: false,
+        multicast: false,
         negotiated: &[],
         families: &[Family {
             name: "saratoga",

@@ -38,6 +38,7 @@ impl Carrier for Tcpcl {
         resumes: true,
         is_called: true,
         is_group: false,
+        multicast: false,
         // Two nodes that both support both versions use the newer one.
         negotiated: &[("versions", "4")],
         families: &[

@@ -32,6 +32,7 @@ impl Carrier for Udp {
         resumes: false,
         is_called: true,
         is_group: false,
+        multicast: false,
         negotiated: &[],
         families: &[Family {
             name: "udp",

@@ -1,6 +1,7 @@
 //! Bundles over UI frames of AX.25, for groups of stations.
 
 use super::ltp::or;
+use super::members;
 use crate::carrier::{About, Carrier, ChannelFacts, Family, LinkFacts, Medium, Preset, sections};
 use crate::media::{Admission, Session, session_over};
 use crate::path::{Hop, plain_ax25};
@@ -32,6 +33,7 @@ impl Carrier for Uicl {
         resumes: false,
         is_called: false,
         is_group: true,
+        multicast: false,
         negotiated: &[],
         families: &[Family {
             name: "uicl",
@@ -73,25 +75,11 @@ impl Carrier for Uicl {
         if link.peer.is_some() {
             return wrong("a group has no `peer`".into(), "name its nodes with `uicl = { members = [..] }`");
         }
-        let mut members = Vec::new();
-        for member in &settings.members {
-            match member.parse::<Eid>() {
-                Ok(eid) if eid.is_node_id() => members.push(eid.to_string()),
-                _ => {
-                    return wrong(
-                        format!("`{member}` is not a valid node ID"),
-                        "a member is a node ID such as dtn://bob/ or ipn:7.0",
-                    );
-                }
-            }
-        }
-        let is_other = is_named && settings.node_id != link.node_id;
-        if is_other || members.iter().any(|member| member == link.node_id) {
+        if is_named && settings.node_id != link.node_id {
             return wrong("this node cannot be a member".into(), "list only the other nodes");
         }
-        if let Some(twice) = members.iter().enumerate().find(|(at, member)| members[..*at].contains(member)) {
-            return wrong(format!("{} is listed twice", twice.1), "remove the duplicate");
-        }
+        let members = members::checked(&settings.members, link.node_id)?;
+        let members = members.iter().map(Eid::to_string).collect();
         Ok(Config { node_id: link.node_id.to_owned(), members, ..settings })
     }
 

@@ -23,6 +23,9 @@ const ROOM: u64 = 1_000;
 /// Maximum wait for a datagram when no timer runs.
 const WAIT_MAX: Duration = Duration::from_secs(1);
 
+/// Number of bytes of an object after which a line tells how many there are.
+const PROGRESS_BYTES: u64 = 500_000;
+
 /// Object that is being received.
 #[derive(Debug, Default)]
 struct Received {
@@ -33,6 +36,9 @@ struct Received {
     bytes: u64,
     is_whole: bool,
     hash: Sha256,
+    /// Number of messages, and of gaps, of a stream.
+    messages: u64,
+    breaks: u64,
 }
 
 /// Session over sockets.
@@ -43,9 +49,13 @@ pub struct Driver<'a> {
     endpoint: Endpoint,
     report: Report,
     start: std::time::Instant,
+    /// Time at which the objects were given, seconds.
+    begun: f64,
     losses: Rng,
     /// Objects whose contents the session has yet to take.
     waiting: VecDeque<(u64, Bytes)>,
+    /// Number of bytes until the message of a stream ends.
+    message_left: usize,
     room: u64,
     /// Number of objects that have not been acknowledged.
     unsent: usize,
@@ -76,8 +86,10 @@ impl<'a> Driver<'a> {
             endpoint: Endpoint::open(options).map_err(|error| error.to_string())?,
             report: Report::new(start),
             start,
+            begun: 0.0,
             losses: rng.fork("losses"),
             waiting: VecDeque::new(),
+            message_left: options.message_bytes,
             room: 0,
             unsent: options.sources.len(),
             received: BTreeMap::new(),
@@ -91,6 +103,7 @@ impl<'a> Driver<'a> {
             driver.session.handle_request(driver.now(), ObjectsRequest::Connect);
         }
         driver.drain();
+        driver.begun = driver.start.elapsed().as_secs_f64();
         for (object, source) in options.sources.iter().enumerate() {
             driver.send(object as u64, source);
         }
@@ -112,9 +125,9 @@ impl<'a> Driver<'a> {
     }
 
     fn send(&mut self, object: u64, source: &Source) {
-        let (kind, info, length) = (source.kind, source.info.clone(), source.bytes.len() as u64);
+        let (kind, info, length) = (source.kind, source.info.clone(), source.length);
         self.session.handle_request(self.now(), ObjectsRequest::Send { object, kind, info, length });
-        if length > 0 {
+        if !source.bytes.is_empty() || kind == ObjectKind::Stream {
             self.waiting.push_back((object, source.bytes.clone()));
         }
         self.drain();
@@ -130,6 +143,12 @@ impl<'a> Driver<'a> {
             (true, true) => "aborted",
             (false, _) => "timeout",
         };
+        if self.options.sends && outcome == "complete" {
+            let bytes: usize = self.options.sources.iter().map(|source| source.bytes.len()).sum();
+            let seconds = self.start.elapsed().as_secs_f64() - self.begun;
+            let mbps = format!("{:.2}", bytes as f64 * 8e-6 / seconds);
+            self.report.line("throughput").number("bytes", bytes).number("mbps", mbps).print();
+        }
         if outcome == "complete" {
             for node in &self.options.config.acknowledging {
                 self.report.line("acknowledgement").number("node", node).text("status", "success").print();
@@ -185,12 +204,15 @@ impl<'a> Driver<'a> {
                 Some(DatagramsRequest::Join { .. }) => self.join(),
                 Some(DatagramsRequest::Datagram { to, bytes, .. }) => {
                     self.trace(">", &bytes);
-                    self.endpoint.send(to, &bytes);
+                    self.endpoint.send(to, bytes);
                     self.session.handle_indication(now, DatagramsIndication::Room(ROOM));
                 }
                 Some(DatagramsRequest::Leave | DatagramsRequest::Release(_)) => {}
                 None if self.give() => {}
-                None => return,
+                None => {
+                    self.endpoint.flush();
+                    return;
+                }
             }
         }
     }
@@ -198,13 +220,21 @@ impl<'a> Driver<'a> {
     /// Gives contents for which there is room.
     fn give(&mut self) -> bool {
         let Some((object, bytes)) = self.waiting.front_mut().filter(|_| self.room > 0) else { return false };
-        let data = bytes.split_to(bytes.len().min(self.room as usize));
+        let data = bytes.split_to(bytes.len().min(self.room as usize).min(self.message_left));
         let (object, last) = (*object, bytes.is_empty());
         self.room -= data.len() as u64;
+        self.message_left -= data.len();
         if last {
             self.waiting.pop_front();
         }
-        self.session.handle_request(self.now(), ObjectsRequest::Content { object, data, last });
+        let mut requests = vec![ObjectsRequest::Content { object, data, last }];
+        if last || self.message_left == 0 {
+            self.message_left = self.options.message_bytes;
+            requests.extend([ObjectsRequest::EndMessage { object }, ObjectsRequest::Flush { object }]);
+        }
+        for request in requests {
+            self.session.handle_request(self.now(), request);
+        }
         true
     }
 
@@ -227,12 +257,28 @@ impl<'a> Driver<'a> {
             }
             ObjectsIndication::Piece { incoming, data, last } => {
                 let received = self.received.get_mut(&incoming).expect("it has begun");
-                received.hash.update(&data);
+                if !self.options.is_fast {
+                    received.hash.update(&data);
+                }
+                let before = received.bytes / PROGRESS_BYTES;
                 received.bytes += data.len() as u64;
                 received.is_whole = last;
                 let up_to = received.bytes;
+                if up_to / PROGRESS_BYTES > before {
+                    self.report.line("progress").number("object", incoming).number("bytes", up_to).print();
+                }
                 self.session.handle_request(self.now(), ObjectsRequest::Accept { incoming, up_to });
                 self.complete(incoming);
+            }
+            ObjectsIndication::Message { incoming } => {
+                self.received.get_mut(&incoming).expect("it has begun").messages += 1;
+            }
+            ObjectsIndication::Gap { incoming, bytes } => {
+                self.received.get_mut(&incoming).expect("it has begun").breaks += 1;
+                self.report.line("gap").number("object", incoming).number("bytes", bytes).print();
+            }
+            ObjectsIndication::Acknowledged { object, up_to } => {
+                self.report.line("acknowledged").number("object", object).number("bytes", up_to).print();
             }
             ObjectsIndication::Info { incoming, info } => {
                 // The description of a data object may come after it has been reported.
@@ -264,6 +310,12 @@ impl<'a> Driver<'a> {
         let info = String::from_utf8_lossy(received.info.as_deref().unwrap_or_default()).into_owned();
         let line = self.report.line("object-completed").text("kind", kind_name(received.kind));
         let line = line.number("sender", received.sender).text("info", &info);
+        let line = match received.kind {
+            ObjectKind::Stream => {
+                line.number("messages", received.messages).number("breaks", received.breaks)
+            }
+            _ => line,
+        };
         line.number("bytes", received.bytes).text("sha256", &hash).print();
     }
 
@@ -284,7 +336,7 @@ impl<'a> Driver<'a> {
 
     fn counters(&self) {
         let counters = self.session.counters();
-        let numbers: [(&str, u64); 13] = [
+        let numbers: [(&str, u64); 15] = [
             ("bytes_sent", counters.bytes_sent),
             ("symbols_sent", counters.symbols_sent),
             ("repairs_sent", counters.repairs_sent),
@@ -296,6 +348,8 @@ impl<'a> Driver<'a> {
             ("acks_sent", counters.acks_sent),
             ("acks_received", counters.acks_received),
             ("squelches_sent", counters.squelches_sent),
+            ("blocks_released", counters.blocks_released),
+            ("gaps", counters.gaps),
             ("restarts", counters.restarts),
             ("violations", counters.violations),
         ];

@@ -1,8 +1,8 @@
 //! The command line.
 
 use bytes::Bytes;
-use longwire_proto::norm::Config;
 use longwire_proto::norm::wire::FecScheme;
+use longwire_proto::norm::{Config, CongestionControl};
 use longwire_proto::service::ObjectKind;
 use longwire_proto::setting::Settings as _;
 use std::net::Ipv4Addr;
@@ -24,11 +24,16 @@ Both:
   --seed N                seed of the losses and of the engine; default 1
   --timeout SECONDS       default 60
   --linger SECONDS        how long it stays after its task is done; default 0
+  --cc CONTROL            none, tfmcc or tfmcc-loss-tolerant: of a sender its rate, up to that of --rate; of a receiver the losses that
+                          count; default none
+  --fast                  computes no hash of what arrives
   --trace                 prints the messages to standard error
 
 Sender:
-  --file PATH | --data PATH
+  --file PATH | --data PATH | --stream PATH
                           objects, in this order; a file has its name as its info
+  --stream-buffer BYTES   sent bytes of the streams that follow that can be repaired; default 4194304
+  --message BYTES         length of the messages of streams, each flushed; default: one message
   --info TEXT             info of the data objects that follow
   --rate BITS             bits a second; default 10000000
   --segment BYTES         default 1400
@@ -43,11 +48,14 @@ Sender:
 Receiver:
   --objects N             ends after so many objects; default 1
   --silent                sends nothing
-  --group-nacks           repair requests to the group instead of the sender
+  --group-answers           repair requests to the group instead of the sender
   --sync POLICY           current or all: what is wanted of a sender that has begun; default current
 
 exit status: 0 if the task is done, 1 if not within the time or if an object failed, 2 for a wrong command line
 ";
+
+/// Maximum length of an object, bytes.
+const OBJECT_BYTES_MAX: u64 = 1 << 30;
 
 /// Object to send.
 #[derive(Clone, Debug)]
@@ -55,6 +63,8 @@ pub struct Source {
     pub kind: ObjectKind,
     pub info: Option<Bytes>,
     pub bytes: Bytes,
+    /// Length of the object; of a stream, that of its buffer.
+    pub length: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -69,8 +79,12 @@ pub struct Options {
     pub timeout: Duration,
     pub linger: Duration,
     pub traces: bool,
+    /// Received objects are not hashed.
+    pub is_fast: bool,
     pub config: Config,
     pub sources: Vec<Source>,
+    /// Length of the messages of streams.
+    pub message_bytes: usize,
     /// Number of objects to receive.
     pub objects: usize,
 }
@@ -83,12 +97,19 @@ impl Options {
         if !sends && !receives {
             return Err(format!("send or receive, not {role}"));
         }
-        let mut config = Config { rate_bps: 10_000_000, earlier_objects: false, ..Config::default() };
+        let mut config = Config {
+            rate_bps: 10_000_000,
+            earlier_objects: false,
+            object_bytes_max: OBJECT_BYTES_MAX,
+            outgoing_bytes_max: OBJECT_BYTES_MAX,
+            ..Config::default()
+        };
         let (mut address, mut port, mut tx_port) = (None, None, 0);
         let (mut rx_loss, mut seed, mut objects) = (0.0, 1, 1);
         let (mut timeout, mut linger) = (Duration::from_secs(60), Duration::ZERO);
-        let mut traces = false;
+        let (mut traces, mut is_fast) = (false, false);
         let (mut sources, mut info) = (Vec::new(), None);
+        let (mut stream_buffer, mut message_bytes) = (4 << 20, usize::MAX);
         while let Some(option) = arguments.next() {
             let mut value = || arguments.next().ok_or_else(|| format!("{option} needs a value"));
             match option.as_str() {
@@ -101,14 +122,18 @@ impl Options {
                 "--timeout" => timeout = seconds(&value()?)?,
                 "--linger" => linger = seconds(&value()?)?,
                 "--trace" => traces = true,
+                "--fast" => is_fast = true,
+                "--cc" => config.congestion_control = congestion_control(&value()?)?,
                 "--file" if sends => sources.push(file(&value()?)?),
                 "--data" if sends => {
-                    sources.push(Source {
-                        kind: ObjectKind::Data,
-                        info: info.clone(),
-                        bytes: read(&value()?)?,
-                    });
+                    sources.push(Source::new(ObjectKind::Data, info.clone(), read(&value()?)?));
                 }
+                "--stream" if sends => {
+                    let stream = Source::new(ObjectKind::Stream, info.clone(), read(&value()?)?);
+                    sources.push(Source { length: stream_buffer, ..stream });
+                }
+                "--stream-buffer" if sends => stream_buffer = number(&value()?)?,
+                "--message" if sends => message_bytes = number(&value()?)?,
                 "--info" if sends => info = Some(value()?.into()),
                 "--rate" if sends => config.rate_bps = number(&value()?)?,
                 "--segment" if sends => config.segment_bytes = number(&value()?)?,
@@ -127,7 +152,7 @@ impl Options {
                 }
                 "--objects" if receives => objects = number(&value()?)?,
                 "--silent" if receives => config.silent = true,
-                "--group-nacks" if receives => config.group_nacks = true,
+                "--group-answers" if receives => config.group_answers = true,
                 "--sync" if receives => config.earlier_objects = value()? == "all",
                 _ => return Err(format!("{role} has no option {option}")),
             }
@@ -147,8 +172,10 @@ impl Options {
             timeout,
             linger,
             traces,
+            is_fast,
             config,
             sources,
+            message_bytes,
             objects,
         })
     }
@@ -159,6 +186,21 @@ impl Options {
     }
 }
 
+impl Source {
+    fn new(kind: ObjectKind, info: Option<Bytes>, bytes: Bytes) -> Source {
+        Source { kind, info, length: bytes.len() as u64, bytes }
+    }
+}
+
+fn congestion_control(name: &str) -> Result<CongestionControl, String> {
+    match name {
+        "none" => Ok(CongestionControl::None),
+        "tfmcc" => Ok(CongestionControl::Tfmcc),
+        "tfmcc-loss-tolerant" => Ok(CongestionControl::TfmccLossTolerant),
+        _ => Err(format!("--cc: none, tfmcc or tfmcc-loss-tolerant, not {name}")),
+    }
+}
+
 fn read(path: &str) -> Result<Bytes, String> {
     std::fs::read(path).map(Bytes::from).map_err(|error| format!("{path}: {error}"))
 }
@@ -166,7 +208,7 @@ fn read(path: &str) -> Result<Bytes, String> {
 fn file(path: &str) -> Result<Source, String> {
     let name = Path::new(path).file_name().ok_or("a file without a name")?;
     let info = Bytes::copy_from_slice(name.as_encoded_bytes());
-    Ok(Source { kind: ObjectKind::File, info: Some(info), bytes: read(path)? })
+    Ok(Source::new(ObjectKind::File, Some(info), read(path)?))
 }
 
 fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {

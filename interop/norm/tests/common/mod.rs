@@ -14,6 +14,9 @@ pub const TIMEOUT: &str = "60";
 /// Time in seconds for which receivers stay and answer, so that a lost acknowledgement is repeated.
 pub const LINGER: &str = "5";
 
+/// Options of a sender whose receivers may have to wait for the processor: its usual 20 attempts take 40 ms on loopback.
+pub const PATIENCE: [&str; 2] = ["--robust", "200"];
+
 /// Temporary folder, removed on drop.
 pub struct Place(pub PathBuf);
 
@@ -176,6 +179,13 @@ pub fn free_port() -> String {
 /// Whether a line has this member.
 pub fn has(line: &str, key: &str, value: &str) -> bool {
     line.contains(&format!("\"{key}\":{value},")) || line.contains(&format!("\"{key}\":{value}}}"))
+}
+
+/// The number that a line has for a member.
+pub fn number(line: &str, key: &str) -> usize {
+    let (_, rest) = line.split_once(&format!("\"{key}\":")).unwrap_or_else(|| panic!("no {key}: {line}"));
+    let digits = rest.split(|octet: char| !octet.is_ascii_digit()).next();
+    digits.and_then(|digits| digits.parse().ok()).unwrap_or_else(|| panic!("{key} is no number: {line}"))
 }
 
 pub fn text(value: &str) -> String {

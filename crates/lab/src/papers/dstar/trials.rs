@@ -22,7 +22,7 @@ const IPERF: Duration = Duration::from_secs(600);
 /// Bytes of a datagram above UDP with a segment of 1,400 bytes and the header of NORM.
 pub(super) const DATAGRAM_BYTES: usize = 1436;
 const SEGMENT_BYTES: u64 = 1400;
-/// Rates of datagrams, kbit/s above UDP.
+/// Rates of datagrams and of NORM, kbit/s above UDP.
 pub(super) const RATES_KBPS: [f64; 7] = [72.0, 78.0, 81.0, 84.0, 87.0, 90.0, 96.0];
 /// Rate of NORM in the paper.
 pub(super) const RATE_KBPS: f64 = 84.0;
@@ -33,6 +33,12 @@ pub(super) const TCPCL: &str = "tcpcl3/dtn2";
 /// Case of the same with one session from source to destination.
 pub(super) const TCPCL_THROUGH: &str = "tcpcl3/dtn2, one session from end to end";
 pub(super) const NORM: &str = "norm/84k";
+/// Rate above which NORM does not look for one, kbit/s: the nominal rate of the radios.
+const CHANNEL_MAX_KBPS: f64 = 128.0;
+/// NORM with congestion control.
+const NORM_FOLLOWING: &str = "norm, tfmcc";
+/// NORM at other rates.
+pub(super) const NORM_RATES: &str = "norm";
 pub(super) const DATAGRAMS: &str = "datagrams";
 pub(super) const PING: &str = "ping";
 pub(super) const REDIRECTED: &str = "iperf, with redirects";
@@ -103,6 +109,11 @@ pub(super) fn at(configuration: Configuration) -> Params {
     Params::new().with("configuration", configuration.name())
 }
 
+/// Settings of NORM at this rate, with the segments of DTN2.
+fn at_rate(rate_kbps: f64) -> String {
+    format!("rate-bps = {}\nsegment-bytes = {SEGMENT_BYTES}\n", (rate_kbps * 1e3) as u64)
+}
+
 impl Transfer {
     pub(super) fn new(configuration: Configuration, load: Load) -> Transfer {
         let unit_bits = match load {
@@ -130,8 +141,25 @@ impl Transfer {
         Transfer { unit_bits, ..Transfer::new(configuration, load) }
     }
 
-    /// The file as a bundle.
+    /// The file as a bundle; with NORM at the rate of the paper.
     fn bundles(configuration: Configuration, protocol: &str, file: &Bytes, stored: bool) -> Transfer {
+        Transfer::bundles_with(configuration, protocol, file, stored, &at_rate(RATE_KBPS))
+    }
+
+    /// The file as a bundle over NORM, whose rate follows the channel.
+    fn norm_that_follows(configuration: Configuration, file: &Bytes) -> Transfer {
+        let norm = format!("{}congestion-control = 'tfmcc'\n", at_rate(CHANNEL_MAX_KBPS));
+        Transfer::bundles_with(configuration, "norm/tuned", file, true, &norm)
+    }
+
+    /// The file as a bundle; with NORM with these settings.
+    fn bundles_with(
+        configuration: Configuration,
+        protocol: &str,
+        file: &Bytes,
+        stored: bool,
+        norm: &str,
+    ) -> Transfer {
         let hops = if stored { configuration.links() } else { 1 };
         let link = LinkProfile {
             rate_bps: channel().rate_bps,
@@ -141,8 +169,7 @@ impl Transfer {
         };
         let over_tcp = protocol.starts_with("tcpcl");
         let tcp = over_tcp.then(|| ("tcp".to_owned(), Value::Table(toml_text::to_table(&tcp()))));
-        // Those of DTN2, with the rate of the paper.
-        let norm = format!("norm = {{ rate-bps = {}, segment-bytes = {SEGMENT_BYTES} }}", RATE_KBPS * 1e3);
+        let norm = format!("[norm]\n{norm}");
         let norm = protocol.starts_with("norm").then(|| norm.parse().expect("a table"));
         let settings: Table = tcp.into_iter().chain(norm.into_iter().flat_map(|norm: Table| norm)).collect();
         let assembly = protocols::assemble(protocol, &vec![link; hops], &settings);
@@ -182,6 +209,10 @@ pub(super) fn play(bench: &Bench<'_>) -> Results {
                 cases.push(case(name, Transfer::bundles(configuration, protocol, &file, *stored), runs));
             }
         }
+        if !bench.thin {
+            let following = Transfer::norm_that_follows(configuration, &file);
+            cases.push(case(NORM_FOLLOWING, following, runs.min(RUNS_BEYOND)));
+        }
         if is_chain && configuration.links() > 1 {
             let through = Transfer::bundles(configuration, TCPCL, &file, false);
             cases.push(case(TCPCL_THROUGH, through, runs));
@@ -189,6 +220,12 @@ pub(super) fn play(bench: &Bench<'_>) -> Results {
     }
     if !bench.thin {
         cases.extend(datagrams(bench, runs.min(RUNS_BEYOND)));
+        cases.extend(RATES_KBPS.into_iter().map(|rate_kbps| {
+            let one = Configuration::PointToPoint;
+            let norm = Transfer::bundles_with(one, "norm/tuned", &file, true, &at_rate(rate_kbps));
+            let params = at(Configuration::PointToPoint).with("rate_kbps", rate_kbps);
+            Case::new(NORM_RATES, params, norm, bench.seed, runs.min(RUNS_BEYOND))
+        }));
         let mut redirected = Transfer::iperf(Configuration::SingleHop);
         redirected.setup.redirects = true;
         cases.push(case(REDIRECTED, redirected, runs.min(RUNS_BEYOND)));

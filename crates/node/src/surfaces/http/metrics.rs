@@ -89,6 +89,7 @@ impl Collector for Scrape {
         node(&mut out, status)?;
         agent(&mut out, &status.counters)?;
         links(&mut out, status)?;
+        gateways(&mut out, status)?;
         tncs(&mut out, status)?;
         let help = "Completed TLS handshakes";
         out.counter("longwire_tls_handshakes", help, status.tls.secured)?;
@@ -256,6 +257,36 @@ fn links(out: &mut Out<'_>, status: &Status) -> fmt::Result {
         out.one(&name, help(counter), unit.as_ref(), MetricType::Counter, *count as f64)?;
     }
     Ok(())
+}
+
+fn gateways(out: &mut Out<'_>, status: &Status) -> fmt::Result {
+    let open: Family =
+        status.gateways.iter().map(|gateway| (gateway.name.clone(), gateway.open as f64)).collect();
+    let words = ("longwire_gateway_open", "Connections of programs, or senders of datagrams");
+    out.family(words, None, MetricType::Gauge, "gateway", &open)?;
+    for (counter, family) in
+        by_counter(status.gateways.iter().map(|gateway| (&gateway.name, &gateway.counters)))
+    {
+        let (name, unit) = name_of("longwire_gateway", counter);
+        out.family((&name, gateway_help(counter)), unit.as_ref(), MetricType::Counter, "gateway", &family)?;
+    }
+    Ok(())
+}
+
+fn gateway_help(counter: &str) -> &'static str {
+    match counter {
+        "connections" => "Connections of programs and to programs, or senders of datagrams",
+        "refused" => "Connections refused: too many, the link is down, or the program is not there",
+        "reset" => "Connections that ended with a reset",
+        "sent_bytes" => "Data from programs",
+        "received_bytes" => "Data to programs",
+        "dropped" => "Datagrams dropped because they were damaged or the socket was full",
+        "custody" => "Connections of which the node has taken custody",
+        "delivered" => "Connections in custody that were delivered to the program",
+        "retries" => "Attempts to deliver that failed and are repeated",
+        "answer_bytes_dropped" => "Answers of programs to data that were in custody, which have no way back",
+        _ => "Counter of the same name in the status",
+    }
 }
 
 fn tncs(out: &mut Out<'_>, status: &Status) -> fmt::Result {

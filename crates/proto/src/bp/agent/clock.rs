@@ -342,6 +342,8 @@ pub(super) enum DeadlineKind {
     Release(LinkId),
     /// The wait of a router ends: every link checks for bundles to send.
     RouterWait,
+    /// Link-state routing has something to do.
+    Announcements,
     /// A delivery is indicated again.
     RepeatDelivery(Box<LocalKey>),
     /// A failed read is retried.

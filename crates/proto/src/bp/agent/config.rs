@@ -189,7 +189,25 @@ impl Settings for Limits {
 impl Settings for RoutingConfig {
     fn check(&self) -> Result<(), Fault> {
         wait_from("failover-after", self.failover_after, Duration::ZERO, "zero: use the next hop at once")?;
-        number("copies", self.copies, 1..=127, "8 is usual; one copy waits for the destination itself")
+        number("copies", self.copies, 1..=127, "8 is usual; one copy waits for the destination itself")?;
+        wait(
+            "announce-hold-down",
+            self.announce_hold_down,
+            "5 s is usual; it bounds the load of announcements",
+        )?;
+        wait_from(
+            "announce-every",
+            self.announce_every,
+            self.announce_hold_down,
+            "must not be less than `announce-hold-down`",
+        )?;
+        wait_from(
+            "forget-after",
+            self.forget_after,
+            self.announce_every,
+            "must not be less than `announce-every`, or nodes are forgotten between their announcements",
+        )?;
+        number("nodes-max", self.nodes_max, 1..=4096, "256 is usual; each takes up to 4 kB of memory")
     }
 }
 
@@ -370,11 +388,28 @@ pub struct RoutingConfig {
     pub failover_after: Duration,
     /// Spray and wait: number of copies in the network of a bundle made at this node, 1 to 127. Default 8.
     pub copies: u32,
+    /// DTLSR: interval of the announcements of this node while its links do not change. Default 1 h.
+    pub announce_every: Duration,
+    /// DTLSR: minimum interval of the announcements of this node, and of the bundles with announcements to a
+    /// neighbour. Default 5 s.
+    pub announce_hold_down: Duration,
+    /// DTLSR: time after which an announcement, and a neighbour that is down, are forgotten. Default 1 day.
+    pub forget_after: Duration,
+    /// DTLSR: maximum number of other nodes whose announcements are kept. Default 256.
+    pub nodes_max: usize,
 }
 
 impl Default for RoutingConfig {
     fn default() -> Self {
-        RoutingConfig { router: RouterKind::Static, failover_after: Duration::ZERO, copies: 8 }
+        RoutingConfig {
+            router: RouterKind::Static,
+            failover_after: Duration::ZERO,
+            copies: 8,
+            announce_every: Duration::from_secs(3600),
+            announce_hold_down: Duration::from_secs(5),
+            forget_after: Duration::from_secs(86_400),
+            nodes_max: 256,
+        }
     }
 }
 
@@ -392,6 +427,9 @@ pub enum RouterKind {
     Epidemic,
     /// A number of copies, halved at each meeting; the last one waits for the destination.
     SprayAndWait,
+    /// The path of least expected delay according to the links that all nodes announce, also over links that
+    /// are down.
+    Dtlsr,
 }
 
 impl RouterKind {
@@ -402,6 +440,7 @@ impl RouterKind {
             RouterKind::ContactPlan => "contact-plan",
             RouterKind::Epidemic => "epidemic",
             RouterKind::SprayAndWait => "spray-and-wait",
+            RouterKind::Dtlsr => "dtlsr",
         }
     }
 }

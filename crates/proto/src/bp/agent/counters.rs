@@ -88,6 +88,21 @@ pub struct Counters {
     /// Custody signals about bundles in custody of this node that are not trusted: they arrived over a link
     /// that is not on the route of the bundle.
     pub custody_signals_not_believed: u64,
+    /// Bundles with announcements of links sent to neighbours (DTLSR).
+    pub announcements_sent: u64,
+    /// Bundles with announcements not sent because of lack of space.
+    pub announcements_unsent: u64,
+    /// Bundles with announcements received.
+    pub announcements_heard: u64,
+    /// Announcements among them that were newer than what was known.
+    pub announcements_new: u64,
+    /// Bundles with announcements ignored: another version, or this node does not use DTLSR.
+    pub announcements_ignored: u64,
+    /// Bundles with announcements that are not trusted: they are not valid, or arrived over a link that does
+    /// not lead to their source.
+    pub announcements_not_believed: u64,
+    /// Announcements of further nodes than `nodes-max` permits.
+    pub announcements_refused: u64,
     /// Administrative records of an unknown type or with invalid contents.
     pub admin_unknown: u64,
     /// Tombstones discarded because of their limit.

@@ -203,7 +203,7 @@ impl Agent {
         let lifetime = self.config.custody.signal_lifetime;
         let (destination, priority) = (custodian.clone(), Priority::Expedited);
         let about = (BundleVersion::V6, destination, payload);
-        if self.originate_record(now, neighbour, about, lifetime, priority) {
+        if self.originate_record(now, neighbour, about, lifetime, priority).is_some() {
             self.counters.custody_signals_sent += 1;
         } else {
             self.counters.custody_signals_unsent += 1;

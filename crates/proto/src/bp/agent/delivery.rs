@@ -26,6 +26,7 @@ use super::head::{AnyAdminRecord, AnyHead, decode_record};
 use super::held::{BundleState, HeldBundle};
 use super::reassembly::{Extent, Reassembly};
 use super::record::{RecordKind, TombstoneBody};
+use super::routing::dtlsr::RECORD_TYPE;
 use super::security::NOT_PERMITTED;
 use super::store::ReadPurpose;
 use super::taken::{Digests, TakenPayload};
@@ -531,6 +532,9 @@ impl Agent {
             Ok(AnyAdminRecord::V6(v6::AdminRecord::StatusReport(report))) => self.say_report_v6(&report, key),
             Ok(AnyAdminRecord::V6(v6::AdminRecord::CustodySignal(signal))) => {
                 self.heed_signal(now, &signal, key)
+            }
+            Ok(AnyAdminRecord::V7(AdminRecord::Unknown { record_type: RECORD_TYPE, content })) => {
+                self.hear_announcements(now, &content, key)
             }
             Ok(AnyAdminRecord::V7(_) | AnyAdminRecord::V6(_)) | Err(_) => self.counters.admin_unknown += 1,
         }

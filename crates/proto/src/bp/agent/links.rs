@@ -28,7 +28,7 @@ use super::config::LinkConfig;
 use super::custody::RoundTrip;
 use super::outgoing::OutgoingTransfer;
 use super::quirks::PeerQuirks;
-use super::routing::Hop;
+use super::routing::{Hop, dtlsr};
 use super::secret::{NumberKind, Secret};
 
 /// Link.
@@ -224,6 +224,18 @@ impl Link {
         let dtn_ms = dtn_ms?;
         let contact = self.contact(dtn_ms)?;
         (contact.start_dtn_ms <= dtn_ms).then(|| contact.end_dtn_ms.saturating_sub(dtn_ms))
+    }
+
+    /// Node to which a bundle can be sent now, at once or by opening the link, which is idle.
+    pub(super) fn reaches(&self) -> Option<&Eid> {
+        let idle = self.led_to.as_ref().filter(|_| self.idle && self.wanted && self.in_contact);
+        self.peer.as_ref().filter(|_| self.is_here()).or(idle)
+    }
+
+    /// Delay of a bundle over the link while it is up, for link-state routing, milliseconds.
+    pub(super) fn expected_delay_ms(&self, dtn_ms: Option<u64>) -> u64 {
+        let contact = dtn_ms.and_then(|dtn_ms| self.contact(dtn_ms));
+        dtlsr::delay_over_ms(self.rate_bps(contact), contact.map_or(0, |contact| contact.delay_ms))
     }
 
     /// Rate during the contact, bit/s; zero if unknown.

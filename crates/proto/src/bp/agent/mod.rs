@@ -110,7 +110,7 @@ pub use config::{
 };
 pub use counters::Counters;
 pub use security::Security;
-pub use status::{BundleStatus, RetentionReason};
+pub use status::{BundleStatus, LearnedLink, LearnedRoute, RetentionReason};
 #[cfg(test)]
 pub(crate) use tests::audit::{PayloadPart, part_in};
 
@@ -202,6 +202,7 @@ impl Agent {
             [(); 2].map(|()| ReportRateLimit::new(config.reports.per_minute_max));
         let router = routing::router(&config.routing);
         let digests = Digests::new(rng.fork("digests").next_u64());
+        let learned = routing::Learned::for_router(&config.routing, &node, rng.fork("announcements"));
         let mut store = StoragePort::default();
         store.list();
         Ok(Agent {
@@ -218,7 +219,7 @@ impl Agent {
             sends: Sends::default(),
             intake: Intake::new(policy),
             links: Links::default(),
-            routing: Routing::new(router, digests),
+            routing: Routing::new(router, digests, learned),
             outgoing: Outgoing::default(),
             deliveries: Deliveries::new(digests),
             security: Box::new(NoSecurity),
@@ -262,6 +263,7 @@ impl Agent {
     fn drop_bundle(&mut self, record: RecordId) {
         self.unroute(record);
         let Some(held) = self.holdings.remove(record) else { return };
+        self.record_left(record);
         self.time.deadlines.not_ends(held.end, DeadlineKind::Expiry(record));
         self.sends.forget(record, &held);
         self.startup.stop_verifying(record);
@@ -389,6 +391,7 @@ impl Agent {
                 DeadlineKind::Custody(record) => self.custody_timeout(now, record),
                 DeadlineKind::Release(link) => self.release_link(link),
                 DeadlineKind::RouterWait => self.look_at_all_links(),
+                DeadlineKind::Announcements => self.announcements_due(),
                 DeadlineKind::RepeatDelivery(key) => self.repeat(now, &key),
                 DeadlineKind::RetryRead(key) => self.read_next(*key),
                 DeadlineKind::RetryTombstone(key) => self.write_tombstone(now, *key),
@@ -580,6 +583,7 @@ impl Engine for Agent {
             BpaRequest::Manage(request) => self.handle_management(now, request),
         }
         self.settle(now);
+        self.tend_announcements(now);
     }
 
     fn handle_indication(
@@ -592,10 +596,12 @@ impl Engine for Agent {
             Port::Second((link, bundles)) => self.handle_bundles(now, link, bundles),
         }
         self.settle(now);
+        self.tend_announcements(now);
     }
 
     fn handle_timeout(&mut self, now: Instant) {
         self.run_deadlines(now);
+        self.tend_announcements(now);
     }
 
     fn poll_indication(&mut self, _now: Instant) -> Option<BpaIndication> {

@@ -234,7 +234,7 @@ impl Agent {
         let (lifetime, priority) = (self.config.reports.lifetime, self.config.reports.priority);
         let destination = subject.report_to().clone();
         let about = (subject.version(), destination, payload);
-        if self.originate_record(now, neighbour, about, lifetime, priority) {
+        if self.originate_record(now, neighbour, about, lifetime, priority).is_some() {
             self.counters.reports_sent += 1;
         } else {
             self.counters.reports_suppressed += 1;
@@ -299,7 +299,7 @@ impl Agent {
     }
 
     /// Creates a bundle with an administrative record, in the version of its subject, charged to this
-    /// neighbour. Returns false if there is no space.
+    /// neighbour. Returns its record; `None` if there is no space.
     pub(super) fn originate_record(
         &mut self,
         now: Instant,
@@ -307,7 +307,7 @@ impl Agent {
         (version, destination, payload): (BundleVersion, Eid, Bytes),
         lifetime: Duration,
         priority: Priority,
-    ) -> bool {
+    ) -> Option<RecordId> {
         let lifetime = lifetime.max(Duration::from_millis(1));
         let length = payload.len() as u64;
         let head = match version {
@@ -413,7 +413,9 @@ impl Agent {
     pub fn leads_to(&mut self, link: LinkId, node: &Eid) -> bool {
         // With a replicating router every neighbour is a next hop.
         let is_met = self.links.peer(link).is_some() || !link.is_incoming();
-        is_met && self.routing.router.spreads() || self.is_next_hop(link, node)
+        // Paths that are learned change, and need not be those in the other direction.
+        let is_anywhere = self.routing.router.spreads() || self.routing.has_path(node);
+        is_met && is_anywhere || self.is_next_hop(link, node)
     }
 
     /// True if the node is the peer of the link, or a route to it leads over the link.
@@ -422,14 +424,24 @@ impl Agent {
             return true;
         }
         let known = self.links.peer(link).is_some() || !link.is_incoming();
-        known && self.routing.table.hops(node).iter().any(|(_, hop)| self.links.of(hop).contains(&link))
+        let mut hops = self.routing.table.hops(node);
+        if hops.is_empty() {
+            hops.extend(self.routing.learned_hop(node, None).map(|hop| (0, hop)));
+        }
+        known && hops.iter().any(|(_, hop)| self.links.of(hop).contains(&link))
     }
 
-    /// Creates a complete bundle of this node. Returns false if there is no space.
-    fn originate(&mut self, now: Instant, neighbour: NeighbourNumber, head: AnyHead, payload: Bytes) -> bool {
-        let Some(record) = self.begin_own(now, head, neighbour) else { return false };
+    /// Creates a complete bundle of this node. Returns its record; `None` if there is no space.
+    fn originate(
+        &mut self,
+        now: Instant,
+        neighbour: NeighbourNumber,
+        head: AnyHead,
+        payload: Bytes,
+    ) -> Option<RecordId> {
+        let record = self.begin_own(now, head, neighbour)?;
         self.append_own(record, payload);
-        true
+        Some(record)
     }
 }
 

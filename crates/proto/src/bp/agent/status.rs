@@ -72,6 +72,14 @@ pub enum RetentionReason {
         /// Beginning of the contact, DTN milliseconds; `None` if no further contact is planned.
         next_dtn_ms: Option<u64>,
     },
+    /// The path of least expected delay begins with a neighbour that is down, and the bundle waits for it
+    /// (DTLSR).
+    ExpectedContact {
+        /// Neighbour.
+        node: Eid,
+        /// Expected wait for the neighbour.
+        wait: Duration,
+    },
     /// The preferred next hop is down, and the bundle waits for it.
     BetterHop {
         /// Time at which the next hop in order is used.
@@ -111,7 +119,40 @@ pub enum RetentionReason {
     NotTaken(DeliveryId),
 }
 
+/// Node to which link-state routing knows a path (DTLSR).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LearnedRoute {
+    /// Node ID.
+    pub node: Eid,
+    /// Neighbour with which the path of least expected delay begins.
+    pub next: Eid,
+    /// Expected delay of a bundle to the node.
+    pub delay: Duration,
+    /// Expected wait for the neighbour; `None` if it is connected.
+    pub wait: Option<Duration>,
+    /// Age of the latest announcement of the node; `None` if it is known only as a neighbour of others.
+    pub announced: Option<Duration>,
+    /// Links that the node announces.
+    pub links: Vec<LearnedLink>,
+}
+
+/// Link that a node announces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LearnedLink {
+    /// Node ID of the neighbour.
+    pub to: Eid,
+    /// Expected delay of a bundle over the link.
+    pub delay: Duration,
+    /// Time for which the link has been down; `None` if it is up.
+    pub down: Option<Duration>,
+}
+
 impl Agent {
+    /// Returns every node to which link-state routing knows a path, in order of node IDs.
+    pub fn learned_routes(&self, now: Instant) -> Vec<LearnedRoute> {
+        self.routing.learned_routes(now)
+    }
+
     /// Returns every bundle held, with the reason for keeping it.
     pub fn bundles(&self, now: Instant) -> impl Iterator<Item = BundleStatus> + '_ {
         self.bundles_after(now, RecordId(0))
@@ -241,6 +282,9 @@ impl Agent {
             NextHops::Hops(hops) => hops,
             NextHops::Everyone => return self.why_spread(now, held, key),
         };
+        if let Some((node, wait)) = self.routing.expected_contact(now, hops) {
+            return RetentionReason::ExpectedContact { node, wait };
+        }
         if let Some(until) = self.routing.router.waits_until(hops, &self.view(now)) {
             return RetentionReason::BetterHop { until };
         }

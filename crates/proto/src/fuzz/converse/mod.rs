@@ -7,6 +7,7 @@
 //!   script: 07 3f 00 ...  ->  one byte: time passes, the user acts, or the provider acts; then the details
 //! ```
 
+mod aeronp;
 mod app;
 mod bundles;
 mod datagrams;
@@ -44,6 +45,7 @@ pub struct Play {
 pub const PLAYS: &[Play] = &[
     Play { name: "tcp host", run: host },
     Play { name: "ax25 station", run: radio::station },
+    Play { name: "aeronp node", run: aeronp::node },
     Play { name: "kiss tnc", run: radio::tnc },
     Play { name: "agwpe port", run: radio::agwpe_port },
     Play { name: "bundle agent", run: agent },
@@ -259,11 +261,12 @@ impl ScriptedSide<AgentRequest, AgentIndication> for AgentProvider {
     }
 }
 
-const ROUTERS: [agent::RouterChoice; 4] = [
+const ROUTERS: [agent::RouterChoice; 5] = [
     agent::RouterChoice::Static,
     agent::RouterChoice::ContactPlan,
     agent::RouterChoice::Epidemic,
     agent::RouterChoice::SprayAndWait,
+    agent::RouterChoice::Dtlsr,
 ];
 
 fn agent(script: &mut Script<'_>) -> u64 {

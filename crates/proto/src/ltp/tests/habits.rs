@@ -6,7 +6,8 @@ use crate::ltp::wire::{CancelReason, Content, DataKind, Report, Segment, Session
 use crate::ltp::{Config, Link};
 use crate::rng::Rng;
 use crate::service::{
-    BundlesIndication, BundlesRequest, DatagramsIndication, DatagramsRequest, PeerId, TransferId,
+    BundlesIndication, BundlesRequest, CloseReason, DatagramsIndication, DatagramsRequest, DownReason,
+    PeerId, TransferId,
 };
 use crate::time::Instant;
 
@@ -79,6 +80,27 @@ fn an_endpoint_answers_to_the_port_that_it_was_sent_from() {
             "{sent:?}"
         );
     }
+}
+
+/// The provider opens such an endpoint: before that, the user was not told that it is up.
+#[test]
+fn an_endpoint_is_down_only_after_it_was_up() {
+    let told = |link: &mut Link| -> Vec<_> {
+        core::iter::from_fn(|| link.poll_indication(Instant::ZERO))
+            .filter(|said| !matches!(said, BundlesIndication::Room(_)))
+            .collect()
+    };
+    let mut never_up = Link::listening(config(), Rng::new(1));
+    never_up.handle_request(Instant::ZERO, BundlesRequest::Connect);
+    never_up.handle_request(Instant::ZERO, BundlesRequest::Close);
+    assert_eq!(told(&mut never_up), []);
+
+    let mut link = Link::listening(config(), Rng::new(1));
+    link.handle_indication(Instant::ZERO, joined(None));
+    assert!(matches!(told(&mut link)[..], [BundlesIndication::Up { .. }]));
+    link.handle_indication(Instant::ZERO, DatagramsIndication::Left(CloseReason::Finished));
+    let reason = DownReason::Stream(CloseReason::Finished);
+    assert_eq!(told(&mut link), [BundlesIndication::Down { reason, retry: false }]);
 }
 
 #[test]

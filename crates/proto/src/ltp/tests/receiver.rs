@@ -709,3 +709,29 @@ fn invalid_bytes_are_counted_and_nothing_more() {
     scene.hear(&[report(&unknown, 9, (0, 4), &[(0, 4)])]);
     assert_eq!(contents(&scene), [Content::ReportAck(9)]);
 }
+
+/// Data cannot lie behind the end of their part, whichever arrives first.
+#[test]
+fn an_end_before_data_that_have_arrived_is_invalid() {
+    for (data_kind, end_kind, serials, offset) in [
+        (DataKind::Red, DataKind::EndOfRed, Some((40, 0)), 0),
+        (DataKind::Red, DataKind::EndOfRedAndBlock, Some((40, 0)), 0),
+        (DataKind::Green, DataKind::EndOfBlock, None, 10),
+    ] {
+        let mut scene = Scene::new(config());
+        scene.hear(&[data(data_kind, offset, None, vec![0; 10])]);
+        scene.hear(&[data(end_kind, offset, serials, vec![0; 9])]);
+        assert_eq!(scene.counters().violations, 1, "{end_kind:?} before their end");
+        scene.hear(&[data(end_kind, offset, serials, vec![0; 10])]);
+        assert_eq!(scene.counters().violations, 1, "{end_kind:?} at their end");
+    }
+    // The end of the red part says nothing about green data behind it.
+    let mut scene = Scene::new(config());
+    scene.hear(&[data(DataKind::Green, 10, None, vec![0; 10])]);
+    scene.hear(&[data(DataKind::EndOfRed, 0, Some((40, 0)), vec![0; 10])]);
+    assert_eq!(scene.counters().violations, 0);
+    // Data that end no part may come in any order.
+    let mut scene = Scene::new(config());
+    scene.hear(&[data(DataKind::Red, 10, None, vec![0; 10]), data(DataKind::Red, 0, None, vec![0; 10])]);
+    assert_eq!(scene.counters().violations, 0);
+}

@@ -1,14 +1,26 @@
 //! Feedback of receivers (RFC 5740 5.4).
 
 use super::{ACK_REFUSED, Sender, Timer};
+use crate::norm::acknowledgements::Point;
 use crate::norm::config::Counters;
-use crate::norm::repair::{BlockKey, BlockSizes, Request};
+use crate::norm::congestion::Report;
+use crate::norm::repair::{BlockKey, Request};
 use crate::norm::symbols::SymbolSet;
-use crate::norm::wire::{Ack, AckContents, Levels, Nack, NodeId, RepairForm, RepairItem, Timestamp};
+use crate::norm::wire::{
+    Ack, AckContents, CcFeedback, FecScheme, Levels, Nack, NodeId, PayloadId, RepairForm, RepairItem,
+    Timestamp,
+};
 use crate::service::{ObjectFailure, ObjectsIndication, PeerId, RefuseReason};
 use crate::time::{Duration, Instant};
 use bytes::Bytes;
 use std::collections::BTreeMap;
+
+/// Fields that all answers of receivers have in common.
+struct Answer {
+    grtt_response: Timestamp,
+    cc: Option<CcFeedback>,
+    to_group: bool,
+}
 
 impl Sender {
     /// Returns the number of the object that a message means: one that was sent, or one before the first.
@@ -21,7 +33,7 @@ impl Sender {
     ///
     /// NRL's receivers answer from a port of their own, not from the one at which they receive. Until an answer has come from
     /// the configured address, the first other one counts as that of the receiver.
-    fn heard(&mut self, now: Instant, from: NodeId, address: PeerId, response: Timestamp) -> bool {
+    fn heard(&mut self, now: Instant, from: NodeId, address: PeerId, answer: &Answer) -> bool {
         if !self.is_group {
             if self.peer == Some(address) {
                 self.answers_from = Some(address);
@@ -31,14 +43,34 @@ impl Sender {
             }
             self.acknowledgements.heard(from);
         }
-        if !response.is_absent() {
-            // A response from the future is that of another clock.
-            let own = now.as_nanos() / 1_000;
-            if let Some(micros) = own.checked_sub(response.as_micros()).filter(|micros| *micros < 1 << 32) {
-                self.grtt.measure(Duration::from_micros(micros));
-            }
+        let response = answer.grtt_response;
+        // A response from the future is that of another clock.
+        let micros = (now.as_nanos() / 1_000).checked_sub(response.as_micros());
+        let micros = micros.filter(|micros| !response.is_absent() && *micros < 1 << 32);
+        let round_trip = micros.map(|micros| Duration::from_micros(micros).min(self.config.grtt_max));
+        if let Some(round_trip) = round_trip {
+            self.grtt.measure(round_trip);
+        }
+        if let Some(feedback) = answer.cc {
+            let report = Report { from, feedback, round_trip };
+            let is_news = self.control.hear(now, &report, self.grtt.estimate());
+            self.due.advertise |= self.has_news(is_news && !answer.to_group);
+            self.probe_sooner(now);
         }
         true
+    }
+
+    /// Returns true if the other receivers of a group learn something, and may be told now.
+    fn has_news(&self, is_news: bool) -> bool {
+        self.is_group && is_news && self.timers.get(Timer::Advertise as usize).is_none()
+    }
+
+    /// Makes the next probe earlier if the limiting receiver is a nearer one now.
+    fn probe_sooner(&mut self, now: Instant) {
+        let Some(interval) = self.control.probe_interval().filter(|_| self.control.is_on()) else { return };
+        if self.timers.get(Timer::Probe as usize).is_some_and(|at| at > now + interval) {
+            self.timers.set(Timer::Probe as usize, now + interval);
+        }
     }
 
     /// Handles repair requests.
@@ -55,7 +87,8 @@ impl Sender {
             return;
         }
         counters.nacks_received += 1;
-        self.heard(now, from, address, nack.grtt_response);
+        counters.cc_feedback_received += u64::from(nack.cc.is_some());
+        self.heard(now, from, address, &Answer { grtt_response: nack.grtt_response, cc: nack.cc, to_group });
         let mut wanted: BTreeMap<BlockKey, Request> = BTreeMap::new();
         for request in &nack.requests {
             match request.form {
@@ -74,9 +107,14 @@ impl Sender {
             }
         }
         let mut brings_more = false;
+        let round_trip = self.advertised_grtt();
         for (key, mut request) in wanted {
             request.nacks = 1;
             request.count = request.count.max(request.symbols.len());
+            let Some(request) = self.repairs.outstanding(now, round_trip, key, request) else {
+                counters.nacks_ignored += 1;
+                continue;
+            };
             let waiting = self.aggregate.entry(key).or_default();
             let before = *waiting;
             waiting.merge(&request);
@@ -95,9 +133,7 @@ impl Sender {
             self.timers.set(Timer::Aggregate as usize, now + wait);
         }
         // Requests by unicast are unknown to the other receivers.
-        if self.is_group && !to_group && brings_more && self.timers.get(Timer::Advertise as usize).is_none() {
-            self.due.advertise = true;
-        }
+        self.due.advertise |= self.has_news(brings_more && !to_group);
     }
 
     /// Adds what an item, or a range of them, means to the requests of a NACK.
@@ -118,28 +154,32 @@ impl Sender {
                 self.squelch(number);
                 continue;
             };
-            let blocks = outgoing.blocks_left();
+            let blocks = outgoing.blocks();
             if (levels.has(Levels::INFO) || levels.has(Levels::OBJECT))
                 && outgoing.info.is_some()
                 && !outgoing.is_info_due
             {
                 self.repairs.activate_info(number);
             }
-            let mut whole = |blocks: core::ops::Range<u32>| {
-                for block in blocks {
+            let mut whole = |from: u32, to: u32| {
+                for block in from.max(blocks.start)..to.min(blocks.end) {
                     wanted.entry((number, block)).or_default().is_whole = true;
                 }
             };
             if levels.has(Levels::OBJECT) {
-                whole(0..blocks);
+                whole(0, blocks.end);
                 continue;
             }
-            let from = if number == start { first.id.block } else { 0 };
-            let to = if number == end { last.id.block } else { blocks };
+            let block_of = |item: &RepairItem| outgoing.block_number(item.scheme, item.id.block);
+            let from = if number == start { block_of(first) } else { Some(0) };
+            let to = if number == end { block_of(last) } else { Some(blocks.end) };
+            let Some((from, to)) = from.zip(to) else { continue };
+            let is_gone = from < blocks.start;
             if levels.has(Levels::BLOCK) {
-                whole(from..to.saturating_add(1).min(blocks));
-            } else if levels.has(Levels::SEGMENT) && from == to && outgoing.has_left(from) {
-                let symbols = outgoing.partition.block_symbols(from) + self.config.parity_symbols as u16;
+                whole(from, to.saturating_add(1));
+            } else if levels.has(Levels::SEGMENT) && from == to && blocks.contains(&from) {
+                let sizes = outgoing.sizes(from);
+                let symbols = sizes.sources + sizes.parity;
                 let request = wanted.entry((number, from)).or_default();
                 if is_count {
                     request.count = request.count.max(first.id.symbol.min(symbols));
@@ -147,6 +187,10 @@ impl Sender {
                     let end = last.id.symbol.saturating_add(1).min(symbols);
                     request.symbols.extend(&SymbolSet::range(first.id.symbol..end));
                 }
+            }
+            if is_gone && (levels.has(Levels::BLOCK) || levels.has(Levels::SEGMENT)) {
+                // The block of a stream has left the buffer.
+                self.squelch(number);
             }
         }
     }
@@ -156,10 +200,7 @@ impl Sender {
         let round_trip = self.advertised_grtt();
         for (key, request) in core::mem::take(&mut self.aggregate) {
             let Some(outgoing) = self.objects.get(&key.0) else { continue };
-            let sizes = BlockSizes {
-                sources: outgoing.partition.block_symbols(key.1),
-                parity: self.config.parity_symbols as u16,
-            };
+            let sizes = outgoing.sizes(key.1);
             if !self.repairs.activate(now, round_trip, key, sizes, &request) {
                 counters.nacks_ignored += 1;
             }
@@ -180,6 +221,7 @@ impl Sender {
         now: Instant,
         from: NodeId,
         address: PeerId,
+        to_group: bool,
         ack: &Ack,
         counters: &mut Counters,
     ) {
@@ -187,21 +229,17 @@ impl Sender {
             return;
         }
         counters.acks_received += 1;
-        if !self.heard(now, from, address, ack.grtt_response) {
+        counters.cc_feedback_received += u64::from(ack.cc.is_some());
+        let answer = Answer { grtt_response: ack.grtt_response, cc: ack.cc, to_group };
+        if !self.heard(now, from, address, &answer) {
             return;
         }
         match &ack.contents {
             AckContents::Cc => {}
-            AckContents::Flush { object, id, .. } => {
-                if let Some(number) = self.number_of(*object).filter(|number| *number < self.cursor) {
-                    let is_end = self
-                        .objects
-                        .get(&number)
-                        .is_none_or(|outgoing| Self::end(outgoing) == (id.block, id.symbol));
-                    if is_end {
-                        self.acknowledgements.acknowledge(from, number);
-                        self.confirm(counters);
-                    }
+            AckContents::Flush { scheme, object, id } => {
+                if let Some(point) = self.point_of(*scheme, *object, *id) {
+                    self.acknowledgements.acknowledge(from, point);
+                    self.confirm(counters);
                 }
             }
             AckContents::Other { ack_type: ACK_REFUSED, contents } if !self.is_group => {
@@ -209,6 +247,22 @@ impl Sender {
             }
             AckContents::Other { .. } => {}
         }
+    }
+
+    /// Returns the point that an acknowledgement means, if all up to it was sent: the end of an object, or any symbol of a stream.
+    fn point_of(&self, scheme: FecScheme, object: u16, id: PayloadId) -> Option<Point> {
+        let number = self.number_of(object)?;
+        let Some(outgoing) = self.objects.get(&number) else {
+            return (number < self.cursor).then_some(Point {
+                object: number,
+                block: u32::MAX,
+                symbol: u16::MAX,
+            });
+        };
+        let block = outgoing.block_number(scheme, id.block)?;
+        let (at, last) = ((block, id.symbol), outgoing.last()?);
+        let is_point = if outgoing.stream().is_some() { at <= last } else { at == last };
+        is_point.then_some(Point { object: number, block, symbol: id.symbol })
     }
 
     /// Handles the refusal of an object by the only receiver.
@@ -225,13 +279,16 @@ impl Sender {
         self.squelch(number);
     }
 
-    /// Indicates the objects that all receivers have acknowledged.
+    /// Indicates the objects that all receivers have acknowledged, and how far they have a stream.
     pub(super) fn confirm(&mut self, counters: &mut Counters) {
-        let through = self.acknowledgements.acknowledged();
-        while let Some((number, _)) = self.objects.first_key_value()
-            && through.is_some_and(|through| *number <= through)
+        let Some(through) = self.acknowledgements.acknowledged() else { return };
+        while let Some(number) =
+            self.objects.keys().next().copied().filter(|number| *number <= through.object)
         {
-            self.complete(*number, counters);
+            if number == through.object && !self.confirm_stream(through) {
+                return;
+            }
+            self.complete(number, counters);
         }
     }
 

@@ -11,6 +11,8 @@ use crate::time::{Duration, Instant};
 
 /// Length of a segment of a sender of which nothing has arrived.
 const SEGMENT_BYTES: u16 = 512;
+/// Minimum time before a request is repeated: a sender may state any round-trip time.
+const HOLDOFF_MIN: Duration = Duration::from_millis(1);
 /// Maximum number of remembered requests of other receivers.
 const OTHERS_MAX: usize = 1_024;
 /// Something that is missing.
@@ -93,16 +95,18 @@ impl Source {
 
     /// Time in which a request is not repeated: that of the answer, and of the random delay of other receivers.
     pub(super) fn holdoff(&self) -> Duration {
-        match self.backoff_factor {
+        let holdoff = match self.backoff_factor {
             0 => self.grtt * 5 / 4,
             factor => self.grtt * (u32::from(factor) + 2),
-        }
+        };
+        holdoff.max(HOLDOFF_MIN)
     }
 
-    /// Returns the end of the blocks of an object that the sender has passed.
-    fn passed(&self, number: u64, incoming: &Incoming) -> u32 {
-        let blocks = incoming.partition.blocks();
-        if number < self.position.object { blocks } else { self.position.block.min(blocks) }
+    /// Returns the end of the blocks of an object that the sender has passed, and of a stream the number of symbols of the next one of
+    /// which it has asked whether they have arrived.
+    fn passed(&self, number: u64, incoming: &Incoming) -> (u32, u16) {
+        let (Position { block, symbols, .. }, end) = (self.position, incoming.end());
+        if number < self.position.object { end } else { (block, symbols).min(end) }
     }
 
     /// Returns what is missing of all that the sender has passed and that is not requested already, in ascending order.
@@ -134,13 +138,15 @@ impl Source {
         let is_refused = matches!(incoming.progress, Progress::Refused(_));
         let lacks_info = !is_refused && incoming.info.is_none() && incoming.flags.has(Flags::INFO);
         let is_receiving = incoming.progress == Progress::Receiving;
-        let blocks = incoming.next_block..if is_receiving { self.passed(number, incoming) } else { 0 };
-        let lacking = blocks.filter(|block| !incoming.has_block(*block));
+        let (end, symbols) = if is_receiving { self.passed(number, incoming) } else { (0, 0) };
+        let lacking = (incoming.next_block..end).filter(|block| !incoming.has_block(*block));
+        let of_last = if symbols > 0 { incoming.lacking_of(end, symbols) } else { SymbolSet::EMPTY };
+        let last = (!of_last.is_empty()).then_some(Need::Symbols(number, end, of_last));
         let of_block = move |block| match incoming.lacking(block) {
             None => Need::Block(number, block),
             Some(symbols) => Need::Symbols(number, block, symbols),
         };
-        lacks_info.then_some(Need::Info(number)).into_iter().chain(lacking.map(of_block))
+        lacks_info.then_some(Need::Info(number)).into_iter().chain(lacking.map(of_block)).chain(last)
     }
 
     /// Returns the requests for what is missing, as many as a segment holds, and notes them.

@@ -1,10 +1,10 @@
 //! Messages, and those of another implementation.
 
 use crate::codec::DecodeError;
-use crate::norm::quantities::{group_size_of, rate_of, time_of};
+use crate::norm::quantities::{group_size_of, loss_of, rate_of, time_of};
 use crate::norm::wire::{
-    Ack, AckContents, Body, Command, Data, FecScheme, Flags, Fti, Levels, Message, NodeId, PayloadId,
-    RepairForm, is_message,
+    Ack, AckContents, Body, CcFlags, Command, Data, FecScheme, Flags, Fti, Levels, Message, NodeId,
+    PayloadId, RepairForm, is_message,
 };
 use bytes::Bytes;
 
@@ -84,6 +84,22 @@ fn the_fields_of_captured_messages_are_those_of_the_capture() {
     let Body::Ack(Ack { contents, .. }) = message("uni_data_ack 27").body else { panic!("no ACK") };
     let id = PayloadId { block: 2, block_symbols: 0, symbol: 5 };
     assert_eq!(contents, AckContents::Flush { scheme: FecScheme::ReedSolomon8, object: 0, id });
+}
+
+/// One message of twenty was lost, and the path was idle: twice the rate of reception is stated.
+#[test]
+fn captured_feedback_for_congestion_control_has_its_meaning() {
+    let Body::Command(command) = message("uni_data_cc_loss 5").body else { panic!("no CMD") };
+    let Command::Cc { nodes, .. } = command.command else { panic!("no CC") };
+    assert_eq!((nodes[0].node, nodes[0].flags), (NodeId(2), CcFlags::CLR | CcFlags::RTT | CcFlags::START));
+    let Body::Ack(Ack { cc: Some(feedback), contents: AckContents::Cc, .. }) =
+        message("uni_data_cc_loss 34").body
+    else {
+        panic!("no ACK")
+    };
+    assert_eq!((feedback.cc_sequence, feedback.flags), (10, CcFlags::CLR | CcFlags::RTT | CcFlags::LIMIT));
+    assert_eq!((time_of(feedback.rtt).as_micros(), rate_of(feedback.rate) as u64), (76, 75_976));
+    assert!((loss_of(feedback.loss, feedback.reserved) * 19.0 - 1.0).abs() < 1e-4, "one of nineteen");
 }
 
 #[test]

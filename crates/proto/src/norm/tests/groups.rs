@@ -20,9 +20,13 @@ fn config(acknowledging: Vec<u32>) -> Config {
 
 /// A sender, and receivers that lose independently; all of them acknowledge.
 fn group(receivers: u32, loss: f64, change: impl Fn(Config) -> Config) -> Scene {
+    group_with_seed(receivers, loss, 7, change)
+}
+
+fn group_with_seed(receivers: u32, loss: f64, seed: u64, change: impl Fn(Config) -> Config) -> Scene {
     let mut configs = vec![change(config((2..2 + receivers).collect()))];
     configs.extend((0..receivers).map(|_| change(config(Vec::new()))));
-    Scene::new(configs, true, Duration::from_millis(5), 7).losing(loss)
+    Scene::new(configs, true, Duration::from_millis(5), seed).losing(loss)
 }
 
 /// Bytes sent by the sender for each byte of an object.
@@ -37,12 +41,17 @@ fn cost(mut scene: Scene) -> f64 {
     scene.counters(0).bytes_sent as f64 / bytes.len() as f64
 }
 
-/// Headers take 2.3 % of the bytes.
+/// Headers take 2.3 % of the bytes. With blocks of 64, no sender could serve 20 receivers with less than 1.057 times the symbols.
 #[test]
 fn many_receivers_cost_little_more_than_one() {
-    for (block_symbols, parity_symbols, times) in [(64, 16, 1.13), (128, 64, 1.10), (200, 55, 1.08)] {
+    const SEEDS: u64 = 4;
+    for (block_symbols, parity_symbols, times) in [(64, 16, 1.10), (128, 64, 1.06), (200, 55, 1.05)] {
         let change = |config| Config { block_symbols, parity_symbols, ..config };
-        let (one, many) = (cost(group(1, 0.05, change)), cost(group(RECEIVERS, 0.05, change)));
+        let mean = |receivers| {
+            let costs = (1..=SEEDS).map(|seed| cost(group_with_seed(receivers, 0.05, seed, change)));
+            costs.sum::<f64>() / SEEDS as f64
+        };
+        let (one, many) = (mean(1), mean(RECEIVERS));
         println!(
             "blocks of {block_symbols}: one receiver {one:.4}, {RECEIVERS} receivers {many:.4}: {:.4} times",
             many / one
@@ -54,9 +63,9 @@ fn many_receivers_cost_little_more_than_one() {
 /// The sender repeats the requests that came to it alone, and so do receivers that see those of others not.
 #[test]
 fn receivers_request_what_others_have_not_requested() {
-    for group_nacks in [true, false] {
+    for group_answers in [true, false] {
         let mut scene =
-            group(RECEIVERS, 0.05, |config| Config { group_nacks, group_size: Some(50), ..config });
+            group(RECEIVERS, 0.05, |config| Config { group_answers, group_size: Some(50), ..config });
         scene.send_data(0, 1, contents(500_000, 1));
         assert!(scene.run_until(SECOND * 600, |scene| !scene.nodes[0].sent.is_empty()));
         let sum = |count: fn(&crate::norm::Counters) -> u64| -> u64 {
@@ -70,7 +79,7 @@ fn receivers_request_what_others_have_not_requested() {
             matches!(message.body, Body::Command(command) if matches!(command.command, Command::RepairAdv { .. }))
         };
         let advertised = scene.tape.iter().filter(|(_, _, bytes)| is_advertisement(bytes)).count();
-        assert_eq!(advertised > 0, !group_nacks);
+        assert_eq!(advertised > 0, !group_answers);
     }
 }
 

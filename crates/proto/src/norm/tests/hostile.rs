@@ -5,9 +5,11 @@ use super::scene::{Scene, contents};
 use crate::norm::Config;
 use crate::norm::wire::{
     Ack, AckContents, Body, Command, Data, FecScheme, Flags, Fti, Levels, Message, Nack, NodeId, PayloadId,
-    RepairForm, RepairItem, RepairRequest, SenderFields, Timestamp,
+    RepairForm, RepairItem, RepairRequest, SenderFields, StreamFields, Timestamp,
 };
 use crate::observe::Observation;
+use crate::rng::Rng;
+use crate::service::ObjectKind;
 use crate::time::Duration;
 use bytes::Bytes;
 
@@ -155,4 +157,102 @@ fn a_stranger_does_not_acknowledge_in_place_of_the_receiver() {
     scene.answers_from_elsewhere = false;
     scene.deliver(1, 0, false, forged);
     assert_eq!(scene.nodes[0].sent.len(), 1);
+}
+
+/// A NACK for a block of the object of which the last data have left.
+pub(super) fn nack_for_block(scene: &Scene, block: u32) -> Bytes {
+    let data = scene.tape.iter().rev().find_map(|(_, node, bytes)| {
+        let message = Message::decode(&mut bytes.clone()).expect("a message");
+        match message.body {
+            Body::Data(data) if *node == 0 => Some(data),
+            _ => None,
+        }
+    });
+    let data = data.expect("data have left");
+    let id = PayloadId { block, ..PayloadId::default() };
+    let items = vec![RepairItem { scheme: data.scheme, object: data.object, id }];
+    let requests = vec![RepairRequest { form: RepairForm::Items, levels: Levels::BLOCK, items }];
+    let (sender, instance, grtt_response) = (NodeId(1), data.sender.instance, Timestamp::default());
+    let body = Body::Nack(Nack { sender, instance, grtt_response, cc: None, requests });
+    Message { sequence: 0, source: NodeId(2), body }.to_bytes()
+}
+
+/// A segment of a stream, with which a message begins.
+pub(super) fn stream(block: u32, symbol: u16, fti: Fti, offset: u32, contents: usize) -> Bytes {
+    let sender = SenderFields { instance: 7, grtt: 100, backoff: 0, group_size: 0 };
+    let id = PayloadId { block, block_symbols: 0, symbol };
+    let mut payload = bytes::BytesMut::new();
+    StreamFields { length: contents as u16, message_start: 1, offset }.encode(&mut payload);
+    payload.resize(StreamFields::BYTES + contents, 1);
+    let (scheme, flags) = (FecScheme::ReedSolomon8, Flags(Flags::STREAM));
+    let data = Data { sender, flags, scheme, object: 0, id, fti: Some(fti), payload: payload.freeze() };
+    Message { sequence: 0, source: NodeId(9), body: Body::Data(data) }.to_bytes()
+}
+
+/// Blocks here and there, offsets of anything, and a buffer as large as can be stated.
+#[test]
+fn the_memory_of_streams_is_bounded() {
+    let limit = 1 << 20;
+    let settings = Config { incoming_bytes_max: limit, ..config() };
+    let mut scene = Scene::new(vec![config(), settings], false, MILLIS, 1);
+    for object_bytes in [0, 1 << 20, (1 << 48) - 1] {
+        let fti = Fti { object_bytes, segment_bytes: 60_000, block_symbols: 64, parity_symbols: 16 };
+        for index in 0..2_000_u32 {
+            let block = index.wrapping_mul(0x9e37_79b1) >> 8;
+            let message = stream(block, (index % 64) as u16, fti, index.wrapping_mul(0x9e37_79b1), 60_000);
+            scene.deliver(0, 1, false, message);
+            assert!(held(&scene, 1) <= limit + 64 * 60_008 + 10_000, "{index}: {}", held(&scene, 1));
+        }
+    }
+    assert!(scene.nodes[1].received.len() == 1, "one object");
+    let largest = Fti { object_bytes: 1 << 20, segment_bytes: u16::MAX, block_symbols: 4, parity_symbols: 2 };
+    scene.deliver(0, 1, false, stream(0, 0, largest, 0, 100));
+    scene.send_data(0, 1, contents(100_000, 1));
+    assert!(
+        scene.run_until(SECOND * 60, |scene| !scene.nodes[0].sent.is_empty()),
+        "an honest sender is served"
+    );
+}
+
+#[test]
+fn segments_that_contradict_themselves_are_lost() {
+    let fti = Fti { object_bytes: 10_000, segment_bytes: 100, block_symbols: 4, parity_symbols: 2 };
+    let mut scene = Scene::new(vec![config(), config()], false, MILLIS, 1);
+    let whole = stream(0, 0, fti, 0, 100);
+    let header = whole.len() - 108;
+    let mut long = whole.to_vec();
+    long[header..header + 2].copy_from_slice(&101_u16.to_be_bytes());
+    let mut late = whole.to_vec();
+    late[header + 2..header + 4].copy_from_slice(&101_u16.to_be_bytes());
+    for bytes in [long, late, whole[..header + 7].to_vec()] {
+        scene.deliver(0, 1, false, bytes.into());
+    }
+    assert_eq!((scene.counters(1).violations, held(&scene, 1)), (3, 0));
+    scene.deliver(0, 1, false, whole);
+    assert_eq!(scene.nodes[1].received[&0].bytes.len(), 100);
+}
+
+/// Messages about a few small objects and streams, in any order.
+#[test]
+fn no_message_about_a_stream_is_more_than_data() {
+    let settings = Config { incoming_bytes_max: 10_000, unaccepted_bytes_max: 10_000, ..config() };
+    let (mut streams, mut violations) = (0, 0);
+    for seed in 0..6 {
+        let mut scene = Scene::new(vec![settings.clone(), settings.clone()], false, MILLIS, seed);
+        scene.open(0, 1, 0);
+        scene.write_all(0, 1, contents(300_000, seed));
+        let mut rng = Rng::new(seed);
+        for _ in 0..500 {
+            let message = crate::norm::fuzz::likely_message(&mut rng);
+            scene.deliver(0, 1, false, message.to_bytes());
+            scene.deliver(1, 0, false, message.to_bytes());
+            scene.run(MILLIS);
+            assert!(held(&scene, 1) <= 10_000 + 300_000, "{seed}: {}", held(&scene, 1));
+        }
+        let counters = scene.counters(1);
+        violations += counters.violations;
+        let of_node = scene.nodes[1].received.values();
+        streams += of_node.filter(|of| of.kind == ObjectKind::Stream && !of.bytes.is_empty()).count();
+    }
+    assert!(streams > 10 && violations > 100, "{streams} {violations}");
 }

@@ -3,7 +3,7 @@
 use super::SECOND;
 use crate::laws::{Draw, hold_links_over_datagrams};
 use crate::norm::wire::FecScheme;
-use crate::norm::{BundleCounters, Config, Counters, Link};
+use crate::norm::{BundleCounters, Config, CongestionControl, Counters, Link};
 use crate::rng::Rng;
 use crate::time::Duration;
 
@@ -30,6 +30,12 @@ fn settings(draw: &mut Rng) -> Config {
         open_max: 1 + draw.below(4) as usize,
         silence_limit: Duration::from_secs(60 + draw.below(100)),
         rate_bps: if draw.chance(0.5) { 0 } else { 8_000 << draw.below(10) },
+        congestion_control: match draw.below(3) {
+            0 => CongestionControl::None,
+            1 => CongestionControl::Tfmcc,
+            _ => CongestionControl::TfmccLossTolerant,
+        },
+        rate_min_bps: 8_000 << draw.below(5),
         group: Some(false),
         ..Config::default()
     }

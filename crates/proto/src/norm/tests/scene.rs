@@ -21,6 +21,9 @@ pub(super) struct Received {
     pub(super) bytes: BytesMut,
     pub(super) is_whole: bool,
     pub(super) is_lost: bool,
+    /// Places in `bytes` at which messages of a stream begin, and gaps before places.
+    pub(super) messages: Vec<usize>,
+    pub(super) gaps: Vec<(usize, u32)>,
 }
 
 /// Node of a scene.
@@ -33,6 +36,8 @@ pub(super) struct Node {
     /// Objects that were sent, and those that failed, with their times.
     pub(super) sent: Vec<(u64, Instant)>,
     pub(super) failed: Vec<u64>,
+    /// Number of bytes of streams that were acknowledged.
+    pub(super) acknowledged: u64,
     contents: VecDeque<(u64, Bytes)>,
     room: u64,
     /// Accepts what it receives.
@@ -40,6 +45,13 @@ pub(super) struct Node {
     /// Time at which its line is free.
     free_at: Instant,
     is_deaf: bool,
+}
+
+impl Node {
+    /// Number of bytes that may be given.
+    pub(super) fn room(&self) -> u64 {
+        self.room
+    }
 }
 
 /// Sessions on a medium.
@@ -72,6 +84,7 @@ impl Scene {
                 received: BTreeMap::new(),
                 sent: Vec::new(),
                 failed: Vec::new(),
+                acknowledged: 0,
                 contents: VecDeque::new(),
                 room: 0,
                 accepts: true,
@@ -123,6 +136,26 @@ impl Scene {
 
     pub(super) fn send_data(&mut self, node: usize, object: u64, bytes: Bytes) {
         self.send(node, object, ObjectKind::Data, None, bytes);
+    }
+
+    /// Opens a stream.
+    pub(super) fn open(&mut self, node: usize, object: u64, buffer_bytes: u64) {
+        let (kind, info) = (ObjectKind::Stream, None);
+        self.request(node, ObjectsRequest::Send { object, kind, info, length: buffer_bytes });
+    }
+
+    /// Writes to a stream as soon as there is room, and closes it.
+    pub(super) fn write_all(&mut self, node: usize, object: u64, bytes: Bytes) {
+        self.nodes[node].contents.push_back((object, bytes));
+        self.drain(node);
+    }
+
+    /// Writes a message to a stream, and sends it at once.
+    pub(super) fn write_message(&mut self, node: usize, object: u64, data: Bytes) {
+        assert!(self.nodes[node].room >= data.len() as u64, "there is room for the message");
+        self.request(node, ObjectsRequest::Content { object, data, last: false });
+        self.request(node, ObjectsRequest::EndMessage { object });
+        self.request(node, ObjectsRequest::Flush { object });
     }
 
     /// Replaces a node by one that has just begun.
@@ -232,6 +265,15 @@ impl Scene {
                 if node.accepts {
                     node.session.handle_request(self.now, ObjectsRequest::Accept { incoming, up_to });
                 }
+            }
+            ObjectsIndication::Acknowledged { up_to, .. } => node.acknowledged = up_to,
+            ObjectsIndication::Message { incoming } => {
+                let received = node.received.get_mut(&incoming).expect("it has begun");
+                received.messages.push(received.bytes.len());
+            }
+            ObjectsIndication::Gap { incoming, bytes } => {
+                let received = node.received.get_mut(&incoming).expect("it has begun");
+                received.gaps.push((received.bytes.len(), bytes));
             }
             ObjectsIndication::Info { incoming, info } => {
                 node.received.get_mut(&incoming).expect("it has begun").info = Some(info);

@@ -36,6 +36,8 @@ impl CcFlags {
     pub const START: u8 = 0x08;
     /// The receiver is about to leave.
     pub const LEAVE: u8 = 0x10;
+    /// The rate is that of reception, twice, below the fair one; NRL's implementation has this flag.
+    pub const LIMIT: u8 = 0x20;
 }
 
 /// Length of the extension in words.

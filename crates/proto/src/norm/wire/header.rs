@@ -65,6 +65,14 @@ impl FecScheme {
         }
     }
 
+    /// Length of the number of a block in a [`PayloadId`], bits. The blocks of a stream begin with zero again after the greatest one.
+    pub const fn block_bits(self) -> u32 {
+        match self {
+            FecScheme::ReedSolomon8 | FecScheme::ReedSolomon => 24,
+            FecScheme::SmallBlock => 32,
+        }
+    }
+
     /// Length of the extension with the [`Fti`], octets.
     pub const fn fti_bytes(self) -> usize {
         match self {

@@ -3,12 +3,14 @@
 mod feedback;
 mod header;
 mod sender;
+mod stream;
 
 pub use feedback::{
     Ack, AckContents, CcFeedback, CcFlags, Levels, Nack, RepairForm, RepairItem, RepairRequest,
 };
 pub use header::{FecScheme, Fti, NodeId, PayloadId, Timestamp};
 pub use sender::{CcNode, Command, CommandMessage, Data, Flags, Info, SenderFields, data_header_bytes};
+pub use stream::StreamFields;
 
 use crate::codec::{self, DecodeError, take};
 use bytes::{Buf, BufMut, Bytes, BytesMut};

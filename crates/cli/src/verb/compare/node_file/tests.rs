@@ -50,7 +50,7 @@ fn example(name: &str, kind: &str) -> String {
     let text = fs::read_to_string(path).unwrap().replace("N0CALL", "DL1XYZ");
     let text = text.replace("kind = \"ax25cl\"", &format!("kind = \"{kind}\""));
     match kind {
-        "udp" | "ltp" | "norm" | "ltp-fec" | "saratoga" => {
+        "udp" | "ltp" | "norm" | "ltp-fec" | "saratoga" | "aerotp" if !text.contains("kind = ") => {
             text.replace("name = \"bob\"", &format!("name = \"bob\"\nkind = \"{kind}\""))
         }
         // A group has members instead of a peer.
@@ -85,7 +85,8 @@ fn whatever_wins_is_merged_so_that_a_node_takes_it() {
     for (protocol, kind) in PROTOCOLS.iter().filter_map(|protocol| Some((protocol, protocol.link_kind()?))) {
         for (link, text) in SHIPPED {
             let is_radio = text.contains("[radio]");
-            if is_radio == ["tcp", "udp", "ltp", "norm", "ltp-fec", "saratoga"].contains(&kind) {
+            let over_ip = ["tcp", "udp", "ltp", "norm", "ltp-fec", "saratoga", "aerotp"].contains(&kind);
+            if is_radio == (over_ip && !(is_radio && kind == "norm")) {
                 continue;
             }
             let folder = if is_radio { "two-radios" } else { "two-nodes" };
@@ -249,9 +250,9 @@ fn what_cannot_be_configured_is_said_before_anything_is_computed() {
         (Ok(()), Ok(()), Ok(()))
     );
     for (text, link, kind, kinds) in [
-        (&alice, "ax25-1200", "tcp", "ax25cm, ax25cl, uicl"),
-        (&udp, "cislunar", "udp", "tcp, ltp, norm, ltp-fec, saratoga"),
-        (&radio, "lan", "ax25cm", "tcp, ltp, norm, ltp-fec, saratoga"),
+        (&alice, "ax25-1200", "tcp", "norm, ax25cm, ax25cl, uicl"),
+        (&udp, "cislunar", "udp", "tcp, ltp, norm, ltp-fec, saratoga, aerotp"),
+        (&radio, "lan", "ax25cm", "tcp, ltp, norm, ltp-fec, saratoga, aerotp"),
     ] {
         let said = check(text, link).unwrap_err();
         let what = format!("link `bob` is of kind {kind}, which `compare` does not rank over `{link}`\n");

@@ -19,13 +19,16 @@
 //! | contact plan | [`contacts`] | the hop of the routes with the earliest arrival according to the contact plan |
 //! | epidemic | [`epidemic`] | a copy to every node that is met |
 //! | spray and wait | [`spray`] | a number of copies, halved at each meeting; the last one waits for the destination |
+//! | DTLSR | [`static_routes`], with [`dtlsr`] | as static; without a route, the next node of the path of least expected delay |
 //!
 //! A further router is a new module and a line in [`router`]. A router keeps the state from which it computes (link states, a
 //! contact graph). When its answers change, [`Router::hear`] returns the time at which waiting bundles are routed again.
 
 mod contacts;
 mod copies;
+pub(super) mod dtlsr;
 mod epidemic;
+mod learned;
 mod queueing;
 mod queues;
 mod spray;
@@ -34,6 +37,7 @@ mod table;
 
 use copies::DeliveredParts;
 pub(super) use copies::{CopyOrigin, Replication};
+pub(super) use learned::Learned;
 pub(super) use queues::{ClassId, ClassKey, Queues};
 pub(super) use table::{Hops, RouteTable};
 
@@ -161,7 +165,7 @@ pub(super) trait Router: Debug + Send {
 /// Creates the configured router.
 pub(super) fn router(settings: &Settings) -> Box<dyn Router> {
     match settings.router {
-        Choice::Static => Box::new(static_routes::StaticRouter::new(settings.failover_after)),
+        Choice::Static | Choice::Dtlsr => Box::new(static_routes::StaticRouter::new(settings.failover_after)),
         Choice::ContactPlan => Box::new(contacts::ContactPlan),
         Choice::Epidemic => Box::new(epidemic::Epidemic),
         Choice::SprayAndWait => Box::new(spray::SprayAndWait::new(settings.copies)),
@@ -177,17 +181,20 @@ pub(super) struct Routing {
     /// Copies of bundles by destination node.
     pub(super) copies: BTreeMap<Eid, BTreeSet<RecordId>>,
     passed: DeliveredParts,
+    /// Routes from announcements, with the router DTLSR.
+    pub(super) learned: Option<Box<Learned>>,
 }
 
 impl Routing {
     /// Creates a routing without routes and bundles.
-    pub(super) fn new(router: Box<dyn Router>, digests: Digests) -> Self {
+    pub(super) fn new(router: Box<dyn Router>, digests: Digests, learned: Option<Learned>) -> Self {
         Routing {
             table: RouteTable::default(),
             queues: Queues::default(),
             router,
             copies: BTreeMap::new(),
             passed: DeliveredParts::new(digests),
+            learned: learned.map(Box::new),
         }
     }
 }

@@ -96,11 +96,25 @@ impl Agent {
             return alone(NextHops::Hops(vec![(0, Hop::Node(copy.to.clone()))]));
         }
         let destination = held.head.destination().clone();
+        if let Some(neighbour) = self.routing.addressee(record) {
+            return alone(NextHops::Hops(vec![(0, Hop::Node(neighbour.clone()))]));
+        }
         let mut hops = self.routing.table.hops(&destination);
         // A bundle in custody goes to one node at a time.
-        let has_route = !hops.is_empty() || held.custody.is_some();
+        let has_configured = !hops.is_empty();
+        let came_from = match !has_configured && self.routing.may_return(held.since) {
+            true => (None, None),
+            false => came_from(held, &destination),
+        };
+        let has_route = has_configured || held.custody.is_some();
         if (self.config.direct_neighbours || self.routing.router.spreads()) && destination.is_singleton() {
             add_direct(&mut hops, Hop::Node(destination.node_id()));
+        }
+        // A bundle does not name the node that it came from if that is its source.
+        let peer = came_from.1.and_then(|link| self.links.peer(link));
+        let learned = self.routing.learned_hop(&destination, came_from.0.as_ref().or(peer));
+        if let Some(next) = learned.filter(|_| !has_configured) {
+            hops = vec![(0, next)];
         }
         let copies = self.begin_spread(record, has_route);
         let ways = self.routing.router.ways(&RoutedBundle { has_route, copies }, hops);
@@ -116,7 +130,7 @@ impl Agent {
             // The bundle is already being sent as a whole, or enough nodes have it.
             return alone(NextHops::Hops(vec![(0, Hop::Node(destination.node_id().detached()))]));
         }
-        let (previous, arrived_over) = came_from(held, &destination);
+        let (previous, arrived_over) = came_from;
         ClassKey { previous, arrived_over, ..alone(ways) }
     }
 
@@ -203,6 +217,7 @@ impl Agent {
 
     /// Informs the router whether a link can be used.
     pub(in super::super) fn tell_router(&mut self, now: Instant, link: LinkId, here: bool) {
+        self.links_changed();
         let peer = self.links.peer(link);
         if let Some(at) = self.routing.router.hear(now, link, peer, here) {
             self.time.deadlines.at(at, DeadlineKind::RouterWait);

@@ -7,6 +7,7 @@ mod clocks;
 mod custody;
 mod delivering;
 mod device;
+mod dtlsr;
 mod forwarding;
 mod full;
 mod hostile;

@@ -1,0 +1,165 @@
+//! What is observed of a run: the time at which each part of the data was first sent and the time at which it arrived, and
+//! the bytes on the air link.
+
+use super::ends::{WORD_BYTES, data, place};
+use crate::stats::mean;
+use longwire_proto::service::Shares;
+use longwire_proto::time::{Duration, Instant};
+use longwire_sim::{Direction, FrameFate, FrameRecord};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+/// Length of an IPv4 header and place of the protocol in it.
+const IPV4_HEADER_BYTES: usize = 20;
+const PROTOCOL_AT: usize = 9;
+/// Places of the sequence numbers of TCP and, after the header of UDP, of AeroTP.
+const NUMBERS_AT: [(u8, usize); 2] = [(6, IPV4_HEADER_BYTES + 4), (17, IPV4_HEADER_BYTES + 8 + 8)];
+
+/// Returns the sequence number of a segment of TCP or AeroTP in a packet.
+fn sequence_number(packet: &[u8]) -> Option<u32> {
+    let protocol = packet.get(PROTOCOL_AT)?;
+    let (_, at) = NUMBERS_AT.iter().find(|(number, _)| number == protocol)?;
+    packet.get(*at..at + 4)?.try_into().ok().map(u32::from_be_bytes)
+}
+
+/// Observation, shared between the simulation and its reader.
+pub(super) type SharedObserved = Arc<Mutex<Observed>>;
+
+/// Bytes on the air link in one direction, by their use.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Sent {
+    pub(super) frames: u64,
+    pub(super) bytes: u64,
+    pub(super) payload: u64,
+    pub(super) repeated: u64,
+    pub(super) repair: u64,
+    pub(super) acknowledgement: u64,
+    pub(super) control: u64,
+}
+
+impl Sent {
+    fn add(&mut self, bytes: usize, shares: &Shares) {
+        self.frames += 1;
+        self.bytes += bytes as u64;
+        self.payload += u64::from(shares.payload);
+        self.repeated += u64::from(shares.repeated);
+        self.repair += u64::from(shares.repair);
+        self.acknowledgement += u64::from(shares.acknowledgement);
+        self.control += u64::from(shares.control);
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Observed {
+    /// End of the data first sent by a frame, and the time at which its first bit left, in order.
+    first_sent: Vec<(u64, Instant)>,
+    /// Time at which each segment first left, until it arrives intact, by its sequence number.
+    on_the_way: BTreeMap<u32, Instant>,
+    /// Times from the first transmission of segments until they arrive intact, seconds.
+    intact_s: Vec<f64>,
+    /// Times and bytes of what was sent again.
+    repeats: Vec<(Instant, u32)>,
+    /// Frames with data, and those of them that arrived with bit errors.
+    pub(super) data_frames: [u64; 2],
+    pub(super) forward: Sent,
+    pub(super) backward: Sent,
+    /// End of the data that have arrived.
+    end: u64,
+    pub(super) bytes: u64,
+    pub(super) last_at: Instant,
+    /// Arrivals: place, length, time.
+    pieces: Vec<(u64, u64, Instant)>,
+    /// Bytes that were not those sent.
+    pub(super) wrong: u64,
+}
+
+impl Observed {
+    /// Records the arrival of data at the application of the sink.
+    pub(super) fn arrive(&mut self, now: Instant, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        // Fewer bytes than two words are at the end of the stream, and follow the bytes before.
+        let at = place(bytes).unwrap_or(self.end);
+        let to = at + bytes.len() as u64;
+        let new = to.saturating_sub(self.end.max(at));
+        let expected = data(at / WORD_BYTES * WORD_BYTES, to.next_multiple_of(WORD_BYTES));
+        let skip = (at % WORD_BYTES) as usize;
+        let differs = |(got, sent): (&u8, &u8)| got != sent;
+        self.wrong += bytes.iter().zip(&expected[skip..]).filter(|pair| differs(*pair)).count() as u64;
+        self.bytes += new;
+        self.end = self.end.max(to);
+        if new > 0 {
+            self.last_at = now;
+            self.pieces.push((at, to - at, now));
+        }
+    }
+
+    /// Records a frame on the air link.
+    pub(super) fn sent(&mut self, frame: &FrameRecord) {
+        let Some(started) = frame.started else { return };
+        match frame.direction {
+            Direction::Forward => {
+                self.note_segment(frame, started);
+                if frame.shares.repeated > 0 {
+                    self.repeats.push((started, frame.shares.repeated));
+                }
+                if frame.shares.payload > 0 {
+                    let end = self.forward.payload + u64::from(frame.shares.payload);
+                    self.first_sent.push((end, started));
+                }
+                self.forward.add(frame.bytes.len(), &frame.shares);
+            }
+            Direction::Backward => self.backward.add(frame.bytes.len(), &frame.shares),
+        }
+    }
+
+    /// Records the fate of a segment of TCP or AeroTP, which the trace tells when it arrives.
+    fn note_segment(&mut self, frame: &FrameRecord, started: Instant) {
+        if frame.shares.payload == 0 && frame.shares.repeated == 0 {
+            return;
+        }
+        let intact = frame.fate == FrameFate::Delivered;
+        self.data_frames[0] += 1;
+        self.data_frames[1] += u64::from(!intact);
+        let Some(number) = sequence_number(&frame.bytes) else { return };
+        let first = *self.on_the_way.entry(number).or_insert(started);
+        if let (true, Some(received)) = (intact, frame.received) {
+            // Later copies are not counted: the number stays, with a time that cannot be taken twice.
+            if first < Instant::FAR_FUTURE {
+                self.intact_s.push(received.saturating_since(first).as_secs_f64());
+                self.on_the_way.insert(number, Instant::FAR_FUTURE);
+            }
+        }
+    }
+
+    /// Mean time from the first transmission of a segment until a copy arrives without bit errors.
+    pub(super) fn intact_delay_s(&self) -> Option<f64> {
+        (!self.intact_s.is_empty()).then(|| mean(&self.intact_s))
+    }
+
+    /// Bytes that have arrived until this time.
+    pub(super) fn bytes_until(&self, until: Instant) -> u64 {
+        self.pieces.iter().filter(|(_, _, at)| *at <= until).map(|(_, length, _)| length).sum()
+    }
+
+    /// Bytes sent again after this time.
+    pub(super) fn repeated_after(&self, after: Instant) -> u64 {
+        self.repeats.iter().filter(|(at, _)| *at > after).map(|(_, bytes)| u64::from(*bytes)).sum()
+    }
+
+    /// Mean time from the first transmission of a packet until it arrives at the application, for packets of this length.
+    pub(super) fn mean_delay(&self, packet_bytes: u64) -> Option<Duration> {
+        let mut delays = Vec::new();
+        for &(at, length, time) in &self.pieces {
+            // A packet has arrived with its last byte.
+            let (from, to) = (at.div_ceil(packet_bytes).max(1), (at + length) / packet_bytes);
+            for packet in from..=to {
+                let index = self.first_sent.partition_point(|(end, _)| *end < packet * packet_bytes);
+                let (_, sent) = self.first_sent.get(index)?;
+                delays.push(time.saturating_since(*sent).as_secs_f64());
+            }
+        }
+        (!delays.is_empty()).then(|| Duration::from_secs_f64(mean(&delays)))
+    }
+}

@@ -1,0 +1,69 @@
+//! Multicast groups: their addresses, and sockets for them.
+//!
+//! A link to a group has two sockets. One sends to the group and receives the answers to this node alone, at a port of its own, so that
+//! several nodes of a computer can use one group. The other one receives what all send to the group; a node that listens on the group has
+//! only this one.
+
+use crate::config::GroupAddress;
+use rustix::net::sockopt::{
+    set_ip_add_membership_with_ifindex, set_ip_multicast_if_with_ifindex, set_ip_multicast_ttl,
+    set_ipv6_add_membership, set_ipv6_multicast_hops, set_ipv6_multicast_if, set_socket_reuseaddr,
+};
+use rustix::net::{AddressFamily, SocketType, bind, socket};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV6};
+use tokio::net::UdpSocket;
+
+/// Opens a socket that sends to the group, over at most `hops` networks. Returns it with the address of the group.
+pub(super) async fn sender(group: &GroupAddress, hops: u8) -> io::Result<(UdpSocket, SocketAddr)> {
+    let any: SocketAddr = if group.address.is_ipv4() { ([0; 4], 0).into() } else { ([0_u16; 8], 0).into() };
+    let socket = UdpSocket::bind(any).await?;
+    let index = group.interface_number()?;
+    let mut address = group.address;
+    match &mut address {
+        SocketAddr::V4(at) => {
+            set_ip_multicast_ttl(&socket, hops.into())?;
+            if index > 0 {
+                set_ip_multicast_if_with_ifindex(&socket, at.ip(), &Ipv4Addr::UNSPECIFIED, index)?;
+            }
+        }
+        SocketAddr::V6(at) => {
+            set_ipv6_multicast_hops(&socket, hops.into())?;
+            set_ipv6_multicast_if(&socket, index)?;
+            *at = SocketAddrV6::new(*at.ip(), at.port(), 0, index);
+        }
+    }
+    Ok((socket, address))
+}
+
+/// Opens a socket that receives what is sent to the group, as others on this computer may do as well.
+pub(crate) fn receiver(group: &GroupAddress) -> io::Result<UdpSocket> {
+    let family = if group.address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let socket = socket(family, SocketType::DGRAM, None)?;
+    set_socket_reuseaddr(&socket, true)?;
+    let index = group.interface_number()?;
+    match group.address {
+        SocketAddr::V4(at) => {
+            bind(&socket, &at)?;
+            set_ip_add_membership_with_ifindex(&socket, at.ip(), &Ipv4Addr::UNSPECIFIED, index)?;
+        }
+        SocketAddr::V6(at) => {
+            bind(&socket, &SocketAddrV6::new(*at.ip(), at.port(), 0, index))?;
+            set_ipv6_add_membership(&socket, at.ip(), index)?;
+        }
+    }
+    let socket = std::net::UdpSocket::from(socket);
+    socket.set_nonblocking(true)?;
+    UdpSocket::from_std(socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_interface_that_is_not_there_is_an_error() {
+        let group = GroupAddress::parse("239.255.71.4%longwire-none:4557").expect("a group");
+        assert!(receiver(&group).is_err() && sender(&group, 1).await.is_err());
+    }
+}

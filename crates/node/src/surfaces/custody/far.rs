@@ -1,0 +1,200 @@
+//! The far side: bundles become TCP connections.
+
+use super::{AppClient, GatewayStatus};
+use crate::pumps::program::{ProgramStream, connect};
+use crate::surfaces::message::{Message, PART_BYTES, Reply, Request};
+use bytes::{Bytes, BytesMut};
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+
+/// Maximum concurrent deliveries.
+const DELIVERIES_MAX: usize = 16;
+/// Pauses after a failed delivery: the first one, and the longest one.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
+/// Pause before the endpoint is registered again.
+const REGISTER_AFTER: Duration = Duration::from_secs(5);
+
+/// Message of a delivery to the task that owns the application.
+#[derive(Debug)]
+enum FromDelivery {
+    /// Reads a part of the payload.
+    Read { delivery: u64, offset: u64 },
+    /// The program has taken everything.
+    Done { delivery: u64, bytes: u64 },
+}
+
+/// A delivery that is under way.
+#[derive(Debug)]
+struct Running {
+    parts: mpsc::UnboundedSender<(u64, Bytes)>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// A program at the far side.
+#[derive(Debug)]
+struct Program {
+    address: String,
+    /// Time for which it may read or end nothing.
+    idle: Duration,
+    status: GatewayStatus,
+}
+
+/// Delivers bundles for an endpoint until the node stops.
+pub(super) async fn serve(
+    endpoint: String,
+    address: String,
+    idle: Duration,
+    mut client: AppClient,
+    status: GatewayStatus,
+) {
+    let program = Arc::new(Program { address, idle, status: status.clone() });
+    let (to_owner, mut from_deliveries) = mpsc::unbounded_channel();
+    let mut running: BTreeMap<u64, Running> = BTreeMap::new();
+    let mut waiting: VecDeque<(u64, u64)> = VecDeque::new();
+    let register = || Message::from(Request::Register { endpoint: endpoint.clone(), inline_bytes: 0 });
+    if !client.request(register()).await {
+        return;
+    }
+    loop {
+        while running.len() < DELIVERIES_MAX
+            && let Some((delivery, length)) = waiting.pop_front()
+        {
+            let (parts, received) = mpsc::unbounded_channel();
+            let job = Delivery { number: delivery, length, parts: received, owner: to_owner.clone() };
+            let task = tokio::spawn(job.run(Arc::clone(&program)));
+            running.insert(delivery, Running { parts, task });
+        }
+        status.change(|shown| shown.open = (running.len() + waiting.len()) as u64);
+        let request = tokio::select! {
+            reply = client.reply() => {
+                let Some(Message { head, body }) = reply else { return };
+                match head {
+                    Reply::Delivered { delivery, length, .. } => waiting.push_back((delivery, length)),
+                    Reply::Data { delivery, offset } => {
+                        if let Some(running) = running.get(&delivery) {
+                            let _ = running.parts.send((offset, body));
+                        }
+                    }
+                    Reply::Gone { delivery, .. } => {
+                        running.remove(&delivery);
+                        waiting.retain(|(waits, _)| *waits != delivery);
+                    }
+                    // Another application has the endpoint.
+                    Reply::Error { what, .. } => {
+                        status.trouble(Some(what));
+                        sleep(REGISTER_AFTER).await;
+                        if !client.request(register()).await {
+                            return;
+                        }
+                    }
+                    Reply::Registered { .. } => status.trouble(None),
+                    _ => {}
+                }
+                continue;
+            }
+            Some(said) = from_deliveries.recv() => match said {
+                FromDelivery::Read { delivery, offset } => Request::Read { delivery, offset, length: PART_BYTES },
+                FromDelivery::Done { delivery, bytes } => {
+                    status.count("delivered", 1);
+                    status.count("received_bytes", bytes);
+                    status.trouble(None);
+                    Request::Taken { delivery }
+                }
+            },
+        };
+        if !client.request(request).await {
+            return;
+        }
+    }
+}
+
+/// A bundle on its way to a program.
+struct Delivery {
+    number: u64,
+    length: u64,
+    parts: mpsc::UnboundedReceiver<(u64, Bytes)>,
+    owner: mpsc::UnboundedSender<FromDelivery>,
+}
+
+impl Delivery {
+    /// Delivers until it succeeds, or the delivery is gone.
+    async fn run(mut self, program: Arc<Program>) {
+        let mut pause = PAUSES.0;
+        while let Err(error) = self.deliver(&program).await {
+            program.status.count("retries", 1);
+            program.status.trouble(Some(format!(
+                "cannot deliver to {}: {error}; the node keeps the data and tries again",
+                program.address
+            )));
+            sleep(pause).await;
+            pause = (pause * 2).min(PAUSES.1);
+        }
+        let _ = self.owner.send(FromDelivery::Done { delivery: self.number, bytes: self.length });
+    }
+
+    /// Writes the whole payload to a new connection, and waits until the program has ended it.
+    async fn deliver(&mut self, program: &Program) -> io::Result<()> {
+        let late =
+            || io::Error::new(io::ErrorKind::TimedOut, "the program neither reads nor ends the connection");
+        let idle = program.idle;
+        let connected = timeout(idle, connect(&program.address)).await.map_err(|_| late())?;
+        // Dropped before both sides have ended it, it is reset.
+        let stream = ProgramStream::new(connected?);
+        let (mut reader, mut writer) = tokio::io::split(stream);
+        let write = async {
+            let mut at = 0;
+            while at < self.length {
+                let part = self.read(at).await?;
+                at += part.len() as u64;
+                timeout(idle, writer.write_all(&part)).await.map_err(|_| late())??;
+            }
+            writer.shutdown().await
+        };
+        let read = async {
+            let mut answer = BytesMut::with_capacity(16 * 1024);
+            loop {
+                answer.clear();
+                match reader.read_buf(&mut answer).await? {
+                    0 => return Ok::<(), io::Error>(()),
+                    bytes => program.status.count("answer_bytes_dropped", bytes as u64),
+                }
+            }
+        };
+        tokio::pin!(read);
+        tokio::select! {
+            written = write => written?,
+            ended = &mut read => {
+                ended?;
+                let what = "the program has ended the connection before it had everything";
+                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, what));
+            }
+        }
+        timeout(idle, read).await.map_err(|_| late())?
+    }
+
+    /// Reads the part of the payload that begins at an offset.
+    async fn read(&mut self, offset: u64) -> io::Result<Bytes> {
+        let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
+        self.owner.send(FromDelivery::Read { delivery: self.number, offset }).map_err(|_| gone())?;
+        loop {
+            match self.parts.recv().await {
+                Some((at, part)) if at == offset => return Ok(part),
+                // Asked for by an attempt that has failed.
+                Some(_) => {}
+                None => return Err(gone()),
+            }
+        }
+    }
+}

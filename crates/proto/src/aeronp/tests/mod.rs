@@ -1,0 +1,6 @@
+//! Stories of nodes on a channel that all within range hear.
+
+mod forged;
+mod layout;
+mod stories;
+mod world;
