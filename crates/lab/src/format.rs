@@ -17,6 +17,14 @@ pub fn with_error(summary: &Summary) -> String {
     }
 }
 
+/// What stands in the place of a figure that no run has.
+pub const NO_FIGURE: &str = "no figure";
+
+/// Formats with this number of decimals, or says that there is no figure.
+pub fn known(value: f64, decimals: usize) -> String {
+    if value.is_nan() { NO_FIGURE.into() } else { fixed(value, decimals) }
+}
+
 /// Formats the range of some values with this number of decimals: `25 to 42`.
 pub fn range(values: impl IntoIterator<Item = f64>, decimals: usize) -> String {
     let mut values: Vec<f64> = values.into_iter().collect();

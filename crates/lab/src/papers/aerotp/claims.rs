@@ -9,6 +9,7 @@ use super::trials::{
     TCP_LINUX, UDP, WEAK_FEC, WEAK_MACK, WEAK_NACK, at,
 };
 use crate::claim::Claim;
+use crate::format::{NO_FIGURE, known};
 use crate::papers::text::Text;
 use crate::record::Params;
 use crate::stats::Summary;
@@ -31,7 +32,7 @@ pub(super) struct Found<'a> {
 }
 
 fn percent(share: f64) -> String {
-    format!("{:.1} %", 100.0 * share)
+    if share.is_nan() { NO_FIGURE.into() } else { format!("{:.1} %", 100.0 * share) }
 }
 
 /// Returns a bit-error rate in words.
@@ -115,7 +116,7 @@ impl<'a> Found<'a> {
         let goodput = "goodput_mbps";
         let grown = [2.5e-5, 5e-5, 7.5e-5, 1e-4];
         let better = |rate: f64| Self::all(weak, |mode| self.above(mode, RELIABLE, rate, goodput));
-        let of = |mode: &str| format!("{:.2}", self.mean(mode, 1e-4, goodput));
+        let of = |mode: &str| known(self.mean(mode, 1e-4, goodput), 2);
         let found = format!(
             "At 1e-4 {} Mbit/s for FEC, {} for NACK and {} for NACK + MACK, {} for reliable.",
             of(WEAK_FEC),
@@ -133,9 +134,9 @@ impl<'a> Found<'a> {
             )
         };
         let found = format!(
-            "{:.2} Mbit/s at 1e-5 and {:.3} at 1e-4.",
-            self.mean(TCP, 1e-5, goodput),
-            self.mean(TCP, 1e-4, goodput)
+            "{} Mbit/s at 1e-5 and {} at 1e-4.",
+            known(self.mean(TCP, 1e-5, goodput), 2),
+            known(self.mean(TCP, 1e-4, goodput), 3)
         );
         let far = self.claim("tcp-goodput", Self::all([1e-5, 2.5e-5, 5e-5, 7.5e-5, 1e-4], tcp), found);
 
@@ -143,13 +144,14 @@ impl<'a> Found<'a> {
         let udp = |rate: f64| Self::all(others, |mode| self.above(UDP, mode, rate, goodput));
         let first = udp(0.0).zip(udp(1e-6));
         let falls = self.mean(UDP, 1e-4, goodput) < self.mean(UDP, 0.0, goodput);
+        let of = |mode: &str, rate: f64| known(self.mean(mode, rate, goodput), 3);
         let found = format!(
-            "{:.3} Mbit/s at 0, where reliable has {:.3}, {:.3} at 1e-5, where it has {:.3}, and {:.3} at 1e-4.",
-            self.mean(UDP, 0.0, goodput),
-            self.mean(RELIABLE, 0.0, goodput),
-            self.mean(UDP, 1e-5, goodput),
-            self.mean(RELIABLE, 1e-5, goodput),
-            self.mean(UDP, 1e-4, goodput)
+            "{} Mbit/s at 0, where reliable has {}, {} at 1e-5, where it has {}, and {} at 1e-4.",
+            of(UDP, 0.0),
+            of(RELIABLE, 0.0),
+            of(UDP, 1e-5),
+            of(RELIABLE, 1e-5),
+            of(UDP, 1e-4)
         );
         let udp = self.claim("udp-goodput", first.map(|(zero, low)| zero && low && falls), found);
         vec![order, above, far, udp]
@@ -158,8 +160,12 @@ impl<'a> Found<'a> {
     fn tcp(&self) -> Vec<Claim> {
         let delay = |mode: &str| self.mean(mode, 1e-4, "intact_delay_ms");
         let ratio = delay(TCP) / delay(RELIABLE);
-        let found =
-            format!("{:.0} ms and {:.0} ms at 1e-4, {ratio:.1} times as long.", delay(TCP), delay(RELIABLE));
+        let found = format!(
+            "{} ms and {} ms at 1e-4; ratio: {}.",
+            known(delay(TCP), 0),
+            known(delay(RELIABLE), 0),
+            known(ratio, 1)
+        );
         let judged = (ratio.is_finite() && self.results.runs > 1).then_some((1.5..=2.5).contains(&ratio));
         let twice = self.claim("tcp-delay", judged, found);
 
@@ -177,11 +183,11 @@ impl<'a> Found<'a> {
         let most =
             |rate: f64| Self::all(others.clone(), |mode| self.above(TCP, mode, rate, "overhead_ratio"));
         let ratios = [0.0, 1e-5, 5e-5]
-            .map(|rate| format!("{:.2} at {}", self.mean(TCP, rate, "overhead_ratio"), ber(rate)));
+            .map(|rate| format!("{} at {}", known(self.mean(TCP, rate, "overhead_ratio"), 2), ber(rate)));
         let found = format!(
-            "Bytes of overhead for each byte: {}; reliable {:.2} at 5e-5.",
+            "Bytes of overhead for each byte: {}; reliable {} at 5e-5.",
             ratios.join(", "),
-            self.mean(RELIABLE, 5e-5, "overhead_ratio")
+            known(self.mean(RELIABLE, 5e-5, "overhead_ratio"), 2)
         );
         let rates = RATES.into_iter().filter(|rate| *rate <= 5e-5);
         let most = self.claim("tcp-overhead", Self::all(rates, most), found);
@@ -194,14 +200,17 @@ impl<'a> Found<'a> {
         let overheads = |rate: f64| -> Option<Vec<f64>> {
             ACKNOWLEDGEMENTS.iter().map(|count| Some(of(*count, rate)?.mean("overhead_mb"))).collect()
         };
-        let rates = [2.5e-5, 5e-5, 7.5e-5, 1e-4];
-        let rising = |rate: f64| Some(overheads(rate)?.windows(2).all(|pair| pair[0] < pair[1]));
+        let rates = [1e-5, 2.5e-5, 5e-5, 7.5e-5, 1e-4];
+        let rises = |overheads: &[f64]| overheads.windows(2).all(|pair| pair[0] < pair[1]);
+        let rising = |rate: f64| Some(rises(&overheads(rate)?));
+        let rising_from_second = |rate: f64| Some(rises(overheads(rate)?.get(1..)?));
         let words = |rate: f64| {
             let all = overheads(rate).unwrap_or_default();
-            all.iter().map(|overhead| format!("{overhead:.2}")).collect::<Vec<_>>().join(", ")
+            all.iter().map(|overhead| known(*overhead, 2)).collect::<Vec<_>>().join(", ")
         };
         let found = format!("At 1e-4 with 1, 10, 50, 100, 200 and 363: {} MB.", words(1e-4));
-        let monotone = self.claim("aggregation-rises", Self::all(rates, rising), found);
+        let monotone = self.claim("aggregation-rises", Self::all(rates, rising), found.clone());
+        let several = self.claim("aggregation-rises-from-10", Self::all(rates, rising_from_second), found);
 
         let step = |from: u32, to: u32, rate: f64| {
             let (to, from) = of(to, rate)?.pairs(of(from, rate)?, "overhead_mb");
@@ -217,8 +226,12 @@ impl<'a> Found<'a> {
             let (few, many) = few.pairs(many, "goodput_mbps");
             (few.len() > 1).then(|| !Summary::of_differences(&few, &many).is_significant())
         });
-        let found = format!("At 1e-5 {:.2} Mbit/s with 1 and {:.2} with 200.", goodput(1), goodput(200));
-        vec![monotone, knee, self.claim("aggregation-goodput", same, found)]
+        let found = format!(
+            "At 1e-5 {} Mbit/s with 1 and {} with 200.",
+            known(goodput(1), 2),
+            known(goodput(200), 2)
+        );
+        vec![monotone, several, knee, self.claim("aggregation-goodput", same, found)]
     }
 
     fn losses(&self) -> Vec<Claim> {
@@ -239,7 +252,7 @@ impl<'a> Found<'a> {
                 .flat_map(|ours| [RELIABLE, WEAK_FEC].map(|other| (ours, other)));
             Self::all(pairs, |(ours, other)| self.above(ours, other, rate, overhead))
         };
-        let of = |mode: &str, rate: f64| format!("{:.2}", self.mean(mode, rate, overhead));
+        let of = |mode: &str, rate: f64| known(self.mean(mode, rate, overhead), 2);
         let found = format!(
             "At 1e-4 {} and {} MB, reliable {} and FEC {}.",
             of(WEAK_NACK, 1e-4),
@@ -342,7 +355,8 @@ impl<'a> Found<'a> {
 
         let played = self.find(ADAPTIVE, &at(1e-4).with("at_once_mb", 20u32));
         let share = played.map(|played| played.mean("goodput_mbps") * 1e6 / super::path::RATE_BPS as f64);
-        let found = share.map_or(String::new(), |share| format!("{share:.3} of the rate, headers included."));
+        let found = share
+            .map_or(String::new(), |share| format!("{} of the rate, headers included.", known(share, 3)));
         claims.push(self.claim("long", share.map(|share| share >= 0.80), found));
 
         let place = |rate: f64| at(rate).with("contact_s", 10u32);
@@ -352,12 +366,16 @@ impl<'a> Found<'a> {
         let coded = "AeroTP, NACK + MACK, RS(255,239)";
         let shares = contact(ADAPTIVE, 0.0, "contact_share").zip(contact(coded, 1e-5, "contact_share"));
         let adaptive = contact(ADAPTIVE, 1e-5, "contact_share").unwrap_or(f64::NAN);
-        let tcp = [0.0, 1e-5]
-            .map(|rate| format!("{:.3}", contact(TCP_LINUX, rate, "contact_share").unwrap_or(f64::NAN)));
+        let tcp =
+            [0.0, 1e-5].map(|rate| known(contact(TCP_LINUX, rate, "contact_share").unwrap_or(f64::NAN), 3));
         let found = shares.map_or(String::new(), |(clean, coded)| {
             format!(
-                "{clean:.3} without errors, {coded:.3} with RS(255,239) at 1e-5, {adaptive:.3} for the adaptive mode there; TCP of Linux {} and {}.",
-                tcp[0], tcp[1]
+                "{} without errors, {} with RS(255,239) at 1e-5, {} for the adaptive mode there; TCP of Linux {} and {}.",
+                known(clean, 3),
+                known(coded, 3),
+                known(adaptive, 3),
+                tcp[0],
+                tcp[1]
             )
         });
         claims.push(self.claim(
@@ -374,7 +392,7 @@ impl<'a> Found<'a> {
             .into_iter()
             .collect();
         let found = again.as_ref().map_or(String::new(), |again| {
-            let again: Vec<String> = again.iter().map(|kb| format!("{kb:.1}")).collect();
+            let again: Vec<String> = again.iter().map(|kb| known(*kb, 1)).collect();
             format!("Sent again after the contact: {} kB.", again.join(", "))
         });
         claims.push(self.claim(

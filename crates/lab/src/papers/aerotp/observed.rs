@@ -49,10 +49,27 @@ impl Sent {
     }
 }
 
+/// Data sent for the first time by one frame. The order is that in which they were handed to the air link, whose queue drops the
+/// last ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct FirstSent {
+    handed: Instant,
+    /// Time at which the first bit left; the far future if the queue dropped the frame.
+    started: Instant,
+    bytes: u32,
+}
+
+impl FirstSent {
+    /// Time from which the delay of the data counts.
+    fn from(&self) -> Instant {
+        if self.started == Instant::FAR_FUTURE { self.handed } else { self.started }
+    }
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Observed {
-    /// End of the data first sent by a frame, and the time at which its first bit left, in order.
-    first_sent: Vec<(u64, Instant)>,
+    /// Frames with data sent for the first time.
+    first_sent: Vec<FirstSent>,
     /// Time at which each segment first left, until it arrives intact, by its sequence number.
     on_the_way: BTreeMap<u32, Instant>,
     /// Times from the first transmission of segments until they arrive intact, seconds.
@@ -97,16 +114,16 @@ impl Observed {
 
     /// Records a frame on the air link.
     pub(super) fn sent(&mut self, frame: &FrameRecord) {
+        if frame.direction == Direction::Forward && frame.shares.payload > 0 {
+            let started = frame.started.unwrap_or(Instant::FAR_FUTURE);
+            self.first_sent.push(FirstSent { handed: frame.handed, started, bytes: frame.shares.payload });
+        }
         let Some(started) = frame.started else { return };
         match frame.direction {
             Direction::Forward => {
                 self.note_segment(frame, started);
                 if frame.shares.repeated > 0 {
                     self.repeats.push((started, frame.shares.repeated));
-                }
-                if frame.shares.payload > 0 {
-                    let end = self.forward.payload + u64::from(frame.shares.payload);
-                    self.first_sent.push((end, started));
                 }
                 self.forward.add(frame.bytes.len(), &frame.shares);
             }
@@ -150,14 +167,23 @@ impl Observed {
 
     /// Mean time from the first transmission of a packet until it arrives at the application, for packets of this length.
     pub(super) fn mean_delay(&self, packet_bytes: u64) -> Option<Duration> {
+        let mut frames = self.first_sent.clone();
+        frames.sort_unstable();
+        let mut end = 0;
+        let ends: Vec<u64> = frames
+            .iter()
+            .map(|frame| {
+                end += u64::from(frame.bytes);
+                end
+            })
+            .collect();
         let mut delays = Vec::new();
         for &(at, length, time) in &self.pieces {
             // A packet has arrived with its last byte.
             let (from, to) = (at.div_ceil(packet_bytes).max(1), (at + length) / packet_bytes);
             for packet in from..=to {
-                let index = self.first_sent.partition_point(|(end, _)| *end < packet * packet_bytes);
-                let (_, sent) = self.first_sent.get(index)?;
-                delays.push(time.saturating_since(*sent).as_secs_f64());
+                let index = ends.partition_point(|end| *end < packet * packet_bytes);
+                delays.push(time.saturating_since(frames.get(index)?.from()).as_secs_f64());
             }
         }
         (!delays.is_empty()).then(|| Duration::from_secs_f64(mean(&delays)))

@@ -122,7 +122,7 @@ impl Trial for Transfer {
 
     const METRICS: &'static [Metric<Carried>] = &[
         Metric::new("goodput_mbps", "Mbit/s", |carried| {
-            (carried.seconds > 0.0).then(|| carried.bytes as f64 * 8e-6 / carried.seconds)
+            Some(if carried.bytes == 0 { 0.0 } else { carried.bytes as f64 * 8e-6 / carried.seconds })
         }),
         Metric::new("delay_ms", "ms", |carried| Some(carried.delay_s? * 1e3)),
         Metric::new("intact_delay_ms", "ms", |carried| Some(carried.intact_s? * 1e3)),
