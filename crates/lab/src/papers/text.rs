@@ -65,6 +65,12 @@ struct Statement {
     what: String,
     place: String,
     why: String,
+    #[serde(default = "predicted")]
+    kind: FigureKind,
+}
+
+fn predicted() -> FigureKind {
+    FigureKind::Predicted
 }
 
 impl Text {
@@ -126,14 +132,14 @@ impl Text {
 
     /// Creates the claim about a statement, with what was found; `holds` is `None` with too few runs to judge.
     pub(super) fn statement(&self, name: &str, holds: Option<bool>, found: String) -> Claim {
-        let Statement { what, place, why } = entry(&self.statement, name);
+        let Statement { what, place, why, kind } = entry(&self.statement, name);
         Claim {
             what: what.clone(),
             place: place.clone(),
             published: Published::Statement,
             ours: Ours::Words(found),
             rule: Rule::Criterion(holds),
-            kind: FigureKind::Predicted,
+            kind: *kind,
             why: why.clone(),
         }
     }

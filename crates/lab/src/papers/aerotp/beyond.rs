@@ -15,8 +15,6 @@ pub(super) const LONG_BYTES: u64 = 20_000_000;
 /// Bit-error rates one after the other, and the time of each.
 pub(super) const CHANGES: [f64; 8] = [1e-6, 1e-4, 1e-5, 5e-5, 0.0, 2.5e-5, 1e-4, 1e-6];
 const EVERY: Duration = Duration::from_secs(3);
-/// Runs with long transfers.
-const RUNS_LONG: u32 = 2;
 /// Contacts, and the one-way delay in them.
 const CONTACTS_S: [(u64, u64); 3] = [(1, 11), (31, 41), (61, 71)];
 pub(super) const CONTACT_DELAY: Duration = Duration::from_millis(100);
@@ -47,12 +45,12 @@ pub(super) fn add(cases: &mut Cases<'_>) {
     }
     for (name, protocol) in modes() {
         let setup = Setup::new(protocol.clone(), LONG_BYTES, None, 1e-4);
-        cases.add(&name, at(1e-4).with("at_once_mb", 20u32), setup, RUNS_LONG);
+        cases.add(&name, at(1e-4).with("at_once_mb", 20u32), setup, RUNS_FEW);
         let mut setup = Setup::new(protocol, LONG_BYTES, None, CHANGES[0]);
         for line in [&mut setup.forward, &mut setup.backward] {
             line.error_changes = changes();
         }
-        cases.add(&name, crate::record::Params::new().with("changing_mb", 20u32), setup, RUNS_LONG);
+        cases.add(&name, crate::record::Params::new().with("changing_mb", 20u32), setup, RUNS_FEW);
     }
     contacts(cases);
 }

@@ -99,23 +99,33 @@ impl<'a> Found<'a> {
         self.claim(name, holds, format!("Complete in {complete} of {runs} runs."))
     }
 
-    fn orders(&self) -> Vec<Claim> {
-        let share = "delivered_share";
-        let weak = [WEAK_FEC, WEAK_NACK, WEAK_MACK];
+    fn delivered_order(&self) -> Option<bool> {
+        let (weak, share) = ([WEAK_FEC, WEAK_NACK, WEAK_MACK], "delivered_share");
         let rises =
             |rate: f64| Self::all(weak.windows(2), |pair| Some(!self.above(pair[0], pair[1], rate, share)?));
         let strictly = |pair: &[&str]| self.above(pair[1], pair[0], 1e-4, share);
-        let order = Self::all(RATES, rises).zip(Self::all(weak.windows(2), strictly));
+        Some(Self::all(RATES, rises)? && Self::all(weak.windows(2), strictly)?)
+    }
+
+    fn goodput_order(&self) -> Option<bool> {
+        let weak = [WEAK_FEC, WEAK_NACK, WEAK_MACK];
+        let better = |rate: f64| Self::all(weak, |mode| self.above(mode, RELIABLE, rate, "goodput_mbps"));
+        Self::all([2.5e-5, 5e-5, 7.5e-5, 1e-4], better)
+    }
+
+    /// Both orders of the modes hold; `None` with too few runs.
+    pub(super) fn order(&self) -> Option<bool> {
+        Some(self.delivered_order()? && self.goodput_order()?)
+    }
+
+    fn orders(&self) -> Vec<Claim> {
+        let share = "delivered_share";
+        let weak = [WEAK_FEC, WEAK_NACK, WEAK_MACK];
         let found = weak.map(|mode| percent(self.mean(mode, 1e-4, share))).join(", ");
-        let order = self.claim(
-            "delivered-order",
-            order.map(|(rises, strictly)| rises && strictly),
-            format!("Delivered at 1e-4: {found}."),
-        );
+        let found = format!("Delivered at 1e-4: {found}.");
+        let order = self.claim("delivered-order", self.delivered_order(), found);
 
         let goodput = "goodput_mbps";
-        let grown = [2.5e-5, 5e-5, 7.5e-5, 1e-4];
-        let better = |rate: f64| Self::all(weak, |mode| self.above(mode, RELIABLE, rate, goodput));
         let of = |mode: &str| known(self.mean(mode, 1e-4, goodput), 2);
         let found = format!(
             "At 1e-4 {} Mbit/s for FEC, {} for NACK and {} for NACK + MACK, {} for reliable.",
@@ -124,7 +134,7 @@ impl<'a> Found<'a> {
             of(WEAK_MACK),
             of(RELIABLE)
         );
-        let above = self.claim("goodput-order", Self::all(grown, better), found);
+        let above = self.claim("goodput-order", self.goodput_order(), found);
 
         let tcp = |rate: f64| {
             let difference = self.difference(RELIABLE, TCP, rate, goodput)?;
@@ -157,14 +167,38 @@ impl<'a> Found<'a> {
         vec![order, above, far, udp]
     }
 
+    /// Delays at the highest rate: of segments until a copy is intact, and in order beside them.
+    fn delays(&self) -> Vec<Claim> {
+        let delay = |mode: &str, metric: &str| known(self.mean(mode, 1e-4, metric), 0);
+        let both = |mode: &str| {
+            format!("{} ms ({} in order)", delay(mode, "intact_delay_ms"), delay(mode, "delay_ms"))
+        };
+        let hybrids = [WEAK_NACK, WEAK_MACK];
+        let above = Self::all(hybrids, |mode| self.above(RELIABLE, mode, 1e-4, "intact_delay_ms"));
+        let found =
+            format!("{}; NACK {}, NACK + MACK {}.", both(RELIABLE), both(hybrids[0]), both(hybrids[1]));
+        let reliable = self.claim("reliable-delay", above, found);
+
+        let ratio = |mode: &str| self.mean(mode, 1e-4, "delay_ms") / self.mean(mode, 0.0, "delay_ms");
+        let ratios = [WEAK_FEC, UDP].map(ratio);
+        let same = ratios.iter().all(|ratio| (0.99..=1.01).contains(ratio));
+        let found = format!("{} and {} times that without errors.", known(ratios[0], 3), known(ratios[1], 3));
+        let none =
+            self.claim("no-delay", ratios.iter().all(|ratio| ratio.is_finite()).then_some(same), found);
+        vec![reliable, none]
+    }
+
     fn tcp(&self) -> Vec<Claim> {
-        let delay = |mode: &str| self.mean(mode, 1e-4, "intact_delay_ms");
+        let delay = |mode: &str| self.mean(mode, 1e-4, "complete_intact_delay_ms");
+        let in_order = |mode: &str| known(self.mean(mode, 1e-4, "complete_delay_ms"), 0);
         let ratio = delay(TCP) / delay(RELIABLE);
         let found = format!(
-            "{} ms and {} ms at 1e-4; ratio: {}.",
+            "{} ms and {} ms at 1e-4, ratio {}; in order {} ms and {} ms.",
             known(delay(TCP), 0),
             known(delay(RELIABLE), 0),
-            known(ratio, 1)
+            known(ratio, 1),
+            in_order(TCP),
+            in_order(RELIABLE)
         );
         let judged = (ratio.is_finite() && self.results.runs > 1).then_some((1.5..=2.5).contains(&ratio));
         let twice = self.claim("tcp-delay", judged, found);
@@ -200,7 +234,7 @@ impl<'a> Found<'a> {
         let overheads = |rate: f64| -> Option<Vec<f64>> {
             ACKNOWLEDGEMENTS.iter().map(|count| Some(of(*count, rate)?.mean("overhead_mb"))).collect()
         };
-        let rates = [1e-5, 2.5e-5, 5e-5, 7.5e-5, 1e-4];
+        let rates = RATES.into_iter().filter(|rate| *rate >= 1e-5);
         let rises = |overheads: &[f64]| overheads.windows(2).all(|pair| pair[0] < pair[1]);
         let rising = |rate: f64| Some(rises(&overheads(rate)?));
         let rising_from_second = |rate: f64| Some(rises(overheads(rate)?.get(1..)?));
@@ -209,29 +243,58 @@ impl<'a> Found<'a> {
             all.iter().map(|overhead| known(*overhead, 2)).collect::<Vec<_>>().join(", ")
         };
         let found = format!("At 1e-4 with 1, 10, 50, 100, 200 and 363: {} MB.", words(1e-4));
-        let monotone = self.claim("aggregation-rises", Self::all(rates, rising), found.clone());
-        let several = self.claim("aggregation-rises-from-10", Self::all(rates, rising_from_second), found);
+        let monotone = self.claim("aggregation-rises", Self::all(rates.clone(), rising), found.clone());
+        let several =
+            self.claim("aggregation-rises-from-10", Self::all(rates.clone(), rising_from_second), found);
 
-        let step = |from: u32, to: u32, rate: f64| {
-            let (to, from) = of(to, rate)?.pairs(of(from, rate)?, "overhead_mb");
-            (to.len() > 1).then(|| Summary::of_differences(&to, &from))
+        // Growth for each acknowledgement between two numbers of them, run by run.
+        let growth = |from: u32, to: u32, rate: f64| {
+            let (more, less) = of(to, rate)?.pairs(of(from, rate)?, "overhead_mb");
+            let growth = more.iter().zip(&less).map(|(more, less)| (more - less) / f64::from(to - from));
+            Some(growth.collect::<Vec<f64>>())
         };
-        let above = |rate: f64| Some(step(200, 363, rate)?.interval().0 > step(100, 200, rate)?.mean);
+        let above = |rate: f64| {
+            let (beyond, before) = (growth(200, 363, rate)?, growth(100, 200, rate)?);
+            (beyond.len() > 1).then(|| Summary::of_differences(&beyond, &before).interval().0 > 0.0)
+        };
         let found = format!("At 1e-5: {} MB.", words(1e-5));
-        let knee = self.claim("aggregation-knee", Self::all([1e-5, 2.5e-5, 5e-5, 1e-4], above), found);
+        let knee = self.claim("aggregation-knee", Self::all(rates, above), found);
 
         let goodput = |count: u32| of(count, 1e-5).map_or(f64::NAN, |played| played.mean("goodput_mbps"));
-        let (few, many) = (of(1, 1e-5), of(200, 1e-5));
-        let same = few.zip(many).and_then(|(few, many)| {
-            let (few, many) = few.pairs(many, "goodput_mbps");
-            (few.len() > 1).then(|| !Summary::of_differences(&few, &many).is_significant())
+        let metrics = ["goodput_mbps", "delay_ms"];
+        let differs = |count: u32, rate: f64, metric: &str| {
+            let (few, many) = of(1, rate)?.pairs(of(count, rate)?, metric);
+            (few.len() > 1).then(|| Summary::of_differences(&few, &many).is_significant())
+        };
+        let pairs = ACKNOWLEDGEMENTS[1..].iter().flat_map(|count| RATES.map(|rate| (*count, rate)));
+        let same = Self::all(pairs, |(count, rate)| {
+            Self::all(metrics, |metric| Some(!differs(count, rate, metric)?))
         });
         let found = format!(
             "At 1e-5 {} Mbit/s with 1 and {} with 200.",
             known(goodput(1), 2),
             known(goodput(200), 2)
         );
-        vec![monotone, several, knee, self.claim("aggregation-goodput", same, found)]
+        let same = self.claim("aggregation-goodput", same, found);
+
+        let place = |count: u32| Params::new().with("acknowledgements", count).with("reverse", 0.01);
+        let slow = |count: u32| self.find(AGGREGATED, &place(count));
+        let difference = |metric: &str| {
+            let (several, single) = slow(10)?.pairs(slow(1)?, metric);
+            (several.len() > 1).then(|| Summary::of_differences(&several, &single).interval())
+        };
+        let more = difference("goodput_mbps").zip(difference("overhead_mb"));
+        let of =
+            |count: u32, metric: &str| known(slow(count).map_or(f64::NAN, |played| played.mean(metric)), 2);
+        let found = format!(
+            "{} Mbit/s and {} MB of overhead with 10, {} and {} with single ones.",
+            of(10, "goodput_mbps"),
+            of(10, "overhead_mb"),
+            of(1, "goodput_mbps"),
+            of(1, "overhead_mb")
+        );
+        let reverse = more.map(|(goodput, overhead)| goodput.0 > 0.0 && overhead.1 < 0.0);
+        vec![monotone, several, knee, same, self.claim("reverse", reverse, found)]
     }
 
     fn losses(&self) -> Vec<Claim> {
@@ -326,38 +389,55 @@ impl<'a> Found<'a> {
         self.at(case, 0.0).map_or(f64::NAN, |played| played.case.trial.0.offer.packet_bytes as f64 + 30.0)
     }
 
-    /// The adaptive mode beside the best of the fixed ones.
-    pub(super) fn behind(&self, params: &Params) -> Option<(String, f64)> {
+    /// The adaptive mode beside the best of the fixed ones: how far behind it is, and by the upper end of the interval, as shares of
+    /// the best goodput.
+    pub(super) fn behind(&self, params: &Params) -> Option<(String, [f64; 2])> {
         let fixed = beyond::fixed().into_iter().filter_map(|(name, _)| {
             let played = self.find(&name, params)?;
             let complete = played.outcomes().all(|carried| carried.bytes == carried.offered);
             complete.then(|| (name, played.mean("goodput_mbps")))
         });
-        let best = fixed.max_by(|a, b| a.1.total_cmp(&b.1))?;
+        let (name, most) = fixed.max_by(|a, b| a.1.total_cmp(&b.1))?;
         let ours = self.find(ADAPTIVE, params)?;
         let complete = ours.outcomes().all(|carried| carried.bytes == carried.offered);
-        complete.then(|| (best.0, 1.0 - ours.mean("goodput_mbps") / best.1))
+        let (best, ours) = self.find(&name, params)?.pairs(ours, "goodput_mbps");
+        complete.then(|| {
+            let difference = Summary::of_differences(&best, &ours);
+            (name, [difference.mean, difference.interval().1].map(|mbps| mbps / most))
+        })
     }
 
     fn beyond(&self) -> Vec<Claim> {
         let short = RATES.map(|rate| self.behind(&at(rate).with("at_once_mb", 1u32)));
         let long = self.behind(&at(1e-4).with("at_once_mb", 20u32));
         let changing = self.behind(&Params::new().with("changing_mb", 20u32));
-        let all: Option<Vec<f64>> =
+        let all: Option<Vec<[f64; 2]>> =
             short.iter().chain([&long, &changing]).map(|one| Some(one.as_ref()?.1)).collect();
         let found = all.as_ref().map_or(String::new(), |all| {
-            let most = all.iter().copied().fold(f64::MIN, f64::max);
-            let changing = all.last().copied().unwrap_or(f64::NAN);
-            format!("At most {} behind; with a changing rate {}.", percent(most), percent(changing))
+            let most = |at: usize| all.iter().map(|behind| behind[at]).fold(f64::MIN, f64::max);
+            let changing = all.last().map_or(f64::NAN, |behind| behind[0]);
+            format!(
+                "At most {} behind, {} by the interval; with a changing rate {}.",
+                percent(most(0)),
+                percent(most(1)),
+                percent(changing)
+            )
         });
-        let within = all.map(|all| all.iter().all(|behind| *behind <= 0.03));
+        let enough = self.results.runs > 1;
+        let within = all.filter(|_| enough).map(|all| all.iter().all(|behind| behind[1] <= 0.03));
         let mut claims = vec![self.claim("adaptive", within, found)];
 
         let played = self.find(ADAPTIVE, &at(1e-4).with("at_once_mb", 20u32));
-        let share = played.map(|played| played.mean("goodput_mbps") * 1e6 / super::path::RATE_BPS as f64);
+        let rate_mbps = super::path::RATE_BPS as f64 * 1e-6;
+        let share = played.map(|played| played.mean("goodput_mbps") / rate_mbps);
+        let least = played.filter(|_| enough).and_then(|played| {
+            let complete = played.outcomes().all(|carried| carried.bytes == carried.offered);
+            let least = played.record("goodput_mbps")?.summary().interval().0;
+            Some(complete && least / rate_mbps >= 0.80)
+        });
         let found = share
             .map_or(String::new(), |share| format!("{} of the rate, headers included.", known(share, 3)));
-        claims.push(self.claim("long", share.map(|share| share >= 0.80), found));
+        claims.push(self.claim("long", least, found));
 
         let place = |rate: f64| at(rate).with("contact_s", 10u32);
         let contact = |case: &str, rate: f64, metric: &str| {
@@ -365,6 +445,11 @@ impl<'a> Found<'a> {
         };
         let coded = "AeroTP, NACK + MACK, RS(255,239)";
         let shares = contact(ADAPTIVE, 0.0, "contact_share").zip(contact(coded, 1e-5, "contact_share"));
+        let least = |case: &str, rate: f64| {
+            let record = self.find(case, &place(rate))?.record("contact_share")?;
+            Some(record.summary().interval().0)
+        };
+        let enough_carried = || Some(least(ADAPTIVE, 0.0)? >= 0.95 && least(coded, 1e-5)? >= 0.88);
         let adaptive = contact(ADAPTIVE, 1e-5, "contact_share").unwrap_or(f64::NAN);
         let tcp =
             [0.0, 1e-5].map(|rate| known(contact(TCP_LINUX, rate, "contact_share").unwrap_or(f64::NAN), 3));
@@ -378,28 +463,17 @@ impl<'a> Found<'a> {
                 tcp[1]
             )
         });
-        claims.push(self.claim(
-            "contact",
-            shares.map(|(clean, coded)| clean >= 0.95 && coded >= 0.88),
-            found,
-        ));
+        claims.push(self.claim("contact", enough_carried().filter(|_| enough), found));
 
-        // What left in the last round trip of the contact cannot be acknowledged in it.
-        let unanswered_kb =
-            super::path::RATE_BPS as f64 / 8e3 * (2.0 * beyond::CONTACT_DELAY.as_secs_f64() + 0.01);
         let again: Option<Vec<f64>> = [(ADAPTIVE, 0.0), (ADAPTIVE, 1e-5), (coded, 1e-5)]
-            .map(|(case, rate)| contact(case, rate, "repeated_after_kb"))
+            .map(|(case, rate)| contact(case, rate, "repeated_answered_kb"))
             .into_iter()
             .collect();
         let found = again.as_ref().map_or(String::new(), |again| {
             let again: Vec<String> = again.iter().map(|kb| known(*kb, 1)).collect();
-            format!("Sent again after the contact: {} kB.", again.join(", "))
+            format!("Sent again after the contact: {} kB of what was acknowledged in it.", again.join(", "))
         });
-        claims.push(self.claim(
-            "again",
-            again.map(|again| again.iter().all(|kb| *kb <= unanswered_kb)),
-            found,
-        ));
+        claims.push(self.claim("again", again.map(|again| again.iter().all(|kb| *kb == 0.0)), found));
         claims
     }
 
@@ -410,6 +484,7 @@ impl<'a> Found<'a> {
         ];
         claims.extend(self.orders());
         claims.extend(self.losses());
+        claims.extend(self.delays());
         claims.extend(self.tcp());
         claims.extend(self.aggregation());
         claims.extend(self.closed());

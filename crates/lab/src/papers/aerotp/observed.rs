@@ -66,16 +66,21 @@ impl FirstSent {
     }
 }
 
+/// Time at which the first copy of a segment left, and that at which one first arrived without bit errors.
+#[derive(Clone, Copy, Debug)]
+struct Segment {
+    sent: Instant,
+    intact: Option<Instant>,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Observed {
     /// Frames with data sent for the first time.
     first_sent: Vec<FirstSent>,
-    /// Time at which each segment first left, until it arrives intact, by its sequence number.
-    on_the_way: BTreeMap<u32, Instant>,
-    /// Times from the first transmission of segments until they arrive intact, seconds.
-    intact_s: Vec<f64>,
-    /// Times and bytes of what was sent again.
-    repeats: Vec<(Instant, u32)>,
+    /// Segments by their sequence number.
+    segments: BTreeMap<u32, Segment>,
+    /// Times and bytes of what was sent again, with the sequence number of the segment.
+    repeats: Vec<(Instant, u32, Option<u32>)>,
     /// Frames with data, and those of them that arrived with bit errors.
     pub(super) data_frames: [u64; 2],
     pub(super) forward: Sent,
@@ -123,7 +128,8 @@ impl Observed {
             Direction::Forward => {
                 self.note_segment(frame, started);
                 if frame.shares.repeated > 0 {
-                    self.repeats.push((started, frame.shares.repeated));
+                    let number = sequence_number(&frame.bytes);
+                    self.repeats.push((started, frame.shares.repeated, number));
                 }
                 self.forward.add(frame.bytes.len(), &frame.shares);
             }
@@ -140,19 +146,17 @@ impl Observed {
         self.data_frames[0] += 1;
         self.data_frames[1] += u64::from(!intact);
         let Some(number) = sequence_number(&frame.bytes) else { return };
-        let first = *self.on_the_way.entry(number).or_insert(started);
-        if let (true, Some(received)) = (intact, frame.received) {
-            // Later copies are not counted: the number stays, with a time that cannot be taken twice.
-            if first < Instant::FAR_FUTURE {
-                self.intact_s.push(received.saturating_since(first).as_secs_f64());
-                self.on_the_way.insert(number, Instant::FAR_FUTURE);
-            }
+        let segment = self.segments.entry(number).or_insert(Segment { sent: started, intact: None });
+        if intact && segment.intact.is_none() {
+            segment.intact = frame.received;
         }
     }
 
     /// Mean time from the first transmission of a segment until a copy arrives without bit errors.
     pub(super) fn intact_delay_s(&self) -> Option<f64> {
-        (!self.intact_s.is_empty()).then(|| mean(&self.intact_s))
+        let delay = |segment: &Segment| Some(segment.intact?.saturating_since(segment.sent).as_secs_f64());
+        let delays: Vec<f64> = self.segments.values().filter_map(delay).collect();
+        (!delays.is_empty()).then(|| mean(&delays))
     }
 
     /// Bytes that have arrived until this time.
@@ -160,9 +164,19 @@ impl Observed {
         self.pieces.iter().filter(|(_, _, at)| *at <= until).map(|(_, length, _)| length).sum()
     }
 
-    /// Bytes sent again after this time.
-    pub(super) fn repeated_after(&self, after: Instant) -> u64 {
-        self.repeats.iter().filter(|(at, _)| *at > after).map(|(_, bytes)| u64::from(*bytes)).sum()
+    /// Bytes sent again after this time; and those of them in segments that had arrived without bit errors so long
+    /// before that their acknowledgement had arrived as well.
+    pub(super) fn repeated_after(&self, after: Instant, answer: Duration) -> [u64; 2] {
+        let has_arrived = |number: &Option<u32>| {
+            let segment = number.and_then(|number| self.segments.get(&number));
+            segment.and_then(|segment| segment.intact).is_some_and(|at| at + answer <= after)
+        };
+        let later = || self.repeats.iter().filter(|(at, ..)| *at > after);
+        let of_arrived = later().filter(|(.., number)| has_arrived(number));
+        [
+            later().map(|(_, bytes, _)| u64::from(*bytes)).sum(),
+            of_arrived.map(|(_, bytes, _)| u64::from(*bytes)).sum(),
+        ]
     }
 
     /// Mean time from the first transmission of a packet until it arrives at the application, for packets of this length.

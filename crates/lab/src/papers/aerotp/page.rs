@@ -34,11 +34,17 @@ pub(super) fn page(results: &Results) -> Page {
     let figures = Figures(&records);
     let found = &Found::new(results, text);
     let goodput = |case: &str| figures.mean(case, "goodput_mbps", &at(1e-4).to_string());
+    let order = match found.order() {
+        Some(true) => "order-holds",
+        Some(false) => "order-misses",
+        None => "order-unknown",
+    };
     let macks = Config::macks_max(1472);
     Page {
         answer: text.words(
             "answer",
             &[
+                ("order", text.words(order, &[])),
                 ("reliable", known(goodput(RELIABLE), 1)),
                 ("mack", known(goodput(WEAK_MACK), 1)),
                 ("tcp", known(goodput(TCP), 2)),
@@ -179,9 +185,16 @@ fn beyond_table(figures: Figures<'_>, text: &Text, found: &Found<'_>) -> Table {
     ];
     let row = |(name, params): (String, Params)| {
         let place = params.to_string();
-        let (best, behind) = found.behind(&params)?;
+        let (best, [behind, most]) = found.behind(&params)?;
         let cell = |case: &str| figures.cell(case, "goodput_mbps", &place, "");
-        Some(vec![Cell::text(name), cell(ADAPTIVE), Cell::text(&best), cell(&best), Cell::percent(behind)])
+        Some(vec![
+            Cell::text(name),
+            cell(ADAPTIVE),
+            Cell::text(&best),
+            cell(&best),
+            Cell::percent(behind),
+            Cell::percent(most),
+        ])
     };
     text.table("beyond", short.into_iter().chain(long).filter_map(row))
 }
@@ -195,6 +208,7 @@ fn contact_table(figures: Figures<'_>, text: &Text) -> Table {
             Cell::text(ber(rate)),
             cell("contact_share"),
             cell("repeated_after_kb"),
+            cell("repeated_answered_kb"),
             cell("delivered_share"),
         ]
     };

@@ -32,6 +32,8 @@ const QUEUE_PACKETS: u64 = 100;
 const HEADERS_BYTES: u16 = 40;
 /// Time for data in flight after the source has ended.
 const REST: Duration = Duration::from_secs(2);
+/// Time in which a receiver that has more to come answers what has arrived, with the transmission of the answer.
+const ANSWER: Duration = Duration::from_millis(50);
 const LIMIT: Duration = Duration::from_secs(20_000);
 const PORT: u16 = 9;
 
@@ -89,8 +91,8 @@ pub(super) struct Carried {
     pub(super) wrong: u64,
     /// Bytes that had arrived until the time of the set-up.
     pub(super) bytes_until: u64,
-    /// Bytes sent again after that time.
-    pub(super) repeated_after: u64,
+    /// Bytes sent again after that time, and those of them in segments that had arrived early enough to be acknowledged by then.
+    pub(super) repeated_after: [u64; 2],
 }
 
 /// Air link of the paper with this bit-error rate.
@@ -229,7 +231,9 @@ impl Setup {
             intact_s: observed.intact_delay_s(),
             data_frames: observed.data_frames,
             bytes_until: self.until.map_or(0, |until| observed.bytes_until(until)),
-            repeated_after: self.until.map_or(0, |until| observed.repeated_after(until)),
+            repeated_after: self.until.map_or([0; 2], |until| {
+                observed.repeated_after(until, self.backward.delay.at(until) + ANSWER)
+            }),
             wrong: observed.wrong,
             forward: observed.forward,
             backward: observed.backward,

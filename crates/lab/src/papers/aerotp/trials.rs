@@ -126,6 +126,12 @@ impl Trial for Transfer {
         }),
         Metric::new("delay_ms", "ms", |carried| Some(carried.delay_s? * 1e3)),
         Metric::new("intact_delay_ms", "ms", |carried| Some(carried.intact_s? * 1e3)),
+        Metric::new("complete_delay_ms", "ms", |carried| {
+            if carried.bytes == carried.offered { Some(carried.delay_s? * 1e3) } else { None }
+        }),
+        Metric::new("complete_intact_delay_ms", "ms", |carried| {
+            if carried.bytes == carried.offered { Some(carried.intact_s? * 1e3) } else { None }
+        }),
         Metric::new("delivered_mb", "MB", |carried| Some(carried.bytes as f64 * 1e-6)),
         Metric::new("delivered_share", "", |carried| Some(carried.bytes as f64 / carried.offered as f64)),
         Metric::new("complete_share", "", |carried| {
@@ -147,7 +153,10 @@ impl Trial for Transfer {
             (carried.bytes_until > 0).then(|| carried.bytes_until as f64 * 8.0 / (RATE_BPS as f64 * 9.9))
         }),
         Metric::new("repeated_after_kb", "kB", |carried| {
-            (carried.bytes_until > 0).then_some(carried.repeated_after as f64 * 1e-3)
+            (carried.bytes_until > 0).then_some(carried.repeated_after[0] as f64 * 1e-3)
+        }),
+        Metric::new("repeated_answered_kb", "kB", |carried| {
+            (carried.bytes_until > 0).then_some(carried.repeated_after[1] as f64 * 1e-3)
         }),
     ];
 
