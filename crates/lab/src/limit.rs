@@ -12,6 +12,9 @@
 //!   they affect the transfer without errors, which no run ends before; the air time of retransmissions is added to its end.
 //!   Whether they run into a later outage differs between runs.
 //!
+//! Where damaged packets are delivered, a code can use them. There the mean is that of the channel's capacity: packets of full
+//! length, of which those with an intact IPv4 header carry `1 - H(ber)` of each bit, with the binary entropy `H`.
+//!
 //! On a half-duplex radio channel there are no acknowledgements and no bit stuffing, and every key-up has the maximum
 //! length: it is preceded by TXDELAY and, on average, a wait for a slot; between two of them there is TXTAIL. Stations
 //! that acknowledge have to key up more often.
@@ -26,6 +29,8 @@ use longwire_sim::Errors;
 
 /// Header bytes of a packet on a line: IPv4 and UDP. TCP without options has 12 more.
 pub const IP_BYTES: u32 = 28;
+/// Part of [`IP_BYTES`] whose damage loses a packet whatever is above it.
+const IPV4_BYTES: f64 = 20.0;
 /// Bytes of an AX.25 frame besides its information: two addresses of 7, control, protocol identifier, check sequence of
 /// 2 and the closing flag.
 pub const AX25_BYTES: u32 = 19;
@@ -58,6 +63,8 @@ pub struct LimitHop {
     pub header_bytes: u32,
     /// Maximum payload of a packet, bytes, at least 1.
     pub payload_max_bytes: u32,
+    /// True if damaged packets are delivered, without a frame check.
+    pub delivers_damaged: bool,
     /// Keying, if the channel is shared.
     pub keying: Option<Keying>,
     /// Outages of the link: start and end, seconds since the start of the run, ascending.
@@ -113,6 +120,7 @@ pub fn limit(hops: &[LimitHop], bytes: u64) -> Limit {
 pub fn best_payload_bytes(hop: &LimitHop) -> u32 {
     assert!(hop.payload_max_bytes > 0, "packets have no room for a payload");
     match hop.errors {
+        _ if hop.delivers_damaged => hop.payload_max_bytes,
         Errors::GilbertElliott(model) => {
             bursts::ceiling(&model, hop.header_bytes, hop.payload_max_bytes).payload_bytes
         }
@@ -173,11 +181,14 @@ impl LimitHop {
         let fewest = bytes.div_ceil(u64::from(self.payload_max_bytes)).max(1);
         let line_bytes = bytes + fewest * u64::from(self.header_bytes);
         let error_free_s = 8.0 * line_bytes as f64 / self.rate_bps;
-        let air_s = self.repeated_s(bytes, fewest).max(error_free_s);
+        let air_s = match self.delivers_damaged {
+            true => error_free_s / self.capacity(),
+            false => self.repeated_s(bytes, fewest).max(error_free_s),
+        };
         let (fewest_keyed_s, keyed_s) = self.keyed_s(error_free_s, air_s);
         // In bursts the time that a sender may have to wait counts, too.
         let in_bursts_s = match self.errors {
-            Errors::GilbertElliott(model) => {
+            Errors::GilbertElliott(model) if !self.delivers_damaged => {
                 let ceiling = bursts::ceiling(&model, self.header_bytes, self.payload_max_bytes);
                 ceiling.bits_least(bytes, self.outages.len()) / self.rate_bps
             }
@@ -189,15 +200,28 @@ impl LimitHop {
         }
     }
 
+    /// Bit-error rate; in bursts that of the better state.
+    fn better_ber(&self) -> f64 {
+        match self.errors {
+            Errors::GilbertElliott(model) => model.good_ber.min(model.bad_ber),
+            errors => errors.mean_ber(),
+        }
+    }
+
+    /// Information in each bit, if damaged packets arrive as well.
+    fn capacity(&self) -> f64 {
+        let ber = self.better_ber();
+        let part = |share: f64| if share > 0.0 { -share * libm::log2(share) } else { 0.0 };
+        let intact_header = libm::exp(-growth_a_byte(ber) * IPV4_BYTES);
+        (1.0 - part(ber) - part(1.0 - ber)) * intact_header
+    }
+
     /// Mean time for which this number of bytes occupies the line including all retransmissions, in at least `fewest`
     /// packets. The cost grows ever faster with the length of a packet, so packets of equal length are best; their
     /// number is one of the two integers next to the optimum. In bursts the line counts as if it were always in its
     /// better state.
     fn repeated_s(&self, bytes: u64, fewest: u64) -> f64 {
-        let ber = match self.errors {
-            Errors::GilbertElliott(model) => model.good_ber.min(model.bad_ber),
-            errors => errors.mean_ber(),
-        };
+        let ber = self.better_ber();
         let growth = growth_a_byte(ber);
         let cost_s = |packets: u64| {
             let length = bytes as f64 / packets as f64 + f64::from(self.header_bytes);
@@ -253,6 +277,7 @@ mod tests {
             errors: Errors::Ber(ber),
             header_bytes: IP_BYTES,
             payload_max_bytes: 1500 - IP_BYTES,
+            delivers_damaged: false,
             keying: None,
             outages: Vec::new(),
         }
@@ -283,6 +308,18 @@ mod tests {
         // 680 packets, 1,031,280 bytes with 46 bytes around each, and 20 ms each.
         let found = limit(&[shared], 1_000_000);
         assert!(same(found.store_and_forward, 71.6167 + 13.6), "{found:?}");
+    }
+
+    #[test]
+    fn damaged_packets_that_arrive_carry_information() {
+        let damaged = |ber: f64| LimitHop { delivers_damaged: true, ..hop(2.0, ber) };
+        let mean_s = |hop: LimitHop| limit(&[hop], 1_000_000).streaming.mean_s;
+        assert!(near(mean_s(damaged(0.0)), 72.7667));
+        // H(1e-4) is 0.001473, and 1.59 % of the packets have a damaged header.
+        assert!(near((mean_s(damaged(1e-4)) - 2.0) / 70.7667, 1.0 / (0.998527 * 0.984127)));
+        assert!(mean_s(damaged(1e-4)) < mean_s(hop(2.0, 1e-4)), "a code can use what is damaged");
+        let error_free_s = |hop: LimitHop| limit(&[hop], 1_000_000).streaming.error_free_s;
+        assert_eq!(error_free_s(damaged(1e-4)), error_free_s(hop(2.0, 1e-4)));
     }
 
     #[test]

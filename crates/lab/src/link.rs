@@ -368,6 +368,7 @@ impl LinkProfile {
             errors: self.errors(Direction::Forward),
             header_bytes,
             payload_max_bytes,
+            delivers_damaged: self.fcs == Fcs::None,
             keying: match (&self.radio, &self.ethernet) {
                 (Some(radio), _) => Some(radio.keying(self)),
                 (None, ethernet) => ethernet.as_ref().map(EthernetChannel::keying),
