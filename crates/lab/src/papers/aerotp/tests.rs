@@ -40,13 +40,13 @@ fn setup(ber: f64) -> Setup {
 #[test]
 fn times_of_tcp_are_those_of_ns3() {
     let recorded = recorded();
-    for ber in trials::RATES {
+    for ber in [1e-6, 2.5e-6, 5e-6] {
         let theirs: Vec<&Recorded> = recorded.iter().filter(|row| row.ber == ber).collect();
         let complete = |bytes: u64| bytes >= 680 * PACKET_BYTES;
         let done: Vec<f64> =
             theirs.iter().filter(|row| complete(row.delivered_bytes)).map(|row| row.last_s).collect();
         let setup = setup(ber);
-        let runs: Vec<_> = (0..100).map(|seed| setup.play(seed)).collect();
+        let runs: Vec<_> = (0..2000).map(|seed| setup.play(seed)).collect();
         let ours: Vec<f64> = runs.iter().filter(|run| complete(run.bytes)).map(|run| run.seconds).collect();
         let (share, ns3_share) =
             (ours.len() as f64 / runs.len() as f64, done.len() as f64 / theirs.len() as f64);
