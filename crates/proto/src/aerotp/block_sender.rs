@@ -144,9 +144,12 @@ impl BlockSender {
 
     /// Returns true if a new segment may be made.
     pub(super) fn has_room(&self, window_segments: u64, buffer: &Buffer) -> bool {
+        if buffer.is_empty() || self.open_loop.is_some() {
+            return !buffer.is_empty();
+        }
         let segments = self.blocks.iter().map(|block| block.sources.len() as u64).sum::<u64>();
         let in_window = self.bytes - self.accepted_bytes < self.window_bytes || self.blocks.is_empty();
-        !buffer.is_empty() && segments < window_segments && in_window
+        segments < window_segments && in_window
     }
 
     /// Returns true if all data have been accepted.

@@ -84,7 +84,12 @@ impl Segments {
 
     /// Returns true if a new segment may be made.
     pub(super) fn has_room(&self, window_segments: u64, buffer: &Buffer) -> bool {
-        !buffer.is_empty() && self.next - self.accepted < window_segments
+        !buffer.is_empty() && self.in_window() < window_segments
+    }
+
+    /// Number of segments in the window: those that are not accepted, or without acknowledgements those that are kept.
+    fn in_window(&self) -> u64 {
+        if self.service.acknowledges() { self.next - self.accepted } else { self.kept.len() as u64 }
     }
 
     /// Returns true if no segment waits for anything.

@@ -15,19 +15,26 @@ use bytes::Bytes;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn inject(pair: &mut Pair, node: usize, bytes: Bytes) {
+pub(super) fn inject(pair: &mut Pair, node: usize, bytes: Bytes) {
     let from = PeerId::CONFIGURED;
     pair.indicate(node, DatagramsIndication::Datagram { from, to_group: false, bytes, damaged: false });
 }
 
 /// Packets that a node has sent, decoded.
-fn packets(pair: &Pair, node: usize) -> Vec<Header> {
+pub(super) fn packets(pair: &Pair, node: usize) -> Vec<Header> {
     let own = pair.log.iter().filter(|(_, sender, _)| *sender == node);
     own.map(|(_, _, bytes)| Received::decode(bytes, None).expect("a packet").header).collect()
 }
 
 /// An answer to the connection that a node has opened first, which returns its first timestamp.
-fn answer(pair: &Pair, node: usize, kind: Kind, flags: Flags, distance: u32, numbers: &[u32]) -> Bytes {
+pub(super) fn answer(
+    pair: &Pair,
+    node: usize,
+    kind: Kind,
+    flags: Flags,
+    distance: u32,
+    numbers: &[u32],
+) -> Bytes {
     let data = packets(pair, node).into_iter().find(|header| header.kind == Kind::Data).expect("it sends");
     let first = data.sequence & 0xfff0_0000;
     let payload = encode_numbers(numbers.iter().map(|number| first.wrapping_add(*number)));
@@ -47,7 +54,7 @@ fn answer(pair: &Pair, node: usize, kind: Kind, flags: Flags, distance: u32, num
 }
 
 /// A node that sends to a peer that answers nothing.
-fn sending(service: TransportService, bytes: u64) -> Pair {
+pub(super) fn sending(service: TransportService, bytes: u64) -> Pair {
     let mut pair = pair(&Config::default(), 0.0, 1);
     pair.loses = Box::new(|_, _| true);
     pair.send(0, 1, service, bytes);

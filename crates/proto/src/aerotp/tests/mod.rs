@@ -4,5 +4,6 @@ mod adaptive;
 mod codec;
 mod hostile;
 mod laws;
+mod limits;
 mod pair;
 mod services;

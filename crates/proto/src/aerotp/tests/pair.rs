@@ -10,7 +10,7 @@ use crate::service::{
 use crate::time::{Duration, Instant};
 use crate::wrap::Checked;
 use bytes::Bytes;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Length of the headers of UDP and IP, in which a bit error loses the packet.
 pub(super) const OVERHEAD: usize = 28;
@@ -34,6 +34,8 @@ enum Event {
 
 /// Data of a sender's connection.
 struct Source {
+    /// Number of its content.
+    content: u64,
     length: u64,
     given: u64,
 }
@@ -73,6 +75,8 @@ pub(super) struct Pair {
     pub(super) acknowledged: BTreeMap<(usize, u64), u64>,
     /// The users of these nodes accept nothing while it is set.
     pub(super) holds: [bool; 2],
+    /// Numbers of contents of which no user accepts anything.
+    pub(super) stalled: BTreeSet<u64>,
     pub(super) is_up: [bool; 2],
     pub(super) carrier: bool,
     pub(super) loses: Losses,
@@ -109,6 +113,7 @@ impl Pair {
             failed: Vec::new(),
             acknowledged: BTreeMap::new(),
             holds: [false; 2],
+            stalled: BTreeSet::new(),
             is_up: [false; 2],
             carrier: true,
             loses: Box::new(|_, _| false),
@@ -161,7 +166,8 @@ impl Pair {
         properties: ConnectionProperties,
         length: u64,
     ) {
-        self.sources[node].insert(connection, Source { length, given: 0 });
+        let content = u64::from(properties.source_port) - 1_000;
+        self.sources[node].insert(connection, Source { content, length, given: 0 });
         self.request(node, ConnectionsRequest::Open { connection, properties });
     }
 
@@ -191,7 +197,7 @@ impl Pair {
             }
             *room -= length;
             let data: Bytes =
-                (source.given..source.given + length).map(|at| content(*connection, at)).collect();
+                (source.given..source.given + length).map(|at| content(source.content, at)).collect();
             source.given += length;
             let last = source.given == source.length;
             if last {
@@ -239,7 +245,7 @@ impl Pair {
                 sink.is_ended = last;
                 sink.last_at = self.now;
                 let up_to = sink.bytes;
-                if !self.holds[node] {
+                if !self.holds[node] && !self.stalled.contains(&connection) {
                     self.nodes[node].handle_request(self.now, ConnectionsRequest::Accept { incoming, up_to });
                 }
             }

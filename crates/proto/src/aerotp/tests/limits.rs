@@ -1,0 +1,83 @@
+//! Windows, memory and repair traffic, and their limits.
+
+use super::hostile::{answer, inject, sending};
+use super::pair::{Line, Pair};
+use super::services::{line, pair, transfer};
+use crate::aerotp::wire::{Flags, Header, Kind, Packet, TRAILER_BYTES};
+use crate::aerotp::{BUNDLES_PORT, Config, Link};
+use crate::engine::{Engine, drain};
+use crate::observe::Observation;
+use crate::rng::Rng;
+use crate::service::{
+    BundlesIndication, BundlesRequest, DatagramsIndication, PeerId, Precedence, TransportService,
+};
+use crate::time::{Duration, Instant};
+use bytes::Bytes;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// First sequence number of the connections of forged packets.
+const FIRST: u32 = 5 << 20;
+
+/// Packet with data.
+fn data(service: TransportService, index: u32, flags: Flags, payload: Bytes) -> Packet {
+    let header = Header {
+        source_port: 1_001,
+        destination_port: 80,
+        kind: Kind::Data,
+        service,
+        precedence: Precedence::Routine,
+        header_in_code: false,
+        in_blocks: false,
+        strength: 0,
+        flags,
+        sequence: FIRST + index,
+        timestamp: 7,
+        length: payload.len() as u16,
+    };
+    Packet { header, payload }
+}
+
+/// Packet with a damaged payload.
+fn damaged(service: TransportService, index: u32, length: usize) -> Bytes {
+    let mut bytes = data(service, index, Flags::ASYN, vec![1; length].into()).to_bytes().to_vec();
+    let at = bytes.len() - TRAILER_BYTES - 1;
+    bytes[at] ^= 1;
+    bytes.into()
+}
+
+/// Bytes of incoming connections that a node has in memory.
+fn held(pair: &Pair, node: usize) -> u64 {
+    Observation::of(&pair.nodes[node].engine).parts[0].number("bytes_incoming").expect("it is shown")
+}
+
+#[test]
+fn connections_of_every_service_may_have_more_segments_than_the_window() {
+    let config = Config { window_segments: 8, segment_bytes: 500, ..Config::default() };
+    for (service, parity_segments) in TransportService::ALL
+        .map(|service| (service, 0))
+        .into_iter()
+        .chain([(TransportService::QuasiReliable, 2)])
+    {
+        let config = Config { parity_segments, ..config.clone() };
+        let (sink, pair) = transfer(&config, service, 0.0, 20_000, 1);
+        assert_eq!((sink.bytes, pair.sent.len()), (20_000, 1), "{service:?}");
+    }
+}
+
+/// Blocks have 256 numbers each: 4,097 of one symbol pass the numbers of the beginning, and with this first number all of 32 bits.
+#[test]
+fn a_connection_passes_the_end_of_the_sequence_numbers() {
+    let config = Config { packet_bytes: 128, block_segments: 1, ..Config::default() };
+    for service in [TransportService::Adaptive, TransportService::QuasiReliable] {
+        let config = Config { parity_segments: 1, ..config.clone() };
+        let mut pair = pair(&config, 0.0, 1);
+        pair.nodes[0].engine.incarnation = 0xfff;
+        pair.send(0, 1, service, 400_000);
+        pair.run_to_end(100 * SECOND);
+        assert_eq!((pair.sent.len(), pair.sinks[1].len()), (1, 1), "{service:?}");
+        let sink = &pair.sinks[1][&0];
+        assert_eq!((sink.bytes, sink.is_ended), (400_000, true), "{service:?}");
+        assert!(pair.counters(0).segments_sent > 4_096, "{service:?}");
+    }
+}
