@@ -100,6 +100,11 @@ impl Assembly {
         self.end.is_some_and(|end| self.next >= end)
     }
 
+    /// Number of segments, once it is known.
+    pub(super) fn end(&self) -> Option<u64> {
+        self.end
+    }
+
     /// Negative acknowledgements that wait.
     pub(super) fn nacks(&self) -> usize {
         self.nacks.len()

@@ -157,7 +157,9 @@ impl Carry {
             source_port: self.next_port,
             destination_port: BUNDLES_PORT,
         };
-        self.next_port = self.next_port.wrapping_add(1);
+        // Without port 0 there are 65,535, which has no factor in common with the 4,096 first sequence numbers: the same pair comes back
+        // after 268 million bundles.
+        self.next_port = self.next_port.wrapping_add(1).max(1);
         self.down.push_back(ConnectionsRequest::Open { connection: transfer.0, properties });
     }
 

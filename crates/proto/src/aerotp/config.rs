@@ -81,7 +81,8 @@ crate::setting::settings! {
         pub silence_limit: Duration = Duration::from_secs(120),
         /// Bit-error rate that the service `adaptive` expects before it has been measured. Default 1e-5.
         pub bit_error_rate_initial: f64 = 1e-5,
-        /// Maximum number of segments of a connection that are sent and not acknowledged, at most 65,536. Default 8,192.
+        /// Maximum number of segments of a connection that are sent and not acknowledged, at most 65,536; in the service `nack`, that are
+        /// kept for retransmission. Default 8,192.
         pub window_segments: u32 = 8192,
         /// Maximum number of bytes of all outgoing connections that are not acknowledged; one segment may exceed it. Default 16 MiB.
         pub outgoing_bytes_max: u64 = 16 << 20,
@@ -92,7 +93,8 @@ crate::setting::settings! {
         pub outgoing_max: usize = 1024,
         /// Maximum number of incoming connections; more are refused. Default 1,024.
         pub incoming_max: usize = 1024,
-        /// Number of incoming connections that are remembered after their end, so that late segments are answered. Default 4,096.
+        /// Number of incoming connections that are remembered after their end, for twice `silence-limit`, so that late segments are
+        /// answered; at most 65,536. Default 4,096.
         pub closed_max: usize = 4096,
         /// Maximum number of open bundles that are not completely received from the user; more fail at once. Default 4,096.
         pub open_max: usize = 4096,
@@ -193,6 +195,7 @@ impl Settings for Config {
         at_least("incoming-bytes-max", self.incoming_bytes_max, 65_536, "16777216 is usual")?;
         at_least("outgoing-max", self.outgoing_max, 1, "with 0 nothing can be sent")?;
         at_least("incoming-max", self.incoming_max, 1, "with 0 nothing can be received")?;
+        number("closed-max", self.closed_max as u64, 0..=65_536, "4096 is usual")?;
         at_least("open-max", self.open_max, 1, "with 0 nothing can be sent")?;
         at_least("bundle-bytes-max", self.bundle_bytes_max, 1, "with 0 no bundle can be sent")?;
         if !self.service.acknowledges() {

@@ -1,6 +1,7 @@
 //! Engine of the connections: the state of the endpoint, and the requests of the user.
 
 use super::block_sender;
+use super::closed::{Closed, ClosedConnections};
 use super::config::{Config, Counters, PACKET_BYTES_MIN};
 use super::error_rate::ErrorRate;
 use super::incoming::{Flow, Incoming};
@@ -47,16 +48,6 @@ enum State {
     Up,
 }
 
-/// Incoming connection that has ended.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Closed {
-    pub(super) first: u32,
-    /// Number of sequence numbers that it has used.
-    pub(super) numbers: u64,
-    /// Reason of a refusal; `None` if all of it has arrived.
-    pub(super) refused: Option<RefuseReason>,
-}
-
 /// Endpoint for connections, to one peer and from any. The [module](super) describes its procedures.
 #[derive(Debug)]
 pub struct Endpoint {
@@ -95,7 +86,7 @@ pub struct Endpoint {
     /// Outgoing connections without room for want of memory.
     starved: BTreeSet<u64>,
     /// Number of the next connection, in the high bits of its sequence numbers.
-    incarnation: u32,
+    pub(super) incarnation: u32,
     pub(super) incoming: BTreeMap<u64, Incoming>,
     pub(super) flows: BTreeMap<Flow, Vec<u64>>,
     pub(super) next_incoming: u64,
@@ -106,8 +97,7 @@ pub struct Endpoint {
     /// Incoming connections that owe a negative acknowledgement.
     pub(super) nacks: BTreeSet<u64>,
     pub(super) replies: VecDeque<(PeerId, Packet)>,
-    pub(super) closed: BTreeMap<Flow, VecDeque<Closed>>,
-    closed_order: VecDeque<Flow>,
+    pub(super) closed: ClosedConnections,
     pub(super) deadlines: Deadlines<(Side, u64)>,
     /// Connections and segments whose timers begin when a packet has left.
     pub(super) tokens: BTreeMap<u64, (u64, Option<u64>)>,
@@ -159,8 +149,7 @@ impl Endpoint {
             answers: BTreeSet::new(),
             nacks: BTreeSet::new(),
             replies: VecDeque::new(),
-            closed: BTreeMap::new(),
-            closed_order: VecDeque::new(),
+            closed: ClosedConnections::default(),
             deadlines: Deadlines::new(),
             tokens: BTreeMap::new(),
             next_token: 0,
@@ -231,7 +220,7 @@ impl Endpoint {
         self.path = Path::new(&self.config, packet_bytes, bit_error_rate);
     }
 
-    fn down(&mut self, reason: DownReason, failure: ConnectionFailure, retry: bool) {
+    fn down(&mut self, now: Instant, reason: DownReason, failure: ConnectionFailure, retry: bool) {
         let was_up = self.state == State::Up;
         self.state = State::Closed;
         self.timers.stop_all();
@@ -239,12 +228,11 @@ impl Endpoint {
         let outgoing: Vec<_> = self.outgoing.keys().copied().collect();
         outgoing.into_iter().for_each(|connection| self.fail(connection, failure));
         let incoming: Vec<_> = self.incoming.keys().copied().collect();
-        incoming.into_iter().for_each(|incoming| self.lose(incoming));
+        incoming.into_iter().for_each(|incoming| self.lose(now, incoming));
         self.replies.clear();
         self.tokens.clear();
         // The numbers of other peers are not valid on another endpoint.
-        self.closed.retain(|(peer, ..), _| *peer == PeerId::CONFIGURED);
-        self.closed_order.retain(|(peer, ..)| *peer == PeerId::CONFIGURED);
+        self.closed.keep_configured();
         self.error_rates.clear();
         if was_up || !self.listening {
             self.up.push_back(ConnectionsIndication::Down { reason, retry });
@@ -257,7 +245,7 @@ impl Endpoint {
         }
         self.counters.failed += 1;
         let retry = self.wanted && !self.listening;
-        self.down(DownReason::Stream(reason), ConnectionFailure::Down(reason), retry);
+        self.down(now, DownReason::Stream(reason), ConnectionFailure::Down(reason), retry);
         if retry {
             self.timers.set(Timer::Retry as usize, now + self.backoff.fail());
         }
@@ -273,13 +261,13 @@ impl Endpoint {
         self.orders.clear();
         self.orders.push_back(DatagramsRequest::Leave);
         let retry = self.wanted;
-        self.down(DownReason::KeepAlive, ConnectionFailure::Silent, retry);
+        self.down(now, DownReason::KeepAlive, ConnectionFailure::Silent, retry);
         if retry {
             self.timers.set(Timer::Retry as usize, now + self.backoff.fail());
         }
     }
 
-    fn close(&mut self) {
+    fn close(&mut self, now: Instant) {
         let wanted = core::mem::replace(&mut self.wanted, false);
         if self.state != State::Closed {
             self.orders.clear();
@@ -288,7 +276,7 @@ impl Endpoint {
         } else if !wanted {
             return;
         }
-        self.down(DownReason::Closed, ConnectionFailure::NotUp, false);
+        self.down(now, DownReason::Closed, ConnectionFailure::NotUp, false);
     }
 
     fn pause(&mut self) {
@@ -303,6 +291,7 @@ impl Endpoint {
     /// Continues all connections at once: each receiver states what it has.
     fn resume(&mut self, now: Instant) {
         self.pacer.restart(now);
+        self.closed.restart(now);
         let outgoing: Vec<_> = self.outgoing.keys().copied().collect();
         for number in outgoing {
             self.outgoing.get_mut(&number).expect("just listed").resume(now, &self.config);
@@ -455,15 +444,15 @@ impl Endpoint {
         let held = incoming.held_bytes();
         incoming.accept(now, up_to, &self.config);
         self.account_incoming(number, held);
-        self.settle_incoming(number);
+        self.settle_incoming(now, number);
     }
 
-    fn refuse(&mut self, number: u64, reason: RefuseReason) {
+    fn refuse(&mut self, now: Instant, number: u64, reason: RefuseReason) {
         let Some(incoming) = self.incoming.get(&number) else { return };
-        let closed = Closed { first: incoming.first, numbers: u64::from(u32::MAX), refused: Some(reason) };
+        let closed = incoming.closed(Some(reason));
         let (flow, properties) = (incoming.flow, incoming.properties);
         self.counters.refused += 1;
-        self.end_incoming(number, closed);
+        self.end_incoming(now, number, closed);
         self.reply_refusal(flow, &properties, closed.first, reason);
     }
 
@@ -473,19 +462,18 @@ impl Endpoint {
     }
 
     /// Ends a connection that is over, or updates its timers.
-    pub(super) fn settle_incoming(&mut self, number: u64) {
+    pub(super) fn settle_incoming(&mut self, now: Instant, number: u64) {
         let Some(incoming) = self.incoming.get(&number) else { return };
         if !incoming.is_over() {
             return self.refresh_incoming(number);
         }
-        let closed = Closed { first: incoming.first, numbers: incoming.next(), refused: None };
-        let (flow, properties) = (incoming.flow, incoming.properties);
-        let (sequence, echo) = (incoming.sequence_of(incoming.accepted.saturating_sub(1)), incoming.echo);
+        let closed = incoming.closed(None);
+        let (flow, properties, echo) = (incoming.flow, incoming.properties, incoming.echo);
         let is_answered = properties.service.acknowledges() || properties.service.has_nacks();
         self.counters.connections_received += 1;
-        self.end_incoming(number, closed);
+        self.end_incoming(now, number, closed);
         if is_answered {
-            self.reply_end(flow, &properties, sequence, echo.unwrap_or(0));
+            self.reply_end(flow, &properties, closed.last(), echo.unwrap_or(0));
         }
     }
 
@@ -502,7 +490,7 @@ impl Endpoint {
     }
 
     /// Forgets a connection, but not that it existed.
-    fn end_incoming(&mut self, number: u64, closed: Closed) {
+    fn end_incoming(&mut self, now: Instant, number: u64, closed: Closed) {
         let Some(mut incoming) = self.incoming.remove(&number) else { return };
         self.deadlines.set((Side::Receiver, number), &mut incoming.deadline, None);
         self.answers.remove(&number);
@@ -514,29 +502,15 @@ impl Endpoint {
                 self.flows.remove(&incoming.flow);
             }
         }
-        if self.config.closed_max == 0 {
-            return;
-        }
-        self.closed.entry(incoming.flow).or_default().push_back(closed);
-        self.closed_order.push_back(incoming.flow);
-        if self.closed_order.len() > self.config.closed_max {
-            let flow = self.closed_order.pop_front().expect("there are more");
-            if let Some(closed) = self.closed.get_mut(&flow) {
-                closed.pop_front();
-                if closed.is_empty() {
-                    self.closed.remove(&flow);
-                }
-            }
-        }
+        self.closed.remember(now, incoming.flow, closed, self.config.closed_max);
     }
 
-    pub(super) fn lose(&mut self, number: u64) {
+    pub(super) fn lose(&mut self, now: Instant, number: u64) {
         let Some(incoming) = self.incoming.get(&number) else { return };
         let end_was_told = incoming.end_was_told;
         // It does not begin again: the user may have had all of it.
-        let refused = Some(RefuseReason::SessionTerminating);
-        let closed = Closed { first: incoming.first, numbers: incoming.next(), refused };
-        self.end_incoming(number, closed);
+        let closed = incoming.closed(Some(RefuseReason::SessionTerminating));
+        self.end_incoming(now, number, closed);
         if !end_was_told {
             self.counters.connections_lost += 1;
             self.up.push_back(ConnectionsIndication::Lost { incoming: number });
@@ -635,9 +609,9 @@ impl Endpoint {
         self.account_incoming(number, held);
         if is_silent {
             self.counters.silent += 1;
-            return self.lose(number);
+            return self.lose(now, number);
         }
-        self.deliver(number);
+        self.deliver(now, number);
     }
 }
 
@@ -658,8 +632,8 @@ impl Engine for Endpoint {
             ConnectionsRequest::Data { connection, data, last } => self.data(now, connection, data, last),
             ConnectionsRequest::Cancel { connection } => self.fail(connection, ConnectionFailure::Cancelled),
             ConnectionsRequest::Accept { incoming, up_to } => self.accept(now, incoming, up_to),
-            ConnectionsRequest::Refuse { incoming, reason } => self.refuse(incoming, reason),
-            ConnectionsRequest::Close => self.close(),
+            ConnectionsRequest::Refuse { incoming, reason } => self.refuse(now, incoming, reason),
+            ConnectionsRequest::Close => self.close(now),
         }
     }
 

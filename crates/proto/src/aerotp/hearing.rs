@@ -15,7 +15,7 @@ use bytes::Bytes;
 /// Maximum number of incoming connections with the same ports.
 const SAME_PORTS_MAX: usize = 4;
 /// Sequence numbers at the beginning of a connection in which its first segments may be.
-const FIRST_NUMBERS: u32 = 1 << FIRST_BITS;
+pub(super) const FIRST_NUMBERS: u32 = 1 << FIRST_BITS;
 
 impl Endpoint {
     /// Handles a datagram, which may contain bit errors.
@@ -79,7 +79,7 @@ impl Endpoint {
         let room = self.room_for(number, index);
         let incoming = self.incoming.get_mut(&number).expect("just found");
         let held = incoming.held_bytes();
-        incoming.heard(now, &self.config);
+        incoming.heard(now, header.timestamp, &self.config);
         if header.length == 0 {
             self.hear_signal(number, index, &received);
         } else if matches!(incoming.order, Order::None) {
@@ -96,7 +96,7 @@ impl Endpoint {
             self.answer_segment(now, number, index, arrival, header, has_changed);
             self.account_incoming(number, held);
         }
-        self.deliver(number);
+        self.deliver(now, number);
     }
 
     /// Returns the number of bytes that a segment may take in memory; `None` if there is no room at all.
@@ -219,7 +219,7 @@ impl Endpoint {
             source_port: header.source_port,
             destination_port: header.destination_port,
         };
-        if self.answer_for_closed(flow, &properties, header) {
+        if self.answer_for_closed(now, flow, &properties, header) {
             return None;
         }
         let is_answered = header.service.acknowledges() || header.service.has_nacks();
@@ -244,8 +244,7 @@ impl Endpoint {
         let number = self.next_incoming;
         self.next_incoming += 1;
         let first = header.sequence & !(FIRST_NUMBERS - 1);
-        let incoming =
-            Incoming::new(now, flow, first, properties, header.in_blocks, &self.config, &self.code);
+        let incoming = Incoming::new(now, flow, first, header, &self.config, &self.code);
         let index = incoming.index_of(header.sequence)?;
         self.incoming.insert(number, incoming);
         self.flows.entry(flow).or_default().push(number);
@@ -255,23 +254,23 @@ impl Endpoint {
     }
 
     /// Answers a segment of a connection that has ended. Returns true if it is one.
-    fn answer_for_closed(&mut self, flow: Flow, properties: &ConnectionProperties, header: &Header) -> bool {
-        let Some(closed) = self.closed.get(&flow) else { return false };
-        // The end, and a few numbers after it, which packets without data have.
-        let is_in = |closed: &&super::endpoint::Closed| {
-            let distance = u64::from(header.sequence.wrapping_sub(closed.first));
-            let range = closed.numbers.max(u64::from(FIRST_NUMBERS)) + u64::from(FIRST_NUMBERS);
-            let same_start = header.sequence & !(FIRST_NUMBERS - 1) == closed.first;
-            if header.flags.has(Flags::ASYN) { same_start } else { distance < range }
-        };
-        let Some(closed) = closed.iter().rev().find(is_in).copied() else { return false };
+    fn answer_for_closed(
+        &mut self,
+        now: Instant,
+        flow: Flow,
+        properties: &ConnectionProperties,
+        header: &Header,
+    ) -> bool {
+        // Its sender gives up after one limit, and counts it from the last answer.
+        self.closed.expire(now, self.config.silence_limit * 2);
+        let Some(closed) = self.closed.find(flow, header) else { return false };
         self.counters.duplicates += 1;
         match closed.refused {
             Some(reason) => self.reply_refusal(flow, properties, header.sequence, reason),
             None if properties.service.acknowledges()
                 || header.flags.has(Flags::AFIN) && properties.service.has_nacks() =>
             {
-                self.reply_end(flow, properties, header.sequence, header.timestamp);
+                self.reply_end(flow, properties, closed.last(), header.timestamp);
             }
             None => {}
         }
@@ -279,7 +278,7 @@ impl Endpoint {
     }
 
     /// Passes to the user what is next.
-    pub(super) fn deliver(&mut self, number: u64) {
+    pub(super) fn deliver(&mut self, now: Instant, number: u64) {
         let Some(incoming) = self.incoming.get_mut(&number) else { return };
         let held = incoming.held_bytes();
         let mut told_end = incoming.end_was_told;
@@ -310,7 +309,7 @@ impl Endpoint {
             self.counters.segments_restored += core::mem::take(&mut blocks.restored);
         }
         self.account_incoming(number, held);
-        self.settle_incoming(number);
+        self.settle_incoming(now, number);
     }
 
     // -- Answers --------------------------------------------------------------------------------------------------
@@ -333,6 +332,11 @@ impl Endpoint {
             self.counters.strangers += 1;
             return;
         }
+        let acknowledges_end = header.flags.has(Flags::AFINACK);
+        if acknowledges_end && !(header.kind == Kind::Acknowledgement && outgoing.ends_at(index)) {
+            self.counters.strangers += 1;
+            return;
+        }
         let echo = departure(now, header.timestamp);
         match header.kind {
             Kind::Data => unreachable!("data is handled before"),
@@ -352,10 +356,7 @@ impl Endpoint {
                     if has_number {
                         is_new |= segments.acknowledge(index);
                     }
-                    if has_number
-                        && header.flags.has(Flags::PARITY_OR_UP_TO)
-                        && !header.flags.has(Flags::AFINACK)
-                    {
+                    if has_number && header.flags.has(Flags::PARITY_OR_UP_TO) && !acknowledges_end {
                         is_new |= segments.accept(index + 1, config.cumulative);
                     }
                     let next = segments.next();

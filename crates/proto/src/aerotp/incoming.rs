@@ -3,11 +3,12 @@
 use super::assembly::{Arrival, Assembly, Delivery};
 use super::block_receiver::BlockReceiver;
 use super::block_sender::BLOCK_NUMBERS;
+use super::closed::Closed;
 use super::config::Config;
 use super::outgoing::near;
-use super::wire::Flags;
+use super::wire::{Flags, Header};
 use crate::fec::VandermondeCode;
-use crate::service::{ConnectionProperties, PeerId, TransportService};
+use crate::service::{ConnectionProperties, PeerId, RefuseReason, TransportService};
 use crate::time::Instant;
 use bytes::Bytes;
 use std::collections::{BTreeSet, VecDeque};
@@ -71,6 +72,8 @@ pub(super) struct Incoming {
     /// The set-up is to be acknowledged.
     setup_due: bool,
     end_due: bool,
+    /// Latest time of departure of a packet, as it states it.
+    stamp: u32,
     inactive_at: Option<Instant>,
     /// Time at which what is missing is given up (LISTEN TO).
     listen_at: Option<Instant>,
@@ -82,14 +85,19 @@ impl Incoming {
         now: Instant,
         flow: Flow,
         first: u32,
-        properties: ConnectionProperties,
-        in_blocks: bool,
+        header: &Header,
         config: &Config,
         code: &VandermondeCode,
     ) -> Self {
+        let properties = ConnectionProperties {
+            service: header.service,
+            precedence: header.precedence,
+            source_port: header.source_port,
+            destination_port: header.destination_port,
+        };
         let order = match properties.service {
             TransportService::Adaptive => Order::Blocks(BlockReceiver::new(code.clone(), false)),
-            TransportService::QuasiReliable if in_blocks => {
+            TransportService::QuasiReliable if header.in_blocks => {
                 Order::Blocks(BlockReceiver::new(code.clone(), true))
             }
             TransportService::UnreliableDatagram => Order::None,
@@ -114,6 +122,7 @@ impl Incoming {
             answer_due: false,
             setup_due: properties.service.has_nacks() && !properties.service.acknowledges(),
             end_due: false,
+            stamp: header.timestamp,
             inactive_at: Some(now + config.silence_limit),
             listen_at: None,
             deadline: None,
@@ -178,13 +187,29 @@ impl Incoming {
         }
     }
 
+    /// Index of the last segment, once it is known.
+    pub(super) fn last(&self) -> Option<u64> {
+        match &self.order {
+            Order::Segments(assembly) => assembly.end().map(|end| end.saturating_sub(1)),
+            Order::Blocks(_) | Order::None => None,
+        }
+    }
+
     /// Returns true if nothing is owed to the sender or the user any more.
     pub(super) fn is_over(&self) -> bool {
         self.end_was_told && (!self.service().acknowledges() || self.accepted == self.next())
     }
 
+    /// What is remembered of it after its end.
+    pub(super) fn closed(&self, refused: Option<RefuseReason>) -> Closed {
+        Closed { first: self.first, numbers: self.next(), stamp: self.stamp, refused }
+    }
+
     /// Something new has come from the sender.
-    pub(super) fn heard(&mut self, now: Instant, config: &Config) {
+    pub(super) fn heard(&mut self, now: Instant, stamp: u32, config: &Config) {
+        if stamp.wrapping_sub(self.stamp) as i32 > 0 {
+            self.stamp = stamp;
+        }
         self.inactive_at = Some(now + config.silence_limit);
     }
 
@@ -301,7 +326,7 @@ impl Incoming {
 
     /// Takes the answer that is due now, for connections without blocks.
     pub(super) fn take_acknowledgements(&mut self, most: usize, config: &Config) -> Acknowledgements {
-        let end = self.is_over() || core::mem::take(&mut self.end_due);
+        let end = core::mem::take(&mut self.end_due);
         self.setup_due = false;
         let mut flags = Flags::ASYNACK.with_if(end, Flags::AFINACK);
         let limit = if config.cumulative { most } else { most.min(config.acks_per_mack as usize) };
@@ -353,7 +378,7 @@ impl Incoming {
     pub(super) fn take_report(&mut self, config: &Config) -> Flags {
         self.acceptance_is_new = false;
         self.after_answer(config);
-        Flags::ASYNACK.with_if(self.is_over(), Flags::AFINACK)
+        Flags::ASYNACK
     }
 
     /// Plans the rest of acknowledgements that did not fit.

@@ -87,7 +87,7 @@ impl Endpoint {
             let incoming = self.incoming.get_mut(&number).expect("just found");
             let timestamp = incoming.echo.unwrap_or(0);
             let taken = incoming.take_acknowledgements(most, &self.config);
-            let sequence = incoming.sequence_of(taken.first.unwrap_or(0));
+            let sequence = incoming.sequence_of(taken.first.or(incoming.last()).unwrap_or(0));
             let payload = encode_numbers(taken.others.iter().map(|index| incoming.sequence_of(*index)));
             self.counters.acks_sent += u64::from(taken.first.is_some()) + taken.others.len() as u64;
             Packet { header: Header { flags: taken.flags, sequence, timestamp, ..header }, payload }

@@ -77,6 +77,7 @@ mod block_receiver;
 mod block_sender;
 mod buffer;
 mod bundles;
+mod closed;
 pub mod config;
 mod endpoint;
 mod error_rate;

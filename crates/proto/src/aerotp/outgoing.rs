@@ -245,6 +245,11 @@ impl Outgoing {
         self.buffer.is_ended && self.buffer.is_empty()
     }
 
+    /// Returns true if all data were sent, and this is the last number of them.
+    pub(super) fn ends_at(&self, index: u64) -> bool {
+        self.is_sent() && index == self.next().saturating_sub(1)
+    }
+
     fn is_settled(&self) -> bool {
         match &self.control {
             Control::Segments(segments) => segments.is_settled(),
@@ -403,7 +408,7 @@ impl Outgoing {
             self.signals = 0;
             self.signal_at = None;
         }
-        if flags.has(Flags::AFINACK) && self.is_sent() {
+        if flags.has(Flags::AFINACK) {
             self.end_is_known = true;
             self.signal_at = None;
             self.signal_due = false;

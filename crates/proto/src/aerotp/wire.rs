@@ -77,7 +77,8 @@ impl Flags {
     pub const AFIN: Flags = Flags(0x02);
     /// The receiver has the connection.
     pub const ASYNACK: Flags = Flags(0x04);
-    /// The receiver has the end of the connection; in a service with acknowledgements, its user has accepted all of it.
+    /// The receiver has the end of the connection, and the sequence number is the last one; in a service with acknowledgements, its user
+    /// has accepted all of it.
     pub const AFINACK: Flags = Flags(0x08);
     /// Data: the payload is parity across segments. Acknowledgement: everything up to the sequence number is accepted.
     pub const PARITY_OR_UP_TO: Flags = Flags(0x10);

@@ -6,4 +6,5 @@ mod hostile;
 mod laws;
 mod limits;
 mod pair;
+mod restarts;
 mod services;

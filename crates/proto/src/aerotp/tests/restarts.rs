@@ -1,0 +1,106 @@
+//! Numbers that recur, restarts, silences and withdrawals.
+
+use super::hostile::{answer, inject, packets, sending};
+use super::pair::Pair;
+use super::services::pair;
+use crate::aerotp::wire::{Flags, Header, Kind, Packet};
+use crate::aerotp::{Config, Endpoint};
+use crate::rng::Rng;
+use crate::service::{
+    ConnectionFailure, ConnectionProperties, ConnectionsRequest, Precedence, RefuseReason, TransportService,
+};
+use crate::time::Duration;
+use crate::wrap::Checked;
+use bytes::Bytes;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Replaces a node by one that has just started.
+fn restart(pair: &mut Pair, node: usize, seed: u64) {
+    pair.request(node, ConnectionsRequest::Close);
+    pair.nodes[node] = Checked::new("aerotp", Endpoint::new(Config::default(), Rng::new(seed)));
+    pair.request(node, ConnectionsRequest::Connect);
+}
+
+#[test]
+fn a_connection_with_the_ports_and_numbers_of_one_that_has_ended_is_another_one() {
+    for service in TransportService::ALL.into_iter().filter(|service| !service.keeps_messages()) {
+        for length in [0, 1_000, 30_000, 60_000] {
+            let mut pair = pair(&Config::default(), 0.0, 1);
+            pair.nodes[0].engine.incarnation = 7;
+            pair.send(0, 1, service, 30_000);
+            pair.run_to_end(10 * SECOND);
+            // As after 4,096 connections.
+            pair.nodes[0].engine.incarnation = 7;
+            let properties = pair.sinks[1][&0].properties;
+            pair.send_with(0, 2, properties, length);
+            pair.run_to_end(10 * SECOND);
+            assert_eq!((pair.sinks[1].len(), pair.failed.len()), (2, 0), "{service:?} {length}");
+            let sink = &pair.sinks[1][&1];
+            assert_eq!((sink.bytes, sink.is_ended), (length, true), "{service:?} {length}");
+        }
+    }
+}
+
+#[test]
+fn a_sender_that_has_restarted_with_numbers_of_before_loses_nothing() {
+    for length in [1_000, 30_000, 60_000] {
+        let mut pair = pair(&Config::default(), 0.0, 1);
+        pair.nodes[0].engine.incarnation = 7;
+        pair.send(0, 1, TransportService::Adaptive, 30_000);
+        pair.run_to_end(10 * SECOND);
+        restart(&mut pair, 0, 9);
+        pair.nodes[0].engine.incarnation = 7;
+        let properties = pair.sinks[1][&0].properties;
+        pair.send_with(0, 2, properties, length);
+        pair.run_to_end(10 * SECOND);
+        assert_eq!((pair.sinks[1].len(), pair.sent.len()), (2, 2), "{length}");
+        assert_eq!(pair.sinks[1][&1].bytes, length);
+    }
+}
+
+#[test]
+fn connections_that_have_ended_are_forgotten_after_a_time() {
+    let mut pair = pair(&Config::default(), 0.0, 1);
+    pair.send(0, 1, TransportService::Reliable, 1_000);
+    pair.run_to_end(SECOND);
+    let first: Vec<Bytes> =
+        pair.log.iter().filter(|(_, node, _)| *node == 0).map(|(_, _, bytes)| bytes.clone()).collect();
+    pair.run(Config::default().silence_limit);
+    inject(&mut pair, 1, first[0].clone());
+    assert_eq!(pair.sinks[1].len(), 1, "it may be repeated as long as its sender waits");
+    pair.run(Config::default().silence_limit * 2);
+    inject(&mut pair, 1, first[0].clone());
+    assert_eq!(pair.sinks[1].len(), 2);
+}
+
+#[test]
+fn the_end_is_acknowledged_at_the_last_number_and_at_no_other() {
+    for service in [TransportService::Reliable, TransportService::Nack] {
+        let mut pair = sending(service, 3 * 1_000);
+        let end = Flags::ASYNACK.with(Flags::AFINACK);
+        let last = packets(&pair, 0).iter().map(|header| header.sequence & 0xf_ffff).max().expect("it sends");
+        // A packet without data has the number after the last one.
+        let is_signal = packets(&pair, 0).iter().any(|header| header.length == 0);
+        let last = if is_signal { last - 1 } else { last };
+        for distance in (0..last).chain([last + 1]) {
+            let forged = answer(&pair, 0, Kind::Acknowledgement, end, distance, &[]);
+            inject(&mut pair, 0, forged);
+        }
+        pair.run(5 * SECOND);
+        assert!(pair.sent.is_empty(), "{service:?}");
+        let real = answer(&pair, 0, Kind::Acknowledgement, end, last, &[]);
+        inject(&mut pair, 0, real);
+        pair.run(5 * SECOND);
+        assert_eq!(pair.sent.len(), 1, "{service:?}");
+    }
+}
+
+/// Refusal of the connection that node 0 has opened, as one that is unknown.
+fn unknown(pair: &Pair) -> Bytes {
+    let packet = answer(pair, 0, Kind::Refusal, Flags::NONE, 3, &[]);
+    let read = crate::aerotp::wire::Received::decode(&packet, None).expect("a packet");
+    let payload = Bytes::copy_from_slice(&[RefuseReason::SessionTerminating.code()]);
+    let header = Header { length: 1, ..read.header };
+    Packet { header, payload }.to_bytes()
+}
