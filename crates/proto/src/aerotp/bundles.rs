@@ -258,7 +258,14 @@ impl Carry {
     }
 
     fn arrived(&mut self, number: u64, mut data: Bytes, last: bool) {
-        let Some(bundle) = self.incoming.get_mut(&number) else { return };
+        let Some(bundle) = self.incoming.get_mut(&number) else {
+            // All of the bundle is accepted: only the end may follow.
+            if !data.is_empty() {
+                let reason = RefuseReason::NotAcceptable;
+                self.down.push_back(ConnectionsRequest::Refuse { incoming: number, reason });
+            }
+            return;
+        };
         if bundle.transfer.is_none() {
             let lacking = PREFIX_BYTES as usize - bundle.prefix.len();
             bundle.prefix.extend_from_slice(&data.split_to(lacking.min(data.len())));
