@@ -14,6 +14,8 @@ pub(super) const BLOCK_NUMBERS: u64 = 256;
 pub(super) const SOURCES_MAX: u32 = 64;
 /// Number of symbols with parity of a block.
 pub(super) const ROWS: u32 = 128;
+/// Maximum number of blocks that are kept, for connections with answers: they are in the window of the receiver, 2^20 numbers.
+const BLOCKS_MAX: usize = 4_095;
 /// Maximum number of segments with parity that are sent before a loss is reported.
 const PROACTIVE_MAX: u64 = 16;
 
@@ -149,7 +151,8 @@ impl BlockSender {
         }
         let segments = self.blocks.iter().map(|block| block.sources.len() as u64).sum::<u64>();
         let in_window = self.bytes - self.accepted_bytes < self.window_bytes || self.blocks.is_empty();
-        segments < window_segments && in_window
+        let is_open = self.blocks.back().is_some_and(|block| !block.is_closed);
+        segments < window_segments && in_window && (is_open || self.blocks.len() < BLOCKS_MAX)
     }
 
     /// Returns true if all data have been accepted.
