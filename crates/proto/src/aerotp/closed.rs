@@ -35,7 +35,7 @@ impl Closed {
             // Packets without data have the number after the last one.
             return distance <= self.numbers && !self.is_of_another(header);
         }
-        if header.flags.has(Flags::ASYN) {
+        if header.flags.has(Flags::ASYN) || header.service.keeps_messages() {
             header.sequence & !(FIRST_NUMBERS - 1) == self.first
         } else {
             // Those that were under way when it was refused.

@@ -409,6 +409,15 @@ impl Endpoint {
         self.end_outgoing(connection, ConnectionsIndication::Failed { connection, reason });
     }
 
+    /// Ends a connection and tells its receiver, which waits in vain otherwise.
+    fn withdraw(&mut self, now: Instant, connection: u64, reason: ConnectionFailure) {
+        let Some(outgoing) = self.outgoing.get(&connection) else { return };
+        let header = outgoing.header(now, Kind::Withdrawal, outgoing.next().saturating_sub(1));
+        let to = self.peer.expect("an endpoint with outgoing connections has a peer");
+        self.reply(to, Packet { header, payload: Bytes::new() });
+        self.fail(connection, reason);
+    }
+
     /// Returns the next room that has changed.
     fn next_room(&mut self) -> Option<ConnectionsIndication> {
         while let Some(connection) = self.rooms.pop_first() {
@@ -452,7 +461,7 @@ impl Endpoint {
         let closed = incoming.closed(Some(reason));
         let (flow, properties) = (incoming.flow, incoming.properties);
         self.counters.refused += 1;
-        self.end_incoming(now, number, closed);
+        self.end_incoming(now, number, Some(closed));
         self.reply_refusal(flow, &properties, closed.first, reason);
     }
 
@@ -471,7 +480,7 @@ impl Endpoint {
         let (flow, properties, echo) = (incoming.flow, incoming.properties, incoming.echo);
         let is_answered = properties.service.acknowledges() || properties.service.has_nacks();
         self.counters.connections_received += 1;
-        self.end_incoming(now, number, closed);
+        self.end_incoming(now, number, Some(closed));
         if is_answered {
             self.reply_end(flow, &properties, closed.last(), echo.unwrap_or(0));
         }
@@ -489,8 +498,8 @@ impl Endpoint {
         set(&mut self.nacks, incoming.has_nacks());
     }
 
-    /// Forgets a connection, but not that it existed.
-    fn end_incoming(&mut self, now: Instant, number: u64, closed: Closed) {
+    /// Forgets a connection, but not that it existed if `closed` is to be remembered.
+    fn end_incoming(&mut self, now: Instant, number: u64, closed: Option<Closed>) {
         let Some(mut incoming) = self.incoming.remove(&number) else { return };
         self.deadlines.set((Side::Receiver, number), &mut incoming.deadline, None);
         self.answers.remove(&number);
@@ -502,15 +511,18 @@ impl Endpoint {
                 self.flows.remove(&incoming.flow);
             }
         }
-        self.closed.remember(now, incoming.flow, closed, self.config.closed_max);
+        if let Some(closed) = closed {
+            self.closed.remember(now, incoming.flow, closed, self.config.closed_max);
+        }
     }
 
     pub(super) fn lose(&mut self, now: Instant, number: u64) {
         let Some(incoming) = self.incoming.get(&number) else { return };
         let end_was_told = incoming.end_was_told;
-        // It does not begin again: the user may have had all of it.
+        // It does not begin again: the user may have had all of it. Single messages may be rarer than the limit of silence.
+        let begins_again = incoming.properties.service.keeps_messages();
         let closed = incoming.closed(Some(RefuseReason::SessionTerminating));
-        self.end_incoming(now, number, closed);
+        self.end_incoming(now, number, (!begins_again).then_some(closed));
         if !end_was_told {
             self.counters.connections_lost += 1;
             self.up.push_back(ConnectionsIndication::Lost { incoming: number });
@@ -594,7 +606,7 @@ impl Endpoint {
             Expiry::Over => self.end_outgoing(connection, ConnectionsIndication::Sent { connection }),
             Expiry::Silent => {
                 self.counters.silent += 1;
-                self.fail(connection, ConnectionFailure::Silent);
+                self.withdraw(now, connection, ConnectionFailure::Silent);
                 self.check_silence(now);
             }
         }
@@ -630,7 +642,9 @@ impl Engine for Endpoint {
             }
             ConnectionsRequest::Open { connection, properties } => self.open(now, connection, properties),
             ConnectionsRequest::Data { connection, data, last } => self.data(now, connection, data, last),
-            ConnectionsRequest::Cancel { connection } => self.fail(connection, ConnectionFailure::Cancelled),
+            ConnectionsRequest::Cancel { connection } => {
+                self.withdraw(now, connection, ConnectionFailure::Cancelled);
+            }
             ConnectionsRequest::Accept { incoming, up_to } => self.accept(now, incoming, up_to),
             ConnectionsRequest::Refuse { incoming, reason } => self.refuse(now, incoming, reason),
             ConnectionsRequest::Close => self.close(now),

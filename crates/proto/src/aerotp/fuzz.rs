@@ -17,7 +17,6 @@ pub const FUZZ: Material = Material {
     speech,
 };
 
-const KINDS: [Kind; 5] = [Kind::Data, Kind::Acknowledgement, Kind::Nack, Kind::Report, Kind::Refusal];
 const STRENGTHS: [u8; 7] = [0, 1, 2, 4, 8, 16, 3];
 
 /// Checks that a packet that was read and is written again is the same one, whatever was corrected.
@@ -77,7 +76,7 @@ pub(super) fn packet(rng: &mut Rng) -> Packet {
     let header = Header {
         source_port: rng.next_u32() as u16,
         destination_port: rng.next_u32() as u16,
-        kind: KINDS[rng.below(5) as usize],
+        kind: Kind::ALL[rng.below(6) as usize],
         service: TransportService::ALL[rng.below(8) as usize],
         precedence: Precedence::ALL[rng.below(4) as usize],
         header_in_code: strength > 0 && rng.chance(0.2),
@@ -108,7 +107,7 @@ fn likely_packet(rng: &mut Rng) -> Packet {
         1 => TransportService::Reliable,
         _ => TransportService::Adaptive,
     };
-    let kind = if rng.chance(0.6) { Kind::Data } else { KINDS[rng.below(5) as usize] };
+    let kind = if rng.chance(0.6) { Kind::Data } else { Kind::ALL[rng.below(6) as usize] };
     let mut flags = Flags::NONE;
     for (flag, probability) in [
         (Flags::ASYN, 0.7),
@@ -133,11 +132,13 @@ fn likely_packet(rng: &mut Rng) -> Packet {
         Kind::Acknowledgement | Kind::Nack => encode_numbers((0..rng.below(4)).map(|_| rng.below(12) as u32)),
         Kind::Report => report(rng).encode(),
         Kind::Refusal => vec![rng.below(8) as u8].into(),
+        Kind::Withdrawal => Bytes::new(),
     };
     let group = (rng.below(2) as u32) << 20;
     let numbers = if rng.chance(0.1) { 1 << 21 } else { 70 };
     let (here, there) = (rng.below(3) as u16, BUNDLES_PORT);
-    let (source_port, destination_port) = if kind == Kind::Data { (here, there) } else { (there, here) };
+    let is_of_sender = matches!(kind, Kind::Data | Kind::Withdrawal);
+    let (source_port, destination_port) = if is_of_sender { (here, there) } else { (there, here) };
     let strength = if rng.chance(0.3) { 2 } else { 0 };
     let header = Header {
         source_port,

@@ -43,6 +43,9 @@ impl Endpoint {
             self.counters.headers_damaged += 1;
             return;
         }
+        if received.header.kind == Kind::Withdrawal {
+            return self.hear_withdrawal(now, from, &received.header);
+        }
         self.hear_answer(now, from, &received.header, &received.payload);
     }
 
@@ -223,14 +226,20 @@ impl Endpoint {
             return None;
         }
         let is_answered = header.service.acknowledges() || header.service.has_nacks();
+        if let Some(incoming) = self.open_connection(flow, header) {
+            // The sender of a flow without answers runs ahead of a receiver that hears nothing for a time, and begins another one.
+            if is_answered || !incoming.is_behind(header.sequence) {
+                self.counters.dropped += 1;
+            } else {
+                self.refuse_stranger(flow, &properties, header);
+            }
+            return None;
+        }
         let is_new = header.flags.has(Flags::ASYN) || header.service.keeps_messages();
         // It may have arrived completely before this side was started, and shall not arrive twice.
         let is_young = now < self.opened_at + self.config.silence_limit;
         if !is_new || header.flags.has(Flags::WHOLE) && is_young && is_answered {
-            self.counters.strangers += 1;
-            if is_answered {
-                self.reply_refusal(flow, &properties, header.sequence, RefuseReason::SessionTerminating);
-            }
+            self.refuse_stranger(flow, &properties, header);
             return None;
         }
         let same_ports = self.flows.get(&flow).map_or(0, Vec::len);
@@ -241,16 +250,44 @@ impl Endpoint {
             }
             return None;
         }
-        let number = self.next_incoming;
-        self.next_incoming += 1;
         let first = header.sequence & !(FIRST_NUMBERS - 1);
         let incoming = Incoming::new(now, flow, first, header, &self.config, &self.code);
-        let index = incoming.index_of(header.sequence)?;
+        let Some(index) = incoming.index_of(header.sequence) else {
+            self.refuse_stranger(flow, &properties, header);
+            return None;
+        };
+        let number = self.next_incoming;
+        self.next_incoming += 1;
         self.incoming.insert(number, incoming);
         self.flows.entry(flow).or_default().push(number);
         self.counters.connections_begun += 1;
         self.up.push_back(ConnectionsIndication::Begin { incoming: number, properties });
         Some((number, index))
+    }
+
+    /// Returns the open connection of a packet that is outside its window.
+    fn open_connection(&self, flow: Flow, header: &Header) -> Option<&Incoming> {
+        let open = self.flows.get(&flow)?.iter().map(|number| &self.incoming[number]);
+        open.filter(|incoming| incoming.properties.service == header.service).find(|incoming| {
+            !header.flags.has(Flags::ASYN) || incoming.first == header.sequence & !(FIRST_NUMBERS - 1)
+        })
+    }
+
+    /// Tells the sender of a connection that it is unknown here. Single messages need no beginning.
+    fn refuse_stranger(&mut self, flow: Flow, properties: &ConnectionProperties, header: &Header) {
+        self.counters.strangers += 1;
+        if !header.service.keeps_messages() {
+            self.reply_refusal(flow, properties, header.sequence, RefuseReason::SessionTerminating);
+        }
+    }
+
+    /// The sender gives up a connection.
+    fn hear_withdrawal(&mut self, now: Instant, from: PeerId, header: &Header) {
+        let flow = (from, header.source_port, header.destination_port);
+        match self.find_incoming(flow, header) {
+            Some((number, _)) => self.lose(now, number),
+            None => self.counters.strangers += 1,
+        }
     }
 
     /// Answers a segment of a connection that has ended. Returns true if it is one.
@@ -339,7 +376,7 @@ impl Endpoint {
         }
         let echo = departure(now, header.timestamp);
         match header.kind {
-            Kind::Data => unreachable!("data is handled before"),
+            Kind::Data | Kind::Withdrawal => unreachable!("those of senders are handled before"),
             Kind::Refusal => {
                 let reason =
                     payload.first().map_or(RefuseReason::Unknown, |code| RefuseReason::from_code(*code));

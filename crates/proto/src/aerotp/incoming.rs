@@ -160,6 +160,11 @@ impl Incoming {
         near(next, self.first, sequence).filter(|index| *index < next + window && index + window > next)
     }
 
+    /// Returns true if it has not heard of a sequence number yet.
+    pub(super) fn is_behind(&self, sequence: u32) -> bool {
+        near(self.next(), self.first, sequence).is_some_and(|index| index >= self.next())
+    }
+
     pub(super) fn sequence_of(&self, index: u64) -> u32 {
         self.first.wrapping_add(index as u32)
     }

@@ -5,7 +5,6 @@ use super::endpoint::{Endpoint, Timer};
 use super::incoming::Order;
 use super::model;
 use super::outgoing::{Departure, DepartureKind};
-use super::round_trip::timestamp;
 use super::wire::{
     BLOCK_ENTRY_BYTES, HEADER_BYTES, Header, Kind, Packet, REPORT_BYTES, Report, TRAILER_BYTES,
     encode_numbers,
@@ -25,7 +24,7 @@ impl Endpoint {
             return None;
         }
         if let Some((to, packet)) = self.replies.pop_front() {
-            self.counters.macks_sent += 1;
+            self.counters.macks_sent += u64::from(packet.header.kind == Kind::Acknowledgement);
             return Some(self.answer(now, to, &packet));
         }
         if let Some(number) = self.nacks.first().copied() {
@@ -149,18 +148,11 @@ impl Endpoint {
                     service => config.strength(service),
                 };
                 let header = Header {
-                    source_port: properties.source_port,
-                    destination_port: properties.destination_port,
-                    kind: Kind::Data,
-                    service: properties.service,
-                    precedence: properties.precedence,
                     header_in_code: strength > 0 && config.header_is_coded(properties.service),
-                    in_blocks: outgoing.is_in_blocks(),
                     strength,
                     flags: departure.flags,
-                    sequence: outgoing.sequence_of(departure.index),
-                    timestamp: timestamp(now),
                     length: departure.payload.len() as u16,
+                    ..outgoing.header(now, Kind::Data, departure.index)
                 };
                 (header, departure)
             });

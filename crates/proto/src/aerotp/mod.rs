@@ -20,13 +20,15 @@
 //! ```
 //!
 //! - **Set-up is opportunistic.** Data go with the first packet. Each packet has ASYN until the receiver has answered, so that
-//!   the loss of the first one costs nothing. Without data, an ASYN alone leaves after 5 ms.
+//!   the loss of the first one costs nothing. Without data, an ASYN alone leaves after 5 ms in the services with answers.
 //! - **Sequence numbers** count segments, modulo 2^32. The first one of a connection has zeros in its low 20 bits, and the high bits differ from
 //!   those of the connections before: segments of an older one with the same ports are not taken for its own. A receiver finds the first
 //!   number from any packet with ASYN.
 //! - **The rate** is [`Config::rate_bps`], independent of errors and losses; timers begin when a packet has left, and none runs while the link
 //!   is known to be down. When it is back, both sides continue at once: the receiver states what it has, and only what is not
 //!   acknowledged is sent again.
+//! - **A withdrawal** tells the receiver that a connection has failed, once: without it, or if it is lost, the receiver waits for
+//!   [`Config::silence_limit`].
 //! - **Precedence** decides which connection sends the next packet; answers go before data.
 //!
 //! # Services

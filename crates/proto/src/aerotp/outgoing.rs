@@ -4,9 +4,9 @@ use super::block_sender::{BlockSender, Limits};
 use super::buffer::Buffer;
 use super::config::Config;
 use super::model;
-use super::round_trip::{RoundTrip, micros};
+use super::round_trip::{RoundTrip, micros, timestamp};
 use super::segments::Segments;
-use super::wire::Flags;
+use super::wire::{Flags, Header, Kind};
 use crate::fec::VandermondeCode;
 use crate::service::{ConnectionProperties, TransportService};
 use crate::time::{Duration, Instant};
@@ -148,7 +148,8 @@ impl Outgoing {
             }
             service => Control::Segments(Segments::new(service)),
         };
-        let has_setup = properties.service != TransportService::UnreliableDatagram;
+        // Without answers there is nothing to set up.
+        let has_setup = properties.service.acknowledges() || properties.service.has_nacks();
         Outgoing {
             properties,
             first,
@@ -176,7 +177,7 @@ impl Outgoing {
     }
 
     /// Returns true if its sequence numbers are those of symbols in blocks.
-    pub(super) fn is_in_blocks(&self) -> bool {
+    fn is_in_blocks(&self) -> bool {
         matches!(self.control, Control::Blocks(_))
     }
 
@@ -191,8 +192,27 @@ impl Outgoing {
     }
 
     /// Returns the sequence number of an index.
-    pub(super) fn sequence_of(&self, index: u64) -> u32 {
+    fn sequence_of(&self, index: u64) -> u32 {
         self.first.wrapping_add(index as u32)
+    }
+
+    /// Header of a packet without payload, flags or code.
+    pub(super) fn header(&self, now: Instant, kind: Kind, index: u64) -> Header {
+        let ConnectionProperties { service, precedence, source_port, destination_port } = self.properties;
+        Header {
+            source_port,
+            destination_port,
+            kind,
+            service,
+            precedence,
+            header_in_code: false,
+            in_blocks: self.is_in_blocks(),
+            strength: 0,
+            flags: Flags::NONE,
+            sequence: self.sequence_of(index),
+            timestamp: timestamp(now),
+            length: 0,
+        }
     }
 
     pub(super) fn next(&self) -> u64 {

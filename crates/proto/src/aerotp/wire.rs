@@ -58,10 +58,14 @@ pub enum Kind {
     Report,
     /// The receiver refuses the connection, or does not know it.
     Refusal,
+    /// The sender gives up its connection. The sequence number is the last one.
+    Withdrawal,
 }
 
 impl Kind {
-    const ALL: [Kind; 5] = [Kind::Data, Kind::Acknowledgement, Kind::Nack, Kind::Report, Kind::Refusal];
+    /// All types, in the order of their numbers.
+    pub const ALL: [Kind; 6] =
+        [Kind::Data, Kind::Acknowledgement, Kind::Nack, Kind::Report, Kind::Refusal, Kind::Withdrawal];
 }
 
 /// Flags of a packet.
@@ -357,7 +361,7 @@ pub struct ParityPrefix {
     pub sources: u8,
     /// True if the connection ends with the block.
     pub is_end: bool,
-    /// Length of the last source symbol, octets.
+    /// Length of the last source symbol, octets, at least 1.
     pub last_bytes: u16,
 }
 
@@ -372,7 +376,7 @@ impl ParityPrefix {
     pub fn decode(payload: &[u8]) -> Option<ParityPrefix> {
         let [sources, is_end, high, low, symbol @ ..] = payload else { return None };
         let last_bytes = u16::from_be_bytes([*high, *low]);
-        let is_valid = *sources > 0 && *is_end <= 1 && usize::from(last_bytes) <= symbol.len();
+        let is_valid = *sources > 0 && *is_end <= 1 && (1..=symbol.len()).contains(&last_bytes.into());
         is_valid.then_some(ParityPrefix { sources: *sources, is_end: *is_end == 1, last_bytes })
     }
 }

@@ -113,7 +113,7 @@ impl Carrier for AeroTp {
 
     /// By version and type, which are in the fifth octet.
     fn recognises(first: &[u8]) -> bool {
-        first.get(4).is_none_or(|octet| (0x10..=0x14).contains(octet))
+        first.get(4).is_none_or(|octet| (0x10..=0x15).contains(octet))
     }
 
     /// Warns about limits that the data in transit exceed.

@@ -1,6 +1,6 @@
 //! Packets, octet by octet, and what bit errors do to them.
 
-use crate::aerotp::wire::{Flags, HEADER_BYTES, Header, Kind, Packet, Received, Unrecognised};
+use crate::aerotp::wire::{Flags, HEADER_BYTES, Header, Kind, Packet, ParityPrefix, Received, Unrecognised};
 use crate::aerotp::{Config, model};
 use crate::rng::Rng;
 use crate::service::{Precedence, TransportService};
@@ -137,4 +137,11 @@ fn closed_forms_are_those_of_packets_on_a_channel() {
         (lost - header).abs() < 0.01 && (bad - payload).abs() < 0.034,
         "{lost} {header}, {bad} {payload}"
     );
+}
+
+#[test]
+fn a_block_has_no_empty_symbols() {
+    let prefix = |last_bytes| ParityPrefix { sources: 2, is_end: true, last_bytes };
+    let read = |last_bytes| ParityPrefix::decode(&[&prefix(last_bytes).encode()[..], b"abc"].concat());
+    assert_eq!([0, 1, 3, 4].map(read), [None, Some(prefix(1)), Some(prefix(3)), None]);
 }

@@ -1,7 +1,7 @@
 //! Windows, memory and repair traffic, and their limits.
 
-use super::hostile::{answer, inject, sending};
-use super::pair::{Line, Pair};
+use super::hostile::{answer, inject, packets, sending};
+use super::pair::{Line, Pair, content};
 use super::services::{line, pair, transfer};
 use crate::aerotp::wire::{Flags, Header, Kind, Packet, TRAILER_BYTES};
 use crate::aerotp::{BUNDLES_PORT, Config, Link};
@@ -65,6 +65,33 @@ fn connections_of_every_service_may_have_more_segments_than_the_window() {
     }
 }
 
+#[test]
+fn short_blocks_of_a_long_round_trip_stay_within_the_window_of_the_receiver() {
+    let config =
+        Config { packet_bytes: 128, block_segments: 1, window_segments: 65_536, ..Config::default() };
+    let slow = Line { delay: SECOND, ..line(0.0) };
+    let mut pair = Pair::new([config.clone(), config], [slow, slow], 1);
+    let mut is_first = true;
+    pair.loses = Box::new(move |_, _| core::mem::take(&mut is_first));
+    pair.send(0, 1, TransportService::Adaptive, 400_000);
+    pair.run_to_end(100 * SECOND);
+    assert_eq!((pair.sent.len(), pair.failed.len()), (1, 0));
+    assert_eq!((pair.counters(1).dropped, pair.counters(1).strangers), (0, 0));
+}
+
+#[test]
+fn packets_outside_the_window_of_an_open_connection_end_nothing() {
+    for service in [TransportService::Reliable, TransportService::Nack, TransportService::Adaptive] {
+        let mut pair = pair(&Config::default(), 0.0, 1);
+        for (index, flags) in [(0, Flags::ASYN), (1 << 21, Flags::NONE), (0, Flags::NONE)] {
+            inject(&mut pair, 1, data(service, index, flags, vec![content(1, 0)].into()).to_bytes());
+        }
+        pair.run(SECOND);
+        assert!(packets(&pair, 1).iter().all(|header| header.kind != Kind::Refusal), "{service:?}");
+        assert_eq!((pair.sinks[1].len(), pair.counters(1).dropped), (1, 1), "{service:?}");
+    }
+}
+
 /// Blocks have 256 numbers each: 4,097 of one symbol pass the numbers of the beginning, and with this first number all of 32 bits.
 #[test]
 fn a_connection_passes_the_end_of_the_sequence_numbers() {
@@ -80,4 +107,35 @@ fn a_connection_passes_the_end_of_the_sequence_numbers() {
         assert_eq!((sink.bytes, sink.is_ended), (400_000, true), "{service:?}");
         assert!(pair.counters(0).segments_sent > 4_096, "{service:?}");
     }
+}
+
+#[test]
+fn data_after_a_complete_bundle_take_no_place() {
+    let mut link = Link::listening(Config::default(), Rng::new(1));
+    let joined = DatagramsIndication::Joined { bytes_max: 1_472, peer: None, group: None };
+    link.handle_indication(Instant::ZERO, joined);
+    link.handle_indication(Instant::ZERO, DatagramsIndication::Room(1_000));
+    let mut begun = Vec::new();
+    for port in 0..3 {
+        for (index, payload) in [&[0, 0, 0, 0, 0, 0, 0, 2, 1, 2][..], &[3; 10]].into_iter().enumerate() {
+            let packet = data(TransportService::Reliable, index as u32, Flags::ASYN, payload.to_vec().into());
+            let ports = Header { source_port: port, destination_port: BUNDLES_PORT, ..packet.header };
+            let bytes = Packet { header: ports, ..packet }.to_bytes();
+            let from = PeerId::CONFIGURED;
+            let datagram = DatagramsIndication::Datagram { from, to_group: false, bytes, damaged: false };
+            link.handle_indication(Instant::ZERO, datagram);
+            drain(&mut link, Instant::ZERO, |up| begun.push(up), |_| ());
+            for up in begun.drain(..) {
+                if let BundlesIndication::Piece { transfer, data, .. } = up {
+                    let up_to = data.len() as u64;
+                    link.handle_request(Instant::ZERO, BundlesRequest::Accept { transfer, up_to });
+                }
+            }
+            drain(&mut link, Instant::ZERO, |_| (), |_| ());
+        }
+    }
+    assert_eq!(link.bundle_counters().bundles_received, 3);
+    let shown = Observation::of(&link);
+    let open = shown.parts.iter().find_map(|part| part.number("connections_incoming"));
+    assert_eq!(open, Some(0));
 }

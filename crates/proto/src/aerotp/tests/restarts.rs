@@ -96,6 +96,40 @@ fn the_end_is_acknowledged_at_the_last_number_and_at_no_other() {
     }
 }
 
+#[test]
+fn flows_without_answers_are_refused_where_their_beginning_is_unknown() {
+    for service in [TransportService::QuasiReliable, TransportService::UnreliableConnection] {
+        // In the first numbers, and after them.
+        for (index, flags) in [(70_000, Flags::ASYN), ((1 << 20) + 5, Flags::NONE)] {
+            let mut pair = pair(&Config::default(), 0.0, 1);
+            let header = Header {
+                source_port: 1_001,
+                destination_port: 80,
+                kind: Kind::Data,
+                service,
+                precedence: Precedence::Routine,
+                header_in_code: false,
+                in_blocks: false,
+                strength: 0,
+                flags,
+                sequence: (5 << 20) + index,
+                timestamp: 7,
+                length: 3,
+            };
+            inject(&mut pair, 1, Packet { header, payload: Bytes::from_static(b"abc") }.to_bytes());
+            pair.run(SECOND);
+            assert!(pair.sinks[1].is_empty());
+            let answers: Vec<Kind> = packets(&pair, 1).iter().map(|header| header.kind).collect();
+            assert_eq!(answers, [Kind::Refusal], "{service:?} {index}");
+        }
+        // Its sender begins another one.
+        let mut pair = sending(service, 10_000_000);
+        let refusal = unknown(&pair);
+        inject(&mut pair, 0, refusal);
+        assert_eq!(pair.failed, [(0, 1, ConnectionFailure::Unknown)], "{service:?}");
+    }
+}
+
 /// Refusal of the connection that node 0 has opened, as one that is unknown.
 fn unknown(pair: &Pair) -> Bytes {
     let packet = answer(pair, 0, Kind::Refusal, Flags::NONE, 3, &[]);
@@ -103,4 +137,36 @@ fn unknown(pair: &Pair) -> Bytes {
     let payload = Bytes::copy_from_slice(&[RefuseReason::SessionTerminating.code()]);
     let header = Header { length: 1, ..read.header };
     Packet { header, payload }.to_bytes()
+}
+
+#[test]
+fn messages_that_are_rarer_than_the_limit_of_silence_all_arrive() {
+    let mut pair = pair(&Config::default(), 0.0, 1);
+    let properties = ConnectionProperties {
+        service: TransportService::UnreliableDatagram,
+        source_port: 1_001,
+        destination_port: 80,
+        ..ConnectionProperties::default()
+    };
+    pair.request(0, ConnectionsRequest::Open { connection: 1, properties });
+    for _ in 0..4 {
+        let data = Bytes::from_static(b"message");
+        pair.request(0, ConnectionsRequest::Data { connection: 1, data, last: false });
+        pair.run(200 * SECOND);
+    }
+    assert_eq!(pair.sinks[1].values().map(|sink| sink.bytes).sum::<u64>(), 4 * 7);
+    assert!(pair.failed.is_empty());
+}
+
+#[test]
+fn a_connection_that_is_withdrawn_is_lost_at_its_receiver_at_once() {
+    for service in TransportService::ALL {
+        let mut pair = pair(&Config::default(), 0.0, 1);
+        pair.send(0, 1, service, 10_000_000);
+        pair.run(SECOND);
+        pair.request(0, ConnectionsRequest::Cancel { connection: 1 });
+        pair.run(SECOND / 10);
+        assert!(pair.sinks[1][&0].is_lost, "{service:?}");
+        assert_eq!((pair.sinks[1].len(), pair.failed.len()), (1, 1), "{service:?}");
+    }
 }
