@@ -13,28 +13,36 @@ pub(super) enum Delivery {
     Gap { bytes: Option<u64> },
 }
 
+/// Memory that a segment takes beside its bytes.
+pub(super) const SEGMENT_COST: u64 = 64;
+
 /// A segment that was negatively acknowledged, and has not come again.
 #[derive(Debug)]
 struct Asked {
     attempts: u32,
     /// Time of the next attempt, or at which it is given up; `None` while the negative acknowledgement waits to leave.
     at: Option<Instant>,
-    /// The payload with its errors.
-    damaged: Bytes,
+    /// In its place if it does not come again.
+    damaged: Held,
 }
 
 /// Segment that waits for those before it.
 #[derive(Debug)]
 enum Held {
     Good(Bytes),
-    /// It could not be corrected and will not come again.
+    /// It could not be corrected, and its user wants it all the same.
     Damaged(Bytes),
+    /// It could not be corrected, and had so many bytes.
+    Gap(u64),
 }
 
 impl Held {
-    fn len(&self) -> u64 {
-        let (Held::Good(payload) | Held::Damaged(payload)) = self;
-        payload.len() as u64
+    /// Bytes in memory.
+    fn cost(&self) -> u64 {
+        match self {
+            Held::Good(payload) | Held::Damaged(payload) => SEGMENT_COST + payload.len() as u64,
+            Held::Gap(_) => SEGMENT_COST,
+        }
     }
 }
 
@@ -53,9 +61,11 @@ pub(super) enum Arrival {
 #[derive(Debug)]
 pub(super) struct Assembly {
     service: TransportService,
+    deliver_damaged: bool,
     /// Index of the next segment that the user has not had.
     next: u64,
     held: BTreeMap<u64, Held>,
+    /// Bytes in memory, with those of the segments that were asked for.
     held_bytes: u64,
     /// Index after the highest one that was heard of.
     heard: u64,
@@ -68,9 +78,11 @@ pub(super) struct Assembly {
 }
 
 impl Assembly {
-    pub(super) fn new(service: TransportService) -> Self {
+    /// Creates one; `deliver_damaged`: segments that could not be corrected are passed on with their errors.
+    pub(super) fn new(service: TransportService, deliver_damaged: bool) -> Self {
         Assembly {
             service,
+            deliver_damaged,
             next: 0,
             held: BTreeMap::new(),
             held_bytes: 0,
@@ -131,46 +143,43 @@ impl Assembly {
             // As if it had been lost.
             return Arrival::Damaged;
         }
-        if is_intact && index != self.next && payload.len() as u64 > room {
+        let held = match (is_intact, self.deliver_damaged) {
+            (true, _) => Held::Good(payload.clone()),
+            (false, true) => Held::Damaged(payload.clone()),
+            (false, false) => Held::Gap(payload.len() as u64),
+        };
+        if index != self.next && held.cost() > room {
             return Arrival::Dropped;
         }
         self.heard = self.heard.max(index + 1);
+        // A segment that has come again, damaged again, is asked for anew.
+        self.settle(index);
         if is_intact {
-            self.settle(index);
-            self.hold(index, Held::Good(payload.clone()));
+            self.hold(index, held);
             return Arrival::New;
         }
         if self.service.has_nacks() {
-            self.ask(index, payload);
+            self.held_bytes += held.cost();
+            self.asked.insert(index, Asked { attempts: 0, at: None, damaged: held });
+            self.nacks.insert(index);
         } else {
-            self.hold(index, Held::Damaged(payload.clone()));
+            self.hold(index, held);
         }
         Arrival::Damaged
     }
 
     fn hold(&mut self, index: u64, held: Held) {
-        self.held_bytes += held.len();
+        self.held_bytes += held.cost();
         self.held.insert(index, held);
     }
 
-    fn ask(&mut self, index: u64, payload: &Bytes) {
-        if let Some(asked) = self.asked.get_mut(&index) {
-            // It has come again, damaged again: a new attempt for a new transmission.
-            asked.at.take().into_iter().for_each(|at| _ = self.timers.remove(&(at, index)));
-            asked.attempts = 0;
-            asked.damaged = payload.clone();
-        } else {
-            self.asked.insert(index, Asked { attempts: 0, at: None, damaged: payload.clone() });
-        }
-        self.nacks.insert(index);
-    }
-
     /// Forgets that a segment was asked for.
-    fn settle(&mut self, index: u64) {
-        if let Some(asked) = self.asked.remove(&index) {
-            asked.at.into_iter().for_each(|at| _ = self.timers.remove(&(at, index)));
-            self.nacks.remove(&index);
-        }
+    fn settle(&mut self, index: u64) -> Option<Held> {
+        let asked = self.asked.remove(&index)?;
+        asked.at.into_iter().for_each(|at| _ = self.timers.remove(&(at, index)));
+        self.nacks.remove(&index);
+        self.held_bytes -= asked.damaged.cost();
+        Some(asked.damaged)
     }
 
     /// Returns the segments for the next packet with negative acknowledgements, which leaves now.
@@ -197,14 +206,10 @@ impl Assembly {
             self.timers.pop_first();
             let asked = self.asked.get_mut(&index).expect("its timer ran");
             asked.at = None;
-            // With acknowledgements the sender repeats it by its own timer.
-            if asked.attempts < config.nack_attempts || self.service.acknowledges() {
+            if asked.attempts < config.nack_attempts {
                 self.nacks.insert(index);
             } else {
-                let damaged = self.asked.remove(&index).expect("just found").damaged;
-                if index >= self.next && !self.held.contains_key(&index) {
-                    self.hold(index, Held::Damaged(damaged));
-                }
+                self.give_up_one(index);
             }
         }
     }
@@ -220,25 +225,27 @@ impl Assembly {
 
     /// Gives up all that has not arrived, because the time after the end has passed.
     pub(super) fn give_up(&mut self) {
-        let asked = core::mem::take(&mut self.asked);
-        self.timers.clear();
-        self.nacks.clear();
-        for (index, asked) in asked {
-            if index >= self.next && !self.held.contains_key(&index) {
-                self.hold(index, Held::Damaged(asked.damaged));
-            }
+        let asked: Vec<u64> = self.asked.keys().copied().collect();
+        asked.into_iter().for_each(|index| self.give_up_one(index));
+    }
+
+    /// Asks no more for a segment. With acknowledgements its sender repeats it by its own timer.
+    fn give_up_one(&mut self, index: u64) {
+        let damaged = self.settle(index).expect("it was asked for");
+        if index >= self.next && !self.service.acknowledges() {
+            self.hold(index, damaged);
         }
     }
 
     /// Returns the next bytes in their order, or the gap before them.
-    pub(super) fn deliver(&mut self, deliver_damaged: bool) -> Option<Delivery> {
+    pub(super) fn deliver(&mut self) -> Option<Delivery> {
         if let Some(held) = self.held.remove(&self.next) {
             self.next += 1;
-            self.held_bytes -= held.len();
+            self.held_bytes -= held.cost();
             return Some(match held {
                 Held::Good(data) => Delivery::Data { data, damaged: false },
-                Held::Damaged(data) if deliver_damaged => Delivery::Data { data, damaged: true },
-                Held::Damaged(data) => Delivery::Gap { bytes: Some(data.len() as u64) },
+                Held::Damaged(data) => Delivery::Data { data, damaged: true },
+                Held::Gap(bytes) => Delivery::Gap { bytes: Some(bytes) },
             });
         }
         let waits = self.service.acknowledges() || self.asked.contains_key(&self.next);

@@ -1,6 +1,6 @@
 //! Receiving in the service `adaptive`: blocks, of which as many symbols suffice as there are source symbols.
 
-use super::assembly::{Arrival, Delivery};
+use super::assembly::{Arrival, Delivery, SEGMENT_COST};
 use super::block_sender::{BLOCK_NUMBERS, ROWS, SOURCES_MAX};
 use super::wire::{PARITY_PREFIX_BYTES, ParityPrefix};
 use crate::fec::VandermondeCode;
@@ -9,8 +9,6 @@ use std::collections::BTreeMap;
 
 /// Number of blocks after the present one of which symbols are held.
 const BLOCKS_MAX: u64 = 4096;
-/// Memory that a symbol takes beside its bytes.
-const SYMBOL_COST: u64 = 64;
 
 #[derive(Debug, Default)]
 struct Block {
@@ -135,7 +133,7 @@ impl BlockReceiver {
             return Arrival::Known;
         }
         let is_awaited = number == self.number;
-        let cost = payload.len() as u64 + SYMBOL_COST;
+        let cost = payload.len() as u64 + SEGMENT_COST;
         if number > self.number + BLOCKS_MAX || !is_awaited && cost > room {
             return Arrival::Dropped;
         }

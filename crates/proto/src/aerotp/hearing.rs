@@ -319,7 +319,7 @@ impl Endpoint {
         let Some(incoming) = self.incoming.get_mut(&number) else { return };
         let held = incoming.held_bytes();
         let mut told_end = incoming.end_was_told;
-        while let Some(delivery) = incoming.deliver(&self.config) {
+        while let Some(delivery) = incoming.deliver() {
             match delivery {
                 Delivery::Data { data, damaged } => {
                     let last = incoming.is_complete();

@@ -1,6 +1,6 @@
 //! A connection at its receiver: deliveries, acceptance, and the answers that it owes.
 
-use super::assembly::{Arrival, Assembly, Delivery};
+use super::assembly::{Arrival, Assembly, Delivery, SEGMENT_COST};
 use super::block_receiver::BlockReceiver;
 use super::block_sender::BLOCK_NUMBERS;
 use super::closed::Closed;
@@ -101,7 +101,7 @@ impl Incoming {
                 Order::Blocks(BlockReceiver::new(code.clone(), true))
             }
             TransportService::UnreliableDatagram => Order::None,
-            service => Order::Segments(Assembly::new(service)),
+            service => Order::Segments(Assembly::new(service, config.deliver_damaged)),
         };
         Incoming {
             flow,
@@ -176,7 +176,7 @@ impl Incoming {
             Order::Blocks(blocks) => blocks.held_bytes(),
             Order::None => 0,
         };
-        waiting + self.unaccepted_bytes()
+        waiting + self.unaccepted_bytes() + SEGMENT_COST * self.ends.len() as u64
     }
 
     /// Bytes that the user has had and has not accepted.
@@ -219,9 +219,9 @@ impl Incoming {
     }
 
     /// Returns the next delivery.
-    pub(super) fn deliver(&mut self, config: &Config) -> Option<Delivery> {
+    pub(super) fn deliver(&mut self) -> Option<Delivery> {
         let delivery = match &mut self.order {
-            Order::Segments(assembly) => assembly.deliver(config.deliver_damaged)?,
+            Order::Segments(assembly) => assembly.deliver()?,
             Order::Blocks(blocks) => match blocks.deliver() {
                 Some(delivery) => delivery,
                 None => {
@@ -240,7 +240,11 @@ impl Incoming {
             self.delivered_bytes += data.len() as u64;
         }
         let next = self.next();
-        self.ends.push_back((self.delivered_bytes, next));
+        match self.ends.back_mut() {
+            // A gap has no bytes to accept.
+            Some((end, index)) if *end == self.delivered_bytes => *index = next,
+            _ => self.ends.push_back((self.delivered_bytes, next)),
+        }
         Some(delivery)
     }
 

@@ -66,6 +66,51 @@ fn connections_of_every_service_may_have_more_segments_than_the_window() {
 }
 
 #[test]
+fn damaged_segments_that_are_asked_for_take_a_limited_part_of_the_memory() {
+    for (service, deliver_damaged) in [
+        (TransportService::Nack, false),
+        (TransportService::Nack, true),
+        (TransportService::NackMack, false),
+        (TransportService::NackMack, true),
+    ] {
+        let config = Config { incoming_bytes_max: 65_536, deliver_damaged, ..Config::default() };
+        let mut pair = pair(&config, 0.0, 1);
+        for index in 1..3_000 {
+            inject(&mut pair, 1, damaged(service, index, 1_000));
+        }
+        let held = held(&pair, 1);
+        assert!((40_000..=65_536).contains(&held), "{service:?} {deliver_damaged}: {held}");
+    }
+}
+
+#[test]
+fn each_segment_that_waits_for_others_counts_with_the_memory_that_it_takes_beside_its_bytes() {
+    let config = Config { incoming_bytes_max: 65_536, ..Config::default() };
+    let mut pair = pair(&config, 0.0, 1);
+    for index in 1..5_000 {
+        let payload = Bytes::from_static(b"a");
+        inject(&mut pair, 1, data(TransportService::Reliable, index, Flags::ASYN, payload).to_bytes());
+    }
+    let segments = pair.counters(1).segments_received;
+    assert!((500..2_000).contains(&segments), "{segments}");
+}
+
+#[test]
+fn a_damaged_segment_of_a_sender_that_stays_silent_is_asked_for_once() {
+    for service in [TransportService::Nack, TransportService::NackMack] {
+        let mut pair = pair(&Config::default(), 0.0, 1);
+        inject(&mut pair, 1, damaged(service, 0, 1_000));
+        pair.run(100 * SECOND);
+        assert_eq!(pair.counters(1).nacks_sent, 1, "{service:?}");
+        // It has come again, damaged again.
+        inject(&mut pair, 1, damaged(service, 0, 1_000));
+        pair.run(SECOND / 2);
+        let expected = if service.acknowledges() { 2 } else { 1 };
+        assert_eq!(pair.counters(1).nacks_sent, expected, "{service:?}");
+    }
+}
+
+#[test]
 fn short_blocks_of_a_long_round_trip_stay_within_the_window_of_the_receiver() {
     let config =
         Config { packet_bytes: 128, block_segments: 1, window_segments: 65_536, ..Config::default() };
