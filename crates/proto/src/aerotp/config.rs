@@ -86,8 +86,9 @@ crate::setting::settings! {
         pub window_segments: u32 = 8192,
         /// Maximum number of bytes of all outgoing connections that are not acknowledged; one segment may exceed it. Default 16 MiB.
         pub outgoing_bytes_max: u64 = 16 << 20,
-        /// Maximum number of bytes of incoming connections that are not accepted; more segments are dropped. A quarter is reserved for
-        /// the first missing segment of each. Default 16 MiB.
+        /// Maximum number of bytes of incoming connections that are not accepted, with 64 for each segment; more segments are dropped. A
+        /// connection may take four fifths of what others leave, and a quarter is reserved for the first missing segment of each. Default
+        /// 16 MiB.
         pub incoming_bytes_max: u64 = 16 << 20,
         /// Maximum number of outgoing connections. Default 1,024.
         pub outgoing_max: usize = 1024,

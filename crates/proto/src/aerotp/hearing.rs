@@ -14,6 +14,8 @@ use bytes::Bytes;
 
 /// Maximum number of incoming connections with the same ports.
 const SAME_PORTS_MAX: usize = 4;
+/// Number of bytes that a connection may hold for each byte that is free.
+pub(super) const SHARE: u64 = 4;
 /// Sequence numbers at the beginning of a connection in which its first segments may be.
 pub(super) const FIRST_NUMBERS: u32 = 1 << FIRST_BITS;
 
@@ -104,18 +106,21 @@ impl Endpoint {
 
     /// Returns the number of bytes that a segment may take in memory; `None` if there is no room at all.
     ///
+    /// A connection holds a multiple of the free memory at most, so that some is free for others, however many users accept nothing.
     /// Without its next segment a connection frees nothing, so a part of the memory is reserved for these, and the oldest connection
-    /// has room for its own in any case, unless its user accepts nothing.
+    /// has room for its own in any case if its user has accepted everything.
     fn room_for(&self, number: u64, index: u64) -> Option<u64> {
-        let (most, incoming) = (self.config.incoming_bytes_max, &self.incoming[&number]);
-        let is_oldest = self.incoming.keys().next() == Some(&number);
+        let (config, incoming) = (&self.config, &self.incoming[&number]);
+        let free = config.incoming_bytes_max.saturating_sub(self.incoming_bytes);
+        let share = free.saturating_mul(SHARE);
         if !incoming.awaits(index) {
-            let room =
-                most.saturating_sub(self.config.incoming_reserve()).saturating_sub(self.incoming_bytes);
+            let own = share.saturating_sub(incoming.held_bytes());
+            let room = free.saturating_sub(config.incoming_reserve()).min(own);
             return (room > 0).then_some(room);
         }
-        let is_free = self.incoming_bytes < most || is_oldest && incoming.unaccepted_bytes() < most / 2;
-        is_free.then_some(u64::MAX)
+        let unaccepted = incoming.unaccepted_bytes();
+        let is_oldest = self.incoming.keys().next() == Some(&number);
+        (free > 0 && unaccepted <= share || is_oldest && unaccepted == 0).then_some(u64::MAX)
     }
 
     fn count_arrival(&mut self, arrival: Arrival, is_parity: bool) {
@@ -406,7 +411,8 @@ impl Endpoint {
                         }
                     }
                 }
-                if let Some(echo) = echo.filter(|_| is_new) {
+                // Without acknowledgements only the set-up and the end are answered, and at once.
+                if let Some(echo) = echo.filter(|_| is_new || !header.service.acknowledges()) {
                     outgoing.trip.measure(Duration::from_micros(micros(now) - echo));
                 } else {
                     outgoing.trip.answered();
@@ -415,7 +421,10 @@ impl Endpoint {
                 self.counters.macks_received += 1;
             }
             Kind::Nack => {
-                let half = outgoing.trip.smoothed().unwrap_or(Duration::ZERO) / 2;
+                if let Some(echo) = echo.filter(|_| outgoing.trip.smoothed().is_none()) {
+                    outgoing.trip.measure(Duration::from_micros(micros(now) - echo));
+                }
+                let half = outgoing.trip.smoothed().unwrap_or(config.rto_initial).max(config.rto_min) / 2;
                 if let Control::Segments(segments) = &mut outgoing.control {
                     let next = segments.next();
                     let numbers: Vec<u32> =

@@ -69,11 +69,9 @@ pub(super) struct Incoming {
     /// Time at which an answer is due.
     answer_at: Option<Instant>,
     pub(super) answer_due: bool,
-    /// The set-up is to be acknowledged.
-    setup_due: bool,
     end_due: bool,
     /// Latest time of departure of a packet, as it states it.
-    stamp: u32,
+    pub(super) stamp: u32,
     inactive_at: Option<Instant>,
     /// Time at which what is missing is given up (LISTEN TO).
     listen_at: Option<Instant>,
@@ -120,7 +118,6 @@ impl Incoming {
             echo: None,
             answer_at: None,
             answer_due: false,
-            setup_due: properties.service.has_nacks() && !properties.service.acknowledges(),
             end_due: false,
             stamp: header.timestamp,
             inactive_at: Some(now + config.silence_limit),
@@ -315,11 +312,12 @@ impl Incoming {
     /// The end of a connection without acknowledgements is to be acknowledged.
     pub(super) fn answer_end(&mut self) {
         self.end_due = true;
-        self.answer_due = true;
+        self.answer_setup();
     }
 
+    /// The set-up of a connection without acknowledgements is to be acknowledged.
     pub(super) fn answer_setup(&mut self) {
-        self.setup_due = true;
+        self.echo = Some(self.stamp);
         self.answer_due = true;
     }
 
@@ -336,7 +334,6 @@ impl Incoming {
     /// Takes the answer that is due now, for connections without blocks.
     pub(super) fn take_acknowledgements(&mut self, most: usize, config: &Config) -> Acknowledgements {
         let end = core::mem::take(&mut self.end_due);
-        self.setup_due = false;
         let mut flags = Flags::ASYNACK.with_if(end, Flags::AFINACK);
         let limit = if config.cumulative { most } else { most.min(config.acks_per_mack as usize) };
         let states_acceptance = self.service().acknowledges()

@@ -2,6 +2,7 @@
 
 use super::config::Config;
 use super::endpoint::{Endpoint, Timer};
+use super::hearing::SHARE;
 use super::incoming::Order;
 use super::model;
 use super::outgoing::{Departure, DepartureKind};
@@ -67,7 +68,8 @@ impl Endpoint {
         let taken = assembly.take_nacks(now, most, &self.config);
         let numbers: Vec<u32> = taken.into_iter().map(|index| incoming.sequence_of(index)).collect();
         let (flow, properties) = (incoming.flow, incoming.properties);
-        let header = Header { sequence: numbers[0], ..self.answer_header(flow, &properties, Kind::Nack) };
+        let (sequence, timestamp) = (numbers[0], incoming.stamp);
+        let header = Header { sequence, timestamp, ..self.answer_header(flow, &properties, Kind::Nack) };
         let payload = encode_numbers(numbers[1..].iter().copied());
         self.counters.nacks_sent += 1;
         self.refresh_incoming(number);
@@ -104,9 +106,11 @@ impl Endpoint {
         let incoming = &self.incoming[&number];
         let (flow, properties) = (incoming.flow, incoming.properties);
         let Order::Blocks(blocks) = &incoming.order else { unreachable!("reports are about blocks") };
+        // As much as it may hold when it has taken that much of what is free.
+        let window_bytes = (free + incoming.unaccepted_bytes()) / (SHARE + 1) * SHARE;
         let report = Report {
             bit_error_rate,
-            window_bytes: u32::try_from(free + incoming.unaccepted_bytes()).unwrap_or(u32::MAX),
+            window_bytes: u32::try_from(window_bytes).unwrap_or(u32::MAX),
             complete: incoming.sequence_of(incoming.next()),
             blocks: blocks.state(room / 2 / BLOCK_ENTRY_BYTES),
         };

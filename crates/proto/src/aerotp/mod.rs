@@ -64,8 +64,8 @@
 //! - Received segments that wait for others are listed as received, so that they are not sent again, but they are not accepted.
 //! - A packet that is sent after all of a connection has left says so. A receiver that has been up for a shorter time than
 //!   [`Config::silence_limit`] refuses such a connection if it does not know it: it may have had all of it before.
-//! - Repair traffic is limited: a segment is sent again at most once in half a round trip, however often it is asked for. Connections, bytes in
-//!   memory, answers and remembered connections are limited, too.
+//! - Repair traffic is limited: a segment is sent again at most once in half a round trip, and in half of [`Config::rto_initial`] before this is
+//!   known, however often it is asked for. Connections, bytes in memory, answers and remembered connections are limited, too.
 //!
 //! # Not implemented
 //!

@@ -69,9 +69,9 @@ impl RoundTrip {
     }
 }
 
-/// Returns a time as the timestamp of a packet, microseconds.
+/// Returns a time as the timestamp of a packet, microseconds. Zero is that of answers that return none.
 pub(super) fn timestamp(now: Instant) -> u32 {
-    micros(now) as u32
+    (micros(now) as u32).max(1)
 }
 
 /// Returns a time in microseconds.
@@ -82,8 +82,11 @@ pub(super) fn micros(now: Instant) -> u64 {
 /// Difference by which a timestamp is taken for one of the future.
 const FUTURE_MICROS: u32 = 60_000_000;
 
-/// Returns the time, in microseconds, that a timestamp of the last 70 minutes states; `None` if it is in the future.
+/// Returns the time, in microseconds, that a timestamp of the last 70 minutes states; `None` if it is in the future or states none.
 pub(super) fn departure(now: Instant, stamp: u32) -> Option<u64> {
+    if stamp == 0 {
+        return None;
+    }
     let age = timestamp(now).wrapping_sub(stamp);
     if age > u32::MAX - FUTURE_MICROS { None } else { micros(now).checked_sub(age.into()) }
 }
@@ -122,5 +125,6 @@ mod tests {
         assert_eq!(departure(now, stamp), Some(4_290_000_000));
         assert_eq!(departure(now, timestamp(now + Duration::from_secs(1))), None);
         assert_eq!(departure(Instant::from_secs(1), stamp), None);
+        assert_eq!(departure(now, 0), None);
     }
 }

@@ -111,6 +111,61 @@ fn a_damaged_segment_of_a_sender_that_stays_silent_is_asked_for_once() {
 }
 
 #[test]
+fn negative_acknowledgements_before_the_round_trip_is_known_repeat_little() {
+    let mut pair = sending(TransportService::Nack, 1_000_000);
+    let before = pair.counters(0).segments_resent;
+    let storm = answer(&pair, 0, Kind::Nack, Flags::NONE, 1, &[2, 3, 4, 5]);
+    for _ in 0..1_000 {
+        inject(&mut pair, 0, storm.clone());
+        pair.run(Duration::from_micros(50));
+    }
+    let repeated = pair.counters(0).segments_resent - before;
+    assert!(repeated <= 5, "{repeated}");
+}
+
+#[test]
+fn the_round_trip_is_measured_without_acknowledgements() {
+    let mut pair = pair(&Config::default(), 0.0, 1);
+    pair.send(0, 1, TransportService::Nack, 1_000_000);
+    pair.run(SECOND);
+    let trip = pair.nodes[0].engine.outgoing[&1].trip.smoothed().expect("the set-up was answered");
+    assert!((20..30).contains(&trip.as_millis()), "{trip:?}");
+}
+
+/// The user accepts after a second, when nothing is under way: that is no round trip.
+#[test]
+fn the_time_until_the_user_accepts_is_no_round_trip() {
+    for service in TransportService::ALL.into_iter().filter(|service| service.acknowledges()) {
+        let mut pair = pair(&Config::default(), 0.0, 1);
+        pair.holds[1] = true;
+        pair.send(0, 1, service, 10_000_000);
+        pair.run(10 * SECOND);
+        pair.accept_all(1);
+        pair.run(SECOND);
+        let trip = pair.nodes[0].engine.outgoing[&1].trip.smoothed().expect("it was answered");
+        assert!(trip < SECOND / 2, "{service:?}: {trip:?}");
+    }
+}
+
+#[test]
+fn connections_whose_users_accept_nothing_leave_room_for_others() {
+    for service in [TransportService::Reliable, TransportService::Adaptive] {
+        let config = Config { incoming_bytes_max: 1 << 20, ..Config::default() };
+        let mut pair = pair(&config, 0.0, 1);
+        pair.stalled = (1..=4).collect();
+        for connection in 1..=4 {
+            pair.send(0, connection, service, 2_000_000);
+        }
+        pair.run(10 * SECOND);
+        let before = held(&pair, 1);
+        assert!(before > 700_000, "{service:?}: {before}");
+        pair.send(0, 5, service, 500_000);
+        pair.run(10 * SECOND);
+        assert!(pair.sent.iter().any(|(_, _, connection)| *connection == 5), "{service:?}");
+    }
+}
+
+#[test]
 fn short_blocks_of_a_long_round_trip_stay_within_the_window_of_the_receiver() {
     let config =
         Config { packet_bytes: 128, block_segments: 1, window_segments: 65_536, ..Config::default() };
