@@ -1,7 +1,10 @@
 //! The laws, and what a link shows of itself.
 
+use super::hostile::inject;
+use super::services::pair;
 use crate::aerotp::{BundleCounters, Config, Counters, Link};
 use crate::laws::{Draw, hold_links_over_datagrams};
+use crate::observe::Observation;
 use crate::rng::Rng;
 use crate::service::TransportService;
 use crate::time::Duration;
@@ -45,6 +48,47 @@ fn settings(draw: &mut Rng) -> Config {
 #[test]
 fn links_keep_the_laws() {
     hold_links_over_datagrams("aerotp", 128..=1_999, settings, Link::new);
+}
+
+/// Connections of all services, with those that no bundle uses, on a line that loses, damages and repeats packets.
+#[test]
+fn connections_of_every_service_end_and_leave_nothing_behind() {
+    for seed in 0..48 {
+        let mut draw = Rng::new(seed);
+        let service = TransportService::ALL[seed as usize % TransportService::ALL.len()];
+        let drawn = settings(&mut draw);
+        let config = Config {
+            // Messages are as long as the pair makes them.
+            packet_bytes: if service.keeps_messages() { 1_472 } else { drawn.packet_bytes },
+            segment_bytes: if drawn.segment_bytes == 0 { 0 } else { 200 },
+            parity_segments: draw.below(3) as u32,
+            deliver_damaged: draw.chance(0.5),
+            ..drawn
+        };
+        let length = draw.below(20_000);
+        let mut pair = pair(&config, [0.0, 1e-6, 1e-5, 1e-4][draw.below(4) as usize], seed);
+        let (mut losses, loss) = (draw.fork("losses"), 0.1 * draw.unit());
+        pair.loses = Box::new(move |_, _| losses.chance(loss));
+        pair.send(0, 1, service, length.max(1));
+        for _ in 0..20 {
+            pair.run(SECOND / 4);
+            let (_, node, bytes) = pair.log[draw.below(pair.log.len() as u64) as usize].clone();
+            inject(&mut pair, 1 - node, bytes);
+        }
+        pair.run_to_end(2_000 * SECOND);
+        assert_eq!((pair.sent.len(), pair.failed.len()), (1, 0), "{seed} {service:?}");
+        let arrived: u64 = pair.sinks[1].values().map(|sink| sink.bytes).sum();
+        if service.acknowledges() {
+            assert_eq!((arrived, pair.sinks[1].len()), (length.max(1), 1), "{seed} {service:?}");
+        }
+        pair.run(3 * config.silence_limit);
+        for node in 0..2 {
+            let shown = Observation::of(&pair.nodes[node].engine);
+            for name in ["connections_incoming", "connections_outgoing", "bytes_incoming", "bytes_outgoing"] {
+                assert_eq!(shown.parts[0].number(name), Some(0), "{seed} {service:?}: {name}");
+            }
+        }
+    }
 }
 
 #[test]

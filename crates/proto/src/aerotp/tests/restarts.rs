@@ -163,7 +163,7 @@ fn a_connection_that_is_withdrawn_is_lost_at_its_receiver_at_once() {
     for service in TransportService::ALL {
         let mut pair = pair(&Config::default(), 0.0, 1);
         pair.send(0, 1, service, 10_000_000);
-        pair.run(SECOND);
+        pair.run(SECOND / 10);
         pair.request(0, ConnectionsRequest::Cancel { connection: 1 });
         pair.run(SECOND / 10);
         assert!(pair.sinks[1][&0].is_lost, "{service:?}");
