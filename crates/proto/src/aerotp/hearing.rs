@@ -88,7 +88,7 @@ impl Endpoint {
         if header.length == 0 {
             self.hear_signal(number, index, &received);
         } else if matches!(incoming.order, Order::None) {
-            self.hear_message(number, &received);
+            self.hear_message(number, &received, room);
         } else {
             let is_parity = header.flags.has(Flags::PARITY_OR_UP_TO);
             let arrival = match room {
@@ -189,13 +189,12 @@ impl Endpoint {
         }
     }
 
-    fn hear_message(&mut self, number: u64, received: &Received) {
-        let room = self.config.incoming_bytes_max.saturating_sub(self.incoming_bytes);
+    fn hear_message(&mut self, number: u64, received: &Received, room: Option<u64>) {
         if !received.is_intact && !self.config.deliver_damaged {
             self.counters.gaps += 1;
             return;
         }
-        if received.payload.len() as u64 > room {
+        if room.is_none() {
             self.counters.dropped += 1;
             return;
         }
