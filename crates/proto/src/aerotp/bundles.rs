@@ -460,3 +460,24 @@ impl Engine for Link {
 
     forward!(0: handle_request handle_indication handle_timeout poll_indication poll_request poll_timeout finished observe);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_leave_out_zero() {
+        let mut carry = Carry::new(Config::default(), Rng::new(1));
+        carry.handle_indication(Instant::ZERO, ConnectionsIndication::Up { message_bytes_max: 1_000 });
+        carry.next_port = u16::MAX;
+        for transfer in [TransferId(1), TransferId(2)] {
+            carry.open(transfer, 3);
+            carry.piece(transfer, Bytes::from_static(b"abc"));
+        }
+        let ports = carry.down.iter().filter_map(|request| match request {
+            ConnectionsRequest::Open { properties, .. } => Some(properties.source_port),
+            _ => None,
+        });
+        assert_eq!(ports.collect::<Vec<_>>(), [u16::MAX, 1]);
+    }
+}

@@ -130,6 +130,23 @@ fn flows_without_answers_are_refused_where_their_beginning_is_unknown() {
     }
 }
 
+#[test]
+fn flows_without_answers_continue_when_their_receiver_restarts_soon() {
+    for service in [TransportService::QuasiReliable, TransportService::UnreliableConnection] {
+        let mut pair = pair(&Config::default(), 0.0, 1);
+        pair.send(0, 1, service, 1_000_000);
+        pair.run(SECOND / 2);
+        let before = pair.sinks[1][&0].bytes;
+        restart(&mut pair, 1, 9);
+        pair.run_to_end(10 * SECOND);
+        // The first one of the new endpoint.
+        let sink = &pair.sinks[1][&0];
+        assert!(sink.is_ended && sink.unknown_gaps == 1, "{service:?}: {sink:?}");
+        assert!(before + sink.bytes > 990_000, "{service:?}: {before} and {}", sink.bytes);
+        assert_eq!((pair.sent.len(), pair.failed.len()), (1, 0), "{service:?}");
+    }
+}
+
 /// Refusal of the connection that node 0 has opened, as one that is unknown.
 fn unknown(pair: &Pair) -> Bytes {
     let packet = answer(pair, 0, Kind::Refusal, Flags::NONE, 3, &[]);
