@@ -248,6 +248,7 @@ impl Incoming {
     /// A message was passed to the user.
     pub(super) fn delivered_message(&mut self, bytes: usize) {
         self.delivered_bytes += bytes as u64;
+        self.ends.push_back((self.delivered_bytes, 0));
     }
 
     /// The user has accepted so many bytes.
