@@ -39,7 +39,9 @@ impl Table {
             return;
         }
         if let Some(entry) = self.learned.get_mut(&node) {
-            if fix.at > entry.fix.at {
+            // Others say nothing better of a node that was heard, or told by fewer, lately.
+            let is_farther = hops > entry.hops && now.saturating_since(entry.fix.at) < config.tell_interval;
+            if fix.at > entry.fix.at && !is_farther {
                 (entry.fix, entry.hops) = (fix, hops);
             }
             return;

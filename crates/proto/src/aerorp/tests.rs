@@ -197,6 +197,24 @@ fn the_table_is_limited_and_those_told_by_others_give_way() {
 }
 
 #[test]
+fn a_node_that_is_heard_stays_where_it_was_heard_and_keeps_its_place_whatever_others_tell() {
+    let mut router = router(Config { nodes_max: 1, ..config() });
+    let told = |seconds: u64, x_m: f64, hops| {
+        let fix = Fix { at: Instant::from_secs(seconds), motion: moving(x_m, 0.0) };
+        ToldFix { node: NodeAddress(2), fix, hops }
+    };
+    router.learn(Instant::from_secs(10), told(10, 700.0, 0));
+    router.learn(Instant::from_secs(11), told(11, 0.0, 4));
+    assert_eq!(router.fix(NodeAddress(2)), Some(told(10, 700.0, 0).fix));
+    let other = ToldFix { node: NodeAddress(3), ..told(12, 0.0, 1) };
+    router.learn(Instant::from_secs(12), other);
+    assert_eq!(router.fix(NodeAddress(3)), None, "it takes no place of one that is heard");
+    // It is silent for `tell_interval`: what others tell is better than nothing.
+    router.learn(Instant::from_secs(20), told(19, 0.0, 4));
+    assert_eq!(router.fix(NodeAddress(2)), Some(told(19, 0.0, 4).fix));
+}
+
+#[test]
 fn settings_are_checked() {
     assert_eq!(Config::default().check(), Ok(()));
     let wrong = |config: Config| config.check().expect_err("it is wrong").key;
