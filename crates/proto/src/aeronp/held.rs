@@ -1,6 +1,6 @@
 //! Packets that a node holds: carried, queued for a neighbour, or sent and not acknowledged.
 
-use super::wire::Packet;
+use super::wire::{HEADER_BYTES, Packet};
 use crate::kit::{Deadlines, remove_from};
 use crate::packet_router::NodeAddress;
 use crate::service::LinkId;
@@ -25,6 +25,15 @@ pub(super) enum Place {
     Queued(NodeAddress),
     /// It was sent to this neighbour with this sequence number, and is not acknowledged.
     Sent(NodeAddress, u16),
+}
+
+/// Answer to a packet that need not be sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// It was accepted from this neighbour, with its copies.
+    Accepted,
+    /// It had been accepted from another one: its copies stay with the sender.
+    Known,
 }
 
 /// User that wants to know when its packet leaves.
@@ -61,12 +70,26 @@ pub(super) struct Held {
     pub(super) unanswered: u32,
 }
 
+impl Held {
+    /// Length in the queue: that of the packet without fixes, so that one without payload takes space, too.
+    fn bytes(&self) -> u64 {
+        (HEADER_BYTES + self.packet.payload.len()) as u64
+    }
+
+    /// Place in the order in which packets are dropped: by precedence, and those that another node has, too, first.
+    fn rank(&self, key: PacketKey) -> (u8, bool, PacketKey) {
+        (self.packet.precedence, self.given.is_empty(), key)
+    }
+}
+
 /// All packets of a node.
 #[derive(Debug, Default)]
 pub(super) struct Holdings {
     next: PacketKey,
     all: BTreeMap<PacketKey, Held>,
     bytes: u64,
+    /// Length of the packets that another node has, too.
+    given_bytes: u64,
     /// Packets for which no decision was made since something changed.
     undecided: BTreeSet<PacketKey>,
     queues: BTreeMap<NodeAddress, BTreeSet<(Reverse<u8>, PacketKey)>>,
@@ -76,7 +99,7 @@ pub(super) struct Holdings {
     unanswered: Deadlines<PacketKey>,
     expiries: BTreeSet<(Instant, PacketKey)>,
     /// In the order in which packets are dropped.
-    by_precedence: BTreeSet<(u8, PacketKey)>,
+    ranks: BTreeSet<(u8, bool, PacketKey)>,
 }
 
 impl Holdings {
@@ -84,9 +107,10 @@ impl Holdings {
     pub(super) fn insert(&mut self, held: Held) -> PacketKey {
         let key = self.next;
         self.next += 1;
-        self.bytes += held.packet.payload.len() as u64;
+        self.bytes += held.bytes();
+        self.given_bytes += if held.given.is_empty() { 0 } else { held.bytes() };
         self.expiries.insert((held.expires_at, key));
-        self.by_precedence.insert((held.packet.precedence, key));
+        self.ranks.insert(held.rank(key));
         self.undecided.insert(key);
         self.all.insert(key, held);
         key
@@ -94,6 +118,11 @@ impl Holdings {
 
     pub(super) fn get(&self, key: PacketKey) -> Option<&Held> {
         self.all.get(&key)
+    }
+
+    #[cfg(test)]
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Held> {
+        self.all.values()
     }
 
     /// Returns the fields of a packet that belong to no index here.
@@ -105,18 +134,39 @@ impl Holdings {
         self.all.len()
     }
 
-    /// Length of all payloads.
+    /// Length of all packets.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Length of the packets that no other node is known to have.
+    pub(super) fn only_bytes(&self) -> u64 {
+        self.bytes - self.given_bytes
+    }
+
+    /// Returns the packet of this source and identification.
+    pub(super) fn named(&self, packet: &Packet) -> Option<PacketKey> {
+        let name = |packet: &Packet| (packet.source, packet.identification);
+        self.all.iter().find(|(_, held)| name(&held.packet) == name(packet)).map(|(key, _)| *key)
+    }
+
+    /// A neighbour has the packet, too.
+    pub(super) fn give(&mut self, key: PacketKey, to: NodeAddress) {
+        let Some(held) = self.all.get_mut(&key) else { return };
+        self.ranks.remove(&held.rank(key));
+        self.given_bytes += if held.given.is_empty() { held.bytes() } else { 0 };
+        held.given.insert(to);
+        self.ranks.insert(held.rank(key));
     }
 
     pub(super) fn remove(&mut self, key: PacketKey) -> Option<Held> {
         self.take_out(key);
         let held = self.all.remove(&key)?;
         held.earlier.iter().for_each(|sent| self.forget_earlier(*sent, key));
-        self.bytes -= held.packet.payload.len() as u64;
+        self.bytes -= held.bytes();
+        self.given_bytes -= if held.given.is_empty() { 0 } else { held.bytes() };
         self.expiries.remove(&(held.expires_at, key));
-        self.by_precedence.remove(&(held.packet.precedence, key));
+        self.ranks.remove(&held.rank(key));
         self.undecided.remove(&key);
         Some(held)
     }
@@ -232,10 +282,17 @@ impl Holdings {
         self.remove(key)
     }
 
-    /// Removes the oldest packet of the lowest precedence, if that is at most `precedence`.
-    pub(super) fn pop_least(&mut self, precedence: u8) -> Option<Held> {
-        let (_, key) = *self.by_precedence.first().filter(|(lowest, _)| *lowest <= precedence)?;
-        self.remove(key)
+    /// Returns packets of at least this length that give way to one of a precedence: those of lower ones, and of the same
+    /// one those that another node has, if `given_too`; the lowest and oldest first. `None` if all of them are too short.
+    pub(super) fn giving_way(&self, bytes: u64, precedence: u8, given_too: bool) -> Option<Vec<PacketKey>> {
+        let (mut length, mut keys) = (0, Vec::new());
+        let mut ranks = self.ranks.range(..(precedence, given_too, 0));
+        while length < bytes {
+            let (_, _, key) = ranks.next()?;
+            length += self.all.get(key)?.bytes();
+            keys.push(*key);
+        }
+        Some(keys)
     }
 
     pub(super) fn next_deadline(&self) -> Option<Instant> {
@@ -244,37 +301,66 @@ impl Holdings {
     }
 }
 
+/// Acceptance of a packet.
+#[derive(Clone, Copy, Debug)]
+struct Acceptance {
+    /// Fewest hops left with which it was accepted.
+    hops_left: u8,
+    /// Neighbour from which it came last.
+    sender: NodeAddress,
+    /// Its payload was damaged.
+    damaged: bool,
+}
+
 /// Packets that were accepted, so that none is accepted twice; the oldest are forgotten.
 #[derive(Debug)]
 pub(super) struct Remembered {
     remembered_max: usize,
-    /// Fewest hops left with which a packet was accepted.
-    hops_left: BTreeMap<(NodeAddress, u32), u8>,
+    all: BTreeMap<(NodeAddress, u32), Acceptance>,
     order: VecDeque<(NodeAddress, u32)>,
 }
 
 impl Remembered {
     pub(super) fn new(remembered_max: usize) -> Self {
-        Remembered { remembered_max, hops_left: BTreeMap::new(), order: Default::default() }
+        Remembered { remembered_max, all: BTreeMap::new(), order: Default::default() }
     }
 
-    /// Returns true if a packet was accepted before. One that has come back is a new one unless packets spread: it has
-    /// fewer hops left than before.
-    pub(super) fn knows(&self, packet: &Packet, spreads: bool) -> bool {
-        let known = self.hops_left.get(&(packet.source, packet.identification));
-        known.is_some_and(|hops_left| spreads || packet.hops_left >= *hops_left)
+    fn acceptance(&self, packet: &Packet) -> Option<&Acceptance> {
+        self.all.get(&(packet.source, packet.identification))
+    }
+
+    /// Returns how a packet that was accepted before is answered: as then if it is repeated by the same neighbour. One
+    /// that has come back is a new one unless packets spread: it has fewer hops left than before. So is an intact copy
+    /// after a damaged one.
+    pub(super) fn knows(&self, packet: &Packet, spreads: bool) -> Option<Answer> {
+        let before = self.acceptance(packet)?;
+        let is_known =
+            (spreads || packet.hops_left >= before.hops_left) && (packet.corruption || !before.damaged);
+        let answer = if before.sender == packet.sender { Answer::Accepted } else { Answer::Known };
+        is_known.then_some(answer)
+    }
+
+    /// Returns true if only a damaged copy of a packet was accepted.
+    pub(super) fn has_damaged(&self, packet: &Packet) -> bool {
+        self.acceptance(packet).is_some_and(|before| before.damaged)
     }
 
     pub(super) fn accept(&mut self, packet: &Packet) {
         let name = (packet.source, packet.identification);
-        if self.hops_left.insert(name, packet.hops_left).is_some() {
+        let fewest = self.acceptance(packet).map_or(u8::MAX, |before| before.hops_left);
+        let acceptance = Acceptance {
+            hops_left: packet.hops_left.min(fewest),
+            sender: packet.sender,
+            damaged: packet.corruption,
+        };
+        if self.all.insert(name, acceptance).is_some() {
             return;
         }
         self.order.push_back(name);
         if self.order.len() > self.remembered_max
             && let Some(oldest) = self.order.pop_front()
         {
-            self.hops_left.remove(&oldest);
+            self.all.remove(&oldest);
         }
     }
 }

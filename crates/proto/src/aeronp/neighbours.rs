@@ -38,19 +38,47 @@ impl Quality {
     }
 }
 
+/// Link from a neighbour: an interface on which it is heard.
+#[derive(Debug)]
+struct Link {
+    sequence: u16,
+    quality: Quality,
+    heard_at: Instant,
+    /// Damage on the link to the neighbour, as told.
+    damaged_to: f64,
+}
+
+impl Link {
+    /// Counts a frame.
+    fn hear(&mut self, now: Instant, frame: HeardFrame) {
+        // Distances above the half of all numbers are frames that were overtaken, or repeated.
+        let gap = frame.sequence.wrapping_sub(self.sequence).wrapping_sub(1);
+        if gap < GAP_MAX {
+            (0..gap).for_each(|_| self.quality.count(LOST_BYTES, true));
+        }
+        (self.sequence, self.heard_at) = (frame.sequence, now);
+        self.quality.count(frame.bytes as f64, frame.damaged);
+    }
+}
+
 /// Neighbour.
 #[derive(Debug)]
 pub(super) struct Neighbour {
+    /// Interface through which packets go to it.
     pub(super) interface: InterfaceId,
-    sequence: u16,
-    quality: Quality,
+    links: BTreeMap<InterfaceId, Link>,
     /// Share of its queue that is full, as told.
     pub(super) fill: f64,
-    /// Damage on the link to it, as told.
-    damaged_to: f64,
     /// Consecutive packets to it without an acknowledgement.
     failures: u32,
     expires_at: Option<Instant>,
+}
+
+impl Neighbour {
+    /// Damage on the link to it through its interface.
+    fn damaged_to(&self) -> f64 {
+        self.links.get(&self.interface).map_or(0.0, |link| link.damaged_to)
+    }
 }
 
 /// Frame that was heard from a neighbour.
@@ -107,33 +135,33 @@ impl Neighbours {
         self.deadlines.next()
     }
 
-    /// Counts a frame of a neighbour.
+    /// Counts a frame of a neighbour. Packets go to it through the interface on which it was heard first, until it is
+    /// silent there.
     pub(super) fn hear(&mut self, now: Instant, frame: HeardFrame) -> Acquaintance {
-        let known = self.all.get(&frame.sender).map(|neighbour| neighbour.interface);
-        if known.is_none() && self.all.len() >= self.neighbours_max {
+        if !self.all.contains_key(&frame.sender) && self.all.len() >= self.neighbours_max {
             return Acquaintance::Refused;
         }
-        let is_new = known != Some(frame.interface);
         let neighbour = self.all.entry(frame.sender).or_insert(Neighbour {
             interface: frame.interface,
-            sequence: frame.sequence,
-            quality: Quality::NEW,
+            links: BTreeMap::new(),
             fill: 0.0,
-            damaged_to: 0.0,
             failures: 0,
             expires_at: None,
         });
-        if is_new {
-            (neighbour.interface, neighbour.quality) = (frame.interface, Quality::NEW);
-        } else {
-            // Distances above the half of all numbers are frames that were overtaken, or repeated.
-            let gap = frame.sequence.wrapping_sub(neighbour.sequence).wrapping_sub(1);
-            if gap < GAP_MAX {
-                (0..gap).for_each(|_| neighbour.quality.count(LOST_BYTES, true));
-            }
+        let link = neighbour.links.entry(frame.interface).or_insert(Link {
+            sequence: frame.sequence.wrapping_sub(1),
+            quality: Quality::NEW,
+            heard_at: now,
+            damaged_to: 0.0,
+        });
+        link.hear(now, frame);
+        let used = neighbour.links.get(&neighbour.interface);
+        let is_silent = used.is_none_or(|used| used.heard_at + self.timeout <= now);
+        let is_new = neighbour.expires_at.is_none() || is_silent;
+        if is_silent {
+            neighbour.interface = frame.interface;
         }
-        (neighbour.sequence, neighbour.failures) = (frame.sequence, 0);
-        neighbour.quality.count(frame.bytes as f64, frame.damaged);
+        neighbour.failures = 0;
         let mut stored = neighbour.expires_at;
         self.deadlines.set(frame.sender, &mut stored, Some(now + self.timeout));
         neighbour.expires_at = stored;
@@ -141,10 +169,17 @@ impl Neighbours {
     }
 
     /// Stores the state of a neighbour and the damage on the link to it, as it has told them.
-    pub(super) fn told(&mut self, node: NodeAddress, fill: f64, damaged_to: Option<f64>) {
-        if let Some(neighbour) = self.all.get_mut(&node) {
-            neighbour.fill = fill;
-            neighbour.damaged_to = damaged_to.unwrap_or(neighbour.damaged_to);
+    pub(super) fn told(
+        &mut self,
+        node: NodeAddress,
+        interface: InterfaceId,
+        fill: f64,
+        damaged_to: Option<f64>,
+    ) {
+        let Some(neighbour) = self.all.get_mut(&node) else { return };
+        neighbour.fill = fill;
+        if let Some((link, damaged_to)) = neighbour.links.get_mut(&interface).zip(damaged_to) {
+            link.damaged_to = damaged_to;
         }
     }
 
@@ -172,8 +207,9 @@ impl Neighbours {
         Some(node)
     }
 
-    /// Removes and returns the neighbours on an interface.
+    /// Removes and returns the neighbours to which packets go through an interface.
     pub(super) fn remove_on(&mut self, interface: InterfaceId) -> Vec<NodeAddress> {
+        self.all.values_mut().for_each(|neighbour| drop(neighbour.links.remove(&interface)));
         let on = self.all.iter().filter(|(_, neighbour)| neighbour.interface == interface);
         let gone: Vec<_> = on.map(|(node, _)| *node).collect();
         gone.iter().for_each(|node| self.remove(*node));
@@ -182,8 +218,10 @@ impl Neighbours {
 
     /// Neighbours on an interface, with the share of their frames that arrive damaged.
     pub(super) fn links_on(&self, interface: InterfaceId) -> impl Iterator<Item = (NodeAddress, f64)> {
-        let on = self.all.iter().filter(move |(_, neighbour)| neighbour.interface == interface);
-        on.map(|(node, neighbour)| (*node, neighbour.quality.share()))
+        let link = move |(node, neighbour): (&NodeAddress, &Neighbour)| {
+            Some((*node, neighbour.links.get(&interface)?.quality.share()))
+        };
+        self.all.iter().filter_map(link)
     }
 
     /// Returns the states for a router; congestion and corruption are zero if they are not indicated.
@@ -192,7 +230,7 @@ impl Neighbours {
         let state = |(node, neighbour): (&NodeAddress, &Neighbour)| NeighbourState {
             node: *node,
             fill: shown(congestion, neighbour.fill),
-            damaged: shown(corruption, neighbour.damaged_to),
+            damaged: shown(corruption, neighbour.damaged_to()),
         };
         self.all.iter().map(state).collect()
     }

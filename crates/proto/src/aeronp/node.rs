@@ -2,7 +2,7 @@
 
 use super::config::{Config, Counters};
 use super::endpoints::{Delivery, Endpoints};
-use super::held::{Held, Holdings, PacketKey, Place, Remembered, Report};
+use super::held::{Answer, Held, Holdings, PacketKey, Place, Remembered, Report};
 use super::neighbours::{Acquaintance, HeardFrame, Neighbours};
 use super::wire::{
     ACKNOWLEDGED_MAX, Acknowledgement, Beacon, FIX_BYTES, HEADER_BYTES, LinkReport, NodeFix, Packet,
@@ -36,8 +36,8 @@ struct Interface {
     /// Sequence number of the next packet.
     sequence: u16,
     beacon_due: bool,
-    /// Sequence numbers to be acknowledged.
-    answers: BTreeMap<NodeAddress, Vec<u16>>,
+    /// Acknowledgements that are due.
+    answers: BTreeMap<NodeAddress, Acknowledgement>,
 }
 
 /// Frame that has not left.
@@ -115,6 +115,12 @@ impl Node {
         self.held.len()
     }
 
+    /// Returns the number of copies that all packets held may make.
+    #[cfg(test)]
+    pub(super) fn held_copies(&self) -> u32 {
+        self.held.iter().map(|held| u32::from(held.packet.copies)).sum()
+    }
+
     /// Returns the addresses of the neighbours.
     pub fn neighbours(&self) -> Vec<NodeAddress> {
         self.neighbours.states(false, false).iter().map(|neighbour| neighbour.node).collect()
@@ -172,16 +178,18 @@ impl Node {
         self.held.reconsider_to(node);
     }
 
-    /// A packet has arrived at a neighbour, or is believed to.
-    fn passed_on(&mut self, key: PacketKey, to: NodeAddress) {
+    /// A packet has arrived at a neighbour, or is believed to. One that the neighbour knew keeps its copies here.
+    fn passed_on(&mut self, key: PacketKey, to: NodeAddress, answer: Answer) {
         let Some(held) = self.held.get_mut(key) else { return };
         if !held.stays {
             drop(self.held.remove(key));
             return;
         }
-        held.given.insert(to);
-        // The last copy stays, however many routers give away.
-        held.packet.copies = held.packet.copies.saturating_sub(held.copies_with).max(1);
+        if answer == Answer::Accepted {
+            // The last copy stays, however many routers give away.
+            held.packet.copies = held.packet.copies.saturating_sub(held.copies_with).max(1);
+        }
+        self.held.give(key, to);
         self.held.reconsider(key);
     }
 
@@ -206,6 +214,7 @@ impl Node {
             protocol: datagram.config.protocol,
             hops_left: self.config.hops_max,
             source: self.config.address,
+            sender: self.config.address,
             destination: datagram.destination,
             identification: self.next_identification,
             copies: self.router.copies(),
@@ -219,7 +228,7 @@ impl Node {
             return;
         }
         self.remembered.accept(&packet);
-        self.make_space(packet.payload.len() as u64, packet.precedence);
+        self.make_space(&packet);
         let expires_at = now + datagram.config.lifetime;
         self.hold(packet, None, expires_at, Some(datagram.report));
     }
@@ -261,13 +270,13 @@ impl Node {
             self.counters.refused += 1;
             return;
         }
-        self.meet(now, interface, &packet, frame.len());
+        let is_neighbour = self.meet(now, interface, &packet, frame.len());
         if packet.damaged {
             self.counters.payload_errors += 1;
         }
         match packet.kind {
             PacketType::Data if packet.receiver == own => self.hear_data(now, interface, packet),
-            PacketType::Beacon if !packet.damaged => self.hear_beacon(now, packet),
+            PacketType::Beacon if is_neighbour && !packet.damaged => self.hear_beacon(now, interface, packet),
             PacketType::Acknowledgement if packet.receiver == own && !packet.damaged => {
                 self.hear_acknowledgement(packet);
             }
@@ -275,7 +284,8 @@ impl Node {
         }
     }
 
-    fn meet(&mut self, now: Instant, interface: InterfaceId, packet: &Packet, bytes: usize) {
+    /// Counts a frame of a neighbour and learns its fixes; false and nothing is learned if there are too many neighbours.
+    fn meet(&mut self, now: Instant, interface: InterfaceId, packet: &Packet, bytes: usize) -> bool {
         let sender = packet.sender;
         let (sequence, damaged) = (packet.sequence, packet.damaged);
         match self.neighbours.hear(now, HeardFrame { interface, sender, sequence, bytes, damaged }) {
@@ -284,7 +294,10 @@ impl Node {
                 self.counters.neighbours_met += 1;
                 self.held.reconsider_all();
             }
-            Acquaintance::Refused => self.counters.refused += 1,
+            Acquaintance::Refused => {
+                self.counters.refused += 1;
+                return false;
+            }
         }
         let mut learn = |node: NodeAddress, fix: Option<WireFix>, hops: u8| {
             if let Some(fix) = fix.filter(|_| node != self.config.address) {
@@ -293,9 +306,10 @@ impl Node {
         };
         learn(sender, packet.sender_fix, 0);
         learn(packet.destination, packet.destination_fix, 1);
+        true
     }
 
-    fn hear_beacon(&mut self, now: Instant, packet: Packet) {
+    fn hear_beacon(&mut self, now: Instant, interface: InterfaceId, packet: Packet) {
         let Ok(beacon) = Beacon::decode(&mut packet.payload.clone()) else {
             self.counters.header_errors += 1;
             return;
@@ -303,7 +317,7 @@ impl Node {
         let own = self.config.address;
         let share = |of: u8| f64::from(of) / 255.0;
         let about_us = beacon.links.iter().find(|link| link.node == own).map(|link| share(link.damaged));
-        self.neighbours.told(packet.sender, share(beacon.fill), about_us);
+        self.neighbours.told(packet.sender, interface, share(beacon.fill), about_us);
         for told in beacon.fixes.iter().filter(|told| told.node != own && told.node != packet.sender) {
             let (node, fix, hops) = (told.node, told.fix.fix(now), told.hops.saturating_add(1));
             self.router.learn(now, ToldFix { node, fix, hops });
@@ -315,9 +329,11 @@ impl Node {
             self.counters.header_errors += 1;
             return;
         };
-        for sequence in answer.sequences {
+        let accepted = answer.accepted.into_iter().map(|sequence| (sequence, Answer::Accepted));
+        let known = answer.known.into_iter().map(|sequence| (sequence, Answer::Known));
+        for (sequence, answer) in accepted.chain(known) {
             if let Some(key) = self.held.sent_with(packet.sender, sequence) {
-                self.passed_on(key, packet.sender);
+                self.passed_on(key, packet.sender, answer);
             }
         }
     }
@@ -331,48 +347,68 @@ impl Node {
             packet.corruption = true;
         }
         let (sender, sequence) = (packet.sender, packet.sequence);
-        if self.accept(now, packet) {
-            self.answer(interface, sender, sequence);
+        if let Some(answer) = self.accept(now, packet) {
+            self.answer(interface, sender, sequence, answer);
         }
     }
 
-    /// Accepts a packet, or discards it for good. Returns false if it must be sent again.
-    fn accept(&mut self, now: Instant, mut packet: Packet) -> bool {
+    /// Accepts a packet, or discards it for good. Returns `None` if it must be sent again.
+    fn accept(&mut self, now: Instant, mut packet: Packet) -> Option<Answer> {
         let own = self.config.address;
-        if self.remembered.knows(&packet, self.router.spreads() || packet.destination == own) {
+        if let Some(answer) =
+            self.remembered.knows(&packet, self.router.spreads() || packet.destination == own)
+        {
             self.counters.duplicates += 1;
-            return true;
+            return Some(answer);
         }
         if packet.destination == own {
-            return self.deliver(packet);
+            return self.deliver(packet).then_some(Answer::Accepted);
         }
         let length = (HEADER_BYTES + packet.payload.len()) as u64;
         let lifetime = TENTH * u32::from(packet.lifetime_tenths);
         if packet.hops_left == 0 || lifetime.is_zero() || length > self.config.frame_bytes_max {
             self.counters.expired += 1;
-            return true;
+            return Some(Answer::Accepted);
         }
-        if !self.make_space(packet.payload.len() as u64, packet.precedence) {
-            return false;
+        packet.copies = packet.copies.max(1);
+        self.replace_damaged(&mut packet);
+        if !self.make_space(&packet) {
+            return None;
         }
         self.remembered.accept(&packet);
         self.counters.relayed += 1;
         packet.hops_left -= 1;
-        packet.copies = packet.copies.max(1);
         let from = Some((packet.sender, now));
         self.hold(packet, from, now + lifetime, None);
-        true
+        Some(Answer::Accepted)
     }
 
-    /// Drops packets of lower precedence until this number of bytes fits into the queue; false if it does not. A router
-    /// that spreads packets has others elsewhere, so that those of the same precedence are dropped, too, the oldest first.
-    fn make_space(&mut self, bytes: u64, precedence: u8) -> bool {
-        let least = if self.router.spreads() { Some(precedence) } else { precedence.checked_sub(1) };
-        while self.held.bytes() + bytes > self.config.queue_bytes_max {
+    /// A packet takes the place of a damaged copy that is held, and its copies.
+    fn replace_damaged(&mut self, packet: &mut Packet) {
+        if !self.remembered.has_damaged(packet) {
+            return;
+        }
+        let Some(damaged) = self.held.named(packet).and_then(|key| self.held.remove(key)) else { return };
+        if self.router.spreads() {
+            packet.copies = packet.copies.saturating_add(damaged.packet.copies);
+        }
+    }
+
+    /// Drops packets that give way to another one until it fits into the queue; none and false if it does not. A router
+    /// that spreads packets has others elsewhere, so that those of the same precedence that another node has are dropped,
+    /// too.
+    fn make_space(&mut self, packet: &Packet) -> bool {
+        let bytes = (HEADER_BYTES + packet.payload.len()) as u64;
+        let missing = (self.held.bytes() + bytes).saturating_sub(self.config.queue_bytes_max);
+        let dropped = self.held.giving_way(missing, packet.precedence, self.router.spreads());
+        let Some(dropped) = dropped else {
             self.counters.queue_full += 1;
-            match least.and_then(|least| self.held.pop_least(least)) {
-                Some(held) => self.discard(held),
-                None => return false,
+            return false;
+        };
+        self.counters.queue_full += dropped.len() as u64;
+        for key in dropped {
+            if let Some(held) = self.held.remove(key) {
+                self.discard(held);
             }
         }
         true
@@ -396,7 +432,7 @@ impl Node {
         true
     }
 
-    fn answer(&mut self, interface: InterfaceId, to: NodeAddress, sequence: u16) {
+    fn answer(&mut self, interface: InterfaceId, to: NodeAddress, sequence: u16, answer: Answer) {
         if !self.config.acknowledge {
             return;
         }
@@ -405,8 +441,13 @@ impl Node {
             return;
         }
         let answers = interface.answers.entry(to).or_default();
-        if answers.len() < ACKNOWLEDGED_MAX && !answers.contains(&sequence) {
-            answers.push(sequence);
+        let is_full = answers.count() >= ACKNOWLEDGED_MAX;
+        let sequences = match answer {
+            Answer::Accepted => &mut answers.accepted,
+            Answer::Known => &mut answers.known,
+        };
+        if !is_full && !sequences.contains(&sequence) {
+            sequences.push(sequence);
         }
     }
 
@@ -416,9 +457,9 @@ impl Node {
     /// Makes the next acknowledgement or beacon of an interface.
     fn next_control(&mut self, now: Instant, at: InterfaceId) -> Option<FramesRequest> {
         let interface = self.interfaces.get_mut(&at)?;
-        if let Some((to, sequences)) = interface.answers.pop_first() {
+        if let Some((to, answer)) = interface.answers.pop_first() {
             self.counters.acknowledgements_sent += 1;
-            let payload = encoded(2 * sequences.len(), |out| Acknowledgement { sequences }.encode(out));
+            let payload = encoded(1 + 2 * answer.count(), |out| answer.encode(out));
             let packet = self.control(PacketType::Acknowledgement, to, payload);
             let (bytes, _) = self.frame(at, packet);
             let shares = Shares::acknowledgement(bytes.len());
@@ -525,7 +566,7 @@ impl Node {
         if self.config.acknowledge {
             self.held.put(key, Place::Sent(to, sequence));
         } else {
-            self.passed_on(key, to);
+            self.passed_on(key, to, Answer::Accepted);
         }
         Some(FramesRequest::Frame { bytes, token: Some(token), last: false, shares })
     }
@@ -596,7 +637,7 @@ impl Engine for Node {
     }
 
     fn poll_indication(&mut self, _now: Instant) -> Option<(LinkId, DatagramsIndication)> {
-        let held = if self.router.spreads() { 0 } else { self.held.bytes() };
+        let held = if self.router.spreads() { self.held.only_bytes() } else { self.held.bytes() };
         let free = self.config.queue_bytes_max.saturating_sub(held);
         self.endpoints.poll(free / self.config.frame_bytes_max)
     }

@@ -84,7 +84,8 @@ impl WireFix {
         WireFix {
             position_cm: fix.motion.position_m.map(position),
             velocity_dmps: fix.motion.velocity_mps.map(|of| (of * 10.0).round() as i16),
-            age_tenths: tenths(now.saturating_since(fix.at)),
+            // Rounded up, so that a fix that is told again does not look younger.
+            age_tenths: tenths(now.saturating_since(fix.at).saturating_add(TENTH - Duration::from_nanos(1))),
         }
     }
 
@@ -130,7 +131,7 @@ pub enum PacketType {
     Data,
     /// Position and state of the sender, for all neighbours.
     Beacon,
-    /// Sequence numbers of packets that the sender has accepted from the receiver.
+    /// Sequence numbers of packets that the sender has, so that the receiver need not send them again.
     Acknowledgement,
 }
 
@@ -351,28 +352,49 @@ impl Beacon {
     }
 }
 
-/// Payload of an acknowledgement: sequence numbers, 16 bits each, at most [`ACKNOWLEDGED_MAX`].
+/// Payload of an acknowledgement: sequence numbers, together 1 to [`ACKNOWLEDGED_MAX`].
+///
+/// ```text
+/// number of accepted packets 8, their sequence numbers 16 each, those of packets that were known 16 each
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Acknowledgement {
-    /// Sequence numbers of accepted packets.
-    pub sequences: Vec<u16>,
+    /// Sequence numbers of packets that were accepted from the receiver.
+    pub accepted: Vec<u16>,
+    /// Sequence numbers of packets that had been accepted from another node: their copies stay with the receiver.
+    pub known: Vec<u16>,
 }
 
 impl Acknowledgement {
+    /// Returns the number of packets.
+    pub fn count(&self) -> usize {
+        self.accepted.len() + self.known.len()
+    }
+
     /// Decodes the payload of an acknowledgement.
     ///
     /// # Errors
-    /// Fails if it is empty, odd or too long.
+    /// Fails if it is empty, of an impossible length or too long.
     pub fn decode(input: &mut Bytes) -> Result<Acknowledgement, DecodeError> {
+        let accepted = usize::from(take_byte(input)?);
         let count = input.len() / 2;
-        if !input.len().is_multiple_of(2) || !(1..=ACKNOWLEDGED_MAX).contains(&count) {
+        let is_valid =
+            input.len().is_multiple_of(2) && (1..=ACKNOWLEDGED_MAX).contains(&count) && accepted <= count;
+        if !is_valid {
             return Err(invalid("the length of an acknowledgement"));
         }
-        Ok(Acknowledgement { sequences: (0..count).map(|_| take_u16(input)).collect::<Result<_, _>>()? })
+        let mut accepted_and_known = (0..count).map(|_| take_u16(input)).collect::<Result<Vec<_>, _>>()?;
+        let known = accepted_and_known.split_off(accepted);
+        Ok(Acknowledgement { accepted: accepted_and_known, known })
     }
 
     /// Appends the payload of an acknowledgement.
+    ///
+    /// # Panics
+    /// Panics if it is longer than [`ACKNOWLEDGED_MAX`].
     pub fn encode(&self, out: &mut BytesMut) {
-        self.sequences.iter().for_each(|sequence| out.put_u16(*sequence));
+        assert!(self.count() <= ACKNOWLEDGED_MAX, "an acknowledgement is limited");
+        out.put_u8(self.accepted.len() as u8);
+        self.accepted.iter().chain(&self.known).for_each(|sequence| out.put_u16(*sequence));
     }
 }

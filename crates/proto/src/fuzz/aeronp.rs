@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 fn fix(rng: &mut Rng) -> WireFix {
     WireFix {
-        position_cm: [(); 3].map(|()| rng.below(4_000_000_001) as i64 as i32 / 2),
+        position_cm: [(); 3].map(|()| (rng.below(4_000_000_001) as i64 - 2_000_000_000) as i32),
         velocity_dmps: [(); 3].map(|()| rng.next_u32() as i16),
         age_tenths: rng.next_u32() as u16,
     }
@@ -83,6 +83,7 @@ pub(super) fn check_acknowledgement(bytes: &Bytes) -> bool {
 }
 
 pub(super) fn valid_acknowledgement(mut rng: Rng) -> Bytes {
-    let sequences = (0..=rng.below(63)).map(|_| rng.below(40) as u16).collect();
-    encoded(|out| Acknowledgement { sequences }.encode(out))
+    let mut accepted: Vec<_> = (0..=rng.below(63)).map(|_| rng.below(40) as u16).collect();
+    let known = accepted.split_off(rng.below(accepted.len() as u64 + 1) as usize);
+    encoded(|out| Acknowledgement { accepted, known }.encode(out))
 }

@@ -94,14 +94,14 @@ fn a_beacon_cannot_move_a_ground_station_or_this_node() {
 fn acknowledgements_of_packets_that_were_not_sent_and_packets_of_this_node_change_nothing() {
     let mut world = World::new(&[flight(-6000.0, 100.0), flight(0.0, 0.0)], |_, _| {});
     assert!(world.send(0, b"kept", 1));
-    let sequences: Vec<u16> = (0..64).collect();
+    let answer = Acknowledgement { accepted: (0..64).collect(), known: Vec::new() };
     let forged = Packet {
         kind: PacketType::Acknowledgement,
         source: address(1),
         sender: address(1),
         destination: address(0),
         receiver: address(0),
-        payload: encoded(0, |out| Acknowledgement { sequences }.encode(out)),
+        payload: encoded(0, |out| answer.encode(out)),
         ..Packet::default()
     };
     world.hear(0, frame(&forged));
@@ -129,9 +129,38 @@ fn packets_for_nobody_fill_a_queue_to_its_limit_only() {
         ..Packet::default()
     };
     (0..1000).for_each(|number| world.hear(0, frame(&packet(number))));
-    assert_eq!(world.nodes[0].engine.held_packets(), 10);
-    assert_eq!((world.counters(0).relayed, world.counters(0).queue_full), (10, 990));
+    assert_eq!(world.nodes[0].engine.held_packets(), 9);
+    assert_eq!((world.counters(0).relayed, world.counters(0).queue_full), (9, 991));
     // A more urgent one takes the place of the oldest.
     world.hear(0, frame(&Packet { precedence: 5, ..packet(5000) }));
-    assert_eq!((world.nodes[0].engine.held_packets(), world.counters(0).relayed), (10, 11));
+    assert_eq!((world.nodes[0].engine.held_packets(), world.counters(0).relayed), (9, 10));
+    // The others are as urgent as one that comes last, and one without payload that is not makes too little space.
+    (0..8).for_each(|number| world.hear(0, frame(&Packet { precedence: 5, ..packet(6000 + number) })));
+    world.hear(0, frame(&Packet { payload: Bytes::new(), ..packet(7000) }));
+    assert_eq!((world.nodes[0].engine.held_packets(), world.counters(0).relayed), (10, 19));
+    world.hear(0, frame(&Packet { precedence: 1, ..packet(7001) }));
+    assert_eq!(
+        (world.nodes[0].engine.held_packets(), world.counters(0).relayed),
+        (10, 19),
+        "none is dropped"
+    );
+}
+
+#[test]
+fn packets_without_payload_fill_a_queue_too() {
+    let mut world = World::new(&[flight(5000.0, 0.0), flight(0.0, 0.0)], |_, config| {
+        config.queue_bytes_max = 3_600;
+    });
+    let packet = |identification: u32| Packet {
+        source: NodeAddress(50),
+        sender: NodeAddress(50),
+        destination: NodeAddress(60),
+        receiver: address(0),
+        hops_left: 9,
+        lifetime_tenths: u16::MAX,
+        identification,
+        ..Packet::default()
+    };
+    (0..1000).for_each(|number| world.hear(0, frame(&packet(number))));
+    assert_eq!(world.nodes[0].engine.held_packets(), 100, "a header has 36 octets");
 }

@@ -114,14 +114,15 @@ fn beacons_and_acknowledgements_are_read_as_written() {
     assert_eq!(bytes.len(), 3 + 5 + 3 * 25);
     assert_eq!(Beacon::decode(&mut bytes.slice(..40)), Err(DecodeError::Incomplete));
     assert_eq!(Beacon::decode(&mut bytes), Ok(beacon));
-    let answer = Acknowledgement { sequences: vec![1, 65_535] };
+    let answer = Acknowledgement { accepted: vec![1], known: vec![65_535] };
     let mut bytes = encoded(0, |out| answer.encode(out));
     assert_eq!(
         (&bytes[..], Acknowledgement::decode(&mut bytes.clone())),
-        (&[0, 1, 255, 255][..], Ok(answer))
+        (&[1, 0, 1, 255, 255][..], Ok(answer))
     );
-    bytes.truncate(3);
+    bytes.truncate(4);
     assert!(Acknowledgement::decode(&mut bytes).is_err());
-    assert!(Acknowledgement::decode(&mut vec![0; 130].into()).is_err());
+    assert!(Acknowledgement::decode(&mut Bytes::from_static(&[2, 0, 1])).is_err(), "two of one");
+    assert!(Acknowledgement::decode(&mut vec![0; 131].into()).is_err());
     assert!(Acknowledgement::decode(&mut Bytes::new()).is_err());
 }

@@ -2,5 +2,6 @@
 
 mod forged;
 mod layout;
+mod spreading;
 mod stories;
 mod world;

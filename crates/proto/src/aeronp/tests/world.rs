@@ -5,7 +5,7 @@ use crate::aeronp::{Config, Counters, EndpointConfig, Node};
 use crate::aerorp::{self, AeroRp};
 use crate::engine::{Engine, drain};
 use crate::motion::{Fix, Motion, Trajectory};
-use crate::packet_router::NodeAddress;
+use crate::packet_router::{Decision, NeighbourState, NodeAddress, PacketRouter, RoutedPacket};
 use crate::rng::Rng;
 use crate::service::{
     DatagramsIndication, DatagramsRequest, FramesIndication, FramesRequest, InterfaceId, LinkId, PeerId,
@@ -57,11 +57,67 @@ pub(super) fn address(node: usize) -> NodeAddress {
     NodeAddress(node as u32 + 1)
 }
 
+/// Half of the copies goes to each neighbour that has not had the packet, as in spray and wait.
+#[derive(Debug)]
+struct Spray(u8);
+
+impl PacketRouter for Spray {
+    fn decide(
+        &mut self,
+        _now: Instant,
+        packet: &RoutedPacket<'_>,
+        neighbours: &[NeighbourState],
+    ) -> Decision {
+        let mut nodes = neighbours.iter().map(|neighbour| neighbour.node);
+        if nodes.clone().any(|node| node == packet.destination) {
+            return Decision::Forward(packet.destination);
+        }
+        match nodes.find(|node| !packet.given.contains(node) && *node != packet.source) {
+            Some(to) if packet.copies > 1 => Decision::Copy { to, copies: packet.copies / 2 },
+            _ => Decision::Carry,
+        }
+    }
+
+    fn spreads(&self) -> bool {
+        true
+    }
+
+    fn copies(&self) -> u8 {
+        self.0
+    }
+}
+
 impl World {
     /// Nodes of these flights; each sends to the last one, whose place all know.
     pub(super) fn new(flights: &[Trajectory], change: impl Fn(usize, &mut Config)) -> World {
         let last = flights.len() - 1;
         let place = flights[last].motion(Instant::ZERO).expect("a place").position_m;
+        let router = |number| {
+            AeroRp::new(aerorp::Config {
+                address: address(number),
+                range_m: RANGE_M,
+                known: vec![(address(last), place)],
+                ..aerorp::Config::default()
+            })
+        };
+        World::with_routers(flights, change, |number| Box::new(router(number)))
+    }
+
+    /// Nodes that spread copies of each packet.
+    pub(super) fn spreading(
+        flights: &[Trajectory],
+        copies: u8,
+        change: impl Fn(usize, &mut Config),
+    ) -> World {
+        World::with_routers(flights, change, |_| Box::new(Spray(copies)))
+    }
+
+    fn with_routers(
+        flights: &[Trajectory],
+        change: impl Fn(usize, &mut Config),
+        router: impl Fn(usize) -> Box<dyn PacketRouter>,
+    ) -> World {
+        let last = flights.len() - 1;
         let node = |(number, flight): (usize, &Trajectory)| {
             let peer = (number != last).then(|| address(last));
             let mut config = Config {
@@ -71,14 +127,8 @@ impl World {
                 ..Config::default()
             };
             change(number, &mut config);
-            let router = AeroRp::new(aerorp::Config {
-                address: address(number),
-                range_m: RANGE_M,
-                known: vec![(address(last), place)],
-                ..aerorp::Config::default()
-            });
             let rng = Rng::new(number as u64);
-            Checked::new("aeronp", Node::new(config, Box::new(router), flight.clone(), Instant::ZERO, rng))
+            Checked::new("aeronp", Node::new(config, router(number), flight.clone(), Instant::ZERO, rng))
         };
         let mut world = World {
             now: Instant::ZERO,
