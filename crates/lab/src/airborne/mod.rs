@@ -4,7 +4,8 @@
 //! and packets are drawn from the run's seed only, so that they are the same for all routers. Each two nodes have a line
 //! while they are within range, of which no engine is informed: a frame to one that has left is lost. This stands for a
 //! channel with slots assigned to each pair (iNET uses TDMA): there are no collisions, and each pair has the whole rate.
-//! A frame is sent to one neighbour; a beacon, which is sent on all lines, counts once, as on a radio channel.
+//! A frame is sent to one neighbour; a beacon, which is sent on all lines, counts once, as on a radio channel. A packet for
+//! which its source has no room is not sent, whatever the router.
 //!
 //! All routers use AeroNP: hop-by-hop acknowledgements, queues, beacons. The others have no positions in their packets.
 
@@ -57,6 +58,12 @@ impl Trial for AirborneTrial {
         }),
         Metric::new("damaged", "share of packets", |outcome| {
             Some(f64::from(outcome.damaged) / f64::from(outcome.packets))
+        }),
+        Metric::new("unsent", "share of packets", |outcome| {
+            Some(f64::from(outcome.unsent) / f64::from(outcome.packets))
+        }),
+        Metric::new("queue_full", "refusals and drops per packet", |outcome| {
+            Some(outcome.queue_full as f64 / f64::from(outcome.packets))
         }),
         Metric::new("out_of_range", "share of moving nodes", |outcome| Some(outcome.out_of_range)),
         Metric::new("out_of_reach", "share of moving nodes", |outcome| Some(outcome.out_of_reach)),

@@ -26,7 +26,7 @@ fn name(played: &Played) -> String {
 fn table(played: &[Played]) -> Table {
     let mut table = Table::of(
         "Routers compared in the same worlds, 95 % confidence intervals",
-        "router|# arrived|# delay (s)|# transmissions|# data (byte)|# control (byte)|# damaged|# out of range|# out of reach",
+        "router|# arrived|# delay (s)|# transmissions|# data (byte)|# control (byte)|# damaged|# unsent|# queue full|# out of range|# out of reach",
     );
     for router in played {
         table.row([Cell::text(name(router))].into_iter().chain(router.cells()));
@@ -127,9 +127,16 @@ pub fn shown(scenario: &Scenario, played: &[Played], runs: u32) -> Shown {
     let words = "Arrived: share of the packets delivered undamaged during the run. Delay: mean time from sending to \
                  delivery. Transmissions, data, control: data packets on all hops, their bytes, and the bytes of beacons \
                  and acknowledgements, each for one delivered packet; a beacon counts once for all neighbours. Damaged: \
-                 share of the packets that arrived with damage only. Out of range, out of reach: mean share of the \
+                 share of the packets that arrived with damage only. Unsent: share of the packets for which their source had \
+                 no room. Queue full: packets that a full queue refused or dropped, for each packet of the run; one that is \
+                 sent again counts again. Out of range, out of reach: mean share of the \
                  moving nodes that no ground station hears, and of those that have no path to one over others either.";
-    let mut summary = vec![PageBlock::Table(table(played)), words.into()];
+    let channel = "The channel is ideal but for range and bit errors: each pair within range has the whole rate, frames do not \
+                   collide, radio range is a distance, and nodes with positions know their own exactly. Each hop sends \
+                   to one node. Epidemic routing and spray and wait exchange no summary vectors: a node offers a \
+                   packet to each neighbour of which it does not know that it has it, so their transmissions are an \
+                   upper bound.";
+    let mut summary = vec![PageBlock::Table(table(played)), words.into(), channel.into()];
     let compared = differences(played);
     let has_others = played.iter().any(|other| {
         other.case.trial.router != AirborneRouter::Aerorp

@@ -1,4 +1,5 @@
-//! Routers for comparison, over the same network layer: epidemic, spray and wait, static.
+//! Routers for comparison, over the same network layer: epidemic, spray and wait, static. Neighbours exchange no summary
+//! vectors: a copy is sent to learn that a neighbour has the packet, so transmissions are an upper bound.
 
 use longwire_proto::packet_router::{Decision, NeighbourState, NodeAddress, PacketRouter, RoutedPacket};
 use longwire_proto::time::Instant;

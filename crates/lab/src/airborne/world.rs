@@ -2,9 +2,10 @@
 
 use super::routers::{Epidemic, SprayAndWait, Static};
 use crate::run::at;
-use crate::scenario::{Airborne, AirborneRouter};
+use crate::scenario::{Airborne, AirborneRouter, FLIGHT_M};
 use crate::world;
 use bytes::{BufMut, Bytes, BytesMut};
+use longwire_proto::aeronp::wire::{Beacon, LINK_REPORT_BYTES, Packet, PacketType};
 use longwire_proto::aeronp::{Config, EndpointConfig, Node};
 use longwire_proto::aerorp::{self, AeroRp};
 use longwire_proto::engine::{Engine, Indication, Request, forward};
@@ -29,8 +30,8 @@ const SAMPLE_S: f64 = 10.0;
 /// Length of the number of a packet in its payload.
 const NUMBER_BYTES: usize = 4;
 
-/// Frames on all lines by purpose. A beacon counts once for all lines of its sender, because on a radio channel all
-/// neighbours hear one transmission.
+/// Frames on all lines by purpose. A beacon counts once for all lines of its sender, with its reports of all links,
+/// because on a radio channel all neighbours hear one transmission.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
     /// Data packets.
@@ -52,7 +53,7 @@ pub struct Outcome {
     pub delivered: Vec<u32>,
     /// Packets that arrived damaged only.
     pub damaged: u32,
-    /// Packets that had no room at their source.
+    /// Packets for which their source had no room: they are not sent.
     pub unsent: u32,
     /// Transmissions.
     pub sent: Sent,
@@ -60,7 +61,7 @@ pub struct Outcome {
     pub out_of_range: f64,
     /// Mean share of the moving nodes that have no path to a ground station over other nodes either.
     pub out_of_reach: f64,
-    /// Refusals of packets by full queues.
+    /// Packets that full queues refused or dropped; one that is refused and sent again counts each time.
     pub queue_full: u64,
 }
 
@@ -102,7 +103,7 @@ impl DrawnWorld {
         let (side_m, until) = (plan.area_km * 1000.0, at(plan.duration_s));
         let mut draw = rng.fork("mobility");
         let mut flights = |count: u32, speed_mps: [f64; 2]| -> Vec<Trajectory> {
-            let corners_m = [[0.0, 0.0, 1000.0], [side_m, side_m, 10_000.0]];
+            let corners_m = [[0.0, 0.0, FLIGHT_M[0]], [side_m, side_m, FLIGHT_M[1]]];
             let model = WayPoints { corners_m, speed_mps };
             (0..count).map(|_| model.trajectory(&mut draw, until)).collect()
         };
@@ -282,6 +283,7 @@ fn engine(
         endpoints: others.map(endpoint).collect(),
         beacon_interval: Duration::from_secs_f64(plan.beacon_s),
         neighbour_timeout: Duration::from_secs_f64(3.5 * plan.beacon_s),
+        neighbours_max: drawn.trajectories.len(),
         queue_bytes_max: plan.queue_bytes,
         indicates_congestion: chosen != AirborneRouter::AerorpWithoutCongestion,
         indicates_corruption: chosen != AirborneRouter::AerorpWithoutCorruption,
@@ -319,18 +321,22 @@ pub(super) fn play(plan: &Airborne, chosen: AirborneRouter, seed: u64) -> Outcom
     let count = sent.clone();
     simulation.set_trace(Box::new(move |record| {
         let mut count = count.lock().expect("nobody panics");
-        // The type is in the low half of the first octet.
-        match record.bytes.first().map(|octet| octet & 15) {
-            Some(0) => {
+        let bytes = record.bytes.len() as u64;
+        let packet = Packet::decode(&mut record.bytes.clone()).expect("nodes send packets");
+        match packet.kind {
+            PacketType::Data => {
                 count.data += 1;
-                count.data_bytes += record.bytes.len() as u64;
+                count.data_bytes += bytes;
             }
-            Some(1) if first.get(&record.from.node) != Some(&record.from.interface) => {}
-            _ => count.control_bytes += record.bytes.len() as u64,
+            PacketType::Beacon if first.get(&record.from.node) != Some(&record.from.interface) => {
+                let beacon = Beacon::decode(&mut packet.payload.clone()).expect("nodes send beacons");
+                count.control_bytes += (LINK_REPORT_BYTES * beacon.links.len()) as u64;
+            }
+            PacketType::Beacon | PacketType::Acknowledgement => count.control_bytes += bytes,
         }
     }));
     let mut observer = Observer::new(plan, &drawn);
-    observer.start(&mut simulation);
+    observer.start(&mut simulation, plan.tolerant);
     for number in 0..drawn.packets.len() {
         observer.run_until(&mut simulation, at(drawn.packets[number].at_s));
         observer.send(&mut simulation, number as u32);
@@ -352,8 +358,7 @@ struct Observer<'a> {
     drawn: &'a DrawnWorld,
     bytes: usize,
     rooms: BTreeMap<(NodeId, LinkId), u64>,
-    /// Packets that wait for room, in order.
-    waiting: VecDeque<u32>,
+    unsent: u32,
     arrived: BTreeMap<u32, f64>,
     order: Vec<u32>,
     damaged: std::collections::BTreeSet<u32>,
@@ -361,16 +366,22 @@ struct Observer<'a> {
 
 impl<'a> Observer<'a> {
     fn new(plan: &Airborne, drawn: &'a DrawnWorld) -> Self {
-        let (rooms, waiting, arrived) = (BTreeMap::new(), VecDeque::new(), BTreeMap::new());
-        let bytes = plan.bytes as usize;
-        Observer { drawn, bytes, rooms, waiting, arrived, order: Vec::new(), damaged: Default::default() }
+        Observer {
+            drawn,
+            bytes: plan.bytes as usize,
+            rooms: BTreeMap::new(),
+            unsent: 0,
+            arrived: BTreeMap::new(),
+            order: Vec::new(),
+            damaged: Default::default(),
+        }
     }
 
-    fn start(&mut self, simulation: &mut Simulation<Many<LinkId, Datagrams>>) {
+    fn start(&mut self, simulation: &mut Simulation<Many<LinkId, Datagrams>>, damaged: bool) {
         let nodes = self.drawn.trajectories.len();
         for node in 0..nodes {
             for other in (0..nodes).filter(|other| *other != node) {
-                let join = DatagramsRequest::Join { damaged: true };
+                let join = DatagramsRequest::Join { damaged };
                 simulation.request(NodeId(node as u32), (LinkId(other as u32), join));
             }
         }
@@ -385,8 +396,20 @@ impl<'a> Observer<'a> {
         bytes.freeze()
     }
 
+    /// Sends a packet if its source has room for it, whatever the router: a queue behind that of the node would have no
+    /// limit, and packets in it no lifetime.
     fn send(&mut self, simulation: &mut Simulation<Many<LinkId, Datagrams>>, number: u32) {
-        self.waiting.push_back(number);
+        let packet = self.drawn.packets[number as usize];
+        let port = (NodeId(packet.from as u32), LinkId(packet.to as u32));
+        let room = self.rooms.entry(port).or_default();
+        if *room == 0 {
+            self.unsent += 1;
+            return;
+        }
+        *room -= 1;
+        let (bytes, to, token) = (self.payload(number), PeerId::CONFIGURED, None);
+        let shares = Shares::payload(bytes.len());
+        simulation.request(port.0, (port.1, DatagramsRequest::Datagram { to, bytes, shares, token }));
         self.hear(simulation);
     }
 
@@ -399,35 +422,17 @@ impl<'a> Observer<'a> {
     }
 
     fn hear(&mut self, simulation: &mut Simulation<Many<LinkId, Datagrams>>) {
-        loop {
-            while let Some((now, node, (link, said))) = simulation.pop_indication() {
-                match said {
-                    DatagramsIndication::Room(room) => drop(self.rooms.insert((node, link), room)),
-                    DatagramsIndication::Datagram { bytes, damaged, .. } => {
-                        self.arrives(now, &bytes, damaged);
-                        let release = DatagramsRequest::Release(bytes.len() as u64);
-                        simulation.request(node, (link, release));
-                    }
-                    _ => {}
+        while let Some((now, node, (link, said))) = simulation.pop_indication() {
+            match said {
+                DatagramsIndication::Room(room) => drop(self.rooms.insert((node, link), room)),
+                DatagramsIndication::Datagram { bytes, damaged, .. } => {
+                    self.arrives(now, &bytes, damaged);
+                    let release = DatagramsRequest::Release(bytes.len() as u64);
+                    simulation.request(node, (link, release));
                 }
+                _ => {}
             }
-            let Some(place) = self.waiting.iter().position(|number| self.has_room(*number)) else { return };
-            let number = self.waiting.remove(place).expect("it was just seen");
-            let port = self.port(number);
-            *self.rooms.entry(port).or_default() -= 1;
-            let (bytes, to, token) = (self.payload(number), PeerId::CONFIGURED, None);
-            let shares = Shares::payload(bytes.len());
-            simulation.request(port.0, (port.1, DatagramsRequest::Datagram { to, bytes, shares, token }));
         }
-    }
-
-    fn port(&self, number: u32) -> (NodeId, LinkId) {
-        let packet = self.drawn.packets[number as usize];
-        (NodeId(packet.from as u32), LinkId(packet.to as u32))
-    }
-
-    fn has_room(&self, number: u32) -> bool {
-        self.rooms.get(&self.port(number)).is_some_and(|room| *room > 0)
     }
 
     fn arrives(&mut self, now: Instant, bytes: &Bytes, damaged: bool) {
@@ -455,7 +460,7 @@ impl<'a> Observer<'a> {
             delays_s: self.order.iter().map(|number| self.arrived[number]).collect(),
             delivered: self.order.clone(),
             damaged: self.damaged.iter().filter(is_packet).count() as u32,
-            unsent: self.waiting.len() as u32,
+            unsent: self.unsent,
             ..Outcome::default()
         }
     }

@@ -8,6 +8,9 @@ const NODES_MAX: u32 = 60;
 /// Maximum number of packets of a run.
 const PACKETS_MAX: u32 = 10_000;
 
+/// Least and largest height of moving nodes, metres; ground stations are at 0.
+pub const FLIGHT_M: [f64; 2] = [1000.0, 10_000.0];
+
 /// Router of all nodes, over AeroNP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -99,6 +102,9 @@ settings! {
         pub bad_share: f64 = 0.2,
         /// Bit-error rate of bad links. Default 1e-4.
         pub bad_ber: f64 = 1e-4,
+        /// Damaged packets are passed on and delivered as such, for users that correct them; otherwise each hop repeats them.
+        /// Default true.
+        pub tolerant: bool = true,
         /// Queue of a node, bytes. Default 32,000.
         pub queue_bytes: u64 = 32_000,
     }
@@ -115,6 +121,11 @@ impl Airborne {
         rule(counts, "`airborne` must have 1 to 60 test articles and ground stations, and up to 60 relays")?;
         let lengths = [self.area_km, self.range_km].iter().all(|length| (0.1..=1e4).contains(length));
         rule(lengths, "`area-km` and `range-km` must be from 0.1 to 10,000")?;
+        let height_km = FLIGHT_M[1] / 1000.0;
+        rule(
+            self.range_km > height_km,
+            "`range-km` must be above 10: nodes fly up to 10 km above ground stations",
+        )?;
         let speeds = [self.speed_mps, self.relay_speed_mps];
         let speeds = speeds
             .iter()

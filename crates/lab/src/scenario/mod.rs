@@ -42,7 +42,7 @@ mod grid;
 #[cfg(test)]
 mod tests;
 
-pub use airborne::{Airborne, AirborneRouter};
+pub use airborne::{Airborne, AirborneRouter, FLIGHT_M};
 pub(crate) use grid::param_value;
 pub use grid::parse_sweep;
 use grid::{merged, swept};

@@ -182,6 +182,7 @@ fn moving_nodes_have_limits() {
         ("ground-stations = 0", "ground stations"),
         ("test-articles = 61", "1 to 60 test articles"),
         ("range-km = 0", "from 0.1 to 10,000"),
+        ("range-km = 5", "up to 10 km above"),
         ("speed-mps = [300, 100]", "the least one first"),
         ("relay-speed-mps = [0, 100]", "from 1 to 1,000 m/s"),
         ("duration-s = 500", "`within-s`"),

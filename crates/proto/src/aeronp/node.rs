@@ -5,8 +5,8 @@ use super::endpoints::{Delivery, Endpoints};
 use super::held::{Answer, Held, Holdings, PacketKey, Place, Remembered, Report};
 use super::neighbours::{Acquaintance, HeardFrame, Neighbours};
 use super::wire::{
-    ACKNOWLEDGED_MAX, Acknowledgement, Beacon, FIX_BYTES, HEADER_BYTES, LinkReport, NodeFix, Packet,
-    PacketType, TENTH, TOLD_MAX, WireFix, tenths,
+    ACKNOWLEDGED_MAX, Acknowledgement, Beacon, FIX_BYTES, HEADER_BYTES, LINK_REPORT_BYTES, LinkReport,
+    NodeFix, Packet, PacketType, TENTH, TOLD_MAX, WireFix, tenths,
 };
 use crate::codec::encoded;
 use crate::engine::Engine;
@@ -515,8 +515,8 @@ impl Node {
         let share = |of: f64| (of * 255.0).round() as u8;
         let all = self.neighbours.links_on(at).filter(|_| self.config.indicates_corruption);
         let links = all.map(|(node, damaged)| LinkReport { node, damaged: share(damaged) });
-        let links: Vec<_> = links.take(TOLD_MAX.min(left / 5)).collect();
-        left -= 5 * links.len();
+        let links: Vec<_> = links.take(TOLD_MAX.min(left / LINK_REPORT_BYTES)).collect();
+        left -= LINK_REPORT_BYTES * links.len();
         let fix =
             |told: &ToldFix| NodeFix { node: told.node, hops: told.hops, fix: WireFix::new(now, told.fix) };
         let fixes = self.told.iter().take(TOLD_MAX.min(left / (5 + FIX_BYTES))).map(fix).collect();

@@ -28,6 +28,8 @@ const VERSION: u8 = 1;
 pub const HEADER_BYTES: usize = 36;
 /// Length of a fix, octets.
 pub const FIX_BYTES: usize = 20;
+/// Length of a report of a link in a beacon, octets.
+pub const LINK_REPORT_BYTES: usize = 5;
 /// Longest payload, octets.
 pub const PAYLOAD_BYTES_MAX: usize = 0xffff;
 /// Maximum number of sequence numbers in an acknowledgement.
