@@ -3,6 +3,7 @@
 use super::flawed::Flawed;
 use super::frames::{BitErrors, FrameConditions, HostileFrames};
 use super::{Crash, Draw, IdleBudget, LawRun, Replay, RunDigest, RunPlan, Users, catches, sweep};
+use crate::aeronp::wire::{FIX_BYTES, HEADER_BYTES, Packet, PacketType};
 use crate::aeronp::{Config, EndpointConfig, Node};
 use crate::aerorp::{self, AeroRp};
 use crate::codec::crc::crc16_x25;
@@ -18,6 +19,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 const NODES: usize = 3;
+const TWO_FIXES_BYTES: usize = 2 * FIX_BYTES;
 const BEACON: Duration = Duration::from_secs(10);
 
 fn address(node: usize) -> NodeAddress {
@@ -229,19 +231,41 @@ where
     LawRun::new(replay, plan, NODES, Box::new(factory), ground, users).run()
 }
 
-/// Corrects the header check of a damaged packet, as an attacker would.
+/// Corrects the header of a damaged packet of any type, as an attacker would, and the payload check of every other one.
 fn forge(packet: &mut BytesMut) {
-    if packet.len() < 80 {
+    if packet.len() < HEADER_BYTES {
         return;
     }
     packet[0] = 0x10 | packet[0] & 3;
     packet[1] &= 0xfe;
-    packet[31] &= 3;
-    let checked = 34 + 20 * packet[31].count_ones() as usize;
+    // Fixes that the frame is long enough to have.
+    packet[31] &= match packet.len() - HEADER_BYTES {
+        0..FIX_BYTES => 0,
+        FIX_BYTES..TWO_FIXES_BYTES => 1,
+        _ => 3,
+    };
+    let checked = HEADER_BYTES - 2 + FIX_BYTES * packet[31].count_ones() as usize;
     let payload = (packet.len() - checked - 2) as u16;
     packet[6..8].copy_from_slice(&payload.to_be_bytes());
+    if packet[27] & 1 == 0 {
+        let check = crc16_x25(&packet[checked + 2..]);
+        packet[checked - 2..checked].copy_from_slice(&check.to_be_bytes());
+    }
     let check = crc16_x25(&packet[..checked]);
     packet[checked..checked + 2].copy_from_slice(&check.to_be_bytes());
+}
+
+#[test]
+fn forged_packets_of_every_type_are_decoded() {
+    for kind in [PacketType::Data, PacketType::Beacon, PacketType::Acknowledgement] {
+        let packet = Packet { kind, payload: Bytes::from_static(&[1, 0, 7]), ..Packet::default() };
+        let mut bytes = BytesMut::new();
+        packet.encode(&mut bytes);
+        (bytes[7], bytes[31], bytes[37]) = (200, 0xff, 9);
+        forge(&mut bytes);
+        let forged = Packet::decode(&mut bytes.freeze()).expect("the header is right again");
+        assert_eq!((forged.kind, &forged.payload[..], forged.damaged), (kind, &[1, 9, 7][..], false));
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod forged;
 mod layout;
+mod neighbours;
 mod spreading;
 mod stories;
 mod world;

@@ -1,7 +1,7 @@
 //! A node of AeroNP between users of datagrams and interfaces from which anything comes.
 
 use super::{Script, ScriptedSide, play};
-use crate::aeronp::wire::{Packet, PacketType};
+use crate::aeronp::wire::{Packet, PacketType, WireFix};
 use crate::aeronp::{Config, EndpointConfig, Node};
 use crate::aerorp::{self, AeroRp};
 use crate::fuzz::aeronp::{packet, valid_acknowledgement, valid_beacon};
@@ -17,6 +17,8 @@ use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 const HERE: NodeAddress = NodeAddress(1);
+/// Distance of the node from another one that never moves, centimetres.
+const PLACE_CM: i32 = 10_000_000;
 const INTERFACES: [InterfaceId; 2] = [InterfaceId(0), InterfaceId(7)];
 const LINKS: [LinkId; 2] = [LinkId(3), LinkId(4)];
 
@@ -150,6 +152,9 @@ impl Provider {
         };
         let mut packet = packet(&mut rng, kind, payload);
         if script.chance() {
+            packet.sender_fix = Some(near(script));
+        }
+        if script.chance() {
             packet.receiver = HERE;
         }
         if script.below(4) == 0
@@ -159,6 +164,17 @@ impl Provider {
             (packet.source, packet.identification) = (heard.source, heard.identification);
         }
         encoded(|out| packet.encode(out))
+    }
+}
+
+/// Fix at which a neighbour may be: most of them are within range, some at impossible speed.
+fn near(script: &mut Script<'_>) -> WireFix {
+    let mut rng = script.rng();
+    let mut offset = |of: i32| rng.below(2 * of as u64 + 1) as i32 - of;
+    WireFix {
+        position_cm: [PLACE_CM, 0, 0].map(|center| center + offset(2_000_000)),
+        velocity_dmps: [(); 3].map(|()| offset(12_000) as i16),
+        age_tenths: offset(50).unsigned_abs() as u16,
     }
 }
 
@@ -187,12 +203,15 @@ pub(super) fn node(script: &mut Script<'_>) -> u64 {
     };
     let router = AeroRp::new(aerorp::Config {
         address: HERE,
-        range_m: 1e9,
+        range_m: 25_000.0,
         known: vec![(NodeAddress(2), [0.0; 3])],
-        nodes_max: 3,
+        nodes_max: 1 + script.below(8) as usize,
+        fix_hops_max: script.below(5) as u8,
+        horizon: Duration::from_secs(1 << script.below(10)),
+        fill_percent_max: 1 + script.below(100),
         ..aerorp::Config::default()
     });
-    let flight = Trajectory::at_rest([1e6, 0.0, 0.0]);
+    let flight = Trajectory::at_rest([f64::from(PLACE_CM) / 100.0, 0.0, 0.0]);
     let engine = Node::new(config, Box::new(router), flight, Instant::ZERO, script.rng());
     play("aeronp", engine, &mut User::default(), &mut Provider::default(), script)
 }
