@@ -21,12 +21,14 @@
 //! fix, the fill of its queue, the damage on the links from its neighbours, and fixes of others that its router passes on.
 //!
 //! **Hop by hop.** Neighbours acknowledge packets that they have accepted, several at once; until then the sender keeps a
-//! packet. One that does not fit into a queue is not acknowledged, so no accepted packet is lost to a full queue. Packets
-//! without a next hop are carried until their lifetime ends.
+//! packet. One that does not fit into a queue is not acknowledged and stays with its sender. A full queue drops accepted
+//! packets only for one of higher precedence, and, of those that spread, for another one if a neighbour has a copy.
+//! Packets without a next hop are carried until their lifetime ends.
 //!
 //! **Damage.** The header check decides whether there is a packet. A damaged payload is passed on with the corruption
 //! indicator if the source has asked for that ([`DatagramsRequest::Join`](crate::service::DatagramsRequest::Join)), and
-//! otherwise not acknowledged, so that it is sent again.
+//! otherwise not acknowledged, so that it is sent again. An intact copy is accepted after a damaged one, and takes its place
+//! in the queue; a user may get both.
 //!
 //! **Congestion.** The room of the users falls with the queue. Packets that leave a queue filled above
 //! `congestion-percent` have the indicator; how many arrive so is counted, because no message of
