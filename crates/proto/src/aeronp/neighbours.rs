@@ -209,7 +209,7 @@ impl Neighbours {
 
     /// Removes and returns the neighbours to which packets go through an interface.
     pub(super) fn remove_on(&mut self, interface: InterfaceId) -> Vec<NodeAddress> {
-        self.all.values_mut().for_each(|neighbour| drop(neighbour.links.remove(&interface)));
+        self.all.values_mut().for_each(|neighbour| neighbour.links.retain(|at, _| *at != interface));
         let on = self.all.iter().filter(|(_, neighbour)| neighbour.interface == interface);
         let gone: Vec<_> = on.map(|(node, _)| *node).collect();
         gone.iter().for_each(|node| self.remove(*node));
