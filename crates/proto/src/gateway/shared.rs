@@ -113,6 +113,9 @@ where
         if self.user.poll_timeout().is_some_and(|at| at <= now) {
             self.user.handle_timeout(now);
         }
+        if self.gateway.poll_timeout().is_some_and(|at| at <= now) {
+            self.gateway.handle_timeout(now);
+        }
     }
 
     fn poll_indication(&mut self, now: Instant) -> Option<Indication<Self::Above>> {
@@ -136,7 +139,8 @@ where
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        earlier(self.lower.poll_timeout(), self.user.poll_timeout())
+        let users = earlier(self.user.poll_timeout(), self.gateway.poll_timeout());
+        earlier(self.lower.poll_timeout(), users)
     }
 
     fn finished(&self) -> bool {

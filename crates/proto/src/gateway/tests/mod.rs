@@ -1,6 +1,7 @@
 //! Two gateways over flows without errors: conversations of their programs.
 
 mod pair;
+mod shared;
 
 use crate::engine::{Engine as _, drain};
 use crate::gateway::{Config, Gateway};
