@@ -90,6 +90,8 @@ pub(super) struct Outgoing {
     pub(super) queued: u64,
     /// First octet of the flow, until it is passed down.
     pub(super) format: Option<u8>,
+    /// The beginning of the first datagram in the queue was passed down.
+    is_cut: bool,
     /// A sign of life is due.
     pub(super) is_quiet: bool,
     /// Octets of the flow that are not the program's.
@@ -121,20 +123,20 @@ impl Outgoing {
     }
 
     /// Returns true if it has something for which there is room.
-    pub(super) fn may_send(&self, whole: bool) -> bool {
+    pub(super) fn may_send(&self, keeps_messages: bool) -> bool {
         if self.connection.is_none() || self.has_ended {
             return false;
         }
         match self.queue.front() {
             _ if self.format.is_some() => self.room > 0,
-            Some(front) if whole => front.len() as u64 <= self.room,
+            Some(front) if keeps_messages => front.len() as u64 <= self.room,
             Some(_) => self.room > CHUNK_HEADER_BYTES,
             None => self.is_finished || (self.is_quiet && self.room >= CHUNK_HEADER_BYTES),
         }
     }
 
-    /// Takes the next bytes for which there is room: the first octet, a whole datagram, or a chunk of a stream of at most a length.
-    /// Without any, it is a sign of life, or empty at the end.
+    /// Takes the next bytes for which there is room: the first octet, or as much as a length permits of a datagram or a chunk of a
+    /// stream. Without any, it is a sign of life, or empty at the end.
     pub(super) fn take(&mut self, kind: ProgramKind, bytes_max: u64) -> Bytes {
         let is_quiet = core::mem::take(&mut self.is_quiet);
         let part = match (self.format.take(), kind) {
@@ -143,9 +145,15 @@ impl Outgoing {
                 Bytes::copy_from_slice(&[format])
             }
             (None, ProgramKind::Datagrams) => match self.queue.pop_front() {
-                Some(datagram) => {
-                    self.queued -= datagram.len() as u64;
-                    datagram
+                Some(mut datagram) => {
+                    let length = self.room.min(bytes_max).min(datagram.len() as u64);
+                    self.queued -= length;
+                    let part = datagram.split_to(length as usize);
+                    self.is_cut = !datagram.is_empty();
+                    if self.is_cut {
+                        self.queue.push_front(datagram);
+                    }
+                    part
                 }
                 None if self.is_finished || !is_quiet => Bytes::new(),
                 None => Bytes::from_static(&[0]),
@@ -190,11 +198,11 @@ impl Outgoing {
         up_to - self.marks.below(up_to)
     }
 
-    /// Drops the oldest datagrams above a limit, and returns their number.
+    /// Drops the oldest datagrams above a limit, but none whose beginning has left, and returns their number.
     pub(super) fn drop_above(&mut self, bytes_max: u64) -> u64 {
         let mut dropped = 0;
         while (self.queued > bytes_max || self.queue.len() > DATAGRAMS_MAX)
-            && let Some(oldest) = self.queue.pop_front()
+            && let Some(oldest) = self.queue.remove(usize::from(self.is_cut))
         {
             self.queued -= oldest.len() as u64;
             dropped += 1;
@@ -207,6 +215,8 @@ impl Outgoing {
 #[derive(Debug)]
 pub(super) struct Incoming {
     pub(super) id: u64,
+    /// Its first octet has arrived, or is not needed any more.
+    pub(super) has_begun: bool,
     /// Bytes received so far.
     pub(super) received: u64,
     /// Bytes accepted so far.
@@ -237,6 +247,7 @@ impl Incoming {
     pub(super) fn new(id: u64) -> Self {
         Incoming {
             id,
+            has_begun: false,
             received: 0,
             accepted: 0,
             written: 0,

@@ -319,14 +319,18 @@ impl Gateway {
         let is_answer = properties.destination_port >= FIRST_OWN_PORT;
         let is_strange = is_answer || !self.listens || !self.is_up;
         if is_strange || self.is_full() {
-            self.counters.gateway_refused += 1;
             let reason = if is_strange { RefuseReason::NotAcceptable } else { RefuseReason::NoResources };
-            return self.down.push_back(ConnectionsRequest::Refuse { incoming, reason });
+            return self.refuse(incoming, reason);
         }
         match properties.service.keeps_messages() {
             true => self.answer(incoming, ProgramKind::Datagrams, properties),
             false => drop(self.unformatted.insert(incoming, properties)),
         }
+    }
+
+    fn refuse(&mut self, incoming: u64, reason: RefuseReason) {
+        self.counters.gateway_refused += 1;
+        self.down.push_back(ConnectionsRequest::Refuse { incoming, reason });
     }
 
     /// Asks for the program that answers a flow of the peer.
@@ -353,9 +357,7 @@ impl Gateway {
             }
             self.unformatted.remove(&incoming);
             let Some(kind) = kind else {
-                self.counters.gateway_refused += 1;
-                let reason = RefuseReason::NotAcceptable;
-                return self.down.push_back(ConnectionsRequest::Refuse { incoming, reason });
+                return self.refuse(incoming, RefuseReason::NotAcceptable);
             };
             self.answer(incoming, kind, properties);
         }
@@ -363,10 +365,11 @@ impl Gateway {
         let association = self.programs.get_mut(&program).expect("flows belong to programs");
         let flow = association.incoming.as_mut().expect("it was found by its flow");
         let format = format_of(association.kind, association.properties.service);
-        if let Some(format) = format.filter(|_| flow.received == 0 && !data.is_empty()) {
+        if let Some(format) = format.filter(|_| !flow.has_begun && !data.is_empty()) {
             if damaged || data.get_u8() != format {
                 return self.fail(program, true);
             }
+            flow.has_begun = true;
             flow.skip(1);
         }
         flow.has_ended |= last;
@@ -425,14 +428,19 @@ impl Gateway {
     /// Bytes of a flow from the peer are missing.
     fn gap(&mut self, incoming: u64) {
         self.counters.gateway_gaps += 1;
-        self.unformatted.remove(&incoming);
+        if self.unformatted.remove(&incoming).is_some() {
+            // Nobody knows what it carries; the sender begins again.
+            return self.refuse(incoming, RefuseReason::NotAcceptable);
+        }
         let Some(program) = self.incoming.get(&incoming).copied() else { return };
         let association = self.programs.get_mut(&program).expect("flows belong to programs");
         let flow = association.incoming.as_mut().expect("it was found by its flow");
-        let keeps_messages = association.properties.service.keeps_messages();
         match association.kind {
-            ProgramKind::Datagrams if keeps_messages || flow.received > 0 => flow.reader.gap(),
-            _ => self.fail(program, true),
+            ProgramKind::Datagrams => {
+                flow.has_begun = true;
+                flow.reader.gap();
+            }
+            ProgramKind::Stream => self.fail(program, true),
         }
     }
 
@@ -459,15 +467,16 @@ impl Gateway {
     fn next_part(&mut self) -> Option<ConnectionsRequest> {
         while let Some(program) = self.ready.pop_front() {
             let association = self.programs.get_mut(&program).expect("ready programs are known");
-            let is_whole = association.kind == ProgramKind::Datagrams;
+            let keeps_messages = association.properties.service.keeps_messages();
             let outgoing = &mut association.outgoing;
-            if !outgoing.may_send(is_whole) {
+            if !outgoing.may_send(keeps_messages) {
                 association.is_ready = false;
                 continue;
             }
             let connection = outgoing.connection.expect("it may send");
             let queued = outgoing.queued;
-            let data = outgoing.take(association.kind, self.config.part_bytes_max);
+            let bytes_max = if keeps_messages { u64::MAX } else { self.config.part_bytes_max };
+            let data = outgoing.take(association.kind, bytes_max);
             self.counters.gateway_sent_bytes += queued - outgoing.queued;
             let last = outgoing.is_finished && outgoing.queue.is_empty() && outgoing.format.is_none();
             outgoing.has_ended = last;

@@ -16,7 +16,8 @@
 //! program, and once it stands, its own flow.
 //!
 //! - **The first octet** of a flow is its format, so that the flow begins although the program has sent nothing yet: 1 for a stream, 2
-//!   for datagrams in COBS code. Flows of the service that keeps messages have none: each message is a datagram.
+//!   for datagrams in COBS code. Flows of the service that keeps messages have none: each message is a datagram. A flow whose first
+//!   octet is lost is refused, so that its sender begins again; the answers to datagrams go on with the next whole one.
 //! - **Chunks.** A stream is a sequence of chunks, each of them a number of two octets and so many bytes. An empty one, and a zero among
 //!   datagrams, is a sign of life: it is sent after [`Config::keepalive`] without data, because a peer takes a flow in which nothing
 //!   arrives for lost.

@@ -110,6 +110,40 @@ fn a_gap_in_a_stream_is_a_reset_and_in_datagrams_a_loss() {
     assert_eq!(pair.count(Far, "gateway_gaps"), 2);
 }
 
+/// Without its first octet nobody knows what a flow carries: its sender must learn that, or it sends for ever.
+#[test]
+fn a_flow_whose_first_octet_is_lost_is_refused_and_its_sender_begins_again() {
+    let mut pair = Pair::new();
+    for (program, kind, service) in [
+        (1, ProgramKind::Datagrams, TransportService::UnreliableConnection),
+        (2, ProgramKind::Datagrams, TransportService::QuasiReliable),
+        (3, ProgramKind::Stream, TransportService::Nack),
+    ] {
+        pair.loses_next(Near);
+        pair.arrives(Near, program, kind, service, 53);
+        pair.says(Near, program, "one");
+        assert_eq!(pair.told(Near).last(), Some(&format!("abort {program}")), "{service:?}");
+        assert_eq!(pair.told(Far), [""; 0], "{service:?}");
+        pair.assert_empty();
+    }
+    assert_eq!((pair.count(Far, "gateway_refused"), pair.count(Far, "gateway_gaps")), (3, 3));
+}
+
+/// The gateway that asked knows what the answers are.
+#[test]
+fn answers_whose_first_octet_is_lost_begin_with_the_next_whole_datagram() {
+    let mut pair = Pair::new();
+    pair.arrives(Near, 1, ProgramKind::Datagrams, TransportService::QuasiReliable, 53);
+    pair.says(Near, 1, "question");
+    pair.opened(Far, 1);
+    pair.told(Near);
+    pair.loses_next(Far);
+    for answer in ["one", "two", "three"] {
+        pair.says(Far, 1, answer);
+    }
+    assert_eq!(pair.told(Near), ["data 1 two", "data 1 three"]);
+}
+
 #[test]
 fn datagrams_are_messages_and_answers_find_their_sender() {
     let mut pair = Pair::new();
@@ -157,6 +191,28 @@ fn datagrams_that_wait_are_bounded_and_the_oldest_are_dropped() {
         (0, 1000 - 261 + 2),
         "longer than a message"
     );
+}
+
+/// The room of a flow with short packets never reaches the length of a long datagram.
+#[test]
+fn a_datagram_that_is_longer_than_the_room_of_its_flow_arrives_in_parts() {
+    let mut pair = Pair::new();
+    pair.has_room(100);
+    pair.arrives(Near, 1, ProgramKind::Datagrams, TransportService::UnreliableConnection, 53);
+    let long = "x".repeat(40_000);
+    pair.says(Near, 1, &long);
+    pair.opened(Far, 1);
+    pair.told(Far);
+    (0..200).for_each(|_| pair.has_room(100));
+    // The oldest of those that wait are dropped, but none whose beginning has left.
+    (0..10).for_each(|number| pair.says(Near, 1, &format!("{number}{long}")));
+    assert_eq!(pair.count(Near, "gateway_dropped"), 4);
+    assert_eq!(pair.told(Far), [""; 0]);
+    (0..4000).for_each(|_| pair.has_room(100));
+    let told = pair.told(Far);
+    assert_eq!(told[0], format!("data 1 {long}"));
+    let numbers: Vec<&str> = told[1..].iter().map(|told| &told[..8]).collect();
+    assert_eq!(numbers, ["data 1 4", "data 1 5", "data 1 6", "data 1 7", "data 1 8", "data 1 9"]);
 }
 
 #[test]

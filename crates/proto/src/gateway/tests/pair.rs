@@ -53,6 +53,8 @@ pub(super) struct Pair {
     /// Parts of flows that were carried.
     pub(super) parts: u64,
     loses: BTreeSet<u64>,
+    /// Side whose next part of any flow is lost.
+    loses_next: Option<Side>,
     damages: BTreeSet<u64>,
     told: BTreeMap<Side, Vec<String>>,
     /// Flows by program, to lose their data.
@@ -83,6 +85,7 @@ impl Pair {
             now: Instant::ZERO,
             parts: 0,
             loses: BTreeSet::new(),
+            loses_next: None,
             damages: BTreeSet::new(),
             told: BTreeMap::new(),
             senders: BTreeMap::new(),
@@ -160,6 +163,11 @@ impl Pair {
     /// The next data of a program are lost.
     pub(super) fn loses(&mut self, _side: Side, program: u64) {
         self.loses.insert(program);
+    }
+
+    /// The next part of a flow from a side is lost, be it the first octet.
+    pub(super) fn loses_next(&mut self, side: Side) {
+        self.loses_next = Some(side);
     }
 
     /// The next data of a program have bit errors.
@@ -325,7 +333,8 @@ impl Pair {
                 let Some(flow) = self.flows.get_mut(&connection) else { return };
                 flow.has_ended = last;
                 let spoken = self.speaks.filter(|(from, _)| *from == side && data.len() > 1);
-                let is_lost = spoken.is_some_and(|(_, program)| self.loses.remove(&program));
+                let is_lost = spoken.is_some_and(|(_, program)| self.loses.remove(&program))
+                    || self.loses_next.take_if(|from| *from == side).is_some();
                 let damaged = spoken.is_some_and(|(_, program)| self.damages.remove(&program));
                 let length = data.len() as u64;
                 let flow = self.flows.get_mut(&connection).expect("it was found");
