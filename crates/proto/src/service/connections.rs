@@ -15,6 +15,35 @@ use serde::{Deserialize, Serialize};
 ///
 /// Services that acknowledge ([`TransportService::acknowledges`]) acknowledge only what the user has accepted. In the others `Accept`
 /// only makes room.
+///
+/// | side | what breaks the contract; .. stands for a value |
+/// |---|---|
+/// | user | connection .. is used twice |
+/// | user | connection .. was never opened |
+/// | user | connection .. has ended |
+/// | user | data after the last |
+/// | user | data after Cancel |
+/// | user | data without a byte |
+/// | user | a message of .. bytes, above the maximum of .. |
+/// | user | it spends .. of a room of .. |
+/// | user | incoming connection .. never began |
+/// | user | accepts .. bytes, but .. have risen |
+/// | user | accepts .. bytes after .. |
+/// | provider | Up twice |
+/// | provider | Down without a terminal indication for .. |
+/// | provider | Down without Lost for .. |
+/// | provider | connection .. was never opened |
+/// | provider | connection .. has ended |
+/// | provider | an acknowledgement in a service without them |
+/// | provider | .. bytes acknowledged of .. sent |
+/// | provider | .. bytes acknowledged after .. |
+/// | provider | Sent before the last data |
+/// | provider | Begin while the endpoint is not up |
+/// | provider | incoming connection .. begins twice |
+/// | provider | data of incoming connection .., which is not open |
+/// | provider | data without a byte |
+/// | provider | damaged data in a service that acknowledges |
+/// | provider | a gap in a service that acknowledges |
 #[derive(Debug)]
 pub enum Connections {}
 
@@ -137,19 +166,20 @@ pub enum ConnectionsRequest {
         /// True at the end of the connection.
         last: bool,
     },
-    /// Withdraws an outgoing connection: `Failed` follows.
+    /// Withdraws an outgoing connection: `Failed` follows, unless it has ended meanwhile. No data may follow.
     Cancel {
         /// The user's number.
         connection: u64,
     },
-    /// The first `up_to` bytes of an incoming connection, those of gaps not counted, are stored or passed on.
+    /// The first `up_to` bytes of an incoming connection, those of gaps not counted, are stored or passed on. Without effect once it
+    /// was refused or lost.
     Accept {
         /// The provider's number.
         incoming: u64,
         /// Number of bytes from the beginning.
         up_to: u64,
     },
-    /// Refuses an incoming connection, of which no more is indicated.
+    /// Refuses an incoming connection, of which no more is indicated. Without effect once it was lost.
     Refuse {
         /// The provider's number.
         incoming: u64,
@@ -217,12 +247,13 @@ pub enum ConnectionsIndication {
         incoming: u64,
         /// Bytes; empty at most at the end.
         data: Bytes,
-        /// True if they contain bit errors, and the configuration asks for them all the same.
+        /// True if they contain bit errors, and the configuration asks for them all the same. Only in services that do not
+        /// acknowledge.
         damaged: bool,
         /// True at the end of the connection.
         last: bool,
     },
-    /// Bytes are missing for ever before the next ones.
+    /// Bytes are missing for ever before the next ones. Only in services that do not acknowledge.
     Gap {
         /// The provider's number.
         incoming: u64,

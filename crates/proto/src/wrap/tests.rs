@@ -428,6 +428,7 @@ mod bundles {
 }
 
 mod app;
+mod connections;
 mod datagrams;
 mod packets;
 mod rules;

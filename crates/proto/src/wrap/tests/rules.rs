@@ -105,6 +105,7 @@ macro_rules! documented {
 documented!(
     "app.rs" App,
     "bundles.rs" Bundles,
+    "connections.rs" Connections,
     "datagrams.rs" Datagrams,
     "frames.rs" Frames,
     "packets.rs" Packets,
