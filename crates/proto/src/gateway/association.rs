@@ -13,6 +13,8 @@ const DATAGRAMS: u8 = 2;
 const CHUNK_HEADER_BYTES: u64 = 2;
 /// Maximum number of bytes of a chunk.
 const CHUNK_BYTES_MAX: u64 = 65_535;
+/// Maximum number of places of headers of chunks that are remembered.
+const HEADERS_MAX: usize = 1024;
 /// Maximum length of a datagram.
 pub(super) const DATAGRAM_BYTES_MAX: usize = 65_535;
 /// Maximum number of datagrams that wait, for each program.
@@ -223,7 +225,8 @@ pub(super) struct Incoming {
     pub(super) accepted: u64,
     /// Bytes that the program has been passed.
     pub(super) written: u64,
-    /// Octets of the flow that are not the program's, by the number of the program's bytes before them.
+    /// Octets of the flow that are not the program's, by the number of the program's bytes before them. Beyond [`HEADERS_MAX`] places,
+    /// further octets move the last place, so that they are accepted later than they could be.
     headers: VecDeque<(u64, u64)>,
     /// Bytes of the program received so far.
     program_bytes: u64,
@@ -266,22 +269,23 @@ impl Incoming {
     /// Takes octets of the flow that are not the program's.
     pub(super) fn skip(&mut self, octets: u64) {
         self.received += octets;
-        match self.headers.back_mut().filter(|(before, _)| *before == self.program_bytes) {
-            Some((_, sum)) => *sum += octets,
+        let is_full = self.headers.len() == HEADERS_MAX;
+        match self.headers.back_mut().filter(|(before, _)| is_full || *before == self.program_bytes) {
+            Some(last) => *last = (self.program_bytes, last.1 + octets),
             None => self.headers.push_back((self.program_bytes, octets)),
         }
     }
 
-    /// Takes the next bytes of a stream, and returns those of the program.
-    pub(super) fn chunks(&mut self, mut data: Bytes) -> Vec<Bytes> {
-        let mut found = Vec::new();
+    /// Takes the next bytes of a stream, and returns those of the program, in one piece however short their chunks are.
+    pub(super) fn chunks(&mut self, mut data: Bytes) -> Bytes {
+        let mut pieces = Vec::new();
         while !data.is_empty() {
             if self.chunk_left > 0 {
                 let part = data.split_to(data.len().min(self.chunk_left));
                 self.chunk_left -= part.len();
                 self.received += part.len() as u64;
                 self.program_bytes += part.len() as u64;
-                found.push(part);
+                pieces.push(part);
                 continue;
             }
             let octet = data.get_u8();
@@ -291,7 +295,10 @@ impl Incoming {
                 Some(first) => self.chunk_left = usize::from(u16::from_be_bytes([first, octet])),
             }
         }
-        found
+        match <[Bytes; 1]>::try_from(pieces) {
+            Ok([whole]) => whole,
+            Err(pieces) => pieces.concat().into(),
+        }
     }
 
     /// Takes note that the program has been passed bytes, and returns how many octets of the flow are accepted now.
@@ -354,3 +361,25 @@ pub(super) fn framed(datagram: &[u8]) -> Bytes {
 
 /// All connections of programs.
 pub(super) type Programs = std::collections::BTreeMap<ProgramId, Association>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A peer may send its stream byte by byte.
+    #[test]
+    fn chunks_of_a_byte_cost_no_more_than_the_octets_of_their_flow() {
+        let mut flow = Incoming::new(1);
+        for _ in 0..1000 {
+            assert_eq!(flow.chunks([0, 1, b'x'].repeat(400).into()), vec![b'x'; 400]);
+        }
+        assert!(flow.headers.len() <= HEADERS_MAX, "{}", flow.headers.len());
+        assert_eq!(
+            (flow.received, flow.write(0), flow.write(1)),
+            (1_200_000, 2, 5),
+            "the first ones are exact"
+        );
+        assert!(flow.write(300_000) <= 3 * 300_001 + 2);
+        assert_eq!(flow.write(99_999), 1_200_000, "in the end all octets are accepted");
+    }
+}

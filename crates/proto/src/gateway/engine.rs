@@ -379,14 +379,15 @@ impl Gateway {
                 return self.fail(program, true);
             }
             ProgramKind::Stream => {
-                for bytes in flow.chunks(data) {
-                    if association.is_open {
-                        self.counters.gateway_received_bytes += bytes.len() as u64;
-                        self.up.push_back(ProgramsIndication::Data { program, bytes, damaged });
-                    } else {
-                        // The sender may have as much under way as the link allows: it is not accepted before the program answers.
-                        flow.waiting.push_back((bytes, damaged));
-                    }
+                let bytes = flow.chunks(data);
+                if bytes.is_empty() {
+                    // Only headers, or a sign of life.
+                } else if association.is_open {
+                    self.counters.gateway_received_bytes += bytes.len() as u64;
+                    self.up.push_back(ProgramsIndication::Data { program, bytes, damaged });
+                } else {
+                    // The sender may have as much under way as the link allows: it is not accepted before the program answers.
+                    flow.waiting.push_back((bytes, damaged));
                 }
             }
             // What becomes of datagrams does not matter to the peer.
