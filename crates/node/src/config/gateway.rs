@@ -1,6 +1,7 @@
 //! `[[gateway]]`: programs that use TCP or UDP here, and programs at a peer, over a link.
 
-use super::{CONNECTIONS_MAX, Config, LinkSettings, is_address};
+use super::{CONNECTIONS_MAX, Config, LinkSettings, StorageKind, is_address};
+use longwire_proto::aerotp::BUNDLES_PORT;
 use longwire_proto::bp::Eid;
 use longwire_proto::service::{Precedence, ProgramKind, TransportService};
 use longwire_proto::settings;
@@ -38,9 +39,9 @@ settings! {
         pub service: Option<TransportService>,
         /// Near side: precedence of the data on the link: `routine`, `priority`, `immediate` or `flash`. Default `routine`.
         pub precedence: Precedence,
-        /// Near side: port at the far side, from 1 to 49,151.
+        /// Near side: port at the far side, from 1 to 49,151 except 4556, which is that of bundles.
         pub to_port: u16,
-        /// Far side: port at which the gateway answers, from 1 to 49,151.
+        /// Far side: port at which the gateway answers, from 1 to 49,151 except 4556, which is that of bundles.
         pub port: u16,
         /// Far side: address to which the gateway connects with TCP, `host:port`.
         pub connect_tcp: Option<String>,
@@ -139,6 +140,10 @@ impl GatewaySettings {
         if !(1..=PORT_MAX).contains(&port) {
             return Err(fault(format!("`{key}` is {port}; it must be from 1 to {PORT_MAX}"))
                 .hint("`to-port` at the near side is `port` at the far side"));
+        }
+        if port == BUNDLES_PORT {
+            return Err(fault(format!("`{key}` is {port}, the port of bundles on the link"))
+                .hint("use another number at both sides; the addresses of the programs may have any port"));
         }
         let strange = match is_near {
             true => [("port", self.port != 0), ("damaged", self.damaged)],
@@ -242,6 +247,12 @@ impl Config {
     pub(super) fn check_gateways(&self) -> Result<(), Error> {
         for (at, gateway) in self.gateway.iter().enumerate() {
             gateway.check(&self.link)?;
+            if gateway.takes_custody() && self.storage.kind == StorageKind::Memory {
+                let what = format!("gateway `{}`: `near-reliable` needs a store on disk", gateway.name());
+                return Err(Error::new(what).hint(
+                    "set `kind = \"disk\"` in [storage], or use `reliable`: in memory, data taken into custody would end with the process",
+                ));
+            }
             let same =
                 |other: &&GatewaySettings| other.port == gateway.port && other.kind() == gateway.kind();
             if gateway.port != 0 && self.gateway[..at].iter().any(|other| same(&other)) {
@@ -321,6 +332,7 @@ mod tests {
     fn a_gateway_that_makes_no_sense_is_refused_with_a_hint() {
         let near = "[[gateway]]\nlisten-tcp = '127.0.0.1:8080'\nlink = 'aircraft'\nto-port = 80\n";
         let udp = near.replace("tcp", "udp");
+        let custody = format!("{near}service = 'near-reliable'\n[storage]\n").replace("aircraft", "ship");
         let far = "[[gateway]]\nport = 80\nconnect-tcp = '127.0.0.1:80'\n";
         for (text, said) in [
             ("[[gateway]]\n".to_owned(), "needs one of"),
@@ -340,6 +352,9 @@ mod tests {
             (format!("{far}{far}"), "two gateways answer over TCP at port 80"),
             (format!("{near}connections-max = 0\n"), "`connections-max`"),
             (format!("{near}idle = '0 s'\n"), "must be greater than zero"),
+            (near.replace("= 80\n", "= 4556\n"), "`to-port` is 4556, the port of bundles"),
+            (far.replace("port = 80\n", "port = 4556\n"), "`port` is 4556, the port of bundles"),
+            (custody.replace("[storage]", "[storage]\nkind = 'memory'"), "needs a store on disk"),
         ] {
             let error = read(&text).expect_err(&text);
             assert!(error.contains(said) && error.contains("hint: "), "{text}{error}");
@@ -347,7 +362,8 @@ mod tests {
         for text in [
             near.to_owned(),
             far.to_owned(),
-            format!("{near}service = 'near-reliable'\n").replace("aircraft", "ship"),
+            custody.clone(),
+            format!("{near}[storage]\nkind = 'memory'\n"),
             format!("{udp}service = 'quasi-reliable'\nprecedence = 'flash'\n"),
             format!("{far}[[gateway]]\nport = 80\nsend-udp = '127.0.0.1:80'\ndamaged = true\n"),
         ] {
