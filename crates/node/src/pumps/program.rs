@@ -40,6 +40,21 @@ impl ProgramStream {
         ProgramStream { stream: QuickAck::new(stream), is_shut: false, is_finished: false }
     }
 
+    /// Returns true once both sides have ended the connection, and each system has acknowledged all bytes and the end of the other one:
+    /// the system knows no peer any more.
+    ///
+    /// # Errors
+    /// Fails if it did not end in good order.
+    pub(crate) fn is_over(&self) -> io::Result<bool> {
+        let stream = self.stream.stream();
+        let is_over = stream.peer_addr().is_err();
+        // Asked last: a reset also ends the connection.
+        match stream.take_error()? {
+            Some(error) => Err(error),
+            None => Ok(is_over),
+        }
+    }
+
     /// Once both sides have ended the connection, it is closed in good order.
     fn ends(&self) {
         if self.is_shut && self.is_finished {

@@ -12,9 +12,11 @@
 //!   when the process is killed, the program sees a reset, and the node has taken over nothing. A program that is killed or disconnected
 //!   between the two cannot know, and may send twice.
 //! - **Delivery.** The far side writes the bytes of a bundle to one connection, in order, ends its direction, and waits until the program
-//!   ends its own. Only then it takes the bundle from the store. If anything fails before, the connection is reset, and all of it is
-//!   delivered again over a new one: a program that counts only connections which were ended in good order gets each bundle once. One
-//!   exception remains: the process is killed after the end and before the store has noted it.
+//!   has ended its own and the system of the program has acknowledged everything. Only then it takes the bundle from the store. A
+//!   program may end its direction before it has read anything, which confirms no more than that its system has the bytes. If anything
+//!   fails before, the connection is reset, and all of it is delivered again over a new one: a program that counts only connections
+//!   which were ended in good order gets each bundle once. One exception remains: the process is killed after the end and before the
+//!   store has noted it.
 //! - Connections are independent of each other and may be delivered in another order. What the program at the far side answers is
 //!   read and dropped.
 //!
@@ -24,8 +26,8 @@ mod far;
 mod near;
 
 use super::client::{AppClient, ClientFactory};
+use crate::config::Config;
 use crate::config::gateway::{GatewaySide, custody_endpoint, service_word};
-use crate::config::{Config, StorageKind};
 use crate::view;
 use longwire_proto::bp::Eid;
 use longwire_proto::service::ProgramKind;
@@ -94,7 +96,8 @@ pub(crate) fn start(
                 };
                 let status = GatewayStatus::new(&shown, view);
                 let to = custody_endpoint(&peer, gateway.to_port);
-                let folder = waiting_folder(config);
+                // Beside the store, on the disk that has room for them.
+                let folder = config.storage.path.parent().map(PathBuf::from).unwrap_or_default();
                 let near = near::NearSide::new(gateway.clone(), to, folder, client_factory.clone(), status);
                 run(move || near.serve(listener))?;
             }
@@ -109,14 +112,6 @@ pub(crate) fn start(
         }
     }
     Ok(shown)
-}
-
-/// Folder in which data wait until they are stored: beside the store, which is on the disk that has room for them.
-fn waiting_folder(config: &Config) -> PathBuf {
-    match config.storage.kind {
-        StorageKind::Disk => config.storage.path.parent().map(PathBuf::from).unwrap_or_default(),
-        StorageKind::Memory => std::env::temp_dir(),
-    }
 }
 
 fn run<F: Future<Output = ()>>(serve: impl FnOnce() -> F + Send + 'static) -> Result<(), Error> {

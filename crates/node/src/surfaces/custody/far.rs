@@ -17,6 +17,8 @@ use tokio::time::{sleep, timeout};
 const DELIVERIES_MAX: usize = 16;
 /// Pauses after a failed delivery: the first one, and the longest one.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
+/// Pauses between questions whether the program's system has acknowledged everything: the first one, and the longest one.
+const ASK_AFTER: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(1));
 /// Pause before the endpoint is registered again.
 const REGISTER_AFTER: Duration = Duration::from_secs(5);
 
@@ -144,7 +146,7 @@ impl Delivery {
         let _ = self.owner.send(FromDelivery::Done { delivery: self.number, bytes: self.length });
     }
 
-    /// Writes the whole payload to a new connection, and waits until the program has ended it.
+    /// Writes the whole payload to a new connection, and waits until the program has ended it and its system has everything.
     async fn deliver(&mut self, program: &Program) -> io::Result<()> {
         let late =
             || io::Error::new(io::ErrorKind::TimedOut, "the program neither reads nor ends the connection");
@@ -172,16 +174,20 @@ impl Delivery {
                 }
             }
         };
-        tokio::pin!(read);
-        tokio::select! {
-            written = write => written?,
-            ended = &mut read => {
-                ended?;
-                let what = "the program has ended the connection before it had everything";
-                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, what));
+        {
+            tokio::pin!(write, read);
+            let has_ended = tokio::select! {
+                written = &mut write => written.map(|()| false)?,
+                ended = &mut read => ended.map(|()| true)?,
+            };
+            match has_ended {
+                // A program that sends nothing may end its direction at once, and read all the same.
+                true => write.await?,
+                false => timeout(idle, read).await.map_err(|_| late())??,
             }
         }
-        timeout(idle, read).await.map_err(|_| late())?
+        let stream = reader.unsplit(writer);
+        timeout(idle, over(&stream)).await.map_err(|_| late())?
     }
 
     /// Reads the part of the payload that begins at an offset.
@@ -196,5 +202,84 @@ impl Delivery {
                 None => return Err(gone()),
             }
         }
+    }
+}
+
+/// Waits until the program's system has acknowledged all bytes and the end. No event of the system tells that.
+async fn over(stream: &ProgramStream) -> io::Result<()> {
+    let mut pause = ASK_AFTER.0;
+    while !stream.is_over()? {
+        sleep(pause).await;
+        pause = (pause * 2).min(ASK_AFTER.1);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pumps::program::reset_unless_ended;
+    use crate::surfaces::custody::SharedStatus;
+    use crate::view;
+    use tokio::net::{TcpListener, TcpSocket, TcpStream};
+
+    /// A program that listens with a receive buffer of this length, if any.
+    fn listener(buffer_bytes: Option<u32>) -> TcpListener {
+        let socket = TcpSocket::new_v4().expect("a socket");
+        if let Some(bytes) = buffer_bytes {
+            socket.set_recv_buffer_size(bytes).expect("an option");
+        }
+        socket.bind("127.0.0.1:0".parse().expect("an address")).expect("a port");
+        socket.listen(1).expect("it listens")
+    }
+
+    /// Tries once to deliver a payload to a program.
+    async fn delivered(
+        listener: TcpListener,
+        payload: Vec<u8>,
+        acts: impl AsyncFnOnce(TcpStream),
+    ) -> io::Result<()> {
+        let (owner, mut asked) = mpsc::unbounded_channel();
+        let (give, parts) = mpsc::unbounded_channel();
+        let payload = Bytes::from(payload);
+        let mut delivery = Delivery { number: 1, length: payload.len() as u64, parts, owner };
+        let status = GatewayStatus::new(&SharedStatus::default(), view::Gateway::default());
+        let address = listener.local_addr().expect("it is bound").to_string();
+        let program = Program { address, idle: Duration::from_secs(60), status };
+        let node = async {
+            while let Some(FromDelivery::Read { offset, .. }) = asked.recv().await {
+                let rest = payload.slice(offset as usize..);
+                let _ = give.send((offset, rest.slice(..rest.len().min(PART_BYTES as usize))));
+            }
+        };
+        let there = async { acts(listener.accept().await.expect("it calls").0).await };
+        tokio::select! {
+            (result, ()) = async { tokio::join!(delivery.deliver(&program), there) } => result,
+            () = node => unreachable!("the delivery lives as long"),
+        }
+    }
+
+    /// Many programs that send nothing end their direction at once.
+    #[tokio::test]
+    async fn a_program_that_ends_its_direction_first_has_everything() {
+        let payload: Vec<u8> = (0..8_000_000_u32).map(|at| (at >> 8) as u8).collect();
+        let mut had = Vec::new();
+        let result = delivered(listener(None), payload.clone(), async |mut stream: TcpStream| {
+            stream.shutdown().await.expect("it ends");
+            stream.read_to_end(&mut had).await.expect("it arrives");
+        });
+        result.await.expect("it is delivered");
+        assert!(had == payload, "{} bytes", had.len());
+    }
+
+    /// Its early end confirms nothing: what is still in the buffers of this side when it dies would be lost.
+    #[tokio::test]
+    async fn a_program_that_dies_after_an_early_end_has_confirmed_nothing() {
+        let result = delivered(listener(Some(2048)), vec![7; 60_000], async |mut stream: TcpStream| {
+            stream.shutdown().await.expect("it ends");
+            stream.readable().await.expect("the beginning arrives");
+            reset_unless_ended(&stream).expect("an option");
+        });
+        assert!(result.await.is_err());
     }
 }
