@@ -11,28 +11,35 @@ use crate::service::{
 use crate::time::{Duration, Instant};
 use crate::wrap::Checked;
 use bytes::Bytes;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// One-way delay of the wire.
 const DELAY: Duration = Duration::from_millis(20);
 
-/// Two nodes, each of them with bundles and a gateway over an endpoint, and a wire without losses between them.
+/// Two nodes, each of them with bundles and a gateway over an endpoint, and a wire between them.
 struct Wire<U: Engine<Above = Bundles, Below = Connections>> {
     now: Instant,
     nodes: [Shared<U, Checked<Endpoint>>; 2],
-    /// Datagrams by their receiver, in the order of arrival.
-    under_way: VecDeque<(Instant, usize, Bytes)>,
+    /// Datagrams by their receiver, in the order of arrival, and whether they have bit errors.
+    under_way: VecDeque<(Instant, usize, Bytes, bool)>,
+    rng: Rng,
+    /// Probability that a datagram is lost, and that a bit is flipped.
+    loss: f64,
+    bit_error_rate: f64,
     told: [Vec<ProgramsIndication>; 2],
 }
 
-fn wire() -> Wire<impl Engine<Above = Bundles, Below = Connections>> {
-    let nodes = [1, 2].map(|seed| {
-        let (bundles, endpoint) = Link::new(EndpointConfig::default(), Rng::new(seed)).into_parts();
+fn wire(seed: u64) -> Wire<impl Engine<Above = Bundles, Below = Connections>> {
+    let rng = Rng::new(seed);
+    let nodes = [1, 2].map(|number| {
+        let rng = rng.fork(&format!("node {number}"));
+        let (bundles, endpoint) = Link::new(EndpointConfig::default(), rng.clone()).into_parts();
         let lower = Checked::new("aerotp", endpoint);
-        Shared::new(bundles, BUNDLES_PORT, Config::default(), lower, Rng::new(seed))
+        Shared::new(bundles, BUNDLES_PORT, Config::default(), lower, rng)
     });
     let (under_way, told) = (VecDeque::new(), [Vec::new(), Vec::new()]);
-    let mut wire = Wire { now: Instant::ZERO, nodes, under_way, told };
+    let (now, rng) = (Instant::ZERO, rng.fork("wire"));
+    let mut wire = Wire { now, nodes, under_way, rng, loss: 0.0, bit_error_rate: 0.0, told };
     for node in 0..2 {
         wire.nodes[node].handle_request(wire.now, Port::First(BundlesRequest::Connect));
         wire.asks(node, ProgramsRequest::Listen);
@@ -72,7 +79,10 @@ impl<U: Engine<Above = Bundles, Below = Connections>> Wire<U> {
                 engine.handle_indication(self.now, DatagramsIndication::Room(64));
             }
             DatagramsRequest::Datagram { bytes, token, .. } => {
-                self.under_way.push_back((self.now + DELAY, 1 - node, bytes));
+                if !self.rng.chance(self.loss) {
+                    let (bytes, damaged) = damage(&bytes, self.bit_error_rate, &mut self.rng);
+                    self.under_way.push_back((self.now + DELAY, 1 - node, bytes, damaged));
+                }
                 if let Some(token) = token {
                     engine.handle_indication(self.now, DatagramsIndication::Transmitted(token));
                 }
@@ -90,9 +100,11 @@ impl<U: Engine<Above = Bundles, Below = Connections>> Wire<U> {
         };
         while let Some(at) = next(self).filter(|at| *at <= end) {
             self.now = at.max(self.now);
-            while let Some((_, node, bytes)) = self.under_way.pop_front_if(|(at, ..)| *at <= self.now) {
+            while let Some((_, node, bytes, damaged)) =
+                self.under_way.pop_front_if(|(at, ..)| *at <= self.now)
+            {
                 let from = PeerId::CONFIGURED;
-                let datagram = DatagramsIndication::Datagram { from, to_group: false, bytes, damaged: false };
+                let datagram = DatagramsIndication::Datagram { from, to_group: false, bytes, damaged };
                 self.nodes[node].handle_indication(self.now, datagram);
                 self.drain(node);
             }
@@ -112,6 +124,18 @@ impl<U: Engine<Above = Bundles, Below = Connections>> Wire<U> {
     }
 }
 
+/// Flips bits; returns true if there is one.
+fn damage(bytes: &Bytes, bit_error_rate: f64, rng: &mut Rng) -> (Bytes, bool) {
+    let mut out = bytes.to_vec();
+    for octet in &mut out {
+        for bit in 0..8 {
+            *octet ^= u8::from(rng.chance(bit_error_rate)) << bit;
+        }
+    }
+    let damaged = out[..] != bytes[..];
+    (out.into(), damaged)
+}
+
 /// The endpoints take a flow in which nothing arrives for `silence-limit` for lost: the gateways keep it alive.
 #[test]
 fn a_quiet_connection_outlives_the_silence_limit_of_the_endpoints() {
@@ -123,7 +147,7 @@ fn a_quiet_connection_outlives_the_silence_limit_of_the_endpoints() {
         (ProgramKind::Stream, TransportService::QuasiReliable),
         (ProgramKind::Datagrams, TransportService::UnreliableConnection),
     ] {
-        let mut wire = wire();
+        let mut wire = wire(1);
         let here = ProgramId(1);
         wire.asks(0, ProgramsRequest::Arrive { program: here, kind, service, precedence, to_port });
         wire.asks(0, ProgramsRequest::Data { program: here, bytes: Bytes::from_static(b"one") });
@@ -140,5 +164,97 @@ fn a_quiet_connection_outlives_the_silence_limit_of_the_endpoints() {
         wire.run(Duration::from_secs(1));
         let data = ProgramsIndication::Data { program: there, bytes, damaged: false };
         assert_eq!(wire.told(1), [data], "{service:?}");
+    }
+}
+
+/// Conversation of a program at each end, over one service.
+struct Talk {
+    kind: ProgramKind,
+    service: TransportService,
+    sent: Vec<Bytes>,
+    got: Vec<Bytes>,
+    is_aborted: bool,
+}
+
+/// Whatever the wire does, a stream is a beginning of what was sent, and whole where the service acknowledges; a datagram is one that was
+/// sent. Once the faults stop, everything moves again.
+#[test]
+fn over_a_hostile_wire_streams_have_no_holes_and_datagrams_are_whole() {
+    use ProgramKind::{Datagrams, Stream};
+    use TransportService::{
+        Adaptive, Nack, NackMack, QuasiReliable, Reliable, UnreliableConnection, UnreliableDatagram,
+    };
+    let services = [
+        (Stream, Reliable),
+        (Stream, Adaptive),
+        (Stream, NackMack),
+        (Stream, Nack),
+        (Stream, QuasiReliable),
+        (Datagrams, QuasiReliable),
+        (Datagrams, UnreliableConnection),
+        (Datagrams, UnreliableDatagram),
+    ];
+    let precedence = Precedence::Routine;
+    for seed in 0..5 {
+        let mut wire = wire(seed);
+        let mut rng = Rng::new(seed).fork("programs");
+        let talk = |(kind, service)| Talk { kind, service, sent: vec![], got: vec![], is_aborted: false };
+        let mut talks: Vec<Talk> = services.into_iter().map(talk).collect();
+        let mut names: BTreeMap<ProgramId, usize> = BTreeMap::new();
+        (wire.loss, wire.bit_error_rate) = (0.05, 1e-5);
+        for (number, talk) in talks.iter().enumerate() {
+            let (program, to_port) = (ProgramId(number as u64), 100 + number as u16);
+            let (kind, service) = (talk.kind, talk.service);
+            wire.asks(0, ProgramsRequest::Arrive { program, kind, service, precedence, to_port });
+        }
+        for turn in 0..60 {
+            if turn == 50 {
+                (wire.loss, wire.bit_error_rate) = (0.0, 0.0);
+                wire.run(Duration::from_secs(60));
+            }
+            for (number, talk) in talks.iter_mut().enumerate().filter(|(_, talk)| !talk.is_aborted) {
+                let bytes_max = if talk.service.keeps_messages() { 1200 } else { 5000 };
+                let mut bytes = vec![turn; 1 + rng.below(bytes_max) as usize];
+                rng.fill(&mut bytes[1..]);
+                let bytes = Bytes::from(bytes);
+                talk.sent.push(bytes.clone());
+                wire.asks(0, ProgramsRequest::Data { program: ProgramId(number as u64), bytes });
+            }
+            wire.run(Duration::from_millis(500));
+            for said in wire.told(1) {
+                let program = said.program();
+                match said {
+                    ProgramsIndication::Open { port, .. } => {
+                        names.insert(program, usize::from(port) - 100);
+                        wire.asks(1, ProgramsRequest::Opened { program });
+                    }
+                    ProgramsIndication::Data { bytes, .. } => {
+                        let (talk, length) = (&mut talks[names[&program]], bytes.len() as u64);
+                        talk.got.push(bytes);
+                        if talk.kind == Stream {
+                            wire.asks(1, ProgramsRequest::Written { program, bytes: length });
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            for said in wire.told(0) {
+                if let ProgramsIndication::Abort { program } = said {
+                    talks[program.0 as usize].is_aborted = true;
+                }
+            }
+        }
+        for Talk { kind, service, sent, got, is_aborted } in talks {
+            let context = format!("{kind:?} over {service:?}, seed {seed}");
+            if kind == Datagrams {
+                assert!(got.iter().all(|datagram| sent.contains(datagram)), "{context}");
+                assert!(is_aborted || got.last() == sent.last(), "{context}: the faults have stopped");
+                continue;
+            }
+            let (sent, got) = (sent.concat(), got.concat());
+            assert!(sent.starts_with(&got), "{context}: a hole");
+            assert!(is_aborted || got == sent, "{context}: the faults have stopped");
+            assert!(!is_aborted || !service.acknowledges(), "{context}: no reason for a reset");
+        }
     }
 }
