@@ -348,3 +348,62 @@ fn datagrams_cross_as_messages_and_damaged_ones_only_if_they_are_wanted() {
         assert_eq!(broken > 0, damaged, "{whole} whole and {broken} broken ones");
     }
 }
+
+/// In the service without correction, bit errors and losses cost datagrams, but neither their contents nor their order.
+#[test]
+fn datagrams_of_an_unreliable_connection_arrive_whole_and_in_order() {
+    let server = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    server.set_read_timeout(Some(std::time::Duration::from_millis(20))).expect("an option");
+    let address = server.local_addr().expect("it is bound");
+    let near = "[[gateway]]\nlisten-udp = '127.0.0.1:0'\nlink = 'wire'\nservice = 'unreliable-connection'\nto-port = 53\n";
+    let scene = Scene::new(2e-5, near, &format!("[[gateway]]\nport = 53\nsend-udp = '{address}'\n"));
+    let client = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    // Some are longer than a packet of the link.
+    let sent: Vec<Vec<u8>> = (0..300_u64)
+        .map(|number| [&number.to_be_bytes()[..], &payload(1 + number as usize * 10, number)].concat())
+        .collect();
+    let mut got = Vec::new();
+    let mut buffer = [0; 10_000];
+    for datagram in &sent {
+        client.send_to(datagram, scene.address()).expect("it is taken");
+        while let Ok(length) = server.recv(&mut buffer) {
+            let number = u64::from_be_bytes(buffer[..8].try_into().expect("8 octets"));
+            assert!(buffer[..length] == sent[number as usize], "datagram {number}");
+            got.push(number);
+            if length == datagram.len() {
+                break;
+            }
+        }
+    }
+    assert!(got.is_sorted_by(|one, next| one < next), "{got:?}");
+    assert!((30..300).contains(&got.len()), "{} of 300", got.len());
+}
+
+/// A segment of which nothing arrives is not repeated: a stream is what was sent up to there, and then reset.
+#[test]
+fn a_stream_with_negative_acknowledgements_is_whole_or_reset() {
+    let (listener, address) = listener();
+    let (near, far) = tcp("nack", address);
+    let scene = Scene::new(2e-5, &near, &far);
+    let mut whole = 0;
+    for number in 0..10 {
+        let file = payload(60_000, number);
+        let mut here = connect(scene.address());
+        // It may be reset meanwhile.
+        let _ = here.write_all(&file).and_then(|()| here.shutdown(Shutdown::Write));
+        let mut there = accept(&listener);
+        let mut got = Vec::new();
+        match there.read_to_end(&mut got) {
+            Ok(_) => {
+                assert!(got == file[..], "{} bytes, and an end in good order", got.len());
+                whole += 1;
+            }
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+                assert!(file.starts_with(&got), "{} bytes before a reset", got.len());
+            }
+        }
+    }
+    assert!(whole > 2, "{whole} of 10");
+    assert!(scene.wire.flipped.load(Ordering::Relaxed) > 20, "the wire is noisy");
+}
