@@ -235,6 +235,7 @@ mod tests {
 
     /// Tries once to deliver a payload to a program.
     async fn delivered(
+        shown: &SharedStatus,
         listener: TcpListener,
         payload: Vec<u8>,
         acts: impl AsyncFnOnce(TcpStream),
@@ -243,7 +244,7 @@ mod tests {
         let (give, parts) = mpsc::unbounded_channel();
         let payload = Bytes::from(payload);
         let mut delivery = Delivery { number: 1, length: payload.len() as u64, parts, owner };
-        let status = GatewayStatus::new(&SharedStatus::default(), view::Gateway::default());
+        let status = GatewayStatus::new(shown, view::Gateway::default());
         let address = listener.local_addr().expect("it is bound").to_string();
         let program = Program { address, idle: Duration::from_secs(60), status };
         let node = async {
@@ -264,22 +265,32 @@ mod tests {
     async fn a_program_that_ends_its_direction_first_has_everything() {
         let payload: Vec<u8> = (0..8_000_000_u32).map(|at| (at >> 8) as u8).collect();
         let mut had = Vec::new();
-        let result = delivered(listener(None), payload.clone(), async |mut stream: TcpStream| {
+        let acts = async |mut stream: TcpStream| {
             stream.shutdown().await.expect("it ends");
             stream.read_to_end(&mut had).await.expect("it arrives");
-        });
-        result.await.expect("it is delivered");
+        };
+        let result = delivered(&SharedStatus::default(), listener(None), payload.clone(), acts).await;
+        result.expect("it is delivered");
         assert!(had == payload, "{} bytes", had.len());
     }
 
     /// Its early end confirms nothing: what is still in the buffers of this side when it dies would be lost.
     #[tokio::test]
     async fn a_program_that_dies_after_an_early_end_has_confirmed_nothing() {
-        let result = delivered(listener(Some(2048)), vec![7; 60_000], async |mut stream: TcpStream| {
-            stream.shutdown().await.expect("it ends");
+        let shown = SharedStatus::default();
+        let acts = async |mut stream: TcpStream| {
             stream.readable().await.expect("the beginning arrives");
+            stream.write_all(b"answer").await.expect("it is read");
+            stream.shutdown().await.expect("it ends");
+            while shown.lock().expect("no thread panics with it")[0].counters.is_empty() {
+                tokio::task::yield_now().await;
+            }
+            // The delivery sees the end as well.
+            for _ in 0..100 {
+                tokio::task::yield_now().await;
+            }
             reset_unless_ended(&stream).expect("an option");
-        });
-        assert!(result.await.is_err());
+        };
+        assert!(delivered(&shown, listener(Some(2048)), vec![7; 10_000], acts).await.is_err());
     }
 }
