@@ -3,6 +3,9 @@
 use super::hostile::{answer, inject, packets, sending};
 use super::pair::{Line, Pair, content};
 use super::services::{line, pair, transfer};
+use crate::aerotp::assembly::Arrival;
+use crate::aerotp::block_receiver::BlockReceiver;
+use crate::aerotp::block_sender::{self, BLOCK_NUMBERS};
 use crate::aerotp::wire::{Flags, Header, Kind, Packet, TRAILER_BYTES};
 use crate::aerotp::{BUNDLES_PORT, Config, Link};
 use crate::engine::{Engine, drain};
@@ -119,6 +122,15 @@ fn a_damaged_segment_of_a_sender_that_stays_silent_is_asked_for_once() {
 }
 
 #[test]
+fn a_damaged_segment_is_asked_for_as_often_as_the_configuration_says() {
+    let config = Config { nack_attempts: 3, ..Config::default() };
+    let mut pair = pair(&config, 0.0, 1);
+    inject(&mut pair, 1, damaged(TransportService::Nack, 0, 1_000));
+    pair.run(100 * SECOND);
+    assert_eq!(pair.counters(1).nacks_sent, 3);
+}
+
+#[test]
 fn negative_acknowledgements_before_the_round_trip_is_known_repeat_little() {
     let mut pair = sending(TransportService::Nack, 1_000_000);
     let before = pair.counters(0).segments_resent;
@@ -220,6 +232,32 @@ fn a_connection_passes_the_end_of_the_sequence_numbers() {
         assert_eq!((sink.bytes, sink.is_ended), (400_000, true), "{service:?}");
         assert!(pair.counters(0).segments_sent > 4_096, "{service:?}");
     }
+}
+
+/// The next block frees the memory of all that wait for it.
+#[test]
+fn symbols_of_the_next_block_need_no_room_and_those_of_later_blocks_do() {
+    let mut receiver = BlockReceiver::new(block_sender::code(), false);
+    let mut arrived = |block: u64| {
+        receiver.arrived(block * BLOCK_NUMBERS, Bytes::from_static(&[1; 100]), false, false, false, 0)
+    };
+    assert_eq!((arrived(0), arrived(1)), (Arrival::New, Arrival::Dropped));
+}
+
+#[test]
+fn connections_that_carry_no_bundles_are_refused_before_their_data() {
+    let mut link = Link::listening(Config::default(), Rng::new(1));
+    let joined = DatagramsIndication::Joined { bytes_max: 1_472, peer: None, group: None };
+    link.handle_indication(Instant::ZERO, joined);
+    link.handle_indication(Instant::ZERO, DatagramsIndication::Room(1_000));
+    let bytes = data(TransportService::Reliable, 0, Flags::ASYN, Bytes::new()).to_bytes();
+    let from = PeerId::CONFIGURED;
+    let datagram = DatagramsIndication::Datagram { from, to_group: false, bytes, damaged: false };
+    link.handle_indication(Instant::ZERO, datagram);
+    drain(&mut link, Instant::ZERO, |_| (), |_| ());
+    let shown = Observation::of(&link);
+    let open = shown.parts.iter().find_map(|part| part.number("connections_incoming"));
+    assert_eq!(open, Some(0));
 }
 
 #[test]
