@@ -125,6 +125,8 @@ impl BlockFlags {
     pub const DELETE_BUNDLE: BlockFlags = BlockFlags(0x04);
     /// The block must be discarded if it cannot be processed.
     pub const DISCARD: BlockFlags = BlockFlags(0x10);
+    /// All flags of version 7.
+    pub(crate) const DEFINED: BlockFlags = BlockFlags(0x17);
 }
 
 flag_operations!(BlockFlags);

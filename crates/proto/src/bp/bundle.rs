@@ -160,7 +160,7 @@ impl Head {
         head.primary.fragment = Some(fragment);
         head.payload.length = length;
         if fragment.offset > 0 {
-            head.blocks.retain(stays_in_every_fragment);
+            head.blocks.retain(Block::stays_in_every_fragment);
         }
         head
     }
@@ -200,12 +200,15 @@ impl Head {
     }
 }
 
-fn stays_in_every_fragment(block: &Block) -> bool {
-    block.flags.contains(BlockFlags::REPLICATE)
-        || matches!(
-            block.block_type,
-            BlockType::BundleAge | BlockType::HopCount | BlockType::QualityOfService | BlockType::Copies
-        )
+impl Block {
+    /// True if the block is in every fragment of its bundle: see [`Head::fragment`].
+    pub(crate) fn stays_in_every_fragment(&self) -> bool {
+        self.flags.contains(BlockFlags::REPLICATE)
+            || matches!(
+                self.block_type,
+                BlockType::BundleAge | BlockType::HopCount | BlockType::QualityOfService | BlockType::Copies
+            )
+    }
 }
 
 /// The targets are the first item of an abstract security block (RFC 9172 3.6).

@@ -1,6 +1,6 @@
 //! Codecs: properties that hold for any bytes, and legal messages to begin with.
 
-use super::{aeronp, radio};
+use super::{aeronp, bpsec, radio};
 use crate::ax25::Modulo;
 use crate::bp::generate::Generator;
 use crate::bp::v6;
@@ -43,6 +43,12 @@ pub const CODECS: &[Codec] = &[
         check: check_bundle_in_pieces,
         valid: |rng| [&[40], &valid_bundle(rng)[..]].concat().into(),
     },
+    Codec {
+        name: "abstract security block",
+        check: bpsec::check_security_block,
+        valid: bpsec::valid_security_block,
+    },
+    Codec { name: "secured bundle", check: bpsec::check_secured_bundle, valid: bpsec::valid_secured_bundle },
     Codec {
         name: "version 6 bundle",
         check: |bytes| is_stable(bytes, v6::Bundle::decode, v6::Bundle::encode),

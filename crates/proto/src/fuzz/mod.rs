@@ -5,10 +5,13 @@
 //! in `longwire-towers`; what they need of a protocol is its [`Material`].
 
 mod aeronp;
+mod bpsec;
 mod codecs;
 mod converse;
 mod radio;
 
+#[cfg(test)]
+pub(crate) use bpsec::{keys, secure};
 pub use codecs::{CODECS, Codec};
 #[cfg(test)]
 pub(crate) use codecs::{bundle, bundle_of_version_6};

@@ -1,0 +1,170 @@
+//! Keys as values: for whom, for which algorithm, and how long they are valid.
+
+use super::Fault;
+use super::cipher;
+use crate::bp::{DtnTime, Eid};
+use core::fmt;
+
+/// Minimum and maximum length of an HMAC key, bytes. RFC 9173 3.5 requires the length of the code, and the examples of its
+/// appendix have 16 bytes throughout.
+const HMAC_KEY_BYTES: core::ops::RangeInclusive<usize> = 16..=128;
+
+/// Algorithm that a key is for. The same bytes must not be a key for two of them (RFC 9173 6.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Algorithm {
+    /// HMAC 256/256: HMAC with SHA-256.
+    Hmac256,
+    /// HMAC 384/384: HMAC with SHA-384.
+    Hmac384,
+    /// HMAC 512/512: HMAC with SHA-512.
+    Hmac512,
+    /// A128GCM: AES-128 in Galois/counter mode.
+    Aes128Gcm,
+    /// A256GCM: AES-256 in Galois/counter mode.
+    Aes256Gcm,
+    /// AES key wrap (RFC 3394): the key is a key encryption key.
+    KeyWrap,
+}
+
+impl Algorithm {
+    fn accepts(self, length: usize) -> bool {
+        match self {
+            Algorithm::Hmac256 | Algorithm::Hmac384 | Algorithm::Hmac512 => HMAC_KEY_BYTES.contains(&length),
+            Algorithm::Aes128Gcm => length == 16,
+            Algorithm::Aes256Gcm => length == 32,
+            Algorithm::KeyWrap => matches!(length, 16 | 24 | 32),
+        }
+    }
+}
+
+/// Bytes of a key. They are not shown in logs.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Secret(Vec<u8>);
+
+impl Secret {
+    pub(super) fn new(algorithm: Algorithm, bytes: &[u8]) -> Result<Self, Fault> {
+        if algorithm.accepts(bytes.len()) { Ok(Secret(bytes.to_vec())) } else { Err(Fault::KeyLength) }
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("..")
+    }
+}
+
+/// Key of a security source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Key {
+    source: Eid,
+    name: String,
+    algorithm: Algorithm,
+    secret: Secret,
+    not_before: Option<DtnTime>,
+    not_after: Option<DtnTime>,
+}
+
+impl Key {
+    /// Creates a key that is always valid.
+    ///
+    /// # Errors
+    /// Fails if the length of the key does not suit the algorithm.
+    pub fn new(source: Eid, name: &str, algorithm: Algorithm, secret: &[u8]) -> Result<Self, Fault> {
+        let secret = Secret::new(algorithm, secret)?;
+        Ok(Key { source, name: name.to_owned(), algorithm, secret, not_before: None, not_after: None })
+    }
+
+    /// Limits the time for which the key is valid, both ends included.
+    #[must_use]
+    pub fn valid(mut self, not_before: Option<DtnTime>, not_after: Option<DtnTime>) -> Self {
+        (self.not_before, self.not_after) = (not_before, not_after);
+        self
+    }
+
+    fn check(&self, at: DtnTime) -> Result<(), Fault> {
+        match (self.not_before, self.not_after) {
+            (None, None) => Ok(()),
+            _ if !at.is_known() => Err(Fault::UnknownTime),
+            (Some(first), _) if at < first => Err(Fault::PrematureKey),
+            (_, Some(last)) if at > last => Err(Fault::ExpiredKey),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Keys that a node knows.
+#[derive(Clone, Debug, Default)]
+pub struct Keys(Vec<Key>);
+
+impl Keys {
+    /// Adds a key. Keys of one source with the same name and algorithm are successors of one another: of those that are
+    /// valid, the first that was added is used.
+    pub fn add(&mut self, key: Key) {
+        self.0.push(key);
+    }
+
+    fn find(&self, source: &Eid, name: &str, algorithm: Algorithm, at: DtnTime) -> Result<&Secret, Fault> {
+        let is_meant = |key: &&Key| key.algorithm == algorithm && key.name == name && key.source == *source;
+        let mut fault = Fault::MissingKey;
+        for key in self.0.iter().filter(is_meant) {
+            match key.check(at) {
+                Ok(()) => return Ok(&key.secret),
+                Err(other) => fault = other,
+            }
+        }
+        Err(fault)
+    }
+}
+
+impl FromIterator<Key> for Keys {
+    fn from_iter<T: IntoIterator<Item = Key>>(keys: T) -> Self {
+        Keys(keys.into_iter().collect())
+    }
+}
+
+/// Choice of a key: by its name, among those of the security source, for the algorithm that the operation names.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyChoice<'a> {
+    /// All keys.
+    pub keys: &'a Keys,
+    /// Name of the key; that of the key encryption key, if the security block contains a wrapped key.
+    pub name: &'a str,
+    /// Time at which the key must be valid: the node's, or that at which the bundle was created. Who has an expired key can
+    /// write an earlier creation time.
+    pub at: DtnTime,
+}
+
+impl KeyChoice<'_> {
+    fn find(&self, source: &Eid, algorithm: Algorithm) -> Result<&Secret, Fault> {
+        self.keys.find(source, self.name, algorithm, self.at)
+    }
+
+    /// Key of a received operation: the one in the block, or a shared one.
+    pub(super) fn of_block(
+        &self,
+        source: &Eid,
+        algorithm: Algorithm,
+        wrapped: Option<&[u8]>,
+    ) -> Result<Secret, Fault> {
+        let Some(wrapped) = wrapped else { return self.find(source, algorithm).cloned() };
+        let bytes = cipher::unwrap(self.find(source, Algorithm::KeyWrap)?.bytes(), wrapped)?;
+        Secret::new(algorithm, &bytes)
+    }
+
+    /// Key of a new operation, and what the block contains of it: `fresh` is a key for this block alone.
+    pub(super) fn for_block(
+        &self,
+        source: &Eid,
+        algorithm: Algorithm,
+        fresh: Option<&[u8]>,
+    ) -> Result<(Secret, Option<Vec<u8>>), Fault> {
+        let Some(fresh) = fresh else { return Ok((self.find(source, algorithm)?.clone(), None)) };
+        let secret = Secret::new(algorithm, fresh)?;
+        let wrapped = cipher::wrap(self.find(source, Algorithm::KeyWrap)?.bytes(), fresh)?;
+        Ok((secret, Some(wrapped)))
+    }
+}
