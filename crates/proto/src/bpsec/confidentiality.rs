@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 
 /// Security context identifier (RFC 9173 5.1).
 pub const BCB_AES_GCM: u64 = 2;
-/// Maximum length of a target, bytes: it is copied in memory. RFC 9173 has no limit, AES-GCM one of 64 GiB.
+/// Maximum length of a target in plaintext, bytes: it is copied in memory. RFC 9173 has no limit, AES-GCM one of 64 GiB.
 pub const TARGET_BYTES_MAX: usize = 64 << 20;
 
 /// Parameters (RFC 9173 4.3.5).
@@ -38,7 +38,7 @@ pub struct EncryptRequest {
     /// Place of the authentication tag.
     pub tag: TagPlace,
     /// Key for this call alone, never used before. The blocks contain it, wrapped with the chosen key encryption key.
-    pub fresh_key: Option<Vec<u8>>,
+    pub fresh_key: Option<Secret>,
     /// Block processing control flags of the block confidentiality blocks. The replication flag is added where the target
     /// needs it.
     pub flags: BlockFlags,
@@ -135,7 +135,7 @@ pub fn encrypt(
         return Err(Fault::ForbiddenTarget(*target));
     }
     let variant = variant(request.algorithm).ok_or(Fault::InvalidParameter(AES_VARIANT))?;
-    let (key, wrapped) = keys.for_block(&request.source, request.algorithm, request.fresh_key.as_deref())?;
+    let (key, wrapped) = keys.for_block(&request.source, request.algorithm, request.fresh_key.as_ref())?;
     let mut new = bundle.clone();
     let integrity = integrity::separate(&mut new.head, &request.targets)?;
     let mut used = BTreeSet::new();
@@ -171,7 +171,7 @@ fn encrypt_target(
     }
     let mut associated = BytesMut::new();
     canonical::put_scope(request.scope, &bundle.head, target, Header::of(&block), &mut associated)?;
-    let mut data = content(bundle, target)?.to_vec();
+    let mut data = content(bundle, target, TARGET_BYTES_MAX)?.to_vec();
     let tag = cipher::seal(key.bytes(), iv, &associated, &mut data);
     let results = match request.tag {
         TagPlace::Result => vec![Field::byte_string(AUTHENTICATION_TAG, &tag)],
@@ -199,13 +199,13 @@ fn replication(bundle: &Bundle, target: u64) -> Result<BlockFlags, Fault> {
     Ok(if is_in_all { BlockFlags::REPLICATE } else { BlockFlags::NONE })
 }
 
-/// Data of a target.
-fn content(bundle: &Bundle, target: u64) -> Result<Bytes, Fault> {
+/// Data of a target, of at most this length.
+fn content(bundle: &Bundle, target: u64, bytes_max: usize) -> Result<Bytes, Fault> {
     let data = match target {
         PAYLOAD_BLOCK => bundle.payload.clone(),
         number => canonical::find(&bundle.head, number)?.data.clone(),
     };
-    if data.len() > TARGET_BYTES_MAX { Err(Fault::TargetLength) } else { Ok(data) }
+    if data.len() > bytes_max { Err(Fault::TargetLength) } else { Ok(data) }
 }
 
 fn set_content(bundle: &mut Bundle, target: u64, data: Bytes) {
@@ -224,12 +224,12 @@ fn set_content(bundle: &mut Bundle, target: u64, data: Bytes) {
 /// Fails if the bundle is a fragment, or if its security blocks break a rule of RFC 9172.
 pub fn decrypt(bundle: &mut Bundle, keys: &KeyChoice<'_>, crc: CrcType) -> Result<Vec<Verdict>, Fault> {
     rules::check_whole(&bundle.head)?;
-    let blocks = rules::readable(&bundle.head, Service::Confidentiality);
-    let blocks: Vec<u64> = blocks.map(|(number, _)| number).collect();
+    let blocks: Vec<_> = rules::readable(&bundle.head, Service::Confidentiality).collect();
     let mut verdicts = Vec::new();
-    for block in blocks {
-        verdicts.extend(decrypt_block(bundle, block, keys, crc)?);
+    for (block, security) in blocks {
+        verdicts.extend(open_block(bundle, block, &security, keys)?);
     }
+    restore_crcs(bundle, &verdicts, crc)?;
     Ok(verdicts)
 }
 
@@ -239,8 +239,8 @@ pub fn decrypt(bundle: &mut Bundle, keys: &KeyChoice<'_>, crc: CrcType) -> Resul
 /// [`rules::discard`].
 ///
 /// # Errors
-/// Fails if the security blocks of the bundle break a rule of RFC 9172, or if there is no such block. Faults of the context
-/// and of keys are those of each operation.
+/// Fails if the bundle is a fragment, if its security blocks break a rule of RFC 9172, or if there is no such block. Faults
+/// of the context and of keys are those of each operation.
 pub fn decrypt_block(
     bundle: &mut Bundle,
     block: u64,
@@ -248,29 +248,38 @@ pub fn decrypt_block(
     crc: CrcType,
 ) -> Result<Vec<Verdict>, Fault> {
     rules::check_whole(&bundle.head)?;
-    let found = canonical::find(&bundle.head, block)?;
-    if found.block_type != BlockType::BlockConfidentiality {
-        return Err(Fault::MissingOperation);
-    }
-    let (security, header) = (SecurityBlock::from_bytes(&found.data)?, Header::of(found));
-    let prepared = prepare(&security, keys);
-    let mut verdicts = Vec::new();
-    for operation in &security.operations {
+    let found = rules::readable(&bundle.head, Service::Confidentiality).find(|(number, _)| *number == block);
+    let (_, security) = found.ok_or(Fault::MissingOperation)?;
+    let verdicts = open_block(bundle, block, &security, keys)?;
+    restore_crcs(bundle, &verdicts, crc)?;
+    Ok(verdicts)
+}
+
+/// Decrypts the targets of one block. What a block integrity block has in it after that is not checked here.
+fn open_block(
+    bundle: &mut Bundle,
+    block: u64,
+    security: &SecurityBlock,
+    keys: &KeyChoice<'_>,
+) -> Result<Vec<Verdict>, Fault> {
+    let header = Header::find(&bundle.head, block)?;
+    let opener = prepare(security, keys);
+    let verdict = |operation: &Operation| {
         let target = operation.target;
-        let opened = prepared
-            .as_ref()
-            .map_err(|fault| *fault)
-            .and_then(|opener| opener.open(bundle, operation, header));
-        let outcome = opened.map(|data| {
+        let opened = opener.as_ref().map_err(|fault| *fault);
+        let outcome = opened.and_then(|opener| opener.open(bundle, operation, header)).map(|data| {
             set_content(bundle, target, data);
             rules::remove_operation(&mut bundle.head, block, target);
         });
-        if outcome.is_ok() {
-            rules::restore_crc(&mut bundle.head, &[target], crc)?;
-        }
-        verdicts.push(Verdict { block, target, outcome });
-    }
-    Ok(verdicts)
+        Verdict { source: security.source.clone(), block, target, outcome }
+    };
+    Ok(security.operations.iter().map(verdict).collect())
+}
+
+fn restore_crcs(bundle: &mut Bundle, verdicts: &[Verdict], crc: CrcType) -> Result<(), Fault> {
+    let succeeded = verdicts.iter().filter(|verdict| verdict.outcome.is_ok());
+    let targets: Vec<u64> = succeeded.map(|verdict| verdict.target).collect();
+    rules::restore_crc(&mut bundle.head, &targets, crc)
 }
 
 /// All that the operations of a block share.
@@ -292,7 +301,7 @@ impl Opener {
     fn open(&self, bundle: &Bundle, operation: &Operation, security: Header) -> Result<Bytes, Fault> {
         let mut associated = BytesMut::new();
         canonical::put_scope(self.scope, &bundle.head, operation.target, security, &mut associated)?;
-        let mut data = content(bundle, operation.target)?.to_vec();
+        let mut data = content(bundle, operation.target, TARGET_BYTES_MAX + TAG_BYTES)?.to_vec();
         let tag = take_tag(&operation.results, &mut data)?;
         cipher::open(self.key.bytes(), &self.iv, &associated, &mut data, &tag)?;
         Ok(data.into())

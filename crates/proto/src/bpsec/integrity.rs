@@ -32,7 +32,7 @@ pub struct SignRequest {
     /// What the values cover beside the data of the targets.
     pub scope: Scope,
     /// Key for this block alone, never used before. The block contains it, wrapped with the chosen key encryption key.
-    pub fresh_key: Option<Vec<u8>>,
+    pub fresh_key: Option<Secret>,
     /// Block processing control flags of the block integrity block.
     pub flags: BlockFlags,
 }
@@ -179,7 +179,7 @@ impl Signing {
         rules::check_addition(head, Service::Integrity, &request.targets)?;
         let variant = variant(request.algorithm).ok_or(Fault::InvalidParameter(SHA_VARIANT))?;
         let (key, wrapped) =
-            keys.for_block(&request.source, request.algorithm, request.fresh_key.as_deref())?;
+            keys.for_block(&request.source, request.algorithm, request.fresh_key.as_ref())?;
         let mut head = head.clone();
         remove_crcs(&mut head, &request.targets)?;
         let block = Block {
@@ -255,6 +255,7 @@ pub fn sign(bundle: &mut Bundle, request: &SignRequest, keys: &KeyChoice<'_>) ->
 /// Verification of a block integrity block of a bundle whose payload passes in pieces.
 #[derive(Clone, Debug)]
 pub struct Verification {
+    source: Eid,
     block: u64,
     operations: Vec<(u64, Result<Check, Fault>)>,
     payload: Payload,
@@ -295,7 +296,7 @@ impl Verification {
         let operations = security.operations.iter();
         let operations = operations.map(|operation| (operation.target, check(operation))).collect();
         let payload = Payload { announced: head.payload.length, passed: 0 };
-        Ok(Verification { block, operations, payload })
+        Ok(Verification { source: security.source, block, operations, payload })
     }
 
     /// Adds the next bytes of the payload.
@@ -310,12 +311,13 @@ impl Verification {
     /// # Panics
     /// Panics if the payload is a target and has not passed completely.
     pub fn finish(self) -> Vec<Verdict> {
-        let Verification { block, operations, payload } = self;
+        let Verification { source, block, operations, payload } = self;
         let verdict = |(target, check): (u64, Result<Check, Fault>)| {
             if target == PAYLOAD_BLOCK {
                 payload.check();
             }
-            Verdict { block, target, outcome: check.and_then(|check| check.hasher.verify(&check.expected)) }
+            let outcome = check.and_then(|check| check.hasher.verify(&check.expected));
+            Verdict { source: source.clone(), block, target, outcome }
         };
         operations.into_iter().map(verdict).collect()
     }

@@ -39,10 +39,14 @@ impl Algorithm {
 
 /// Bytes of a key. They are not shown in logs.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct Secret(Vec<u8>);
+pub struct Secret(Vec<u8>);
 
 impl Secret {
-    pub(super) fn new(algorithm: Algorithm, bytes: &[u8]) -> Result<Self, Fault> {
+    /// Creates the secret of a key for this algorithm.
+    ///
+    /// # Errors
+    /// Fails if the length does not suit the algorithm.
+    pub fn new(algorithm: Algorithm, bytes: &[u8]) -> Result<Self, Fault> {
         if algorithm.accepts(bytes.len()) { Ok(Secret(bytes.to_vec())) } else { Err(Fault::KeyLength) }
     }
 
@@ -160,11 +164,11 @@ impl KeyChoice<'_> {
         &self,
         source: &Eid,
         algorithm: Algorithm,
-        fresh: Option<&[u8]>,
+        fresh: Option<&Secret>,
     ) -> Result<(Secret, Option<Vec<u8>>), Fault> {
         let Some(fresh) = fresh else { return Ok((self.find(source, algorithm)?.clone(), None)) };
-        let secret = Secret::new(algorithm, fresh)?;
-        let wrapped = cipher::wrap(self.find(source, Algorithm::KeyWrap)?.bytes(), fresh)?;
+        let secret = Secret::new(algorithm, fresh.bytes())?;
+        let wrapped = cipher::wrap(self.find(source, Algorithm::KeyWrap)?.bytes(), fresh.bytes())?;
         Ok((secret, Some(wrapped)))
     }
 }

@@ -24,10 +24,12 @@
 //!
 //! | clause | implementation |
 //! |---|---|
+//! | RFC 9172 1.2: protection of keys in memory | they are not shown in logs; they are not erased |
 //! | RFC 9172 3.2, 3.7, 3.8: one operation of a service for a target, allowed targets, flags of confidentiality blocks | [`check`], for bundles made and received |
 //! | RFC 9172 3.3: many targets of one block | integrity: made and read; confidentiality: read, see below |
 //! | RFC 9172 3.6: the context identifier | unsigned, so that the negative ones of the registry (11.3) do not exist |
 //! | RFC 9172 3.9: a block integrity block of an encrypted target is encrypted, and divided if necessary | [`encrypt`], see below |
+//! | RFC 9172 3.9: no separate integrity of what the same source encrypts | left to the caller; example 4 of RFC 9173 has it |
 //! | RFC 9172 4: canonical forms | deterministic encoding is the only one that [`bp`](crate::bp) decodes; reserved block flags count as zero |
 //! | RFC 9172 5.1: order of decryption and verification | encrypted blocks are not verified |
 //! | RFC 9172 5.2: fragments | they are refused, made and received: reassembly comes first |
@@ -56,7 +58,8 @@
 //!
 //! Blocks that are no target; the CRC type of a target other than the primary block; reserved flags of blocks and of the
 //! security block itself; without [`Scope::ALL`], headers or the primary block. That a block integrity block is there at
-//! all is not covered: [`require`] finds that it is missing.
+//! all is not covered: [`require`] finds that it is missing. A valid signature says that the security source
+//! ([`Verdict::source`]) has made it; whether that node may speak for the source of the bundle is a question of policy.
 //!
 //! # Example
 //!
@@ -88,7 +91,7 @@
 //!
 //! require(&bundle.head, Service::Integrity, PAYLOAD_BLOCK)?;
 //! let verdicts = verify(&bundle, &keys)?;
-//! assert!(verdicts.iter().all(|verdict| verdict.outcome.is_ok()));
+//! assert!(verdicts.iter().all(|verdict| verdict.outcome.is_ok() && verdict.source == bundle.head.primary.source));
 //! accept(&mut bundle.head, &verdicts, CrcType::Crc32c)?;
 //! assert!(bundle.head.blocks.is_empty());
 //! # Ok::<(), longwire_proto::bpsec::Fault>(())
@@ -116,5 +119,5 @@ pub use confidentiality::{
 };
 pub use fault::Fault;
 pub use integrity::{BIB_HMAC_SHA2, SignRequest, Signing, Verification, accept, sign, verify};
-pub use keys::{Algorithm, Key, KeyChoice, Keys};
+pub use keys::{Algorithm, Key, KeyChoice, Keys, Secret};
 pub use rules::{Service, Verdict, check, discard, require};

@@ -3,7 +3,7 @@
 use super::block::{SecurityBlock, TARGETS_MAX};
 use super::canonical::{self, PAYLOAD_BLOCK, PRIMARY_BLOCK, Scope};
 use super::{Fault, confidentiality, integrity};
-use crate::bp::{Block, BlockFlags, BlockType, CrcType, Head};
+use crate::bp::{Block, BlockFlags, BlockType, CrcType, Eid, Head};
 use std::collections::BTreeSet;
 
 /// Security service.
@@ -34,8 +34,10 @@ impl Service {
 }
 
 /// Outcome of one security operation, which counts as if it were alone in its block (RFC 9172 5.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
+    /// Security source: the node whose key was used. That it may speak for the source of the bundle is not said.
+    pub source: Eid,
     /// Number of the security block.
     pub block: u64,
     /// Block number of the target.

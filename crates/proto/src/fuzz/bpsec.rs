@@ -5,7 +5,7 @@ use crate::bp::generate::Generator;
 use crate::bp::{BlockFlags, Bundle, CrcType, DecodePolicy, DtnTime, Eid};
 use crate::bpsec::{
     self, Algorithm, EncryptRequest, Fault, Field, Key, KeyChoice, Keys, Operation, PAYLOAD_BLOCK,
-    PRIMARY_BLOCK, Scope, SecurityBlock, SignRequest, TagPlace, Verification,
+    PRIMARY_BLOCK, Scope, Secret, SecurityBlock, SignRequest, TagPlace, Verification,
 };
 use crate::rng::Rng;
 use bytes::Bytes;
@@ -67,7 +67,7 @@ fn sign_request(bundle: &Bundle, rng: &mut Rng) -> SignRequest {
         targets: targets(bundle, rng),
         algorithm,
         scope: scope(rng),
-        fresh_key: fresh_key(length, rng),
+        fresh_key: fresh_key(algorithm, length, rng),
         flags: BlockFlags::NONE,
     }
 }
@@ -81,7 +81,7 @@ fn encrypt_request(bundle: &Bundle, rng: &mut Rng) -> EncryptRequest {
         algorithm,
         scope: scope(rng),
         tag: if rng.chance(0.5) { TagPlace::Result } else { TagPlace::Ciphertext },
-        fresh_key: fresh_key(length, rng),
+        fresh_key: fresh_key(algorithm, length, rng),
         flags: BlockFlags::NONE,
     }
 }
@@ -95,10 +95,10 @@ fn scope(rng: &mut Rng) -> Scope {
     Scope::from_bits(rng.below(8)).expect("bits that are assigned")
 }
 
-fn fresh_key(length: usize, rng: &mut Rng) -> Option<Vec<u8>> {
+fn fresh_key(algorithm: Algorithm, length: usize, rng: &mut Rng) -> Option<Secret> {
     let mut key = vec![0; length];
     rng.fill(&mut key);
-    rng.chance(0.3).then_some(key)
+    rng.chance(0.3).then(|| Secret::new(algorithm, &key).expect("a key of this length"))
 }
 
 /// Reserved security context flags are accepted, and not written.

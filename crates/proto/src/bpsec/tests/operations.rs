@@ -54,6 +54,36 @@ fn targets_lose_their_crc_and_get_it_back() {
     assert_eq!(bundle, sample());
 }
 
+/// The signature of the payload covers the primary block as it is, without a CRC.
+#[test]
+fn a_primary_block_that_another_signature_covers_gets_no_crc() {
+    let mut bundle = signed(&[PRIMARY_BLOCK, PAYLOAD_BLOCK], Scope::PRIMARY_BLOCK);
+    let verdicts = verify(&bundle, &choice(&fuzz::keys())).expect("a legal bundle");
+    let before = bundle.head.clone();
+    assert_eq!(accept(&mut bundle.head, &verdicts[..1], CrcType::Crc16), Err(Fault::CoveredPrimaryBlock));
+    assert_eq!(bundle.head, before);
+    accept(&mut bundle.head, &verdicts[..1], CrcType::None).expect("the primary block is unchanged");
+    let verdicts = verify(&bundle, &choice(&fuzz::keys())).expect("a legal bundle");
+    assert_eq!(outcomes(&verdicts), [(PAYLOAD_BLOCK, Ok(()))]);
+}
+
+/// Who has a key may encrypt a block integrity block that is none: the other targets are decrypted all the same.
+#[test]
+fn plaintext_that_is_no_security_block_stops_nothing_but_verification() {
+    let keys = fuzz::keys();
+    let mut bundle = signed(&[3], Scope::ALL);
+    bundle.head.blocks[0].block_type = BlockType::Unknown(222);
+    bundle.head.blocks[0].data = Bytes::from_static(b"no security block");
+    let request = EncryptRequest { scope: Scope::TARGET, ..encryption(&[4, PAYLOAD_BLOCK]) };
+    encrypt(&mut bundle, &request, &choice(&keys), ivs()).expect("a legal request");
+    let altered = bundle.head.blocks.iter_mut().find(|block| block.number == 4).expect("block 4");
+    altered.block_type = BlockType::BlockIntegrity;
+    let verdicts = decrypt(&mut bundle, &choice(&keys), CrcType::None).expect("a legal bundle");
+    assert_eq!(outcomes(&verdicts), [(4, Ok(())), (PAYLOAD_BLOCK, Ok(()))]);
+    let refused = verify(&bundle, &choice(&keys));
+    assert!(matches!(refused, Err(Fault::Undecodable(_))), "{refused:?}");
+}
+
 #[test]
 fn an_acceptor_removes_only_what_has_succeeded() {
     let mut bundle = signed(&[PAYLOAD_BLOCK, 3], Scope::ALL);

@@ -57,7 +57,7 @@ fn example_2_an_encrypted_payload_with_a_wrapped_key() {
     let request = EncryptRequest {
         algorithm: Algorithm::Aes128Gcm,
         scope: Scope::TARGET,
-        fresh_key: Some(hex(AES_KEY).to_vec()),
+        fresh_key: Secret::new(Algorithm::Aes128Gcm, &hex(AES_KEY)).ok(),
         ..encryption(&[PAYLOAD_BLOCK])
     };
     encrypt(&mut encrypted, &request, &choice(&keys), || *IV).expect("a legal request");
@@ -147,4 +147,20 @@ fn keys_are_wrapped_as_in_rfc_3394() {
         assert_eq!(cipher::wrap(&encryption_key[..length], &key), Ok(hex(wrapped).to_vec()));
         assert_eq!(cipher::unwrap(&encryption_key[..length], &hex(wrapped)), Ok(key.to_vec()));
     }
+}
+
+/// Test case 5 of the specification of GCM by McGrew and Viega: an initialization vector of 8 bytes.
+#[test]
+fn a_short_initialization_vector() {
+    let mut data = hex("61353b4c2806934a777ff51fa22a4755699b2a714fcdc6f83766e5f97b6c7423\
+                        73806900e49f24b22b097544d4896b424989b5e1ebac0f07c23f4598")
+    .to_vec();
+    let key = hex("feffe9928665731c6d6a8f9467308308");
+    let associated = hex("feedfacedeadbeeffeedfacedeadbeefabaddad2");
+    let tag = hex("3612d2e79e3b0785561be14aaca2fccb");
+    let tag = tag[..].try_into().expect("16 bytes");
+    assert_eq!(cipher::open(&key, &hex("cafebabefacedbad"), &associated, &mut data, tag), Ok(()));
+    let plaintext = hex("d9313225f88406e5a55909c5aff5269a86a7a9531534f7da2e4c303d8a318a72\
+                         1c3c0c95956809532fcf0e2449a6b525b16aedf5aa0de657ba637b39");
+    assert_eq!(data, plaintext);
 }
