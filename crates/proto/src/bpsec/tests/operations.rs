@@ -265,6 +265,27 @@ fn an_initialization_vector_has_8_to_16_bytes() {
 }
 
 #[test]
+fn an_encrypted_block_has_no_crc_and_is_not_verified() {
+    let keys = fuzz::keys();
+    let mut bundle = signed(&[3], Scope::ALL);
+    encrypt(&mut bundle, &encryption(&[2, 3, PAYLOAD_BLOCK]), &choice(&keys), ivs())
+        .expect("a legal request");
+    assert!(bundle.head.blocks.iter().all(|block| block.crc == CrcType::None), "{:?}", bundle.head.blocks);
+    assert_eq!(bundle.head.payload.crc, CrcType::None);
+    assert_eq!(verify(&bundle, &choice(&keys)), Ok(vec![]));
+    let block = number(&bundle, BlockType::BlockIntegrity);
+    let refused = Verification::begin(&bundle.head, block, &choice(&keys)).map(Verification::finish);
+    assert_eq!(refused, Err(Fault::EncryptedTarget(block)));
+}
+
+#[test]
+fn a_target_has_a_maximum_length() {
+    let mut bundle = Bundle::new(sample().head, vec![0; TARGET_BYTES_MAX + 1].into());
+    let refused = encrypt(&mut bundle, &encryption(&[PAYLOAD_BLOCK]), &choice(&fuzz::keys()), ivs());
+    assert_eq!(refused, Err(Fault::TargetLength));
+}
+
+#[test]
 #[should_panic(expected = "an initialization vector is used once")]
 fn an_initialization_vector_is_not_used_twice() {
     let request = encryption(&[PAYLOAD_BLOCK, 3]);
