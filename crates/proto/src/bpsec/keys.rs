@@ -105,8 +105,8 @@ impl Key {
 pub struct Keys(Vec<Key>);
 
 impl Keys {
-    /// Adds a key. Keys of one source with the same name and algorithm are successors of one another: of those that are
-    /// valid, the first that was added is used.
+    /// Adds a key. Keys of one source with the same name and algorithm are successors of one another, and their times do not
+    /// overlap: of those that are valid, only the first that was added is tried.
     pub fn add(&mut self, key: Key) {
         self.0.push(key);
     }

@@ -45,14 +45,14 @@
 //!
 //! 1. A block confidentiality block has one initialization vector for all targets, and none may be used twice with a key
 //!    (RFC 9173 4.6); example 4 of its appendix does so. [`encrypt`] makes one block for each target, also for an integrity
-//!    block, which RFC 9172 3.9 allows; [`decrypt`] accepts both. RFC 9172 3.8, that a block confidentiality block shares
-//!    a target with the integrity block that it encrypts, is not enforced.
+//!    block, which RFC 9172 3.9 allows and Hardy does, too; [`decrypt`] accepts both. RFC 9172 3.8, that a block
+//!    confidentiality block shares a target with the integrity block that it encrypts, is not enforced.
 //! 2. A divided block integrity block gets a new number. Values that cover the number (scope [`Scope::SECURITY_HEADER`])
 //!    would be lost, so that [`encrypt`] fails with [`Fault::Indivisible`]. Sign such targets in blocks of their own.
 //! 3. A primary block loses its CRC when it is signed, and gets it back at the acceptor. Other operations that cover the
 //!    primary block would fail then: see [`Fault::CoveredPrimaryBlock`]. Sign the primary block first.
 //! 4. A signed primary block is hashed inside a byte string in example 3 (RFC 9173 A.3.3.1), and is not according to the
-//!    text (3.7). The example is followed.
+//!    text (3.7). The example is followed, as by Hardy.
 //!
 //! # What an integrity block does not cover
 //!
