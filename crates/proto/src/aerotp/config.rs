@@ -70,8 +70,8 @@ crate::setting::settings! {
         /// Difference in the times of arrival of two packets by which a later one may overtake an earlier one, which otherwise
         /// counts as lost. Default 2 ms.
         pub reordering: Duration = Duration::from_millis(2),
-        /// Time for which the sender of a connection without acknowledgements keeps its segments for retransmission after the end (CLOSE
-        /// TO). Default 2 s.
+        /// Time for which the sender of a connection without acknowledgements keeps its segments for retransmission after the end, and
+        /// after the time for which a receiver with the same settings waits for them (CLOSE TO). Default 2 s.
         pub close_timeout: Duration = Duration::from_secs(2),
         /// Time for which the receiver of a connection waits for retransmissions after its end (LISTEN TO), and for the
         /// retransmission of a segment that it has asked for. Default 1 s.
@@ -151,6 +151,17 @@ impl Config {
     pub fn macks_max(packet_bytes: u64) -> u32 {
         let room = packet_bytes.saturating_sub((HEADER_BYTES + TRAILER_BYTES) as u64);
         1 + u32::try_from(room / NUMBER_BYTES as u64).unwrap_or(u32::MAX)
+    }
+
+    /// Returns the time for which the receiver of a connection with negative acknowledgements waits after its end.
+    pub(super) fn listening_wait(&self) -> Duration {
+        self.listen_timeout * self.nack_attempts.saturating_add(1)
+    }
+
+    /// Returns the time for which the sender of such a connection waits: a receiver that gives up and is refused by its user says so
+    /// before the connection counts as sent.
+    pub(super) fn closing_wait(&self) -> Duration {
+        self.listening_wait() + self.close_timeout
     }
 
     /// Returns the number of bytes in memory that only the first missing segment of a connection may use.

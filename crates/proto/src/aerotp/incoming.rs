@@ -197,9 +197,11 @@ impl Incoming {
         }
     }
 
-    /// Returns true if nothing is owed to the sender or the user any more.
+    /// Returns true if nothing is owed to the sender or the user any more. A user that has not accepted all may refuse, which a sender
+    /// that hears answers is told.
     pub(super) fn is_over(&self) -> bool {
-        self.end_was_told && (!self.service().acknowledges() || self.accepted == self.next())
+        let is_answered = self.service().acknowledges() || self.service().has_nacks();
+        self.end_was_told && (!is_answered || self.accepted == self.next())
     }
 
     /// What is remembered of it after its end.
@@ -403,7 +405,7 @@ impl Incoming {
     /// The end is known: what does not come any more is given up after a time.
     pub(super) fn end_is_known(&mut self, now: Instant, config: &Config) {
         if self.service() == TransportService::Nack && self.listen_at.is_none() && !self.is_complete() {
-            self.listen_at = Some(now + config.listen_timeout * config.nack_attempts.saturating_add(1));
+            self.listen_at = Some(now + config.listening_wait());
         }
     }
 
@@ -439,8 +441,7 @@ impl Incoming {
     /// Continues after an interruption of the link: the sender learns the present state.
     pub(super) fn resume(&mut self, now: Instant, config: &Config) {
         self.inactive_at = Some(now + config.silence_limit);
-        self.listen_at =
-            self.listen_at.map(|_| now + config.listen_timeout * config.nack_attempts.saturating_add(1));
+        self.listen_at = self.listen_at.map(|_| now + config.listening_wait());
         self.answer_at = None;
         self.answer_due |= self.service().acknowledges();
         if let Order::Segments(assembly) = &mut self.order {

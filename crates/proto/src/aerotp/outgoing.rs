@@ -16,6 +16,8 @@ use bytes::Bytes;
 const END_COPIES: u32 = 2;
 /// Number of packets that state the end of a connection to a receiver that should answer, before it is taken for known.
 const END_ATTEMPTS: u32 = 8;
+/// Number of questions, after the wait of the receiver, whether its user has accepted a connection with negative acknowledgements.
+const LAST_QUESTIONS: u32 = 3;
 /// Number of segments of data that a connection may have beside those in segments.
 const AHEAD_SEGMENTS: u64 = 64;
 /// Delay of an ASYN without data, so that data can go with it.
@@ -118,6 +120,8 @@ pub(super) struct Outgoing {
     end_is_known: bool,
     /// Time at which the segments are forgotten (CLOSE TO).
     close_at: Option<Instant>,
+    /// Number of questions that are left before the connection counts as sent without an answer.
+    last_questions: u32,
     /// Time at which the receiver has been silent for too long; `None` while nothing is awaited of it.
     inactive_at: Option<Instant>,
     /// Copy of the deadline, kept for the set of all deadlines.
@@ -163,6 +167,7 @@ impl Outgoing {
             signals: 0,
             end_is_known: false,
             close_at: None,
+            last_questions: LAST_QUESTIONS,
             inactive_at: Some(now + config.silence_limit),
             deadline: None,
             listed: None,
@@ -433,7 +438,10 @@ impl Outgoing {
             self.signal_at = None;
             self.signal_due = false;
             if self.service().has_nacks() && !self.service().acknowledges() {
-                self.close_at = Some(now + config.close_timeout);
+                // At first only the end is known, and then what will have arrived is accepted.
+                let is_over = flags.has(Flags::PARITY_OR_UP_TO);
+                self.close_at = Some(if is_over { now } else { now + config.closing_wait() });
+                self.last_questions = if is_over { 0 } else { self.last_questions };
             }
         }
         self.plan(now, config);
@@ -441,7 +449,7 @@ impl Outgoing {
 
     /// A negative acknowledgement keeps the segments for longer.
     pub(super) fn refused(&mut self, now: Instant, config: &Config) {
-        self.close_at = self.close_at.map(|_| now + config.close_timeout);
+        self.close_at = self.close_at.map(|_| now + config.closing_wait());
     }
 
     /// Returns true if it was sent to its end.
@@ -469,7 +477,11 @@ impl Outgoing {
     pub(super) fn expire(&mut self, now: Instant, config: &Config) -> Expiry {
         let passed = |at: Option<Instant>| at.is_some_and(|at| at <= now);
         if passed(self.close_at) {
-            return Expiry::Over;
+            let Some(left) = self.last_questions.checked_sub(1) else { return Expiry::Over };
+            self.last_questions = left;
+            self.close_at = Some(now + self.trip.timeout(config));
+            self.signal_due = true;
+            return Expiry::Timeouts(0);
         }
         if passed(self.inactive_at) {
             return if self.service() == TransportService::Nack { Expiry::Over } else { Expiry::Silent };
@@ -484,7 +496,7 @@ impl Outgoing {
             timeouts += 1;
             let is_last = self.service() == TransportService::Nack && self.signals + 1 >= END_ATTEMPTS;
             if is_last && self.is_sent() {
-                self.close_at = Some(now + config.close_timeout);
+                self.close_at = Some(now + config.closing_wait());
             }
         }
         if timeouts > 0 {
@@ -497,7 +509,7 @@ impl Outgoing {
     /// Continues after an interruption of the link.
     pub(super) fn resume(&mut self, now: Instant, config: &Config) {
         self.inactive_at = None;
-        self.close_at = self.close_at.map(|_| now + config.close_timeout);
+        self.close_at = self.close_at.map(|_| now + config.closing_wait());
         self.trip.answered();
         let timeout =
             if self.service().acknowledges() { self.trip.timeout(config) } else { config.close_timeout };

@@ -7,12 +7,13 @@ use crate::aerotp::assembly::Arrival;
 use crate::aerotp::block_receiver::BlockReceiver;
 use crate::aerotp::block_sender::{self, BLOCK_NUMBERS};
 use crate::aerotp::wire::{Flags, Header, Kind, Packet, TRAILER_BYTES};
-use crate::aerotp::{BUNDLES_PORT, Config, Link};
+use crate::aerotp::{BUNDLES_PORT, Config, Endpoint, Link};
 use crate::engine::{Engine, drain};
 use crate::observe::Observation;
 use crate::rng::Rng;
 use crate::service::{
-    BundlesIndication, BundlesRequest, DatagramsIndication, PeerId, Precedence, TransportService,
+    BundlesIndication, BundlesRequest, ConnectionFailure, ConnectionsRequest, DatagramsIndication, PeerId,
+    Precedence, RefuseReason, TransportService,
 };
 use crate::time::{Duration, Instant};
 use bytes::Bytes;
@@ -232,6 +233,76 @@ fn a_connection_passes_the_end_of_the_sequence_numbers() {
         assert_eq!((sink.bytes, sink.is_ended), (400_000, true), "{service:?}");
         assert!(pair.counters(0).segments_sent > 4_096, "{service:?}");
     }
+}
+
+#[test]
+fn connections_with_the_same_ports_and_peers_whose_errors_are_measured_are_limited() {
+    let mut endpoint = Endpoint::listening(Config::default(), Rng::new(1));
+    let joined = DatagramsIndication::Joined { bytes_max: 1_472, peer: None, group: None };
+    endpoint.handle_indication(Instant::ZERO, joined);
+    let mut hear = |from: u32, connection: u32| {
+        let packet = data(TransportService::Reliable, 0, Flags::ASYN, Bytes::from_static(&[1; 100]));
+        let header = Header { sequence: connection << 20, ..packet.header };
+        let bytes = Packet { header, ..packet }.to_bytes();
+        let datagram =
+            DatagramsIndication::Datagram { from: PeerId(from), to_group: false, bytes, damaged: false };
+        endpoint.handle_indication(Instant::ZERO, datagram);
+        (endpoint.counters.connections_begun, endpoint.error_rates.len())
+    };
+    let begun: Vec<u64> = (0..8).map(|connection| hear(0, connection).0).collect();
+    assert_eq!(begun, [1, 2, 3, 4, 4, 4, 4, 4]);
+    let most = (1..100).map(|peer| hear(peer, 0).1).max();
+    assert_eq!(most, Some(64));
+}
+
+/// Its user may refuse what has gaps, and the sender has to hear of it.
+#[test]
+fn a_sender_with_negative_acknowledgements_waits_longer_than_its_receiver() {
+    let mut pair = pair(&Config::default(), 0.0, 1);
+    let mut is_first = true;
+    pair.loses = Box::new(move |node, _| node == 0 && core::mem::take(&mut is_first));
+    pair.send(0, 1, TransportService::Nack, 5_000);
+    pair.run(10 * SECOND);
+    let sink = pair.sinks[1].values().next().expect("it began");
+    let (sent_at, ..) = pair.sent[0];
+    assert!(sink.is_ended && sink.bytes < 5_000, "{sink:?}");
+    assert!(sent_at >= sink.last_at, "{sent_at:?}, {sink:?}");
+}
+
+/// All has arrived, with its end, before the user refuses it.
+#[test]
+fn a_refusal_after_the_end_reaches_a_sender_that_hears_answers() {
+    for service in [TransportService::Nack, TransportService::NackMack, TransportService::Reliable] {
+        let mut pair = pair(&Config::default(), 0.0, 1);
+        pair.holds[1] = true;
+        pair.send(0, 1, service, 5_000);
+        pair.run(SECOND);
+        let incoming = *pair.sinks[1].keys().next().expect("it began");
+        assert!(pair.sinks[1][&incoming].is_ended && pair.sent.is_empty(), "{service:?}");
+        let reason = RefuseReason::NotAcceptable;
+        pair.request(1, ConnectionsRequest::Refuse { incoming, reason });
+        pair.run(20 * SECOND);
+        assert_eq!(pair.failed, [(0, 1, ConnectionFailure::Refused(reason))], "{service:?}");
+    }
+}
+
+/// The receiver's refusal was lost: it is asked whether all is accepted before the connection counts as sent.
+#[test]
+fn a_refusal_that_is_lost_is_asked_for() {
+    let mut pair = sending(TransportService::Nack, 3 * 1_000);
+    let with_data = packets(&pair, 0).into_iter().filter(|header| header.length > 0);
+    let last = with_data.map(|header| header.sequence & 0xf_ffff).max().expect("it sends");
+    let end = Flags::ASYNACK.with(Flags::AFINACK);
+    let known = answer(&pair, 0, Kind::Acknowledgement, end, last, &[]);
+    inject(&mut pair, 0, known);
+    let before = pair.log.len();
+    pair.run(SECOND);
+    assert_eq!(pair.log.len(), before, "the receiver may still wait for repetitions");
+    pair.run(Config::default().closing_wait().saturating_sub(SECOND) + Duration::from_millis(10));
+    assert!(pair.log.len() > before && pair.sent.is_empty());
+    let refusal = answer(&pair, 0, Kind::Refusal, Flags::NONE, last, &[]);
+    inject(&mut pair, 0, refusal);
+    assert_eq!((pair.failed.len(), pair.sent.len()), (1, 0));
 }
 
 /// The next block frees the memory of all that wait for it.

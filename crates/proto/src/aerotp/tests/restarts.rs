@@ -83,17 +83,29 @@ fn the_end_is_acknowledged_at_the_last_number_and_at_no_other() {
         // A packet without data has the number after the last one.
         let is_signal = packets(&pair, 0).iter().any(|header| header.length == 0);
         let last = if is_signal { last - 1 } else { last };
+        let strangers = pair.counters(0).strangers;
         for distance in (0..last).chain([last + 1]) {
             let forged = answer(&pair, 0, Kind::Acknowledgement, end, distance, &[]);
             inject(&mut pair, 0, forged);
         }
         pair.run(5 * SECOND);
         assert!(pair.sent.is_empty(), "{service:?}");
+        assert_eq!(pair.counters(0).strangers - strangers, u64::from(last) + 1, "{service:?}");
         let real = answer(&pair, 0, Kind::Acknowledgement, end, last, &[]);
         inject(&mut pair, 0, real);
-        pair.run(5 * SECOND);
+        pair.run(60 * SECOND);
         assert_eq!(pair.sent.len(), 1, "{service:?}");
     }
+}
+
+#[test]
+fn a_listening_endpoint_stays_open_though_a_peer_is_silent() {
+    let config = Config { silence_limit: 10 * SECOND, ..Config::default() };
+    let mut pair = pair(&config, 0.0, 1);
+    pair.loses = Box::new(|_, _| true);
+    pair.send(1, 1, TransportService::Reliable, 1_000);
+    pair.run(60 * SECOND);
+    assert_eq!((pair.failed.len(), pair.is_up[1]), (1, true));
 }
 
 #[test]
