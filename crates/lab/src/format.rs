@@ -17,7 +17,7 @@ pub fn with_error(summary: &Summary) -> String {
     }
 }
 
-/// What stands in the place of a figure that no run has.
+/// Words in the place of a figure that no run has.
 pub const NO_FIGURE: &str = "no figure";
 
 /// Formats with this number of decimals, or says that there is no figure.

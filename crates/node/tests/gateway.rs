@@ -40,7 +40,7 @@ impl NoisyWire {
         });
         let ends = [0, 1].map(|at: usize| sockets[at].local_addr().expect("it is bound"));
         let (stop, flipped) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-        // What comes to the end of one node goes to the other node, which knows it by the end that it sends to itself.
+        // A datagram to the end of one node goes to the other node, which knows it by the end that it sends to itself.
         let threads = [(0, 1), (1, 0)].map(|(from, to)| {
             let (inward, outward, target) = (sockets[from].clone(), sockets[to].clone(), listening[to]);
             let (stop, flipped) = (stop.clone(), flipped.clone());

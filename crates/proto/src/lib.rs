@@ -37,7 +37,6 @@ pub mod agwpe;
 pub mod ax25;
 pub mod ax25cl;
 pub mod bp;
-pub mod bpsec;
 pub mod codec;
 pub mod controller;
 pub mod duration;

@@ -219,7 +219,7 @@ impl Task {
             all: self.connections.receive_budget.clone(),
             patience: self.connections.patience.clone(),
         };
-        // What waits is bounded by what the gateway has not accepted.
+        // The bytes that wait are bounded by those that the gateway has not accepted.
         self.connections.pumps.open(
             PumpKey::Program(key),
             address,

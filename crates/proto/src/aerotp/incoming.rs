@@ -204,7 +204,7 @@ impl Incoming {
         self.end_was_told && (!is_answered || self.accepted == self.next())
     }
 
-    /// What is remembered of it after its end.
+    /// Returns the part of it that is remembered after its end.
     pub(super) fn closed(&self, refused: Option<RefuseReason>) -> Closed {
         Closed { first: self.first, numbers: self.next(), stamp: self.stamp, refused }
     }

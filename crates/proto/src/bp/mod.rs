@@ -28,7 +28,7 @@
 //!   block must stay identical byte for byte; they are refused as a limit. The payload must be of definite length (4.3.2).
 //! - A definite-length outer array. RFC 9171 4.1 lets a node repair it; this one refuses it.
 //! - Tag 55799 before a bundle and tag 24 before block data, which only the informative CDDL has (appendix B).
-//! - The contents of BPSec blocks (RFC 9172), which [`bpsec`](crate::bpsec) has: types 11 and 12 are carried unchanged. Only
+//! - The contents of BPSec blocks (RFC 9172), which [`bpsec`] has: types 11 and 12 are carried unchanged. Only
 //!   their target block numbers are read, because encrypted block data must not be parsed and a protected primary block
 //!   needs no CRC.
 //!
@@ -50,6 +50,7 @@
 pub mod admin;
 pub mod agent;
 pub mod block;
+pub mod bpsec;
 pub mod bundle;
 pub mod eid;
 #[cfg(any(test, feature = "testing"))]

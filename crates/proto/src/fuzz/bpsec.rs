@@ -1,12 +1,12 @@
 //! Security blocks, and bundles with security operations.
 
 use super::{encoded, is_stable};
-use crate::bp::generate::Generator;
-use crate::bp::{BlockFlags, Bundle, CrcType, DecodePolicy, DtnTime, Eid};
-use crate::bpsec::{
+use crate::bp::bpsec::{
     self, Algorithm, EncryptRequest, Fault, Field, Key, KeyChoice, Keys, Operation, PAYLOAD_BLOCK,
     PRIMARY_BLOCK, Scope, Secret, SecurityBlock, SignRequest, TagPlace, Verification,
 };
+use crate::bp::generate::Generator;
+use crate::bp::{BlockFlags, Bundle, CrcType, DecodePolicy, DtnTime, Eid};
 use crate::rng::Rng;
 use bytes::Bytes;
 

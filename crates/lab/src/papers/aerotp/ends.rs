@@ -106,7 +106,7 @@ pub(super) trait Transport: std::fmt::Debug + Send {
     fn hear(&mut self, said: Indication<Self::Service>) -> Heard<Self::Service>;
 }
 
-/// What an indication says.
+/// Contents of an indication.
 pub(super) struct Heard<S: Service> {
     /// Data that have arrived.
     pub(super) data: Option<Bytes>,

@@ -1,4 +1,4 @@
-//! What is observed of a run: the time at which each part of the data was first sent and the time at which it arrived, and
+//! Observations of a run: the time at which each part of the data was first sent and the time at which it arrived, and
 //! the bytes on the air link.
 
 use super::ends::{WORD_BYTES, data, place};

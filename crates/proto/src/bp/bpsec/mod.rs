@@ -30,7 +30,7 @@
 //! | RFC 9172 3.6: the context identifier | unsigned, so that the negative ones of the registry (11.3) do not exist |
 //! | RFC 9172 3.9: a block integrity block of an encrypted target is encrypted, and divided if necessary | [`encrypt`], see below |
 //! | RFC 9172 3.9: no separate integrity of what the same source encrypts | left to the caller; example 4 of RFC 9173 has it |
-//! | RFC 9172 4: canonical forms | deterministic encoding is the only one that [`bp`](crate::bp) decodes; reserved block flags count as zero |
+//! | RFC 9172 4: canonical forms | deterministic encoding is the only one that [`bp`](super) decodes; reserved block flags count as zero |
 //! | RFC 9172 5.1: order of decryption and verification | encrypted blocks are not verified |
 //! | RFC 9172 5.2: fragments | they are refused, made and received: reassembly comes first |
 //! | RFC 9172 10: other security blocks | not implemented |
@@ -66,7 +66,7 @@
 //! ```
 //! use bytes::Bytes;
 //! use longwire_proto::bp::{BlockFlags, Bundle, CreationTimestamp, CrcType, DtnTime, Eid, Head, PrimaryBlock};
-//! use longwire_proto::bpsec::{
+//! use longwire_proto::bp::bpsec::{
 //!     Algorithm, Key, KeyChoice, Keys, PAYLOAD_BLOCK, PRIMARY_BLOCK, Scope, Service, SignRequest, accept, require, sign,
 //!     verify,
 //! };
@@ -94,7 +94,7 @@
 //! assert!(verdicts.iter().all(|verdict| verdict.outcome.is_ok() && verdict.source == bundle.head.primary.source));
 //! accept(&mut bundle.head, &verdicts, CrcType::Crc32c)?;
 //! assert!(bundle.head.blocks.is_empty());
-//! # Ok::<(), longwire_proto::bpsec::Fault>(())
+//! # Ok::<(), longwire_proto::bp::bpsec::Fault>(())
 //! ```
 //!
 //! # Units

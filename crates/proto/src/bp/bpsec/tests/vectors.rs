@@ -6,7 +6,7 @@ use super::*;
 use crate::bp::Block;
 use bytes::BytesMut;
 
-const RFC_9173: &str = include_str!("../../../../../vectors/bp/rfc9173.txt");
+const RFC_9173: &str = include_str!("../../../../../../vectors/bp/rfc9173.txt");
 const HMAC_KEY: &str = "1a2b1a2b1a2b1a2b1a2b1a2b1a2b1a2b";
 const AES_KEY: &str = "71776572747975696f70617364666768";
 const LONG_AES_KEY: &str = "71776572747975696f7061736466676871776572747975696f70617364666768";
