@@ -56,9 +56,10 @@ fn all_of(place: &Place, commands: &[&[&str]]) -> String {
 #[test]
 fn help() {
     let place = Place::new("help");
-    let commands: [&[&str]; 5] = [
+    let commands: [&[&str]; 6] = [
         &["--help"],
         &["compare", "--help"],
+        &["emulate", "--help"],
         &["paper", "--help"],
         &["run", "--help"],
         &["model", "ax25", "--help"],
@@ -69,8 +70,13 @@ fn help() {
 #[test]
 fn commands_that_are_not_understood() {
     let place = Place::new("usage");
-    let commands: [&[&str]; 19] = [
+    let commands: [&[&str]; 24] = [
         &["compere", "letter.txt"],
+        &["emulate", "lan"],
+        &["emulate", "lan", "--udp", "127.0.0.1:7001"],
+        &["emulate", "lan", "--udp", "127.0.0.1:7001,host"],
+        &["emulate", "lan", "--set", "bre=0", "--udp", "127.0.0.1:7001,127.0.0.1:7002"],
+        &["emulate", "ax25-1200", "--udp", "127.0.0.1:7001,127.0.0.1:7002"],
         &["compare", "letter.txt"],
         &["compare", "letter.txt", "--link", "cislnar"],
         &["compare", "letter.txt", "--link", "lan", "--runs", "0"],

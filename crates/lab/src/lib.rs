@@ -12,6 +12,7 @@ pub mod compare;
 pub mod contacts;
 pub mod controllers;
 pub mod convergence;
+pub mod emulation;
 pub mod ethernet;
 pub mod finding;
 pub mod format;

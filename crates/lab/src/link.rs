@@ -3,11 +3,13 @@
 //! The built-in profiles are part of the binary; a user's own profile is a copy with other numbers, given by its path.
 //! In a scenario a profile may be changed key by key, or written out in place.
 
+mod channel;
 mod ethernet;
 pub mod outages;
 mod path;
 mod radio;
 
+pub(crate) use channel::{at, on_schedule};
 pub(crate) use ethernet::AROUND_BYTES;
 pub use ethernet::EthernetChannel;
 pub use path::LinkPath;

@@ -19,7 +19,7 @@ use crate::format::figure;
 use crate::ledger::{HopDirection, Ledger};
 use crate::limit::{self, Bound, Limit};
 use crate::link::outages::{Outage, OutageFrom};
-use crate::link::{LineFrames, LinkProfile, millis};
+use crate::link::{LinkProfile, at, on_schedule};
 use crate::protocols::{self, Assembly, INWARD, NodePosition, ONWARD};
 use crate::scenario::Scenario;
 use crate::trace::CapturedFrame;
@@ -30,8 +30,8 @@ use longwire_proto::observe::Observation;
 use longwire_proto::rng::Rng;
 use longwire_proto::time::{Duration, Instant};
 use longwire_sim::{
-    Airtime, ChannelConfig, ChannelEnd, ChannelId, Delay, DelayPoint, Direction, FrameFate, FrameRecord,
-    InjectedFault, LineConfig, NodeId, Pause, Simulation, Window,
+    Airtime, ChannelEnd, ChannelId, Direction, FrameFate, FrameRecord, InjectedFault, NodeId, Pause,
+    Simulation,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -297,37 +297,6 @@ impl Setup {
         };
         self.outages.iter().map(&mut of_hop).collect()
     }
-
-    fn line(&self, hop: usize, direction: Direction, outages: &[Outage]) -> LineConfig {
-        let link = &self.links[hop];
-        let forward = direction == Direction::Forward;
-        let pick = |there: f64, back: Option<f64>| if forward { there } else { back.unwrap_or(there) };
-        let windows = on_schedule(outages).into_iter();
-        LineConfig {
-            rate_bps: if forward { link.rate_bps } else { link.back_rate_bps.unwrap_or(link.rate_bps) },
-            delay: match &link.delay_schedule[..] {
-                [] => Delay::Constant(millis(pick(link.delay_ms, link.back_delay_ms))),
-                points => Delay::Schedule(
-                    points.iter().map(|p| DelayPoint { at: at(p.at_s), delay: millis(p.delay_ms) }).collect(),
-                ),
-            },
-            queue_bytes: link.queue_bytes,
-            backpressure: !link.tail_drop,
-            mtu_bytes: link.frame_bytes_max(),
-            errors: link.errors(direction),
-            fcs: link.fcs,
-            // The flag of AX.25 between two frames.
-            framing_bytes: u32::from(link.frames == LineFrames::Ax25Ui),
-            outages: windows.map(|(from, to)| Window { from: at(from), to: at(to) }).collect(),
-            announced: outages.iter().any(|outage| outage.announced),
-            ..LineConfig::default()
-        }
-    }
-}
-
-/// Time of this number of seconds since the start of a run.
-pub(crate) fn at(seconds: f64) -> Instant {
-    Instant::from_nanos((seconds * 1e9) as u64)
 }
 
 #[derive(Clone, Debug, Default)]
@@ -598,39 +567,12 @@ fn add_channel(
     nodes: &[NodeId],
     hop: usize,
 ) -> ChannelId {
-    let ends = [(nodes[hop], ONWARD), (nodes[hop + 1], INWARD)];
     let link = &setup.links[hop];
-    let errors = Direction::BOTH.map(|direction| link.errors(direction));
-    let config = match (&link.radio, &link.ethernet) {
-        (Some(radio), _) => Some(radio.channel(link, errors)),
-        (None, ethernet) => ethernet.as_ref().map(|ethernet| ethernet.channel(link, errors)),
-    };
-    let config = config.map(|config| match setup.sends_to_group() {
-        true => receivers::channel(config, link, setup.receivers),
-        false => config,
-    });
-    let Some(config) = config else {
-        let line = |direction| setup.line(hop, direction, outages);
-        let config = ChannelConfig { forward: line(Direction::Forward), backward: line(Direction::Backward) };
-        return simulation.add_channel(ends[0], ends[1], config);
-    };
-    let all: Vec<_> = nodes.iter().map(|node| (*node, ONWARD)).collect();
-    let ends = if setup.sends_to_group() { &all[..] } else { &ends };
-    let channel = simulation.add_radio(config, ends);
-    for (begin, end) in on_schedule(outages) {
-        simulation.fault_at(at(begin), InjectedFault::Cut(channel));
-        simulation.fault_at(at(end), InjectedFault::Heal(channel));
+    if setup.sends_to_group() {
+        let ends: Vec<_> = nodes.iter().map(|node| (*node, ONWARD)).collect();
+        return link.connect_group(simulation, &ends, outages);
     }
-    channel
-}
-
-/// Scheduled outages: start and end, ascending.
-fn on_schedule<'a>(outages: impl IntoIterator<Item = &'a Outage>) -> Vec<(f64, f64)> {
-    let scheduled = outages.into_iter().filter(|outage| outage.from == OutageFrom::Run);
-    let mut spans: Vec<(f64, f64)> =
-        scheduled.map(|outage| (outage.after_s, outage.after_s + outage.length_s)).collect();
-    spans.sort_by(|a, b| a.0.total_cmp(&b.0));
-    spans
+    link.connect(simulation, [(nodes[hop], ONWARD), (nodes[hop + 1], INWARD)], outages)
 }
 
 /// Outages that all nodes know beforehand.

@@ -4,6 +4,7 @@ mod bundles;
 mod certificate;
 mod clock;
 mod compare;
+mod emulate;
 mod links;
 mod model;
 mod monitor;
@@ -23,6 +24,7 @@ use clap::Subcommand;
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     Compare(compare::Compare),
+    Emulate(emulate::Emulate),
     Paper(paper::Paper),
     Run(run::Run),
     Model(model::Model),
@@ -43,6 +45,7 @@ impl Verb {
     pub(crate) fn run(&self) -> CommandResult {
         match self {
             Verb::Compare(compare) => compare.run(),
+            Verb::Emulate(emulate) => emulate.run(),
             Verb::Paper(paper) => paper.run(),
             Verb::Run(run) => run.run(),
             Verb::Model(model) => model.run(),

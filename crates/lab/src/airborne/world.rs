@@ -1,7 +1,7 @@
 //! One run: nodes that move, lines while they are within range, packets and their fate.
 
 use super::routers::{Epidemic, SprayAndWait, Static};
-use crate::run::at;
+use crate::link::at;
 use crate::scenario::{Airborne, AirborneRouter, FLIGHT_M};
 use crate::world;
 use bytes::{BufMut, Bytes, BytesMut};

@@ -1,6 +1,6 @@
 //! One run: nodes, lines between them, and observations.
 
-use crate::run::at;
+use crate::link::at;
 use crate::scenario::{Route, Scenario};
 use crate::world;
 use bytes::Bytes;

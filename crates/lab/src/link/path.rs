@@ -2,7 +2,7 @@
 
 use super::{LinkProfile, table_of};
 use crate::error::Error;
-use crate::toml_text::{self, check_keys};
+use crate::toml_text::{self, check_keys, merge};
 use serde::Deserialize;
 use std::path::Path;
 use toml::{Table, Value};
@@ -68,6 +68,23 @@ impl LinkPath {
         Ok(LinkPath { title, nodes, hops })
     }
 
+    /// Loads a profile and changes keys of its link: each change is `KEY=VALUE`, such as `ber=0` or `radio.tx-delay-ms=100`.
+    ///
+    /// # Errors
+    /// Returns the errors of [`LinkPath::load`], and fails if a key or a value is invalid, or the profile has several hops.
+    pub fn load_with(name: &str, changes: &[String], base: &Path) -> Result<LinkPath, Error> {
+        if changes.is_empty() {
+            return LinkPath::load(name, base);
+        }
+        let mut table = table_of(name, base)?;
+        for change in changes {
+            merge(&mut table, &changed_key(change)?);
+        }
+        let link = LinkProfile::from_table(table, &format!("link `{name}`"))?;
+        let nodes = ["tx", "rx"].map(str::to_owned).to_vec();
+        Ok(LinkPath { title: link.title.clone(), nodes, hops: vec![link] })
+    }
+
     /// The link towards the destination.
     pub fn last(&self) -> &LinkProfile {
         self.hops.last().expect("a path has a hop")
@@ -84,6 +101,16 @@ impl LinkPath {
     }
 }
 
+/// Reads `KEY=VALUE`; a word needs no quotes.
+fn changed_key(change: &str) -> Result<Table, Error> {
+    let quoted = change.split_once('=').map(|(key, word)| format!("{key} = {}", Value::from(word.trim())));
+    let read = change.parse::<Table>().ok().or_else(|| quoted?.parse::<Table>().ok());
+    read.filter(|table| !table.is_empty()).ok_or_else(|| {
+        Error::new(format!("`{change}` does not change a key of a link"))
+            .hint("write KEY=VALUE, such as ber=0 or delay-ms=2000")
+    })
+}
+
 /// Error for a profile of several hops where a single link is needed.
 pub(super) fn single(table: &Table, place: &str) -> Result<(), Error> {
     match table.get("hop") {
@@ -98,6 +125,7 @@ pub(super) fn single(table: &Table, place: &str) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use longwire_sim::Fcs;
 
     fn written(text: &str) -> Result<LinkPath, Error> {
         let folder =
@@ -132,6 +160,30 @@ mod tests {
         assert_eq!((first.rate_bps, first.ber, first.delay_ms), (115_200, 0.0, 1280.0));
         assert_eq!((second.rate_bps, second.outage.len()), (9600, 1));
         assert!(path.has_outages() && !path.is_radio());
+    }
+
+    #[test]
+    fn keys_of_a_shipped_link_can_be_changed() {
+        let changed = |changes: &[&str], name: &str| {
+            let changes: Vec<String> = changes.iter().map(|&change| change.to_owned()).collect();
+            LinkPath::load_with(name, &changes, Path::new("."))
+        };
+        let path = changed(&["ber=0", "delay-ms = 5", "fcs=none"], "cislunar").expect("it is valid");
+        let shipped = LinkPath::load("cislunar", Path::new("."));
+        let link = path.last();
+        assert_eq!((link.ber, link.delay_ms, link.rate_bps, link.fcs), (0.0, 5.0, 115_200, Fcs::None));
+        assert_eq!(changed(&[], "cislunar"), shipped);
+        assert!(changed(&["radio.tx-delay-ms=5"], "ax25-1200").expect("it is valid").is_radio());
+        for (change, name) in [
+            ("bre=0", "cislunar"),
+            ("ber=7", "cislunar"),
+            ("ber", "cislunar"),
+            ("", "cislunar"),
+            ("ber=0\nfcs=1", "cislunar"),
+            ("ber=0", "mars-relay"),
+        ] {
+            assert!(changed(&[change], name).is_err(), "{change} for {name}");
+        }
     }
 
     #[test]

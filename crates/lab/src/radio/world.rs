@@ -1,7 +1,7 @@
 //! One run: stations that send single frames, and the fate of the frames.
 
 use super::RadioScenario;
-use crate::run::at;
+use crate::link::at;
 use crate::world;
 use bytes::Bytes;
 use longwire_proto::ax25::{Address, Callsign, CommandResponse, Control, Frame, Modulo, Unnumbered, pid};

@@ -4,9 +4,7 @@ use super::{HopOutcome, Outcome, PreparedRun, Setup, Wanted};
 use crate::bench::Run;
 use crate::error::Error;
 use crate::ledger::Ledger;
-use crate::link::LinkProfile;
 use longwire_proto::rng::Rng;
-use longwire_sim::{Direction, PathConfig, RadioConfig};
 use longwire_towers::carriers::GROUP_MEMBERS_MAX;
 
 /// Maximum number of receivers: as many members as every group can name.
@@ -90,22 +88,10 @@ impl HopOutcome {
     }
 }
 
-/// The channel between the source and this number of receivers, all of which hear each other. Towards the source, frames have the errors
-/// of the way back.
-pub(super) fn channel(config: RadioConfig, link: &LinkProfile, receivers: u32) -> RadioConfig {
-    let [there, back] = Direction::BOTH.map(|direction| link.errors(direction));
-    let stations = 0..=receivers as u16;
-    let pairs = stations.clone().flat_map(|from| stations.clone().map(move |to| (from, to)));
-    let path = |(from, to): (u16, u16)| {
-        let errors = if to == 0 { back } else { there };
-        PathConfig { errors: Some(errors), ..PathConfig::clear(from, to) }
-    };
-    RadioConfig { paths: pairs.filter(|(from, to)| from != to).map(path).collect(), ..config }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::link::LinkProfile;
     use crate::protocols;
     use crate::scenario::Scenario;
     use bytes::Bytes;

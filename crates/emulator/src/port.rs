@@ -1,0 +1,33 @@
+//! Ports: the sides of an emulated path that programs see.
+
+use bytes::Bytes;
+use rustix::event::PollFd;
+
+/// Packet of a program for the path.
+#[derive(Debug)]
+pub(crate) struct Outgoing {
+    pub(crate) bytes: Bytes,
+    /// Token for [`Port::has_left`]; `None` if the program does not ask when the packet has left.
+    pub(crate) token: Option<u64>,
+}
+
+/// A side that programs see. No call waits.
+pub(crate) trait Port: Send {
+    /// Adds what the port waits for. Packets of programs count only if the path has room for one.
+    fn wait_for<'a>(&'a self, has_room: bool, list: &mut Vec<PollFd<'a>>);
+
+    /// Returns the next packet of a program, if there is one.
+    fn next(&mut self) -> Option<Outgoing>;
+
+    /// Passes a packet to the program.
+    fn deliver(&mut self, bytes: Bytes);
+
+    /// The last bit of the packet with this token has left.
+    fn has_left(&mut self, _token: u64) {}
+
+    /// Does what does not depend on room: accepts programs, and writes what they did not take at once.
+    fn maintain(&mut self) {}
+
+    /// Number of packets that the program did not take, or that the port could not pass on.
+    fn refused(&self) -> u64;
+}
