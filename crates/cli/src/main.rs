@@ -10,6 +10,7 @@ mod failure;
 mod flag;
 mod meter;
 mod node_connection;
+mod node_file;
 mod output;
 mod verb;
 

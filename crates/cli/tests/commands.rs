@@ -56,8 +56,9 @@ fn all_of(place: &Place, commands: &[&[&str]]) -> String {
 #[test]
 fn help() {
     let place = Place::new("help");
-    let commands: [&[&str]; 6] = [
+    let commands: [&[&str]; 7] = [
         &["--help"],
+        &["demo", "--help"],
         &["compare", "--help"],
         &["emulate", "--help"],
         &["paper", "--help"],

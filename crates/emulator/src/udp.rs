@@ -20,7 +20,7 @@ const TIME_TO_LIVE: u8 = 64;
 pub struct UdpPlace {
     /// Address to which the program sends, and from which it hears.
     pub listen: SocketAddr,
-    /// Address of the program; `None` for that of the latest sender.
+    /// Address to which packets for the program go, and whose host alone may send; `None` for that of the latest sender.
     pub program: Option<SocketAddr>,
 }
 
@@ -109,13 +109,14 @@ impl Port for UdpPort {
                 Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => continue,
                 Err(_) => return None,
             };
-            match (self.is_fixed, self.program) {
-                (true, program) if program != Some(from) => {
+            match self.program {
+                // A program may send from another port than that on which it listens.
+                Some(program) if self.is_fixed && program.ip() != from.ip() => {
                     self.refused += 1;
                     continue;
                 }
-                (true, _) => {}
-                (false, _) => self.program = Some(from),
+                _ if self.is_fixed => {}
+                _ => self.program = Some(from),
             }
             if length + HEADER_BYTES > self.packet_bytes_max {
                 self.refused += 1;

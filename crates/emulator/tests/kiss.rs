@@ -93,10 +93,10 @@ fn a_frame_reaches_all_other_stations_and_its_end_is_acknowledged() {
     programs[0].say(Command::SetHardware(Bytes::from_static(b"?")));
     programs[0].stream.write_all(&[0xc0, 0xff, 0xdb, 0x01, 0xc0, 0x10, 0xc0]).expect("it reads");
     // Programs whose connection is not accepted yet would miss the frame.
-    for at in 0..programs.len() {
-        programs[at].say(Command::DataAcknowledged { token: at as u16, bytes: frame(at as u8 + 1) });
-        let acknowledgement = Command::DataAcknowledged { token: at as u16, bytes: Bytes::new() };
-        while programs[at].hear() != acknowledgement {}
+    for (program, token) in programs.iter_mut().zip(0..) {
+        program.say(Command::DataAcknowledged { token, bytes: frame(token as u8 + 1) });
+        let acknowledgement = Command::DataAcknowledged { token, bytes: Bytes::new() };
+        while program.hear() != acknowledgement {}
     }
     programs[1].say(Command::Data(frame(99)));
     for at in [0, 2, 3] {

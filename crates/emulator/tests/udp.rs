@@ -71,12 +71,12 @@ fn datagrams_pass_in_both_directions_and_no_sooner_than_the_link_allows() {
 
 #[test]
 fn what_the_link_or_the_program_cannot_take_is_counted() {
-    let (here, stranger) = (program(), program());
+    let (here, stranger) = (program(), UdpSocket::bind("127.0.0.2:0").expect("a free port"));
     let here_at = here.local_addr().expect("an address");
     let running = Running::start("lan", &[], [Some(here_at), None]);
     // Longer than a packet of the link with its headers.
     here.send_to(&[0; 1473], running.ports[0]).expect("it is sent");
-    // The port belongs to another program.
+    // The port belongs to a program of another host.
     stranger.send_to(b"let me in", running.ports[0]).expect("it is sent");
     // There is no program at the other end yet.
     here.send_to(b"hello", running.ports[0]).expect("it is sent");

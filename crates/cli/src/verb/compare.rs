@@ -1,9 +1,8 @@
 //! `longwire compare`.
 
-mod node_file;
-
 use crate::failure::{CommandFailure, CommandResult};
 use crate::node_connection;
+use crate::node_file::NodeFile;
 use crate::output::Measure;
 use clap::Args;
 use longwire_lab::compare::{self, Options};
@@ -12,7 +11,6 @@ use longwire_lab::finding::Finding;
 use longwire_lab::link::{self, LinkPath};
 use longwire_lab::record::Ranked;
 use longwire_lab::run;
-use node_file::NodeFile;
 use std::path::{Path, PathBuf};
 
 /// Compare protocols and settings for transferring files over a link

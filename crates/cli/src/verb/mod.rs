@@ -4,6 +4,7 @@ mod bundles;
 mod certificate;
 mod clock;
 mod compare;
+mod demo;
 mod emulate;
 mod links;
 mod model;
@@ -24,6 +25,7 @@ use clap::Subcommand;
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     Compare(compare::Compare),
+    Demo(demo::Demo),
     Emulate(emulate::Emulate),
     Paper(paper::Paper),
     Run(run::Run),
@@ -45,6 +47,7 @@ impl Verb {
     pub(crate) fn run(&self) -> CommandResult {
         match self {
             Verb::Compare(compare) => compare.run(),
+            Verb::Demo(demo) => demo.run(),
             Verb::Emulate(emulate) => emulate.run(),
             Verb::Paper(paper) => paper.run(),
             Verb::Run(run) => run.run(),

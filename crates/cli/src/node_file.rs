@@ -13,7 +13,7 @@ use toml_edit::{DocumentMut, Item, Table, TableLike, Value};
 
 /// Configuration file of a node, and the link that gets settings.
 #[derive(Debug)]
-pub(super) struct NodeFile {
+pub(crate) struct NodeFile {
     path: PathBuf,
     text: String,
     config: Config,
@@ -23,10 +23,10 @@ pub(super) struct NodeFile {
 
 /// Configuration with the settings of a protocol.
 #[derive(Debug)]
-pub(super) struct Merged {
+pub(crate) struct Merged {
     /// Text of the file.
-    pub(super) text: String,
-    pub(super) remarks: Vec<String>,
+    pub(crate) text: String,
+    pub(crate) remarks: Vec<String>,
 }
 
 /// Table in a configuration.
@@ -42,7 +42,7 @@ impl NodeFile {
     ///
     /// # Errors
     /// Fails if the file is not the configuration of a node, or it is not clear which link is meant.
-    pub(super) fn read(path: &Path, name: Option<&str>) -> Result<NodeFile, Error> {
+    pub(crate) fn read(path: &Path, name: Option<&str>) -> Result<NodeFile, Error> {
         let text = file::read_text(path).map_err(|error| {
             Error::new(format!("cannot read {}: {error}", path.display()))
                 .hint("give the configuration of a node with --config")
@@ -50,7 +50,11 @@ impl NodeFile {
         NodeFile::parse(path, text, name)
     }
 
-    fn parse(path: &Path, text: String, name: Option<&str>) -> Result<NodeFile, Error> {
+    /// The same for a text, whose paths are relative to the folder of `path`.
+    ///
+    /// # Errors
+    /// Returns the errors of [`NodeFile::read`].
+    pub(crate) fn parse(path: &Path, text: String, name: Option<&str>) -> Result<NodeFile, Error> {
         let config = checked(path, &text)?;
         let link = chosen(path, &config, name)?;
         Ok(NodeFile { path: path.to_owned(), text, config, link })
@@ -60,7 +64,7 @@ impl NodeFile {
     ///
     /// # Errors
     /// Fails if the link is of another kind, or the TNC is missing.
-    pub(super) fn check(&self, kinds: &[&str], name: &str, profile: &LinkProfile) -> Result<(), Error> {
+    pub(crate) fn check(&self, kinds: &[&str], name: &str, profile: &LinkProfile) -> Result<(), Error> {
         if let Some(link) = self.link() {
             let (own, link) = (link.kind.as_str(), &link.name);
             if !kinds.iter().any(|kind| can_become(own, kind)) {
@@ -79,7 +83,7 @@ impl NodeFile {
     }
 
     /// Returns the reason for which the link, or a peer that opens one, cannot use a protocol for links of this kind.
-    pub(super) fn obstacle(&self, protocol: &str, kind: &str) -> Option<Error> {
+    pub(crate) fn obstacle(&self, protocol: &str, kind: &str) -> Option<Error> {
         match self.link() {
             Some(link) => check_kind(link, protocol, kind).err(),
             None if self.config.admits(kind) => None,
@@ -94,7 +98,7 @@ impl NodeFile {
     ///
     /// # Errors
     /// Fails if the link cannot use the protocol, or a node does not accept the result.
-    pub(super) fn with(&self, protocol: &str, configuration: &Configuration) -> Result<Merged, Error> {
+    pub(crate) fn with(&self, protocol: &str, configuration: &Configuration) -> Result<Merged, Error> {
         let Some(kind) = configuration.kind else {
             return Err(Error::new(format!("nodes do not have links for `{protocol}`"))
                 .hint("the report shows how to configure it without a node"));

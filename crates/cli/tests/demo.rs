@@ -1,0 +1,103 @@
+//! `longwire demo` as a user runs it: two nodes and an emulated link in one process.
+
+mod common;
+
+use common::{DEADLINE, Place, noise};
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+
+/// A running demonstration and the lines that it has printed.
+struct Demo {
+    child: Child,
+    lines: mpsc::Receiver<String>,
+    printed: Vec<String>,
+}
+
+impl Demo {
+    fn start(mut command: Command) -> Demo {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let (send, lines) = mpsc::channel();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        thread::spawn(move || stdout.lines().map_while(Result::ok).try_for_each(|line| send.send(line)));
+        Demo { child, lines, printed: Vec::new() }
+    }
+
+    /// Waits for a line that has this text in it.
+    fn says(&mut self, text: &str) -> String {
+        loop {
+            let line = self.lines.recv_timeout(DEADLINE);
+            let line = line.unwrap_or_else(|_| panic!("it does not say `{text}`: {:?}", self.printed));
+            self.printed.push(line.clone());
+            if line.contains(text) {
+                return line;
+            }
+        }
+    }
+
+    fn interrupt(mut self) {
+        let process = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
+        let status = self.child.wait().unwrap();
+        assert!(status.success(), "{status}");
+    }
+}
+
+impl Drop for Demo {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Returns the answer of a node to a GET, with its header.
+fn get(page: &str, path: &str) -> String {
+    let address = page.rsplit_once("http://").unwrap().1.trim_end_matches('/');
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn files_arrive_over_a_line_and_both_nodes_have_a_page() {
+    let place = Place::new("demo-line");
+    let mut demo = Demo::start(place.longwire(&["demo", "lan", "--dir", "here"]));
+    for name in ["alice", "bob"] {
+        let page = demo.says(name);
+        let answer = get(&page, "/status");
+        assert!(answer.starts_with("HTTP/1.1 200") && answer.contains(&format!("dtn://{name}/")), "{answer}");
+    }
+    demo.says("has received hello.txt");
+    fs::write(place.path("note"), "another one").unwrap();
+    fs::rename(place.path("note"), place.path("here/alice/out/note")).unwrap();
+    demo.says("has received note");
+    demo.interrupt();
+    let [sent, received] = ["here/alice/out/sent/hello.txt", "here/bob/in/hello.txt"]
+        .map(|name| fs::read(place.path(name)).unwrap());
+    assert!(sent == received && !sent.is_empty());
+}
+
+#[test]
+fn files_arrive_over_a_radio_channel_and_nothing_remains() {
+    let place = Place::new("demo-radio");
+    // As packet radio, but fast, so that the test is.
+    fs::write(
+        place.path("fast.toml"),
+        "title = 'fast'\nrate-bps = 100000\nmtu-bytes = 256\n[radio]\ntx-delay-ms = 20\nslot-time-ms = 10\n",
+    )
+    .unwrap();
+    fs::create_dir(place.path("temporary")).unwrap();
+    fs::write(place.path("letter.txt"), noise(5000, 1)).unwrap();
+    let mut command = place.longwire(&["demo", "./fast.toml", "--send", "letter.txt"]);
+    command.env("TMPDIR", place.path("temporary"));
+    let mut demo = Demo::start(command);
+    demo.says("fast, 100000 bit/s");
+    demo.says("has received letter.txt");
+    demo.interrupt();
+    assert_eq!(fs::read_dir(place.path("temporary")).unwrap().count(), 0);
+}
