@@ -101,3 +101,26 @@ fn files_arrive_over_a_radio_channel_and_nothing_remains() {
     demo.interrupt();
     assert_eq!(fs::read_dir(place.path("temporary")).unwrap().count(), 0);
 }
+
+#[test]
+fn a_measurement_finds_the_round_trip_and_a_throughput() {
+    let place = Place::new("demo-measure");
+    fs::write(place.path("line.toml"), "title = 'line'\nrate-bps = 1000000\ndelay-ms = 50\n").unwrap();
+    fs::write(place.path("letter.txt"), noise(100, 1)).unwrap();
+    let demo = ["demo", "./line.toml", "--send", "letter.txt", "--dir", "here"];
+    let mut demo = Demo::start(place.longwire(&demo));
+    demo.says("has received letter.txt");
+    let measure =
+        ["measure", "dtn://bob/", "--time", "1s", "--count", "3", "--json", "--config", "here/alice.toml"];
+    let output = place.longwire(&measure).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(found["round_trips"]["least_ms"].as_f64().unwrap() >= 100.0, "{found:#}");
+    assert_eq!((&found["lost_percent"], &found["sent"]), (&0.0.into(), &found["arrived"]), "{found:#}");
+    assert!(found["throughput_bps"].as_f64().unwrap() > 0.0, "{found:#}");
+    let nobody = ["measure", "dtn://mars/", "--timeout", "100ms", "--config", "here/alice.toml"];
+    let output = place.longwire(&nobody).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && said.contains("no answer from dtn://mars/measure"), "{said}");
+    demo.interrupt();
+}

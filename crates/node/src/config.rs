@@ -88,7 +88,7 @@ settings! {
         pub endpoints: Vec<String>,
         /// Source of DTN time. Default: the system's clock.
         pub clock: ClockSource,
-        /// Answers pings at service 7 or `echo`. Default: true.
+        /// Answers pings at service 7 or `echo`, and measurements at service 8 or `measure`. Default: true.
         pub echo: bool = true,
         /// Limits for applications on the control socket.
         pub applications: ApplicationLimits,

@@ -52,4 +52,4 @@ pub use pumps::{stream, tnc};
 pub use surfaces::client::AppClient;
 pub use surfaces::connection::ControlConnection;
 pub use surfaces::echo::service as echo_service;
-pub use surfaces::{inbox, message, ping};
+pub use surfaces::{inbox, measuring, message, ping};

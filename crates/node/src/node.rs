@@ -19,6 +19,7 @@ use crate::surfaces::echo;
 use crate::surfaces::event_log::EventLog;
 use crate::surfaces::folders;
 use crate::surfaces::http::HttpInterface;
+use crate::surfaces::measuring;
 use crate::task::{
     ActiveConfiguration, Applications, Connections, DamageLog, EventRecording, Gateways, LinkStates,
     NodeStore, RefusalLog, StatusWaiters, SurfaceStates, Task, TaskClock, TaskEvent, TurnMeter,
@@ -85,7 +86,9 @@ impl Node {
         let (addresses, folders) = {
             let _inside = runtime.enter();
             if setup.config.echo {
-                runtime.spawn(echo::serve(client_factory.client(), setup.config.node.starts_with("ipn:")));
+                let is_ipn = setup.config.node.starts_with("ipn:");
+                runtime.spawn(echo::serve(client_factory.client(), is_ipn));
+                runtime.spawn(measuring::serve(client_factory.client(), is_ipn));
             }
             if setup.signals {
                 heed_signals(&tell, &runtime)?;

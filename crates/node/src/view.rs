@@ -693,6 +693,28 @@ pub struct Pings {
     pub deviation_ms: Option<f64>,
 }
 
+/// Throughput between two nodes, measured with bundles.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Measurement {
+    /// Endpoint of the measuring service.
+    pub to: String,
+    /// Round trips, measured before with small bundles.
+    pub round_trips: Pings,
+    /// Payload length of each bundle, bytes.
+    pub bundle_bytes: u64,
+    /// Bundles sent.
+    pub sent: u64,
+    /// Bundles that arrived.
+    pub arrived: u64,
+    /// Loss, percent.
+    pub lost_percent: f64,
+    /// Time over which the throughput is measured: from the first arrival to the last one, without the first and the last tenth,
+    /// seconds; null with fewer than two arrivals.
+    pub seconds: Option<f64>,
+    /// Payload that arrived in this time, bit/s; null with fewer than two arrivals.
+    pub throughput_bps: Option<f64>,
+}
+
 /// Identification of a bundle in events.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BundleIdentification {

@@ -3,6 +3,7 @@
 mod common;
 
 use common::{App, Place, config, payload, start};
+use longwire_node::measuring;
 use longwire_node::message::{MessageOptions, Reply, Request};
 use longwire_node::view::{Filter, State};
 use longwire_node::{Calling, Node, NodeSetup};
@@ -267,6 +268,27 @@ fn a_ping_comes_back() {
         here.send("dtn://bob/echo", &payload(length, 1), options);
         let (delivery, got) = here.receive();
         assert_eq!(got, payload(length, 1));
+        here.take(delivery);
+    }
+}
+
+#[test]
+fn a_measurement_is_answered_with_its_number_and_its_length() {
+    let bob = bob();
+    let alice = alice(&bob, "");
+    let mut here = App::new(&alice);
+    here.register("measurer", 100);
+    let options = |source: &str| MessageOptions { source: Some(source.into()), ..MessageOptions::default() };
+    // Too short for a number, and from another measuring service: neither is answered.
+    here.send("dtn://bob/measure", &payload(5, 1), options("measurer"));
+    here.register("measure/measure", 100);
+    here.send("dtn://bob/measure", &payload(64, 1), options("measure/measure"));
+    for (seed, length) in [(1, 8), (2, 64), (3, 200_000)] {
+        let sent = payload(length, seed);
+        here.send("dtn://bob/measure", &sent, options("measurer"));
+        let (delivery, got) = here.receive();
+        let number = u64::from_be_bytes(*sent.first_chunk().expect("it has a number"));
+        assert_eq!(measuring::answered(&got), Some((number, length as u64)), "{length} bytes");
         here.take(delivery);
     }
 }

@@ -7,6 +7,7 @@ mod compare;
 mod demo;
 mod emulate;
 mod links;
+mod measure;
 mod model;
 mod monitor;
 mod node;
@@ -35,6 +36,7 @@ pub(crate) enum Verb {
     Send(send::Send),
     Recv(recv::Recv),
     Ping(ping::Ping),
+    Measure(measure::Measure),
     Status(status::Status),
     Bundles(bundles::Bundles),
     Store(store::Store),
@@ -57,6 +59,7 @@ impl Verb {
             Verb::Send(send) => send.run(),
             Verb::Recv(recv) => recv.run(),
             Verb::Ping(ping) => ping.run(),
+            Verb::Measure(measure) => measure.run(),
             Verb::Status(status) => status.run(),
             Verb::Bundles(bundles) => bundles.run(),
             Verb::Store(store) => store.run(),
