@@ -8,6 +8,7 @@
 mod endpoint;
 mod failure;
 mod flag;
+mod live;
 mod meter;
 mod node_connection;
 mod node_file;

@@ -2,7 +2,7 @@
 
 use crate::kiss::KissPort;
 use crate::lateness::{Lateness, LatenessFigures};
-use crate::port::Port;
+use crate::port::{Next, Port};
 use crate::tun::TunPort;
 use crate::udp::{UdpPlace, UdpPort};
 use longwire_lab::emulation::EmulatedPath;
@@ -142,14 +142,14 @@ impl Emulator {
         let now = || start + began.elapsed();
         let end = time.map(|time| start + time);
         while !stop.load(Ordering::Relaxed) && end.is_none_or(|end| now() < end) {
-            self.turn(&now);
+            self.turn(&now)?;
             self.wait(end, &now)?;
         }
         Ok(self.report(began.elapsed()))
     }
 
     /// Does everything that is possible without waiting.
-    fn turn(&mut self, now: &impl Fn() -> Instant) {
+    fn turn(&mut self, now: &impl Fn() -> Instant) -> Result<(), Error> {
         self.path.advance(now());
         self.pass_on(now);
         for end in 0..self.ports.len() {
@@ -161,11 +161,20 @@ impl Emulator {
                 if self.path.room(end) == 0 {
                     break;
                 }
-                let Some(packet) = self.ports[end].next() else { break };
-                self.sent[end] += 1;
-                self.path.send(end, packet.bytes, packet.token);
+                match self.ports[end].next() {
+                    Next::Packet(packet) => {
+                        self.sent[end] += 1;
+                        self.path.send(end, packet.bytes, packet.token);
+                    }
+                    Next::Refused => {}
+                    Next::Empty => break,
+                    Next::Gone(error) => {
+                        return Err(Error::new(format!("{} has gone: {error}", self.places[end])));
+                    }
+                }
             }
         }
+        Ok(())
     }
 
     /// Passes on what has arrived.
@@ -186,8 +195,13 @@ impl Emulator {
         let now = now();
         let left = next.map_or(LOOK, |next| next.saturating_since(now)).min(LOOK);
         let mut list: Vec<PollFd<'_>> = Vec::new();
+        let mut left = left;
         for (end, port) in self.ports.iter().enumerate() {
-            port.wait_for(self.path.room(end) > 0, &mut list);
+            let has_room = self.path.room(end) > 0;
+            port.wait_for(has_room, &mut list);
+            if has_room && port.holds_packets() {
+                left = Duration::ZERO;
+            }
         }
         let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
         match poll(&mut list, Some(&timeout)) {

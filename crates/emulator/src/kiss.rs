@@ -1,6 +1,6 @@
 //! Controllers (TNCs) in KISS mode over TCP.
 
-use crate::port::{Outgoing, Port};
+use crate::port::{Next, Outgoing, Port};
 use bytes::{Buf, Bytes, BytesMut};
 use longwire_proto::kiss::{Checksum, Command, Deframer, Frame, enclose};
 use longwire_settings::error::Error;
@@ -34,6 +34,8 @@ struct Client {
     stream: TcpStream,
     deframer: Deframer,
     unread: BytesMut,
+    /// True if the program has closed its direction.
+    has_said_all: bool,
     has_ended: bool,
 }
 
@@ -62,13 +64,35 @@ impl KissPort {
         self.listener.local_addr()
     }
 
+    /// Accepts programs while there is a place for them; others wait.
+    fn accept(&mut self) {
+        while self.clients.len() < CLIENTS_MAX
+            && let Ok((stream, _)) = self.listener.accept()
+        {
+            if stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true)).is_err() {
+                continue;
+            }
+            self.next_client += 1;
+            let (number, deframer, unread) = (self.next_client, Deframer::new(), BytesMut::new());
+            self.clients.push(Client {
+                number,
+                stream,
+                deframer,
+                unread,
+                has_said_all: false,
+                has_ended: false,
+            });
+        }
+    }
+
     /// Reads once from each program, if nothing of them waits.
     fn read(&mut self) {
-        for client in &mut self.clients {
+        for client in self.clients.iter_mut().filter(|client| !client.has_said_all) {
             let mut buffer = [0; READ_BYTES];
             let mut input = match client.stream.read(&mut buffer) {
+                // It may still listen.
                 Ok(0) => {
-                    client.has_ended = true;
+                    client.has_said_all = true;
                     continue;
                 }
                 Ok(length) => Bytes::copy_from_slice(&buffer[..length]),
@@ -136,28 +160,39 @@ impl Client {
 
 impl Port for KissPort {
     fn wait_for<'a>(&'a self, has_room: bool, list: &mut Vec<PollFd<'a>>) {
-        list.push(PollFd::new(&self.listener, PollFlags::IN));
+        if self.clients.len() < CLIENTS_MAX {
+            list.push(PollFd::new(&self.listener, PollFlags::IN));
+        }
         for client in &self.clients {
-            let reads = if has_room { PollFlags::IN } else { PollFlags::empty() };
+            let reads = if has_room && !client.has_said_all { PollFlags::IN } else { PollFlags::empty() };
             let writes = if client.unread.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
-            list.push(PollFd::new(&client.stream, reads | writes));
+            // The end of a connection would be reported again and again even to those who wait for nothing.
+            if !(reads | writes).is_empty() {
+                list.push(PollFd::new(&client.stream, reads | writes));
+            }
         }
     }
 
-    fn next(&mut self) -> Option<Outgoing> {
+    fn next(&mut self) -> Next {
         if self.outgoing.is_empty() {
             self.read();
         }
-        let (client, token, bytes) = self.outgoing.pop_front()?;
+        let Some((client, token, bytes)) = self.outgoing.pop_front() else { return Next::Empty };
         let token = token.map(|token| {
             self.next_token += 1;
             self.to_acknowledge.insert(self.next_token, (client, token));
             self.next_token
         });
-        Some(Outgoing { bytes, token })
+        Next::Packet(Outgoing { bytes, token })
+    }
+
+    fn holds_packets(&self) -> bool {
+        !self.outgoing.is_empty()
     }
 
     fn deliver(&mut self, bytes: Bytes) {
+        // A program that has connected before the frame arrived hears it.
+        self.accept();
         let frame = Frame::data(0, bytes);
         self.clients.iter_mut().for_each(|client| client.write(&frame));
     }
@@ -169,21 +204,7 @@ impl Port for KissPort {
     }
 
     fn maintain(&mut self) {
-        while let Ok((stream, _)) = self.listener.accept() {
-            let is_ready = stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true)).is_ok();
-            if !is_ready || self.clients.len() >= CLIENTS_MAX {
-                continue;
-            }
-            self.next_client += 1;
-            let (deframer, unread) = (Deframer::new(), BytesMut::new());
-            self.clients.push(Client {
-                number: self.next_client,
-                stream,
-                deframer,
-                unread,
-                has_ended: false,
-            });
-        }
+        self.accept();
         self.clients.iter_mut().for_each(Client::flush);
         self.clients.retain(|client| !client.has_ended);
     }

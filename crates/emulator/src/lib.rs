@@ -13,18 +13,21 @@
 //! | [`Ports::Udp`] | datagrams of a UDP port; each counts 28 bytes more on the link, for its headers |
 //! | [`Ports::Kiss`] | frames of programs that use a controller (TNC) in KISS mode over TCP, on a radio channel |
 //!
-//! What arrives cannot leave before the process has the processor: each packet is a little late. The [`Lateness`] of all packets
-//! is measured and reported, because a result is worth no more than its clock.
+//! A packet cannot leave before the process has the processor, so each is a little late. The [`Lateness`] of all packets
+//! is measured and reported, because a result is worth no more than its clock. It is that of leaving; a packet that enters is stamped
+//! when it is read, which is late by as much.
 
 #![forbid(unsafe_code)]
 
 mod emulator;
 mod kiss;
 mod lateness;
+mod namespace;
 mod port;
 mod tun;
 mod udp;
 
 pub use emulator::{EmulationReport, Emulator, EndReport, Ports};
-pub use lateness::Lateness;
+pub use lateness::{Lateness, LatenessFigures};
+pub use namespace::Namespace;
 pub use udp::UdpPlace;

@@ -11,13 +11,31 @@ pub(crate) struct Outgoing {
     pub(crate) token: Option<u64>,
 }
 
+/// Result of a look for the next packet of a program.
+#[derive(Debug)]
+pub(crate) enum Next {
+    /// A packet.
+    Packet(Outgoing),
+    /// A packet that the port does not pass on; there may be more.
+    Refused,
+    /// Nothing now.
+    Empty,
+    /// Nothing any more: the device has gone.
+    Gone(std::io::Error),
+}
+
 /// A side that programs see. No call waits.
 pub(crate) trait Port: Send {
     /// Adds what the port waits for. Packets of programs count only if the path has room for one.
     fn wait_for<'a>(&'a self, has_room: bool, list: &mut Vec<PollFd<'a>>);
 
-    /// Returns the next packet of a program, if there is one.
-    fn next(&mut self) -> Option<Outgoing>;
+    /// Takes the next packet of a program.
+    fn next(&mut self) -> Next;
+
+    /// True if a packet of a program is there that [`Port::wait_for`] does not show.
+    fn holds_packets(&self) -> bool {
+        false
+    }
 
     /// Passes a packet to the program.
     fn deliver(&mut self, bytes: Bytes);

@@ -1,11 +1,12 @@
 //! TUN devices in network namespaces.
 
-use crate::port::{Outgoing, Port};
-use bytes::{Bytes, BytesMut};
+use crate::port::{Next, Outgoing, Port};
+use bytes::Bytes;
 use longwire_settings::error::Error;
 use rustix::event::{PollFd, PollFlags};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fs::File;
+use std::io::ErrorKind;
 use std::net::Ipv4Addr;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -19,8 +20,7 @@ const PREFIX_BITS: u8 = 30;
 /// IP packets of a TUN device.
 pub(crate) struct TunPort {
     device: SyncDevice,
-    buffer: BytesMut,
-    packet_bytes_max: usize,
+    buffer: Box<[u8]>,
     refused: u64,
 }
 
@@ -47,8 +47,8 @@ impl TunPort {
                 "this needs root (CAP_NET_ADMIN and CAP_SYS_ADMIN) and the module tun: modprobe tun; without them use --udp",
             )
         })?;
-        let packet_bytes_max = usize::from(packet_bytes_max);
-        Ok(TunPort { device, buffer: BytesMut::new(), packet_bytes_max, refused: 0 })
+        let buffer = vec![0; usize::from(packet_bytes_max) + 1].into();
+        Ok(TunPort { device, buffer, refused: 0 })
     }
 }
 
@@ -80,11 +80,16 @@ impl Port for TunPort {
         }
     }
 
-    fn next(&mut self) -> Option<Outgoing> {
-        self.buffer.resize(self.packet_bytes_max + 1, 0);
-        let length = self.device.recv(&mut self.buffer).ok()?;
-        let bytes = self.buffer.split_to(length).freeze();
-        Some(Outgoing { bytes, token: None })
+    fn next(&mut self) -> Next {
+        match self.device.recv(&mut self.buffer) {
+            Ok(length) => {
+                Next::Packet(Outgoing { bytes: Bytes::copy_from_slice(&self.buffer[..length]), token: None })
+            }
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+                Next::Empty
+            }
+            Err(error) => Next::Gone(error),
+        }
     }
 
     fn deliver(&mut self, bytes: Bytes) {

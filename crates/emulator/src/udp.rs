@@ -1,6 +1,6 @@
 //! UDP ports.
 
-use crate::port::{Outgoing, Port};
+use crate::port::{Next, Outgoing, Port};
 use bytes::{BufMut, Bytes, BytesMut};
 use longwire_proto::tcp::wire::internet_checksum;
 use longwire_settings::error::Error;
@@ -11,7 +11,8 @@ use std::str::FromStr;
 /// Length of the headers of IPv4 and UDP.
 const HEADER_BYTES: usize = 28;
 const IP_BYTES: usize = 20;
-const DATAGRAM_BYTES_MAX: usize = 65_507;
+/// Longer than any datagram.
+const DATAGRAM_BYTES_MAX: usize = 65_536;
 const UDP: u8 = 17;
 const TIME_TO_LIVE: u8 = 64;
 
@@ -101,36 +102,34 @@ impl Port for UdpPort {
         }
     }
 
-    fn next(&mut self) -> Option<Outgoing> {
-        loop {
-            // An error tells that an earlier datagram found no program.
-            let (length, from) = match self.socket.recv_from(&mut self.buffer) {
-                Ok(received) => received,
-                Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => continue,
-                Err(_) => return None,
-            };
-            match self.program {
-                // A program may send from another port than that on which it listens.
-                Some(program) if self.is_fixed && program.ip() != from.ip() => {
-                    self.refused += 1;
-                    continue;
-                }
-                _ if self.is_fixed => {}
-                _ => self.program = Some(from),
-            }
-            if length + HEADER_BYTES > self.packet_bytes_max {
+    fn next(&mut self) -> Next {
+        let (length, from) = match self.socket.recv_from(&mut self.buffer) {
+            Ok(received) => received,
+            // An earlier datagram found no program.
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => return Next::Refused,
+            Err(_) => return Next::Empty,
+        };
+        match self.program {
+            // A program may send from another port than that on which it listens.
+            Some(program) if self.is_fixed && program.ip() != from.ip() => {
                 self.refused += 1;
-                continue;
+                return Next::Refused;
             }
-            let mut packet = BytesMut::with_capacity(HEADER_BYTES + length);
-            packet.put_slice(&self.header);
-            packet[2..4].copy_from_slice(&((HEADER_BYTES + length) as u16).to_be_bytes());
-            let checksum = internet_checksum(&packet[..IP_BYTES]);
-            packet[10..12].copy_from_slice(&checksum.to_be_bytes());
-            packet[24..26].copy_from_slice(&((HEADER_BYTES - IP_BYTES + length) as u16).to_be_bytes());
-            packet.put_slice(&self.buffer[..length]);
-            return Some(Outgoing { bytes: packet.freeze(), token: None });
+            _ if self.is_fixed => {}
+            _ => self.program = Some(from),
         }
+        if length + HEADER_BYTES > self.packet_bytes_max {
+            self.refused += 1;
+            return Next::Refused;
+        }
+        let mut packet = BytesMut::with_capacity(HEADER_BYTES + length);
+        packet.put_slice(&self.header);
+        packet[2..4].copy_from_slice(&((HEADER_BYTES + length) as u16).to_be_bytes());
+        let checksum = internet_checksum(&packet[..IP_BYTES]);
+        packet[10..12].copy_from_slice(&checksum.to_be_bytes());
+        packet[24..26].copy_from_slice(&((HEADER_BYTES - IP_BYTES + length) as u16).to_be_bytes());
+        packet.put_slice(&self.buffer[..length]);
+        Next::Packet(Outgoing { bytes: packet.freeze(), token: None })
     }
 
     fn deliver(&mut self, bytes: Bytes) {

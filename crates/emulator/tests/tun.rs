@@ -13,8 +13,10 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+/// Limit for a step without progress, even on a heavily loaded machine.
+const DEADLINE: Duration = Duration::from_secs(240);
 const ADDRESS: &str = "10.64.0.2:5000";
 
 /// Network namespaces, removed on drop.
@@ -62,6 +64,15 @@ fn ip(arguments: &[&str]) -> Result<(), String> {
     }
 }
 
+/// Ends an emulation on drop.
+struct End<'a>(&'a AtomicBool);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Transfers this number of bytes, and returns the time from the call to the last byte, seconds. The window is that of hosts with
 /// a buffer of 64 KiB, if it is `small`.
 fn transfer(
@@ -89,6 +100,8 @@ fn transfer(
     };
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
+        // A failed step ends the emulation, too.
+        let end = End(&stop);
         let emulation = scope.spawn(|| emulator.run(&stop, None).expect("it can wait"));
         let listener = namespaces.at(1, move || {
             let set = |key: &str, value: &str| std::fs::write(format!("/proc/sys/net/ipv4/{key}"), value);
@@ -103,12 +116,15 @@ fn transfer(
             // The default depends on the system; every kernel has reno.
             std::fs::write("/proc/sys/net/ipv4/tcp_congestion_control", "reno").expect("reno is there");
             let mut stream = TcpStream::connect(ADDRESS).expect("it connects");
+            stream.set_write_timeout(Some(DEADLINE)).expect("it can wait");
+            stream.set_read_timeout(Some(DEADLINE)).expect("it can wait");
             let block: Vec<u8> = (0..bytes).map(|at| (at / 7) as u8).collect();
             stream.write_all(&block).expect("it writes");
             stream.shutdown(std::net::Shutdown::Write).expect("it ends");
             let _ = stream.read(&mut [0; 1]);
         });
         let (mut stream, _) = listener.accept().expect("it is called");
+        stream.set_read_timeout(Some(DEADLINE)).expect("it can wait");
         let mut received = Vec::new();
         stream.read_to_end(&mut received).expect("it reads");
         let elapsed = began.elapsed().as_secs_f64();
@@ -117,7 +133,7 @@ fn transfer(
         );
         drop(stream);
         sender.join().expect("it ends");
-        stop.store(true, Ordering::Relaxed);
+        drop(end);
         Some((elapsed, emulation.join().expect("it ends")))
     })
 }
@@ -130,8 +146,6 @@ fn the_kernel_transfers_a_file_no_faster_than_the_link_allows() {
     // 30,000 bytes at 115,200 bit/s, and three one-way delays: SYN, its answer, the last segment.
     assert!(seconds > 30_000.0 * 8.0 / 115_200.0 + 0.09, "{seconds} s");
     assert!(report.ends.iter().all(|end| end.sent > 0 && end.refused == 0), "{report:?}");
-    // The last acknowledgement may still be on its way.
-    assert!(report.ends[0].sent - report.ends[1].arrived <= 1, "{report:?}");
 }
 
 #[test]
@@ -141,7 +155,7 @@ fn the_kernel_repeats_what_a_link_with_bit_errors_loses() {
     assert!(report.ends[0].sent > report.ends[1].arrived, "a lossless run proves nothing: {report:?}");
 }
 
-/// What the kernel took when it was measured by other means: specifications of links and seconds.
+/// The times are those of the same kernel over other emulations.
 #[test]
 #[ignore = "takes minutes of real time, on an idle machine"]
 fn the_kernel_takes_as_long_as_over_other_emulations() {

@@ -103,7 +103,7 @@ fn what_the_link_or_the_program_cannot_take_is_counted() {
 fn an_outage_loses_what_is_sent_in_it_and_the_link_returns() {
     let (here, there) = (program(), program());
     let there_at = there.local_addr().expect("an address");
-    let outage = "outage=[{after-s=0, length-s=0.3}]";
+    let outage = "outage=[{from='data', after-s=0, length-s=0.3}]";
     let running = Running::start("lan", &[outage], [None, Some(there_at)]);
     let began = Instant::now();
     there.set_read_timeout(Some(Duration::from_millis(10))).expect("it can wait");

@@ -36,8 +36,8 @@ use std::net::Ipv4Addr;
 
 /// Maximum stations of a radio channel.
 pub const STATIONS_MAX: usize = 32;
-/// Time until which the passes of a link are computed, seconds: longer than an emulation runs.
-const PASSES_UNTIL_S: f64 = 1e7;
+/// Time until which the passes of a link are computed, seconds: eleven days, as for a profile that is checked.
+const PASSES_UNTIL_S: f64 = 1e6;
 /// Interfaces of a relay, towards the first end and towards the last.
 const RELAY: [InterfaceId; 2] = [InterfaceId(0), InterfaceId(1)];
 
@@ -89,10 +89,10 @@ impl EmulatedPath {
                 simulation.add_node(&name, move |_| engine())
             })
             .collect();
-        let draws = Rng::new(seed).fork("outages");
+        let mut draws = OutageDraws::new(seed);
         let (mut channels, mut after_data) = (Vec::new(), Vec::new());
         for (hop, link) in path.hops.iter().enumerate() {
-            let outages = drawn(link, &draws)?;
+            let outages = draws.outages(link)?;
             let onward = if hop == 0 { RELAY[0] } else { RELAY[1] };
             let ends = [(nodes[hop], onward), (nodes[hop + 1], RELAY[0])];
             let channel = link.connect(&mut simulation, ends, &outages);
@@ -127,7 +127,7 @@ impl EmulatedPath {
             .map(|station| simulation.add_node(&format!("station-{station}"), |_| with_controller()));
         let nodes: Vec<NodeId> = nodes.collect();
         let ends: Vec<_> = nodes.iter().map(|node| (*node, RELAY[0])).collect();
-        let outages = drawn(link, &Rng::new(seed).fork("outages"))?;
+        let outages = OutageDraws::new(seed).outages(link)?;
         let channel = link.connect_group(&mut simulation, &ends, &outages);
         Ok(EmulatedPath {
             after_data: relative(channel, &outages).collect(),
@@ -269,14 +269,27 @@ fn in_ethernet(link: &LinkProfile, place: usize, addresses: [Ipv4Addr; 2]) -> No
     })
 }
 
-/// Outages of a link, with their random starts.
-fn drawn(link: &LinkProfile, draws: &Rng) -> Result<Vec<Outage>, Error> {
-    let outages = link.outages_until(PASSES_UNTIL_S).map_err(Error::new)?;
-    let starts = outages.iter().zip(0..).map(|(outage, number)| {
-        let share = draws.fork(&format!("outage {number}")).unit();
-        Outage { after_s: outage.after_s + outage.spread_s * share, spread_s: 0.0, ..*outage }
-    });
-    Ok(starts.filter(|outage| outage.length_s > 0.0).collect())
+/// Random starts of outages, numbered over all links of a path.
+struct OutageDraws {
+    rng: Rng,
+    number: u32,
+}
+
+impl OutageDraws {
+    fn new(seed: u64) -> OutageDraws {
+        OutageDraws { rng: Rng::new(seed).fork("outages"), number: 0 }
+    }
+
+    /// Outages of the next link.
+    fn outages(&mut self, link: &LinkProfile) -> Result<Vec<Outage>, Error> {
+        let outages = link.outages_until(PASSES_UNTIL_S).map_err(Error::new)?;
+        let starts = outages.iter().map(|outage| {
+            let share = self.rng.fork(&format!("outage {}", self.number)).unit();
+            self.number += 1;
+            Outage { after_s: outage.after_s + outage.spread_s * share, spread_s: 0.0, ..*outage }
+        });
+        Ok(starts.filter(|outage| outage.length_s > 0.0).collect())
+    }
 }
 
 /// Outages that begin with the first packet.
@@ -412,6 +425,17 @@ mod tests {
                 assert!(seconds > least, "{name}: {seconds} s");
             }
         }
+    }
+
+    #[test]
+    fn outages_of_two_links_begin_independently() {
+        let outage = Outage { spread_s: 1000.0, length_s: 1.0, ..Outage::default() };
+        let link = LinkProfile { outage: vec![outage], ..LinkProfile::default() };
+        let mut draws = OutageDraws::new(1);
+        let [first, second] = [0, 1].map(|_| draws.outages(&link).expect("it has one")[0].after_s);
+        assert!(
+            first != second && OutageDraws::new(1).outages(&link).expect("it has one")[0].after_s == first
+        );
     }
 
     #[test]

@@ -88,7 +88,11 @@ impl Node {
             if setup.config.echo {
                 let is_ipn = setup.config.node.starts_with("ipn:");
                 runtime.spawn(echo::serve(client_factory.client(), is_ipn));
-                runtime.spawn(measuring::serve(client_factory.client(), is_ipn));
+                // A folder that receives at this endpoint was there first.
+                let service = measuring::service(is_ipn);
+                if setup.config.receive.iter().all(|receive| receive.endpoint != service) {
+                    runtime.spawn(measuring::serve(client_factory.client(), is_ipn));
+                }
             }
             if setup.signals {
                 heed_signals(&tell, &runtime)?;

@@ -279,11 +279,14 @@ fn a_measurement_is_answered_with_its_number_and_its_length() {
     let mut here = App::new(&alice);
     here.register("measurer", 100);
     let options = |source: &str| MessageOptions { source: Some(source.into()), ..MessageOptions::default() };
-    // Too short for a number, and from another measuring service: neither is answered.
-    here.send("dtn://bob/measure", &payload(5, 1), options("measurer"));
-    here.register("measure/measure", 100);
-    here.send("dtn://bob/measure", &payload(64, 1), options("measure/measure"));
-    for (seed, length) in [(1, 8), (2, 64), (3, 200_000)] {
+    // As short as an answer, or from a service that would answer in turn: none is answered.
+    for (length, source) in [(5, "measurer"), (16, "measurer"), (64, "x/measure"), (64, "x/echo")] {
+        if source != "measurer" {
+            here.register(source, 100);
+        }
+        here.send("dtn://bob/measure", &payload(length, 1), options(source));
+    }
+    for (seed, length) in [(1, 17), (2, 64), (3, 200_000)] {
         let sent = payload(length, seed);
         here.send("dtn://bob/measure", &sent, options("measurer"));
         let (delivery, got) = here.receive();

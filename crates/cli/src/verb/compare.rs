@@ -1,6 +1,9 @@
 //! `longwire compare`.
 
+mod live_runs;
+
 use crate::failure::{CommandFailure, CommandResult};
+use crate::flag;
 use crate::node_connection;
 use crate::node_file::NodeFile;
 use crate::output::Measure;
@@ -36,6 +39,10 @@ pub(crate) struct Compare {
     /// With --config: name of the link that gets the settings [default: the only one]
     #[arg(long = "for", value_name = "LINK", requires = "config")]
     for_link: Option<String>,
+    /// Also run the best settings of each protocol N times in real time, over an emulated link: live nodes of this program, and
+    /// the TCP of the kernel; needs root, except on radio channels
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "1", value_parser = flag::whole::<u32>(1, 100), conflicts_with_all = ["config", "receivers", "trace"])]
+    live: Option<u32>,
     #[command(flatten)]
     measure: Measure,
 }
@@ -54,7 +61,15 @@ impl Compare {
             receivers: self.receivers,
         };
         match &node_file {
-            None => self.measure.carry_out(|progress| compare::compare(&options, progress)),
+            None => self.measure.carry_out(|progress| {
+                let finding = compare::compare(&options, progress)?;
+                match self.live {
+                    Some(runs) => {
+                        live_runs::beside(finding, &path, &self.files, runs, options.seed, progress)
+                    }
+                    None => Ok(finding),
+                }
+            }),
             Some(file) => self.measure.carry_out_and(
                 |progress| compare::compare(&options, progress),
                 |finding| self.print_merged(file, finding),

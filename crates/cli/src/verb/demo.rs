@@ -11,13 +11,15 @@ use longwire_lab::compare;
 use longwire_lab::error::Error;
 use longwire_lab::link::{self, LinkPath};
 use longwire_node::{Config, Node, NodeSetup};
+use std::collections::BTreeSet;
 use std::fs;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 
 /// Pages of both nodes, if these ports are free.
 const PAGES: [u16; 2] = [4580, 4590];
@@ -25,7 +27,9 @@ const NAMES: [&str; 2] = ["alice", "bob"];
 /// Time that the first file needs on the link at least, so that its transfer can be watched.
 const WATCHED_S: u64 = 20;
 const TEXT_BYTES_MAX: u64 = 20_000_000;
-/// Interval between two looks at what has arrived.
+/// Endings of incomplete files, which a drop folder leaves alone.
+const UNSENT: [&str; 6] = ["~", ".part", ".tmp", ".crdownload", ".filepart", ".swp"];
+/// Interval between two looks for arrived files.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Show two real nodes and a link between them, in the browser
@@ -50,17 +54,17 @@ pub(crate) struct Demo {
     time: Option<Duration>,
 }
 
-/// Folder of the demonstration.
-struct Folder {
-    path: PathBuf,
-    is_temporary: bool,
+/// Folder of the demonstration; a temporary one is removed on drop.
+enum Folder {
+    Given(PathBuf),
+    Temporary(TempDir),
 }
 
-impl Drop for Folder {
-    fn drop(&mut self) {
-        if self.is_temporary {
-            // Whatever remains is in the folder for temporary files.
-            let _ = fs::remove_dir_all(&self.path);
+impl Folder {
+    fn path(&self) -> &Path {
+        match self {
+            Folder::Given(path) => path,
+            Folder::Temporary(folder) => folder.path(),
         }
     }
 }
@@ -75,21 +79,30 @@ impl Demo {
         let path = LinkPath::load(name, Path::new(".")).map_err(CommandFailure::Usage)?;
         let stop = interrupts()?;
         let folder = self.folder()?;
-        // The nodes listen on ports that nobody else has had meanwhile; only they know them.
-        let listens = [free_udp_port()?, free_udp_port()?];
+        let first = self.first_file(&path)?;
+        // The nodes get these ports; held until the link has its own, which are others then.
+        let held = [free_udp_port()?, free_udp_port()?];
+        let listens = [held[0].1, held[1].1];
         let mut emulator = Emulator::open(&path, &ports(&path, listens), seed())?;
+        drop(held);
         let towards = emulator.addresses().to_vec();
         let start = |node: usize| {
-            let configured = |page| configuration(&folder.path, node, page, name, &path, listens, &towards);
-            // Where another program has the usual port, the system chooses one.
-            let started = Node::start(NodeSetup::new(configured(PAGES[node])?));
-            started.or_else(|_| Node::start(NodeSetup::new(configured(0)?)))
+            let configured = |page| configuration(folder.path(), node, page, name, &path, listens, &towards);
+            let is_taken = || TcpListener::bind(("127.0.0.1", PAGES[node])).is_err();
+            let start = |page| Node::start(NodeSetup::new(configured(page)?));
+            // Where another program has the usual port, or gets it just then, the system chooses one.
+            match if is_taken() { start(0) } else { start(PAGES[node]) } {
+                Err(_) if is_taken() => start(0),
+                started => started,
+            }
         };
         let nodes = [start(0)?, start(1)?];
         let ends = Arc::new(AtomicBool::new(false));
         let ends_too = ends.clone();
         let emulation = thread::spawn(move || emulator.run(&ends_too, None));
-        let shown = self.show(&path, &folder.path, &nodes, &stop);
+        let shown = self.show(&path, folder.path(), &nodes, &first, || {
+            stop.load(Ordering::Relaxed) || emulation.is_finished()
+        });
         for node in nodes {
             node.stop();
         }
@@ -104,46 +117,59 @@ impl Demo {
     }
 
     fn folder(&self) -> Result<Folder, Error> {
-        let (path, is_temporary) = match &self.dir {
-            Some(path) => (path.clone(), false),
-            None => (std::env::temp_dir().join(format!("longwire-demo-{}", std::process::id())), true),
+        let failed = |place: &Path, error: std::io::Error| {
+            Error::new(format!("cannot create {}: {error}", place.display()))
+                .hint("choose another folder with --dir")
         };
-        for name in NAMES {
-            fs::create_dir_all(path.join(name)).map_err(|error| {
-                Error::new(format!("cannot create {}: {error}", path.join(name).display()))
-                    .hint("choose another folder with --dir")
-            })?;
+        let folder = match &self.dir {
+            Some(path) => {
+                let made = fs::create_dir_all(path).and_then(|()| path.canonicalize());
+                Folder::Given(made.map_err(|error| failed(path, error))?)
+            }
+            None => {
+                let made = tempfile::Builder::new().prefix("longwire-demo-").tempdir();
+                Folder::Temporary(made.map_err(|error| failed(&std::env::temp_dir(), error))?)
+            }
+        };
+        for name in NAMES.iter().flat_map(|name| [format!("{name}/out"), format!("{name}/in")]) {
+            let place = folder.path().join(name);
+            fs::create_dir_all(&place).map_err(|error| failed(&place, error))?;
         }
-        let path = path.canonicalize().map_err(|error| Error::new(format!("{}: {error}", path.display())))?;
-        Ok(Folder { path, is_temporary })
+        Ok(folder)
     }
 
     /// Sends the first file, and tells what arrives until the end.
-    fn show(&self, path: &LinkPath, folder: &Path, nodes: &[Node; 2], stop: &AtomicBool) -> CommandResult {
+    fn show(
+        &self,
+        path: &LinkPath,
+        folder: &Path,
+        nodes: &[Node; 2],
+        (file, content): &(String, Vec<u8>),
+        has_ended: impl Fn() -> bool,
+    ) -> CommandResult {
         print(&format!("Two nodes over an emulated link in real time: {}.", in_words(path)))?;
         for (name, node) in NAMES.iter().zip(nodes) {
             let address = node.http_address().ok_or_else(|| Error::new("a node without a page"))?;
             print(&format!("  {name:<6} http://{address}/"))?;
         }
         let (out, arrived) = (folder.join(NAMES[0]).join("out"), folder.join(NAMES[1]).join("in"));
-        let (file, content) = self.first_file(path)?;
-        write_whole(&out, &file, &content)?;
+        // Those of an earlier demonstration in the same folder.
+        let mut seen: BTreeSet<PathBuf> = files_in(&arrived).collect();
+        write_whole(&out, file, content)?;
         let length = bytes(content.len() as u64);
         print(&format!("alice sends {file} ({length}) to bob; copy more files into {}", out.display()))?;
         print("Ctrl-C ends the demonstration.")?;
         let began = Instant::now();
-        let mut seen: Vec<PathBuf> = Vec::new();
-        while !stop.load(Ordering::Relaxed) && self.time.is_none_or(|time| began.elapsed() < time) {
-            for entry in fs::read_dir(&arrived).into_iter().flatten().flatten() {
-                let name = entry.file_name();
-                let is_whole = !name.to_string_lossy().starts_with('.') && entry.path().is_file();
-                if is_whole && !seen.contains(&entry.path()) {
-                    let length = entry.metadata().map_or(0, |metadata| metadata.len());
-                    let seconds = began.elapsed().as_secs_f64();
-                    let name = name.to_string_lossy();
-                    print(&format!("after {seconds:.1} s: bob has received {name} ({})", bytes(length)))?;
-                    seen.push(entry.path());
+        while !has_ended() && self.time.is_none_or(|time| began.elapsed() < time) {
+            for file in files_in(&arrived) {
+                if seen.contains(&file) {
+                    continue;
                 }
+                let length = file.metadata().map_or(0, |metadata| metadata.len());
+                let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                let seconds = began.elapsed().as_secs_f64();
+                print(&format!("after {seconds:.1} s: bob has received {name} ({})", bytes(length)))?;
+                seen.insert(file);
             }
             thread::sleep(LOOK);
         }
@@ -158,10 +184,24 @@ impl Demo {
         let content = fs::read(file).map_err(|error| {
             Error::new(format!("cannot read {}: {error}", file.display())).hint("give a file with --send")
         })?;
-        let name =
-            file.file_name().map_or_else(|| "file".to_owned(), |name| name.to_string_lossy().into_owned());
-        Ok((name, content))
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        match !name.starts_with('.') && !UNSENT.iter().any(|ending| name.ends_with(ending)) {
+            true => Ok((name.into_owned(), content)),
+            false => {
+                Err(Error::new(format!("a drop folder does not send files that are called like {name}"))
+                    .hint("rename it; docs/folders.md lists the names of incomplete files"))
+            }
+        }
     }
+}
+
+/// Complete files in a folder.
+fn files_in(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let is_whole = |path: &PathBuf| {
+        path.is_file() && path.file_name().is_some_and(|name| !name.to_string_lossy().starts_with('.'))
+    };
+    entries.map(|entry| entry.path()).filter(is_whole)
 }
 
 /// Port of the link for each node.
@@ -218,8 +258,11 @@ fn configuration(
     Config::load(&file)
 }
 
-fn free_udp_port() -> Result<SocketAddr, Error> {
-    let bound = UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
+fn free_udp_port() -> Result<(UdpSocket, SocketAddr), Error> {
+    let bound = UdpSocket::bind("127.0.0.1:0").and_then(|socket| {
+        let address = socket.local_addr()?;
+        Ok((socket, address))
+    });
     bound.map_err(|error| Error::new(format!("no free UDP port: {error}")))
 }
 

@@ -3,7 +3,7 @@
 use crate::failure::{CommandFailure, CommandResult};
 use crate::flag;
 use crate::node_connection::print;
-use crate::output::interrupts;
+use crate::output::{interrupts, talk};
 use clap::{ArgGroup, Args};
 use longwire_emulator::{EmulationReport, Emulator, Ports, UdpPlace};
 use longwire_lab::error::Error;
@@ -65,10 +65,13 @@ impl Emulate {
         let stop = interrupts()?;
         let mut emulator = Emulator::open(&path, &ports, self.seed)?;
         if !self.quiet {
-            eprintln!("{}: {}", path.title, emulator.places().join("  <->  "));
-            eprintln!("packets pass; Ctrl-C ends the emulation");
+            talk(format_args!("{}: {}", path.title, emulator.places().join("  <->  ")));
+            talk(format_args!("packets pass; Ctrl-C ends the emulation"));
         }
         let report = emulator.run(&stop, self.time)?;
+        if report.lateness.p99_ms > LATE_MS {
+            talk(format_args!("warning: this computer was too busy to emulate the link faithfully"));
+        }
         if self.json {
             let text = serde_json::to_string(&report).map_err(|error| Error::new(error.to_string()))?;
             return print(&text);
@@ -104,8 +107,5 @@ fn words(report: &EmulationReport) -> String {
         "{:.1} s; packets were late by {:.3} ms (median), {:.3} ms (99 of 100), {:.3} ms (maximum)",
         report.elapsed_s, late.median_ms, late.p99_ms, late.max_ms
     ));
-    if late.p99_ms > LATE_MS {
-        lines.push("warning: this computer was too busy to emulate the link faithfully".to_owned());
-    }
     lines.join("\n")
 }

@@ -11,6 +11,7 @@ use longwire_node::view::{Measurement, Pings};
 use longwire_node::{measuring, ping};
 use longwire_settings::error::Error;
 use std::collections::BTreeMap;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -31,8 +32,14 @@ const GAP_MIN: Duration = Duration::from_millis(50);
 const BUNDLES: f64 = 20.0;
 /// Limits of the payload of a bundle, bytes.
 const BUNDLE_BYTES: std::ops::RangeInclusive<f64> = 1000.0..=1_000_000.0;
-/// Maximum bundles on their way at a time.
+/// Maximum bundles on their way at a time, and their payload, bytes.
 const AHEAD_MAX: usize = 200;
+const AHEAD_BYTES_MAX: usize = 64_000_000;
+/// Number of later arrivals after which a bundle is no longer waited for.
+const OVERTAKEN: u64 = 8;
+/// Time without an arrival after which nothing more is expected, in round trips, and at least in seconds.
+const PATIENCE: f64 = 8.0;
+const PATIENCE_S_MIN: f64 = 5.0;
 
 /// Measure round trip, throughput and loss to a node with bundles
 ///
@@ -48,7 +55,7 @@ pub(crate) struct Measure {
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = flag::time_above_zero)]
     time: Duration,
     /// Payload of the bundles, bytes [default: chosen by the rate of the path, 1,000 to 1,000,000]
-    #[arg(long, value_name = "N", value_parser = flag::whole::<u32>(8, 16_777_216))]
+    #[arg(long, value_name = "N", value_parser = flag::whole::<u32>(measuring::BYTES_MIN.into(), 16_777_216))]
     size: Option<u32>,
     /// Number of small bundles for the round trip
     #[arg(long, short, value_name = "N", default_value = "5", value_parser = flag::whole::<u32>(1, 1000))]
@@ -67,17 +74,19 @@ struct Course {
     to: String,
     endpoint: String,
     lifetime_s: f64,
-    next: u64,
-    /// Bundles on their way: when they were sent.
-    under_way: BTreeMap<u64, Instant>,
+    /// Number of the latest bundle. The first one is random: answers of earlier measurements have other numbers.
+    latest: u64,
+    /// Bundles without an answer: when they were sent, and their length.
+    under_way: BTreeMap<u64, (Instant, u32)>,
     stop: Arc<AtomicBool>,
 }
 
 /// Arrival of a bundle.
 struct Arrival {
+    number: u64,
     at: Instant,
     round_trip: Duration,
-    payload_bytes: u64,
+    payload_bytes: u32,
 }
 
 impl Measure {
@@ -85,7 +94,7 @@ impl Measure {
         let mut talk = self.reach.connect()?;
         let is_ipn = talk.status()?.node.starts_with("ipn:");
         // Concurrent measurements on this machine are other processes and need other endpoints.
-        let number = 0x20_0000 + std::process::id();
+        let number = 0x80_0000 + u64::from(std::process::id());
         let endpoint = if is_ipn { number.to_string() } else { format!("measure-{number}") };
         talk.ask(Request::Register { endpoint: endpoint.clone(), inline_bytes: SMALL_BYTES })?;
         talk.wait(|said| matches!(said.head, Reply::Registered { .. }).then_some(()))?;
@@ -93,12 +102,16 @@ impl Measure {
         talk.note_neighbour(&endpoint::check(&to)?)?;
         let lifetime_s = self.timeout.as_secs_f64().max(1.0);
         let stop = interrupts()?;
-        let mut course = Course { talk, to, endpoint, lifetime_s, next: 0, under_way: BTreeMap::new(), stop };
+        let latest = RandomState::new().build_hasher().finish() >> 1;
+        let mut course = Course { talk, to, endpoint, lifetime_s, latest, under_way: BTreeMap::new(), stop };
         let round_trips = course.round_trips(self.count, self.timeout)?;
+        if course.is_stopped() && round_trips.received == 0 {
+            return Err(CommandFailure::Interrupted);
+        }
         if round_trips.received == 0 {
             let what = format!("no answer from {}", course.to);
-            let hint = "`longwire bundles` shows why bundles are still here; the other node must be a Longwire with \
-                        `echo = true`";
+            let hint = "`longwire bundles` shows why bundles are still here; the other node must be a Longwire that has the \
+                        measuring service, with `echo = true`";
             return Err(CommandFailure::failed(what, hint));
         }
         if !self.reach.json {
@@ -106,7 +119,7 @@ impl Measure {
         }
         let measurement = course.throughput(self, round_trips)?;
         self.reach.show(&measurement, || words(&measurement))?;
-        match course.stop.load(Ordering::Relaxed) {
+        match course.is_stopped() {
             true => Err(CommandFailure::Interrupted),
             false => Ok(()),
         }
@@ -114,33 +127,35 @@ impl Measure {
 }
 
 impl Course {
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
     /// Sends a bundle, and returns its number.
     fn send(&mut self, length: u32) -> CommandResult<u64> {
-        self.next += 1;
-        self.under_way.insert(self.next, Instant::now());
-        for request in ping::requests(self.next, &self.to, &self.endpoint, length, self.lifetime_s) {
+        self.latest += 1;
+        self.under_way.insert(self.latest, (Instant::now(), length));
+        for request in ping::requests(self.latest, &self.to, &self.endpoint, length, self.lifetime_s) {
             self.talk.ask(request)?;
         }
-        Ok(self.next)
+        Ok(self.latest)
     }
 
     /// Waits for the next arrival; `None` after this time, or at Ctrl-C.
     fn arrival(&mut self, patience: Duration) -> CommandResult<Option<Arrival>> {
         let until = Instant::now() + patience;
-        while !self.stop.load(Ordering::Relaxed) {
+        while !self.is_stopped() {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 break;
             }
             let Some(Message { head, body }) = self.talk.hear_within(left.min(LOOK))? else { continue };
             match head {
-                Reply::Delivered { delivery, .. } => {
+                Reply::Delivered { delivery, source, .. } => {
                     self.talk.ask(Request::Taken { delivery })?;
-                    let Some((number, payload_bytes)) = measuring::answered(&body) else { continue };
-                    // A duplicate, or an answer to an earlier measurement.
-                    let Some(sent_at) = self.under_way.remove(&number) else { continue };
-                    let at = Instant::now();
-                    return Ok(Some(Arrival { at, round_trip: at - sent_at, payload_bytes }));
+                    if let Some(arrival) = self.answered(&source, &body) {
+                        return Ok(Some(arrival));
+                    }
                 }
                 Reply::Failed { send, reason, .. } => {
                     return Err(Error::new(format!("bundle {send} failed: {reason}")).into());
@@ -151,14 +166,37 @@ impl Course {
         Ok(None)
     }
 
+    /// Reads an answer; `None` for a duplicate, an answer to another measurement, and the bundle of a stranger.
+    fn answered(&mut self, source: &str, body: &[u8]) -> Option<Arrival> {
+        let (number, payload_bytes) = measuring::answered(body)?;
+        let (sent_at, length) = *self.under_way.get(&number)?;
+        if source != self.to || payload_bytes != u64::from(length) {
+            return None;
+        }
+        self.under_way.remove(&number);
+        let at = Instant::now();
+        Some(Arrival { number, at, round_trip: at - sent_at, payload_bytes: length })
+    }
+
     /// Sends small bundles one after another.
     fn round_trips(&mut self, count: u32, timeout: Duration) -> CommandResult<Pings> {
         let mut times = Vec::new();
         for _ in 0..count {
-            self.send(SMALL_BYTES)?;
-            let arrival = self.arrival(timeout)?;
-            times.push(arrival.map(|arrival| arrival.round_trip.as_secs_f64() * 1e3));
-            if self.stop.load(Ordering::Relaxed) {
+            let number = self.send(SMALL_BYTES)?;
+            let sent_at = Instant::now();
+            let mut time = None;
+            while time.is_none()
+                && let Some(arrival) = self.arrival(timeout.saturating_sub(sent_at.elapsed()))?
+            {
+                // The late answer to an earlier bundle is that of a lost one.
+                time = (arrival.number == number).then_some(arrival.round_trip.as_secs_f64() * 1e3);
+            }
+            if self.is_stopped() {
+                break;
+            }
+            times.push(time);
+            // Without any answer, more of them only take time.
+            if times.iter().all(Option::is_none) {
                 break;
             }
         }
@@ -168,7 +206,7 @@ impl Course {
 
     /// Estimates the rate of the path, bytes per second, by the gaps between bundles that are sent one behind the other: by longer
     /// bundles while the gaps are too short to be measured.
-    fn rate(&mut self, timeout: Duration) -> CommandResult<Option<f64>> {
+    fn rate(&mut self, patience: Duration) -> CommandResult<Option<f64>> {
         let mut rate = None;
         for length in PROBE_BYTES {
             for _ in 0..PROBES {
@@ -176,52 +214,60 @@ impl Course {
             }
             let mut at = Vec::new();
             while at.len() < PROBES
-                && let Some(arrival) = self.arrival(timeout)?
+                && let Some(arrival) = self.arrival(patience)?
             {
                 at.push(arrival.at);
             }
+            self.under_way.clear();
             let Some(gap) = median_gap(&at) else { break };
-            rate = Some(f64::from(length) / gap.as_secs_f64().max(1e-5));
-            if gap >= GAP_MIN {
+            rate = Some(f64::from(length) / gap.as_secs_f64().max(1e-4));
+            if gap >= GAP_MIN || self.is_stopped() {
                 break;
             }
         }
-        self.under_way.clear();
         Ok(rate)
     }
 
     fn throughput(&mut self, options: &Measure, round_trips: Pings) -> CommandResult<Measurement> {
         let timeout = options.timeout;
-        let rate = self.rate(timeout)?.unwrap_or(*BUNDLE_BYTES.start());
+        let round_trip_s = round_trips.mean_ms.unwrap_or(0.0) / 1e3;
+        // A repetition takes a round trip or two.
+        let patience = Duration::from_secs_f64((PATIENCE * round_trip_s).max(PATIENCE_S_MIN)).min(timeout);
+        let rate = self.rate(patience)?.unwrap_or(*BUNDLE_BYTES.start());
         let fitting = rate * options.time.as_secs_f64() / BUNDLES;
         let chosen = fitting.clamp(*BUNDLE_BYTES.start(), *BUNDLE_BYTES.end()) as u32;
         let length = options.size.unwrap_or(chosen);
-        // As many as fill the path during a round trip, and two for what the estimate misses.
-        let round_trip_s = round_trips.mean_ms.unwrap_or(0.0) / 1e3;
+        // As many as fill the path during a round trip, and two for errors of the estimate.
         let ahead = (2.0 * rate * round_trip_s / f64::from(length)).ceil() as usize + 2;
-        let ahead = ahead.min(AHEAD_MAX);
+        let ahead = ahead.min(AHEAD_MAX).min((AHEAD_BYTES_MAX / length as usize).max(1));
         if !options.reach.json {
             let seconds = options.time.as_secs_f64();
             talk(format_args!("sending bundles of {} for {seconds} s", bytes(length.into())));
         }
         let (mut sent, mut arrivals) = (0, Vec::<Arrival>::new());
         let began = Instant::now();
-        loop {
-            let over = began.elapsed() >= options.time && arrivals.len() >= 2;
-            while !over && self.under_way.len() < ahead {
+        while !self.is_stopped() {
+            let over = began.elapsed() >= options.time && (arrivals.len() >= 2 || sent >= ahead);
+            // One that many later ones have overtaken is lost, or repeated by the path: it no longer holds others up.
+            let newest = arrivals.iter().map(|arrival| arrival.number).max().unwrap_or(0);
+            let is_expected = |number: &u64| number.saturating_add(OVERTAKEN) > newest;
+            let expected = self.under_way.keys().filter(|number| is_expected(number)).count();
+            if !over && expected < ahead && self.under_way.len() < 2 * AHEAD_MAX && !self.is_stopped() {
                 self.send(length)?;
                 sent += 1;
+                continue;
             }
             if self.under_way.is_empty() {
                 break;
             }
-            match self.arrival(timeout)? {
+            match self.arrival(if over { patience } else { timeout })? {
                 Some(arrival) => arrivals.push(arrival),
-                // What has not come by now is lost.
                 None => break,
             }
         }
-        Ok(measured(self.to.clone(), round_trips, length, sent, &arrivals))
+        // At Ctrl-C nobody knows what becomes of the bundles that are under way.
+        let sent = if self.is_stopped() { sent - self.under_way.len() } else { sent };
+        Ok(measured(self.to.clone(), round_trips, length, sent as u64, &arrivals))
     }
 }
 
@@ -240,7 +286,7 @@ fn measured(to: String, round_trips: Pings, length: u32, sent: u64, arrivals: &[
     let span = kept.first().zip(kept.last()).map(|(first, last)| (last.at - first.at).as_secs_f64());
     let seconds = span.filter(|seconds| *seconds > 0.0);
     // The first bundle only starts the clock.
-    let later: u64 = kept.iter().skip(1).map(|arrival| arrival.payload_bytes).sum();
+    let later: u64 = kept.iter().skip(1).map(|arrival| u64::from(arrival.payload_bytes)).sum();
     Measurement {
         to,
         round_trips,
@@ -293,7 +339,7 @@ fn words(measurement: &Measurement) -> String {
 
 fn rate_in_words(bps: f64) -> String {
     match bps {
-        bps if bps < 1e4 => format!("{bps:.0} bit/s"),
+        bps if bps < 10_000.0 => format!("{bps:.0} bit/s"),
         bps if bps < 1e6 => format!("{:.1} kbit/s", bps / 1e3),
         bps => format!("{:.2} Mbit/s", bps / 1e6),
     }
@@ -330,6 +376,7 @@ mod tests {
     fn the_first_arrival_starts_the_clock_and_counts_nothing() {
         let start = Instant::now();
         let arrival = |ms: u64| Arrival {
+            number: ms,
             at: start + Duration::from_millis(ms),
             round_trip: Duration::ZERO,
             payload_bytes: 1000,

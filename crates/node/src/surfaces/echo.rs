@@ -19,7 +19,8 @@ pub fn service(is_ipn: bool) -> &'static str {
     if is_ipn { "7" } else { "echo" }
 }
 
-fn is_echo(endpoint: &str) -> bool {
+/// Returns true if the endpoint is an echo service by its name.
+pub(crate) fn is_echo(endpoint: &str) -> bool {
     endpoint.ends_with("/echo") || (endpoint.starts_with("ipn:") && endpoint.ends_with(".7"))
 }
 

@@ -2,17 +2,24 @@
 //! the sender can measure throughput in one direction.
 //!
 //! Its endpoint is service 8 of `ipn` nodes, `measure` of `dtn` nodes. A payload begins with its number, eight bytes,
-//! big-endian; the answer is this number and the length of the payload, eight bytes each. It answers neither other measuring
-//! services nor itself: two of them would never stop.
+//! big-endian; the answer is this number and the length of the payload, eight bytes each. It answers no payload as short as an
+//! answer, so that it and a service that answers everything come to an end, even if a source is forged; nor other
+//! measuring and echo services.
 
 use crate::surfaces::client::AppClient;
+use crate::surfaces::echo;
 use crate::surfaces::message::{Message, MessageOptions, Reply, Request};
 use bytes::{BufMut, Bytes, BytesMut};
 use std::collections::BTreeMap;
 
-/// Maximum answers that are not durable yet, and payloads whose number is being read, each.
-const PENDING_MAX: usize = 256;
+/// Maximum answers that are not durable yet and payloads whose number is being read, together. A payload beyond is not answered.
+const PENDING_MAX: usize = 1024;
 const NUMBER_BYTES: u32 = 8;
+const ANSWER_BYTES: u64 = 16;
+/// Minimum length of a payload that is answered.
+pub const BYTES_MIN: u32 = ANSWER_BYTES as u32 + 1;
+/// Lifetime of an answer, seconds: a later one is of no use.
+const LIFETIME_S: f64 = 3600.0;
 
 /// Service name of an endpoint with this scheme.
 pub fn service(is_ipn: bool) -> &'static str {
@@ -31,7 +38,7 @@ pub fn answered(payload: &[u8]) -> Option<(u64, u64)> {
 }
 
 fn answer(number: [u8; 8], length: u64) -> Bytes {
-    let mut answer = BytesMut::with_capacity(16);
+    let mut answer = BytesMut::with_capacity(ANSWER_BYTES as usize);
     answer.put_slice(&number);
     answer.put_u64(length);
     answer.freeze()
@@ -68,8 +75,8 @@ impl Measuring {
     async fn hear(&mut self, Message { head, body }: Message<Reply>) -> bool {
         match head {
             Reply::Delivered { delivery, source, length, .. } => {
-                let is_answerable =
-                    !is_measuring(&source) && source != "dtn:none" && length >= u64::from(NUMBER_BYTES);
+                let is_service = is_measuring(&source) || echo::is_echo(&source);
+                let is_answerable = !is_service && source != "dtn:none" && length > ANSWER_BYTES;
                 if !is_answerable || self.pending.len() + self.reading.len() >= PENDING_MAX {
                     return self.client.request(Request::Taken { delivery }).await;
                 }
@@ -107,7 +114,8 @@ impl Measuring {
         self.next += 1;
         self.pending.insert(self.next, delivery);
         let body = answer(number, length);
-        let options = MessageOptions { source: Some(self.endpoint.clone()), ..MessageOptions::default() };
+        let source = Some(self.endpoint.clone());
+        let options = MessageOptions { source, lifetime_s: LIFETIME_S, ..MessageOptions::default() };
         let head = Request::Send { send: self.next, to, length: body.len() as u64, options };
         self.client.request(Message { head, body }).await
     }
