@@ -432,6 +432,13 @@ pub struct Link {
     /// Values of `accept` that would accept the bundles refused from this peer.
     #[serde(default)]
     pub would_help: Vec<String>,
+    /// Nominal rate, bit/s: that of the configuration, or of the channel of the TNC; zero if it is not known.
+    #[serde(default)]
+    pub rate_bps: u64,
+    /// Planned contacts, the earliest first: those that are not over, or the first of a plan that is over; at most 64. Empty for a
+    /// link that can be used at all times.
+    #[serde(default)]
+    pub contacts: Vec<ContactWindow>,
     /// Seconds since the link went up or down; if it has never been up, since the first failed attempt.
     pub since_s: f64,
     /// True if the link has been up since the node started.
@@ -439,6 +446,19 @@ pub struct Link {
     pub was_up: bool,
     /// Counters of the session.
     pub counters: Counts,
+}
+
+/// Planned contact: a period in which a link may be used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ContactWindow {
+    /// Start, DTN time in milliseconds.
+    pub start_dtn_ms: u64,
+    /// End, DTN time in milliseconds.
+    pub end_dtn_ms: u64,
+    /// Rate during the contact, bit/s; zero for the rate of the link.
+    pub rate_bps: u64,
+    /// One-way delay, milliseconds.
+    pub delay_ms: u64,
 }
 
 /// Stored bundle or fragment.

@@ -64,6 +64,13 @@ fn a_link_opens_and_closes_with_its_contacts_and_bundles_say_what_they_wait_for(
                    every = '30 min'\nuntil = 2025-05-08T07:00:00Z\n";
     let alice = wall.start(&alice(&bob, contact));
     let (mut here, mut there) = (App::new(&alice), App::new(&bob));
+    // Every 30 minutes from 10 minutes after the start; none begins at 07:00 or later.
+    let status = here.wait_status(|status| status["links"][0]["contacts"][0].is_object());
+    let windows = [(600, 1200), (2400, 3000)].map(|(start_s, end_s)| {
+        let [start, end] = [start_s, end_s].map(|seconds| BEGAN_DTN_MS + seconds * 1000);
+        serde_json::json!({"start_dtn_ms": start, "end_dtn_ms": end, "rate_bps": 0, "delay_ms": 0})
+    });
+    assert_eq!(status["links"][0]["contacts"], serde_json::json!(windows));
     there.register("inbox", 10_000);
     let send = |here: &mut App, seed: u64| {
         let sent = here.send("dtn://bob/inbox", &payload(1000, seed), MessageOptions::default());

@@ -9,11 +9,13 @@ use crate::surfaces::http::HttpCounters;
 use crate::tower::neighbours::Neighbours;
 use crate::view::{self, Status};
 use longwire_proto::bp::agent::{LearnedLink, LearnedRoute};
-use longwire_proto::service::{CloseReason, DownReason, LinkId};
+use longwire_proto::service::{CloseReason, Contact, DownReason, LinkId};
 use longwire_proto::time::{Duration, Instant};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+/// Maximum number of contacts of a link shown.
+const CONTACTS_MAX: usize = 64;
 /// Maximum number of learned routes shown.
 const ROUTES_MAX: usize = 1024;
 
@@ -111,6 +113,8 @@ impl Task {
             let is_present = session.is_some();
             let session = session.unwrap_or_default();
             let address = self.address(id).map(str::to_owned);
+            let radio = radios.link_view(id, &self.configuration.config.tnc);
+            let rate_bps = links.get(id).map_or(0, |known| known.link.rate_bps);
             let down = seen.down.filter(|_| !seen.up).map(|down| self.down_words(id, down));
             view::Link {
                 name: links.name(id),
@@ -128,7 +132,9 @@ impl Task {
                 claims: identities.claims(id).map(plain),
                 tcpcl: session.number("version").map(|version| version as u8),
                 fell_back: session.flag("fell_back"),
-                radio: radios.link_view(id, &self.configuration.config.tnc),
+                rate_bps: if rate_bps > 0 { rate_bps } else { self.channel_rate_bps(radio.as_ref()) },
+                contacts: self.contact_views(id),
+                radio,
                 unacknowledged: is_present && carrier.is_some_and(|about| !about.acknowledges),
                 down_reason: down.map(|(reason, _)| reason.to_owned()),
                 why_down: down.map(|(_, words)| self.link_states.tls.of(id).unwrap_or(words).to_owned()),
@@ -145,6 +151,22 @@ impl Task {
             }
         });
         shown.collect()
+    }
+
+    /// Rate of the channel of a link over a TNC, bit/s; zero for other links.
+    fn channel_rate_bps(&self, radio: Option<&view::Radio>) -> u64 {
+        let tncs = &self.configuration.config.tnc;
+        let tnc = radio.and_then(|radio| tncs.iter().find(|tnc| tnc.name == radio.tnc));
+        tnc.map_or(0, |tnc| tnc.channel.rate_bps.into())
+    }
+
+    /// Planned contacts of a link.
+    fn contact_views(&self, id: LinkId) -> Vec<view::ContactWindow> {
+        let planned = self.link_states.planned.get(&id).map_or(&[][..], |planned| &planned[..]);
+        let window = |&Contact { start_dtn_ms, end_dtn_ms, rate_bps, delay_ms }: &Contact| {
+            view::ContactWindow { start_dtn_ms, end_dtn_ms, rate_bps, delay_ms }
+        };
+        planned.iter().take(CONTACTS_MAX).map(window).collect()
     }
 
     /// Reason why a link is down, as an identifier and as text.

@@ -2,7 +2,7 @@
 //! answers are types, which also contain their descriptions (OpenAPI 3.1, whose schemas are JSON Schema 2020-12).
 
 use super::answer::{Answer, RequestFailure, json};
-use super::{HttpState, operations};
+use super::{HttpState, operations, page};
 use crate::surfaces::operations::{Method, OPERATIONS, Operation, Place};
 use crate::view::Problem;
 use axum::Router;
@@ -78,7 +78,7 @@ pub(super) fn router(shared: Arc<HttpState>) -> Router {
     let refusal = |status, what: &'static str, hint: &'static str| {
         move || ready(RequestFailure::new(status, what, Some(hint)))
     };
-    api.router
+    page::enter(api.router)
         .route("/openapi.json", on(MethodFilter::GET, text))
         .fallback(refusal(StatusCode::NOT_FOUND, "nothing at this path", "see /openapi.json for all paths"))
         .method_not_allowed_fallback(refusal(

@@ -7,7 +7,7 @@
 //!
 //! | | with a token | without |
 //! |---|---|---|
-//! | `Authorization: Bearer` | must be the token | is ignored |
+//! | `Authorization: Bearer` | must be the token, except for the files of the web page | is ignored |
 //! | `Host` | any | `localhost`, a loopback address, a name in `http.hosts`; any port |
 //! | `Origin` | missing, or scheme and host of this interface | the same |
 //! | `Sec-Fetch-Site` | missing, `same-origin` or `none` | the same |
@@ -26,6 +26,15 @@ pub(super) struct Guard {
     hosts: Vec<String>,
 }
 
+/// Result of a check that has found no reason to refuse a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Access {
+    /// The client may use all operations.
+    Granted,
+    /// The client may read public files, and has shown no token.
+    PublicOnly,
+}
+
 impl Guard {
     pub(super) fn new(config: &config::HttpSettings, address: SocketAddr) -> Result<Self, Error> {
         let token = config.token()?;
@@ -36,9 +45,17 @@ impl Guard {
         Ok(Guard { token, address, hosts: config.hosts.clone() })
     }
 
-    pub(super) fn check(&self, head: &request::Parts, counted: &HttpCounters) -> Answer<()> {
+    /// Checks a request. `is_public` is true for files that anybody may read.
+    pub(super) fn check(
+        &self,
+        head: &request::Parts,
+        is_public: bool,
+        counted: &HttpCounters,
+    ) -> Answer<Access> {
         let host = host(head).unwrap_or_default();
+        let mut access = Access::Granted;
         match &self.token {
+            Some(token) if !has_token(&head.headers, token) && is_public => access = Access::PublicOnly,
             Some(token) if !has_token(&head.headers, token) => {
                 count(&counted.counts.refused_token);
                 let hint = Some(
@@ -59,7 +76,7 @@ impl Guard {
             let hint = Some("requests from pages of other sites are not allowed");
             return Err(RequestFailure::new(StatusCode::FORBIDDEN, "cross-origin request refused", hint));
         }
-        Ok(())
+        Ok(access)
     }
 
     /// True for names of this machine.
@@ -136,8 +153,8 @@ mod tests {
             std::time::Duration::from_secs(1),
             CounterChanges::new(Tell::to(&tell, |said| said)),
         );
-        match guard.check(&head, &counted) {
-            Ok(()) => 200,
+        match guard.check(&head, false, &counted) {
+            Ok(_) => 200,
             Err(failure) => failure.status.as_u16(),
         }
     }

@@ -10,7 +10,7 @@
 //! function as a request over the control socket. Reading requests, writing JSON and describing it takes no time of the engines.
 //!
 //! Access: with a token, any client that sends it. Without one, on loopback only, any program on this machine; browsers only for
-//! pages of this interface (`guard`). Limits: connections, bytes of a header, time without progress, bytes of a JSON body; what
+//! pages of this interface (`guard`). The files of the web page itself (`page`) have no data and need no token. Limits: connections, bytes of a header, time without progress, bytes of a JSON body; what
 //! exceeds them is refused and counted ([`HttpCounters`]). The document `/openapi.json` is generated from the table that routes
 //! requests ([`api`]).
 //!
@@ -23,6 +23,7 @@ mod guard;
 mod mailbox;
 mod metrics;
 mod operations;
+mod page;
 mod pinging;
 mod sending;
 mod serve;

@@ -1,6 +1,7 @@
 //! Connections of the HTTP interface: their number, timeouts and requests.
 
-use super::{HttpState, api, count};
+use super::guard::Access;
+use super::{HttpState, api, count, page};
 use crate::write_timeout::WriteTimeoutStream;
 use axum::body::Body;
 use axum::http::Request;
@@ -110,12 +111,14 @@ async fn carry_out(service: Server, request: Request<Incoming>) -> Result<Respon
     let Server { router, shared, number } = service;
     count(&shared.counted.counts.requests);
     let (head, body) = request.into_parts();
-    let checked = shared.guard.check(&head, &shared.counted);
+    let is_of_page = page::is_of_page(&head.method, head.uri.path());
+    let checked = shared.guard.check(&head, is_of_page, &shared.counted);
     shared.counted.counter_changes.changed();
-    if let Err(failure) = checked {
-        return Ok(failure.into_response());
+    match checked {
+        Ok(Access::Granted) => shared.waiting.leave(number),
+        Ok(Access::PublicOnly) => {}
+        Err(failure) => return Ok(failure.into_response()),
     }
-    shared.waiting.leave(number);
     let request = Request::from_parts(head, Body::new(body));
     hyper::service::Service::call(&TowerToHyperService::new(router), request).await
 }
