@@ -44,6 +44,6 @@ export function tell(text, isAlert = false) {
   const line = make("p", {}, sentence(text));
   const place = document.getElementById(isAlert ? "alerts" : "news");
   place.append(line);
-  while (place.children.length > 3) place.firstChild.remove();
-  setTimeout(() => line.remove(), isAlert ? 15_000 : 6000);
+  while (place.children.length > 2) place.firstChild.remove();
+  setTimeout(() => line.remove(), isAlert ? 15_000 : 5000);
 }

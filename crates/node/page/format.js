@@ -42,7 +42,7 @@ export function duration(seconds) {
   const count = Math.floor(whole / length);
   const next = units[first + 1];
   const rest = next ? Math.floor((whole - count * length) / next[1]) : 0;
-  return rest > 0 && count < 10 ? `${count} ${name} ${rest} ${next[0]}` : `${count} ${name}`;
+  return rest > 0 && (count < 10 || length >= 3600) ? `${count} ${name} ${rest} ${next[0]}` : `${count} ${name}`;
 }
 
 export function count(number) {

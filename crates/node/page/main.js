@@ -4,12 +4,15 @@ import { forgetToken, hasToken, keepToken, onTokenWanted } from "./api.js";
 import { tell } from "./dialog.js";
 import { field, make, replace, say } from "./dom.js";
 import { follow, onEvents } from "./events.js";
+import * as files from "./files.js";
 import * as links from "./links.js";
+import * as messages from "./messages.js";
 import * as queue from "./queue.js";
-import { watchSent } from "./sent.js";
+import { onReceived, watchReceived } from "./received.js";
+import { nameOf, watchSent } from "./sent.js";
 import { degradations, onStatus, watch } from "./state.js";
 
-const VIEWS = { queue, links };
+const VIEWS = { queue, links, files, messages };
 
 const content = document.getElementById("content");
 const tabs = document.getElementById("tabs");
@@ -22,8 +25,9 @@ function start() {
   for (const [name, view] of Object.entries(VIEWS)) {
     const heading = make("h2", { tabindex: -1 }, view.title);
     const section = make("section", { id: `view-${name}`, hidden: true }, heading);
-    const tab = make("a", { href: `#${name}` }, view.title);
-    sections.set(name, { view, section, heading, tab });
+    const badge = make("span", { class: "badge", hidden: true });
+    const tab = make("a", { href: `#${name}` }, view.title, badge);
+    sections.set(name, { view, section, heading, tab, badge });
     content.append(section);
     tabs.append(tab);
     view.build(section);
@@ -32,9 +36,11 @@ function start() {
   onStatus(showState);
   onTokenWanted(askForToken);
   onEvents(announce);
+  onReceived(showBadges);
   watchSent();
   showView(false);
   watch();
+  watchReceived();
   follow();
 }
 
@@ -54,6 +60,18 @@ function showView(takesFocus) {
   document.title = titleOf();
   view.show();
   if (takesFocus) heading.focus();
+}
+
+/** Shows how many deliveries wait for the user, and announces when there are more. */
+function showBadges() {
+  for (const [name, { view, badge }] of sections) {
+    const count = view.badge?.() ?? 0;
+    const before = Number(badge.dataset.count ?? count);
+    if (count > before) tell(name === "messages" ? "A message has arrived" : "A file has arrived");
+    badge.dataset.count = count;
+    badge.hidden = count === 0;
+    say(badge, count === 0 ? "" : `${count} new`);
+  }
 }
 
 let node = null;
@@ -108,7 +126,7 @@ function announce(batch) {
     if (event.event === "link_down") tell(`Link ${event.link} is down: ${event.why}`);
     if (event.event === "store_full") tell("The store is full; new bundles are refused", true);
     if (event.event === "tnc_down") tell(`TNC ${event.tnc} was lost: ${event.why}`, true);
-    if (event.event === "report" && event.status === "delivered" && event.believed !== false) tell(`Delivered: ${event.id}`);
+    if (event.event === "report" && event.status === "delivered" && event.believed !== false) tell(`Delivered: ${nameOf(event.id) ?? event.id}`);
   }
 }
 

@@ -155,7 +155,8 @@ async function load() {
     }
     replace(trouble);
   } catch (error) {
-    if (mine === generation) replace(trouble, problem(error));
+    // The token is asked for by a dialog.
+    if (mine === generation && error.status !== 401) replace(trouble, problem(error));
   }
   if (mine !== generation) return;
   isLoading = false;

@@ -1,12 +1,13 @@
-// Bundles that were sent with this page, kept in this browser: their names, and what became of them.
+// Files and messages that were sent with this page, kept in this browser, and what became of them.
 
 import { onEvents } from "./events.js";
 import { fromDtn } from "./format.js";
 
-const KEPT_MAX = 500;
+/** Maximum number of files and messages that are kept. */
+const KEPT_MAX = 1000;
 const KEY = "longwire.sent";
 
-/** Sent bundles, the latest first: id, to, name, bytes, kind (`file` or `message`), at, and what is known of them. */
+/** Sent bundles, the latest first: id, to, kind (`file` or `message`), name or text, bytes, at, and what is known of them. */
 export let sent = read();
 const listeners = new Set();
 
@@ -43,18 +44,20 @@ export function addSent(entry) {
 }
 const early = [];
 
-/** File name of a bundle that was sent with this page; null if it is not known. */
+/** File name or first words of a bundle that was sent with this page; null if they are not known. */
 export function nameOf(id) {
-  return sent.find((entry) => entry.id === id)?.name ?? null;
+  const entry = find(id);
+  if (!entry) return null;
+  return entry.kind === "message" ? `Message: ${entry.text.slice(0, 60)}` : entry.name;
 }
 
 export function find(id) {
   return sent.find((entry) => entry.id === id) ?? null;
 }
 
-/** Forgets what has been delivered or deleted. */
-export function forgetFinished() {
-  sent = sent.filter((entry) => entry.state === "stored" || entry.state === "forwarded");
+/** Removes entries from the list; bundles do not depend on it. */
+export function forget(isForgotten) {
+  sent = sent.filter((entry) => !isForgotten(entry));
   write();
 }
 

@@ -4,8 +4,8 @@
 mod browser;
 mod common;
 
-use browser::{Browser, DESKTOP, PHONE, is_installed};
-use common::{App, config, payload, start};
+use browser::{Browser, DESKTOP, PHONE};
+use common::{App, Place, config, payload, start};
 use longwire_node::Node;
 use longwire_node::message::MessageOptions;
 use std::net::SocketAddr;
@@ -40,9 +40,7 @@ fn is_accessible(browser: &mut Browser, name: &str) {
 
 #[test]
 fn each_view_works_on_a_phone_and_on_a_desktop() {
-    if !is_installed() {
-        return;
-    }
+    let Some(_alone) = browser::alone() else { return };
     let (bob, _) = node("bob", "");
     let (_alice, at) = node(
         "alice",
@@ -78,9 +76,7 @@ fn each_view_works_on_a_phone_and_on_a_desktop() {
 
 #[test]
 fn ten_thousand_bundles_scroll_with_few_rows_in_the_document() {
-    if !is_installed() {
-        return;
-    }
+    let Some(_alone) = browser::alone() else { return };
     let (alice, at) = node("alice", "");
     let mut app = App::new(&alice);
     let body = payload(20, 1);
@@ -123,5 +119,207 @@ fn ten_thousand_bundles_scroll_with_few_rows_in_the_document() {
     app.wait_status(|status| status["bundles"] == 9999);
     browser.wait("document.querySelector('#view-queue .summary').textContent.startsWith('9,999 bundles')");
     browser.wait("![...document.querySelectorAll('#view-queue .title')].some((title) => title.textContent === 'dtn://mars/1')");
+    assert!(browser.errors.is_empty(), "{:?}", browser.errors);
+}
+
+/// A file for the page, which a person would choose.
+#[track_caller]
+fn choose_file(browser: &mut Browser, path: &std::path::Path) {
+    let input = browser.command(
+        "Runtime.evaluate",
+        serde_json::json!({"expression": "document.getElementById('files-picker')"}),
+    );
+    let parameters = serde_json::json!({"files": [path], "objectId": input["result"]["objectId"]});
+    browser.command("DOM.setFileInputFiles", parameters);
+}
+
+/// Puts the focus into an element and types.
+#[track_caller]
+fn enter(browser: &mut Browser, selector: &str, text: &str) {
+    browser.evaluate(&format!("document.querySelector({selector:?}).focus()"));
+    browser.type_text(text);
+}
+
+/// Presses the only visible button with these words.
+#[track_caller]
+fn press_button(browser: &mut Browser, words: &str) {
+    let find = format!(
+        "[...document.querySelectorAll('button')].filter((button) => button.checkVisibility() && !button.disabled && button.textContent === {words:?})"
+    );
+    browser.wait(&format!("{find}.length > 0"));
+    browser.evaluate(&format!("{find}[0].focus()"));
+    browser.press("Enter", 13);
+}
+
+#[test]
+fn a_file_and_a_message_travel_between_two_nodes_with_receipts_that_mean_delivered() {
+    let Some(_alone) = browser::alone() else { return };
+    let (bob, there) = node("bob", "");
+    let (alice, here) = node(
+        "alice",
+        &format!("[[link]]\nname = 'bob'\naddress = '{}'\npeer = 'dtn://bob/'", bob.addresses()[0]),
+    );
+    App::new(&alice).wait_status(|status| status["links"][0]["up"] == true);
+    let folder = Place::new("to-send");
+    let path = folder.0.join("<b>map<img src=x>.txt");
+    std::fs::write(&path, "Bridge 4 is <u>closed</u>.\n").expect("a file");
+
+    let mut sender = Browser::open(DESKTOP);
+    sender.go(&format!("http://{here}/#files"));
+    sender.wait("document.getElementById('node').textContent === 'dtn://alice/'");
+    choose_file(&mut sender, &path);
+    enter(&mut sender, "#files-to", "bob");
+    press_button(&mut sender, "Send");
+    sender.wait("document.querySelector('.entry strong')?.textContent === '<b>map<img src=x>.txt'");
+    sender
+        .wait("document.querySelector('.entry').innerText.includes('the next node has it; no receipt yet')");
+
+    // It waits at the other node until somebody receives there.
+    let mut receiver = Browser::open(PHONE);
+    receiver.go(&format!("http://{there}/#files"));
+    press_button(&mut receiver, "Receive files and messages here");
+    receiver
+        .wait("document.querySelector('#view-files .card strong')?.textContent === '_b_map_img src=x_.txt'");
+    press_button(&mut receiver, "Show");
+    receiver
+        .wait("document.querySelector('#view-files pre')?.textContent === 'Bridge 4 is <u>closed</u>.\\n'");
+    is_accessible(&mut receiver, "file-arrived");
+    assert_eq!(App::new(&bob).status()["bundles"], 1, "a file that was shown is still at the node");
+    press_button(&mut receiver, "Accept …");
+    press_button(&mut receiver, "Accept and delete it on the node");
+    receiver.wait("document.querySelector('dialog') === null");
+    App::new(&bob).wait_status(|status| status["bundles"] == 0);
+    sender.wait("document.querySelector('.entry').dataset.state === 'delivered'");
+    sender.wait("document.querySelector('.entry').innerText.includes('receipt of dtn://bob/')");
+    is_accessible(&mut sender, "file-delivered");
+
+    // A message, with markup that nobody interprets, and an answer.
+    sender.evaluate("location.hash = 'messages'");
+    press_button(&mut sender, "New …");
+    sender.wait("document.activeElement.id === 'messages-to'");
+    sender.type_text("bob");
+    sender.press("Enter", 13);
+    sender.wait("document.activeElement.id === 'messages-text'");
+    sender.type_text("Are you <b>well</b>? <script>alert(1)</script>");
+    press_button(&mut sender, "Send");
+    receiver.evaluate("location.hash = 'messages'");
+    receiver.wait("document.querySelector('.theirs .text')?.textContent === 'Are you <b>well</b>? <script>alert(1)</script>'");
+    receiver.wait("document.querySelector('#tabs a[href=\"#messages\"] .badge').textContent === '1 new'");
+    is_accessible(&mut receiver, "message-arrived");
+    let inside = receiver.evaluate("document.querySelectorAll('.thread b, .thread script').length");
+    assert_eq!(inside, 0);
+    assert_eq!(App::new(&bob).status()["bundles"], 1, "a message that was shown is still at the node");
+    press_button(&mut receiver, "Accept");
+    sender.wait("document.querySelector('.mine').dataset.state === 'delivered'");
+    sender.wait("document.querySelector('.mine .fate').textContent.includes('receipt of dtn://bob/')");
+    enter(&mut receiver, "#messages-text", "All well.");
+    press_button(&mut receiver, "Send");
+    press_button(&mut sender, "Receive files and messages here");
+    sender.wait("document.querySelector('.theirs .text')?.textContent === 'All well.'");
+    press_button(&mut sender, "Accept");
+    sender.wait("document.querySelector('.theirs').dataset.state === 'accepted'");
+    receiver.wait("document.querySelector('.mine').dataset.state === 'delivered'");
+    is_accessible(&mut sender, "conversation");
+    for node in [&alice, &bob] {
+        App::new(node).wait_status(|status| status["bundles"] == 0);
+    }
+    // What was accepted is in the browser after the page was loaded again.
+    receiver.go(&format!("http://{there}/?again#messages"));
+    receiver.wait("document.querySelectorAll('.thread li').length === 2");
+    for browser in [&mut sender, &mut receiver] {
+        assert!(browser.errors.is_empty(), "{:?}", browser.errors);
+    }
+}
+
+#[test]
+fn the_page_asks_for_the_token_and_keeps_it_for_the_tab() {
+    let Some(_alone) = browser::alone() else { return };
+    let node = start(config(
+        "node = 'dtn://alice/'\n[storage]\nkind = 'memory'\n[http]\nlisten = '127.0.0.1:0'\ntoken = '0123456789abcdef'\n",
+    ));
+    let at = node.http_address().expect("it has an HTTP interface");
+    let mut browser = Browser::open(PHONE);
+    browser.go(&format!("http://{at}/"));
+    for (token, heard) in [("wrong-token-0123", "has refused this token"), ("0123456789abcdef", "")] {
+        browser.wait("document.querySelector('dialog[open] input[type=password]') !== null");
+        is_accessible_but_for_refusals(&mut browser, "token");
+        enter(&mut browser, "dialog input", token);
+        browser.press("Enter", 13);
+        if !heard.is_empty() {
+            browser.wait(&format!("document.querySelector('dialog[open]')?.innerText.includes({heard:?})"));
+        }
+    }
+    browser.wait("document.getElementById('node').textContent === 'dtn://alice/'");
+    browser.wait("document.querySelector('.pill').textContent.includes('Running')");
+    browser.errors.clear();
+    // Events come with the token, too: the other end of the page sees a bundle at once.
+    let mut app = App::new(&node);
+    let sent = app.send("dtn://mars/x", &payload(5, 1), MessageOptions::default());
+    app.wait_accepted(sent);
+    browser.wait("document.querySelector('#view-queue .title')?.textContent === 'dtn://mars/x'");
+    browser.go(&format!("http://{at}/?again"));
+    browser.wait("document.querySelector('#view-queue .title')?.textContent === 'dtn://mars/x'");
+    assert!(browser.errors.is_empty(), "{:?}", browser.errors);
+    let kept = browser.evaluate("JSON.stringify(localStorage).includes('0123456789abcdef')");
+    assert_eq!(kept, false, "nothing of it outlives the tab");
+}
+
+/// As `is_accessible`; the browser reports requests that the node has refused as errors.
+#[track_caller]
+fn is_accessible_but_for_refusals(browser: &mut Browser, name: &str) {
+    browser.errors.retain(|error| !error.contains("401"));
+    is_accessible(browser, name);
+}
+
+#[test]
+fn what_is_too_large_is_refused_with_a_hint_and_a_photo_is_made_smaller() {
+    let Some(_alone) = browser::alone() else { return };
+    let (bob, _) = node("bob", "");
+    let (_alice, at) = node(
+        "alice",
+        &format!(
+            "[agent.limits]\nstore-bytes-max = 3000000\nbundle-bytes-max = 1500000\n\
+             [[link]]\nname = 'uhf'\naddress = '{}'\npeer = 'dtn://bob/'\nrate-bps = 9600",
+            bob.addresses()[0]
+        ),
+    );
+    let mut browser = Browser::open(PHONE);
+    browser.go(&format!("http://{at}/#files"));
+    browser.wait("document.getElementById('node').textContent === 'dtn://alice/'");
+    let folder = Place::new("too-large");
+    enter(&mut browser, "#files-to", "dtn://mars/files");
+    for (length, words) in [
+        (4_000_000, "does not fit into the store of the node: 3.00 MB are free"),
+        (2_000_000, "It was not sent"),
+    ] {
+        let path = folder.0.join("large.bin");
+        std::fs::write(&path, payload(length, 3)).expect("a file");
+        choose_file(&mut browser, &path);
+        press_button(&mut browser, "Send");
+        browser.wait(&format!("document.querySelector('.chosen .problem')?.innerText.includes({words:?})"));
+        browser.wait("document.querySelector('.chosen .problem .hint').textContent.startsWith('Hint: ')");
+        browser.errors.retain(|error| !error.contains("413"));
+        is_accessible(&mut browser, "too-large");
+        press_button(&mut browser, "Remove");
+        browser.wait("document.querySelector('.chosen .problem') === null");
+    }
+    browser.evaluate("document.getElementById('files-to').value = ''");
+    enter(&mut browser, "#files-to", "bob");
+    let photo = browser.evaluate(include_str!("page_browser/photo.js"));
+    let photo = photo.as_u64().expect("its size");
+    browser.wait("document.querySelector('.chosen .soft')?.textContent.includes('at least')");
+    browser.evaluate(
+        "{ const size = document.querySelector('.chosen select'); size.value = '640'; size.dispatchEvent(new Event('change')); }",
+    );
+    browser.wait("document.querySelector('.chosen .soft').textContent.includes('made smaller to')");
+    is_accessible(&mut browser, "photo");
+    press_button(&mut browser, "Send");
+    browser.wait("document.querySelector('.entry strong')?.textContent === 'photo.jpg'");
+    let mut app = App::new(&bob);
+    app.register("files", 0);
+    let (_, file) = app.receive();
+    assert!((file.len() as u64) < photo / 4, "{} of {photo}", file.len());
+    let start = file.windows(3).position(|window| window == [0xff, 0xd8, 0xff]);
+    assert!(start.is_some_and(|start| start < 40), "a JPEG behind its name");
     assert!(browser.errors.is_empty(), "{:?}", browser.errors);
 }

@@ -39,10 +39,16 @@ files! {
     "/page/dialog.js" SCRIPT "dialog.js";
     "/page/dom.js" SCRIPT "dom.js";
     "/page/events.js" SCRIPT "events.js";
+    "/page/files.js" SCRIPT "files.js";
     "/page/format.js" SCRIPT "format.js";
     "/page/links.js" SCRIPT "links.js";
     "/page/main.js" SCRIPT "main.js";
+    "/page/messages.js" SCRIPT "messages.js";
+    "/page/nodes.js" SCRIPT "nodes.js";
+    "/page/photo.js" SCRIPT "photo.js";
     "/page/queue.js" SCRIPT "queue.js";
+    "/page/received.js" SCRIPT "received.js";
+    "/page/receiving.js" SCRIPT "receiving.js";
     "/page/sent.js" SCRIPT "sent.js";
     "/page/state.js" SCRIPT "state.js";
     "/page/virtual_list.js" SCRIPT "virtual_list.js";
