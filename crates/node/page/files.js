@@ -32,11 +32,14 @@ export function build(root) {
   const arrived = make("div", { class: "entries" });
   const banner = receiving("files");
   const earlier = make("div", { class: "entries" });
-  root.append(make("div", { class: "columns" },
+  const columns = make("div", { class: "columns" },
     make("div", { class: "entries" }, make("h3", {}, "Send"), form.element, make("h3", {}, "Sent files"), form.sent),
-    make("div", { class: "entries" }, make("h3", {}, "Received files"), banner.element, arrived, earlier)));
+    make("div", { class: "entries received" }, make("h3", {}, "Received files"), banner.element, arrived, earlier));
+  root.append(columns);
   const showArrived = () => {
     banner.update();
+    // On a phone, what waits for a decision comes first.
+    columns.classList.toggle("arrived", boxes.files.deliveries.length > 0);
     renderArrived(arrived);
     renderEarlier(earlier);
   };

@@ -6,13 +6,15 @@ import { field, make, replace, say } from "./dom.js";
 import { follow, onEvents } from "./events.js";
 import * as files from "./files.js";
 import * as links from "./links.js";
+import * as log from "./log.js";
 import * as messages from "./messages.js";
 import * as queue from "./queue.js";
+import * as stations from "./stations.js";
 import { onReceived, watchReceived } from "./received.js";
 import { nameOf, watchSent } from "./sent.js";
 import { degradations, onStatus, watch } from "./state.js";
 
-const VIEWS = { queue, links, files, messages };
+const VIEWS = { queue, links, files, messages, stations, log };
 
 const content = document.getElementById("content");
 const tabs = document.getElementById("tabs");
@@ -54,6 +56,7 @@ function showView(takesFocus) {
     section.hidden = other !== name;
     if (other === name) tab.setAttribute("aria-current", "page");
     else tab.removeAttribute("aria-current");
+    if (other === name) tab.scrollIntoView({ block: "nearest", inline: "nearest" });
   }
   shown = name;
   const { view, heading } = sections.get(name);

@@ -25,7 +25,7 @@ export class VirtualList {
     this.#fill = fillRow;
     this.#visible = visible;
     this.inner = make("div", { class: "rows", role: "list", "aria-label": label });
-    this.element = make("div", { class: "list", tabindex: -1 }, this.inner);
+    this.element = make("div", { class: "list", tabindex: 0, role: "region", "aria-label": label }, this.inner);
     this.element.addEventListener("scroll", () => this.#later(), { passive: true });
     this.element.addEventListener("keydown", (event) => this.#key(event));
     this.observer = new ResizeObserver(() => this.#later());

@@ -223,12 +223,58 @@ fn a_file_and_a_message_travel_between_two_nodes_with_receipts_that_mean_deliver
     for node in [&alice, &bob] {
         App::new(node).wait_status(|status| status["bundles"] == 0);
     }
+    the_log_has_it(&mut receiver);
     // What was accepted is in the browser after the page was loaded again.
     receiver.go(&format!("http://{there}/?again#messages"));
     receiver.wait("document.querySelectorAll('.thread li').length === 2");
     for browser in [&mut sender, &mut receiver] {
         assert!(browser.errors.is_empty(), "{:?}", browser.errors);
     }
+}
+
+/// The events in words, and the communications log as CSV, as text and on paper.
+#[track_caller]
+fn the_log_has_it(receiver: &mut Browser) {
+    receiver.evaluate("location.hash = 'log'");
+    receiver.wait("[...document.querySelectorAll('#view-log .open')].some((words) => words.textContent.startsWith('Receipt of dtn://alice/'))");
+    enter(receiver, "#view-log input", "link");
+    receiver.wait(
+        "[...document.querySelectorAll('#view-log .open')].every((words) => /link/i.test(words.textContent))",
+    );
+    receiver.evaluate(include_str!("page_browser/keep_saved.js"));
+    press_button(receiver, "Communications log (ICS 309) …");
+    receiver.wait(
+        "document.querySelector('dialog[open] [role=status]')?.textContent === '3 entries in this period.'",
+    );
+    enter(receiver, "#ics-incident", "Flood, river");
+    enter(receiver, "#ics-operator", "=OE1ABC");
+    is_accessible(receiver, "ics309");
+    press_button(receiver, "CSV");
+    receiver.wait("saved.length === 1");
+    let csv = receiver.evaluate("saved[0]");
+    let csv = csv.as_str().expect("text");
+    assert!(csv.contains("Incident name,\"Flood, river\"\r\n"), "{csv}");
+    assert!(csv.contains("Operator,'=OE1ABC\r\n"), "a cell is no formula: {csv}");
+    let lines: Vec<&str> = csv.lines().filter(|line| line.starts_with("20")).collect();
+    assert_eq!(lines.len(), 3, "{csv}");
+    assert!(
+        lines[0].ends_with("\"File _b_map_img src=x_.txt, 27 B\"")
+            || lines[0].contains("File _b_map_img src=x_.txt"),
+        "{csv}"
+    );
+    assert!(
+        lines[1]
+            .contains(",dtn://alice/,dtn://bob/,Are you <b>well</b>? <script>alert(1)</script>,accepted "),
+        "{csv}"
+    );
+    assert!(lines[2].contains(",dtn://bob/,dtn://alice/messages,All well.,delivered "), "{csv}");
+    press_button(receiver, "Text");
+    receiver.wait("saved.length === 2 && saved[1].includes('COMMUNICATIONS LOG (ICS 309)') && saved[1].includes('All well.')");
+    press_button(receiver, "Print");
+    receiver.wait("printed === 1 && document.querySelectorAll('.print-only tbody tr').length === 8");
+    receiver.evaluate("window.dispatchEvent(new Event('afterprint'))");
+    receiver.wait("document.querySelector('.print-only') === null");
+    press_button(receiver, "Close");
 }
 
 #[test]

@@ -26,6 +26,10 @@
     if (!document.querySelector(landmark)) wrong.push(`no ${landmark}`);
   }
   if (document.documentElement.scrollWidth > window.innerWidth) wrong.push(`wider than the window: ${document.documentElement.scrollWidth}`);
+  for (const part of document.querySelectorAll("dialog[open], dialog[open] *, section:not([hidden]), .card, .row, .thread")) {
+    const cuts = ["hidden", "auto", "scroll"].includes(getComputedStyle(part).overflowX) && part.matches("dialog *, section, .thread") && !part.matches("pre, .open, .why, .pace, input, select");
+    if (cuts && part.scrollWidth > part.clientWidth + 1) wrong.push(`wider than its place: ${part.outerHTML.slice(0, 120)}`);
+  }
   const channels = (text) => (text.match(/[\d.]+/g) ?? []).map(Number);
   const luminance = ([red, green, blue]) => {
     const linear = [red, green, blue].map((value) => value / 255).map((value) => value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4);

@@ -41,7 +41,9 @@ files! {
     "/page/events.js" SCRIPT "events.js";
     "/page/files.js" SCRIPT "files.js";
     "/page/format.js" SCRIPT "format.js";
+    "/page/ics309.js" SCRIPT "ics309.js";
     "/page/links.js" SCRIPT "links.js";
+    "/page/log.js" SCRIPT "log.js";
     "/page/main.js" SCRIPT "main.js";
     "/page/messages.js" SCRIPT "messages.js";
     "/page/nodes.js" SCRIPT "nodes.js";
@@ -51,6 +53,7 @@ files! {
     "/page/receiving.js" SCRIPT "receiving.js";
     "/page/sent.js" SCRIPT "sent.js";
     "/page/state.js" SCRIPT "state.js";
+    "/page/stations.js" SCRIPT "stations.js";
     "/page/virtual_list.js" SCRIPT "virtual_list.js";
 }
 
