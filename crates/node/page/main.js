@@ -11,7 +11,7 @@ import * as messages from "./messages.js";
 import * as queue from "./queue.js";
 import * as stations from "./stations.js";
 import { onReceived, watchReceived } from "./received.js";
-import { nameOf, watchSent } from "./sent.js";
+import { loadSent, nameOf, watchSent } from "./sent.js";
 import { degradations, onStatus, watch } from "./state.js";
 
 const VIEWS = { queue, links, files, messages, stations, log };
@@ -42,8 +42,6 @@ function start() {
   watchSent();
   showView(false);
   watch();
-  watchReceived();
-  follow();
 }
 
 function showView(takesFocus) {
@@ -90,9 +88,13 @@ function showState(status, trouble) {
     return;
   }
   if (node !== status.node) {
+    if (node !== null) location.reload();
     node = status.node;
     say(document.getElementById("node"), node);
     document.title = titleOf();
+    loadSent(node);
+    watchReceived(node);
+    follow();
   }
   openedAt = Math.min(openedAt ?? status.uptime_s, status.uptime_s);
   const reasons = degradations(status);

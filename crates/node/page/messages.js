@@ -1,6 +1,6 @@
 // Messages: plain text between people, with receipts.
 
-import { Failure, send } from "./api.js";
+import { Failure, named, save, send } from "./api.js";
 import { open, tell } from "./dialog.js";
 import { button, choice, empty, field, make, problem, replace, say } from "./dom.js";
 import { fateOf } from "./files.js";
@@ -72,6 +72,9 @@ function loadTexts() {
   }
 }
 
+/** Node of the other person; of an anonymous message, its source `dtn:none`. */
+const partnerOf = (endpoint) => nodeOf(endpoint) ?? endpoint;
+
 /** Messages by conversation: the node of the other person, and the messages in order. */
 function conversations() {
   const all = new Map();
@@ -79,15 +82,15 @@ function conversations() {
     if (!all.has(node)) all.set(node, []);
     all.get(node).push(message);
   };
-  for (const entry of sent) if (entry.kind === "message") enter(nodeOf(entry.to), { key: entry.id, at: entry.at, text: entry.text, entry });
+  for (const entry of sent) if (entry.kind === "message") enter(partnerOf(entry.to), { key: entry.id, at: entry.at, text: entry.text, entry });
   for (const entry of received) {
-    if (entry.kind === "message") enter(nodeOf(entry.from), { key: entry.id, at: entry.at, text: entry.text, from: entry.from, accepted: entry.accepted });
+    if (entry.kind === "message") enter(partnerOf(entry.from), { key: entry.id, at: entry.at, text: entry.text, from: entry.from, accepted: entry.accepted });
   }
   const kept = new Set(received.map((entry) => entry.id));
   for (const delivery of boxes.messages.deliveries) {
     if (kept.has(delivery.bundle)) continue;
     const known = texts.get(delivery.bundle);
-    enter(nodeOf(delivery.source), { key: delivery.bundle, at: sentAt(delivery) ?? Date.now(), text: known?.text ?? "", isWhole: known?.isWhole, from: delivery.source, delivery });
+    enter(partnerOf(delivery.source), { key: delivery.bundle, at: sentAt(delivery) ?? Date.now(), text: known?.text ?? "", isWhole: known?.isWhole, from: delivery.source, delivery });
   }
   for (const messages of all.values()) messages.sort((a, b) => a.at - b.at);
   return all;
@@ -96,7 +99,7 @@ function conversations() {
 function render() {
   const all = conversations();
   suggest(composer.suggestions, knownNodes());
-  const nodes = [...all.keys()].filter((node) => node !== null);
+  const nodes = [...all.keys()];
   if (partner !== null && !nodes.includes(partner)) nodes.push(partner);
   nodes.sort((a, b) => (all.get(b)?.at(-1)?.at ?? Infinity) - (all.get(a)?.at(-1)?.at ?? Infinity));
   if (partner === null && nodes.length > 0) choose(nodes[0], false);
@@ -118,7 +121,8 @@ function render() {
   } else {
     replace(thread, shown.map(messageItem));
   }
-  composer.element.hidden = partner === null;
+  // Nobody can answer an anonymous message.
+  composer.element.hidden = partner === null || nodeOf(partner) === null;
   if (isAtEnd) thread.scrollTop = thread.scrollHeight;
 }
 
@@ -127,13 +131,14 @@ const unread = (messages) => (messages ?? []).filter((message) => message.delive
 function messageItem(message) {
   const { entry, delivery } = message;
   const [sign, words] = entry ? fateOf(entry) : delivery ? ["●", "at the node, not accepted yet"] : ["✓", `accepted at ${moment(message.accepted)}`];
-  const who = entry ? "You" : shortNode(nodeOf(message.from));
+  const who = entry ? "You" : shortNode(partnerOf(message.from));
   const status = make("p", { class: "fate" }, `${who}, ${moment(message.at)} · `, make("span", { "aria-hidden": "true" }, `${sign} `), words);
-  const cut = message.isWhole === false ? make("p", { class: "soft" }, "The message is longer than this page shows.") : null;
-  const accepts = delivery && texts.get(delivery.bundle)?.isWhole ?
-    button("Accept", (event) => acceptMessage(message, event.target), { "aria-label": `Accept the message of ${who}` }) : null;
+  const cut = message.isWhole === false ? make("p", { class: "soft" }, "The message is longer than this page shows and keeps: save it before you accept it.") : null;
+  const saves = cut ? button("Save as a file", () => save(named("/deliveries", delivery.id), "message.txt")) : null;
+  const accepts = message.isWhole === undefined ? null :
+    button("Accept", (event) => acceptMessage(message, event.target), { "aria-label": `Accept the message of ${who}` });
   return make("li", { class: entry ? "mine" : "theirs", data: { state: entry?.state ?? (delivery ? "arrived" : "accepted") } },
-    make("p", { class: "text", dir: "auto" }, message.text), cut, status, accepts);
+    make("p", { class: "text", dir: "auto" }, message.text), cut, status, make("div", { class: "buttons" }, saves, accepts));
 }
 
 async function acceptMessage({ delivery, text }, pressed) {

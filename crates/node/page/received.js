@@ -4,10 +4,9 @@
 import { Failure, ask, named, query, request } from "./api.js";
 import { onEvents } from "./events.js";
 import { endpointOf, fromDtn } from "./format.js";
+import { readList } from "./kept.js";
 import { status } from "./state.js";
 
-const KEY = "longwire.received";
-const ON = "longwire.receives";
 /** Maximum number of accepted entries that are kept. */
 const KEPT_MAX = 2000;
 /** Time without use after which the node ends a registration, seconds. */
@@ -24,7 +23,9 @@ export const boxes = {
 };
 
 /** Accepted entries, the latest first: id, kind, from, text or name, bytes, at, accepted. */
-export let received = read();
+export let received = [];
+let key = null;
+let onKey = null;
 
 const listeners = new Set();
 const contents = new Map();
@@ -41,29 +42,20 @@ function changed() {
   for (const listener of listeners) listener();
 }
 
-function read() {
-  try {
-    const kept = JSON.parse(localStorage.getItem(KEY) ?? "[]");
-    return Array.isArray(kept) ? kept : [];
-  } catch {
-    return [];
-  }
-}
-
 /** Whether the user wants to receive with this browser. */
 export function receives() {
-  return localStorage.getItem(ON) === "on";
+  return localStorage.getItem(onKey) === "on";
 }
 
 /** Registers both endpoints, from now on whenever the page is open. */
 export async function beginReceiving() {
-  localStorage.setItem(ON, "on");
+  localStorage.setItem(onKey, "on");
   await look();
 }
 
 /** Ends both registrations; deliveries wait at the node. */
 export async function endReceiving() {
-  localStorage.setItem(ON, "off");
+  localStorage.setItem(onKey, "off");
   for (const box of Object.values(boxes)) {
     if (box.isRegistered) await ask("DELETE", named("/registrations", box.endpoint)).catch(() => null);
     Object.assign(box, { isRegistered: false, deliveries: [], trouble: null });
@@ -71,8 +63,10 @@ export async function endReceiving() {
   changed();
 }
 
-/** Begins to follow the deliveries. */
-export function watchReceived() {
+/** Reads what was accepted from this node, and begins to follow its deliveries. */
+export function watchReceived(node) {
+  [key, onKey] = [`longwire.received ${node}`, `longwire.receives ${node}`];
+  received = readList(key);
   const mine = ["bundle_arrived", "bundle_delivered", "bundle_deleted", "missed"];
   onEvents((batch) => {
     if (batch.some((event) => mine.includes(event.event))) soon(300);
@@ -190,7 +184,7 @@ export async function accept(delivery, entry) {
     const all = [{ id: delivery.bundle, from: delivery.source, at: sentAt(delivery) ?? Date.now(), accepted: Date.now(), ...entry }, ...received];
     all.length = Math.min(all.length, KEPT_MAX);
     try {
-      localStorage.setItem(KEY, JSON.stringify(all));
+      localStorage.setItem(key, JSON.stringify(all));
     } catch {
       throw new Failure(0, "this browser has no room for it, so it was not accepted and stays at the node",
         "export the log and remove old messages, or accept it with another browser");
@@ -205,6 +199,6 @@ export async function accept(delivery, entry) {
 /** Removes accepted entries from this browser. */
 export function forgetReceived(isForgotten) {
   received = received.filter((entry) => !isForgotten(entry));
-  localStorage.setItem(KEY, JSON.stringify(received));
+  localStorage.setItem(key, JSON.stringify(received));
   changed();
 }

@@ -2,13 +2,14 @@
 
 import { onEvents } from "./events.js";
 import { fromDtn } from "./format.js";
+import { readList } from "./kept.js";
 
 /** Maximum number of files and messages that are kept. */
 const KEPT_MAX = 1000;
-const KEY = "longwire.sent";
 
 /** Sent bundles, the latest first: id, to, kind (`file` or `message`), name or text, bytes, at, and what is known of them. */
-export let sent = read();
+export let sent = [];
+let key = null;
 const listeners = new Set();
 
 /** Calls a listener after each change. */
@@ -16,19 +17,17 @@ export function onSent(listener) {
   listeners.add(listener);
 }
 
-function read() {
-  try {
-    const kept = JSON.parse(localStorage.getItem(KEY) ?? "[]");
-    return Array.isArray(kept) ? kept : [];
-  } catch {
-    return [];
-  }
+/** Reads what was sent from this node. */
+export function loadSent(node) {
+  key = `longwire.sent ${node}`;
+  sent = readList(key);
+  for (const listener of listeners) listener(sent);
 }
 
 function write() {
   sent.length = Math.min(sent.length, KEPT_MAX);
   try {
-    localStorage.setItem(KEY, JSON.stringify(sent));
+    localStorage.setItem(key, JSON.stringify(sent));
   } catch {
     // Without room the list lasts until the page is closed; bundles do not depend on it.
   }

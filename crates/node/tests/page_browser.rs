@@ -57,8 +57,23 @@ fn each_view_works_on_a_phone_and_on_a_desktop() {
     browser.wait("document.getElementById('node').textContent === 'dtn://alice/'");
     browser.wait("document.querySelector('#view-queue .empty') !== null");
     is_accessible(&mut browser, "queue-empty");
+    // With the keyboard alone: past the link to the content, and from tab to tab.
+    browser.press("Tab", 9);
+    browser.wait("document.activeElement.matches('.skip')");
+    let visible = browser.evaluate("document.activeElement.getBoundingClientRect().left >= 0");
+    assert_eq!(visible, true, "what has the focus is seen");
+    for _ in 0..2 {
+        browser.evaluate(
+            "document.activeElement.matches('#tabs a') || document.querySelector('summary')?.focus()",
+        );
+        browser.press("Tab", 9);
+    }
+    browser.wait("document.activeElement.matches('#tabs a')");
+    browser.press("Enter", 13);
+    browser.wait("document.activeElement.tagName === 'H2' || document.querySelector('#tabs [aria-current]') === document.activeElement");
     let views = browser
         .evaluate("[...document.querySelectorAll('#tabs a')].map((tab) => tab.hash.slice(1)).join(' ')");
+    browser.evaluate("location.hash = 'queue'");
     for view in views.as_str().expect("their names").split(' ') {
         browser.evaluate(&format!("location.hash = '{view}'"));
         browser.wait(&format!("!document.getElementById('view-{view}').hidden"));
@@ -218,6 +233,22 @@ fn a_file_and_a_message_travel_between_two_nodes_with_receipts_that_mean_deliver
     sender.wait("document.querySelector('.theirs .text')?.textContent === 'All well.'");
     press_button(&mut sender, "Accept");
     sender.wait("document.querySelector('.theirs').dataset.state === 'accepted'");
+    // A message without a sender that could be answered, and one that is longer than the page shows.
+    let mut app = App::new(&bob);
+    let long: Vec<u8> = b"0123456789".repeat(7_000);
+    let anonymous = MessageOptions {
+        source: Some("dtn:none".into()),
+        must_not_fragment: true,
+        ..MessageOptions::default()
+    };
+    let number = app.send("dtn://alice/messages", &long.into(), anonymous);
+    app.wait_accepted(number);
+    press_button(&mut sender, "dtn:none (1 new)");
+    sender.wait("document.querySelector('.theirs .text')?.textContent.length === 64000");
+    sender.wait("document.querySelector('.theirs').innerText.includes('Save as a file') && document.querySelector('.composer').hidden");
+    press_button(&mut sender, "Accept");
+    press_button(&mut sender, "bob");
+    sender.wait("document.querySelectorAll('.thread li').length === 2");
     receiver.wait("document.querySelector('.mine').dataset.state === 'delivered'");
     is_accessible(&mut sender, "conversation");
     for node in [&alice, &bob] {

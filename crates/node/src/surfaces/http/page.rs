@@ -42,6 +42,7 @@ files! {
     "/page/files.js" SCRIPT "files.js";
     "/page/format.js" SCRIPT "format.js";
     "/page/ics309.js" SCRIPT "ics309.js";
+    "/page/kept.js" SCRIPT "kept.js";
     "/page/links.js" SCRIPT "links.js";
     "/page/log.js" SCRIPT "log.js";
     "/page/main.js" SCRIPT "main.js";
