@@ -3,7 +3,7 @@
 import { ask, named } from "./api.js";
 import { confirm, tell } from "./dialog.js";
 import { button, draw, empty, facts, make, replace } from "./dom.js";
-import { bitRate, bytes, clock, count, duration, fromDtn, moment, rate } from "./format.js";
+import { bitRate, bytes, clock, count, duration, fromDtn, moment, plural, rate } from "./format.js";
 import { isBetweenContacts, linkRates, onStatus, refresh, status } from "./state.js";
 
 /** Span of the time line of contacts, hours. */
@@ -39,7 +39,7 @@ function render() {
   if (!status) return;
   const links = [...status.links].sort((a, b) => a.calls - b.calls || a.name.localeCompare(b.name));
   const up = links.filter((link) => link.up).length;
-  summary.textContent = links.length ? `${up} of ${links.length} links are up. Router: ${status.router}.` : "";
+  summary.textContent = links.length ? `${up} of ${plural(links.length, "link")} up. Router: ${status.router}.` : "";
   const now = JSON.stringify(links.map((link) => [link, linkRates(link.name)]));
   // Nothing is drawn again while the keyboard is in it, except what has changed.
   if (now === drawn) return;

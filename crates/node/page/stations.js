@@ -1,6 +1,7 @@
 // Stations and nodes: who hears whom, as far as this node knows.
 
 import { ask } from "./api.js";
+import { channel } from "./channel.js";
 import { draw, empty, facts, make, replace, say } from "./dom.js";
 import { duration, moment, fromDtn, plural, shortNode } from "./format.js";
 import { onStatus, status } from "./state.js";
@@ -15,6 +16,7 @@ export const title = "Stations";
 let map;
 let table;
 let heardPlace;
+let timeline;
 let heard = null;
 let isAvailable = null;
 let isShown = false;
@@ -25,10 +27,15 @@ export function build(root) {
   map = make("div", { class: "card" });
   table = make("div", { class: "card wide" });
   heardPlace = make("div", { class: "card wide" });
-  root.append(make("h3", {}, "Who hears whom"), map, make("h3", {}, "Connections"), table, make("h3", {}, "Stations heard on the radio"), heardPlace);
+  timeline = channel();
+  root.append(make("h3", {}, "Who hears whom"), map, make("h3", {}, "Connections"), table, make("h3", {}, "Stations heard on the radio"), heardPlace,
+    make("h3", {}, "Who transmits when"), timeline.element);
   onStatus(() => {
     if (isShown) update();
   });
+  new ResizeObserver(() => {
+    if (isShown && status) render();
+  }).observe(map);
 }
 
 export function show() {
@@ -43,6 +50,7 @@ export function hide() {
 async function update() {
   if (!status) return;
   render();
+  timeline.update(status.tncs);
   if (isAvailable === false || performance.now() - askedAt < HEARD_MS || status.tncs.length === 0) return;
   askedAt = performance.now();
   try {
@@ -62,6 +70,9 @@ function connections() {
     if (!all.has(key) || (isUp && !all.get(key).isUp)) all.set(key, { from, to, isUp, how, since });
   };
   const here = status.node;
+  // A station is the node that is known to have its callsign.
+  const owners = new Map(status.tncs.map((tnc) => [tnc.callsign, here]));
+  for (const link of status.links) if (link.peer && link.radio?.peer) owners.set(link.radio.peer, link.peer);
   for (const link of status.links) {
     if (link.group) continue;
     const peer = link.peer ?? link.radio?.peer ?? (link.calls ? null : link.name);
@@ -71,7 +82,7 @@ function connections() {
     for (const link of route.links) enter(route.node, link.to, link.down_s === null, `announced by ${route.node}`, route.announced_s);
   }
   for (const station of heard ?? []) {
-    enter(station.callsign, status.tncs.find((tnc) => tnc.name === station.tnc)?.callsign ?? here, true, `heard on TNC ${station.tnc}`, null);
+    enter(owners.get(station.callsign) ?? station.callsign, here, true, `${station.callsign} heard on TNC ${station.tnc}`, null);
   }
   return [...all.values()];
 }
@@ -104,7 +115,7 @@ function drawMap(all) {
   const here = status.node;
   const names = [...new Set(all.flatMap(({ from, to }) => [from, to]))].filter((name) => name !== here).sort().slice(0, MAP_MAX);
   const width = Math.min(760, Math.max(300, map.clientWidth - 24));
-  const height = Math.min(460, 220 + names.length * 16);
+  const height = Math.min(460, 170 + names.length * 20);
   const places = new Map([[here, [width / 2, height / 2]]]);
   names.forEach((name, index) => {
     const angle = (2 * Math.PI * index) / names.length - Math.PI / 2;
@@ -119,7 +130,7 @@ function drawMap(all) {
     draw("text", { x, y: y + (y < height / 2 && name !== here ? -13 : 24), "text-anchor": "middle" }, shortNode(name).slice(0, 24))));
   const label = `Map of ${plural(places.size, "node")} and their connections; the table below has the same`;
   const more = new Set(all.flatMap(({ from, to }) => [from, to])).size - places.size;
-  return [draw("svg", { class: "map", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label }, lines, nodes),
+  return [draw("svg", { class: "map", width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label }, lines, nodes),
     make("p", { class: "soft" }, `Solid lines are up, dashed lines are down.${more > 0 ? ` ${plural(more, "further node")} are in the table.` : ""}`)];
 }
 
@@ -128,7 +139,9 @@ function renderHeard() {
     replace(heardPlace, make("p", { class: "soft" }, "This node has no TNC, so it hears no stations."));
   } else if (isAvailable === false) {
     replace(heardPlace, make("p", { class: "soft" }, "Not available: this node keeps no list of the stations that it hears."));
-  } else if (!heard || heard.length === 0) {
+  } else if (heard === null) {
+    replace(heardPlace, make("p", { class: "soft" }, "Asking the node …"));
+  } else if (heard.length === 0) {
     replace(heardPlace, make("p", { class: "soft" }, "No station has been heard yet."));
   } else {
     const cell = (value) => make("td", {}, value === null || value === undefined ? "" : String(value));

@@ -448,6 +448,36 @@ pub struct Link {
     pub counters: Counts,
 }
 
+/// Transmissions on the channels of TNCs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Transmissions {
+    /// Transmissions, the latest of each TNC first; at most 200 of each.
+    pub transmissions: Vec<Transmission>,
+}
+
+/// Transmission on the channel of a TNC: frames of one station with pauses of at most 0.5 s.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Transmission {
+    /// Name of the TNC.
+    pub tnc: String,
+    /// Callsign of the station that transmits: the source, or the digipeater that repeats its frames.
+    pub from: String,
+    /// Callsign of the source of the frames.
+    pub source: String,
+    /// Callsign of the destination of the frames.
+    pub to: String,
+    /// True for frames of this station. They count from the time at which they are passed to the TNC.
+    pub own: bool,
+    /// Seconds since its beginning, which follows from the length of the first frame and the rate of the channel.
+    pub began_s: f64,
+    /// Duration, seconds; for own frames at least this.
+    pub lasts_s: f64,
+    /// Number of frames.
+    pub frames: u64,
+    /// Bytes of these frames.
+    pub bytes: u64,
+}
+
 /// Planned contact: a period in which a link may be used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ContactWindow {

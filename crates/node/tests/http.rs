@@ -109,6 +109,8 @@ fn every_operation_is_described_and_answers_as_described() {
     let (_, link) = api.ask("POST", "/links", "", &json!({"name": "mars", "address": "127.0.0.1:1"}));
     assert_eq!(link["name"], "mars");
     api.ask("POST", "/routes", "", &json!({"to": "dtn://venus/*", "via": "mars", "cost": 3}));
+    let (_, channel) = api.ask("GET", "/transmissions", "", &Value::Null);
+    assert_eq!(channel["transmissions"], json!([]), "the node has no TNC");
     let (_, routes) = api.ask("GET", "/routes", "", &Value::Null);
     assert_eq!(routes["routes"], json!([{"to": "dtn://venus/*", "via": "mars", "cost": 3}]));
     assert_eq!(api.ask("DELETE", "/routes", "to=dtn://venus/*&via=mars", &Value::Null).0, 200);

@@ -461,3 +461,37 @@ fn a_segment_that_is_sent_again_is_seen() {
     }
     assert_eq!((segments.again(), segments.acknowledged(), segments.calls()), ([1, 0], [1, 0], 2));
 }
+
+/// Both stations see the transmissions of both: their own as they hand them over, those of the other as they end.
+#[test]
+fn who_had_the_channel_is_listed() {
+    let air = Air::new();
+    let (alice, bob) = (alice(&air, "ax25cl", ""), bob(&air));
+    let (mut here, mut there) = (App::new(&alice), App::new(&bob));
+    both_ways(&mut here, &mut there, 5_000, |_, _| {});
+    for (app, own, other) in [(&mut here, "AL1CE-1", "B0B-2"), (&mut there, "B0B-2", "AL1CE-1")] {
+        app.ask(Request::Transmissions);
+        let all = app.wait(|said| match said.head {
+            Reply::Transmissions { transmissions } => Some(transmissions),
+            _ => None,
+        });
+        for (from, to, is_own) in [(own, other, true), (other, own, false)] {
+            let of = all.iter().filter(|known| (&known.from[..], &known.to[..]) == (from, to));
+            let (mut frames, mut bytes) = (0, 0);
+            for known in of {
+                assert_eq!(
+                    (&known.tnc[..], &known.source[..], known.own),
+                    ("vhf", from, is_own),
+                    "{known:?}"
+                );
+                assert!(known.lasts_s > 0.0 && known.began_s >= 0.0, "{known:?}");
+                (frames, bytes) = (frames + known.frames, bytes + known.bytes);
+            }
+            // The file, and more than one frame of it.
+            assert!(
+                frames > 5 && bytes > 5_000,
+                "{from} to {to}: {frames} frames, {bytes} bytes of {all:#?}"
+            );
+        }
+    }
+}

@@ -5,6 +5,7 @@ mod browser;
 mod common;
 
 use browser::{Browser, DESKTOP, PHONE};
+use common::air::Air;
 use common::{App, Place, config, payload, start};
 use longwire_node::Node;
 use longwire_node::message::MessageOptions;
@@ -306,6 +307,39 @@ fn the_log_has_it(receiver: &mut Browser) {
     receiver.evaluate("window.dispatchEvent(new Event('afterprint'))");
     receiver.wait("document.querySelector('.print-only') === null");
     press_button(receiver, "Close");
+}
+
+#[test]
+fn a_map_and_a_time_line_show_who_hears_whom_and_who_transmits_when() {
+    let Some(_alone) = browser::alone() else { return };
+    let air = Air::new();
+    let tnc = |at: usize, callsign: &str| {
+        format!(
+            "[ax25cl]\nretry-min = '50 ms'\nretry-max = '200 ms'\n\
+             [[tnc]]\nname = 'vhf'\naddress = '{}'\ncallsign = '{callsign}'\nturnaround = '300 ms'\n\
+             [tnc.channel]\nrate-bps = 1_000_000\ntx-delay = '0 ms'\ntx-tail = '0 ms'\nslot-time = '0 ms'\n",
+            air.at(at)
+        )
+    };
+    let (bob, _) = node("bob", &tnc(1, "B0B-2"));
+    let link =
+        "[[link]]\nname = 'uhf'\nkind = 'ax25cl'\ntnc = 'vhf'\ncallsign = 'b0b-2'\npeer = 'dtn://bob/'\n";
+    let (alice, at) = node("alice", &format!("{}{link}", tnc(0, "AL1CE-1")));
+    let (mut here, mut there) = (App::new(&alice), App::new(&bob));
+    there.register("inbox", 1 << 20);
+    here.wait_status(|status| status["links"][0]["up"] == true);
+    here.send("dtn://bob/inbox", &payload(5_000, 2), MessageOptions::default());
+    there.receive();
+    let mut browser = Browser::open(PHONE);
+    browser.go(&format!("http://{at}/#stations"));
+    browser.wait("document.querySelector('.map line.up title')?.textContent.startsWith('dtn://alice/ to dtn://bob/: up, link uhf, AL1CE-1')");
+    browser.wait("document.querySelectorAll('#view-stations .timeline rect.own').length > 0");
+    browser.wait("document.querySelectorAll('#view-stations .timeline rect:not(.own)').length > 0");
+    browser.evaluate("document.querySelector('#view-stations .timeline').scrollIntoView()");
+    is_accessible(&mut browser, "stations-radio");
+    browser.evaluate("location.hash = 'links'");
+    browser.wait("document.querySelector('.radio')?.innerText.includes('AL1CE-1 to B0B-2, TNC vhf')");
+    is_accessible(&mut browser, "links-radio");
 }
 
 #[test]

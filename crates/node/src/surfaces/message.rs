@@ -213,6 +213,8 @@ pub enum Request {
         /// Name of the link.
         name: String,
     },
+    /// Lists the latest transmissions on the channels of the TNCs.
+    Transmissions,
     /// Lists all static routes.
     Routes,
     /// Adds a route until the node restarts.
@@ -345,6 +347,11 @@ pub enum Reply {
     Routes {
         /// Routes.
         routes: Vec<view::Route>,
+    },
+    /// Latest transmissions on the channels of the TNCs.
+    Transmissions {
+        /// Transmissions, the latest of each TNC first.
+        transmissions: Vec<view::Transmission>,
     },
 }
 

@@ -118,6 +118,8 @@ operations! {
         "Confirms the clock after a jump: lifetimes follow it, and expired bundles are deleted";
     RELOAD (Reload "reload") Change Long (Post "/reload" "reload")
         "Reloads the configuration: links and routes change at once";
+    TRANSMISSIONS (Transmissions "transmissions") Question Long (Get "/transmissions" "transmissions")
+        "Latest transmissions on the channels of the TNCs: who had the channel when, and for how long";
     LINK () Question Long (Get "/links/{name}" "link") "One link";
     METRICS () Question Long (Get "/metrics" "metrics") "Metrics for Prometheus";
     REGISTRATIONS () Question Long (Get "/registrations" "registrations") "Endpoints registered over HTTP";

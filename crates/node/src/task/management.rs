@@ -30,6 +30,11 @@ impl Task {
                 self.watch(now);
                 Reply::Done
             }
+            Request::Transmissions => {
+                let tncs = &self.configuration.config.tnc;
+                let transmissions = self.engines.neighbours().radios.transmission_views(now, tncs);
+                Reply::Transmissions { transmissions }
+            }
             Request::Routes => Reply::Routes { routes: self.routes() },
             Request::AddRoute { route } => self.add_route(now, route),
             Request::RemoveRoute { to, via } => self.remove_route(now, &to, &via),

@@ -133,8 +133,9 @@ impl Browser {
             Some("Runtime.exceptionThrown") => self.errors.push(parameters.to_string()),
             Some("Log.entryAdded") if parameters["entry"]["level"] == "error" => {
                 let entry = parameters["entry"].to_string();
-                // The page asks for bundles that the node may have forwarded already.
-                if !(entry.contains("404") && entry.contains("/bundles/")) {
+                // The page asks for bundles that the node may have forwarded already, and for a list that not every node keeps.
+                let is_asked_for = ["/bundles/", "/heard"].iter().any(|path| entry.contains(path));
+                if !(entry.contains("404") && is_asked_for) {
                     self.errors.push(entry);
                 }
             }

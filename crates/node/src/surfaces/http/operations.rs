@@ -6,7 +6,9 @@ use super::api::{Api, NoParameters, Parameters, PlainBody};
 use super::{HttpState, event_stream, mailbox, metrics, pinging, sending};
 use crate::surfaces::message::{Reply, Request};
 use crate::surfaces::operations as rows;
-use crate::view::{Accepted, Done, EventRecord, Filter, Link, Links, Page, Route, Routes, State, Status};
+use crate::view::{
+    Accepted, Done, EventRecord, Filter, Link, Links, Page, Route, Routes, State, Status, Transmissions,
+};
 use axum::body::Body;
 use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
@@ -33,6 +35,7 @@ pub(super) fn enter(api: &mut Api) {
     api.operation(&rows::ROUTES, routes);
     api.operation(&rows::ADD_ROUTE, add_route);
     api.operation(&rows::REMOVE_ROUTE, remove_route);
+    api.operation(&rows::TRANSMISSIONS, transmissions);
     api.operation(&rows::BUNDLES, bundles);
     api.operation(&rows::BUNDLE, bundle);
     api.operation(&rows::DELETE, cancel);
@@ -128,6 +131,13 @@ async fn heal_link(shared: Arc<HttpState>, asked: Parameters) -> Answer<Link> {
 async fn routes(shared: Arc<HttpState>, _: Parameters) -> Answer<Routes> {
     match shared.ask(Request::Routes).await? {
         Reply::Routes { routes } => Ok(Routes { routes }),
+        _ => Err(RequestFailure::gone()),
+    }
+}
+
+async fn transmissions(shared: Arc<HttpState>, _: Parameters) -> Answer<Transmissions> {
+    match shared.ask(Request::Transmissions).await? {
+        Reply::Transmissions { transmissions } => Ok(Transmissions { transmissions }),
         _ => Err(RequestFailure::gone()),
     }
 }

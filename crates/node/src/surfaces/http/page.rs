@@ -36,6 +36,7 @@ files! {
     "/page/style.css" CSS "style.css";
     "/page/icon.svg" SVG "icon.svg";
     "/page/api.js" SCRIPT "api.js";
+    "/page/channel.js" SCRIPT "channel.js";
     "/page/dialog.js" SCRIPT "dialog.js";
     "/page/dom.js" SCRIPT "dom.js";
     "/page/events.js" SCRIPT "events.js";

@@ -19,6 +19,7 @@
 //! The engines are those of the simulator. A lost TNC is tried again at increasing intervals; until then its links stand
 //! still, and their bundles stay in the store.
 
+mod channel_log;
 pub(crate) mod controller;
 #[cfg(test)]
 mod tests;
@@ -29,6 +30,7 @@ pub(crate) use views::frames_there;
 use crate::config::tnc_address::{LineAddress, TncAddress};
 use crate::config::{Config, RadioNeighbour};
 use crate::tower::links::CallerIds;
+use channel_log::{ChannelLog, LoggedTnc};
 use controller::TncEngine;
 use longwire_proto::ax25::Station;
 use longwire_proto::engine::Engine;
@@ -50,7 +52,7 @@ pub(crate) struct TncId(pub(crate) usize);
 pub(crate) struct LineId(pub(crate) usize);
 
 /// All engines of one TNC.
-type TncTower = Stack<Neighbours, Stack<Provides<Station>, TncEngine>>;
+type TncTower = Stack<Neighbours, Stack<Provides<Station>, LoggedTnc>>;
 
 /// TNC, and the sessions over it that peers opened: each station numbers its own.
 #[derive(Debug)]
@@ -83,7 +85,11 @@ impl TncSessions {
     }
 
     fn controller(&self) -> &TncEngine {
-        &self.tower.lower.lower
+        &self.tower.lower.lower.engine
+    }
+
+    fn channel_log(&self) -> &ChannelLog {
+        &self.tower.lower.lower.log
     }
 }
 
@@ -116,7 +122,8 @@ impl Radios {
         let mut wires: Vec<(TncAddress, Vec<TncId>)> = Vec::new();
         for (at, tnc) in config.tnc.iter().enumerate() {
             let station = Station::new(tnc.station()?);
-            let lower = Stack::new(Provides(station), TncEngine::new(tnc)?);
+            let controller = LoggedTnc { engine: TncEngine::new(tnc)?, log: ChannelLog::new(tnc) };
+            let lower = Stack::new(Provides(station), controller);
             let sessions = Neighbours::of_all_carriers(rng.fork(&format!("tnc {at}")));
             let place = tnc.place()?;
             let shared =

@@ -7,6 +7,7 @@ use crate::view;
 use longwire_proto::ax25::{LinkPhase, LinkStatus, Modulo};
 use longwire_proto::observe::Part;
 use longwire_proto::service::LinkId;
+use longwire_proto::time::Instant;
 
 /// Frames that the peer has of the bundles being sent, and their total number of frames.
 pub(crate) type Sending = Option<(u64, u64)>;
@@ -60,6 +61,12 @@ impl Radios {
     /// Returns the controller of a TNC.
     pub(crate) fn controller(&self, TncId(at): TncId) -> &TncEngine {
         self.radios[at].controller()
+    }
+
+    /// Describes the latest transmissions on the channels of all TNCs, the latest of each TNC first.
+    pub(crate) fn transmission_views(&self, now: Instant, tncs: &[TncSettings]) -> Vec<view::Transmission> {
+        let pairs = self.radios.iter().zip(tncs);
+        pairs.flat_map(|(radio, tnc)| radio.channel_log().views(now, &tnc.name)).collect()
     }
 
     /// Describes all TNCs.
