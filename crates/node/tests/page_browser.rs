@@ -6,7 +6,7 @@ mod common;
 
 use browser::{Browser, DESKTOP, PHONE};
 use common::air::Air;
-use common::{App, Place, config, payload, start};
+use common::{App, Place, config, payload, reserved, start};
 use longwire_node::Node;
 use longwire_node::message::MessageOptions;
 use std::net::SocketAddr;
@@ -340,6 +340,73 @@ fn a_map_and_a_time_line_show_who_hears_whom_and_who_transmits_when() {
     browser.evaluate("location.hash = 'links'");
     browser.wait("document.querySelector('.radio')?.innerText.includes('AL1CE-1 to B0B-2, TNC vhf')");
     is_accessible(&mut browser, "links-radio");
+}
+
+#[test]
+fn a_link_is_closed_and_opened_and_a_node_that_starts_again_is_followed_again() {
+    let Some(_alone) = browser::alone() else { return };
+    let (bob, _) = node("bob", "");
+    let address = reserved();
+    let start_alice = || {
+        start(config(&format!(
+            "node = 'dtn://alice/'\n[storage]\nkind = 'memory'\n[http]\nlisten = '{address}'\n\
+             [[link]]\nname = 'bob'\naddress = '{}'\npeer = 'dtn://bob/'\n",
+            bob.addresses()[0]
+        )))
+    };
+    let alice = start_alice();
+    let mut browser = Browser::open(DESKTOP);
+    browser.go(&format!("http://{address}/#links"));
+    let state =
+        |words: &str| format!("document.querySelector('#view-links .pill')?.textContent.includes({words:?})");
+    browser.wait(&state("up"));
+    press_button(&mut browser, "Close …");
+    press_button(&mut browser, "Keep as it is");
+    browser.wait(
+        "document.querySelector('dialog') === null && document.activeElement.textContent === 'Close …'",
+    );
+    assert_eq!(App::new(&alice).status()["links"][0]["up"], true, "nothing happens without an answer");
+    press_button(&mut browser, "Close …");
+    press_button(&mut browser, "Close it");
+    browser.wait(&state("closed by the operator"));
+    assert_eq!(App::new(&alice).status()["links"][0]["down_reason"], "cut");
+    press_button(&mut browser, "Open again …");
+    press_button(&mut browser, "Open it");
+    browser.wait(&state("up"));
+    // A file that is dropped onto the page.
+    browser.evaluate("location.hash = 'files'");
+    browser.evaluate(
+        "{ const all = new DataTransfer(); all.items.add(new File(['dropped'], 'note.txt')); \
+         document.querySelector('#view-files form').dispatchEvent(new DragEvent('drop', { dataTransfer: all, bubbles: true, cancelable: true })); }",
+    );
+    browser.wait("document.querySelector('.chosen strong')?.textContent === 'note.txt'");
+    drop(alice);
+    browser.wait("document.querySelector('.state .pill').textContent.includes('Not reachable')");
+    let alice = start_alice();
+    browser.wait("document.querySelector('.state .pill').textContent.includes('Running')");
+    browser.evaluate("location.hash = 'queue'");
+    let mut app = App::new(&alice);
+    let sent = app.send("dtn://mars/x", &payload(5, 1), MessageOptions::default());
+    app.wait_accepted(sent);
+    browser.wait("document.querySelector('#view-queue .title')?.textContent === 'dtn://mars/x'");
+    browser.evaluate("location.hash = 'log'");
+    let told = "document.querySelector('#view-log .open')?.textContent";
+    browser
+        .wait(&format!("{told}.startsWith('Stored for sending: dtn://alice/') || {told}.startsWith('Link')"));
+    let texts = browser.evaluate(include_str!("page_browser/format.js"));
+    let texts: serde_json::Value = serde_json::from_str(texts.as_str().expect("text")).expect("JSON");
+    let none = serde_json::Value::Null;
+    assert_eq!(
+        texts,
+        serde_json::json!({
+            "bytes": ["0 B", "999 B", "1.00 kB", "12.3 kB", "1.00 MB", "1.00 MB", "5.00 GB"],
+            "rates": ["0 bit/s", "8 bit/s", "1.2 kbit/s", "9.6 kbit/s", "1.0 Mbit/s"],
+            "durations": ["0 s", "0 s", "59 s", "1 min", "59 min", "1 h", "23 h 59 min", "1 d 1 h", "unknown"],
+            "nodes": ["dtn://bob/", "dtn://bob/", "ipn:7.0", "ipn:977000.7.0", none, none, none],
+            "entered": ["dtn://bob/", "dtn://bob/", "dtn://bob/", "dtn://bob/", "ipn:7.0", none, none, none],
+            "endpoints": ["dtn://bob/files", "dtn://bob/messages", "ipn:7.1", "ipn:977000.7.2"],
+        })
+    );
 }
 
 #[test]
