@@ -417,10 +417,11 @@ fn the_page_asks_for_the_token_and_keeps_it_for_the_tab() {
     ));
     let at = node.http_address().expect("it has an HTTP interface");
     let mut browser = Browser::open(PHONE);
+    browser.provoked.push("401 (Unauthorized)");
     browser.go(&format!("http://{at}/"));
     for (token, heard) in [("wrong-token-0123", "has refused this token"), ("0123456789abcdef", "")] {
         browser.wait("document.querySelector('dialog[open] input[type=password]') !== null");
-        is_accessible_but_for_refusals(&mut browser, "token");
+        is_accessible(&mut browser, "token");
         enter(&mut browser, "dialog input", token);
         browser.press("Enter", 13);
         if !heard.is_empty() {
@@ -429,7 +430,7 @@ fn the_page_asks_for_the_token_and_keeps_it_for_the_tab() {
     }
     browser.wait("document.getElementById('node').textContent === 'dtn://alice/'");
     browser.wait("document.querySelector('.pill').textContent.includes('Running')");
-    browser.errors.clear();
+    browser.provoked.clear();
     // Events come with the token, too: the other end of the page sees a bundle at once.
     let mut app = App::new(&node);
     let sent = app.send("dtn://mars/x", &payload(5, 1), MessageOptions::default());
@@ -440,13 +441,6 @@ fn the_page_asks_for_the_token_and_keeps_it_for_the_tab() {
     assert!(browser.errors.is_empty(), "{:?}", browser.errors);
     let kept = browser.evaluate("JSON.stringify(localStorage).includes('0123456789abcdef')");
     assert_eq!(kept, false, "nothing of it outlives the tab");
-}
-
-/// As `is_accessible`; the browser reports requests that the node has refused as errors.
-#[track_caller]
-fn is_accessible_but_for_refusals(browser: &mut Browser, name: &str) {
-    browser.errors.retain(|error| !error.contains("401"));
-    is_accessible(browser, name);
 }
 
 #[test]
@@ -462,6 +456,7 @@ fn what_is_too_large_is_refused_with_a_hint_and_a_photo_is_made_smaller() {
         ),
     );
     let mut browser = Browser::open(PHONE);
+    browser.provoked.push("413 (Payload Too Large)");
     browser.go(&format!("http://{at}/#files"));
     browser.wait("document.getElementById('node').textContent === 'dtn://alice/'");
     let folder = Place::new("too-large");
@@ -476,7 +471,6 @@ fn what_is_too_large_is_refused_with_a_hint_and_a_photo_is_made_smaller() {
         press_button(&mut browser, "Send");
         browser.wait(&format!("document.querySelector('.chosen .problem')?.innerText.includes({words:?})"));
         browser.wait("document.querySelector('.chosen .problem .hint').textContent.startsWith('Hint: ')");
-        browser.errors.retain(|error| !error.contains("413"));
         is_accessible(&mut browser, "too-large");
         press_button(&mut browser, "Remove");
         browser.wait("document.querySelector('.chosen .problem') === null");
