@@ -50,8 +50,14 @@ function failure(status, text) {
   return new Failure(status, said?.error ?? `the node answered with status ${status}`, said?.hint ?? null);
 }
 
-/** Sends a request and returns the response, which has succeeded. */
+/** Time without an answer after which a request has failed, ms: a phone that leaves the network gets no error. */
+const ANSWER_MAX_MS = 15_000;
+
+/** Sends a request and returns the response, which has succeeded; its body may take longer. */
 export async function request(method, path, options = {}) {
+  const abort = new AbortController();
+  options.signal?.addEventListener("abort", () => abort.abort());
+  const limit = setTimeout(() => abort.abort(), ANSWER_MAX_MS);
   let response;
   try {
     response = await fetch(path, {
@@ -60,10 +66,12 @@ export async function request(method, path, options = {}) {
       credentials: "omit",
       headers: { ...headers(), ...options.headers },
       body: options.body,
-      signal: options.signal,
+      signal: abort.signal,
     });
-  } catch (error) {
-    throw error.name === "AbortError" ? error : unreachable();
+  } catch {
+    throw unreachable();
+  } finally {
+    clearTimeout(limit);
   }
   if (!response.ok) throw failure(response.status, await response.text().catch(() => ""));
   return response;
@@ -73,11 +81,15 @@ export async function request(method, path, options = {}) {
 export async function ask(method, path, document) {
   const body = document === undefined ? undefined : JSON.stringify(document);
   const type = body === undefined ? {} : { "Content-Type": "application/json" };
-  const response = await request(method, path, { body, headers: type });
+  const abort = new AbortController();
+  const response = await request(method, path, { body, headers: type, signal: abort.signal });
+  const limit = setTimeout(() => abort.abort(), ANSWER_MAX_MS);
   try {
     return await response.json();
   } catch {
     throw unreachable();
+  } finally {
+    clearTimeout(limit);
   }
 }
 
@@ -104,16 +116,25 @@ export function send(parameters, payload, progress = () => {}, signal = null) {
     const upload = new XMLHttpRequest();
     upload.open("POST", query("/bundles", parameters));
     for (const [name, value] of Object.entries(headers())) upload.setRequestHeader(name, value);
+    let isUploaded = false;
     upload.upload.addEventListener("progress", (event) => progress(event.loaded));
+    upload.upload.addEventListener("load", () => {
+      isUploaded = true;
+    });
     upload.addEventListener("load", () => {
-      if (upload.status === 201) resolve(JSON.parse(upload.responseText));
-      else reject(failure(upload.status, upload.responseText));
+      try {
+        if (upload.status === 201) resolve(JSON.parse(upload.responseText));
+        else reject(failure(upload.status, upload.responseText));
+      } catch {
+        reject(unreachable());
+      }
     });
-    upload.addEventListener("error", () => {
-      const hint = "nothing was sent; the payload may exceed a limit of the node, or the connection was lost";
-      reject(new Failure(0, "the upload was interrupted", hint));
-    });
-    upload.addEventListener("abort", () => reject(new Failure(0, "the upload was cancelled; nothing was sent")));
+    // All of it may be stored although the answer is lost.
+    const interrupted = (words) => isUploaded ?
+      new Failure(0, "the answer of the node was lost, and it is not known whether it has stored the bundle", "look for it in Queue before you send it again") :
+      new Failure(0, `${words}; nothing was sent`, "the payload may exceed a limit of the node, or the connection was lost");
+    upload.addEventListener("error", () => reject(interrupted("the upload was interrupted")));
+    upload.addEventListener("abort", () => reject(interrupted("the upload was cancelled")));
     signal?.addEventListener("abort", () => upload.abort());
     upload.send(payload);
   });

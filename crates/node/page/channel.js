@@ -23,7 +23,8 @@ export function channel() {
     isAsking = true;
     try {
       const { transmissions } = await ask("GET", "/transmissions");
-      replace(element, tncs.map((tnc) => card(tnc, transmissions.filter((known) => known.tnc === tnc.name))));
+      const open = new Set([...element.querySelectorAll("details[open]")].map((details) => details.dataset.tnc));
+      replace(element, tncs.map((tnc) => card(tnc, open.has(tnc.name), transmissions.filter((known) => known.tnc === tnc.name))));
     } catch {
       // The header shows that the node cannot be reached.
     }
@@ -32,7 +33,7 @@ export function channel() {
   return { element, update };
 }
 
-function card(tnc, transmissions) {
+function card(tnc, isOpen, transmissions) {
   const shown = transmissions.filter((known) => known.began_s - known.lasts_s < SPAN_S);
   const stations = [...new Set(shown.map((known) => known.from))].slice(0, STATIONS_MAX);
   const head = make("div", { class: "head" }, make("h4", {}, `TNC ${tnc.name}, ${tnc.callsign}`), make("span", { class: "soft" }, shareOf(shown)));
@@ -43,12 +44,17 @@ function card(tnc, transmissions) {
     clock(Date.now() - known.began_s * 1000, true),
     `${known.from}${known.own ? " (this station)" : ""}${known.source === known.from ? "" : ` for ${known.source}`} to ${known.to}: ${known.lasts_s.toFixed(1)} s, ${plural(known.frames, "frame")}`,
   ]);
-  return make("div", { class: "card" }, head, drawLines(stations, shown), make("details", {}, make("summary", {}, "Latest transmissions"), facts(latest)));
+  return make("div", { class: "card" }, head, drawLines(stations, shown), make("details", { open: isOpen, data: { tnc: tnc.name } }, make("summary", {}, "Latest transmissions"), facts(latest)));
+}
+
+/** Part of a transmission within the span of the time line, seconds. */
+function withinSpan(known) {
+  return Math.max(0, known.lasts_s - Math.max(0, known.began_s - SPAN_S));
 }
 
 /** Share of the time for which the channel was in use. */
 function shareOf(shown) {
-  const inUse = shown.reduce((sum, known) => sum + Math.min(known.lasts_s, SPAN_S), 0);
+  const inUse = shown.reduce((sum, known) => sum + withinSpan(known), 0);
   return `in use for ${Math.min(100, Math.round((100 * inUse) / SPAN_S))} % of the last ${duration(SPAN_S)}`;
 }
 
@@ -60,8 +66,7 @@ function drawLines(stations, shown) {
   const names = stations.map((station, line) => draw("text", { x: 0, y: line * LINE_HEIGHT + 15 }, station));
   const rules = stations.map((_, line) => draw("line", { x1: "22%", x2: "100%", y1: line * LINE_HEIGHT + 18, y2: line * LINE_HEIGHT + 18 }));
   const bars = shown.filter((known) => stations.includes(known.from)).map((known) => draw("rect", {
-    class: known.own ? "own" : "", x: place(known.began_s), y: stations.indexOf(known.from) * LINE_HEIGHT + 4, height: 13,
-    width: width(Math.min(known.lasts_s, SPAN_S)),
+    class: known.own ? "own" : "", x: place(known.began_s), y: stations.indexOf(known.from) * LINE_HEIGHT + 4, height: 13, width: width(withinSpan(known)),
   }));
   const times = [SPAN_S, SPAN_S / 2, 0].map((ago) => draw("text", { x: place(ago), y: height - 2, "text-anchor": ago === 0 ? "end" : ago === SPAN_S ? "start" : "middle" },
     ago === 0 ? "now" : `-${duration(ago)}`));

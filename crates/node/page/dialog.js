@@ -2,9 +2,11 @@
 
 import { add, button, make, problem, replace, sentence } from "./dom.js";
 
+let dialogs = 0;
+
 /** Opens a dialog with a heading, content and buttons. Returns the element; `close()` ends it. */
 export function open(heading, content, buttons = []) {
-  const title = make("h2", { id: "dialog-heading" }, heading);
+  const title = make("h2", { id: `dialog-heading-${++dialogs}` }, heading);
   const dialog = make("dialog", { "aria-labelledby": title.id });
   add(dialog, [title, make("div", { class: "dialog-content" }, content), make("div", { class: "buttons" }, buttons)]);
   dialog.addEventListener("close", () => dialog.remove());
@@ -21,13 +23,14 @@ export function confirm(heading, text, verb, action) {
   return new Promise((resolve) => {
     const trouble = make("div");
     const yes = button(verb, async () => {
-      yes.disabled = true;
+      yes.disabled = no.disabled = true;
       replace(trouble);
       try {
         await action();
       } catch (error) {
-        yes.disabled = false;
-        replace(trouble, problem(error));
+        yes.disabled = no.disabled = false;
+        if (dialog.open) replace(trouble, problem(error));
+        else tell(error.message, true);
         return;
       }
       resolve(true);
@@ -35,7 +38,9 @@ export function confirm(heading, text, verb, action) {
     }, { class: "danger" });
     const no = button("Keep as it is", () => dialog.close(), { autofocus: true });
     const dialog = open(heading, [make("p", {}, text), trouble], [no, yes]);
-    dialog.addEventListener("close", () => resolve(false));
+    // While it is being done, its end is waited for.
+    dialog.addEventListener("cancel", (event) => yes.disabled && event.preventDefault());
+    dialog.addEventListener("close", () => yes.disabled || resolve(false));
   });
 }
 

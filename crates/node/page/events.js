@@ -1,6 +1,6 @@
 // Events of the node, as a stream that resumes after interruptions. It is read with fetch, since an EventSource cannot send a token.
 
-import { request } from "./api.js";
+import { ask, request } from "./api.js";
 
 /** Maximum number of events that the page keeps. */
 const KEPT_MAX = 5000;
@@ -18,10 +18,17 @@ export function onEvents(listener) {
   return () => listeners.delete(listener);
 }
 
+/** Calls a listener each time that the stream begins. */
+export function onConnected(listener) {
+  connected.add(listener);
+}
+const connected = new Set();
+
 /** Reads events for as long as the page is open, and again after each interruption. */
 export async function follow() {
   for (;;) {
     try {
+      await beginAgainAfterRestart();
       await read();
     } catch (error) {
       if (error.status === 401) return;
@@ -31,10 +38,23 @@ export async function follow() {
   }
 }
 
+/** Maximum difference between two clocks in the time since the last look, seconds. */
+const CLOCKS_APART_MAX_S = 10;
+let looked = null;
+
+/** Numbers of events begin again when the node starts again, which is seen from its uptime. */
+async function beginAgainAfterRestart() {
+  const { uptime_s } = await ask("GET", "/status");
+  const passed = looked ? (Date.now() - looked.at) / 1000 : 0;
+  if (looked && uptime_s < looked.uptime_s + passed - CLOCKS_APART_MAX_S) last = 0;
+  looked = { uptime_s, at: Date.now() };
+}
+
 async function read() {
   const abort = new AbortController();
   const response = await request("GET", `/events?after=${last}`, { signal: abort.signal });
   delayMs = 0;
+  for (const listener of connected) listener();
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {

@@ -1,31 +1,25 @@
 // Files: sending them, and those that have arrived.
 
-import { Failure, ask, named, save, send } from "./api.js";
+import { Failure, save, send } from "./api.js";
 import { confirm, tell } from "./dialog.js";
 import { button, choice, empty, facts, field, make, problem, replace, say } from "./dom.js";
-import { onEvents } from "./events.js";
-import { bytes, clock, duration, endpointOf, moment, nodeEntered, nodeOf, plural, rate } from "./format.js";
+import { bytes, duration, endpointOf, moment, nodeEntered, nodeOf, plural, rate } from "./format.js";
 import { airTime, knownNodes, suggest } from "./nodes.js";
 import { SIZES, isPhoto, shrink } from "./photo.js";
 import { receiving } from "./receiving.js";
-import { accept, boxes, contentOf, onReceived, payloadOf, received, forgetReceived, sentAt } from "./received.js";
-import { addSent, forget, noteGone, onSent, sent } from "./sent.js";
-import { Rate, onStatus, refresh, status } from "./state.js";
+import { accept, boxes, contentOf, forgetReceived, headOf, onReceived, pathOf, payloadOf, received, sentAt } from "./received.js";
+import { addSent, forget, onSent, progressOf, sent } from "./sent.js";
+import { onStatus, refresh, status } from "./state.js";
 
 /** Maximum length of a picture that is shown before it is accepted, bytes. */
 const PICTURE_BYTES_MAX = 20_000_000;
-/** Number of sent files whose progress is asked for. */
-const FOLLOWED_MAX = 8;
-/** Number of sent files that are shown. */
+/** Number of files that are shown in each list. */
 const SHOWN_MAX = 50;
 
 export const title = "Files";
 
 const chosen = [];
-const progress = new Map();
 let form;
-let isShown = false;
-let isFollowing = false;
 
 export function build(root) {
   form = buildForm();
@@ -48,23 +42,16 @@ export function build(root) {
   onStatus(() => {
     suggest(form.suggestions, knownNodes().map((node) => endpointOf(node, "files")));
     renderChosen();
-    if (isShown) follow();
-  });
-  onEvents(() => {
-    if (isShown) follow();
   });
   showArrived();
   renderSent();
 }
 
 export function show() {
-  isShown = true;
-  follow();
+  renderSent();
 }
 
-export function hide() {
-  isShown = false;
-}
+export function hide() {}
 
 /** Number of files that wait for a decision, for the tab. */
 export function badge() {
@@ -74,7 +61,7 @@ export function badge() {
 // Sending
 
 function buildForm() {
-  const picker = make("input", { type: "file", multiple: true, class: "hidden", id: "files-picker", "aria-label": "Files to send" });
+  const picker = make("input", { type: "file", multiple: true, class: "hidden", tabindex: -1, id: "files-picker", "aria-label": "Files to send" });
   const drop = make("div", { class: "drop" },
     make("p", {}, "Drop files here, or"), button("Choose files …", () => picker.click(), { class: "main" }), picker);
   const suggestions = make("datalist", { id: "files-destinations" });
@@ -120,6 +107,13 @@ function destination() {
   return node && endpointOf(node, "files");
 }
 
+/** Removes an item, unless it was removed already. */
+function drop(item) {
+  const index = chosen.indexOf(item);
+  if (index >= 0) chosen.splice(index, 1);
+  renderChosen();
+}
+
 function choose(files) {
   for (const file of files) chosen.push({ original: file, file, side: "", trouble: null, state: "chosen", uploaded: 0 });
   renderChosen();
@@ -145,8 +139,7 @@ function chosenView(item) {
   const bar = make("progress", { max: 1, value: 0, "aria-label": `Upload of ${item.original.name} to the node` });
   const remove = button("Remove", () => {
     item.abort?.abort();
-    chosen.splice(chosen.indexOf(item), 1);
-    renderChosen();
+    drop(item);
   }, { "aria-label": `Remove ${item.original.name}` });
   const sizes = isPhoto(item.original) ? choice(SIZES, "", { "aria-label": `Size of the photo ${item.original.name}` }) : null;
   sizes?.addEventListener("change", () => resize(item, sizes.value));
@@ -165,6 +158,7 @@ function chosenView(item) {
       bar.hidden = item.state !== "uploading";
       bar.value = item.file.size ? item.uploaded / item.file.size : 0;
       if (sizes) sizes.disabled = item.state === "uploading";
+      if (sizes) sizes.value = item.side;
       const now = item.trouble?.message ?? "";
       if (trouble.dataset.now !== now) {
         trouble.dataset.now = now;
@@ -183,8 +177,10 @@ async function resize(item, side) {
     renderChosen();
     try {
       const smaller = await shrink(item.original, Number(side));
-      if (item.side === side) item.file = smaller;
+      if (item.side !== side) return;
+      item.file = smaller;
     } catch (error) {
+      if (item.side !== side) return;
       item.trouble = error;
       item.side = "";
     }
@@ -201,10 +197,17 @@ async function sendAll() {
     return;
   }
   replace(form.trouble);
-  for (const item of chosen.filter((item) => item.state === "chosen")) await sendOne(item, to);
+  const parameters = {
+    to,
+    priority: form.priority.value,
+    lifetime_s: form.lifetime.value,
+    report_delivery: form.report.checked ? "true" : null,
+  };
+  for (const item of chosen.filter((item) => item.state === "chosen")) await sendOne(item, parameters);
 }
 
-async function sendOne(item, to) {
+async function sendOne(item, parameters) {
+  if (!chosen.includes(item)) return;
   const { file } = item;
   Object.assign(item, { state: "uploading", trouble: null, uploaded: 0, abort: new AbortController() });
   renderChosen();
@@ -214,50 +217,19 @@ async function sendOne(item, to) {
       throw new Failure(507, `${file.name} does not fit into the store of the node: ${bytes(Math.max(0, room))} are free`,
         "wait until bundles have left (see Queue), or make the photo smaller");
     }
-    const parameters = {
-      to,
-      name: file.name,
-      priority: form.priority.value,
-      lifetime_s: form.lifetime.value,
-      report_delivery: form.report.checked ? "true" : null,
-    };
-    const accepted = await send(parameters, file, (uploaded) => {
+    const accepted = await send({ ...parameters, name: file.name }, file, (uploaded) => {
       item.uploaded = Math.min(uploaded, file.size);
       renderChosen();
     }, item.abort.signal);
-    addSent({ id: accepted.id, kind: "file", to, name: file.name, bytes: file.size, wantsReceipt: form.report.checked });
-    chosen.splice(chosen.indexOf(item), 1);
-    tell(`${file.name} is stored at the node, and will be sent to ${to}`);
+    const { to, lifetime_s, report_delivery } = parameters;
+    addSent({ id: accepted.id, kind: "file", to, name: file.name, bytes: file.size, lifetime_s: Number(lifetime_s), wantsReceipt: report_delivery !== null });
+    drop(item);
+    tell(`${file.name} is stored at the node, and will be sent to ${parameters.to}`);
     refresh();
-    follow();
   } catch (error) {
     Object.assign(item, { state: "chosen", trouble: error });
   }
   renderChosen();
-}
-
-/** Asks how far the latest files are that were not forwarded yet. */
-async function follow() {
-  if (isFollowing) return;
-  isFollowing = true;
-  const waiting = sent.filter((entry) => entry.kind === "file" && entry.state === "stored").slice(0, FOLLOWED_MAX);
-  for (const { id } of waiting) {
-    try {
-      const { bundles } = await ask("GET", named("/bundles", id));
-      const before = progress.get(id) ?? { rate: new Rate() };
-      before.rate.sample(bundles[0].transmitted_bytes, performance.now());
-      progress.set(id, { bundle: bundles[0], rate: before.rate });
-    } catch (error) {
-      progress.delete(id);
-      if (error.status === 404) noteGone(id);
-    }
-  }
-  renderSent();
-  const isMoving = [...progress.values()].some(({ bundle }) => bundle?.state === "on_the_way");
-  setTimeout(() => {
-    isFollowing = false;
-    if (isMoving && isShown) follow();
-  }, 1000);
 }
 
 /** What became of a file or message, in words, with a sign. */
@@ -265,22 +237,30 @@ export function fateOf(entry) {
   switch (entry.state) {
     case "delivered":
       return ["✓", `delivered at ${moment(entry.ended)}${entry.by ? ` (receipt of ${entry.by})` : ""}`];
+    case "reported":
+      return ["→", `${entry.by} says at ${moment(entry.ended)} that it was delivered`];
     case "deleted":
-      return ["✕", `deleted at ${moment(entry.ended)}: ${(entry.why ?? `reported by ${entry.by}`).replaceAll("_", " ")}`];
+      return ["✕", entry.by ? `a copy was deleted at ${entry.by}, ${moment(entry.ended)}` : `deleted here at ${moment(entry.ended)}: ${(entry.why ?? "").replaceAll("_", " ")}`];
     case "forwarded":
-      return ["→", `the next node has it${entry.wantsReceipt ? "; no receipt yet" : ""}`];
+      return ["→", `passed to the next node${entry.wantsReceipt ? "; no receipt yet" : ""}`];
+    case "gone":
+      return ["?", entry.lifetime_s && entry.at + entry.lifetime_s * 1000 < Date.now() ? "its lifetime has passed without a receipt" :
+        "no longer at this node; it is not known whether it was passed on or has expired"];
     default:
-      return ["…", progress.get(entry.id)?.bundle?.why ?? "waits at this node; see Queue"];
+      return ["…", progressOf(entry.id)?.bundle.why ?? "waits at this node; see Queue"];
   }
 }
 
 function renderSent() {
-  const files = sent.filter((entry) => entry.kind === "file");
+  const files = sent().filter((entry) => entry.kind === "file");
+  const now = JSON.stringify(files.slice(0, SHOWN_MAX).map((entry) => [entry, fateOf(entry), progressOf(entry.id)?.bundle.transmitted_bytes]));
+  if (now === form.drawn) return;
+  form.drawn = now;
   if (files.length === 0) {
     replace(form.sent, empty("No file was sent with this browser.", "The node sends what it has stored also while this page is closed."));
     return;
   }
-  const finished = files.filter((entry) => entry.state === "delivered" || entry.state === "deleted");
+  const finished = files.filter((entry) => entry.state !== "stored" && entry.state !== "forwarded");
   const tidy = finished.length === 0 ? null : make("div", { class: "buttons" },
     button(`Remove ${plural(finished.length, "finished file")} from this list`, () => forget((entry) => finished.includes(entry))));
   replace(form.sent, files.slice(0, SHOWN_MAX).map(sentEntry), tidy);
@@ -288,7 +268,7 @@ function renderSent() {
 
 function sentEntry(entry) {
   const [sign, words] = fateOf(entry);
-  const known = entry.state === "stored" ? progress.get(entry.id) : null;
+  const known = entry.state === "stored" ? progressOf(entry.id) : null;
   const bundle = known?.bundle;
   const share = bundle?.payload_bytes ? bundle.transmitted_bytes / bundle.payload_bytes : 0;
   const perSecond = known?.rate.perSecond;
@@ -309,16 +289,22 @@ function renderArrived(place) {
   const deliveries = boxes.files.deliveries;
   const present = new Set(deliveries.map((delivery) => delivery.bundle));
   for (const bundle of views.keys()) if (!present.has(bundle)) views.delete(bundle);
-  for (const delivery of deliveries) {
+  // Each of them costs a request; the others follow when these are accepted.
+  for (const delivery of deliveries.slice(0, SHOWN_MAX)) {
     if (!views.has(delivery.bundle)) views.set(delivery.bundle, arrivedView(delivery));
     views.get(delivery.bundle).delivery = delivery;
   }
-  const shown = deliveries.map((delivery) => views.get(delivery.bundle).element);
+  const shown = deliveries.slice(0, SHOWN_MAX).map((delivery) => views.get(delivery.bundle).element);
   if (shown.length === 0) {
     replace(place, boxes.files.isRegistered ? empty("No file has arrived.", "A file appears here as soon as all of it is at this node.") : null);
     return;
   }
-  if (shown.length !== place.children.length || shown.some((element, index) => place.children[index] !== element)) replace(place, shown);
+  const further = deliveries.length - shown.length;
+  const isSame = shown.every((element, index) => place.children[index] === element) && Number(place.dataset.further) === further &&
+    place.children.length === shown.length + (further > 0 ? 1 : 0);
+  if (isSame) return;
+  place.dataset.further = further;
+  replace(place, shown, further > 0 ? make("p", { class: "note" }, `${plural(further, "further file")} at the node. They are shown when some of these are accepted.`) : null);
 }
 
 function arrivedView(delivery) {
@@ -334,7 +320,6 @@ function arrivedView(delivery) {
       replace(trouble, problem(error));
     }
   };
-  const path = () => named("/deliveries", view.delivery.id);
   const at = sentAt(delivery);
   view.element = make("article", { class: "card" },
     make("div", {}, name, make("span", { class: "soft" },
@@ -343,12 +328,12 @@ function arrivedView(delivery) {
     make("div", { class: "buttons" },
       button("Show", () => run(() => preview.firstChild ? replace(preview) : showContent(view, preview))),
       button("Save", () => run(async () => {
-        await save(path(), view.name ?? "delivery.bin");
+        await save(pathOf(view.delivery), view.name ?? "delivery.bin");
         view.isSaved = true;
       }), { class: "main" }),
       button("Accept …", () => run(() => acceptFile(view)))));
   run(async () => {
-    const { name: said, length } = await contentOf(delivery);
+    const { name: said, length } = await headOf(delivery);
     view.name = said;
     view.length = length;
     say(name, said ?? "(payload without a name)");
@@ -359,26 +344,31 @@ function arrivedView(delivery) {
 const PICTURES = { jpg: "image/jpeg", jpeg: "image/jpeg", png: "image/png", gif: "image/gif", webp: "image/webp" };
 
 async function showContent(view, place) {
-  const { name, text, isWhole } = await contentOf(view.delivery);
+  const { name } = await headOf(view.delivery);
   const type = PICTURES[(name ?? "").split(".").pop().toLowerCase()];
   if (type) {
     const payload = await payloadOf(view.delivery, PICTURE_BYTES_MAX);
     if (!payload) throw new Failure(0, "the picture is too large to be shown", "save it");
     const picture = make("img", { alt: `Picture ${name}` });
-    picture.addEventListener("load", () => URL.revokeObjectURL(picture.src));
+    for (const end of ["load", "error"]) picture.addEventListener(end, () => URL.revokeObjectURL(picture.src));
+    picture.addEventListener("error", () => replace(place, make("p", { class: "note" }, "This is no picture that the browser can show.")));
     picture.src = URL.createObjectURL(payload.slice(0, payload.size, type));
     replace(place, picture);
-  } else if (/\uFFFD|\u0000/.test(text)) {
+    return;
+  }
+  const { text, isText, isWhole } = await contentOf(view.delivery);
+  if (!isText) {
     replace(place, make("p", { class: "note" }, "This is neither text nor a picture that can be shown. Save it to open it with another program."));
   } else {
     replace(place, make("pre", { tabindex: 0 }, text), isWhole ? null : make("p", { class: "soft" }, "The beginning of the text; save it for the rest."));
   }
 }
 
-async function acceptFile(view) {
+/** Asks before a delivery of which this browser keeps only a note is accepted. */
+export async function acceptFile(view) {
   const name = view.name ?? "the file";
   const text = view.isSaved ?
-    `The node deletes its copy of ${name}. Make sure first that the file is where your browser saves files.` :
+    `The node deletes its copy of ${name}. Make sure first that your browser has saved all of it.` :
     `You have not saved ${name} with this page. The node deletes its copy, and the file is lost unless you have it elsewhere.`;
   const entry = { kind: "file", name: view.name, bytes: view.length ?? view.delivery.payload_bytes };
   const isDone = await confirm("Accept this file?", `${text} The sender gets a receipt, if it has asked for one.`, "Accept and delete it on the node",
@@ -387,12 +377,15 @@ async function acceptFile(view) {
 }
 
 function renderEarlier(place) {
-  const files = received.filter((entry) => entry.kind === "file");
+  const files = received().filter((entry) => entry.kind === "file" && entry.accepted !== null);
+  const now = JSON.stringify(files);
+  if (place.dataset.drawn === now) return;
+  place.dataset.drawn = now;
   if (files.length === 0) {
     replace(place);
     return;
   }
-  const rows = files.slice(0, SHOWN_MAX).map((entry) => [`${clock(entry.accepted)}, accepted`, `${entry.name ?? "(no name)"}, ${bytes(entry.bytes)}, from ${entry.from}`]);
+  const rows = files.slice(0, SHOWN_MAX).map((entry) => [`${moment(entry.accepted)}, ${entry.wasGone ? "the node had no copy any more" : "accepted"}`, `${entry.name ?? "(no name)"}, ${bytes(entry.bytes)}, from ${entry.from}`]);
   replace(place, make("details", {}, make("summary", {}, `Accepted earlier: ${plural(files.length, "file")}`), facts(rows),
     make("div", { class: "buttons" }, button("Forget this list", () => forgetReceived((entry) => entry.kind === "file")))));
 }

@@ -4,8 +4,9 @@
 import { saveText } from "./api.js";
 import { open } from "./dialog.js";
 import { button, field, make, replace } from "./dom.js";
-import { bytes, clock, date } from "./format.js";
-import { boxes, contentOf, received, sentAt } from "./received.js";
+import { bytes, clock, date, moment } from "./format.js";
+import { contentKnown } from "./messages.js";
+import { arrivedAt, boxes, received, sentAt } from "./received.js";
 import { sent } from "./sent.js";
 import { status } from "./state.js";
 
@@ -14,7 +15,7 @@ const KEY = "longwire.ics309";
 const SUBJECT_MAX = 90;
 
 /** Asks for what the form needs, and exports it. */
-export async function exportLog() {
+export function exportLog() {
   const kept = readKept();
   const today = date(Date.now());
   const input = (name, value, properties = {}) => make("input", { id: `ics-${name}`, value, autocomplete: "off", ...properties });
@@ -36,12 +37,12 @@ export async function exportLog() {
     make("p", { class: "soft" }, "It lists messages and files that were sent, accepted or have arrived with this browser."));
   const read = () => {
     const value = Object.fromEntries(Object.entries(fields).map(([name, input]) => [name, input.value.trim()]));
-    localStorage.setItem(KEY, JSON.stringify({ incident: value.incident, operator: value.operator, station: value.station, net: value.net }));
+    keep({ incident: value.incident, operator: value.operator, station: value.station, net: value.net });
     const [from, to] = [new Date(value.from).getTime(), new Date(value.to).getTime() + 59_999];
     return { ...value, entries: all.filter((entry) => entry.at >= from && entry.at <= to) };
   };
   const show = () => replace(found, `${read().entries.length} entries in this period.`);
-  const all = await entries();
+  const all = entries();
   form.addEventListener("input", show);
   form.addEventListener("submit", (event) => event.preventDefault());
   const name = (log) => `ics309-${log.from.slice(0, 10)}`;
@@ -60,6 +61,14 @@ export async function exportLog() {
   show();
 }
 
+function keep(value) {
+  try {
+    localStorage.setItem(KEY, JSON.stringify(value));
+  } catch {
+    // Without room they are asked for again.
+  }
+}
+
 function readKept() {
   try {
     return JSON.parse(localStorage.getItem(KEY) ?? "{}") ?? {};
@@ -68,19 +77,25 @@ function readKept() {
   }
 }
 
-/** All messages and files that this browser knows of, in order of time. */
-async function entries() {
+/** All messages and files that this browser knows of, in order of their sending here and their arrival here. */
+function entries() {
   const station = status?.node ?? "";
-  const subject = (entry) => entry.kind === "message" ? entry.text : `File ${entry.name ?? "(no name)"}, ${bytes(entry.bytes)}`;
-  const fate = { delivered: "delivered", deleted: "deleted", forwarded: "no receipt", stored: "waiting" };
-  const all = sent.map((entry) => ({ at: entry.at, from: station, to: entry.to, subject: subject(entry), note: entry.state === "delivered" ? `delivered ${clock(entry.ended)}` : fate[entry.state] }));
-  all.push(...received.map((entry) => ({ at: entry.at, from: entry.from, to: station, subject: subject(entry), note: `accepted ${clock(entry.accepted)}` })));
-  const kept = new Set(received.map((entry) => entry.id));
+  const subject = (entry) => entry.kind === "message" ? entry.text ?? "(text not loaded)" : `File ${entry.name ?? "(no name)"}, ${bytes(entry.bytes)}`;
+  const fate = { deleted: "deleted", forwarded: "no receipt", stored: "waiting", reported: "delivery reported by another node", gone: "no receipt" };
+  const all = sent().map((entry) => ({
+    at: entry.at, from: station, to: entry.to, subject: subject(entry), note: entry.state === "delivered" ? `delivered ${moment(entry.ended)}` : fate[entry.state],
+  }));
+  const sentWhen = (created) => (created ? `sent ${moment(created)}, ` : "");
+  for (const entry of received()) {
+    const note = entry.accepted === null ? "acceptance not confirmed" : `accepted ${moment(entry.accepted)}`;
+    all.push({ at: entry.at, from: entry.from, to: station, subject: subject(entry), note: `${sentWhen(entry.created)}${note}` });
+  }
+  const kept = new Set(received().map((entry) => entry.id));
   for (const [kind, box] of [["message", boxes.messages], ["file", boxes.files]]) {
     for (const delivery of box.deliveries.filter((delivery) => !kept.has(delivery.bundle))) {
-      const content = await contentOf(delivery).catch(() => ({ text: "", name: null }));
-      const entry = { kind, text: content.text, name: content.name, bytes: delivery.payload_bytes };
-      all.push({ at: sentAt(delivery) ?? Date.now(), from: delivery.source, to: delivery.endpoint, subject: subject(entry), note: "arrived" });
+      const known = contentKnown(delivery);
+      const entry = { kind, text: known?.isText ? known.text : null, name: known?.name, bytes: delivery.payload_bytes };
+      all.push({ at: arrivedAt(delivery), from: delivery.source, to: delivery.endpoint, subject: subject(entry), note: `${sentWhen(sentAt(delivery))}not accepted` });
     }
   }
   return all.sort((a, b) => a.at - b.at);
@@ -88,7 +103,8 @@ async function entries() {
 
 /** A subject in one line. */
 function oneLine(subject) {
-  const plain = subject.replace(/\s+/g, " ").trim();
+  // Control characters, and those that change the direction of a text.
+  const plain = subject.replace(/\s+/g, " ").replace(/[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu, "_").trim();
   return plain.length > SUBJECT_MAX ? `${plain.slice(0, SUBJECT_MAX - 1)}…` : plain;
 }
 

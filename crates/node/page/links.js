@@ -102,6 +102,7 @@ function radio(radio) {
       ["Retries", radio.retries ? `${radio.retries} of ${radio.retries_max}` : null],
       ["Members", radio.members ? `${radio.members_that_have_it} of ${radio.members} have it` : null],
     ]),
+    isSending ? make("p", { class: "soft" }, `${count(radio.frames_acknowledged)} of ${count(all)} frames acknowledged`) : null,
     isSending ? make("progress", { max: Math.max(1, all), value: radio.frames_acknowledged, "aria-label": `${count(radio.frames_acknowledged)} of ${count(all)} frames` }) : null);
 }
 

@@ -121,7 +121,7 @@ export function wordsOf(event) {
     case "link_down": return `Link ${event.link} went down: ${event.why}${peer}`;
     case "bundle_accepted": return `Stored for sending: ${bundle}`;
     case "bundle_received": return `Received over link ${event.link}: ${bundle}`;
-    case "bundle_forwarded": return `The next node has ${bundle}`;
+    case "bundle_forwarded": return `Passed to the next node: ${bundle}`;
     case "bundle_arrived": return `Arrived here: ${bundle}`;
     case "bundle_delivered": return `Accepted here: ${bundle}`;
     case "bundle_deleted": return `Deleted, ${event.reason.replaceAll("_", " ")}: ${bundle}`;

@@ -2,7 +2,7 @@
 
 import { forgetToken, hasToken, keepToken, onTokenWanted } from "./api.js";
 import { tell } from "./dialog.js";
-import { field, make, replace, say } from "./dom.js";
+import { field, make, problem, replace, say } from "./dom.js";
 import { follow, onEvents } from "./events.js";
 import * as files from "./files.js";
 import * as links from "./links.js";
@@ -11,7 +11,7 @@ import * as messages from "./messages.js";
 import * as queue from "./queue.js";
 import * as stations from "./stations.js";
 import { onReceived, watchReceived } from "./received.js";
-import { loadSent, nameOf, watchSent } from "./sent.js";
+import { nameOf, watchSent } from "./sent.js";
 import { degradations, onStatus, watch } from "./state.js";
 
 const VIEWS = { queue, links, files, messages, stations, log };
@@ -34,12 +34,13 @@ function start() {
     tabs.append(tab);
     view.build(section);
   }
+  // A file that is dropped beside its place would replace the page.
+  for (const event of ["dragover", "drop"]) window.addEventListener(event, (dropped) => dropped.preventDefault());
   window.addEventListener("hashchange", () => showView(true));
   onStatus(showState);
   onTokenWanted(askForToken);
   onEvents(announce);
   onReceived(showBadges);
-  watchSent();
   showView(false);
   watch();
 }
@@ -92,7 +93,7 @@ function showState(status, trouble) {
     node = status.node;
     say(document.getElementById("node"), node);
     document.title = titleOf();
-    loadSent(node);
+    watchSent(node);
     watchReceived(node);
     follow();
   }
@@ -108,6 +109,7 @@ let pill = "";
 function showPill(kind, sign, words, reasons) {
   const now = JSON.stringify([kind, words, reasons]);
   if (now === pill) return;
+  if (pill !== "" && JSON.parse(pill)[1] !== words) tell(words, kind === "bad");
   const wasOpen = state.querySelector("details")?.open ?? false;
   pill = now;
   const label = [make("span", { "aria-hidden": "true" }, sign), ` ${words}`];
@@ -125,8 +127,9 @@ let openedAt = null;
 /** Tells news that matter in every view. Events from before the page was opened are no news. */
 function announce(batch) {
   if (openedAt === null) return;
-  for (const event of batch.slice(-5)) {
-    if (event.uptime_s < openedAt) continue;
+  const kinds = ["link_up", "link_down", "store_full", "tnc_down", "report"];
+  const fresh = batch.filter((event) => kinds.includes(event.event) && event.uptime_s >= openedAt);
+  for (const event of fresh.slice(-4)) {
     if (event.event === "link_up") tell(`Link ${event.link} is up`);
     if (event.event === "link_down") tell(`Link ${event.link} is down: ${event.why}`);
     if (event.event === "store_full") tell("The store is full; new bundles are refused", true);
@@ -143,16 +146,24 @@ function askForToken() {
   const wasWrong = hasToken();
   forgetToken();
   const token = make("input", { type: "password", autocomplete: "off", required: true, spellcheck: "false" });
+  const trouble = make("div");
   const form = make("form", { class: "token" },
     make("h2", { id: "dialog-heading" }, "Token"),
     make("p", {}, wasWrong ? "The node has refused this token." : "This node answers only clients with its token."),
     field("Token of the node", token, "The value of http.token, or the content of http.token-file, in the configuration of the node. " +
       "It is kept until this tab is closed, and sent to this node only, in plain text."),
-    make("div", { class: "buttons" }, make("button", { type: "submit" }, "Connect")));
+    trouble, make("div", { class: "buttons" }, make("button", { type: "submit" }, "Connect")));
   const dialog = make("dialog", { "aria-labelledby": "dialog-heading" }, form);
   dialog.addEventListener("cancel", (event) => event.preventDefault());
+  // Some browsers close it all the same.
+  dialog.addEventListener("close", () => dialog.showModal());
   form.addEventListener("submit", (event) => {
     event.preventDefault();
+    // Anything else cannot be sent in a header.
+    if (!/^[\x21-\x7e]+$/.test(token.value.trim())) {
+      replace(trouble, problem({ message: "a token has only letters, digits and signs of ASCII", hint: "copy it again, without dashes or quotes that a program has changed" }));
+      return;
+    }
     keepToken(token.value.trim());
     location.reload();
   });

@@ -11,8 +11,8 @@ export function knownNodes() {
   const nodes = new Set();
   for (const link of status?.links ?? []) if (link.peer) nodes.add(link.peer);
   for (const route of status?.learned_routes ?? []) nodes.add(route.node);
-  for (const entry of sent) nodes.add(nodeOf(entry.to));
-  for (const entry of received) nodes.add(nodeOf(entry.from));
+  for (const entry of sent()) nodes.add(nodeOf(entry.to));
+  for (const entry of received()) nodes.add(nodeOf(entry.from));
   nodes.delete(null);
   nodes.delete(status?.node);
   return [...nodes].sort();

@@ -43,6 +43,8 @@ let generation = 0;
 let isLoading = false;
 let isStale = false;
 let timer = null;
+/** Time at which the last load began, ms. */
+let loadedAt = -Infinity;
 let list;
 let summary;
 let trouble;
@@ -124,7 +126,7 @@ function rows() {
   return isFiltered ? loaded() + (pages.length ? PAGE : 0) : Math.max(loaded(), status?.bundles ?? 0);
 }
 
-function soon(delayMs = SOON_MS) {
+function soon(delayMs = Math.max(0, loadedAt + SOON_MS - performance.now())) {
   if (!isShown) return;
   if (isLoading) {
     isStale = true;
@@ -142,6 +144,7 @@ function wantPages() {
 
 async function load() {
   timer = null;
+  loadedAt = performance.now();
   isLoading = true;
   isStale = false;
   const mine = generation;

@@ -2,19 +2,22 @@
 // note of accepted files, are kept in this browser.
 
 import { Failure, ask, named, query, request } from "./api.js";
-import { onEvents } from "./events.js";
+import { onConnected, onEvents } from "./events.js";
 import { endpointOf, fromDtn } from "./format.js";
-import { readList } from "./kept.js";
+import { KeptList } from "./kept.js";
 import { status } from "./state.js";
 
 /** Maximum number of accepted entries that are kept. */
 const KEPT_MAX = 2000;
 /** Time without use after which the node ends a registration, seconds. */
 const LEASE_S = 300;
-/** Time between two looks at the deliveries without events, ms: well within the lease. */
+/** Time between two looks at the deliveries without events, ms: well within the lease; and after a failed one. */
 const IDLE_MS = 60_000;
+const RETRY_MS = 2000;
 /** Maximum length of a text that is shown, bytes. */
 export const TEXT_BYTES_MAX = 64_000;
+/** Number of requests for contents at a time. */
+const LOADS_MAX = 4;
 
 /** State of each endpoint: its ID, whether it is registered, its deliveries, and why it could not be registered. */
 export const boxes = {
@@ -22,16 +25,21 @@ export const boxes = {
   files: { endpoint: null, isRegistered: false, deliveries: [], trouble: null },
 };
 
-/** Accepted entries, the latest first: id, kind, from, text or name, bytes, at, accepted. */
-export let received = [];
-let key = null;
-let onKey = null;
-
 const listeners = new Set();
-const contents = new Map();
+const firstSeen = new Map();
+const waitingLoads = [];
+let list = null;
+let onKey = null;
+let loads = 0;
 let timer = null;
 let isLooking = false;
 let isStale = false;
+
+/** Accepted entries, the latest first: id, kind, from, text or name, bytes, at (arrival), created, and accepted, which is null until the
+ * node has confirmed it. */
+export function received() {
+  return list?.all ?? [];
+}
 
 /** Calls a listener after each change. */
 export function onReceived(listener) {
@@ -56,21 +64,24 @@ export async function beginReceiving() {
 /** Ends both registrations; deliveries wait at the node. */
 export async function endReceiving() {
   localStorage.setItem(onKey, "off");
-  for (const box of Object.values(boxes)) {
-    if (box.isRegistered) await ask("DELETE", named("/registrations", box.endpoint)).catch(() => null);
-    Object.assign(box, { isRegistered: false, deliveries: [], trouble: null });
-  }
+  for (const box of Object.values(boxes)) await leave(box);
   changed();
 }
 
-/** Reads what was accepted from this node, and begins to follow its deliveries. */
+async function leave(box) {
+  if (box.isRegistered) await ask("DELETE", named("/registrations", box.endpoint)).catch(() => null);
+  Object.assign(box, { isRegistered: false, deliveries: [], trouble: null });
+}
+
+/** Reads what was accepted from this node, and follows its deliveries. */
 export function watchReceived(node) {
-  [key, onKey] = [`longwire.received ${node}`, `longwire.receives ${node}`];
-  received = readList(key);
+  onKey = `longwire.receives ${node}`;
+  list = new KeptList(`longwire.received ${node}`, KEPT_MAX, changed);
   const mine = ["bundle_arrived", "bundle_delivered", "bundle_deleted", "missed"];
   onEvents((batch) => {
     if (batch.some((event) => mine.includes(event.event))) soon(300);
   });
+  onConnected(() => soon(0));
   document.addEventListener("visibilitychange", () => {
     if (!document.hidden) soon(0);
   });
@@ -91,36 +102,47 @@ export async function look() {
   clearTimeout(timer);
   isLooking = true;
   isStale = false;
+  let isFailed = false;
   try {
-    if (status) {
-      const { registrations } = await ask("GET", "/registrations");
-      const known = new Set(registrations.map((registration) => registration.endpoint));
-      for (const [service, box] of Object.entries(boxes)) {
-        box.endpoint = endpointOf(status.node, service);
-        await lookAt(box, known);
-      }
-      changed();
+    const { registrations } = await ask("GET", "/registrations");
+    const known = new Set(registrations.map((registration) => registration.endpoint));
+    for (const [service, box] of Object.entries(boxes)) {
+      box.endpoint = endpointOf(status.node, service);
+      await lookAt(box, known.has(box.endpoint));
     }
   } catch {
-    // The header shows that the node cannot be reached.
+    // The header shows that the node cannot be reached. Numbers of deliveries may be those of others when it is back.
+    isFailed = true;
+    for (const box of Object.values(boxes)) Object.assign(box, { isRegistered: false, deliveries: [] });
+  }
+  for (const { deliveries } of Object.values(boxes)) {
+    for (const { bundle } of deliveries) if (!firstSeen.has(bundle)) firstSeen.set(bundle, Date.now());
   }
   isLooking = false;
-  timer = setTimeout(look, isStale ? 300 : status ? IDLE_MS : 500);
+  changed();
+  timer = setTimeout(look, isStale ? 300 : isFailed ? RETRY_MS : IDLE_MS);
 }
 
-async function lookAt(box, known) {
+async function lookAt(box, isKnown) {
+  if (!receives()) {
+    // A list would keep the registration of another program.
+    Object.assign(box, { isRegistered: false, deliveries: [], trouble: null });
+    return;
+  }
   try {
-    if (!known.has(box.endpoint)) {
-      box.isRegistered = false;
-      box.deliveries = [];
-      if (!receives()) return;
-      await ask("POST", "/registrations", { endpoint: box.endpoint, lease_s: LEASE_S });
+    if (!isKnown) await ask("POST", "/registrations", { endpoint: box.endpoint, lease_s: LEASE_S });
+    box.isRegistered = true;
+    if (!receives()) {
+      await leave(box);
+      return;
     }
     box.deliveries = (await ask("GET", query("/deliveries", { endpoint: box.endpoint }))).deliveries;
-    box.isRegistered = true;
     box.trouble = null;
+    // What is kept here, but not confirmed by the node.
+    for (const delivery of box.deliveries.filter(({ bundle }) => list.get(bundle))) await confirmAccepted(box, delivery).catch(() => null);
   } catch (error) {
-    box.trouble = error;
+    if (error.status === 0) throw error;
+    Object.assign(box, { isRegistered: false, deliveries: [], trouble: error });
   }
 }
 
@@ -129,29 +151,51 @@ export function sentAt(delivery) {
   return fromDtn(delivery.created[0]);
 }
 
-/** The name of a delivery, and its beginning as text, as far as it is shown. */
-export async function contentOf(delivery) {
-  if (!contents.has(delivery.bundle)) {
-    if (contents.size > 500) contents.clear();
-    contents.set(delivery.bundle, load(delivery).catch((error) => {
-      contents.delete(delivery.bundle);
-      throw error;
-    }));
-  }
-  return contents.get(delivery.bundle);
+/** Time at which this page has first seen a delivery. */
+export function arrivedAt(delivery) {
+  return firstSeen.get(delivery.bundle) ?? Date.now();
 }
 
-async function load(delivery) {
-  if (delivery.payload_bytes === 0) return { name: null, text: "", isWhole: true };
-  // A request for the header alone has the name; a file without content has no range.
-  const path = named("/deliveries", delivery.id);
-  const head = await request("HEAD", path);
-  const name = nameFrom(head.headers.get("Content-Disposition"));
-  const length = Number(head.headers.get("Content-Length"));
-  if (length === 0) return { name, length, text: "", isWhole: true };
-  const response = await request("GET", path, { headers: { Range: `bytes=0-${TEXT_BYTES_MAX - 1}` } });
-  const bytes = await response.arrayBuffer();
-  return { name, length, text: new TextDecoder().decode(bytes), isWhole: length <= TEXT_BYTES_MAX };
+/** Path of a delivery: its number may be that of another one after a restart, so the bundle is named, too. */
+export function pathOf(delivery) {
+  return query(named("/deliveries", delivery.id), { bundle: delivery.bundle });
+}
+
+/** Waits for one of a few places for loading, and loads. */
+async function load(action) {
+  while (loads >= LOADS_MAX) await new Promise((resolve) => waitingLoads.push(resolve));
+  loads += 1;
+  try {
+    return await action();
+  } finally {
+    loads -= 1;
+    waitingLoads.shift()?.();
+  }
+}
+
+/** Name and length of a delivery, without its content. */
+export async function headOf(delivery) {
+  if (delivery.payload_bytes === 0) return { name: null, length: 0 };
+  const head = await load(() => request("HEAD", pathOf(delivery)));
+  return { name: nameFrom(head.headers.get("Content-Disposition")), length: Number(head.headers.get("Content-Length")) };
+}
+
+/** Name of a delivery, and its beginning as text; `isText` is false if it is none, `isWhole` if there is more. */
+export async function contentOf(delivery) {
+  const { name, length } = await headOf(delivery);
+  if (length === 0) return { name, length, text: "", isText: true, isWhole: true };
+  const bytes = await load(async () => {
+    const response = await request("GET", pathOf(delivery), { headers: { Range: `bytes=0-${TEXT_BYTES_MAX - 1}` } });
+    return new Uint8Array(await response.arrayBuffer());
+  });
+  const isWhole = length <= TEXT_BYTES_MAX;
+  try {
+    // A cut in the middle of a character is no fault.
+    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes, { stream: !isWhole });
+    return { name, length, text, isText: !text.includes("\u0000"), isWhole };
+  } catch {
+    return { name, length, text: "", isText: false, isWhole };
+  }
 }
 
 /** File name of a download (RFC 8187); null without one. */
@@ -168,37 +212,40 @@ function nameFrom(disposition) {
 /** The payload of a delivery for a picture on the page; null if it is larger than this many bytes. */
 export async function payloadOf(delivery, bytesMax) {
   if (delivery.payload_bytes > bytesMax) return null;
-  return (await request("GET", named("/deliveries", delivery.id))).blob();
+  return (await request("GET", pathOf(delivery))).blob();
 }
 
-/** Whether an entry was kept in this browser before. */
-export function isKept(bundle) {
-  return received.some((entry) => entry.id === bundle);
-}
-
-/**
- * Accepts a delivery: it is kept in this browser first, and then the node deletes its copy.
- */
+/** Accepts a delivery: it is kept in this browser first, and then the node deletes its copy. */
 export async function accept(delivery, entry) {
-  if (!isKept(delivery.bundle)) {
-    const all = [{ id: delivery.bundle, from: delivery.source, at: sentAt(delivery) ?? Date.now(), accepted: Date.now(), ...entry }, ...received];
-    all.length = Math.min(all.length, KEPT_MAX);
+  if (!list.get(delivery.bundle)) {
+    const kept = { id: delivery.bundle, from: delivery.source, at: arrivedAt(delivery), created: sentAt(delivery), accepted: null, ...entry };
     try {
-      localStorage.setItem(key, JSON.stringify(all));
+      list.put(kept);
     } catch {
       throw new Failure(0, "this browser has no room for it, so it was not accepted and stays at the node",
         "export the log and remove old messages, or accept it with another browser");
     }
-    received = all;
   }
-  await ask("DELETE", named("/deliveries", delivery.id));
-  for (const box of Object.values(boxes)) box.deliveries = box.deliveries.filter((other) => other.bundle !== delivery.bundle);
+  const box = Object.values(boxes).find(({ deliveries }) => deliveries.includes(delivery)) ?? boxes.messages;
+  await confirmAccepted(box, delivery);
   changed();
+}
+
+/** Lets the node delete its copy of what is kept here. */
+async function confirmAccepted(box, delivery) {
+  const entry = list.get(delivery.bundle);
+  try {
+    await ask("DELETE", pathOf(delivery));
+  } catch (error) {
+    if (error.status !== 404 && error.status !== 410) throw error;
+    // It was accepted by another client, or has expired: the node has no copy any more.
+    entry.wasGone = true;
+  }
+  list.putAnyhow(Object.assign(entry, { accepted: entry.accepted ?? Date.now() }));
+  box.deliveries = box.deliveries.filter(({ bundle }) => bundle !== delivery.bundle);
 }
 
 /** Removes accepted entries from this browser. */
 export function forgetReceived(isForgotten) {
-  received = received.filter((entry) => !isForgotten(entry));
-  localStorage.setItem(key, JSON.stringify(received));
-  changed();
+  list.remove((entry) => entry.accepted !== null && isForgotten(entry));
 }

@@ -133,7 +133,16 @@ fn every_operation_is_described_and_answers_as_described() {
         all["registrations"],
         json!([{"endpoint": "dtn://moon/files", "lease_s": 300, "deliveries": 1}])
     );
-    assert_eq!(api.ask("DELETE", "/deliveries/{id}", &delivery, &Value::Null).0, 200);
+    // IDs of deliveries may be used again after a restart: a client can say which bundle it means.
+    for method in ["GET", "DELETE"] {
+        let path = format!("/deliveries/{delivery}?bundle=dtn://moon/@1-1");
+        let other = ask(at, method, &path, "", b"");
+        assert_eq!(other.status, 409, "{}", other.text());
+        assert!(other.json()["hint"].is_string(), "{}", other.text());
+    }
+    let same = format!("/deliveries/{delivery}?bundle={}", escaped(accepted["id"].as_str().expect("an id")));
+    assert_eq!(get(at, &same).status, 200);
+    assert_eq!(ask(at, "DELETE", &same, "", b"").status, 200);
     assert_eq!(api.ask("DELETE", "/registrations/{endpoint}", "files", &Value::Null).0, 200);
     let (_, pings) = api.ask("POST", "/ping", "", &json!({"to": "dtn://moon/", "count": 3}));
     assert_eq!((&pings["to"], &pings["received"]), (&json!("dtn://moon/echo"), &json!(3)));

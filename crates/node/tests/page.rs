@@ -225,6 +225,19 @@ fn pages_of_other_sites_get_nothing() {
             }
         }
         assert_eq!(ask(at, "GET", "/", "sec-fetch-site: none\r\n", b"").status, 200);
+        // A person may open the page from a link in a wiki; nothing else, and not in a frame.
+        for (path, mode, dest, status) in [
+            ("/", "navigate", "document", 200),
+            ("/", "navigate", "iframe", 403),
+            ("/", "no-cors", "document", 403),
+            ("/page/main.js", "navigate", "document", 403),
+            ("/status", "navigate", "document", 403),
+        ] {
+            let fetch = format!(
+                "sec-fetch-site: cross-site\r\nsec-fetch-mode: {mode}\r\nsec-fetch-dest: {dest}\r\n{TOKEN}"
+            );
+            assert_eq!(ask(at, "GET", path, &fetch, b"").status, status, "{path} {mode} {dest}");
+        }
         assert_eq!(ask(at, "GET", "/page/main.js", "sec-fetch-site: same-origin\r\n", b"").status, 200);
     }
     // Without a token, a name that an attacker maps to this address gets nothing either.

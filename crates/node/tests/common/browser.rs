@@ -84,15 +84,29 @@ impl Browser {
         let (session, errors, provoked) = (None, Vec::new(), Vec::new());
         let mut browser =
             Browser { process, commands, messages, next: 0, session, errors, provoked, _profile: profile };
-        let page = browser.command("Target.createTarget", json!({"url": "about:blank"}));
-        let attach = json!({"targetId": page["targetId"], "flatten": true});
-        let attached = browser.command("Target.attachToTarget", attach);
-        browser.session = attached["sessionId"].as_str().map(str::to_owned);
-        for domain in ["Page", "Runtime", "Log", "DOM", "Accessibility"] {
-            browser.command(&format!("{domain}.enable"), json!({}));
-        }
-        browser.resize(size);
+        browser.add_tab(size);
         browser
+    }
+
+    /// Opens another tab, which commands then go to, and returns the one before.
+    pub(crate) fn add_tab(&mut self, size: Size) -> Option<String> {
+        let before = self.session.take();
+        let page = self.command("Target.createTarget", json!({"url": "about:blank"}));
+        let attach = json!({"targetId": page["targetId"], "flatten": true});
+        let attached = self.command("Target.attachToTarget", attach);
+        self.session = attached["sessionId"].as_str().map(str::to_owned);
+        for domain in ["Page", "Runtime", "Log", "DOM", "Accessibility"] {
+            self.command(&format!("{domain}.enable"), json!({}));
+        }
+        // Each tab behaves as if it were in front.
+        self.command("Emulation.setFocusEmulationEnabled", json!({"enabled": true}));
+        self.resize(size);
+        before
+    }
+
+    /// Sends the next commands to another tab, and returns the one before.
+    pub(crate) fn switch_to(&mut self, tab: Option<String>) -> Option<String> {
+        std::mem::replace(&mut self.session, tab)
     }
 
     pub(crate) fn resize(&mut self, Size(width, height, mobile): Size) {

@@ -10,12 +10,12 @@
 //! | `Authorization: Bearer` | must be the token, except for the files of the web page | is ignored |
 //! | `Host` | any | `localhost`, a loopback address, a name in `http.hosts`; any port |
 //! | `Origin` | missing, or scheme and host of this interface | the same |
-//! | `Sec-Fetch-Site` | missing, `same-origin` or `none` | the same |
+//! | `Sec-Fetch-Site` | missing, `same-origin` or `none`; any if a person opens the web page | the same |
 
 use super::answer::{Answer, RequestFailure};
 use super::{HttpCounters, count};
 use crate::config;
-use axum::http::{HeaderMap, StatusCode, header, request};
+use axum::http::{HeaderMap, Method, StatusCode, header, request};
 use longwire_settings::error::Error;
 use std::net::{IpAddr, SocketAddr};
 use subtle::ConstantTimeEq;
@@ -71,7 +71,10 @@ impl Guard {
             }
             _ => {}
         }
-        if !self.same_origin(&head.headers, host) {
+        // The page itself, which a person may open from a link on any other page; it has no data, and no other page can frame it.
+        let is_opened =
+            is_public && head.method == Method::GET && head.uri.path() == "/" && is_navigation(&head.headers);
+        if !is_opened && !self.same_origin(&head.headers, host) {
             count(&counted.counts.refused_origin);
             let hint = Some("requests from pages of other sites are not allowed");
             return Err(RequestFailure::new(StatusCode::FORBIDDEN, "cross-origin request refused", hint));
@@ -113,6 +116,13 @@ fn host(head: &request::Parts) -> Option<&str> {
         Some(authority) => Some(authority.as_str()),
         None => all.next().is_none().then_some(first),
     }
+}
+
+/// True if a person opens a document in a browser, rather than a page its parts (Fetch Metadata 2).
+fn is_navigation(headers: &HeaderMap) -> bool {
+    let says =
+        |name: &str, value: &str| headers.get(name).is_some_and(|said| said.as_bytes() == value.as_bytes());
+    says("sec-fetch-mode", "navigate") && says("sec-fetch-dest", "document")
 }
 
 fn without_port(host: &str) -> &str {

@@ -161,8 +161,17 @@ pub(super) async fn list(shared: Arc<HttpState>, asked: Parameters<DeliveriesQue
     Ok(Deliveries { endpoint, deliveries })
 }
 
-pub(super) async fn take(shared: Arc<HttpState>, asked: Parameters) -> Answer<Done> {
-    let (mailbox, delivery) = shared.delivery(&asked.named)?;
+/// Delivery to accept.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TakeQuery {
+    /// ID of the bundle that is meant: the request is refused if the delivery is another one. IDs of deliveries may be used
+    /// again after a restart.
+    bundle: Option<String>,
+}
+
+pub(super) async fn take(shared: Arc<HttpState>, asked: Parameters<TakeQuery>) -> Answer<Done> {
+    let (mailbox, delivery) = shared.delivery(&asked.named, asked.query.bundle.as_deref())?;
     let (answer, taken) = oneshot::channel();
     let delivery = number(&delivery.id);
     let asked = mailbox.asks.send(MailboxRequest::Take { delivery, answer }).await;
@@ -184,6 +193,8 @@ pub(super) struct DownloadQuery {
     /// True for the payload as sent. Otherwise the file name is removed from the payload and used as the name of the
     /// download.
     raw: Option<bool>,
+    /// ID of the bundle that is meant: the request is refused if the delivery is another one.
+    bundle: Option<String>,
 }
 
 pub(super) async fn download(
@@ -192,7 +203,7 @@ pub(super) async fn download(
     head: Parts,
     _: Body,
 ) -> Answer<Response> {
-    let (mailbox, delivery) = shared.delivery(&asked.named)?;
+    let (mailbox, delivery) = shared.delivery(&asked.named, asked.query.bundle.as_deref())?;
     let id = number(&delivery.id);
     let mut from = 0;
     let mut name = None;
@@ -274,18 +285,26 @@ impl HttpState {
         boxes
     }
 
-    /// Finds a delivery and its mailbox.
-    fn delivery(&self, id: &str) -> Answer<(Mailbox, Delivery)> {
+    /// Finds a delivery and its mailbox. Fails if it is of another bundle than the one that is meant.
+    fn delivery(&self, id: &str, bundle: Option<&str>) -> Answer<(Mailbox, Delivery)> {
         let number = id.parse::<u64>().ok();
         let boxes = self.boxes();
         let found = boxes.values().find_map(|mailbox| {
             let delivery = mailbox.deliveries.borrow().get(&number?).cloned();
             Some((mailbox.clone(), delivery?))
         });
-        found.ok_or_else(|| {
+        let found = found.ok_or_else(|| {
             let hint = Some("list deliveries with GET /deliveries; register the endpoint first");
             RequestFailure::new(StatusCode::NOT_FOUND, format!("no such delivery: {id}"), hint)
-        })
+        })?;
+        match bundle.filter(|meant| *meant != found.1.bundle) {
+            None => Ok(found),
+            Some(meant) => {
+                let what = format!("delivery {id} is {}, not {meant}; nothing was done", found.1.bundle);
+                let hint = Some("list deliveries with GET /deliveries again");
+                Err(RequestFailure::new(StatusCode::CONFLICT, what, hint))
+            }
+        }
     }
 }
 
