@@ -109,7 +109,6 @@ let pill = "";
 function showPill(kind, sign, words, reasons) {
   const now = JSON.stringify([kind, words, reasons]);
   if (now === pill) return;
-  if (pill !== "" && JSON.parse(pill)[1] !== words) tell(words, kind === "bad");
   const wasOpen = state.querySelector("details")?.open ?? false;
   pill = now;
   const label = [make("span", { "aria-hidden": "true" }, sign), ` ${words}`];

@@ -156,15 +156,23 @@ async function load() {
       if (!(await loadPage(page, mine))) return;
       if (page > last + 200) break;
     }
-    replace(trouble);
+    showTrouble(null);
   } catch (error) {
     // The token is asked for by a dialog.
-    if (mine === generation && error.status !== 401) replace(trouble, problem(error));
+    if (mine === generation && error.status !== 401) showTrouble(error);
   }
   if (mine !== generation) return;
   isLoading = false;
   showRows();
   if (isStale || pages.some((page) => page.isMoving)) soon();
+}
+
+/** Shows why the list could not be loaded; the same reason is not announced again. */
+function showTrouble(error) {
+  const now = error?.message ?? "";
+  if (trouble.dataset.now === now) return;
+  trouble.dataset.now = now;
+  replace(trouble, error ? problem(error) : null);
 }
 
 async function loadPage(page, mine) {
@@ -267,13 +275,21 @@ function fillRow(row, index) {
   say(pace, isMoving ? paceOf(bundle) : `expires in ${duration(bundle.lifetime_left_s)}`);
 }
 
+/** Frames of a bundle that is sent over radio: those of its link, if it is the only one that is sent there. */
+function framesOf(bundle) {
+  if (bundle.state !== "on_the_way") return "";
+  const over = (status?.links ?? []).filter((link) => link.radio?.frames_in_all && bundle.why.includes(`\`${link.name}\``));
+  return over.length === 1 ? `, ${over[0].radio.frames_acknowledged} of ${over[0].radio.frames_in_all} frames` : "";
+}
+
 /** How much is transmitted, how fast, and the time left. */
 function paceOf(bundle) {
-  const share = bundle.payload_bytes ? Math.floor((100 * bundle.transmitted_bytes) / bundle.payload_bytes) : 0;
+  const percent = bundle.payload_bytes ? Math.floor((100 * bundle.transmitted_bytes) / bundle.payload_bytes) : 0;
+  const share = `${percent} %${framesOf(bundle)}`;
   const perSecond = rates.get(key(bundle))?.perSecond;
-  if (!perSecond || bundle.state !== "on_the_way") return `${share} %`;
+  if (!perSecond || bundle.state !== "on_the_way") return share;
   const left = (bundle.payload_bytes - bundle.transmitted_bytes) / perSecond;
-  return `${share} %, ${rate(perSecond)}, ${duration(left)} left`;
+  return `${share}, ${rate(perSecond)}, ${duration(left)} left`;
 }
 
 /** Opens a dialog with all that is known of a bundle. */

@@ -7,8 +7,8 @@ import { onEvents } from "./events.js";
 const SOON_MS = 1000;
 /** Time between two requests without events, ms. */
 const IDLE_MS = 5000;
-/** Weight of a new sample in a rate. */
-const WEIGHT = 0.4;
+/** Span over which rates are measured, ms: over radio, many bytes are acknowledged at once, and then none for a while. */
+const RATE_SPAN_MS = 45_000;
 
 /** Latest status; null before the first. */
 export let status = null;
@@ -29,24 +29,25 @@ export function onStatus(listener) {
   return () => listeners.delete(listener);
 }
 
-/** A rate from samples of a counter. */
+/** A rate from samples of a counter, over the last seconds. */
 export class Rate {
-  #bytes = null;
-  #at = 0;
-  perSecond = null;
+  #samples = [];
 
-  /** Adds a sample, taken at this time in ms. */
+  /** Adds a sample, taken at this time in ms. A counter that has gone back begins again. */
   sample(bytes, at) {
-    const passed = (at - this.#at) / 1000;
-    if (this.#bytes !== null && bytes >= this.#bytes && passed > 0.2) {
-      const now = (bytes - this.#bytes) / passed;
-      this.perSecond = this.perSecond === null ? now : this.perSecond + WEIGHT * (now - this.perSecond);
-      if (this.perSecond < 0.5) this.perSecond = 0;
-    } else if (this.#bytes !== null && passed <= 0.2 && bytes >= this.#bytes) {
-      return;
-    }
-    this.#bytes = bytes;
-    this.#at = at;
+    const last = this.#samples.at(-1);
+    if (last && bytes < last.bytes) this.#samples = [];
+    if (last && at - last.at < 200) return;
+    this.#samples.push({ bytes, at });
+    // The sample before the span stays, so that the span is whole.
+    while (this.#samples.length > 2 && this.#samples[1].at < at - RATE_SPAN_MS) this.#samples.shift();
+  }
+
+  /** Bytes a second; null before the second sample. */
+  get perSecond() {
+    const [first, last] = [this.#samples[0], this.#samples.at(-1)];
+    if (!first || first === last) return null;
+    return (last.bytes - first.bytes) / ((last.at - first.at) / 1000);
   }
 }
 

@@ -133,6 +133,10 @@ fn no_file_loads_anything_from_elsewhere_or_makes_markup_from_data() {
     assert!(!document.contains("<script>"), "no script within the document");
     let handler = |word: &str| word.starts_with("on") && word.contains("=\"");
     assert!(!document.split_whitespace().any(handler), "no handler within the document");
+    // All modules are asked for at once, rather than one after the other as they import each other.
+    for (name, _) in files().iter().filter(|(name, _)| name.ends_with(".js")) {
+        assert!(document.contains(&format!("\"/page/{name}\"")), "{name} is loaded at once");
+    }
     for script in document.split("<script").skip(1) {
         let (head, rest) = script.split_once('>').expect("an end");
         assert!(head.contains("src=\"/page/") && rest.starts_with("</script>"), "{script}");
@@ -159,7 +163,11 @@ fn the_token_protects_data_and_the_page_itself_asks_for_it() {
         assert_eq!(ask(at, method, "/", "", b"").status, 401, "{method}");
         assert_eq!(ask(at, method, "/", TOKEN, b"").status, 405, "{method}");
     }
-    assert_eq!(ask(at, "GET", "/status", TOKEN, b"").status, 200);
+    let status = ask(at, "GET", "/status", TOKEN, b"");
+    assert_eq!(status.status, 200);
+    for (name, value) in [("x-content-type-options", "nosniff"), ("cache-control", "no-store")] {
+        assert_eq!(status.header(name), Some(value), "{name}");
+    }
 }
 
 #[test]
@@ -198,8 +206,12 @@ fn no_path_leads_to_anything_but_the_files_of_the_page() {
     for method in ["POST", "DELETE", "PUT"] {
         assert_eq!(ask(at, method, "/page/main.js", "", b"").status, 405, "{method}");
     }
+    let allowed = ask(at, "POST", "/", "", b"");
+    assert_eq!(allowed.header("allow"), Some("GET,HEAD"), "{}", allowed.text());
     let (status, head) = head_of(at, "/page/main.js");
     assert!(status == 200 && head.contains("text/javascript"), "{head}");
+    let length = std::fs::metadata(folder().join("main.js")).expect("a file").len();
+    assert!(head.contains(&format!("content-length: {length}\r\n")), "{head}");
 }
 
 fn head_of(at: SocketAddr, path: &str) -> (u16, String) {

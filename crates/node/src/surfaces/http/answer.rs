@@ -49,5 +49,11 @@ impl IntoResponse for RequestFailure {
 
 pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Response {
     let text = serde_json::to_vec(value).expect("answers are documents");
-    (status, [(header::CONTENT_TYPE, "application/json")], text).into_response()
+    // Browsers must neither guess another content type nor keep what is true only now.
+    let headers = [
+        (header::CONTENT_TYPE, "application/json"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::CACHE_CONTROL, "no-store"),
+    ];
+    (status, headers, text).into_response()
 }

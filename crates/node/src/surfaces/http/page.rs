@@ -78,7 +78,7 @@ fn answer(asked: &HeaderMap, kind: &'static str, bytes: &'static [u8], tag: &str
     let known = asked.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
     let is_known = known.flat_map(|value| value.split(',')).any(|value| {
         let value = value.trim();
-        value == "*" || value.trim_start_matches("W/") == tag
+        value == "*" || value.strip_prefix("W/").unwrap_or(value) == tag
     });
     let mut response = match is_known {
         true => StatusCode::NOT_MODIFIED.into_response(),
