@@ -4,6 +4,7 @@ import { forgetToken, hasToken, keepToken, onTokenWanted } from "./api.js";
 import { tell } from "./dialog.js";
 import { field, make, problem, replace, say } from "./dom.js";
 import { follow, onEvents } from "./events.js";
+import { plural } from "./format.js";
 import * as files from "./files.js";
 import * as links from "./links.js";
 import * as log from "./log.js";
@@ -69,10 +70,11 @@ function showBadges() {
   for (const [name, { view, badge }] of sections) {
     const count = view.badge?.() ?? 0;
     const before = Number(badge.dataset.count ?? count);
-    if (count > before) tell(name === "messages" ? "A message has arrived" : "A file has arrived");
+    if (count > before) tell(`${plural(count - before, name === "messages" ? "message" : "file")} arrived`);
+    if (badge.dataset.count === String(count)) continue;
     badge.dataset.count = count;
     badge.hidden = count === 0;
-    say(badge, count === 0 ? "" : `${count} new`);
+    replace(badge, String(count), make("span", { class: "unseen" }, " new"));
   }
 }
 

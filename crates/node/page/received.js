@@ -97,15 +97,20 @@ function soon(delayMs) {
   timer = setTimeout(look, delayMs);
 }
 
-/** Looks at the deliveries of both endpoints, and registers them where that is wanted. */
-export async function look() {
+/** Looks at the deliveries of both endpoints, and registers them where that is wanted; one look after the other. */
+export function look() {
+  looks = looks.then(lookOnce);
+  return looks;
+}
+let looks = Promise.resolve();
+
+async function lookOnce() {
   clearTimeout(timer);
   isLooking = true;
   isStale = false;
   let isFailed = false;
   try {
-    const { registrations } = await ask("GET", "/registrations");
-    const known = new Set(registrations.map((registration) => registration.endpoint));
+    const known = await registered();
     for (const [service, box] of Object.entries(boxes)) {
       box.endpoint = endpointOf(status.node, service);
       await lookAt(box, known.has(box.endpoint));
@@ -123,6 +128,21 @@ export async function look() {
   timer = setTimeout(look, isStale ? 300 : isFailed ? RETRY_MS : IDLE_MS);
 }
 
+/** Endpoints that are registered over HTTP. */
+async function registered() {
+  const { registrations } = await ask("GET", "/registrations");
+  return new Set(registrations.map((registration) => registration.endpoint));
+}
+
+/** Registers an endpoint, which another tab may have registered at the same moment. */
+async function register(endpoint) {
+  try {
+    await ask("POST", "/registrations", { endpoint, lease_s: LEASE_S });
+  } catch (error) {
+    if (error.status !== 400 || !(await registered()).has(endpoint)) throw error;
+  }
+}
+
 async function lookAt(box, isKnown) {
   if (!receives()) {
     // A list would keep the registration of another program.
@@ -130,7 +150,7 @@ async function lookAt(box, isKnown) {
     return;
   }
   try {
-    if (!isKnown) await ask("POST", "/registrations", { endpoint: box.endpoint, lease_s: LEASE_S });
+    if (!isKnown) await register(box.endpoint);
     box.isRegistered = true;
     if (!receives()) {
       await leave(box);

@@ -146,7 +146,7 @@ function renderHeard() {
   } else {
     const cell = (value) => make("td", {}, value === null || value === undefined ? "" : String(value));
     const rows = heard.slice(0, 500).map((station) => make("tr", {}, cell(station.callsign), cell(station.tnc), cell(heardAt(station.last_heard)),
-      cell(station.frames), cell([station.via ?? []].flat().join(", ")), cell(station.text)));
+      cell(station.frames), cell([station.via ?? []].flat().join(", ")), make("td", {}, make("bdi", {}, station.text ?? ""))));
     replace(heardPlace, make("table", {}, make("caption", { class: "unseen" }, "Stations heard"),
       make("thead", {}, make("tr", {}, ["Callsign", "TNC", "Last heard", "Frames", "Via", "Text"].map((name) => make("th", { scope: "col" }, name)))), make("tbody", {}, rows)));
   }
