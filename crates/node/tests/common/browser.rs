@@ -6,6 +6,7 @@
 use super::common::{DEADLINE, Place};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt as _;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -32,7 +33,7 @@ pub(crate) struct Browser {
     pub(crate) errors: Vec<String>,
     /// Words of errors that the test provokes.
     pub(crate) provoked: Vec<&'static str>,
-    _profile: Place,
+    profile: Place,
 }
 
 /// The right to run browsers: one test at a time, so that they do not slow each other down. `None` if no browser is installed, which
@@ -63,6 +64,7 @@ impl Browser {
         let mut process = Command::new("sh")
             .args(["-c", line, program().expect("it is installed")])
             .arg(&profile.0)
+            .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -83,7 +85,7 @@ impl Browser {
         });
         let (session, errors, provoked) = (None, Vec::new(), Vec::new());
         let mut browser =
-            Browser { process, commands, messages, next: 0, session, errors, provoked, _profile: profile };
+            Browser { process, commands, messages, next: 0, session, errors, provoked, profile };
         browser.add_tab(size);
         browser
     }
@@ -240,8 +242,17 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        let _ = self.process.kill();
+        // Its processes end together; those that end last may still write into the folder.
+        if let Some(group) = rustix::process::Pid::from_raw(self.process.id() as i32) {
+            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+        }
         let _ = self.process.wait();
+        let mut tries = 10_000;
+        while self.profile.0.exists() && tries > 0 {
+            let _ = std::fs::remove_dir_all(&self.profile.0);
+            std::thread::yield_now();
+            tries -= 1;
+        }
     }
 }
 
