@@ -6,6 +6,7 @@ mod clock;
 mod compare;
 mod demo;
 mod emulate;
+mod init;
 mod links;
 mod measure;
 mod model;
@@ -31,6 +32,7 @@ pub(crate) enum Verb {
     Paper(paper::Paper),
     Run(run::Run),
     Model(model::Model),
+    Init(init::Init),
     Node(node::Node),
     Monitor(monitor::Monitor),
     Send(send::Send),
@@ -54,6 +56,7 @@ impl Verb {
             Verb::Paper(paper) => paper.run(),
             Verb::Run(run) => run.run(),
             Verb::Model(model) => model.run(),
+            Verb::Init(init) => init.run(),
             Verb::Node(node) => node.run(),
             Verb::Monitor(monitor) => monitor.run(),
             Verb::Send(send) => send.run(),

@@ -1,0 +1,336 @@
+//! `longwire init`.
+
+mod discovery;
+mod file;
+
+use crate::failure::{CommandFailure, CommandResult};
+use crate::node_connection::print;
+use crate::output::talk;
+use clap::Args;
+use file::{Peer, Plan, Reach, Tnc};
+use longwire_node::Config;
+use longwire_proto::ax25::Callsign;
+use longwire_settings::error::Error;
+use std::fs::OpenOptions;
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// Peers that are asked for at most.
+const PEERS_MAX: usize = 100;
+
+/// Write the configuration of a node: asks for what it needs, and finds TNCs
+///
+/// Asks for the name of the node, looks for TNCs (serial ports, KISS and AGWPE over TCP on this machine), asks for callsigns and
+/// neighbours, and writes a commented configuration, which it checks as a node does. Options answer questions in advance; without a
+/// terminal, nothing is asked.
+#[derive(Debug, Args)]
+pub(crate) struct Init {
+    /// Configuration file to write
+    #[arg(long, value_name = "FILE", default_value = "node.toml")]
+    config: PathBuf,
+    /// Node ID, or its name or number alone: dtn://alice/, alice, ipn:7.0, 7
+    #[arg(long, value_name = "NODE")]
+    node: Option<String>,
+    /// TNC: host:port for KISS, agwpe:host:port, a serial device such as /dev/ttyUSB0, or `none` [default: the one that is found]
+    #[arg(long, value_name = "TNC")]
+    tnc: Option<String>,
+    /// Callsign of this station, with its SSID: DL1XYZ-7
+    #[arg(long, value_name = "CALLSIGN")]
+    callsign: Option<String>,
+    /// Rate of the radio channel, bit/s
+    #[arg(long, value_name = "BPS", default_value_t = 1200, value_parser = clap::value_parser!(u32).range(300..=10_000_000))]
+    rate: u32,
+    /// Neighbour and how it is reached, one or more times: bob=DL2ABC-1 by radio, bob=192.0.2.7:4556 over TCP
+    #[arg(long = "peer", value_name = "NODE=REACH")]
+    peers: Vec<String>,
+    /// Address on which the node accepts connections over TCP, such as [::]:4556, or `none`
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<String>,
+    /// Address of the web page, or `none`; an address beyond this machine needs a token (docs/page.md)
+    #[arg(long, value_name = "ADDRESS", default_value = file::PAGE)]
+    page: String,
+    /// Replace an existing file
+    #[arg(long)]
+    force: bool,
+}
+
+impl Init {
+    pub(crate) fn run(&self) -> CommandResult {
+        if self.config.exists() && !self.force {
+            let what = format!("{} exists already", self.config.display());
+            return Err(CommandFailure::usage(
+                what,
+                "choose another file with --config, or replace it with --force",
+            ));
+        }
+        let asks = io::stdin().is_terminal();
+        let plan = self.plan(asks)?;
+        let text = plan.text();
+        // What a node would refuse is not written.
+        let folder = self.config.parent().filter(|folder| !folder.as_os_str().is_empty());
+        Config::parse(&text, &self.config.display().to_string(), folder.unwrap_or(Path::new(".")))?;
+        write(&self.config, &text, self.force)?;
+        print(&self.next_steps(&plan))
+    }
+
+    fn plan(&self, asks: bool) -> CommandResult<Plan> {
+        let node =
+            answer(asks, &self.node, "Name of this node (such as alice), or its number", None, node_id)?;
+        let tnc = self.tnc(asks)?;
+        let listen = match (&self.listen, tnc.is_some()) {
+            (Some(none), _) if none == "none" => None,
+            (Some(address), _) => Some(address.clone()),
+            // With a radio, nobody calls over the network unless it is said.
+            (None, true) => None,
+            (None, false) => Some("[::]:4556".to_owned()),
+        };
+        let read = |text: &str| peer(text, tnc.as_ref());
+        let mut peers =
+            self.peers.iter().map(|text| read(text).map_err(usage)).collect::<CommandResult<Vec<_>>>()?;
+        if asks && self.peers.is_empty() {
+            let example = if tnc.is_some() { "bob=DL2ABC-1" } else { "bob=192.0.2.7:4556" };
+            let question = format!("Neighbour and how it is reached (such as {example}); empty for no more");
+            while peers.len() < PEERS_MAX {
+                let text = ask(&question)?;
+                if text.is_empty() {
+                    break;
+                }
+                match read(&text) {
+                    Ok(peer) => peers.push(peer),
+                    Err(error) => talk(format_args!("{error}")),
+                }
+            }
+        }
+        let page = (self.page != "none").then(|| self.page.clone());
+        Ok(Plan { node, tnc, listen, page, peers })
+    }
+
+    /// Finds the TNC, and asks for the callsign.
+    fn tnc(&self, asks: bool) -> CommandResult<Option<Tnc>> {
+        let place = match &self.tnc {
+            Some(none) if none == "none" => return Ok(None),
+            Some(place) => place.clone(),
+            None => match choose(asks, &discovery::tncs())? {
+                Some(place) => place,
+                None => return Ok(None),
+            },
+        };
+        let callsign = answer(
+            asks,
+            &self.callsign,
+            "Callsign of this station, with its SSID (such as DL1XYZ-7)",
+            None,
+            callsign,
+        )?;
+        Ok(Some(Tnc { place, callsign, rate_bps: self.rate }))
+    }
+
+    fn next_steps(&self, plan: &Plan) -> String {
+        let file = self.config.display();
+        let to = plan.peers.first().map_or("dtn://bob/", |peer| &peer.node);
+        let inbox = if to.starts_with("ipn:") { to.replace(".0", ".1") } else { format!("{to}files") };
+        let page = plan.page.as_ref().map(|page| format!("; its page is http://{page}/")).unwrap_or_default();
+        format!(
+            "{file} is written and checked. Next:\n\
+             - run the node{page}\n    longwire node --config {file}\n\
+             - send a file\n    longwire send FILE --to {inbox} --config {file}\n\
+             - receive files that others send to {}\n    longwire recv inbox --config {file}",
+            plan.inbox()
+        )
+    }
+}
+
+fn usage(error: Error) -> CommandFailure {
+    CommandFailure::Usage(error)
+}
+
+/// Returns an answer: that of an option, or of the user, who is asked again after a mistake.
+fn answer<T>(
+    asks: bool,
+    given: &Option<String>,
+    question: &str,
+    default: Option<&str>,
+    read: impl Fn(&str) -> Result<T, Error>,
+) -> CommandResult<T> {
+    if let Some(given) = given {
+        return read(given).map_err(usage);
+    }
+    if !asks {
+        let what = format!("an answer is missing: {question}");
+        return Err(CommandFailure::usage(
+            what,
+            "give it as an option (see --help), or run the command in a terminal",
+        ));
+    }
+    loop {
+        let said = ask(question)?;
+        match read(if said.is_empty() { default.unwrap_or("") } else { &said }) {
+            Ok(value) => return Ok(value),
+            Err(error) => talk(format_args!("{error}")),
+        }
+    }
+}
+
+/// Asks a question on stderr, and returns the answer without spaces around it.
+fn ask(question: &str) -> CommandResult<String> {
+    eprint_question(question);
+    let mut line = String::new();
+    let read = io::stdin().lock().read_line(&mut line);
+    match read {
+        // The end of the input is not an answer.
+        Ok(0) | Err(_) => Err(CommandFailure::Interrupted),
+        Ok(_) => Ok(line.trim().to_owned()),
+    }
+}
+
+fn eprint_question(question: &str) {
+    let mut out = io::stderr().lock();
+    // A terminal that cannot be written to cannot be asked either; reading then ends.
+    let _ = write!(out, "{question}: ").and_then(|()| out.flush());
+}
+
+/// Returns the TNC to use: the only one that is found, or the one that the user chooses.
+fn choose(asks: bool, found: &[discovery::Found]) -> CommandResult<Option<String>> {
+    match (found, asks) {
+        ([], false) => Ok(None),
+        ([one], false) => Ok(Some(one.place.clone())),
+        (_, false) => {
+            let all: Vec<&str> = found.iter().map(|found| found.place.as_str()).collect();
+            let what = format!("there are several TNCs: {}", all.join(", "));
+            Err(CommandFailure::usage(what, "choose one with --tnc, or --tnc none"))
+        }
+        (_, true) => {
+            match found {
+                [] => talk(format_args!(
+                    "No TNC found: no serial port, and nothing listens on ports 8000 and 8001."
+                )),
+                _ => talk(format_args!("Found:")),
+            }
+            for (found, number) in found.iter().zip(1..) {
+                talk(format_args!("  {number}. {} ({})", found.place, found.what));
+            }
+            let question = "TNC: a number of the list, host:port, agwpe:host:port or a serial device; empty for no radio";
+            loop {
+                let said = ask(question)?;
+                let number = said.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+                match number.map(|at| found.get(at)) {
+                    Some(Some(found)) => return Ok(Some(found.place.clone())),
+                    Some(None) => talk(format_args!("the list has {} entries", found.len())),
+                    None if said.is_empty() => return Ok(None),
+                    None => return Ok(Some(said)),
+                }
+            }
+        }
+    }
+}
+
+/// Reads a node ID, or the name or the number of a node.
+fn node_id(text: &str) -> Result<String, Error> {
+    let is_name = |text: &str| {
+        !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
+    };
+    let node = match text {
+        number if number.parse::<u64>().is_ok() => format!("ipn:{number}.0"),
+        name if is_name(name) => format!("dtn://{}/", name.to_ascii_lowercase()),
+        other => other.to_owned(),
+    };
+    let is_node =
+        node.parse::<longwire_proto::bp::Eid>().is_ok_and(|eid| !eid.is_null() && eid.node_id() == eid);
+    match is_node {
+        true => Ok(node),
+        false => Err(Error::new(format!("`{text}` is not the name of a node"))
+            .hint("use letters and digits (alice), a number (7), or a node ID: dtn://alice/, ipn:7.0")),
+    }
+}
+
+fn callsign(text: &str) -> Result<String, Error> {
+    let wrong =
+        |why: String| Error::new(format!("`{text}` is not a callsign: {why}")).hint("such as DL1XYZ-7");
+    let callsign = Callsign::from_str(text).map_err(|error| wrong(error.to_string()))?;
+    match callsign.is_placeholder() {
+        true => Err(wrong("it is an example; every transmission must identify its operator".to_owned())),
+        false => Ok(callsign.to_string()),
+    }
+}
+
+/// Reads `NODE=REACH`.
+fn peer(text: &str, tnc: Option<&Tnc>) -> Result<Peer, Error> {
+    let Some((node, reach)) = text.split_once('=') else {
+        return Err(Error::new(format!("`{text}` does not say how the neighbour is reached"))
+            .hint("write bob=DL2ABC-1 for a radio, bob=192.0.2.7:4556 for a network"));
+    };
+    let (node, reach) = (node_id(node.trim())?, reach.trim());
+    if reach.contains(':') {
+        return Ok(Peer { node, reach: Reach::Tcp(reach.to_owned()) });
+    }
+    let Some(tnc) = tnc else {
+        return Err(Error::new(format!("`{reach}` is a callsign, but this node has no TNC"))
+            .hint("give the TNC with --tnc, or an address with a port, such as 192.0.2.7:4556"));
+    };
+    let callsign = callsign(reach)?;
+    match callsign == tnc.callsign {
+        true => Err(Error::new(format!("{callsign} is the callsign of this station"))
+            .hint("each station on a channel needs its own callsign or SSID")),
+        false => Ok(Peer { node, reach: Reach::Radio(callsign) }),
+    }
+}
+
+/// Writes a new file, or replaces one. Only its owner may read it: a token may be added to it later.
+fn write(path: &Path, text: &str, replaces: bool) -> Result<(), Error> {
+    let mut options = OpenOptions::new();
+    let options = match replaces {
+        true => options.create(true).truncate(true),
+        false => options.create_new(true),
+    };
+    let written =
+        options.write(true).mode(0o600).open(path).and_then(|mut file| file.write_all(text.as_bytes()));
+    written.map_err(|error| {
+        Error::new(format!("cannot write {}: {error}", path.display()))
+            .hint("choose another file with --config")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_have_names_numbers_or_node_ids() {
+        for (text, node) in [
+            ("alice", "dtn://alice/"),
+            ("Alice-2", "dtn://alice-2/"),
+            ("7", "ipn:7.0"),
+            ("ipn:7.0", "ipn:7.0"),
+            ("dtn://a/", "dtn://a/"),
+        ] {
+            assert_eq!(node_id(text).expect(text), node);
+        }
+        for text in ["", "a b", "dtn://alice/files", "ipn:7.1", "dtn:none", "a\"b"] {
+            assert!(node_id(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn examples_of_callsigns_are_refused() {
+        assert_eq!(callsign("dl1xyz-7").expect("a callsign"), "DL1XYZ-7");
+        for text in ["", "N0CALL-1", "TOOLONGCALL", "DL1XYZ-16"] {
+            assert!(callsign(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn peers_are_reached_by_radio_or_network() {
+        let tnc = Tnc { place: "127.0.0.1:8001".into(), callsign: "DL1XYZ-7".into(), rate_bps: 1200 };
+        let radio = peer("bob=dl2abc-1", Some(&tnc)).expect("a peer");
+        assert_eq!((radio.node.as_str(), radio.reach), ("dtn://bob/", Reach::Radio("DL2ABC-1".into())));
+        let network = peer("8=192.0.2.7:4556", None).expect("a peer");
+        assert_eq!((network.node.as_str(), network.reach), ("ipn:8.0", Reach::Tcp("192.0.2.7:4556".into())));
+        for (text, tnc) in
+            [("bob", Some(&tnc)), ("bob=DL2ABC", None), ("bob=DL1XYZ-7", Some(&tnc)), ("=x:1", None)]
+        {
+            assert!(peer(text, tnc).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! The configuration that is written.
+
+use std::fmt::Write;
+
+/// Default address of the page of a node.
+pub(super) const PAGE: &str = "127.0.0.1:4580";
+
+/// Answers from which a configuration follows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Plan {
+    /// Node ID.
+    pub(super) node: String,
+    pub(super) tnc: Option<Tnc>,
+    /// Address for connections over TCP.
+    pub(super) listen: Option<String>,
+    /// Address of the web page.
+    pub(super) page: Option<String>,
+    pub(super) peers: Vec<Peer>,
+}
+
+/// TNC of this station.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Tnc {
+    /// `host:port`, `agwpe:host:port`, or a serial device.
+    pub(super) place: String,
+    pub(super) callsign: String,
+    pub(super) rate_bps: u32,
+}
+
+/// Neighbour.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Peer {
+    /// Node ID.
+    pub(super) node: String,
+    pub(super) reach: Reach,
+}
+
+/// Way to a neighbour.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// Over the TNC, by its callsign.
+    Radio(String),
+    /// Over TCP, by its address.
+    Tcp(String),
+}
+
+impl Plan {
+    /// Endpoint at which this node receives files.
+    pub(super) fn inbox(&self) -> String {
+        match self.node.strip_suffix(".0") {
+            Some(number) => format!("{number}.1"),
+            None => format!("{}files", self.node),
+        }
+    }
+
+    /// Text of the configuration.
+    pub(super) fn text(&self) -> String {
+        let mut text = format!(
+            "# Configuration of a node. `longwire node --check` explains it; `--check --all` lists every setting.\n\
+             node = {}\n",
+            quoted(&self.node)
+        );
+        if let Some(listen) = &self.listen {
+            let _ = write!(
+                text,
+                "# Connections over TCP. From other machines only known peers are accepted.\nlisten = [{}]\n",
+                quoted(listen)
+            );
+        }
+        text += "\n[storage]\n# Accepted bundles are kept here.\npath = \"store\"\n";
+        if let Some(page) = &self.page {
+            let _ = write!(
+                text,
+                "\n[http]\n# Web page and interface for programs. For a phone, see docs/page.md.\nlisten = {}\n",
+                quoted(page)
+            );
+        }
+        text += "\n[agent.reports]\n# Senders that ask for it are told when a bundle has been delivered.\ndelivery = true\n";
+        if let Some(tnc) = &self.tnc {
+            text += &tnc.text();
+        }
+        for (peer, number) in self.peers.iter().zip(1..) {
+            text += &peer.text(number);
+        }
+        text
+    }
+}
+
+impl Tnc {
+    fn text(&self) -> String {
+        let (key, value) = match self.place.starts_with('/') {
+            true => ("serial", &self.place),
+            false => ("address", &self.place),
+        };
+        format!(
+            "\n[[tnc]]\nname = \"radio\"\n{key} = {}\ncallsign = {}\n\n[tnc.channel]\n# Rate on the air, bit/s; TXDELAY, the time from \
+             key-up to the first frame.\nrate-bps = {}\ntx-delay = \"300 ms\"\n",
+            quoted(value),
+            quoted(&self.callsign),
+            self.rate_bps
+        )
+    }
+}
+
+impl Peer {
+    fn text(&self, number: usize) -> String {
+        let name: String =
+            self.node.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').skip(3).collect();
+        let name = if name.is_empty() { format!("peer-{number}") } else { format!("{name}-{number}") };
+        let over = match &self.reach {
+            Reach::Radio(callsign) => {
+                format!(
+                    "kind = \"ax25cl\"\ntnc = \"radio\"\ncallsign = {}\namateur = true\n",
+                    quoted(callsign)
+                )
+            }
+            Reach::Tcp(address) => format!("address = {}\n", quoted(address)),
+        };
+        format!("\n[[link]]\nname = {}\npeer = {}\n{over}", quoted(&name), quoted(&self.node))
+    }
+}
+
+/// A string of TOML.
+fn quoted(text: &str) -> String {
+    toml_edit::Value::from(text).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longwire_node::Config;
+    use std::path::Path;
+
+    #[test]
+    fn every_plan_is_a_valid_configuration() {
+        let peer = |node: &str, reach| Peer { node: node.to_owned(), reach };
+        for node in ["dtn://alice/", "ipn:7.0"] {
+            for place in [None, Some("127.0.0.1:8001"), Some("agwpe:127.0.0.1:8000"), Some("/dev/ttyUSB0")] {
+                let tnc = place.map(|place| Tnc {
+                    place: place.into(),
+                    callsign: "DL1XYZ-7".into(),
+                    rate_bps: 9600,
+                });
+                let mut peers = vec![
+                    peer("dtn://bob/", Reach::Tcp("192.0.2.7:4556".into())),
+                    peer("dtn://bob/", Reach::Tcp("[2001:db8::7]:4556".into())),
+                    peer("ipn:9.0", Reach::Tcp("localhost:4557".into())),
+                ];
+                if tnc.is_some() {
+                    peers.push(peer("dtn://carol/", Reach::Radio("DL2ABC-1".into())));
+                }
+                let (listen, page) = (Some("[::]:4556".into()), Some(PAGE.into()));
+                let plan = Plan { node: node.to_owned(), tnc, listen, page, peers };
+                let config = Config::parse(&plan.text(), "test", Path::new("/nowhere"));
+                let config = config.unwrap_or_else(|error| panic!("{error}\n{}", plan.text()));
+                assert_eq!(config.link.len(), plan.peers.len());
+                assert_eq!(config.tnc.len(), usize::from(plan.tnc.is_some()));
+            }
+        }
+    }
+}
