@@ -103,9 +103,12 @@ fn requests_on_the_control_socket_are_as_recorded() {
         Request::Watch => 20,
         Request::TrustClock => 21,
         Request::Reload => 22,
+        Request::Keys => 23,
+        Request::TrustKey { .. } => 24,
+        Request::ForgetKey { .. } => 25,
     };
     let places: Vec<usize> = is_read_and_written("requests.jsonl").iter().map(place).collect();
-    assert_eq!(places, (0..23).collect::<Vec<_>>());
+    assert_eq!(places, (0..26).collect::<Vec<_>>());
 }
 
 #[test]
@@ -126,9 +129,10 @@ fn replies_on_the_control_socket_are_as_recorded() {
         Reply::Bundles { .. } => 12,
         Reply::Links { .. } => 13,
         Reply::Routes { .. } => 14,
+        Reply::Keys { .. } => 15,
     };
     let places: Vec<usize> = is_read_and_written("replies.jsonl").iter().map(place).collect();
-    assert_eq!(places, (0..15).collect::<Vec<_>>());
+    assert_eq!(places, (0..16).collect::<Vec<_>>());
 }
 
 /// Removes the prose, whose wording may change, and the version.

@@ -4,6 +4,7 @@ mod bundles;
 mod certificate;
 mod clock;
 mod compare;
+mod key;
 mod links;
 mod model;
 mod monitor;
@@ -37,6 +38,7 @@ pub(crate) enum Verb {
     Links(links::Links),
     Clock(clock::Clock),
     Certificate(certificate::Certificate),
+    Key(key::Key),
 }
 
 impl Verb {
@@ -57,6 +59,7 @@ impl Verb {
             Verb::Links(links) => links.run(),
             Verb::Clock(clock) => clock.run(),
             Verb::Certificate(certificate) => certificate.run(),
+            Verb::Key(key) => key.run(),
         }
     }
 }

@@ -28,6 +28,7 @@ mod management;
 mod radio;
 mod receipts;
 mod refusals;
+mod security;
 mod status;
 mod status_waiters;
 mod store;
@@ -43,6 +44,7 @@ pub(crate) use event_recording::EventRecording;
 pub(crate) use gateways::Gateways;
 pub(crate) use link_states::LinkStates;
 pub(crate) use refusals::RefusalLog;
+pub(crate) use security::{SignatureLog, read_security};
 pub(crate) use status::SurfaceStates;
 pub(crate) use status_waiters::StatusWaiters;
 pub(crate) use store::{DamageLog, NodeStore};
@@ -106,6 +108,7 @@ pub(crate) struct Task {
     pub(crate) store: NodeStore,
     pub(crate) recording: EventRecording,
     pub(crate) refusals: RefusalLog,
+    pub(crate) signatures: SignatureLog,
     pub(crate) reports_not_believed: u64,
     pub(crate) status_waiters: StatusWaiters,
     pub(crate) turns: TurnMeter,

@@ -108,6 +108,11 @@ impl Key {
         self.algorithm
     }
 
+    /// Beginning of the time for which the key is valid; `None` if that is unlimited.
+    pub fn valid_from(&self) -> Option<DtnTime> {
+        self.not_before
+    }
+
     /// Public key; `None` if the key is not a private one.
     pub fn public_key(&self) -> Option<PublicKey> {
         let is_private = self.algorithm == Algorithm::Ed25519;

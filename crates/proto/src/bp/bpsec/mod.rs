@@ -2,7 +2,7 @@
 //!
 //! Pure functions over bundles of version 7. A security source adds operations, a verifier checks them, an acceptor checks
 //! and removes them. Which operations a bundle must have, and what becomes of one that fails, is the policy of the caller.
-//! Nodes do not use this module yet.
+//! The [agent](super::agent) signs and verifies payloads with it; nodes do not encrypt yet.
 //!
 //! ```text
 //!             source                                                acceptor
