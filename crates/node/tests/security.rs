@@ -162,7 +162,7 @@ fn the_first_key_of_a_node_is_noted_and_defended() {
     app.ask(Request::ForgetKey { node: "dtn://alice/".into() });
     app.wait(|said| matches!(said.head, Reply::Done).then_some(()));
     assert!(keys(&mut app).known.is_empty());
-    let text = std::fs::read_to_string(place.0.join("bob/known-keys")).expect("the file");
+    let text = std::fs::read_to_string(place.0.join("bob/store.known-keys")).expect("the file");
     assert_eq!(text, "");
     send("alice", &bob, 31);
     assert_eq!(delivery(&mut app).1, letter(31, 3000));
@@ -306,7 +306,7 @@ fn a_file_of_known_keys_that_cannot_be_written_shows() {
     let place = Place::new("security-unwritable");
     std::fs::create_dir_all(place.0.join("alice")).expect("a folder");
     new_key(&place.0.join("alice/node.key"), false).expect("a key");
-    std::fs::create_dir_all(place.0.join("bob/known-keys.new")).expect("a folder in its place");
+    std::fs::create_dir_all(place.0.join("bob/store.new")).expect("a folder in its place");
     let bob = bob(&place.0, REQUIRED);
     let alice = start(linked(&place.0, "alice", &bob, PRIVATE));
     let [mut from_alice, mut app] = [&alice, &bob].map(App::new);
@@ -373,7 +373,7 @@ fn configurations_that_make_no_sense_are_refused_with_a_hint() {
     let config =
         parse("storage.path = 'here/store'\n[security]\nprivate-key = 'node.key'").expect("it makes sense");
     std::fs::create_dir_all(place.0.join("here")).expect("a folder");
-    std::fs::write(place.0.join("here/known-keys"), "dtn://bob/ 1234\n").expect("it is written");
+    std::fs::write(place.0.join("here/store.known-keys"), "dtn://bob/ 1234\n").expect("it is written");
     let error =
         Node::start(NodeSetup::new(Config { control: None, ..config })).expect_err("a short fingerprint");
     assert!(error.what.contains("line 1 is not valid") && error.hint.is_some(), "{error:?}");

@@ -96,7 +96,7 @@ fn words(keys: &Keys) -> String {
         let _ = writeln!(out, "{own}  this node");
     }
     for key in &keys.known {
-        let contested = if key.contested { "  (contested: another key was used)" } else { "" };
+        let contested = if key.contested { "  (contested: another key, or none, was used)" } else { "" };
         let _ = writeln!(out, "{}  {}{contested}", key.fingerprint, key.node);
     }
     if out.is_empty() {

@@ -80,7 +80,7 @@ fn security(security: &view::Security) -> String {
     for node in &security.contested {
         let _ = writeln!(
             out,
-            "contested: another key was used for {node}; its bundles are accepted with the known key only\n  hint: \
+            "contested: another key, or none, was used for {node}\n  hint: \
              compare fingerprints with its operator; `longwire key list` shows the known one"
         );
     }

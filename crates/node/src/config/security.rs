@@ -8,9 +8,10 @@ use longwire_proto::bp::bpsec::{Algorithm, Fingerprint, Key};
 use longwire_proto::bp::{DtnTime, Eid};
 use longwire_proto::settings;
 use longwire_settings::error::{Error, did_you_mean};
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
-use std::io::Write as _;
-use std::os::unix::fs::PermissionsExt;
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use toml::value::Datetime;
@@ -166,7 +167,9 @@ impl SecuritySettings {
 impl Config {
     /// Path of the file with the public keys that were noted.
     pub fn known_keys(&self) -> PathBuf {
-        self.storage.path.with_file_name("known-keys")
+        let mut name = self.storage.path.file_name().unwrap_or_default().to_owned();
+        name.push(".known-keys");
+        self.storage.path.with_file_name(name)
     }
 
     /// Checks keys and rules, without reading files.
@@ -372,7 +375,8 @@ impl Config {
         for rule in &settings.policy {
             line(explain_rule(rule));
         }
-        line("Other signatures of bundles for this node are verified if the key is known; a wrong one deletes the bundle.".into());
+        line("Other signatures of bundles for this node are verified if the key is known; a wrong one deletes the bundle, and a \
+              missing one is shown if a key of the source is known.".into());
         line(match settings.first_use {
             true => format!(
                 "The first public key of a node is noted in {}, and is then the only one that is accepted of it.",
@@ -411,7 +415,8 @@ fn explain_rule(rule: &PolicySettings) -> String {
         [] => "their source".to_owned(),
         signers => format!("their source or {}", signers.join(", ")),
     };
-    let place = if rule.on_the_way { "here and on the way" } else { "at this node" };
+    let place =
+        if rule.on_the_way { "here and, unless they are fragments, on the way" } else { "at this node" };
     match rule.action {
         None => String::new(),
         Some(PolicyAction::Sign) => {
@@ -466,7 +471,13 @@ fn read_key(path: &Path) -> Result<String, Error> {
         Error::new(format!("cannot read the key {}: {error}", path.display()))
             .hint("paths are relative to the configuration file; create keys with `longwire key new`")
     };
-    let about = std::fs::metadata(path).map_err(failed)?;
+    // A named pipe would block without it.
+    let mut options = std::fs::File::options();
+    let file = options.read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path).map_err(failed)?;
+    let about = file.metadata().map_err(failed)?;
+    if !about.is_file() {
+        return Err(failed(std::io::Error::other("it is not a file")));
+    }
     if about.permissions().mode() & 0o077 != 0 {
         return Err(Error::new(format!("other users can access the key {}", path.display()))
             .hint(format!("chmod 600 {}", path.display())));
@@ -475,7 +486,9 @@ fn read_key(path: &Path) -> Result<String, Error> {
         return Err(Error::new(format!("the key {} is too long", path.display()))
             .hint("create keys with `longwire key new`"));
     }
-    longwire_settings::file::read_regular_text(path).map_err(failed)
+    let mut text = String::new();
+    file.take(FILE_BYTES_MAX).read_to_string(&mut text).map_err(failed)?;
+    Ok(text)
 }
 
 fn from_hex(text: &str) -> Option<Vec<u8>> {

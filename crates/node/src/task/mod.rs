@@ -178,6 +178,7 @@ impl Task {
     /// Closes sessions, waits up to 2 s for them, and lets the store finish.
     async fn stop(mut self, now: Instant, at_once: bool) {
         self.tell_waiting_damage(now);
+        self.keep_new_keys(now + CLOCK_EVERY);
         if at_once {
             return;
         }
@@ -326,6 +327,7 @@ impl Task {
             }
         }
         self.see_refused(now);
+        self.keep_new_keys(now);
         self.store.driver.flush();
         self.connections.receive_budget.set_store(self.store.driver.waiting_bytes());
     }

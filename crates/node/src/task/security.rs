@@ -15,12 +15,17 @@ use longwire_proto::bp::bpsec::{Fingerprint, Key, PINS_MAX};
 use longwire_proto::service::{BundleName, Signature, SignatureFailure};
 use longwire_proto::time::{Duration, Instant};
 use longwire_settings::error::Error;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Maximum number of nodes and reasons.
 const ENTRIES_MAX: usize = 64;
 /// Minimum time between two lines about the same node and reason, and between two about new ones once there are many.
 const BETWEEN_LINES: Duration = Duration::from_secs(10);
+/// Minimum time between two times at which the file of the known keys is written because of new ones.
+const BETWEEN_WRITES: Duration = Duration::from_secs(1);
+/// Maximum number of contested names in the status.
+const CONTESTED_SHOWN_MAX: usize = 64;
 /// Maximum number of keys in one answer.
 const KEYS_SHOWN_MAX: usize = PINS_MAX;
 
@@ -43,6 +48,11 @@ pub(crate) struct SignatureLog {
     path: PathBuf,
     own: Option<Fingerprint>,
     trouble: Option<String>,
+    /// Nodes with a known key for which another key was used, or none.
+    contested: BTreeSet<String>,
+    /// The known keys differ from those in the file.
+    is_changed: bool,
+    written: Option<Instant>,
 }
 
 impl SignatureLog {
@@ -54,6 +64,9 @@ impl SignatureLog {
             path: config.known_keys(),
             own: own_fingerprint(security),
             trouble: None,
+            contested: BTreeSet::new(),
+            is_changed: false,
+            written: None,
         }
     }
 
@@ -92,11 +105,6 @@ impl SignatureLog {
         }
         tells
     }
-
-    fn is_contested(&self, node: &str) -> bool {
-        let of_node = |entry: &&Entry| entry.node == node && entry.failure == SignatureFailure::ChangedKey;
-        self.entries.iter().any(|entry| of_node(&entry))
-    }
 }
 
 fn own_fingerprint(security: &Security) -> Option<Fingerprint> {
@@ -130,6 +138,13 @@ impl Task {
         let Some(failure) = signature.failure else { return };
         let source = parse_node(&name.source).map_or_else(|| name.source.clone(), |node| node.to_string());
         let node = plain(signature.signer.as_deref().unwrap_or(&source));
+        let is_known =
+            || parse_node(&source).is_some_and(|node| self.engines.upper.known_keys().contains_key(&node));
+        match failure {
+            SignatureFailure::ChangedKey => drop(self.signatures.contested.insert(node.clone())),
+            SignatureFailure::Missing if is_known() => drop(self.signatures.contested.insert(node.clone())),
+            _ => {}
+        }
         if !self.signatures.add(now, &node, failure, name, is_deleted) {
             return;
         }
@@ -159,8 +174,18 @@ impl Task {
     /// Records the first public key of a node.
     pub(super) fn record_key(&mut self, now: Instant, node: &str, fingerprint: &str) {
         tracing::info!(target: "security", "noted the key of {}: {fingerprint}", plain(node));
-        self.keep_keys();
+        self.signatures.is_changed = true;
         self.note(now, Event::KeyNoted { node: plain(node), fingerprint: fingerprint.to_owned() });
+    }
+
+    /// Writes the file of the known keys after they have changed, at most once in [`BETWEEN_WRITES`]: a stranger may make
+    /// any number of first keys.
+    pub(super) fn keep_new_keys(&mut self, now: Instant) {
+        let is_old = |written: Instant| now.saturating_since(written) >= BETWEEN_WRITES;
+        if self.signatures.is_changed && self.signatures.written.is_none_or(is_old) {
+            self.signatures.written = Some(now);
+            self.keep_keys();
+        }
     }
 
     /// Writes the file of the known keys. On failure they stay in memory, and the next change writes them.
@@ -171,6 +196,7 @@ impl Task {
         if let Some(trouble) = &trouble {
             tracing::error!(target: "security", "{trouble}; the known keys are kept until the node stops");
         }
+        self.signatures.is_changed = trouble.is_some();
         self.signatures.trouble = trouble;
         self.signatures.trouble.is_none()
     }
@@ -195,11 +221,10 @@ impl Task {
     pub(super) fn security_view(&self, now: Instant) -> view::Security {
         let mut entries: Vec<&Entry> = self.signatures.entries.iter().collect();
         entries.sort_by_key(|entry| std::cmp::Reverse(entry.last));
-        let changed = entries.iter().filter(|entry| entry.failure == SignatureFailure::ChangedKey);
         view::Security {
             fingerprint: self.signatures.own.map(|own| own.to_string()),
             known_keys: self.engines.upper.known_keys().len() as u64,
-            contested: changed.map(|entry| entry.node.clone()).collect(),
+            contested: self.signatures.contested.iter().take(CONTESTED_SHOWN_MAX).cloned().collect(),
             failures: entries
                 .iter()
                 .map(|entry| view::SignatureTrouble {
@@ -220,8 +245,9 @@ impl Task {
         let known = self.engines.upper.known_keys().iter().take(KEYS_SHOWN_MAX);
         let known = known.map(|(node, fingerprint)| {
             let node = node.to_string();
-            let contested = self.signatures.is_contested(&node);
-            view::KnownKey { node: plain(&node), fingerprint: fingerprint.to_string(), contested }
+            let node = plain(&node);
+            let contested = self.signatures.contested.contains(&node);
+            view::KnownKey { node, fingerprint: fingerprint.to_string(), contested }
         });
         let own = self.signatures.own.map(|own| own.to_string());
         Reply::Keys { keys: view::Keys { own, known: known.collect() } }
@@ -259,6 +285,7 @@ impl Task {
 
     fn keys_changed(&mut self, node: &Eid) -> Reply {
         let name = node.to_string();
+        self.signatures.contested.remove(&plain(&name));
         self.signatures
             .entries
             .retain(|entry| entry.node != name || entry.failure != SignatureFailure::ChangedKey);

@@ -13,7 +13,7 @@ pub struct Signature {
     pub signer: Option<String>,
     /// Name of the shared key, or fingerprint of the public key; null if no key fits.
     pub key: Option<String>,
-    /// Reason why the signature proves nothing, as an identifier: `wrong_key_or_altered`, `no_key`, `expired_key`,
+    /// Reason why the signature proves nothing, as an identifier: `missing`, `wrong_key_or_altered`, `no_key`, `too_many_keys`, `expired_key`,
     /// `premature_key`, `no_clock`, `changed_key`, `other_signer`, `payload_alone`, `unsupported`, `invalid`; null if it is
     /// valid.
     pub failure: Option<String>,
@@ -49,7 +49,7 @@ pub struct Security {
     pub fingerprint: Option<String>,
     /// Number of nodes of which a public key is known.
     pub known_keys: u64,
-    /// Nodes for which another key than the known one was used since the start of this node; at most 64.
+    /// Nodes with a known key for which another key, or none, was used since the start of this node; at most 64.
     pub contested: Vec<String>,
     /// Signatures that prove nothing, by node and reason, latest first; at most 64.
     pub failures: Vec<SignatureTrouble>,
@@ -92,6 +92,6 @@ pub struct KnownKey {
     pub node: String,
     /// Fingerprint of the key.
     pub fingerprint: String,
-    /// True if another key was used for the node since the start of this node.
+    /// True if another key, or none, was used for the node since the start of this node.
     pub contested: bool,
 }

@@ -22,6 +22,8 @@ pub enum SignatureFailure {
     WrongKeyOrAltered,
     /// No key of the signer is known.
     NoKey,
+    /// The key of the signer is its first one, and there is no place for another known key.
+    TooManyKeys,
     /// The key is no longer valid.
     ExpiredKey,
     /// The key is not valid yet.
@@ -42,10 +44,11 @@ pub enum SignatureFailure {
 
 impl SignatureFailure {
     /// All reasons.
-    pub const ALL: [SignatureFailure; 11] = [
+    pub const ALL: [SignatureFailure; 12] = [
         SignatureFailure::Missing,
         SignatureFailure::WrongKeyOrAltered,
         SignatureFailure::NoKey,
+        SignatureFailure::TooManyKeys,
         SignatureFailure::ExpiredKey,
         SignatureFailure::PrematureKey,
         SignatureFailure::NoClock,
@@ -62,6 +65,7 @@ impl SignatureFailure {
             SignatureFailure::Missing => "missing",
             SignatureFailure::WrongKeyOrAltered => "wrong_key_or_altered",
             SignatureFailure::NoKey => "no_key",
+            SignatureFailure::TooManyKeys => "too_many_keys",
             SignatureFailure::ExpiredKey => "expired_key",
             SignatureFailure::PrematureKey => "premature_key",
             SignatureFailure::NoClock => "no_clock",
@@ -80,6 +84,7 @@ impl fmt::Display for SignatureFailure {
             SignatureFailure::Missing => "the bundle is not signed",
             SignatureFailure::WrongKeyOrAltered => "the bundle was altered, or signed with another key",
             SignatureFailure::NoKey => "no key of the signer is known",
+            SignatureFailure::TooManyKeys => "there are too many known keys for another one",
             SignatureFailure::ExpiredKey => "the key of the signer is no longer valid",
             SignatureFailure::PrematureKey => "the key of the signer is not valid yet",
             SignatureFailure::NoClock => "the key is valid for a limited time, and this node has no clock",

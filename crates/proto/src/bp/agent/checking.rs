@@ -8,9 +8,8 @@
 //!
 //! Nothing of a verification is stored: after a restart it is made again. [`RUNNING_MAX`] payloads are read at a time.
 
-use crate::bp::Eid;
-use crate::bp::bpsec::{self, KeyChoice, PAYLOAD_BLOCK, Scope, Service, Verdict, Verification};
-use crate::bp::{self, ReasonCode};
+use crate::bp::bpsec::{self, KeyChoice, Keys, PAYLOAD_BLOCK, Scope, Service, Verdict, Verification};
+use crate::bp::{self, DtnTime, Eid, ReasonCode};
 use crate::service::{ManagementIndication, RecordId, Signature, SignatureFailure, StorageFailure};
 use crate::time::Instant;
 use bytes::Bytes;
@@ -45,6 +44,8 @@ pub(super) enum CheckTarget {
 #[derive(Debug)]
 struct Trial {
     key: Option<String>,
+    /// Reason why the key is not valid now.
+    invalid: Option<SignatureFailure>,
     verification: Verification,
 }
 
@@ -186,7 +187,7 @@ impl Agent {
             }
             AnyHead::V6(_) => return self.end_check(now, number, Err(SignatureFailure::Missing)),
         };
-        match begin_trials(&head, &KeyChoice { keys: self.guard.keys(), name: "", at }) {
+        match begin_trials(&head, self.guard.keys(), at) {
             Ok((signer, trials)) => {
                 let running = self.guard.checks.running.get_mut(&number).expect("it was just found");
                 (running.signer, running.trials) = (Some(signer), trials);
@@ -214,7 +215,7 @@ impl Agent {
         let running = self.guard.checks.running.get_mut(&number).expect("it was just found");
         let mut failure = SignatureFailure::NoKey;
         let mut found = None;
-        for Trial { key, verification } in core::mem::take(&mut running.trials) {
+        for Trial { key, invalid, verification } in core::mem::take(&mut running.trials) {
             let scope = verification.scope();
             let verdicts = verification.finish();
             // Another target of the same block that was altered spoils the block.
@@ -222,14 +223,18 @@ impl Agent {
             let Some(verdict) = verdicts.into_iter().find(|verdict| verdict.target == PAYLOAD_BLOCK) else {
                 continue;
             };
-            match fault.map_or(Ok(()), Err) {
-                Ok(()) if scope.is_some_and(|scope| scope.contains(Scope::PRIMARY_BLOCK)) => {
+            match (fault.map_or(Ok(()), Err), invalid) {
+                // The bundle was signed with this key.
+                (Ok(()), Some(invalid)) => {
+                    failure = invalid;
+                    break;
+                }
+                (Ok(()), None) if scope.is_some_and(|scope| scope.contains(Scope::PRIMARY_BLOCK)) => {
                     found = Some((key, verdict));
                     break;
                 }
-                Ok(()) => failure = SignatureFailure::PayloadAlone,
-                // A key that fits and a wrong value say more than a key that is not valid.
-                Err(fault) => failure = telling(failure, failure_of(fault)),
+                (Ok(()), None) => failure = SignatureFailure::PayloadAlone,
+                (Err(fault), _) => failure = failure_of(fault),
             }
         }
         self.end_check(now, number, found.ok_or(failure));
@@ -272,7 +277,7 @@ impl Agent {
         number: u64,
         found: Result<(Option<String>, Verdict), SignatureFailure>,
     ) {
-        let Running { target, check, signer, .. } =
+        let Running { target, check, signer, extents, .. } =
             self.guard.checks.running.remove(&number).expect("it is running");
         let mut signature = Signature { signer: signer.as_ref().map(Eid::to_string), ..Signature::default() };
         match found {
@@ -289,12 +294,17 @@ impl Agent {
             }
             Err(failure) => signature.failure = Some(failure),
         }
-        self.count(&signature, check.required);
         let judged = check.judge(&signature);
-        self.tell_failure(&target, &signature, &check, judged.is_err());
+        // A bundle without a signature is nothing unusual, unless its source has a key or a signature is required.
+        let is_known = self.head_of(&target).is_some_and(|head| self.guard.keys().know(head.source()));
+        let is_usual = signature.failure == Some(SignatureFailure::Missing) && !check.required && !is_known;
+        if !is_usual {
+            self.count(&signature);
+            self.tell_failure(&target, &signature, judged.is_err());
+        }
         match judged {
-            Ok(()) => self.checked(now, target, Some(signature)),
-            Err(reason) => self.reject(now, &target, reason),
+            Ok(()) => self.checked(now, target, Some(signature).filter(|_| !is_usual)),
+            Err(reason) => self.reject(now, &target, &extents, reason),
         }
     }
 
@@ -331,12 +341,11 @@ impl Agent {
         None
     }
 
-    fn count(&mut self, signature: &Signature, is_required: bool) {
+    fn count(&mut self, signature: &Signature) {
         let counters = &mut self.counters;
         let counter = match signature.failure {
             None => &mut counters.signatures_valid,
-            // A bundle without a signature is nothing unusual where none is required.
-            Some(SignatureFailure::Missing) if !is_required => return,
+            Some(SignatureFailure::TooManyKeys) => &mut counters.signatures_beyond_known_keys,
             Some(SignatureFailure::Missing) => &mut counters.signatures_missing,
             Some(SignatureFailure::WrongKeyOrAltered) => &mut counters.signatures_wrong,
             Some(SignatureFailure::NoKey) => &mut counters.signatures_without_key,
@@ -352,15 +361,8 @@ impl Agent {
         *counter += 1;
     }
 
-    fn tell_failure(
-        &mut self,
-        target: &CheckTarget,
-        signature: &Signature,
-        check: &SignatureCheck,
-        is_deleted: bool,
-    ) {
-        let is_usual = |failure| failure == SignatureFailure::Missing && !check.required;
-        if signature.failure.is_none_or(is_usual) {
+    fn tell_failure(&mut self, target: &CheckTarget, signature: &Signature, is_deleted: bool) {
+        if signature.failure.is_none() {
             return;
         }
         let Some(head) = self.head_of(target) else { return };
@@ -373,22 +375,27 @@ impl Agent {
         self.indications.push(indication);
     }
 
-    /// Deletes a bundle whose signature is not what the rule asks for.
-    fn reject(&mut self, now: Instant, target: &CheckTarget, reason: ReasonCode) {
+    /// Deletes a bundle whose signature is not what the rule asks for. Parts of the payload that were not used for it stay:
+    /// they may be the genuine ones.
+    fn reject(&mut self, now: Instant, target: &CheckTarget, extents: &[Extent], reason: ReasonCode) {
         self.counters.deleted_signature += 1;
         let records = match target {
-            CheckTarget::Local(key) => self.deliveries.records_of(key),
+            CheckTarget::Local(key) if extents.is_empty() => self.deliveries.records_of(key),
+            CheckTarget::Local(_) => extents.iter().map(|extent| extent.record).collect(),
             CheckTarget::Passing(record) => vec![*record],
         };
         for record in records {
             self.delete(now, record, reason, NOT_PERMITTED);
         }
+        if let CheckTarget::Local(key) = target
+            && self.deliveries.local(key).is_some()
+        {
+            self.assembled(now, key);
+        }
     }
 
     /// Continues with a bundle that was verified, or need not be.
     fn checked(&mut self, now: Instant, target: CheckTarget, signature: Option<Signature>) {
-        // A bundle without a signature is as if it had not been looked at.
-        let signature = signature.filter(|signature| signature.failure != Some(SignatureFailure::Missing));
         match target {
             CheckTarget::Local(key) => self.complete(now, &key, signature),
             CheckTarget::Passing(record) => {
@@ -401,41 +408,39 @@ impl Agent {
     }
 }
 
-/// The failure that tells an operator more.
-fn telling(one: SignatureFailure, other: SignatureFailure) -> SignatureFailure {
-    let rank = |failure| match failure {
-        SignatureFailure::NoKey => 0,
-        SignatureFailure::ExpiredKey | SignatureFailure::PrematureKey | SignatureFailure::NoClock => 1,
-        _ => 2,
-    };
-    if rank(other) >= rank(one) { other } else { one }
-}
-
-/// Begins the verification of the signature of a payload, once for each key of the signer.
+/// Begins the verification of the signature of a payload, once for each key of the signer. Keys that are not valid now are
+/// tried, too, so that a bundle which was signed with one of them does not count as altered.
 fn begin_trials(
     head: &bp::Head,
-    choice: &KeyChoice<'_>,
+    keys: &Keys,
+    at: DtnTime,
 ) -> Result<(Eid, Vec<Trial>), (Option<Eid>, SignatureFailure)> {
+    // A block that cannot be read is not as if it were missing.
+    bpsec::check(head).map_err(|fault| (None, failure_of(fault)))?;
     let Some((number, block)) = bpsec::find(head, Service::Integrity, PAYLOAD_BLOCK) else {
         let is_encrypted = head.is_encrypted(PAYLOAD_BLOCK);
         let failure = if is_encrypted { SignatureFailure::Unsupported } else { SignatureFailure::Missing };
         return Err((None, failure));
     };
-    let names: Vec<&str> = {
-        let keys = choice.keys.iter().filter(|key| *key.source() == block.source).map(bpsec::Key::name);
-        keys.take(KEYS_TRIED_MAX).collect()
+    let begin = |keys: &Keys, name: &str, invalid| {
+        let verification = Verification::begin(head, number, &KeyChoice { keys, name, at })
+            .map_err(|fault| (Some(block.source.clone()), failure_of(fault)))?;
+        let key = Some(name.to_owned()).filter(|name| !name.is_empty());
+        Ok(Trial { key, invalid, verification })
     };
-    // A public key has no name here.
-    let names = if names.is_empty() || block.context == bpsec::BIB_COSE_SIGN1 { vec![""] } else { names };
+    let algorithm = bpsec::algorithm(&block);
+    let is_meant = |key: &&bpsec::Key| *key.source() == block.source && Some(key.algorithm()) == algorithm;
     let mut trials = Vec::new();
-    for name in names {
-        match Verification::begin(head, number, &KeyChoice { name, ..*choice }) {
-            Ok(verification) => {
-                trials
-                    .push(Trial { key: Some(name.to_owned()).filter(|name| !name.is_empty()), verification });
-            }
-            Err(fault) => return Err((Some(block.source), failure_of(fault))),
+    // A public key has no name here.
+    if algorithm != Some(bpsec::Algorithm::Ed25519) {
+        for key in keys.iter().filter(is_meant).take(KEYS_TRIED_MAX) {
+            let invalid = key.check(at).err().map(failure_of);
+            let alone = Keys::from_iter([key.clone().valid(None, None)]);
+            trials.push(begin(&alone, key.name(), invalid)?);
         }
     }
-    Ok((block.source, trials))
+    if trials.is_empty() {
+        trials.push(begin(keys, "", None)?);
+    }
+    Ok((block.source.clone(), trials))
 }

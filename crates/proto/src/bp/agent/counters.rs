@@ -72,12 +72,14 @@ pub struct Counters {
     pub signed: u64,
     /// Bundles whose signature is valid, and whose signer may sign them.
     pub signatures_valid: u64,
-    /// Bundles without a signature where one is required.
+    /// Bundles without a signature where one is required, or the key of the source is known.
     pub signatures_missing: u64,
     /// Signatures that are wrong: the bundle was altered, or signed with another key.
     pub signatures_wrong: u64,
     /// Signatures of nodes of which no key is known.
     pub signatures_without_key: u64,
+    /// Signatures of nodes whose first key was not noted, because there are too many.
+    pub signatures_beyond_known_keys: u64,
     /// Signatures with a key that is no longer valid.
     pub signatures_of_expired_keys: u64,
     /// Signatures with a key that is not valid yet.

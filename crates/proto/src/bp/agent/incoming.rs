@@ -348,7 +348,11 @@ impl Agent {
         }
         let from = head.fragment().map_or(0, |fragment| fragment.offset);
         let to = from.saturating_add(head.payload_bytes());
-        if self.deliveries.local(&LocalKey::of(head, key.clone())).is_some_and(|local| local.has(from, to)) {
+        if self
+            .deliveries
+            .local(&LocalKey::of(head, key.clone()))
+            .is_some_and(|local| local.has(from, to) && !local.is_checked())
+        {
             return true;
         }
         let records = self.holdings.records_of(&key).rev().take(PARTS_LOOKED_AT);

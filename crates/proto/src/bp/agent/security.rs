@@ -130,6 +130,7 @@ pub(super) fn failure_of(fault: Fault) -> SignatureFailure {
         Fault::ExpiredKey => SignatureFailure::ExpiredKey,
         Fault::PrematureKey => SignatureFailure::PrematureKey,
         Fault::UnknownTime => SignatureFailure::NoClock,
+        Fault::TooManyKeys => SignatureFailure::TooManyKeys,
         Fault::ChangedKey => SignatureFailure::ChangedKey,
         Fault::WrongKeyOrAltered => SignatureFailure::WrongKeyOrAltered,
         Fault::UnknownContext(_)

@@ -240,13 +240,15 @@ impl Signing {
         };
         let (key, wrapped) =
             keys.for_block(&request.source, request.algorithm, request.fresh_key.as_ref())?;
+        // The block has the CRC that its targets lose, so that links without checks do not damage it unseen.
+        let crc = head.payload.crc;
         let mut head = head.clone();
         remove_crcs(&mut head, &request.targets)?;
         let block = Block {
             block_type: BlockType::BlockIntegrity,
             number: head.free_number(),
             flags: request.flags,
-            crc: CrcType::None,
+            crc,
             data: Bytes::new(),
         };
         let mut parameters = vec![first];
@@ -375,6 +377,7 @@ impl Verification {
             let expected = expected(&operation.results)?;
             if matches!(hasher, Hasher::Signed { .. }) {
                 let key = signature::key_of(&expected).ok_or(Fault::InvalidResult(EXPECTED_HMAC))?;
+                check_source(&security.source)?;
                 keys.check_public(&security.source, &key)?;
             }
             Ok(Check { hasher: begin(hasher, scope, head, operation.target, Header::of(found))?, expected })
@@ -418,6 +421,23 @@ impl Verification {
         };
         operations.into_iter().map(verdict).collect()
     }
+}
+
+/// Maximum length of the name of a security source that is noted, bytes.
+const SOURCE_BYTES_MAX: usize = 255;
+
+/// Fails unless a key can be noted for the security source: it is a node ID, which can be written and read again.
+fn check_source(source: &Eid) -> Result<(), Fault> {
+    let text = source.to_string();
+    let is_name = source.is_node_id() && text.len() <= SOURCE_BYTES_MAX;
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_graphic());
+    let is_read = text.parse::<Eid>().is_ok_and(|read| read == *source);
+    if is_name && is_plain && is_read { Ok(()) } else { Err(Fault::InvalidSource) }
+}
+
+/// Algorithm of a block integrity block; `None` if its parameters are not known.
+pub fn algorithm(block: &SecurityBlock) -> Option<Algorithm> {
+    Parameters::decode(block).ok().map(|parameters| parameters.algorithm)
 }
 
 /// Hash with the key of the block, without input, and the scope.

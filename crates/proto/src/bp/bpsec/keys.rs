@@ -166,16 +166,22 @@ impl Keys {
 
     /// Notes the public key of a security source, in place of an earlier one. Returns false if there are [`PINS_MAX`].
     pub fn pin(&mut self, source: &Eid, fingerprint: Fingerprint) -> bool {
-        let has_place = self.pins.len() < PINS_MAX || self.pins.contains_key(source);
+        let has_place = self.pins.len() < PINS_MAX || self.pins.contains_key(&source.node_id());
         if has_place {
-            self.pins.insert(source.detached(), fingerprint);
+            self.pins.insert(source.node_id().detached(), fingerprint);
         }
         has_place
     }
 
     /// Forgets the public key of a security source. Returns false if none is known.
     pub fn forget(&mut self, source: &Eid) -> bool {
-        self.pins.remove(source).is_some()
+        self.pins.remove(&source.node_id()).is_some()
+    }
+
+    /// True if a key of the node is known to which this endpoint belongs.
+    pub fn know(&self, endpoint: &Eid) -> bool {
+        let node = endpoint.node_id();
+        self.pins.contains_key(&node) || self.keys.iter().any(|key| key.source == node)
     }
 
     /// Known public keys by security source.
@@ -186,11 +192,12 @@ impl Keys {
     /// Decides whether a security source may have this public key. That of a private key which is known needs no pin.
     fn check_public(&self, source: &Eid, key: &PublicKey) -> Result<(), Fault> {
         let own = self.keys.iter().filter(|own| own.source == *source).filter_map(Key::public_key);
-        match self.pins.get(source) {
+        match self.pins.get(&source.node_id()) {
             _ if own.into_iter().any(|own| own == *key) => Ok(()),
             Some(pinned) if *pinned == key.fingerprint() => Ok(()),
             Some(_) => Err(Fault::ChangedKey),
             None if self.pins_at_first_use && self.pins.len() < PINS_MAX => Ok(()),
+            None if self.pins_at_first_use => Err(Fault::TooManyKeys),
             None => Err(Fault::MissingKey),
         }
     }

@@ -120,7 +120,7 @@ pub use confidentiality::{
     BCB_AES_GCM, EncryptRequest, TARGET_BYTES_MAX, TagPlace, decrypt, decrypt_block, encrypt,
 };
 pub use fault::Fault;
-pub use integrity::{BIB_HMAC_SHA2, SignRequest, Signing, Verification, accept, sign, verify};
+pub use integrity::{BIB_HMAC_SHA2, SignRequest, Signing, Verification, accept, algorithm, sign, verify};
 pub use keys::{Algorithm, Key, KeyChoice, Keys, PINS_MAX, Secret};
 pub use rules::{Service, Verdict, check, discard, find, require};
 pub use signature::{BIB_COSE_SIGN1, Fingerprint, NotAFingerprint, PublicKey};

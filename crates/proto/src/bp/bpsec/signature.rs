@@ -10,7 +10,7 @@
 //! result       1: byte string with
 //!                 [ h'a2 01 27 04 58 20 <public key>', {}, null, <signature> ]     (protected: alg EdDSA, kid)
 //! signed       [ "Signature1", <protected>, <external>, <SHA-512 of the plaintext> ]
-//! external     version, and the security source as an endpoint ID
+//! external     identifier of the context, version, and the security source as an endpoint ID
 //! ```
 //!
 //! The only encoding is this one, of 109 bytes. The key in the block proves nothing by itself: see
@@ -110,6 +110,7 @@ fn pair(secret: &Secret) -> Result<Ed25519KeyPair, Fault> {
 fn signed_bytes(protected: &[u8], source: &Eid, hash: &[u8]) -> Bytes {
     const CONTEXT: &str = "Signature1";
     let external = codec::encoded(64, |out| {
+        cbor::put_head(Major::Negative, BIB_COSE_SIGN1.unsigned_abs() - 1, out);
         cbor::put_unsigned(VERSION, out);
         source.encode(out);
     });
@@ -142,7 +143,39 @@ pub(super) fn key_of(value: &[u8]) -> Option<PublicKey> {
     let is_form = value.len() == RESULT_BYTES
         && value.starts_with(&BEFORE_KEY)
         && value[key_at + 32..].starts_with(&AFTER_KEY);
-    if is_form { key.try_into().ok().map(PublicKey) } else { None }
+    if is_form { key.try_into().ok().map(PublicKey).filter(PublicKey::is_sound) } else { None }
+}
+
+/// Encodings of y of the points of small order, little-endian: signatures by such a key fit any message.
+const SMALL_ORDER: [[u8; 32]; 5] = [
+    y(0, 0, 0),
+    y(1, 0, 0),
+    y(0xec, 0xff, 0x7f),
+    [
+        0x26, 0xe8, 0x95, 0x8f, 0xc2, 0xb2, 0x27, 0xb0, 0x45, 0xc3, 0xf4, 0x89, 0xf2, 0xef, 0x98, 0xf0, 0xd5,
+        0xdf, 0xac, 0x05, 0xd3, 0xc6, 0x33, 0x39, 0xb1, 0x38, 0x02, 0x88, 0x6d, 0x53, 0xfc, 0x05,
+    ],
+    [
+        0xc7, 0x17, 0x6a, 0x70, 0x3d, 0x4d, 0xd8, 0x4f, 0xba, 0x3c, 0x0b, 0x76, 0x0d, 0x10, 0x67, 0x0f, 0x2a,
+        0x20, 0x53, 0xfa, 0x2c, 0x39, 0xcc, 0xc6, 0x4e, 0xc7, 0xfd, 0x77, 0x92, 0xac, 0x03, 0x7a,
+    ],
+];
+
+/// A number with these first, middle and last bytes, little-endian.
+const fn y(first: u8, middle: u8, last: u8) -> [u8; 32] {
+    let mut bytes = [middle; 32];
+    (bytes[0], bytes[31]) = (first, last);
+    bytes
+}
+
+impl PublicKey {
+    /// False for points of small order, and for numbers that are not reduced (RFC 8032 5.1.3).
+    fn is_sound(&self) -> bool {
+        let mut y = self.0;
+        y[31] &= 0x7f;
+        let is_reduced = y[31] != 0x7f || y[1..31] != [0xff; 30] || y[0] < 0xed;
+        is_reduced && !SMALL_ORDER.contains(&y)
+    }
 }
 
 /// Checks a signature by the key in the value of the result, which has the right form.

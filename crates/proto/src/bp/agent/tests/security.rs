@@ -10,7 +10,9 @@ use crate::bp::{
     BlockFlags, BlockType, Bundle, CreationTimestamp, DtnTime, Eid, Head, PrimaryBlock, ReasonCode,
 };
 use crate::rng::Rng;
-use crate::service::{AppIndication, ReportedStatus, SendFailure, SendId, SendOptions, Signature};
+use crate::service::{
+    AppIndication, ReportedStatus, SendFailure, SendId, SendOptions, Signature, SignatureFailure,
+};
 use crate::time::Duration;
 use bytes::Bytes;
 use std::sync::Arc;
@@ -210,6 +212,59 @@ fn keys_succeed_one_another_and_overlap() {
     assert_eq!(keys.collect::<Vec<_>>(), ["key 1", "key 2"]);
 }
 
+/// A bundle signed with the old key, after that has ended and another one has begun.
+#[test]
+fn an_old_key_is_not_told_as_another_key() {
+    let end = Some(DtnTime(EPOCH_DTN_MS + 1_000));
+    let bundle = signed_bundle(Algorithm::Hmac256, Scope::ALL, &[PAYLOAD_BLOCK], &moon());
+    for keys in [[shared(1).valid(None, end), shared(2)], [shared(2), shared(1).valid(None, end)]] {
+        let mut world = alone(Keys::from_iter(keys), SignatureCheck { required: false, ..REQUIRED });
+        world.inject(0, &bundle.to_bytes(), 50);
+        world.run_for(MINUTE);
+        let counters = *world.agent(0).counters();
+        assert_eq!((counters.signatures_of_expired_keys, counters.signatures_wrong), (1, 0));
+        assert_eq!(world.nodes[0].user.inbox.len(), 1);
+    }
+}
+
+/// While a false copy is being verified, the genuine one arrives. Only the false one is deleted.
+#[test]
+fn a_false_copy_does_not_take_the_genuine_one_with_it() {
+    let genuine = signed_bundle(Algorithm::Hmac256, Scope::ALL, &[PAYLOAD_BLOCK], &moon());
+    let mut forged = genuine.clone();
+    forged.payload = Bytes::from_static(b"HELLO, EARTH");
+    forged.head.payload.length = forged.payload.len() as u64;
+    genuine.head.blocks.clone_into(&mut forged.head.blocks);
+    let genuine = Bundle { payload: Bytes::from_static(b"hello, earth"), ..genuine };
+    assert_eq!(genuine.payload.len(), forged.payload.len());
+    let mut world = alone(Keys::from_iter([shared(1)]), REQUIRED);
+    // Both are durable before the first piece is read.
+    world.inject(0, &forged.to_bytes(), 1000);
+    world.inject(0, &genuine.to_bytes(), 1000);
+    world.run_for(MINUTE);
+    assert_eq!(world.nodes[0].user.inbox.len(), 1);
+    assert_eq!(world.nodes[0].user.inbox[0].2, b"hello, earth");
+    assert_eq!(world.agent(0).counters().deleted_signature, 1);
+}
+
+/// Where a key of the source is known, a bundle without a signature is not like any other.
+#[test]
+fn a_signature_that_was_taken_off_shows() {
+    let mut keys = Keys::default();
+    keys.pin(&moon(), key(1, Algorithm::Ed25519).public_key().expect("a private key").fingerprint());
+    for (keys, is_shown) in [(keys, true), (Keys::from_iter([shared(1)]), true), (Keys::default(), false)] {
+        let mut bundle = signed_bundle(Algorithm::Hmac256, Scope::ALL, &[PAYLOAD_BLOCK], &moon());
+        bundle.head.blocks.clear();
+        let mut world = alone(keys, SignatureCheck { required: false, ..REQUIRED });
+        world.inject(0, &bundle.to_bytes(), 50);
+        world.run_for(MINUTE);
+        assert_eq!(world.nodes[0].user.inbox.len(), 1);
+        let failure = signatures(&world, 0).remove(0).and_then(|signature| signature.failure);
+        assert_eq!(failure, is_shown.then_some(SignatureFailure::Missing));
+        assert_eq!(world.agent(0).counters().signatures_missing, u64::from(is_shown));
+    }
+}
+
 #[test]
 fn without_a_valid_key_nothing_is_sent() {
     let mut world = signed_chain(1, shared(1).valid(None, Some(DtnTime(EPOCH_DTN_MS - 1))), &Keys::default());
@@ -269,8 +324,19 @@ fn a_bundle_with_any_flipped_bit_is_not_delivered() {
         for bit in 0..bytes.len() * 8 {
             let mut altered = bytes.to_vec();
             altered[bit / 8] ^= 1 << (bit % 8);
-            world.inject(0, &altered.into(), 7);
+            let altered = Bytes::from(altered);
+            world.inject(0, &altered, 7);
             world.run_for(MINUTE);
+            // Where no signature is required, it is not delivered as one that is valid, or that never had one.
+            let mut lenient = alone(keys.clone(), SignatureCheck { required: false, ..REQUIRED });
+            lenient.inject(0, &altered, 1000);
+            lenient.run_for(MINUTE);
+            let is_altered = |taken: &&(String, CreationTimestamp, Vec<u8>, u64)| {
+                taken.0 == "dtn://moon/" && taken.2 != bundle.payload
+            };
+            let is_unnoticed = |one: &Option<Signature>| one.as_ref().is_none_or(|one| one.failure.is_none());
+            let passed = lenient.nodes[0].user.inbox.iter().any(|taken| is_altered(&taken));
+            assert!(!passed || !signatures(&lenient, 0).iter().any(is_unnoticed), "bit {bit}");
             if !world.nodes[0].user.inbox.is_empty() {
                 delivered.push(bit);
                 world = alone(keys.clone(), REQUIRED);
