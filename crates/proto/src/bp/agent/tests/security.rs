@@ -448,6 +448,52 @@ fn the_first_key_of_a_node_is_the_only_one() {
     assert_eq!(step(1, 4), (3, 2));
 }
 
+/// Two first keys of a name at the same time: the one whose verification ends first is noted, and the other is refused.
+#[test]
+fn of_two_first_keys_at_the_same_time_one_is_noted() {
+    let mut world = alone(first_use(), REQUIRED);
+    for (byte, sequence) in [(1, 0), (2, 1)] {
+        let keys = Keys::from_iter([key(byte, Algorithm::Ed25519)]);
+        let mut bundle = signed_bundle(Algorithm::Ed25519, Scope::ALL, &[PAYLOAD_BLOCK], &moon());
+        bundle.head.blocks.clear();
+        bundle.head.primary.timestamp.sequence = sequence;
+        let request = SignRequest {
+            source: moon(),
+            targets: vec![PAYLOAD_BLOCK],
+            algorithm: Algorithm::Ed25519,
+            scope: Scope::ALL,
+            fresh_key: None,
+            flags: BlockFlags::NONE,
+        };
+        let name = format!("key {byte}");
+        let choice = KeyChoice { keys: &keys, name: &name, at: DtnTime::UNKNOWN };
+        sign(&mut bundle, &request, &choice).expect("a legal request");
+        world.inject(0, &bundle.to_bytes(), 1000);
+    }
+    world.run_for(MINUTE);
+    let counters = *world.agent(0).counters();
+    assert_eq!((counters.keys_noted, counters.signatures_of_changed_keys), (1, 1));
+    assert_eq!(world.nodes[0].user.inbox.len(), 1);
+}
+
+/// The rules change while bundles are being verified, and while others wait for it.
+#[test]
+fn rules_may_change_during_a_verification() {
+    let mut world = alone(Keys::from_iter([shared(2)]), REQUIRED);
+    for sequence in 0..20 {
+        let mut bundle = signed_bundle(Algorithm::Hmac256, Scope::ALL, &[PAYLOAD_BLOCK], &moon());
+        bundle.head.primary.timestamp.sequence = sequence;
+        world.inject(0, &bundle.to_bytes(), 1000);
+    }
+    // All of them are durable, and the first ones are being read.
+    world.run_for(Duration::from_micros(1500));
+    world.nodes[0].agent.as_mut().expect("it is up").engine.set_security(Security::default());
+    world.run_for(MINUTE);
+    let deleted = world.agent(0).counters().deleted_signature;
+    assert!(0 < deleted && deleted < 20, "{deleted}");
+    assert_eq!(world.nodes[0].user.inbox.len() as u64, 20 - deleted);
+}
+
 /// More bundles than are verified at a time, most of which end at once.
 #[test]
 fn thousands_of_bundles_wait_for_their_verification() {
