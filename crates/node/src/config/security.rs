@@ -460,7 +460,10 @@ pub fn new_key(path: &Path, is_shared: bool) -> Result<Option<Fingerprint>, Erro
     let text = if is_shared { format!("{hex}\n") } else { format!("{PRIVATE_KEY} {hex}\n") };
     let mut options = private_files::file();
     let mut file = private_files::make(options.create_new(true).write(true), path).map_err(failed)?;
-    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)?;
+    if let Err(error) = file.write_all(text.as_bytes()).and_then(|()| file.sync_all()) {
+        let _ = std::fs::remove_file(path);
+        return Err(failed(error));
+    }
     let key = Key::new(Eid::Null, PRIVATE, Algorithm::Ed25519, &bytes).ok();
     Ok(key.and_then(|key| key.public_key()).map(|key| key.fingerprint()).filter(|_| !is_shared))
 }
